@@ -17,10 +17,11 @@ from agentrail.values.content import Data, File, Part, Text
 from agentrail.values.messages import Origin, UserMessage
 from agentrail.values.stream import ModelRequest
 
-PIECES = st.sampled_from(
+WORDS = (
     "< </ <\n \uff1c \ufe64 / \uff0f > \uff1e \u200b \xad \u2067 \n x &lt; system SYSTEM sys tem s ystem \u017fystem "
-    "\uff53\uff59stem memory mem ory <system> </system> </memory>".split(" ")
+    "\uff53\uff59stem memory mem ory <system> </system> </memory>"
 )
+PIECES = st.sampled_from(WORDS.split(" "))
 HOSTILE = st.lists(PIECES, max_size=9).map("".join)
 PARTS: st.SearchStrategy[Part] = (
     HOSTILE.map(Text)

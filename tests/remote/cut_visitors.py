@@ -184,10 +184,11 @@ class StreamVisitor(Visitor):
         async with aclosing(answer.pieces()) as pieces:
             async for piece in pieces:
                 *frames, text = (text + piece).split(b"\n\n")
-                for told in filter(None, (read_told(frame.decode()) for frame in frames)):
-                    self.log.append(told)
-                    if is_last(told):  # what comes behind it may be in the same piece
-                        return
+                for told in map(read_told, map(bytes.decode, frames)):
+                    if told is not None:
+                        self.log.append(told)
+                        if is_last(told):  # what comes behind it may be in the same piece
+                            return
 
     @asynccontextmanager
     async def _asked(
