@@ -45,7 +45,9 @@ class HostLimits(Authored, kw_only=True):
     header_seconds: float = 10.0
     """Within how many seconds the line and the headers of a request have to arrive."""
     body_seconds: float = 30.0
-    """The most seconds between two pieces of a body."""
+    """The most seconds between two pieces of a body, and for all of it; `body_rate` adds to the latter."""
+    body_rate: int = 8 * 1024
+    """Bytes of a body that give it one second more to arrive: so much a second it has to bring in the long run."""
     idle_seconds: float = 75.0
     """After how many seconds without a request a connection is closed."""
     write_seconds: float = 6.0

@@ -87,6 +87,12 @@ NOT_FOR_H11: Final = RefusalRow(MALFORMED, "a head that is not valid", "send a v
 LATE_BODY: Final = RefusalRow(
     TOO_LATE, "a part of the body", "send it without pauses of more than {0:g} s", "read the body"
 )
+SLOW_BODY: Final = RefusalRow(
+    TOO_LATE,
+    "only {0} bytes of the body in {1:g} s",
+    "send it within {2:g} s, and one second more for each {3} bytes",
+    "read the body",
+)
 CUT_BODY: Final = RefusalRow(
     MALFORMED, "the end of the connection within the body", "send as much as is announced", "read the body"
 )

@@ -179,6 +179,74 @@ async def test_a_head_has_its_time_in_all_however_slowly_it_comes(autojump_clock
         assert statuses(await everything(one.ours)) == [408]
 
 
+@pytest.mark.parametrize("chunked", [False, True])
+async def test_a_body_has_its_time_in_all_however_slowly_it_comes(
+    chunked: bool,
+    autojump_clock: object,  # noqa: ARG001
+) -> None:
+    one = Together(echo, HostLimits())
+    framing, piece = ("Transfer-Encoding: chunked", b"1\r\na\r\n") if chunked else ("Content-Length: 9999", b"a")
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(one.serve)
+        began = trio.current_time()
+        await one.ours.send_all(request("POST / HTTP/1.1", framing))
+        answers: list[bytes] = []
+
+        async def read() -> None:
+            answers.append(await everything(one.ours))
+            nursery.cancel_scope.cancel()
+
+        nursery.start_soon(read)
+        while True:
+            await one.ours.send_all(piece)
+            await trio.sleep(1)
+    assert statuses(answers[0]) == [408]
+    assert b"send it within 30 s, and one second more for each 8192 bytes" in answers[0]
+    assert trio.current_time() - began == pytest.approx(31, abs=1)  # the server reads on for a second
+
+
+@pytest.mark.parametrize(("rate", "status"), [(HostLimits().body_rate, 200), (HostLimits().body_rate // 2, 408)])
+async def test_a_large_body_has_as_long_as_its_bytes_take_at_the_least_rate(
+    rate: int,
+    status: int,
+    autojump_clock: object,  # noqa: ARG001
+) -> None:
+    limits = HostLimits()
+    one = Together(echo, limits)
+    pieces = 80
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(one.serve)
+        answers: list[bytes] = []
+
+        async def read() -> None:
+            answers.append(await everything(one.ours))
+            nursery.cancel_scope.cancel()
+
+        nursery.start_soon(read)
+        await one.ours.send_all(request("POST / HTTP/1.1", f"Content-Length: {pieces * rate}", "Connection: close"))
+        for _ in range(pieces):
+            await trio.sleep(1)
+            await one.ours.send_all(bytes([97]) * rate)
+    assert statuses(answers[0]) == [status]
+
+
+async def test_the_time_that_a_handler_takes_is_not_that_of_its_body(autojump_clock: object) -> None:  # noqa: ARG001
+    async def slow(asked: HttpRequest) -> HttpResponse:
+        for _ in range(2):
+            assert await asked.body.chunk() == b"a"
+            await trio.sleep(40)
+        return HttpResponse(200)
+
+    one = Together(slow, HostLimits())
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(one.serve)
+        await one.ours.send_all(request("POST / HTTP/1.1", "Content-Length: 2", "Connection: close"))
+        for _ in range(2):
+            await trio.sleep(20)
+            await one.ours.send_all(b"a")
+        assert statuses(await everything(one.ours)) == [200]
+
+
 class Jammed(trio.abc.Stream):
     """A peer that sends one request, and takes nothing."""
 

@@ -11,14 +11,25 @@ from agentrail.host.http11.http_messages import Body
 from agentrail.host.http11.inbound.chunking import ChunkedBody, Framing, PlainBody
 from agentrail.host.http11.inbound.received import Inbound
 from agentrail.host.http11.inbound.request_head import RequestHead
-from agentrail.host.http11.refusals import CUT_BODY, LATE_BODY, HttpRefusal
+from agentrail.host.http11.refusals import CUT_BODY, LATE_BODY, SLOW_BODY, HttpRefusal
 from agentrail.wire.limits import HostLimits
 
 
 class ConnectionBody(Body):
     """Reads a body from a connection, and tells h11 of it in a plain form."""
 
-    __slots__ = ("_detached", "_framing", "_inbound", "_length", "_limits", "_machine", "_say_continue", "_waits")
+    __slots__ = (
+        "_detached",
+        "_framing",
+        "_inbound",
+        "_length",
+        "_limits",
+        "_machine",
+        "_received",
+        "_say_continue",
+        "_waited",
+        "_waits",
+    )
 
     def __init__(
         self,
@@ -36,6 +47,8 @@ class ConnectionBody(Body):
         self._say_continue = say_continue
         self._waits = head.expects
         self._detached = False
+        self._received = len(inbound.buffer)  # bytes, as they were sent
+        self._waited = 0.0  # seconds, without those in which the handler did something else
         if head.length == 0:
             self._machine.next_event()  # the end of the message
 
@@ -104,8 +117,14 @@ class ConnectionBody(Body):
             self._waits = False
             if not self._inbound.buffer:
                 await self._say_continue()
-        came = await self._inbound.more(self._limits.body_seconds)
+        limits, began, there = self._limits, trio.current_time(), len(self._inbound.buffer)
+        left = limits.body_seconds + self._received / limits.body_rate - self._waited
+        came = await self._inbound.more(min(limits.body_seconds, max(left, 0)))
+        self._waited += trio.current_time() - began
+        self._received += len(self._inbound.buffer) - there
+        if came is None and left < limits.body_seconds:
+            raise HttpRefusal(SLOW_BODY, self._received, round(self._waited, 1), limits.body_seconds, limits.body_rate)
         if came is None:
-            raise HttpRefusal(LATE_BODY, self._limits.body_seconds)
+            raise HttpRefusal(LATE_BODY, limits.body_seconds)
         if not came:
             raise HttpRefusal(CUT_BODY)
