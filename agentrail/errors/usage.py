@@ -281,7 +281,7 @@ class UnknownApproval(UsageError):
 
 
 class WrongDecision(UnknownApproval):
-    """The decision does not fit: a question was approved or rejected, or a held call was answered with text."""
+    """The decision does not fit: a question was approved, a held call was answered, or a stopped call was rejected."""
 
     wording = "cannot {1} `{0}`: it is {2}; use {3}"
 

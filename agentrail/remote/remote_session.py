@@ -159,7 +159,10 @@ class RemoteSession:
         auto_resume: bool = True,
         command: str | None = None,
     ) -> None:
-        """Let a held call run, with edited *args* if given; *always*: later calls of its family pass too."""
+        """Let a held call run, with edited *args* if given; *always*: later calls of its family pass too.
+
+        With `SESSION:CALL` of a stopped call, end the doubt about it: it does not run, and an equal one is not held.
+        """
         edited = None if args is None else freeze_object(args)
         check_fields(sent.ApproveSent(approval_id, edited, always, auto_resume), command)
         await self._do("approve", command, approval=approval_id, args=edited, always=always, auto_resume=auto_resume)

@@ -169,7 +169,10 @@ class SessionHandle:
         auto_resume: bool = True,
         command: str | None = None,
     ) -> None:
-        """Let a held call run, with edited *args* if given; *always*: later calls of its family pass too."""
+        """Let a held call run, with edited *args* if given; *always*: later calls of its family pass too.
+
+        With `SESSION:CALL` of a stopped call, end the doubt about it: it does not run, and an equal one is not held.
+        """
         edited = None if args is None else freeze_object(args)
         await self._decide(sent.ApproveSent(approval_id, edited, always, auto_resume), approval_id, command)
 

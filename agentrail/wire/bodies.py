@@ -144,10 +144,10 @@ class MessageTaskBody(CallBody):
 
 
 class ApproveBody(CallBody):
-    """A held call is to run."""
+    """A held call is to run, or the doubt about a stopped one ends."""
 
     approval: Name
-    """Id of the held call."""
+    """Id of the held call; or `SESSION:CALL` of a stopped call that may have taken effect, to end that doubt."""
     args: JsonObject | None = None
     """Edited arguments, in place of those that were held."""
     always: bool = False

@@ -4,13 +4,25 @@ from collections.abc import Callable
 
 import pytest
 
-from agentrail.core.machine.repeat_doubts import HOLDER, MOST, REPEAT_HINT, TURNS_KEPT
-from agentrail.core.vocabulary.commands import AbortSent, ApproveSent, RejectSent, SteerSent, StopSent
+from agentrail.core.machine.approvals import END_DOUBT, STOPPED_CALL
+from agentrail.core.machine.repeat_doubts import HOLDER, MOST, TURNS_KEPT
+from agentrail.core.vocabulary.commands import (
+    DONE,
+    AbortSent,
+    ApproveSent,
+    Command,
+    Refused,
+    RejectSent,
+    RespondSent,
+    SteerSent,
+    StopSent,
+)
 from agentrail.core.vocabulary.effects import ClearTimer, StartCall
 from agentrail.core.vocabulary.inputs import ToolRaised, ToolStopped
 from agentrail.core.vocabulary.options import Options
 from agentrail.core.vocabulary.state import Phase
 from agentrail.core.vocabulary.tool_calls import ANY_TOOL, Doubt
+from agentrail.errors import AgentrailError, FourEyesWanted, UnknownApproval, WrongDecision
 from agentrail.hooks.actions import Ask, Continue, Emit, Failed, HoldTool, ReplaceToolArgs, RunTool
 from agentrail.hooks.moments import BeforeTool, Hook
 from agentrail.hooks.plugin import Plugin
@@ -23,6 +35,7 @@ from tests.cells.scenes import executing, failed, limit, path, run, start, unkno
 
 EDITING = call("edit", path="a")
 DOUBT = unknown("c3", "edit", path())
+HINT = "the same call (`c3`) was stopped before, and may have taken effect; find out before you let it run again"
 
 
 def aborted(bench: Bench) -> None:
@@ -81,7 +94,7 @@ def test_the_same_call_is_held_after_one_that_was_stopped(stop: Callable[[Bench]
     assert bench.state.in_doubt == (DOUBT,)
     (asked,) = asked_of(again(bench))
     assert asked == ApprovalRequired(
-        asked.approval_id, asked.call_id, "edit", path(), REPEAT_HINT, HOLDER, bench.now, bench.now + 120_000
+        asked.approval_id, asked.call_id, "edit", path(), HINT, HOLDER, bench.now, bench.now + 120_000
     )
     assert bench.state.phase is Phase.IDLE
 
@@ -204,7 +217,7 @@ def test_a_plugin_that_holds_it_asks_with_the_doubt_and_its_approval_is_enough()
     bench.send(ApproveSent("s:a4"))
     aborted(bench)
     (asked,) = asked_of(again(bench))
-    assert (asked.hint, asked.plugin) == (f"may it? ({REPEAT_HINT})", "P")
+    assert (asked.hint, asked.plugin) == (f"may it? ({HINT})", "P")
     bench.send(ApproveSent(asked.approval_id))
     assert bench.got[-1].events[-1] == run(asked.call_id, "edit", path())
 
@@ -232,7 +245,7 @@ def test_a_plugin_cannot_run_it_either() -> None:
     bench = executing(EDITING, plugins=(plug(before_tool=answer),))
     aborted(bench)
     again(bench, call("look", path="a"))
-    assert seen == [Failed(REPEAT_HINT)]
+    assert seen == [Failed(HINT)]
 
 
 def test_a_stop_remembers_it_too() -> None:
@@ -299,6 +312,114 @@ def test_a_doubt_ends_so_many_turns_after_its_call() -> None:
     assert bench.state.in_doubt == (DOUBT,)
     assert asked_of(again(bench)) == []
     assert not bench.state.in_doubt
+
+
+OLD = "may have taken effect; find out before you let it run"
+MERGED = {
+    "edit": f"calls of `edit` were stopped before (`c0` and others), maybe this one too; they {OLD}",
+    ANY_TOOL: f"calls were stopped before (`c0` and others), maybe this one too; they {OLD}",
+}
+
+
+@pytest.mark.parametrize("name", MERGED)
+def test_the_hint_of_a_merged_doubt_does_not_say_that_it_was_the_same_call(name: str) -> None:
+    bench = stopped()
+    merged = Doubt("c0", name, None, 1)
+    bench.state = bench.state.but(in_doubt=(merged, DOUBT))
+    (other,) = asked_of(again(bench, call("edit", path="b")))
+    assert other.hint == MERGED[name]
+    (same,) = asked_of(again(bench))
+    assert same.hint == HINT
+
+
+# A call of the handle ends a doubt
+
+
+def refusal(bench: Bench) -> AgentrailError:
+    answer = bench.got[-1].step.answer
+    assert isinstance(answer, Refused)
+    return answer.error
+
+
+def test_an_approval_of_the_stopped_call_ends_the_doubt_and_runs_nothing() -> None:
+    bench = executing(EDITING, call("keep", path="a"))
+    bench.send(AbortSent(kill_tools="all"))
+    bench.send(ToolStopped("c3", 1))
+    bench.send(ApproveSent("s:c3"))
+    assert bench.got[-1].step.answer == DONE
+    assert bench.got[-1].events == [ApprovalResolved("s:c3", "c3", "edit", "cleared")]
+    assert bench.got[-1].step.effects == ()
+    assert bench.state.in_doubt == (unknown("c4", "keep", path()),)
+    assert asked_of(again(bench)) == []
+
+
+@pytest.mark.parametrize("name", MERGED)
+def test_it_ends_a_merged_doubt_by_the_call_that_the_hint_names(name: str) -> None:
+    bench = stopped()
+    bench.state = bench.state.but(in_doubt=(Doubt("c0", name, None),))
+    bench.send(ApproveSent("s:c0"))
+    assert bench.got[-1].events == [ApprovalResolved("s:c0", "c0", name, "cleared")]
+    assert asked_of(again(bench)) == []
+
+
+def test_it_does_so_while_the_model_is_asked() -> None:
+    bench = stopped()
+    bench.prompt("once more")
+    bench.send(ApproveSent("s:c3"))
+    assert (bench.state.phase, bench.state.in_doubt) == (Phase.RUNNING, ())
+    bench.answers("", EDITING)
+    assert asked_of(bench.got[-1].events) == []
+
+
+def test_a_call_that_is_held_for_it_still_waits() -> None:
+    bench = stopped()
+    (asked,) = asked_of(again(bench))
+    bench.send(ApproveSent("s:c3"))
+    assert bench.state.phase is Phase.IDLE
+    assert [one.hold.approval_id for one in bench.state.waiting_calls if one.hold] == [asked.approval_id]
+    bench.send(ApproveSent(asked.approval_id))
+    assert bench.got[-1].events[-1] == run(asked.call_id, "edit", path())
+
+
+def test_it_ends_once() -> None:
+    bench = stopped()
+    bench.send(ApproveSent("s:c3"))
+    bench.send(ApproveSent("s:c3"))
+    assert refusal(bench) == UnknownApproval.among("s:c3", ())
+
+
+@pytest.mark.parametrize("id_", ["other:c3", "c3", ":c3", "s:c4", "s:"])
+def test_no_other_id_ends_it(id_: str) -> None:
+    bench = stopped()
+    bench.send(ApproveSent(id_))
+    assert refusal(bench) == UnknownApproval.among(id_, ())
+    assert bench.state.in_doubt == (DOUBT,)
+
+
+@pytest.mark.parametrize(
+    ("given", "verb"),
+    [
+        (ApproveSent("s:c3", path("b")), "edit or always approve"),
+        (ApproveSent("s:c3", always=True), "edit or always approve"),
+        (RejectSent("s:c3"), "reject"),
+        (RespondSent("s:c3", "yes"), "respond to"),
+    ],
+    ids=["edited", "always", "rejected", "answered"],
+)
+def test_what_has_no_sense_for_a_doubt_is_refused_and_leaves_it(given: Command, verb: str) -> None:
+    bench = executing(EDITING)
+    aborted(bench)
+    bench.send(given)
+    assert refusal(bench) == WrongDecision("s:c3", verb, STOPPED_CALL, END_DOUBT)
+    assert bench.state.in_doubt == (DOUBT,)
+
+
+def test_where_four_eyes_are_wanted_nobody_ends_a_doubt_alone() -> None:
+    bench = stopped()
+    bench.send(ApproveSent("s:c3", four_eyes=True))
+    advice = "have the same call made, and approve it when it is held"
+    assert refusal(bench) == FourEyesWanted("the end of a doubt", advice)
+    assert bench.state.in_doubt == (DOUBT,)
 
 
 @pytest.mark.parametrize("name", ["edit", ANY_TOOL])

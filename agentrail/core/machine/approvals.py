@@ -1,8 +1,11 @@
-"""Decisions of people about held calls and answers to questions."""
+"""Decisions of people about held calls and stopped ones, and answers to questions."""
 
 from __future__ import annotations
 
+from typing import Final
+
 from agentrail.core.machine.draft import StepDraft
+from agentrail.core.machine.repeat_doubts import clear_about
 from agentrail.core.machine.resting import wake
 from agentrail.core.machine.tool_checks import unfit
 from agentrail.core.machine.tool_results import give_error, hold_timer, put
@@ -24,6 +27,12 @@ from agentrail.values.json import JsonObject, is_same
 from agentrail.values.standing_approval import StandingApproval
 from agentrail.values.tools import ok
 
+STOPPED_CALL: Final = "a stopped call that may have taken effect, and does not run again"
+"""What a decision that does not fit was made about, if its id names a doubt."""
+
+END_DOUBT: Final = "`session.approve` with the id alone, which ends the doubt about it"
+"""The call for an id that names a doubt."""
+
 
 def held_calls(w: StepDraft) -> dict[str, tuple[Call, Hold]]:
     """Return the held calls, keyed by approval id."""
@@ -39,7 +48,30 @@ def _not_held(w: StepDraft, approval_id: str, call: str) -> UnknownApproval:
     """Return the error for an approval id that no held call has."""
     if approval_id in open_questions(w):
         return WrongDecision(approval_id, call, "a question", "`session.respond`")
+    if _stopped_call(w, approval_id) is not None:
+        return WrongDecision(approval_id, call, STOPPED_CALL, END_DOUBT)
     return UnknownApproval.among(approval_id, held_calls(w))
+
+
+def _stopped_call(w: StepDraft, approval_id: str) -> str | None:
+    """Return the id of the stopped call whose doubt *approval_id* names: `SESSION:CALL`. `None` if it names none."""
+    session_id, _, call_id = approval_id.rpartition(":")
+    there = session_id == w.s.session_id and any(doubt.call_id == call_id for doubt in w.s.in_doubt)
+    return call_id if there else None
+
+
+def _clear_doubt(w: StepDraft, call_id: str, sent: commands.ApproveSent) -> None:
+    """End the doubt about a stopped call: a person has found out what it did, so an equal call is not held."""
+    if sent.four_eyes:  # the caller could ask for the same call now, and nobody else would see it
+        w.refuse(FourEyesWanted("the end of a doubt", "have the same call made, and approve it when it is held"))
+        return
+    if sent.args is not None or sent.always:
+        w.refuse(WrongDecision(sent.approval_id, "edit or always approve", STOPPED_CALL, END_DOUBT))
+        return
+    doubt = clear_about(w, call_id)
+    if doubt is not None:
+        w.answer = commands.DONE
+        w.emit(ApprovalResolved(sent.approval_id, call_id, doubt.name, "cleared", by=w.by))
 
 
 def _has_asked(w: StepDraft) -> bool:
@@ -55,9 +87,13 @@ def _take_part(w: StepDraft) -> None:
 
 
 def on_approve(w: StepDraft, sent: commands.ApproveSent) -> None:
-    """Handle `approve`: let a held call run, with exactly the arguments approved."""
+    """Handle `approve`: let a held call run, with exactly the arguments approved, or end a doubt."""
     s = w.s
     found = held_calls(w).get(sent.approval_id)
+    stopped = _stopped_call(w, sent.approval_id) if found is None else None
+    if stopped is not None:
+        _clear_doubt(w, stopped, sent)
+        return
     if found is None:
         w.refuse(_not_held(w, sent.approval_id, "approve"))
         return
@@ -178,12 +214,12 @@ def on_respond(w: StepDraft, sent: commands.RespondSent) -> None:
     asking = open_questions(w)
     call = asking.get(sent.ref)
     if call is None or s.batch is None:
-        held = sent.ref in held_calls(w)
-        w.refuse(
-            WrongDecision(sent.ref, "respond to", "a held call", "`session.approve` or `session.reject`")
-            if held
-            else UnknownApproval.among(sent.ref, asking)
-        )
+        if sent.ref in held_calls(w):
+            w.refuse(WrongDecision(sent.ref, "respond to", "a held call", "`session.approve` or `session.reject`"))
+        elif _stopped_call(w, sent.ref) is not None:
+            w.refuse(WrongDecision(sent.ref, "respond to", STOPPED_CALL, END_DOUBT))
+        else:
+            w.refuse(UnknownApproval.among(sent.ref, asking))
         return
     w.answer = commands.DONE
     _take_part(w)

@@ -16,7 +16,7 @@ from agentrail.core.machine import (
     tool_runs,
 )
 from agentrail.core.machine.draft import StepDraft
-from agentrail.core.machine.repeat_doubts import REPEAT_HINT, is_in_doubt
+from agentrail.core.machine.repeat_doubts import find_doubt, hint_about
 from agentrail.core.machine.tool_results import doubt, drop_rulings_on, tell_of_asked
 from agentrail.core.vocabulary.effects import CarryOut
 from agentrail.core.vocabulary.inputs import AskSettled, CallsEnded, ToolRaised, ToolReturned, ToolStopped
@@ -231,8 +231,9 @@ def _why_not_run(w: StepDraft, tool: str, revision: int, args: JsonObject, decid
     if decided.verdict not in (PASS, SKIP):
         why = "it would have to ask first" if decided.verdict is ASK else decided.reason
         return f"{decided.by} does not let it run: {why}"
-    if is_in_doubt(w, tool, args):
-        return REPEAT_HINT
+    in_doubt = find_doubt(w, tool, args)
+    if in_doubt is not None:
+        return hint_about(in_doubt)
     fits = tool_checks.check(w, tool, revision, args)
     return None if fits.verdict is PASS else fits.reason
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import Final
 
 from agentrail.core.machine.draft import StepDraft
-from agentrail.core.vocabulary.tool_calls import Call, Doubt
+from agentrail.core.vocabulary.tool_calls import ANY_TOOL, Call, Doubt
 from agentrail.values.json import JsonObject
 from agentrail.values.tools import EffectClass
 
 REPEAT_TIMEOUT = 120.0
 """Seconds that a person has to decide about a repeated call, before it is refused; the default of a plugin's hold."""
 
-REPEAT_HINT = "the same call was stopped before and may have taken effect; find out before you let it run again"
-"""The hint for the person who decides about a repeated call."""
+FIND_OUT: Final = "may have taken effect; find out before you let it run"
+"""The end of the hint for the person who decides about a repeated call."""
 
 MOST: Final = 32
 """The most doubts per session; above it, the oldest are dropped: a doubt is about one call, never about a tool."""
@@ -60,23 +60,44 @@ def grow_old(w: StepDraft) -> None:
     w.s.in_doubt = tuple(one for one in dated if one.turn is None or now - one.turn <= TURNS_KEPT)
 
 
-def is_in_doubt(w: StepDraft, name: str, args: JsonObject) -> bool:
-    """Whether this call may repeat one that was stopped and may have taken effect.
+def find_doubt(w: StepDraft, name: str, args: JsonObject) -> Doubt | None:
+    """Return the doubt that holds this call: it may repeat one that was stopped. `None` if it may run.
 
-    A merged doubt, which older versions stored, covers a tool with any arguments, or even all tools. So it counts only
-    for tools of the class `unsafe`, or harmless calls would be held too.
+    A doubt about just this call is found before one that covers it among others. A merged doubt, which older versions
+    stored, covers a tool with any arguments, or even all tools. So it counts only for tools of the class `unsafe`, or
+    harmless calls would be held too.
     """
     doubts = w.s.in_doubt
     if not doubts:
-        return False
+        return None
     attached = w.s.tools.get(name)
     unsafe = attached is None or attached.spec.effect is EffectClass.UNSAFE
-    return any(doubt.covers(name, args) for doubt in doubts if unsafe or doubt.args is not None)
+    found = [doubt for doubt in doubts if (unsafe or doubt.args is not None) and doubt.covers(name, args)]
+    return next((doubt for doubt in found if doubt.args is not None), found[0] if found else None)
+
+
+def hint_about(doubt: Doubt) -> str:
+    """Return the hint for the person who decides about a call that *doubt* holds: it names the call that was stopped.
+
+    A merged doubt knows the first of its calls only, so it must not say that the same call was stopped.
+    """
+    if doubt.args is not None:
+        return f"the same call (`{doubt.call_id}`) was stopped before, and {FIND_OUT} again"
+    whose = "" if doubt.name == ANY_TOOL else f" of `{doubt.name}`"
+    return f"calls{whose} were stopped before (`{doubt.call_id}` and others), maybe this one too; they {FIND_OUT}"
 
 
 def clear_up(w: StepDraft, name: str, args: JsonObject) -> None:
     """Forget all doubts that cover this call, as it runs again: a person has looked, and has approved it."""
     _forget(w, tuple(one for one in w.s.in_doubt if one.covers(name, args)))
+
+
+def clear_about(w: StepDraft, call_id: str) -> Doubt | None:
+    """Forget the doubt that is named by *call_id* and return it, as a person has looked. `None` if there is none."""
+    found = next((one for one in w.s.in_doubt if one.call_id == call_id), None)
+    if found is not None:
+        w.s.in_doubt = tuple(one for one in w.s.in_doubt if one.call_id != call_id)
+    return found
 
 
 def _forget_equal(w: StepDraft, name: str, args: JsonObject) -> None:

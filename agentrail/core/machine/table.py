@@ -137,7 +137,9 @@ def anywhere(phase: Phase) -> Rows:
     }
 
 
-NOBODY_WAITS: Final = "no call can be held while the model is asked, so the id is refused as unknown"
+NOBODY_WAITS: Final = (
+    "no call can be held while the model is asked, so the id is refused, unless it names a doubt to end"
+)
 WHILE_ASKED: Final = "the prompt is queued until the turn ends"
 UNTIL_REQUEST: Final = "the context is compacted before the next request"
 

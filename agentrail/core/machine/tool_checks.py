@@ -7,7 +7,7 @@ from itertools import islice
 from agentrail.core.machine.draft import StepDraft
 from agentrail.core.machine.endings import abort_turn
 from agentrail.core.machine.finding import hint, is_led, lead, note_found, shown_if_deferred
-from agentrail.core.machine.repeat_doubts import HOLDER, REPEAT_HINT, REPEAT_TIMEOUT, is_in_doubt
+from agentrail.core.machine.repeat_doubts import HOLDER, REPEAT_TIMEOUT, find_doubt, hint_about
 from agentrail.core.machine.requests import abort_by
 from agentrail.core.machine.tool_results import find, give_error, hold_timer, put
 from agentrail.core.vocabulary.tool_calls import NEW, READY, RULING, Call, CallStatus, Hold
@@ -177,8 +177,8 @@ def finish_before_tool(w: StepDraft, call_id: str, hook: Hook, ruling: Ruling) -
         pause = Pause(Place(len(w.s.seats), final=True), None, None, f"{changed} changed the arguments after approval")
         gathered = ruling.gathered.but(emits=())  # already emitted when the pipeline ended
         hold(w, call.but(args=args), ruling.but(by=changed, gathered=gathered), pause)
-    elif call.approved is None and is_in_doubt(w, call.name, args):
-        pause = Pause(Place(len(w.s.seats), final=True), None, REPEAT_TIMEOUT, REPEAT_HINT)
+    elif call.approved is None and (doubt := find_doubt(w, call.name, args)) is not None:
+        pause = Pause(Place(len(w.s.seats), final=True), None, REPEAT_TIMEOUT, hint_about(doubt))
         hold(w, call.but(args=args), ruling.but(by=HOLDER, gathered=ruling.gathered.but(emits=())), pause)
     else:
         call = call.but(args=args, status=READY)
@@ -193,8 +193,8 @@ def hold(w: StepDraft, call: Call, ruling: Ruling, pause: Pause) -> None:
     s = w.s
     approval_id = w.make_id(f"{s.session_id}:a")
     expires = None if pause.deadline is None else w.at + int(pause.deadline * 1000)
-    warned = ruling.by != HOLDER and is_in_doubt(w, call.name, call.args)
-    hint = f"{pause.hint} ({REPEAT_HINT})" if warned else pause.hint
+    doubt = None if ruling.by == HOLDER else find_doubt(w, call.name, call.args)
+    hint = pause.hint if doubt is None else f"{pause.hint} ({hint_about(doubt)})"
     held = Hold(
         approval_id,
         hint,

@@ -136,7 +136,7 @@ class ApproveSent(Value, tag_field=TAG):
     """`approve` was called."""
 
     approval_id: str
-    """Id of the held call."""
+    """Id of the held call; or of a stopped call that is in doubt, as `SESSION:CALL`."""
     args: JsonObject | None = None
     """Arguments as edited by the person; `None` if they are unchanged."""
     always: bool = False

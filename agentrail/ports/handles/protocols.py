@@ -109,7 +109,7 @@ class AnySession(Protocol):
         auto_resume: bool = True,
         command: str | None = None,
     ) -> None:
-        """Let a held call run."""
+        """Let a held call run; or, with `SESSION:CALL`, end the doubt about a stopped call."""
         ...
 
     async def reject(

@@ -147,6 +147,8 @@ class Ledger:
                 self.held[call_id] = approval_id
                 self.ever_held.add(call_id)
                 self.consents.pop(call_id, None)
+            case ApprovalResolved(status="cleared", approval_id=approval_id):
+                demand(approval_id not in self.held.values(), "{} ends a doubt, and is held", event)
             case ApprovalResolved(call_id=call_id, approval_id=approval_id):
                 demand(self.held.pop(call_id, None) == approval_id, "{} resolves what is not held", event)
             case AskUser(ref=ref, call_id=call_id):

@@ -282,7 +282,8 @@ def calls(state: State, out: Outstanding, teach: Teach) -> Iterator[Move]:
     yield Move(BUSY // 2 if goes_on else 2, AbortSent, partial(_abort, out))
     held = [c.hold.approval_id for c in state.waiting_calls if c.hold is not None]
     asking = [c.question.ref for c in state.waiting_calls if c.question is not None]
-    yield Move(10 if held else 1, ApproveSent, partial(_approve, held), apt=bool(held))
+    stopped = [f"{state.session_id}:{doubt.call_id}" for doubt in state.in_doubt[-1:]]
+    yield Move(10 if held else 1, ApproveSent, partial(_approve, [*held, *stopped]), apt=bool(held))
     yield Move(4 if held else 1, RejectSent, partial(_reject, held), apt=bool(held))
     yield Move(16 if asking else 1, RespondSent, partial(_respond, asking), apt=bool(asking))
     yield Move(1, SwitchModelSent, _switch)

@@ -34,7 +34,7 @@ from agentrail.hooks.actions import RunTool
 from agentrail.hooks.ruling import Verdict
 from agentrail.testing.world.choose import Seen
 from agentrail.testing.world.outstanding import demand
-from agentrail.values.events.people import ApprovalRequired
+from agentrail.values.events.people import ApprovalRequired, ApprovalResolved
 from agentrail.values.events.plugins import AskStarted
 from agentrail.values.events.response import ModelSwitched, Retry, StreamError
 from agentrail.values.events.tools import (
@@ -98,18 +98,21 @@ def _tries_again(seen: Seen) -> None:
 
 
 def _doubts(seen: Seen) -> None:
-    """Check that a stopped call of an unsafe tool is remembered as a doubt, until the same call runs again."""
+    """Check that a stopped call of an unsafe tool is remembered as a doubt, until it runs again or a person ends it."""
     after = seen.after
     if after.setup.options.on_repeat_unknown != "hold" or after.phase is Phase.ENDED:
         return
     stopped = {e.call_id for e in seen.events if isinstance(e, ToolSkippedForSteering | ToolKilled | ToolUnknown)}
-    wanted = [(c.name, c.args) for c in seen.running if c.call_id in stopped and _unsafe(c)]
+    wanted = [(c.call_id, c.name, c.args) for c in seen.running if c.call_id in stopped and _unsafe(c)]
     again = [(e.name, e.args) for e in seen.step.effects if isinstance(e, StartCall)]
     if len(after.in_doubt) == MOST:  # the oldest were dropped
         return
     young = (doubt for doubt in seen.before.in_doubt if doubt.turn is None or after.turns - doubt.turn <= TURNS_KEPT)
-    wanted += [(doubt.name, doubt.args) for doubt in young if doubt.args is not None]
-    for name, args in wanted:
+    wanted += [(doubt.call_id, doubt.name, doubt.args) for doubt in young if doubt.args is not None]
+    cleared = {e.call_id for e in seen.events if isinstance(e, ApprovalResolved) and e.status == "cleared"}
+    for call_id, name, args in wanted:
+        if call_id in cleared:
+            continue
         known = any(doubt.covers(name, args) for doubt in after.in_doubt)
         runs = any(other == name and is_same(args, given) for other, given in again)
         demand(known or runs, "{} {} may have taken effect, and no doubt is kept", name, args)

@@ -34,16 +34,19 @@ class ApprovalRequired(Event):
 
 
 class ApprovalResolved(Event):
-    """A held call was decided, or a question of a tool was dropped, so no person needs to decide any more."""
+    """A held call was decided, or a question of a tool was dropped, so no person needs to decide any more.
+
+    With the status `cleared`, a person ended the doubt about a stopped call, so an equal call is not held.
+    """
 
     approval_id: str
-    """Id of the approval or the question."""
+    """Id of the approval or the question; of a doubt, `SESSION:CALL`."""
     call_id: str
     """Id of the call."""
     tool: str
     """Name of the tool."""
     status: str
-    """`approved`, `rejected`, `timeout`, `superseded` or `aborted`."""
+    """`approved`, `rejected`, `timeout`, `superseded`, `aborted`; or `cleared`."""
     reason: str | None = None
     """Reason given with the decision."""
     edited: bool = False
