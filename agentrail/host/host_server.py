@@ -296,6 +296,7 @@ class Host:
         sessions = HostedSessions(supervisor, specs, turns, limits)
         authenticator = guarded(authenticator)
         keys = KeyWatch(authenticator, limits)
+        nursery.start_soon(keys.run)
         streams = ClientStreams(keys, limits)
         drain.when_over.append(streams.end_sessions)
         stored = SessionFiles(limits)

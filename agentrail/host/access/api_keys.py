@@ -17,10 +17,10 @@ import secrets
 import stat
 import tempfile
 import time
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeAlias
 from urllib.parse import quote, unquote
 
 import trio
@@ -37,8 +37,11 @@ PREFIX: Final = "ak"
 ENVIRONMENT: Final = "AGENTRAIL_KEYS"
 """The variable with the lines of the keys, if they are in no file."""
 
-FRESH: Final = 1.0
-"""Seconds after which the file is looked at again: so long a key that was withdrawn is still taken."""
+FRESH: Final = 0.4
+"""Seconds after which the file is looked at again: so long a key that was withdrawn is still taken.
+
+An open stream ends within a second: such a look may be over when its turn comes, and the next one is that much later.
+"""
 
 MAKE_ONE: Final = "`agentrail serve keys make {} TENANT USER` makes one"
 
@@ -48,6 +51,10 @@ OTHERS_WRITE: Final = stat.S_IWGRP | stat.S_IWOTH
 
 _FIELDS: Final = 6
 _NOBODY: Final = hashlib.sha256(b"").hexdigest()
+
+
+Owner: TypeAlias = tuple[str, str]
+"""Tenant and user."""
 
 
 class ApiKey(Value):
@@ -61,6 +68,11 @@ class ApiKey(Value):
     """Whose key it is, and what it allows."""
     made: str
     """The day on which it was made."""
+
+    @property
+    def owner(self) -> Owner:
+        """Whose key it is."""
+        return self.identity.tenant, self.identity.user
 
 
 def read_keys(text: str, source: str) -> dict[str, ApiKey]:
@@ -185,6 +197,10 @@ class KeyFile:
                 raise
 
 
+OnChange: TypeAlias = Callable[[frozenset[Owner]], object]
+"""Is told the owners of keys that have gone, or are no longer what they were."""
+
+
 class ApiKeys:
     """Authenticator: each user has keys, which requests bear in the header `Authorization`."""
 
@@ -198,6 +214,7 @@ class ApiKeys:
         self._told = ""
         self._looked = -FRESH
         self._looking: trio.Event | None = None
+        self._listeners: list[OnChange] = []
         self._keys: Mapping[str, ApiKey] = {}
         if self._file is None:
             text = os.environ.get(ENVIRONMENT, "") if lines is None else lines
@@ -223,7 +240,7 @@ class ApiKeys:
     async def identify(self, headers: Sequence[tuple[str, str]]) -> Identity:
         """Return whose key the request bears; raise `NotAuthenticated` if it bears no valid one."""
         given = bearer(headers)
-        await self._refresh()
+        await self.refresh()
         _, _, rest = given.partition("_")
         found = self._keys.get(rest.partition("_")[0])
         fits = hmac.compare_digest(_digest(given), _NOBODY if found is None else found.digest)
@@ -231,7 +248,21 @@ class ApiKeys:
             raise NotAuthenticated(NO_SUCH_KEY)
         return found.identity
 
-    async def _refresh(self) -> None:
+    @property
+    def may_change(self) -> bool:
+        """Whether the keys are in a file, which is read again."""
+        return self._file is not None
+
+    @contextmanager
+    def telling(self, listener: OnChange) -> Generator[None]:
+        """Call *listener* at each change of keys, until the `with` is left."""
+        self._listeners.append(listener)
+        try:
+            yield
+        finally:
+            self._listeners.remove(listener)
+
+    async def refresh(self) -> None:
         """Read the file again if it has changed; a file that cannot be read has no keys.
 
         Requests that come meanwhile wait for an event, which wakes all at once. A lock would wake one in each pass of
@@ -243,11 +274,19 @@ class ApiKeys:
                 continue
             self._looking = trio.Event()
             try:
-                self._keys = await trio.to_thread.run_sync(self._reread, self._file)
+                before, self._keys = self._keys, await trio.to_thread.run_sync(self._reread, self._file)
                 self._looked = trio.current_time()
+                self._tell(before)
             finally:
                 self._looking.set()
                 self._looking = None
+
+    def _tell(self, before: Mapping[str, ApiKey]) -> None:
+        if before is self._keys:
+            return
+        changed = frozenset(key.owner for key in before.values() if self._keys.get(key.id) != key)
+        for listener in tuple(self._listeners):
+            listener(changed)
 
     def _reread(self, file: KeyFile) -> Mapping[str, ApiKey]:
         try:

@@ -35,8 +35,9 @@ class Authenticator(Protocol):
         """Return who sends a request with these *headers* (names in lower case); raise `NotAuthenticated` if nobody.
 
         It is called for each request, and each `heartbeat_seconds` while a stream is open, which ends when this
-        refuses. It may take 10 s. If it takes longer, raises something that is no refusal, or returns something else,
-        it has failed: a request is answered by 503, `authenticator-failed`, and a stream goes on for `unknown_seconds`.
+        refuses: so a stream outlives its key by that long. It may take 10 s. If it takes longer, raises something that
+        is no refusal, or returns something else, it has failed: a request is answered by 503, `authenticator-failed`,
+        and a stream goes on for `unknown_seconds`.
         """
         ...
 

@@ -11,7 +11,8 @@ from typing import Final
 import pytest
 import trio
 
-from agentrail.host.access.api_keys import ApiKeys
+from agentrail.errors import NotAuthenticated
+from agentrail.host.access.api_keys import NO_SUCH_KEY, ApiKeys
 from agentrail.host.access.identity import Identity
 from agentrail.wire.limits import DEFAULTS, HostLimits
 from tests.host.hosted import KEYS, LINES, MADE, Desk, open_desk, scripted
@@ -136,15 +137,23 @@ async def test_a_key_that_is_withdrawn_ends_the_socket(tmp_path: Path) -> None:
         assert (await bob.ask("commands"))["status"] == 200
 
 
-async def test_a_call_with_a_key_that_is_withdrawn_is_refused_at_once(tmp_path: Path) -> None:
-    file = tmp_path / "keys"
-    rows = {name: row for name, (row, _) in MADE.items()}
-    write_keys(file, rows)
-    async with open_desk(scripted("one"), keys=ApiKeys(file)) as desk, talking(desk) as talker:
+class Withdrawing(ApiKeys):
+    """Keys that are withdrawn all at once, of which no stream is told."""
+
+    is_withdrawn = False
+
+    async def identify(self, headers: Sequence[tuple[str, str]]) -> Identity:
+        if self.is_withdrawn:
+            raise NotAuthenticated(NO_SUCH_KEY)
+        return await super().identify(headers)
+
+
+async def test_a_call_with_a_key_that_is_withdrawn_is_refused_at_once() -> None:
+    keys = Withdrawing(lines=LINES)
+    async with open_desk(scripted("one"), keys=keys) as desk, talking(desk) as talker:
         assert (await talker.ask("commands"))["status"] == 200
-        write_keys(file, {name: row for name, row in rows.items() if name != "ann"})
-        while (said := await talker.ask("commands"))["status"] == 200:  # noqa: ASYNC110 - by its socket
-            await trio.sleep(0.1)
+        keys.is_withdrawn = True
+        said = await talker.ask("commands")
         assert (said["status"], problem(said)) == (401, "not-authenticated")
         assert await talker.closed() == (1008, "the key is not valid")
 
