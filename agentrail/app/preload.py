@@ -22,7 +22,7 @@ from agentrail.hooks.actions import SwitchModel
 from agentrail.hooks.attachments import unkeyed
 from agentrail.hooks.plugin import MATRIX, Plugin
 from agentrail.ports.tool import Tool
-from agentrail.runtime.diagnosis.loop_probe import in_real_time
+from agentrail.runtime.diagnosis.pulse import in_real_time
 from agentrail.values.json import EMPTY
 from agentrail.values.tools import ToolSpec
 

@@ -245,7 +245,7 @@ def wired(
     tree = Tree(shared)
     if storage is not None:
         shared.leases = Leases(shared.journal, shared.timers, storage.address, storage.lease)
-    shared.watchdog.start()
+    shared.watchdog.start(shared.threads.working)
     shared.collector.begin(tree.sessions)
     nursery.start_soon(shared.timers.run)
     nursery.start_soon(shared.gate.run)

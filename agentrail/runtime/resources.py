@@ -27,7 +27,7 @@ from agentrail.ports.tool import Surroundings as ToolSurroundings
 from agentrail.ports.web import Web
 from agentrail.runtime.diagnosis.figures import Figures
 from agentrail.runtime.diagnosis.plugin_complaints import Complaints
-from agentrail.runtime.diagnosis.watchdog import Watchdog
+from agentrail.runtime.diagnosis.watchdog import watchdog_of_run
 from agentrail.runtime.inbox.dozing import Idlers, PackingJournal, TidyingUp
 from agentrail.runtime.inbox.draining import Draining
 from agentrail.runtime.inbox.letter import Letter
@@ -141,7 +141,7 @@ class SharedServices:
         self.timers = Timers(self.clock)
         self.idlers = Idlers(self.timers)
         self.tidying = TidyingUp(self.timers, crowded)
-        self.watchdog = Watchdog(self.threads.working)
+        self.watchdog = watchdog_of_run()
         self.limits = ProviderLimits(limits, self.timers)
         self.leases = Leases(self.journal, self.timers, "", 0)
         self.figures: Figures | None = None  # there once they are asked for

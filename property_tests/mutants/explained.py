@@ -14,12 +14,12 @@ EXPLAINED: Final[dict[str, tuple[str, ...]]] = {
         'runtime/inbox/end_reason.py why_gone: state.stopping or "stopped" → (state.stopping)',
         (
             "runtime/diagnosis/watchdog.py Watchdog.close: "
-            "alarm is not None and self._thread is not None → (alarm is not None)"
+            "self._working or alarm is None or self._thread is None → (self._working) or (alarm is None)"
         ),
         (
             "runtime/diagnosis/watchdog.py Watchdog._still: "
-            "step is self._suspected and self.step is None and rounds is not None and rounds.asked → "
-            "(step is self._suspected) and (self.step is None) and (rounds.asked)"
+            "step is not self._suspected or self.step is not None or pulse is None → "
+            "(step is not self._suspected) or (self.step is not None)"
         ),
         (
             'runtime/commands.py attached_as: change.kind == "attach" and change.seat is not None → '

@@ -7,6 +7,7 @@ import re
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import AsyncExitStack
 
 import pytest
 import trio
@@ -15,9 +16,10 @@ import trio.testing
 from agentrail import open_supervisor
 from agentrail.app.supervisor import Supervisor
 from agentrail.ports.tool import ToolContext
+from agentrail.runtime.diagnosis import pulse as pulses
 from agentrail.runtime.diagnosis import watchdog
-from agentrail.runtime.diagnosis.alarms import Alarm
-from agentrail.runtime.diagnosis.loop_probe import Rounds
+from agentrail.runtime.diagnosis.alarms import Alarm, KernelAlarm
+from agentrail.runtime.diagnosis.pulse import Pulse
 from agentrail.runtime.diagnosis.stacks import Scratch
 from agentrail.runtime.diagnosis.watchdog import Watchdog
 from agentrail.testing import ScriptedModel, call, say
@@ -164,8 +166,12 @@ def said(monkeypatch: pytest.MonkeyPatch) -> Iterator[Said]:
     log.removeHandler(handler)
 
 
-def rounds_of(supervisor: Supervisor) -> Rounds:
-    found = supervisor._sessions.shared.watchdog._rounds  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+def watchdog_of(supervisor: Supervisor) -> Watchdog:
+    return supervisor._sessions.shared.watchdog  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+
+
+def pulse_of(supervisor: Supervisor) -> Pulse:
+    found = watchdog_of(supervisor)._pulse  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
     assert found is not None
     return found
 
@@ -185,7 +191,7 @@ def test_a_tool_that_blocks_the_loop_is_named(said: Said, *, rested: bool) -> No
 
             async def blocks() -> None:
                 if rested:
-                    await trio.to_thread.run_sync(until_it_rests, rounds_of(supervisor))
+                    await trio.to_thread.run_sync(until_it_rests, pulse_of(supervisor))
                 said.wait(BLOCKS)  # the line that blocks
 
             model = ScriptedModel([say(calls=[call("block")]), "done"])
@@ -226,9 +232,9 @@ def test_a_tool_that_keeps_the_interpreter_is_named_with_the_line(said: Said, mo
     assert "in body\n    keep(900_000)  # the line that keeps it\n" in text
 
 
-def until_it_rests(rounds: Rounds) -> None:
+def until_it_rests(pulse: Pulse) -> None:
     end = time.monotonic() + LONG
-    while not rounds.rests and time.monotonic() < end:
+    while not pulse.rests and time.monotonic() < end:
         threading.Event().wait(0.001)
 
 
@@ -240,45 +246,142 @@ def test_the_body_of_a_supervisor_that_blocks_the_loop_is_named(said: Said) -> N
     trio.run(main)
 
 
-def comes_to_rest(rounds: Rounds) -> bool:
-    """Return whether no task runs; the one that waits for this thread may need a moment to stop."""
+def comes_to_rest(pulse: Pulse) -> int:
+    """Return how many beats there were when the loop had come to rest, and no task ran."""
     end = time.monotonic() + LONG
-    while rounds.running() is not None and time.monotonic() < end:
+    while (pulse.running() is not None or not pulse.rests) and time.monotonic() < end:
         threading.Event().wait(0.001)
-    return rounds.running() is None
+    assert pulse.running() is None
+    return pulse.beats
 
 
-def test_a_loop_is_asked_to_come_round_once_until_it_is_woken() -> None:
-    woken: list[bool] = []
+def test_a_loop_beats_while_it_makes_passes_and_once_more_when_it_is_woken(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pulses, "BEAT", 0.0)
+    beats: list[int] = []
 
     async def main() -> None:
-        rounds = Rounds(lambda: woken.append(True))
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(trio.sleep_forever)  # nothing wakes the loop
-            assert await trio.to_thread.run_sync(comes_to_rest, rounds)
-            assert rounds.running() is trio.lowlevel.current_task()
-            rounds.ask()
-            assert (rounds.asked, rounds.rests) == (True, False)
-            while not woken:  # the first pass answers, the next one wakes
+        pulse = Pulse(lambda: beats.append(len(beats)))
+        assert (pulse.beats, pulse.rests, len(beats)) == (0, False, 1)
+        while pulse.beats < 20:  # the loop has something to do in each pass
+            await trio.lowlevel.checkpoint()
+            assert not pulse.rests
+        assert pulse.running() is trio.lowlevel.current_task()
+        at_rest = await trio.to_thread.run_sync(comes_to_rest, pulse)
+        assert (pulse.beats, pulse.rests, len(beats)) == (at_rest + 1, False, at_rest + 2)
+        pulse.close()
+        await trio.testing.wait_all_tasks_blocked()
+        ended = len(beats)
+        for _ in range(10):
+            await trio.lowlevel.checkpoint()
+        assert len(beats) == ended
+
+    trio.run(main)
+
+
+class Passes(trio.abc.Instrument):
+    """Counts the passes of the loop."""
+
+    counted = 0
+
+    def after_io_wait(self, timeout: float) -> None:
+        self.counted += 1
+
+
+class Counted:
+    """Counts the looks of watchdogs, and the passes of a run of Trio."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.looks = self.passes = 0
+        look = Watchdog._look  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+
+        def counted(dog: Watchdog, scratch: Scratch) -> float | None:
+            self.looks += 1
+            return look(dog, scratch)
+
+        monkeypatch.setattr(Watchdog, "_look", counted)
+
+    def during_a_rest(self, pulse: Pulse, passes: Passes) -> tuple[int, int]:
+        """Return how many looks and passes there were while the loop had nothing to do for sixty times `AWAKE`."""
+        until_it_rests(pulse)
+        looks, before = self.looks, passes.counted
+        threading.Event().wait(60 * watchdog.AWAKE)
+        return self.looks - looks, passes.counted - before
+
+
+@pytest.mark.parametrize("supervisors", [1, 2, 5])
+def test_supervisors_that_rest_do_not_wake_each_other(supervisors: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module, name in ((watchdog, "SLOW"), (watchdog, "AWAKE"), (pulses, "BEAT")):
+        monkeypatch.setattr(module, name, 0.01)
+    counted, passes = Counted(monkeypatch), Passes()
+
+    async def main() -> None:
+        async with AsyncExitStack() as stack:
+            opened = [await stack.enter_async_context(open_supervisor()) for _ in range(supervisors)]
+            assert len({watchdog_of(supervisor) for supervisor in opened}) == 1
+            threads = [thread.name for thread in threading.enumerate()].count("agentrail-watchdog")
+            assert threads == 1
+            trio.lowlevel.add_instrument(passes)
+            looks, woken = await trio.to_thread.run_sync(counted.during_a_rest, pulse_of(opened[0]), passes)
+            assert looks <= 12  # one after the last beat, and some for a thread that ends meanwhile; by turns, over 60
+            assert woken <= 12
+
+    trio.run(main)
+
+
+def test_a_busy_loop_wakes_no_thread_of_supervisors_that_rest(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The thread would be woken in each pass, as it waits for the interpreter, and hardly ever run."""
+    monkeypatch.setattr(pulses, "BEAT", 0.0)
+    monkeypatch.setattr(watchdog, "AWAKE", 3600.0)
+    monkeypatch.setattr(watchdog, "SLOW", 1800.0)
+    counted = Counted(monkeypatch)
+    seconds: list[float] = []
+    set_before = KernelAlarm.set
+
+    def noted(self: KernelAlarm, after: float) -> None:
+        seconds.append(after)
+        set_before(self, after)
+
+    monkeypatch.setattr(KernelAlarm, "set", noted)
+
+    async def main() -> None:
+        async with open_supervisor() as one, open_supervisor() as other:
+            pulse, dog = pulse_of(one), watchdog_of(one)
+            assert pulse is pulse_of(other)
+            while pulse.beats < 50:
                 await trio.lowlevel.checkpoint()
-            assert (rounds.asked, rounds.rests) == (False, False)
-            for _ in range(10):
+            assert seconds == [watchdog.AWAKE] * (1 + pulse.beats)
+            dog.begin("mine", "PromptSent", time.perf_counter())  # the alarm goes off `SLOW` after this, or
+            dog.step = None
+            before = pulse.beats
+            while pulse.beats == before:  # `AWAKE` after the next beat
                 await trio.lowlevel.checkpoint()
-            assert woken == [True]
-            rounds.ask()
-            rounds.close()
-            await trio.testing.wait_all_tasks_blocked()
-            assert woken == [True]
-            nursery.cancel_scope.cancel()
+            assert seconds == [watchdog.AWAKE] * (1 + pulse.beats)
+            assert counted.looks == 0
+
+    trio.run(main)
+
+
+def test_a_supervisor_that_goes_leaves_the_watchdog_to_the_others_of_its_run() -> None:
+    async def main() -> None:
+        async with open_supervisor() as first:
+            pulse = pulse_of(first)
+            async with open_supervisor() as second:
+                assert pulse_of(second) is pulse
+            assert pulse_of(first) is pulse
+            assert "agentrail-watchdog" in [thread.name for thread in threading.enumerate()]
+        assert "agentrail-watchdog" not in [thread.name for thread in threading.enumerate()]
+        async with open_supervisor() as third:
+            assert watchdog_of(third) is watchdog_of(first)
+            assert pulse_of(third) is not pulse
 
     trio.run(main)
 
 
 class Asked:
-    """Stands for a loop in which one task runs, and that has not come round since it was asked."""
+    """Stands for a loop in which one task runs, and that has not made a pass since."""
 
     rests = False
-    asked = True
+    beats = 1
 
     def __init__(self) -> None:
         self.task: trio.lowlevel.Task | None = None
@@ -293,7 +396,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> tuple[Watchdog, Asked]:
     monkeypatch.setattr(watchdog, "SLOW", 1e-9)
     monkeypatch.setattr(watchdog, "BLOCKED", 0.0)
     dog, loop = Watchdog(), Asked()
-    dog._rounds = loop  # type: ignore[assignment]  # noqa: SLF001  # pyright: ignore[reportAttributeAccessIssue, reportPrivateUsage]
+    dog._pulse = loop  # type: ignore[assignment]  # noqa: SLF001  # pyright: ignore[reportAttributeAccessIssue, reportPrivateUsage]
     return dog, loop
 
 
@@ -337,10 +440,10 @@ def test_a_task_that_keeps_the_interpreter_is_named_unless_it_is_looked_at_alrea
     trio.run(main)
 
 
-def test_only_a_run_in_real_time_is_asked() -> None:
+def test_only_a_run_in_real_time_has_a_pulse() -> None:
     async def asked() -> bool:
         async with open_supervisor() as supervisor:
-            return supervisor._sessions.shared.watchdog._rounds is not None  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+            return watchdog_of(supervisor)._pulse is not None  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
 
     assert trio.run(asked)
     assert not trio.run(asked, clock=trio.testing.MockClock(autojump_threshold=0))

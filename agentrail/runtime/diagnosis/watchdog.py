@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 import trio
 
-from agentrail.runtime.diagnosis.loop_probe import Rounds, in_real_time
+from agentrail.runtime.diagnosis.pulse import Pulse, in_real_time
 from agentrail.runtime.diagnosis.stacks import Scratch, called, threads_among, with_source
 from agentrail.runtime.shared.collector import OLDEST
 
@@ -38,13 +38,16 @@ PUT_OFF: Final = 0.01
 """The loop puts off the alarm at most once in this many seconds: if it goes off too early, it is set again."""
 
 AWAKE: Final = 0.25
-"""Seconds after the loop has woken until it is asked whether it still makes passes, if no step begins meanwhile."""
+"""Seconds after a beat of the loop until the thread looks which task blocks the loop, if no step begins meanwhile."""
 
 LATE: Final = 0.5
 """Seconds by which the thread may wake late; from then on it logs which task or thread kept the interpreter's lock."""
 
 CLOSING: Final = 5.0
 """Seconds that closing waits for the watchdog's thread to end; a slow log handler may hold it up."""
+
+NO_THREADS: Final[Mapping[int, str]] = MappingProxyType({})
+"""Threads of tools, by their ids, of whoever has none."""
 
 HELD_UP: Final = "%s has held up the loop for %d ms\n%s"
 
@@ -90,7 +93,7 @@ def _level(seconds: float) -> int:
 
 
 class Watchdog:
-    """Logs the step of a session, or the task, that blocks all other tasks; *working* names the threads of tools.
+    """Logs the step of a session, or the task, that blocks all other tasks. All supervisors of a run share it.
 
     While C code keeps the interpreter's lock, the watchdog's thread cannot run. So it checks how late it wakes. It
     gets the lock as soon as the C code gives it up, so the task or thread that runs then has most likely kept it.
@@ -104,18 +107,19 @@ class Watchdog:
         "_loop",
         "_named",
         "_named_collections",
+        "_pulse",
         "_put_off",
-        "_rounds",
         "_suspect",
+        "_suspect_beats",
         "_suspected",
         "_thread",
         "_working",
         "step",
     )
 
-    def __init__(self, working: Mapping[int, str] = MappingProxyType({})) -> None:
+    def __init__(self) -> None:
         self.step: Crumb | None = None
-        self._working = working
+        self._working: list[Mapping[int, str]] = []
         self._due = math.inf
         self._collected = 0.0
         self._collections = (0.0, math.inf)
@@ -124,19 +128,24 @@ class Watchdog:
         self._alarm: Alarm | None = None
         self._put_off = 0.0
         self._thread: threading.Thread | None = None
-        self._rounds: Rounds | None = None
+        self._pulse: Pulse | None = None
         self._suspect: trio.lowlevel.Task | None = None
+        self._suspect_beats = 0
         self._suspected: Crumb | None = None
 
-    def start(self) -> None:
-        """Start the watchdog's thread, and begin to measure garbage collections."""
+    def start(self, working: Mapping[int, str] = NO_THREADS) -> None:
+        """Begin to watch for a supervisor; for the first one, start the thread, and measure garbage collections.
+
+        *working* are the threads in which its tools work, by their ids, with the names of the tools.
+        """
+        if self._working:
+            self._working.append(working)
+            return
         from agentrail.runtime.diagnosis.alarms import alarm  # noqa: PLC0415 - ctypes, which only a supervisor needs
 
-        wakes = self._alarm = alarm(SLOW)
-        if trio.lowlevel.in_trio_run() and in_real_time():
-            self._rounds = Rounds(self._woken)
-            self._woken()
+        wakes = alarm(SLOW)
         thread = threading.Thread(target=self._watch, args=(wakes,), name="agentrail-watchdog", daemon=True)
+        self._alarm = wakes
         try:
             thread.start()
         except RuntimeError:
@@ -144,29 +153,40 @@ class Watchdog:
             wakes.close()
             raise
         self._thread = thread
+        self._working.append(working)
+        if trio.lowlevel.in_trio_run() and in_real_time():
+            self._pulse = Pulse(self._awake)
         gc.callbacks.append(self._collecting)
 
-    def _woken(self) -> None:
-        """Set the alarm to `AWAKE` seconds from now; called when the loop has woken."""
+    def _awake(self) -> None:
+        """Set the alarm to `AWAKE` seconds from now, because the loop makes passes; the next step sets it to less."""
         if self._alarm is not None:
+            self._put_off = 0.0
             self._set(self._alarm, AWAKE)
 
     def _set(self, alarm: Alarm, seconds: float) -> None:
         self._due, self._collected = time.perf_counter() + seconds, self._collections[0]
         alarm.set(seconds)
 
-    def close(self) -> None:
-        """End the thread and the measuring. If a log handler holds the thread up, it is left to end by itself."""
-        alarm, self._alarm = self._alarm, None
-        if alarm is not None and self._thread is not None:
-            if self._rounds is not None:
-                self._rounds.close()
-            alarm.set(0)
-            self._thread.join(CLOSING)
-            if not self._thread.is_alive():
-                alarm.close()
-            with suppress(ValueError):  # other code may have removed it
-                gc.callbacks.remove(self._collecting)
+    def close(self, working: Mapping[int, str] = NO_THREADS) -> None:
+        """Stop watching for the supervisor that started with *working*. After the last, end the thread and measuring.
+
+        If a log handler holds the thread up, it is left to end by itself.
+        """
+        self._working = [others for others in self._working if others is not working]
+        alarm = self._alarm
+        if self._working or alarm is None or self._thread is None:
+            return
+        self._alarm = None
+        if self._pulse is not None:
+            self._pulse.close()
+            self._pulse = None
+        alarm.set(0)
+        self._thread.join(CLOSING)
+        if not self._thread.is_alive():
+            alarm.close()
+        with suppress(ValueError):  # other code may have removed it
+            gc.callbacks.remove(self._collecting)
 
     def begin(self, session_id: str, kind: str, now: float) -> Crumb:
         """Register a step that begins, and put off the alarm; return the step, to pass to `collecting`."""
@@ -195,7 +215,7 @@ class Watchdog:
         watchdog is closed is checked after each.
         """
         with Scratch() as scratch:
-            while self._alarm is not None:
+            while self._alarm is alarm:  # after it was closed, another supervisor may have started it again
                 alarm.wait()
                 again = self._look(scratch)
                 if again is not None:
@@ -204,51 +224,53 @@ class Watchdog:
     def _look(self, scratch: Scratch) -> float | None:
         """Log the running step or task if it is slow; return in how many seconds to look again.
 
-        `None` if no step runs and the loop rests: the next step, or the loop when it wakes, sets the alarm.
+        `None` if no step runs and the loop rests: the next step, or the loop when it wakes, sets the alarm. While the
+        loop makes passes, its beats put the alarm off, so this is called only if the loop is blocked, or rests.
         """
         step, now = self.step, time.perf_counter()
         late, self._due = now - max(self._due, self._put_off + SLOW), math.inf
         if step is not None:
             self._forget()
             return self._name(step, now, scratch)
-        rounds = self._rounds
-        if rounds is not None and late >= LATE:
-            self._name_keeper(rounds, now, late, scratch)
+        pulse = self._pulse
+        if pulse is not None and late >= LATE:
+            self._name_keeper(pulse, now, late, scratch)
         if now - self._put_off < SLOW:
             self._forget()
             return SLOW
-        if rounds is None or rounds.rests:
+        if pulse is None or pulse.rests:
             return None
-        if not rounds.asked:
-            rounds.ask()
-            self._forget()
-            return SLOW
-        return self._look_at_task(rounds, now, scratch)
+        return self._look_at_task(pulse, now, scratch)
 
-    def _look_at_task(self, rounds: Rounds, now: float, scratch: Scratch) -> float:
-        """Log the running task if it was running at the last look too, without a pass of the loop in between."""
-        task, suspected = rounds.running(), self._suspected
-        if task is None or task is not self._suspect or suspected is None:
+    def _look_at_task(self, pulse: Pulse, now: float, scratch: Scratch) -> float:
+        """Log the running task if it was running at the last look too, without a beat of the loop in between."""
+        task, beats, suspected = pulse.running(), pulse.beats, self._suspected
+        if suspected is None or not self._is_suspect(task, beats):
             before = self.collecting(("", "", 0.0, 0.0), now)  # with what the collection that runs has taken so far
-            self._suspect, self._suspected = task, task and (called(task), "", now, before)
+            self._suspect, self._suspect_beats = task, beats
+            self._suspected = task and (called(task), "", now, before)
             return SLOW
         return self._name(suspected, now, scratch)
+
+    def _is_suspect(self, task: trio.lowlevel.Task | None, beats: int) -> bool:
+        return task is not None and task is self._suspect and beats == self._suspect_beats
 
     def _forget(self) -> None:
         self._suspect = self._suspected = None
 
-    def _name_keeper(self, rounds: Rounds, now: float, late: float, scratch: Scratch) -> None:
+    def _name_keeper(self, pulse: Pulse, now: float, late: float, scratch: Scratch) -> None:
         """Log that this thread woke *late* seconds too late, with the running task and the threads of tools.
 
         One of them has most likely kept the interpreter's lock. Until the frames are read, nothing here may give up
         the lock: the task would go on, and the frames would be others.
         """
-        task = rounds.running()
-        if task is not None and rounds.asked and task is self._suspect:
+        task = pulse.running()
+        if self._is_suspect(task, pulse.beats):
             return  # `_look_at_task` logs the task, with the time since the last look
         found = scratch.stacks()
         named = [] if task is None else [f"the task `{called(task)}`"]
-        places = threads_among((), dict(self._working), found)
+        working = {thread: tool for threads in self._working for thread, tool in dict(threads).items()}
+        places = threads_among((), working, found)
         named += [f"the thread of the tool `{name}` at {place}" for name, place in places]
         by = " or ".join(named) or NO_TIME
         collecting = self.collecting(("", "", 0.0, self._collected), now)
@@ -288,5 +310,19 @@ class Watchdog:
         """Return whether *step* still runs, so that the stack that was just read belongs to it."""
         if step is self.step:
             return True
-        rounds = self._rounds
-        return step is self._suspected and self.step is None and rounds is not None and rounds.asked
+        pulse = self._pulse
+        if step is not self._suspected or self.step is not None or pulse is None:
+            return False
+        return self._is_suspect(pulse.running(), pulse.beats)
+
+
+_OF_RUN: Final = trio.lowlevel.RunVar[Watchdog]("agentrail watchdog")
+
+
+def watchdog_of_run() -> Watchdog:
+    """Return the watchdog that all supervisors of this run of Trio share; make it for the first one."""
+    try:
+        return _OF_RUN.get()
+    except LookupError:
+        _OF_RUN.set(Watchdog())
+        return _OF_RUN.get()

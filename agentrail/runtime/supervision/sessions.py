@@ -369,7 +369,7 @@ class Sessions:
     def _let_go(self) -> None:
         """End what the supervisor has begun in the process: the watchdog, and its say in garbage collections."""
         self.shared.collector.end()
-        self.shared.watchdog.close()
+        self.shared.watchdog.close(self.shared.threads.working)
 
     async def _close_journal(self) -> None:
         """Release the sessions and close the journal; an error is only logged, as everything is already written."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import Awaitable, Callable, Generator, Mapping
 from contextlib import ExitStack, contextmanager
 from typing import Final
 
@@ -128,5 +128,5 @@ def _unshield(task: trio.lowlevel.Task | None) -> bool:
     return shielded or any(under)
 
 
-def _no_thread(_: Watchdog) -> None:
+def _no_thread(_: Watchdog, _working: Mapping[int, str]) -> None:
     """No-op: the watchdog's thread is not started, because it would measure real time."""
