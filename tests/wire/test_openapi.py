@@ -23,13 +23,15 @@ from agentrail.wire.problem_rows import ROWS
 from agentrail.wire.problems import problem_of
 from agentrail.wire.routes import ROUTES
 from agentrail.wire.strict_reading import read_body
-from agentrail.wire.views import OpenedView, to_json
+from agentrail.wire.views import OpenedView, View, to_json
 from tests.codec.sampling import event_sample
 from tests.wire.schemas import Schema, Schemas
 
 WITH_BODY = pytest.mark.parametrize(
     "call", [call for call in CALLS.values() if call.body is not None], ids=lambda call: call.name
 )
+
+VIEWS = [call.gives for call in CALLS.values() if call.gives is not None]
 
 
 @cache
@@ -205,6 +207,18 @@ def test_no_schema_has_an_enum_of_one_value_or_items_that_are_false() -> None:
         if part.get("items") is False or len(cast("list[object]", part.get("enum", "--"))) == 1
     ]
     assert bad == []
+
+
+def test_an_object_without_fields_of_its_own_may_have_any() -> None:
+    """Else makers of clients for TypeScript take it for an object that has none, such as for edited arguments."""
+    bare = [part for part in parts(read()) if part.get("type") == "object" and "properties" not in part]
+    assert [part for part in bare if "additionalProperties" not in part] == []
+
+
+@pytest.mark.parametrize("view", VIEWS, ids=lambda view: view.__name__)
+def test_all_fields_of_a_view_are_required_because_they_are_always_written(view: type[View]) -> None:
+    schema = components()[view.__name__]
+    assert schema.get("required", []) == list(cast("Schema", schema["properties"]))
 
 
 def test_the_tag_of_each_event_is_a_constant() -> None:

@@ -21,7 +21,7 @@ from agentrail.wire.call_rows.host_call import JSON, SCOPES, WEBSOCKET, HostCall
 from agentrail.wire.calls import CALLS, errors_of
 from agentrail.wire.problem_rows import ROWS
 from agentrail.wire.routes import ROUTES, SESSION, HostRoute
-from agentrail.wire.views import OpenedView, to_json
+from agentrail.wire.views import OpenedView, View, to_json
 
 Document: TypeAlias = dict[str, object]
 
@@ -56,6 +56,8 @@ _FILES: Final = ("application/octet-stream", "application/pdf", "image/*", "text
 """Media types of files; the body is the file itself, so that others are taken too, but none of several parts."""
 _BYTES: Final[Document] = {**_TEXT, "format": "binary"}
 """Schema of bytes; JSON Schema needs none for them, but makers of clients leave out a call whose body has none."""
+_ANY_OBJECT: Final[Document] = {"type": "object", "additionalProperties": True}
+"""Schema of an object with any fields; generators of clients read one that only says its type as an empty object."""
 COMMAND_ID: Final = r"^[!-~]{1,128}$"
 _ABOUT: Final = (
     "Sessions of agents: talk to them, steer and abort them, decide about calls that wait for a person, and follow "
@@ -90,6 +92,9 @@ def document() -> Document:
     written, components = msgspec.json.schema_components(hints, schema_hook=_foreign, ref_template=_TEMPLATE)
     schemas = dict(zip(map(repr, hints), map(_portable, written), strict=True))
     components = {name: _portable(schema) for name, schema in components.items()}
+    for view in classes_below(View):
+        if schema := components.get(view.__name__):  # a view is written with all of its fields
+            schema["required"] = [*cast("Document", schema["properties"])]
     for schema in components.values():
         if "description" in schema:
             schema["description"] = cleandoc(cast("str", schema["description"]))
@@ -116,9 +121,15 @@ def _shown() -> Iterator[object]:
     return iter(dict(zip(map(repr, found), found, strict=True)).values())
 
 
+def classes_below(base: type) -> list[type]:
+    """Return the classes below *base* and below those, in the order of their definition."""
+    found = [base, *base.__subclasses__()]
+    return [*dict.fromkeys(below for cls in found for below in [cls, *cls.__subclasses__()] if below is not base)]
+
+
 def _foreign(hint: object) -> Document:
     """Return the schema of what msgspec does not know: JSON, of any kind or an object."""
-    return {"type": "object"} if hint is FrozenObject else {"description": "Any JSON value."}
+    return dict(_ANY_OBJECT) if hint is FrozenObject else {"description": "Any JSON value."}
 
 
 def _portable(schema: Mapping[str, object]) -> Document:
@@ -212,7 +223,7 @@ def _answers(call: HostCall, schemas: Mapping[str, Document]) -> Mapping[str, Do
     elif call.status == CREATED and call.gives is OpenedView:
         found[str(call.status)]["headers"] = {"Location": _told("Path of the session.")}
     elif call.name == "openapi":
-        found[str(call.status)] = {"description": "This document.", "content": {JSON: {"schema": {"type": "object"}}}}
+        found[str(call.status)] = {"description": "This document.", "content": {JSON: {"schema": _ANY_OBJECT}}}
     if call.held:
         found["202"] = {"description": "The turn waits for a person.", "content": content}
     if call.name == "ready":

@@ -11,6 +11,7 @@ from agentrail.catalog.markdown import code, codes, table
 from agentrail.catalog.source_text import Source
 from agentrail.wire.bodies import CallBody, Query
 from agentrail.wire.call_rows.host_call import JSON, HostCall
+from agentrail.wire.described.openapi import classes_below
 from agentrail.wire.problem_rows import ROWS
 from agentrail.wire.problems import slug
 from agentrail.wire.routes import ROUTES
@@ -59,23 +60,17 @@ def _classes(hint: object) -> Iterator[type]:
 
 def bodies(source: Source) -> list[str]:
     """Return a section about each body."""
-    return fields_page.all_described(source, _each(CallBody))
+    return fields_page.all_described(source, classes_below(CallBody))
 
 
 def queries(source: Source) -> list[str]:
     """Return a section about each query."""
-    return fields_page.all_described(source, _each(Query))
+    return fields_page.all_described(source, classes_below(Query))
 
 
 def views(source: Source) -> list[str]:
     """Return a section about each class of what comes back, with its parts."""
-    return fields_page.all_described(source, _each(View))
-
-
-def _each(base: type) -> list[type]:
-    """Return the classes below *base*, in the order of their definition."""
-    found = [base, *base.__subclasses__()]
-    return [*dict.fromkeys(below for cls in found for below in [cls, *cls.__subclasses__()] if below is not base)]
+    return fields_page.all_described(source, classes_below(View))
 
 
 def problems() -> list[str]:
