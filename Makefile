@@ -29,6 +29,7 @@ FULL_SIZE := tests/adapters/journals tests/adapters/models/test_answers_beside_s
   tests/test_memory.py tests/testing/test_simulator.py tests/tools/builtin tests/tools/test_cost.py tests/wire
 NPM_MODELS := @copilotkit/aimock@1.43.0 openai-mock-api@0.4.0
 NPM_SERVERS := @modelcontextprotocol/server-everything@2026.8.31 @modelcontextprotocol/server-filesystem@2026.8.31
+NPM_CLIENTS := openapi-fetch@0.17.0 openapi-typescript@7.13.0 typescript@5.9.3
 # The tests of the host: its edge on real sockets, its tables, and a browser that talks to it.
 HOST := tests/host tests/wire
 AT_ONCE := --numprocesses 4 --dist worksteal
@@ -86,6 +87,8 @@ mcp-servers: build/mcp/.installed ## install the MCP servers from npm that tests
 model-servers: build/models/.installed ## install the imitations of providers from npm that tests talk to
 
 sdk-streams: build/sdks/.installed ## fetch the streams that the official SDKs are tested with
+
+client-makers: python-client-maker typescript-client-maker ## install what makes clients of the OpenAPI document, for tests
 
 ##@ Work on it
 
@@ -151,6 +154,21 @@ build/models/.installed: Makefile
 	npm install --prefix build/models --no-save --ignore-scripts --no-audit --no-fund --loglevel=error $(NPM_MODELS)
 	@touch $@
 
+# In an environment of its own: it needs a linter of another version.
+python-client-maker: build/clients/python/.installed
+
+build/clients/python/.installed: .venv/test pyproject.toml
+	$(PYTHON) -m venv --clear --without-pip build/clients/python
+	$(PIP) --python build/clients/python/bin/python install --group clients
+	@touch $@
+
+typescript-client-maker: build/clients/.installed
+
+build/clients/.installed: Makefile
+	@command -v npm >/dev/null || { echo "npm is not installed: the test with a client in TypeScript is skipped" >&2; exit 1; }
+	npm install --prefix build/clients --no-save --ignore-scripts --no-audit --no-fund --loglevel=error $(NPM_CLIENTS)
+	@touch $@
+
 # Of the versions that are installed; a source distribution is asked for its metadata, which builds nothing that is kept.
 build/sdks/.installed: .venv/test Makefile
 	rm -rf build/sdks && mkdir -p build/sdks
@@ -180,5 +198,5 @@ build/wheel/.tried: .venv/core Makefile pyproject.toml tests/installed.py $(shel
 help: ## print this list
 	@awk 'BEGIN {FS = ":.*## "} /^##@ / {printf "\n%s\n", substr($$0, 5)} /^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-.PHONY: run wheel sandbox-tools counting-tools browser-tools mcp-servers model-servers sdk-streams test long host compiled properties campaign simulate bench instructions mutants check lint fix docs clean help
-.PHONY: format-check rules async-rules contracts docs-check mypy pyright
+.PHONY: run wheel sandbox-tools counting-tools browser-tools mcp-servers model-servers sdk-streams client-makers test long host compiled properties campaign simulate bench instructions mutants check lint fix docs clean help
+.PHONY: format-check rules async-rules contracts docs-check mypy pyright python-client-maker typescript-client-maker

@@ -32,6 +32,9 @@ PROVIDES: Final = {
 }
 """What a requirement brings, where that is not called as it is; the package `mcp` shows packages of its own."""
 
+NOT_INSTALLED: Final = {"_typeshed", "agentrail_client"}
+"""What is only there for type checkers, and the client that a test makes."""
+
 BY_NAME: Final = {"pytest_trio": "a plugin of pytest, which loads it"}
 """What no import statement names, and how it is used."""
 
@@ -192,7 +195,7 @@ def test_tests_import_only_what_make_test_installs() -> None:
     homes = packages_distributions()
     provided = {name for name, found in homes.items() if there & set(map(canonicalize_name, found))}
     imported = foreign_by_file("tests", homes) | foreign_by_file("property_tests", homes)
-    missing = {path: sorted(names - provided - {"_typeshed"}) for path, names in imported.items()}
+    missing = {path: sorted(names - provided - NOT_INSTALLED) for path, names in imported.items()}
     assert {path: names for path, names in missing.items() if names} == {}
 
 

@@ -1,0 +1,196 @@
+"""Calls each route of a host by the Python client that `openapi-python-client` makes of its document.
+
+`test_generated_clients.py` checks the types of this program, and runs it with the address of the host and a key.
+"""
+
+import io
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from threading import Event
+from typing import TypeVar
+
+from agentrail_client import AuthenticatedClient, Client
+from agentrail_client.api.default import (
+    abort,
+    agents,
+    approvals,
+    approve,
+    ask,
+    cancel_task,
+    change_plugins,
+    change_tools,
+    chat,
+    commands,
+    compact,
+    delete_session,
+    events,
+    fork,
+    health,
+    label,
+    list_sessions,
+    message_task,
+    messages,
+    metrics,
+    offered,
+    open_session,
+    openapi,
+    page,
+    prompt,
+    queued,
+    ready,
+    reject,
+    respond,
+    resume,
+    show_session,
+    socket,
+    steer,
+    stop,
+    stream,
+    suspend,
+    switch_model,
+    task_result,
+    tasks,
+    tree,
+    upload,
+    wait_tasks,
+    withdraw,
+)
+from agentrail_client.models import (
+    AbortBody,
+    ApproveBody,
+    AttachPluginBody,
+    ChatBody,
+    CompactBody,
+    DetachPluginBody,
+    ForkBody,
+    LabelBody,
+    MessageTaskBody,
+    ModelBody,
+    OpenBody,
+    Problem,
+    PromptBody,
+    RejectBody,
+    RespondBody,
+    SteerBody,
+    StopBody,
+    ToolsBody,
+    ToolsBodyDo,
+    WithdrawBody,
+)
+from agentrail_client.types import File, Response
+
+T = TypeVar("T")
+
+
+def good(response: Response[Problem | T]) -> T:
+    """Return what the host gave; fail if that was a problem."""
+    assert response.parsed is not None, response
+    assert not isinstance(response.parsed, Problem), response.parsed
+    return response.parsed
+
+
+def done(response: Response[object]) -> None:
+    """Fail if the host did not answer that a command was carried out."""
+    assert response.status_code == 204, response
+
+
+def about_the_host(client: AuthenticatedClient, anyone: Client) -> None:
+    assert good(health.sync_detailed(client=anyone)).status == "ok"
+    assert ready.sync_detailed(client=anyone).status_code == 200
+    assert "<html" in str(page.sync_detailed(client=anyone).parsed)
+    assert "/v1/chat" in str(openapi.sync_detailed(client=anyone).parsed)
+    assert "agentrail_sessions" in str(metrics.sync_detailed(client=client).parsed)
+    assert good(agents.sync_detailed(client=client)).items == ["desk"]
+    good(commands.sync_detailed(client=client))
+    good(tree.sync_detailed(client=client))
+    assert socket.sync_detailed(client=client).status_code == 426  # a WebSocket needs a client of its own
+
+
+def talking(client: AuthenticatedClient) -> None:
+    assert good(open_session.sync_detailed(client=client, body=OpenBody(session="trip", title="A trip")))
+    good(upload.sync_detailed("trip", client=client, body=File(io.BytesIO(b"milk")), name="list.txt"))
+    reply = good(chat.sync_detailed(client=client, body=ChatBody(message="hello", session="trip")))
+    assert (reply.text, reply.held) == ("done", [])
+    streamed = stream.sync_detailed(client=client, body=ChatBody(message="hello", session="trip"))
+    assert "event: reply" in str(streamed.parsed)
+    assert good(ask.sync_detailed("trip", client=client, body=PromptBody(message="hello"))).text == "done"
+    assert len(good(messages.sync_detailed("trip", client=client, limit=2)).items) == 2
+    good(show_session.sync_detailed("trip", client=client))
+    good(offered.sync_detailed("trip", client=client))
+    done(label.sync_detailed("trip", client=client, body=LabelBody(add=["red"])))
+    assert [found.title for found in good(list_sessions.sync_detailed(client=client, label="red")).items] == ["A trip"]
+
+
+def steering(client: AuthenticatedClient) -> None:
+    good(prompt.sync_detailed("trip", client=client, body=PromptBody(message="wait"), idempotency_key="k1"))
+    second = good(prompt.sync_detailed("trip", client=client, body=PromptBody(message="hello")))
+    assert [found.ref for found in good(queued.sync_detailed("trip", client=client)).items] == [second.ref]
+    done(withdraw.sync_detailed("trip", client=client, body=WithdrawBody(ref=second.ref)))
+    good(steer.sync_detailed("trip", client=client, body=SteerBody(text="hurry")))
+    done(abort.sync_detailed("trip", client=client, body=AbortBody(reason="enough")))
+
+
+def deciding(client: AuthenticatedClient) -> None:
+    for attempt in range(2):
+        held = good(chat.sync_detailed(client=client, body=ChatBody(message="pay", session="trip"))).held
+        assert [found.tool for found in held] == ["pay"]
+        assert [found.id for found in good(approvals.sync_detailed(client=client)).items] == [held[0].id]
+        if attempt:
+            done(approve.sync_detailed("trip", client=client, body=ApproveBody(approval=held[0].id)))
+        else:
+            done(reject.sync_detailed("trip", client=client, body=RejectBody(approval=held[0].id, auto_resume=True)))
+    (question,) = good(chat.sync_detailed(client=client, body=ChatBody(message="question", session="trip"))).held
+    done(respond.sync_detailed("trip", client=client, body=RespondBody(ref=question.id, answer="that one")))
+
+
+def changing(client: AuthenticatedClient) -> None:
+    done(suspend.sync_detailed("trip", client=client))
+    done(resume.sync_detailed("trip", client=client))
+    done(switch_model.sync_detailed("trip", client=client, body=ModelBody(model="demo")))
+    done(change_tools.sync_detailed("trip", client=client, body=ToolsBody(do=ToolsBodyDo.ATTACH, tools=["look"])))
+    for body in (AttachPluginBody("attach", "EventLogger"), DetachPluginBody("detach", "EventLogger")):
+        done(change_plugins.sync_detailed("trip", client=client, body=body))
+    done(compact.sync_detailed("trip", client=client, body=CompactBody(reason="long")))
+
+
+def delegating(client: AuthenticatedClient) -> None:
+    good(open_session.sync_detailed(client=client, body=OpenBody(session="boss")))
+    good(prompt.sync_detailed("boss", client=client, body=PromptBody(message="delegate")))
+    while not (found := good(tasks.sync_detailed("boss", client=client)).items):
+        pass
+    child = found[0].child
+    done(message_task.sync_detailed("boss", client=client, body=MessageTaskBody(child=child, text="hurry")))
+    good(wait_tasks.sync_detailed("boss", client=client, children=child, milliseconds=1))
+    done(cancel_task.sync_detailed("boss", client=client, child=child))
+    good(task_result.sync_detailed("boss", client=client, child=child))
+
+
+def ending(client: AuthenticatedClient, listener: AuthenticatedClient, headers_came: Event) -> None:
+    copy = good(fork.sync_detailed("trip", client=client, body=ForkBody(session="copy"))).session
+    with ThreadPoolExecutor() as pool:
+        stream_of_events = pool.submit(events.sync_detailed, copy, client=listener, since="0")
+        assert headers_came.wait(60)
+        done(stop.sync_detailed(copy, client=client, body=StopBody()))
+        assert "event: SessionEnd" in str(stream_of_events.result().parsed)  # the stream ends with its session
+    assert good(delete_session.sync_detailed(copy, client=client)).session == copy
+
+
+def main(url: str, key: str) -> None:
+    headers_came = Event()
+    hooks = {"event_hooks": {"response": [lambda _: headers_came.set()]}}
+    with (
+        AuthenticatedClient(base_url=url, token=key) as client,
+        AuthenticatedClient(base_url=url, token=key, httpx_args=hooks) as listener,
+        Client(base_url=url) as anyone,
+    ):
+        about_the_host(client, anyone)
+        talking(client)
+        steering(client)
+        deciding(client)
+        changing(client)
+        delegating(client)
+        ending(client, listener, headers_came)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,146 @@
+/**
+ * Calls each route of a host by `openapi-fetch`, with the types that `openapi-typescript` makes of its document.
+ *
+ * `test_generated_clients.py` checks the types of this program, and runs it with the address of the host and a key.
+ */
+import createClient from "openapi-fetch";
+import type { paths } from "./host_types.js";
+
+declare const process: { argv: string[] };
+
+interface Answer<T> {
+  data?: T;
+  error?: unknown;
+  response: Response;
+}
+
+const [url = "", key = ""] = process.argv.slice(2);
+const anyone = createClient<paths>({ baseUrl: url });
+const client = createClient<paths>({ baseUrl: url, headers: { Authorization: `Bearer ${key}` } });
+
+function check(isTrue: boolean, found: unknown): void {
+  if (!isTrue) throw new Error(`found ${JSON.stringify(found)}`);
+}
+
+/** Return what the host gave; fail if that was a problem. */
+function good<T>({ data, error, response }: Answer<T>): T {
+  if (data === undefined) throw new Error(`${response.status}: ${JSON.stringify(error)}`);
+  return data;
+}
+
+/** Fail if the host did not answer that a command was carried out. */
+function done({ error, response }: Answer<unknown>): void {
+  check(response.status === 204, error);
+}
+
+const sessionOf = (id: string) => ({ path: { id } });
+const trip = sessionOf("trip");
+
+async function aboutTheHost(): Promise<void> {
+  check(good(await anyone.GET("/healthz")).status === "ok", "another status");
+  check(good(await anyone.GET("/readyz")).ready, "a host that is not ready");
+  check(good(await anyone.GET("/", { parseAs: "text" })).includes("<html"), "no page");
+  check("paths" in good(await anyone.GET("/openapi.json")), "no document");
+  check(good(await client.GET("/metrics", { parseAs: "text" })).includes("agentrail_sessions"), "no figures");
+  const agents = good(await client.GET("/v1/agents")).items;
+  check(agents.join() === "desk", agents);
+  good(await client.GET("/v1/commands"));
+  good(await client.GET("/v1/tree"));
+  const { response } = await client.GET("/v1/ws"); // a WebSocket needs a client of its own
+  check(response.status === 426, response.status);
+}
+
+async function talking(): Promise<void> {
+  good(await client.POST("/v1/sessions", { body: { session: "trip", title: "A trip" } }));
+  const file = await client.POST("/v1/sessions/{id}/files", {
+    params: { ...trip, query: { name: "list.txt" } },
+    headers: { "Content-Type": "application/octet-stream" },
+    body: "milk",
+    bodySerializer: (bytes) => bytes,
+  });
+  check(good(file).size === 4, file);
+  const reply = good(await client.POST("/v1/chat", { body: { message: "hello", session: "trip" } }));
+  check(reply.text === "done" && reply.held.length === 0, reply);
+  const body = { message: "hello", session: "trip" };
+  const streamed = good(await client.POST("/v1/stream", { body, parseAs: "text" }));
+  check(String(streamed).includes("event: reply"), streamed);
+  const asked = good(await client.POST("/v1/sessions/{id}/ask", { params: trip, body: { message: "hello" } }));
+  check(asked.text === "done", asked);
+  const params = { ...trip, query: { limit: 2 } };
+  const messages = good(await client.GET("/v1/sessions/{id}/messages", { params })).items;
+  check(messages.length === 2, messages);
+  good(await client.GET("/v1/sessions/{id}", { params: trip }));
+  good(await client.GET("/v1/sessions/{id}/offered", { params: trip }));
+  done(await client.POST("/v1/sessions/{id}/label", { params: trip, body: { add: ["red"] } }));
+  const sessions = good(await client.GET("/v1/sessions", { params: { query: { label: "red" } } })).items;
+  check(sessions.map((session) => session.title).join() === "A trip", sessions);
+}
+
+async function steering(): Promise<void> {
+  const params = { ...trip, header: { "Idempotency-Key": "k1" } };
+  good(await client.POST("/v1/sessions/{id}/prompt", { params, body: { message: "wait" } }));
+  const second = good(await client.POST("/v1/sessions/{id}/prompt", { params: trip, body: { message: "hello" } }));
+  const queued = good(await client.GET("/v1/sessions/{id}/queue", { params: trip })).items;
+  check(queued.map((prompt) => prompt.ref).join() === second.ref, queued);
+  done(await client.POST("/v1/sessions/{id}/withdraw", { params: trip, body: { ref: second.ref } }));
+  good(await client.POST("/v1/sessions/{id}/steer", { params: trip, body: { text: "hurry" } }));
+  done(await client.POST("/v1/sessions/{id}/abort", { params: trip, body: { reason: "enough" } }));
+}
+
+/** Return the id of what waits for a person after a message. */
+async function held(message: string): Promise<string> {
+  const reply = good(await client.POST("/v1/chat", { body: { message, session: "trip" } }));
+  const [first] = good(await client.GET("/v1/approvals")).items;
+  if (first === undefined || first.id !== reply.held[0]?.id) throw new Error(JSON.stringify(reply));
+  return first.id;
+}
+
+async function deciding(): Promise<void> {
+  const reject = { approval: await held("pay"), auto_resume: true };
+  done(await client.POST("/v1/sessions/{id}/reject", { params: trip, body: reject }));
+  const approve = { approval: await held("pay"), args: { to: "bob" } };
+  done(await client.POST("/v1/sessions/{id}/approve", { params: trip, body: approve }));
+  const respond = { ref: await held("question"), answer: "that one" };
+  done(await client.POST("/v1/sessions/{id}/respond", { params: trip, body: respond }));
+}
+
+async function changing(): Promise<void> {
+  done(await client.POST("/v1/sessions/{id}/suspend", { params: trip }));
+  done(await client.POST("/v1/sessions/{id}/resume", { params: trip }));
+  done(await client.POST("/v1/sessions/{id}/model", { params: trip, body: { model: "demo" } }));
+  done(await client.POST("/v1/sessions/{id}/tools", { params: trip, body: { do: "attach", tools: ["look"] } }));
+  for (const change of ["attach", "detach"] as const) {
+    const body = { do: change, plugin: "EventLogger" };
+    done(await client.POST("/v1/sessions/{id}/plugins", { params: trip, body }));
+  }
+  done(await client.POST("/v1/sessions/{id}/compact", { params: trip, body: { reason: "long" } }));
+}
+
+async function delegating(): Promise<void> {
+  const params = sessionOf("boss");
+  good(await client.POST("/v1/sessions", { body: { session: "boss" } }));
+  good(await client.POST("/v1/sessions/{id}/prompt", { params, body: { message: "delegate" } }));
+  let child: string | undefined;
+  while (child === undefined) child = good(await client.GET("/v1/sessions/{id}/tasks", { params })).items[0]?.child;
+  const query = { child };
+  done(await client.POST("/v1/sessions/{id}/tasks", { params, body: { child, text: "hurry" } }));
+  const wait = { ...params, query: { children: child, milliseconds: 1 } };
+  good(await client.GET("/v1/sessions/{id}/tasks/results", { params: wait }));
+  done(await client.DELETE("/v1/sessions/{id}/tasks", { params: { ...params, query } }));
+  good(await client.GET("/v1/sessions/{id}/tasks/result", { params: { ...params, query } }));
+}
+
+async function ending(): Promise<void> {
+  const forked = await client.POST("/v1/sessions/{id}/fork", { params: trip, body: { session: "copy" } });
+  const params = sessionOf(good(forked).session);
+  const events = await client.GET("/v1/sessions/{id}/events", {
+    params: { ...params, query: { since: "0" } },
+    parseAs: "stream",
+  });
+  done(await client.POST("/v1/sessions/{id}/stop", { params, body: {} }));
+  const text = await new Response(good(events)).text(); // the stream ends with its session
+  check(text.includes("event: SessionEnd"), text);
+  good(await client.DELETE("/v1/sessions/{id}", { params }));
+}
+
+for (const part of [aboutTheHost, talking, steering, deciding, changing, delegating, ending]) await part();
