@@ -36,6 +36,7 @@ from agentrail.host.http11.http_messages import HttpResponse, problem_answer, wh
 from agentrail.host.plugins.plugin_values import Request, RequestContext, RequestKind
 from agentrail.host.plugins.rows import HostPluginRow, RequestLife
 from agentrail.host.told_refusals import told_problem
+from agentrail.host.uploaded.inline_files import checked_words
 from agentrail.ports.handles.session_values import Reply
 from agentrail.runtime.events.subscription import Subscription
 from agentrail.runtime.handle import SessionHandle
@@ -183,6 +184,7 @@ class TalkCalls:
             answer.settle(problem_answer(INTERNAL.but(attempted=exchange.call.attempt)))
 
     async def _carry_out(self, talk: Talk, step: Step) -> None:
+        talk = evolve(talk, words=checked_words(talk.exchange.call.name, talk.words, talk.exchange.limits))
         files = await self._files.named(talk.exchange, talk.name, talk.body.files)
         asked = Request(
             text_of(talk.words),

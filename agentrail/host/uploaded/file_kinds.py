@@ -31,6 +31,8 @@ HEAD: Final = 16
 SHOWN: Final = frozenset(_BEGINNINGS)
 """Media types of the files that models are shown as parts of the message."""
 
+IMAGES: Final = SHOWN - {PDF}
+
 _SAYS_NOTHING: Final = frozenset({"", UNKNOWN, "application/x-www-form-urlencoded"})
 """Media types that clients such as curl send if nobody tells them one."""
 _SAME: Final = {"image/jpg": "image/jpeg"}

@@ -11,7 +11,7 @@ from attrs import frozen
 
 from agentrail.host.plugins.plugin_values import Attachment
 from agentrail.host.plugins.rows import HostPluginRow
-from agentrail.host.uploaded.file_kinds import HEAD, PDF, SHOWN, shown_media
+from agentrail.host.uploaded.file_kinds import HEAD, IMAGES, PDF, SHOWN, shown_media
 from agentrail.host.uploaded.session_files import Storage, StoredFile
 from agentrail.ports.sandbox import KIB
 from agentrail.values.content import File, Image, Part, Text
@@ -51,7 +51,7 @@ class PromptFiles:
             return tuple(words)
         text = await rows.attachment_text(self.attachments)
         parts: list[Part] = [Text(f"{text}\n\n")] if text else []
-        left = MOST_SHOWN
+        left = MOST_SHOWN - sum([len(word.data) * 3 // 4 for word in words if isinstance(word, Image | File)])
         for file in self.files:
             if file.note.media_type in SHOWN:
                 parts.append(await _part(self.sandbox, file, left))
@@ -62,10 +62,15 @@ class PromptFiles:
 NO_FILES: Final = PromptFiles(None, ())
 
 
+def most_shown(media: str, left: int) -> int:
+    """Return how many bytes a file of a media type may have that a model is shown, if *left* are left for all."""
+    return min(left, MOST_IMAGE) if media in IMAGES else left
+
+
 async def _part(sandbox: Storage, file: StoredFile, left: int) -> Part:
     """Return an image or a PDF as a part of the message; a text in its place if it cannot be one."""
     media = file.note.media_type
-    most = left if media == PDF else min(left, MOST_IMAGE)
+    most = most_shown(media, left)
     if file.size > most:
         return _not_shown(file, TOO_LARGE.format(size=file.size, left=most))
     content = (await sandbox.read(file.path, 0, most)).data
