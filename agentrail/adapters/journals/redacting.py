@@ -6,7 +6,7 @@ they were. The texts are found by `personal_texts`, in the values and not by wha
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from types import MappingProxyType
 from typing import Final, cast
 
@@ -16,7 +16,9 @@ from msgspec.structs import replace
 
 from agentrail.adapters.journals.packing import pack, unpack
 from agentrail.codec.states import Stored
-from agentrail.core.vocabulary.personal_texts import PAIRS, TEXTS
+from agentrail.core.tools_on_demand import CALLER, FINDER
+from agentrail.core.vocabulary.changes import ChangedTools
+from agentrail.core.vocabulary.personal_texts import PAIRS, TEXTS, TOOL_NAMES
 from agentrail.core.vocabulary.tool_calls import Call, CallList
 from agentrail.hooks.actions import Continue, HoldTool
 from agentrail.hooks.ruling import PluginAnswer
@@ -38,17 +40,30 @@ WHOLE: Final = frozenset({("Data", "data"), ("Answered", "value"), ("CallService
 
 
 @checked
-def redacted(record: Record, note: Redaction) -> Record:
+def redacted(record: Record, note: Redaction, tools: Collection[str]) -> Record:
     """Return *record* with a mark in place of each text, and *note*, which says so; no-op if it was redacted before.
 
-    The random number of its step is dropped too: a journal may keep the checksum of the record as it was, and without
-    that number nobody can find out by trying whether it is that of a guessed text.
+    *tools* are the names that `tool_names` finds in all records of the session: a call by another name is one that the
+    model made up. The random number of its step is dropped too: a journal may keep the checksum of the record as it
+    was, and without that number nobody can find out by trying whether it is that of a guessed text.
     """
     if record.redacted is not None:
         return record
     stored = unpack(pack(record), record.session_id, record.number)  # with the states of plugins as JSON
-    marked = cast("Record", _marked(stored))
+    marked = cast("Record", _Marker(tools).marked(stored))
     return marked.but(arrival=marked.arrival.but(random=0.0), redacted=note)
+
+
+@checked
+def tool_names(records: Iterable[Record]) -> frozenset[str]:
+    """Return the names of all tools that a session had in *records*, also of those that were detached again."""
+    found: set[str] = set()
+    for record in records:
+        if record.opening is not None:
+            found.update(record.opening.tools)
+        if isinstance(record.change.tools, ChangedTools):
+            found.update(record.change.tools.put)
+    return frozenset(found)
 
 
 def about_redacted(about: About, records: Iterable[Record]) -> About:
@@ -57,38 +72,56 @@ def about_redacted(about: About, records: Iterable[Record]) -> About:
     return about.but(title=MARK) if about.title and about.title in titles else about
 
 
-def _marked(value: object) -> object:
-    """Return *value* with marks in place of the texts in it, as the tables say."""
-    match value:
-        case Image() | File():
-            return Text(MARK)
-        case msgspec.Struct():
-            return _struct(value)
-        case History():
-            return History(cast("Iterable[Message]", map(_marked, value)))
-        case CallList():
-            return CallList(cast("Iterable[Call]", map(_marked, value)))
-        case tuple():
-            return tuple(map(_marked, cast("tuple[object, ...]", value)))
-        case MappingProxyType():
-            entries = cast("Mapping[str, object]", value).items()
-            return MappingProxyType({name: _marked(item) for name, item in entries})
-        case _:
-            return value
+class _Marker:
+    """Replaces the texts in the values of one session, whose *tools* have these names."""
 
+    def __init__(self, tools: Collection[str]) -> None:
+        self._tools = tools
 
-def _struct(value: msgspec.Struct) -> msgspec.Struct:
-    name = type(value).__name__
-    texts = TEXTS.get(name, "").split()
-    changed: dict[str, object] = {}
-    for field in value.__struct_fields__:
-        item: object = getattr(value, field)
-        marked = _field(name, field, item) if field in texts else _marked(item)
-        if marked is not item:
-            changed[field] = marked
-    if isinstance(value, PluginAnswer) and value.kind in {HoldTool.kind, Continue.kind}:
-        changed["name"] = _text(value.name)  # its family; of other kinds it is a model or the key of a section
-    return replace(value, **changed)
+    def marked(self, value: object) -> object:
+        """Return *value* with marks in place of the texts in it, as the tables say."""
+        match value:
+            case Image() | File():
+                return Text(MARK)
+            case msgspec.Struct():
+                return self._struct(value)
+            case History():
+                return History(cast("Iterable[Message]", map(self.marked, value)))
+            case CallList():
+                return CallList(cast("Iterable[Call]", map(self.marked, value)))
+            case tuple():
+                return tuple(map(self.marked, cast("tuple[object, ...]", value)))
+            case MappingProxyType():
+                entries = cast("Mapping[str, object]", value).items()
+                return MappingProxyType({name: self.marked(item) for name, item in entries})
+            case _:
+                return value
+
+    def _struct(self, value: msgspec.Struct) -> msgspec.Struct:
+        name = type(value).__name__
+        texts, tools = TEXTS.get(name, "").split(), TOOL_NAMES.get(name, "").split()
+        changed: dict[str, object] = {}
+        for field in value.__struct_fields__:
+            item: object = getattr(value, field)
+            if field in texts:
+                marked = _field(name, field, item)
+            elif field in tools:
+                marked = self._tool(item)
+            else:
+                marked = self.marked(item)
+            if marked is not item:
+                changed[field] = marked
+        if isinstance(value, PluginAnswer) and value.kind in {HoldTool.kind, Continue.kind}:
+            changed["name"] = _text(value.name)  # its family; of other kinds it is a model or the key of a section
+        return replace(value, **changed)
+
+    def _tool(self, item: object) -> object:
+        """Return the name of a tool, or names, with a mark for each that no tool of the session has had."""
+        if isinstance(item, tuple):
+            return tuple(map(self._tool, cast("tuple[object, ...]", item)))
+        if not isinstance(item, str) or item in self._tools or item.rstrip("_") in {"", FINDER, CALLER}:
+            return item
+        return MARK
 
 
 def _field(owner: str, name: str, item: object) -> object:

@@ -306,6 +306,41 @@ STRUCTURE: Final[Mapping[str, str]] = MappingProxyType(
 )
 """Fields that are kept, although they can hold text, by the name of their class."""
 
+TOOL_NAMES: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "AfterTool": "name",
+        "ApprovalRequired": "tool",
+        "ApprovalResolved": "tool",
+        "BeforeTool": "name",
+        "Call": "name",
+        "ChangeTools": "detach",
+        "ChangeToolsSent": "detach",
+        "ChangedCall": "name",
+        "Doubt": "name",
+        "LargeResultOffloaded": "name",
+        "LoopDetected": "name",
+        "OnToolError": "name",
+        "RunTool": "name",
+        "SecurityAudit": "tool",
+        "StandingApproval": "tool",
+        "Stray": "name",
+        "ToolAbandoned": "name",
+        "ToolApprovedAlways": "tool",
+        "ToolBlocked": "name",
+        "ToolCall": "name via",
+        "ToolCallUnknown": "name",
+        "ToolExecutionEnd": "name",
+        "ToolExecutionMetrics": "name",
+        "ToolExecutionStart": "name",
+        "ToolKilled": "name",
+        "ToolMessage": "name",
+        "ToolSkippedForSteering": "name",
+        "ToolUnknown": "name",
+        "ToolsFound": "names",
+    }
+)
+"""Fields of `STRUCTURE` with the name of a tool: one that no tool of the session has had is the model's own text."""
+
 PAIRS: Final = frozenset(
     {
         ("Batch", "texts"),

@@ -4,15 +4,19 @@
 
 from __future__ import annotations
 
-from agentrail.core.vocabulary.changes import Appended, Change
+from types import MappingProxyType
+
+from agentrail.core.vocabulary.changes import Appended, Change, ChangedTools
 from agentrail.core.vocabulary.commands import Accepted, PromptSent
-from agentrail.core.vocabulary.state import Setup, State
+from agentrail.core.vocabulary.state import Attached, Setup, State
 from agentrail.errors import Fenced, SessionHeld
 from agentrail.ports.journal import Journal, Lease, Record, Redaction, Snapshot, folded
 from agentrail.testing.conformance.journal_deletions import NOBODY, DeletionConformance
 from agentrail.testing.conformance.journal_samples import opened, prompted, refused, run_of
 from agentrail.values.content import Text
-from agentrail.values.messages import UserMessage
+from agentrail.values.json import EMPTY
+from agentrail.values.messages import ToolMessage, UserMessage
+from agentrail.values.tools import ToolSpec
 
 NOTE = Redaction(1000, "the desk for privacy")
 PRIVATE = "what nobody may know"
@@ -92,6 +96,28 @@ class RedactionConformance(DeletionConformance):
         assert await journal.redact("s", 3, 1, later, NOBODY) == 0
         assert await journal.redact("none", 1, 9, later, NOBODY) == 0
         assert [one.session_id for one in await journal.sessions()] == ["s"]
+
+    async def test_names_of_tools_stay_if_a_tool_of_the_session_has_had_them(self, journal: Journal) -> None:
+        """A call by another name is one that the model made up; tools may come and go outside of the range."""
+        claim = await journal.claim("s", "test")
+        tools = MappingProxyType({"first": Attached(ToolSpec("first", "", EMPTY), 1)})
+        later = Change(tools=ChangedTools((), MappingProxyType({"second": Attached(ToolSpec("second", "", EMPTY), 2)})))
+        called = tuple(ToolMessage(f"c{name}", name, ()) for name in ("first", "second", PRIVATE))
+        records = [
+            told("s", 1).but(opening=State("s", Setup(), "demo", tools=tools)),
+            told("s", 2).but(change=Change(tools=ChangedTools(("first",), MappingProxyType({})))),
+            told("s", 3).but(change=Change(history=Appended(called))),
+            told("s", 4).but(change=later),
+        ]
+        await journal.append(claim, 0, records)
+        await journal.redact("s", 3, 3, NOTE, NOBODY)
+        (found,) = await journal.read("s", 2, 1)
+        assert isinstance(found.change.history, Appended)
+        assert [one.name for one in found.change.history.messages if isinstance(one, ToolMessage)] == [
+            "first",
+            "second",
+            "[redacted]",
+        ]
 
     async def test_a_title_is_redacted_with_the_record_that_gave_it(self, journal: Journal) -> None:
         """The list of sessions shows a mark for the title, if a record of the range has given it; labels stay."""

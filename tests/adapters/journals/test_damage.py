@@ -61,7 +61,7 @@ def records_of(name: str) -> tuple[Record, ...]:
 def stored_of(name: str) -> tuple[Record, ...]:
     """The records of a session in a journal that was closed: two of the last one are redacted."""
     marked = range(2, 4) if name == NAMES[-1] else ()
-    return tuple(redacted(each, NOTE) if each.number in marked else each for each in records_of(name))
+    return tuple(redacted(each, NOTE, ()) if each.number in marked else each for each in records_of(name))
 
 
 async def fill(path: Path, *, close: bool) -> SqliteJournal:

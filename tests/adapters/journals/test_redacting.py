@@ -2,20 +2,21 @@
 
 import typing
 from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import cast
 
 import msgspec
 import pytest
 
 from agentrail.adapters.journals.packing import pack
-from agentrail.adapters.journals.redacting import MARK, STATES, WHOLE, redacted
+from agentrail.adapters.journals.redacting import MARK, STATES, WHOLE, redacted, tool_names
 from agentrail.codec.states import Stored
 from agentrail.codec.values import PluginState
-from agentrail.core.vocabulary.changes import Change, ChangedStates
+from agentrail.core.vocabulary.changes import Change, ChangedStates, ChangedTools
 from agentrail.core.vocabulary.commands import Refused
-from agentrail.core.vocabulary.personal_texts import PAIRS, STRUCTURE, TEXTS
-from agentrail.core.vocabulary.state import Setup, State
-from agentrail.core.vocabulary.tool_calls import Batch, Call, CallList, Hold, first_call
+from agentrail.core.vocabulary.personal_texts import PAIRS, STRUCTURE, TEXTS, TOOL_NAMES
+from agentrail.core.vocabulary.state import Attached, Setup, State
+from agentrail.core.vocabulary.tool_calls import ANY_TOOL, Batch, Call, CallList, Doubt, Hold, first_call
 from agentrail.errors import BadArguments
 from agentrail.hooks.moments import Hook
 from agentrail.hooks.ruling import NOTHING_GATHERED, START, Gathered, Pause, PluginAnswer, Ruling, Section, Verdict
@@ -24,14 +25,16 @@ from agentrail.testing.conformance.journal_samples import prompted
 from agentrail.values.content import Data, Image, Text, Thinking, ToolCall
 from agentrail.values.events.envelope import Envelope, Event
 from agentrail.values.events.people import ApprovalRequired, ToolApprovedAlways
-from agentrail.values.events.tools import ToolExecutionStart
+from agentrail.values.events.tools import ToolCallUnknown, ToolExecutionStart, ToolUnknown
 from agentrail.values.json import FrozenObject, Json, JsonObject, freeze_object
 from agentrail.values.messages import AssistantMessage, History, ToolMessage, UserMessage
 from agentrail.values.standing_approval import StandingApproval
+from agentrail.values.tools import ToolSpec
 from tests.codec.shapes import fields_of, is_class
 
 NOTE = Redaction(5, "somebody")
 PRIVATE = "private-to-somebody"
+TOOLS = frozenset({"tool", "shell"})
 TEXTUAL = (str, object, Json, JsonObject, PluginState, FrozenObject)
 
 
@@ -75,9 +78,11 @@ def test_each_stored_field_that_can_hold_text_is_in_one_table() -> None:
         for field in fields_of(cls):
             if any(kind is each or kind == each for kind in kinds(field.hint) for each in TEXTUAL):
                 wanted.add((cls.__name__, field.name))
-    texts, structure = (
-        {(name, field) for name, fields in table.items() for field in fields.split()} for table in (TEXTS, STRUCTURE)
+    texts, structure, tools = (
+        {(name, field) for name, fields in table.items() for field in fields.split()}
+        for table in (TEXTS, STRUCTURE, TOOL_NAMES)
     )
+    assert tools <= structure
     assert not texts & structure
     assert wanted - texts - structure == set(), "say in `personal_texts.py` whether it is a person's text"
     assert (texts | structure) - wanted == set()
@@ -144,7 +149,7 @@ def whole() -> Record:
 
 def test_no_text_is_left_and_everything_has_its_place() -> None:
     before = whole()
-    after = redacted(before, NOTE)
+    after = redacted(before, NOTE, TOOLS)
     assert PRIVATE not in pack(after).body.decode()
     assert not [text for text in strings(after) if PRIVATE in text]
     assert after.redacted == NOTE
@@ -155,7 +160,7 @@ def test_no_text_is_left_and_everything_has_its_place() -> None:
     assert after.opening.sections == (Section("about", MARK),)
     assert after.opening.plugin_states == (Stored("m:C", freeze_object({"$": "m:C", "said": [MARK, 7]})), MARK)
     assert after.opening.setup.system == "be brief"
-    assert redacted(after, Redaction(9, "another")) == after
+    assert redacted(after, Redaction(9, "another"), TOOLS) == after
 
 
 def test_the_family_of_a_call_is_replaced_wherever_it_is() -> None:
@@ -189,7 +194,7 @@ def test_the_family_of_a_call_is_replaced_wherever_it_is() -> None:
             in_envelope(ToolExecutionStart("c1", "shell", FrozenObject(), standing=(approval,))),
         ),
     )
-    after = redacted(before, NOTE)
+    after = redacted(before, NOTE, TOOLS)
     assert [text for text in strings(before) if PRIVATE in text]
     assert not [text for text in strings(after) if PRIVATE in text]
     assert PRIVATE not in pack(after).body.decode()
@@ -198,8 +203,49 @@ def test_the_family_of_a_call_is_replaced_wherever_it_is() -> None:
     assert after.rulings[0].answers[1].name == "demo"
 
 
+def test_a_name_that_no_tool_has_had_is_replaced_and_others_stay() -> None:
+    made_up = first_call(ToolCall("c2", PRIVATE, ARGS))
+    called = (ToolCall("c1", "tool"), ToolCall("c2", PRIVATE, via="call_tool_"), ToolCall("c3", "find_tools"))
+    before = prompted(
+        "s",
+        1,
+        "hello",
+        opening=State(
+            "s",
+            Setup(),
+            "demo",
+            history=History((AssistantMessage((), called), ToolMessage("c2", PRIVATE, ()))),
+            batch=Batch(CallList([CALL, made_up])),
+            in_doubt=(Doubt("c0", ANY_TOOL, None),),
+        ),
+        events=(in_envelope(ToolCallUnknown("c2", PRIVATE)), in_envelope(ToolUnknown("c1", "tool"))),
+    )
+    after = redacted(before, NOTE, TOOLS)
+    assert PRIVATE not in pack(after).body.decode()
+    assert [envelope.event for envelope in after.events] == [ToolCallUnknown("c2", MARK), ToolUnknown("c1", "tool")]
+    assert after.opening is not None
+    assert [(one.name, one.via) for one in after.opening.history[0].calls] == [  # type: ignore[union-attr]
+        ("tool", ""),
+        (MARK, "call_tool_"),
+        ("find_tools", ""),
+    ]
+    assert after.opening.in_doubt == (Doubt("c0", ANY_TOOL, None),)
+
+
+def test_the_names_of_tools_are_those_that_a_session_has_ever_had() -> None:
+    def attached(name: str) -> Attached:
+        return Attached(ToolSpec(name, "", freeze_object({})), 1)
+
+    opening = State("s", Setup(), "demo", tools=MappingProxyType({"first": attached("first")}))
+    change = Change(tools=ChangedTools(("first",), MappingProxyType({"second": attached("second")})))
+    records = [prompted("s", 1, "hello", opening=opening), prompted("s", 2, "more", change=change)]
+    assert tool_names(records) == {"first", "second"}
+    assert tool_names(records[1:]) == {"second"}
+
+
 @pytest.mark.parametrize("random", [0.25, 0.75])
 def test_the_random_number_of_the_step_is_dropped(random: float) -> None:
     """The former checksum stays in the chain: with the number, it would tell a guessed text from a wrong one."""
     record = whole()
-    assert redacted(record.but(arrival=record.arrival.but(random=random)), NOTE) == redacted(record, NOTE)
+    other = record.but(arrival=record.arrival.but(random=random))
+    assert redacted(other, NOTE, TOOLS) == redacted(record, NOTE, TOOLS)

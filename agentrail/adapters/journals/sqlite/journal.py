@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Final, Literal
 
 import trio
 
+from agentrail.adapters.journals.redacting import tool_names
 from agentrail.adapters.journals.sqlite.deletion.deletions import Progress
 from agentrail.adapters.journals.sqlite.failures import still_read
 from agentrail.adapters.journals.sqlite.opening import Connect
@@ -17,7 +19,7 @@ from agentrail.adapters.journals.sqlite.ownership import place_of
 from agentrail.adapters.journals.sqlite.reading import JournalReader
 from agentrail.adapters.journals.sqlite.worker import Worker
 from agentrail.adapters.journals.sqlite.writing import Writer
-from agentrail.errors import BadChoice
+from agentrail.errors import BadChoice, BadRecord
 from agentrail.ports.journal import (
     ALL_SESSIONS,
     NO_LEASE,
@@ -151,13 +153,27 @@ class SqliteJournal:
 
         It returns when the texts are in none of the journal's files any more; see `delete`.
         """
+        tools = await self._tool_names(session_id)
         count, following, mark = 0, max(first, 1), 0
         while not mark:
-            given = session_id, following, last, note, holder
+            given = session_id, following, last, note, holder, tools
             some, following, mark = await self._writing.do(Writer.redact, *given, about=session_id)
             count += some
         await self._settled(session_id, mark)
         return count
+
+    async def _tool_names(self, session_id: str) -> frozenset[str]:
+        """Return the names that tools of a session have had, in all records, or in those before a damaged one.
+
+        Damage of records outside of the range does not keep the texts of others: they can be redacted all the same.
+        """
+        found: frozenset[str] = frozenset()
+        after = 0
+        with suppress(BadRecord):
+            while piece := await self.read(session_id, after, READ_AT_ONCE):
+                found |= tool_names(piece)
+                after += len(piece)
+        return found
 
     async def _settled(self, session_id: str, mark: int) -> None:
         """Wait until the work that is marked with the number *mark* is done."""

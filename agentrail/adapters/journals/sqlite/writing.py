@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -328,7 +328,9 @@ class Writer:
         self._floor = max(self._floor, *(row.epoch for row in rows))
         return number, sum(row.head > 0 for row in rows)
 
-    def redact(self, session_id: str, first: int, last: int, note: Redaction, holder: str) -> tuple[int, int, int]:
+    def redact(
+        self, session_id: str, first: int, last: int, note: Redaction, holder: str, tools: Collection[str]
+    ) -> tuple[int, int, int]:
         """Redact some records from *first* on; return how many, the next one, and 0: if all are done, a mark."""
         self._check_generation(session_id)
         row = self._row(session_id)
@@ -350,7 +352,7 @@ class Writer:
         rows = checked(self._db, row, first, min(last, row.head, first + AT_ONCE - 1))
         found = tuple(zip(rows, loaded(self._db, row, rows), strict=True))
         self._about.redact(self._db, row.id, [record for _, record in found])
-        return redact_some(self._db, row, before, found, note), first + AT_ONCE, 0
+        return redact_some(self._db, row, before, found, note, tools), first + AT_ONCE, 0
 
     def progress(self, mark: int) -> Progress:
         """Return how far the deletion is that was marked with the number *mark*."""

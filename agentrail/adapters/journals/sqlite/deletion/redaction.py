@@ -7,7 +7,7 @@ record has a second one in `sealed`, over the checksum before it, that of the re
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Final
 
 from agentrail.adapters.journals.packing import check_of, pack
@@ -30,12 +30,16 @@ def redact_some(
     before: bytes,
     found: Sequence[tuple[RecordRow, Record]],
     note: Redaction,
+    tools: Collection[str],
 ) -> int:
-    """Redact the consecutive records *found*, which follow the checksum *before*; return how many were not so yet."""
+    """Redact the consecutive records *found*, which follow the checksum *before*; return how many were not so yet.
+
+    *tools* are the names that tools of the session have had.
+    """
     count = 0
     for each, record in found:
         if record.redacted is None:
-            _redact(db, each, redacted(record, note), before)
+            _redact(db, each, redacted(record, note, tools), before)
             count += 1
         before = each.check
     _drop_snapshot(db, row)
