@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import os
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from functools import cache
 from types import NoneType
@@ -12,7 +13,7 @@ from agentrail.app.model_chain import MODEL_WANTED, chain_of, why_no_model
 from agentrail.app.model_registry import check_options
 from agentrail.app.pricing import PriceList
 from agentrail.app.spec import NO_PRICES, SessionSpec, Specs, SpecWanted, answer_form, check_spec
-from agentrail.app.subagent_code import talks
+from agentrail.app.subagent_code import HERE, talks
 from agentrail.core.vocabulary.commands import SwitchModelSent
 from agentrail.core.vocabulary.options import Spare
 from agentrail.core.vocabulary.state import State
@@ -23,7 +24,7 @@ from agentrail.hooks.live import Live, Validator
 from agentrail.hooks.plugin import UNKNOWN, AnyPlugin, state_type
 from agentrail.lazy import LazyModule
 from agentrail.ports.model import Model, ModelChain
-from agentrail.ports.sandbox import Sandbox
+from agentrail.ports.sandbox import OnDisk, Sandbox
 from agentrail.ports.tool import Tool, ToolSource
 from agentrail.ports.web import Web
 from agentrail.runtime.resources import SectionFiles, SessionCode, SharedSurroundings
@@ -69,6 +70,39 @@ def attachments(spec: SessionSpec) -> list[tuple[str, AnyPlugin]]:
 def surroundings(spec: SessionSpec, working_dir: str) -> SharedSurroundings:
     """Return the surroundings of the tools of *spec*: sandbox, web and working directory."""
     return SharedSurroundings(spec.sandbox, spec.web, working_dir, _local_sandbox, _httpx_web)
+
+
+NEED_FOLDER: Final = frozenset({"files", "shell"})
+"""What tools require that work in a folder."""
+
+
+def environment_told(spec: SessionSpec, tools: Mapping[str, Tool]) -> str:
+    """Return what the model of a session of *spec* with these *tools* is told of its folder and machine.
+
+    Nothing, if the session has no folder of this machine to work in, or is not to tell of it.
+    """
+    works = spec.working_dir != HERE or any(not NEED_FOLDER.isdisjoint(tool.spec.requires) for tool in tools.values())
+    if not spec.environment or not works:
+        return ""
+    if spec.sandbox is None:
+        folder = os.path.realpath(spec.working_dir)
+    elif isinstance(spec.sandbox, OnDisk):
+        folder = spec.sandbox.root
+    else:
+        return ""
+    return f"Working folder: {_one_line(folder)}\nPlatform: {_platform()}"
+
+
+def _one_line(path: str) -> str:
+    """Return *path* with a mark for each character that is not printed, such as the end of a line."""
+    return "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in path)
+
+
+@cache
+def _platform() -> str:
+    import platform  # noqa: PLC0415 - a session without a folder needs none
+
+    return f"{platform.system()} ({platform.machine()})"
 
 
 def files_of(spec: SessionSpec, around: SharedSurroundings) -> SectionFiles | None:

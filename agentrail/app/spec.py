@@ -76,6 +76,11 @@ class SessionSpec(Options, kw_only=True, gc=True):
 
     A path is relative to the sandbox; one that begins with `/` or `~/` is a folder of this machine.
     """
+    environment: bool = True
+    """Whether the model is told the working folder, the platform and the date, if the session has such a folder.
+
+    It has one if it has tools for files or commands, or a `working_dir`, and a sandbox on this machine.
+    """
     memory: Sequence[str] = ()
     """Memory files, such as `AGENTS.md`, whose texts are sent as sections; paths are as those of `skills`."""
     model_options: Mapping[str, Json] = EMPTY
@@ -122,6 +127,7 @@ def _check_alone(spec: SessionSpec) -> None:
         _check_model(model)
     _check_prices(spec.prices)
     _check_flag("inline_tags", spec.inline_tags)
+    _check_flag("environment", spec.environment)
     schema_of(spec)
     for name in ("name", "system", "base", "identity", "working_dir", "description"):
         _check_text(name, getattr(spec, name))

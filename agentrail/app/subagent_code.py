@@ -99,6 +99,7 @@ class AgentRecipe:
             services={**base.services, **agent.services},
             user_data=agent.user_data or parent.setup.user_data,
             base=agent.base or parent.setup.base,
+            environment=agent.environment and base.environment,
             plugins=(*plugins, *agent.plugins),
         )
         return spec, shared

@@ -26,6 +26,7 @@ from agentrail.app.session_code import (
     built,
     check_builder,
     chosen,
+    environment_told,
     files_of,
     judge_for,
     prices_of,
@@ -309,6 +310,7 @@ def new_session(
     code = SessionCode(judge, tool_code, own, spec.services, around, LateValidator, prices, sources_of(spec), agents)
     code.compactor = spec.compactor
     code.section_files = files_of(spec, around)
+    code.environment = environment_told(spec, tools)
     for name, tool in known_tools.items():
         judge.tool(name, 0, LateValidator(tool))
     first = chosen(code, known, spec.model, freeze_object(spec.model_options))

@@ -15,7 +15,7 @@ from agentrail.core.context_budget import tools_size
 from agentrail.core.system_prompt import fixed_text, lasting
 from agentrail.core.vocabulary.measure import Altered
 from agentrail.core.vocabulary.state import NO_TOOLS, Attached, State
-from agentrail.hooks.ruling import MEMORY, SKILLS, Section
+from agentrail.hooks.ruling import ENVIRONMENT, MEMORY, SKILLS, Section
 from agentrail.values.events.context import PrefixChanged
 from agentrail.values.json import Json, JsonObject, canonical
 from agentrail.values.messages import AssistantMessage, History, Message, ToolMessage, answered_of, size_of
@@ -23,7 +23,7 @@ from agentrail.values.stream import tokens
 
 CHOICE: Final = "tool_choice"
 
-KINDS: Final = ("model", "options", "returns", "tool", SKILLS, MEMORY, CHOICE, "messages")
+KINDS: Final = ("model", "options", "returns", "tool", ENVIRONMENT, SKILLS, MEMORY, CHOICE, "messages")
 """Kinds of parts, in the order in which a provider reads them; before the tools stands what all depends on."""
 
 HEAD: Final = KINDS[:3]
@@ -75,7 +75,7 @@ LOOK_BACK: Final = 20
 COMPACTION: Final = "compaction"
 """Name of the part that a compaction changes."""
 
-_SECTIONS: Final = (SKILLS, MEMORY)
+_SECTIONS: Final = (ENVIRONMENT, SKILLS, MEMORY)
 
 
 def noted(altered: tuple[Altered, ...], *more: Altered) -> tuple[Altered, ...]:

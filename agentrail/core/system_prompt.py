@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Final
 
 from agentrail.core.vocabulary.state import Attached, Setup
-from agentrail.hooks.ruling import DYNAMIC, MEMORY, SKILLS, Section
+from agentrail.hooks.ruling import DYNAMIC, ENVIRONMENT, MEMORY, SKILLS, Section
 from agentrail.values.json import EMPTY, JsonObject, freeze_object
 
 LAYERS: Final[Mapping[str, str]] = MappingProxyType(
@@ -15,6 +16,7 @@ LAYERS: Final[Mapping[str, str]] = MappingProxyType(
         "base": "`SessionSpec.base`: rules that all agents of a program share",
         "user": "`SessionSpec.system`: what this agent is for",
         "identity": "`SessionSpec.identity`: name and purpose of the agent",
+        ENVIRONMENT: "working folder, platform, date of the beginning; `environment=False` leaves it out",
         SKILLS: "the list of `SessionSpec.skills`, and what plugins say that the agent can look up",
         MEMORY: "the texts of `SessionSpec.memory`, and of memory files that plugins have read",
         DYNAMIC: "all other sections that plugins set: plans, lists, advice for this moment",
@@ -28,12 +30,26 @@ The dynamic sections follow the messages, because they may change with each requ
 MODES: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
     {
         "full": dict.fromkeys(LAYERS, "whole"),
-        "task": {"base": "first paragraph", "user": "whole", "identity": "whole", DYNAMIC: "whole"},
+        "task": {
+            "base": "first paragraph",
+            "user": "whole",
+            "identity": "whole",
+            ENVIRONMENT: "whole",
+            DYNAMIC: "whole",
+        },
         "minimal": {"base": "names of the tools", "user": "whole", "identity": "whole"},
         "none": {"user": "whole"},
     }
 )
 """For each `prompt_mode`, the layers that are sent, and what is sent of each."""
+
+LASTING: Final = (ENVIRONMENT, SKILLS, MEMORY)
+"""Layers of sections that are sent before the messages, in this order."""
+
+DATE: Final = "date"
+"""Key of the dynamic section that tells the date, if it is no longer that of the session's beginning."""
+
+_DAY_MS: Final = 86_400_000
 
 Pairs = tuple[tuple[str, str], ...]
 NO_PAIRS: Final[Pairs] = ()
@@ -66,7 +82,7 @@ def split(sections: Sequence[Section], mode: str) -> tuple[Pairs, Pairs]:
 def lasting(sections: Sequence[Section], mode: str) -> Sequence[Section]:
     """Return those of *sections* that *mode* sends before the messages, in the order in which they are sent."""
     sent = MODES[mode]
-    return [section for layer in (SKILLS, MEMORY) if layer in sent for section in sections if section.layer == layer]
+    return [section for layer in LASTING if layer in sent for section in sections if section.layer == layer]
 
 
 def count_memory(sections: Sequence[Section], mode: str) -> int:
@@ -85,3 +101,50 @@ def memory_of(sections: Sequence[Section]) -> JsonObject:
         return EMPTY
     found = {section.key: section.text for section in sections if section.layer == MEMORY}
     return freeze_object(found) if found else EMPTY
+
+
+@lru_cache(maxsize=64)
+def environment_on(day: int, about: str) -> Section:
+    """Return the section that tells *about* the folder and the machine of a session that begins on this *day*.
+
+    The day is counted from 1970. Many sessions begin on one day in one folder, and share the section.
+    """
+    return Section(ENVIRONMENT, f"{about}\n{_began_on(day)}", ENVIRONMENT, ENVIRONMENT)
+
+
+def environment_of(about: str, at: int) -> Section:
+    """Return the section of a session that begins at *at*, in milliseconds since 1970."""
+    return environment_on(at // _DAY_MS, about)
+
+
+def dated(sections: Sequence[Section], at: int) -> tuple[Section, ...]:
+    """Return what changes in *sections* when a turn begins at *at*: none unless they tell of the environment.
+
+    If the day is another one than that of the beginning, a dynamic section tells it. It stands after the messages, so
+    that the provider's cache fits as before.
+    """
+    named = {section.key: section for section in sections}
+    environment, last = named.get(ENVIRONMENT), named.get(DATE)
+    if environment is None or environment.by != ENVIRONMENT or (last is not None and last.by != ENVIRONMENT):
+        return ()
+    day = at // _DAY_MS
+    if (environment.text or "").endswith(_began_on(day)):
+        return () if last is None else (last.but(text=None),)
+    return (Section(DATE, f"Today is {_date(day)} (UTC).", DYNAMIC, ENVIRONMENT),)
+
+
+def _began_on(day: int) -> str:
+    return f"Date when this conversation began: {_date(day)} (UTC)"
+
+
+def _date(day: int) -> str:
+    """Return the date of the *day*, counted from 1970, in the Gregorian calendar.
+
+    No clock and no calendar of the system is asked: each year begins in March here, so that a leap day is its last one.
+    """
+    cycle, rest = divmod(day + 719_468, 146_097)  # 400 years, from March of the year 0
+    year = (rest - rest // 1_460 + rest // 36_524 - rest // 146_096) // 365
+    of_year = rest - (365 * year + year // 4 - year // 100)
+    month = (5 * of_year + 2) // 153
+    date = of_year - (153 * month + 2) // 5 + 1
+    return f"{400 * cycle + year + month // 10:04}-{(month + 2) % 12 + 1:02}-{date:02}"

@@ -73,6 +73,7 @@ class Switch(Value):
     """Whether the model's price is known."""
 
 
+ENVIRONMENT: Final = "environment"
 SKILLS: Final = "skills"
 MEMORY: Final = "memory"
 DYNAMIC: Final = "dynamic"
@@ -89,9 +90,9 @@ class Section(Value):
     text: str | None
     """The text; `None` (in the decision of a plugin only) if the section is removed."""
     layer: str = DYNAMIC
-    """Layer that the section belongs to, one of `SECTION_LAYERS`."""
+    """Layer that the section belongs to: one of `SECTION_LAYERS`, or `ENVIRONMENT`, which no plugin can set."""
     by: str = ""
-    """Key of the plugin that set it last."""
+    """Key of the plugin that set it last; `ENVIRONMENT` if the session itself tells of its environment."""
 
 
 class Gathered(Value):

@@ -261,6 +261,16 @@ NextPiece: TypeAlias = Callable[[], Awaitable[bytes]]
 
 
 @runtime_checkable
+class OnDisk(Protocol):
+    """What a sandbox has, beside `Sandbox`, if its root is a folder of this machine: the model is told where it is."""
+
+    @property
+    def root(self) -> str:
+        """The absolute path of the root folder, as commands see it."""
+        ...
+
+
+@runtime_checkable
 class Receiver(Protocol):
     """What a sandbox needs, beside `Sandbox`, to take files that are uploaded to a host."""
 

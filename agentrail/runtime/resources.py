@@ -260,6 +260,7 @@ class SessionCode:
     __slots__ = (
         "agents",
         "compactor",
+        "environment",
         "judge",
         "models",
         "prices",
@@ -287,6 +288,7 @@ class SessionCode:
     ) -> None:
         self.revision = 0
         self.section_files: SectionFiles | None = None
+        self.environment = ""  # what the model is told of folder and machine when the session begins
         self.compactor = compactor
         self.judge = judge
         self.tools: Mapping[tuple[str, int], Tool] = tools

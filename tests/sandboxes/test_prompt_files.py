@@ -36,7 +36,9 @@ async def test_folders_of_this_machine_are_read_but_not_through_links_that_lead_
     (outside / "alias").symlink_to(outside / "sewing")
     os.mkfifo(outside / "piped" / "SKILL.md")
     calls = [call("read_skill", {"name": "sewing"}), call("read_skill", {"name": "sewing", "path": "link.md"})]
-    spec = SessionSpec(model=ScriptedModel([say(calls=calls), "done"]), working_dir=str(here), skills=[str(outside)])
+    spec = SessionSpec(
+        model=ScriptedModel([say(calls=calls), "done"]), working_dir=str(here), skills=[str(outside)], environment=False
+    )
     async with open_supervisor() as supervisor:
         session = await supervisor.spawn(spec, "s")
         await session.ask("sew")
@@ -65,7 +67,9 @@ async def test_memory_files_of_the_sandbox_and_of_this_machine_are_read(
     (tmp_path / "own.md").write_text("Be brief.")
     paths = ("AGENTS.md", "~/own.md", f"{tmp_path}/missing/AGENTS.md")
     skills = (f"{tmp_path}/missing/skills", "skills")
-    spec = SessionSpec(model=(model := ScriptedModel(["hi"])), sandbox=sandbox, memory=paths, skills=skills)
+    spec = SessionSpec(
+        model=(model := ScriptedModel(["hi"])), sandbox=sandbox, memory=paths, skills=skills, environment=False
+    )
     async with open_supervisor() as supervisor:
         await (await supervisor.spawn(spec)).ask("hi")
     assert dict(model.requests[0].background) == {"AGENTS.md": "Use metres.", "~/own.md": "Be brief."}

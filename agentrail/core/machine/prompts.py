@@ -15,6 +15,7 @@ from agentrail.core.machine.endings import (
 from agentrail.core.machine.repeat_doubts import grow_old
 from agentrail.core.machine.tool_results import drop_suspension, kill, release
 from agentrail.core.prompt_prefix import altered_form
+from agentrail.core.system_prompt import dated
 from agentrail.core.vocabulary import commands
 from agentrail.core.vocabulary.effects import ReportStart
 from agentrail.core.vocabulary.inputs import SessionOpened
@@ -206,6 +207,8 @@ def finish_before_prompt(w: StepDraft, _ref: str, _hook: Hook, ruling: Ruling) -
     if taken.returns:
         w.note(altered_form(s.returns))
         s.turn = s.turn.but(returns=taken.returns)
+    if s.sections:
+        w.put_sections(dated(s.sections, w.at))
     w.apply(ruling)
     _say_prompt(w, taken, ruling.gathered)
     limit = s.setup.options.max_turn_seconds

@@ -55,7 +55,7 @@ class Altered(Value):
     """A part of the prompt before its end that has changed since the last request; it may yet change back."""
 
     kind: str
-    """`model`, `returns`, `tool`, `skills`, `memory` or `messages`; `tool_choice` if the last request forbade calls."""
+    """One of `prompt_prefix.KINDS`; `tool_choice` if the last request forbade calls."""
     name: str
     """Name of the tool or section; for messages or `tool_choice`, what changed them; for the others, the kind again."""
     by: str

@@ -11,6 +11,7 @@ from typing import TypeVar
 import trio
 
 from agentrail.core.supervision_rules import Ward
+from agentrail.core.system_prompt import environment_of
 from agentrail.core.vocabulary.commands import Answer, Refused
 from agentrail.core.vocabulary.inputs import AnyInput, SessionOpened
 from agentrail.core.vocabulary.state import State
@@ -102,6 +103,9 @@ class Sessions:
             claim = await self._reading(session_id, partial(self._claim, node, session_id, take_over=above is not None))
             if code.section_files is not None:
                 state = state.but(sections=await code.section_files.sections(session_id, tell=True))
+            if code.environment:
+                told = environment_of(code.environment, self.shared.clock.now_ms())
+                state = state.but(sections=(told, *state.sections))
             session = Session(state, claim, self.shared, code, find_code)
             session.ties.above = above
             return await self._begun(node, session, SessionOpened(), restart, command)

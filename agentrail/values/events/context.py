@@ -45,7 +45,9 @@ class PrefixChanged(Event):
     """A request does not begin with the last one, so the provider reads again what it had in its prompt cache."""
 
     part: str
-    """`model`, `options`, `returns`, `tool`, `skills`, `memory`, `tool_choice` or `messages`: what changed first."""
+    """What changed first: `model`, `options`, `returns`, `tool`, `environment`, `skills`, `memory`, `tool_choice` or
+    `messages`.
+    """
     name: str
     """Name of the model, of the options that changed, the tool or the section.
 
