@@ -58,6 +58,7 @@ from agentrail.errors.models import Overloaded as Overloaded
 from agentrail.errors.models import PartRefused as PartRefused
 from agentrail.errors.models import PermanentModelError as PermanentModelError
 from agentrail.errors.models import ProviderFailed as ProviderFailed
+from agentrail.errors.models import ProviderNotReached as ProviderNotReached
 from agentrail.errors.models import ProxyRefused as ProxyRefused
 from agentrail.errors.models import QuotaSpent as QuotaSpent
 from agentrail.errors.models import RateLimited as RateLimited

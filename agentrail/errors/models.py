@@ -189,6 +189,15 @@ class ConnectionFailed(TransientModelError):
     wording = "the connection to the provider failed: {0}"
 
 
+class ProviderNotReached(ConnectionFailed):
+    """No connection to the provider, or to the proxy before it, could be made: no network, no DNS, or no route."""
+
+    wording = (
+        "no connection to the provider can be made: {0}; check the network and its DNS, `base_url`, and the proxy that "
+        "the environment names, if there is one"
+    )
+
+
 class StreamGarbled(TransientModelError):
     """The stream contains data that does not follow its format."""
 

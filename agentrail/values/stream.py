@@ -153,6 +153,8 @@ class Failure(Authored):
     """Seconds that the provider asks to wait before a retry; `None` if it did not."""
     here_alone: bool = False
     """Whether a permanent failure concerns this model only, so that another model may succeed."""
+    unreached_ms: int | None = None
+    """Milliseconds that the attempt took if it could not connect to any server; `None` if it did."""
 
 
 def read_tokens(request: ModelRequest) -> int:

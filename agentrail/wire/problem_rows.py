@@ -246,6 +246,7 @@ OUTSIDE: Final[Mapping[type[AgentrailError], Row]] = {
     errors.NoFirstByte: _MODEL_LATER,
     errors.NoNextByte: _MODEL_LATER,
     errors.ConnectionFailed: _MODEL_LATER,
+    errors.ProviderNotReached: _MODEL_LATER,
     errors.StreamGarbled: _MODEL_LATER,
     errors.StreamEndedEarly: _MODEL_LATER,
 }

@@ -60,6 +60,7 @@ FAILURES: Final = (
     "transient error: Retry-After is obeyed",
     "transient error: jitter from the random number of the input",
     "transient error: given up after max_retries",
+    "no connection: tried again for 5 s, if the turn has reached nothing yet",
     "transient error: an abort ends the back-off",
     "transient error: steering is merged before the next attempt",
     "transient error: partial text is dropped and subscribers are told",

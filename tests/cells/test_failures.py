@@ -201,6 +201,64 @@ def test_after_five_retries_the_turn_is_aborted() -> None:
     )
 
 
+UNREACHED = Failure(FailureKind.TRANSIENT, "ProviderNotReached", "no network", unreached_ms=0)
+
+
+@failure("no connection: tried again for 5 s, if the turn has reached nothing yet")
+def test_without_a_network_a_turn_gives_up_within_five_seconds() -> None:
+    assert delays(UNREACHED, 1.0) == [500, 1_000, 2_000]
+    assert delays(UNREACHED, 0.0) == [250, 500, 1_000, 2_000]
+    assert delays(UNREACHED.but(unreached_ms=600), 1.0) == [500, 1_000, 2_000]
+    assert delays(UNREACHED.but(unreached_ms=2_000), 1.0) == [500]
+    assert delays(UNREACHED.but(unreached_ms=2_251), 1.0) == []
+
+
+def test_a_turn_without_a_network_tries_no_more_often_than_it_may() -> None:
+    bench = running(options=Options(max_retries=1))
+    breaks(bench, UNREACHED)
+    bench.fires("retry")
+    breaks(bench, UNREACHED)
+    assert bench.got[-1].events == [
+        StreamError("ProviderNotReached", "no network"),
+        AgentAbort("p1", "provider_error", "no network"),
+    ]
+
+
+def test_a_turn_that_has_reached_its_model_waits_for_the_network() -> None:
+    busy, begun, stalled, lost = running(), running(), running(), running()
+    breaks(busy)
+    begun.begins()
+    breaks(begun)
+    for _ in range(2):
+        stalled.send(StreamStalled("r2", 30.0), random=1.0)
+    breaks(lost, UNREACHED)
+    lost.fires("retry")
+    breaks(lost)
+    for bench, pauses in ((busy, (4, 8)), (begun, (4, 8)), (stalled, (4, 8)), (lost, (8, 16))):
+        for pause in pauses:
+            bench.fires("retry")
+            breaks(bench, UNREACHED)
+            assert bench.got[-1].events == [Retry(pause.bit_length() - 1, 1_000 * pause, "no network")]
+
+
+def test_a_turn_whose_network_came_back_waits_for_it_when_it_goes_again() -> None:
+    bench = running()
+    breaks(bench, UNREACHED)
+    bench.fires("retry")
+    bench.begins()
+    bench.send(StreamCut(bench.request_id, NOTHING_YET, UNREACHED), random=1.0)
+    assert bench.got[-1].events == [Retry(2, 4_000, "no network")]
+
+
+def test_steering_does_not_prolong_the_search_for_a_network() -> None:
+    bench = running()
+    breaks(bench, UNREACHED.but(unreached_ms=2_000))
+    bench.send(SteerSent("rather this"))
+    bench.fires("retry")
+    breaks(bench, UNREACHED.but(unreached_ms=2_600))
+    assert bench.state.turn is None
+
+
 @failure("transient error: an abort ends the back-off")
 def test_an_abort_ends_the_back_off() -> None:
     bench = running()

@@ -135,6 +135,26 @@ def test_who_asks_to_wait_longer_than_a_back_off_ever_is_is_not_waited_for() -> 
     assert asked(bench) == ["m", "n"]
 
 
+def test_without_a_network_a_chain_is_given_up_within_five_seconds() -> None:
+    unreached = BUSY.but(unreached_ms=100)
+    bench = chained()
+    delays = []
+    breaks(bench, unreached)
+    while bench.state.turn is not None:
+        delays += [event.delay_ms for event in bench.got[-1].events if isinstance(event, Retry)]
+        bench.fires("retry")
+        breaks(bench, unreached)
+    assert delays == [500, 0, 500, 0, 500, 1_000, 2_000]
+    assert asked(bench) == ["m"] * 2 + ["n"] * 2 + ["o"] * 4
+
+
+def test_the_next_model_is_asked_at_once_if_the_connection_to_one_takes_long_to_fail() -> None:
+    bench = chained()
+    breaks(bench, BUSY.but(unreached_ms=5_000))
+    bench.fires("retry")
+    assert asked(bench) == ["m", "n"]
+
+
 def test_a_model_that_is_not_there_is_not_asked_again() -> None:
     bench = chained()
     breaks(bench, GONE)

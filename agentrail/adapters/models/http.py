@@ -13,8 +13,9 @@ from __future__ import annotations
 
 import logging
 import math
+import socket
 import ssl
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import Final, Protocol, runtime_checkable
 
@@ -32,6 +33,7 @@ from agentrail.errors import (
     NoFirstByte,
     NoNextByte,
     PermanentModelError,
+    ProviderNotReached,
     ProxyRefused,
     ServerMissing,
     StreamEndedEarly,
@@ -191,12 +193,20 @@ class Closable(Protocol):
 
 
 class Handshake:
-    """Closes the socket of a request that is cancelled during the TLS handshake; httpcore leaves it open."""
+    """Knows whether a request has connected; closes its socket if it is cancelled in the TLS handshake.
+
+    httpcore leaves the socket open then.
+    """
 
     __slots__ = ("_socket",)
 
     def __init__(self) -> None:
         self._socket: object = None
+
+    @property
+    def has_connected(self) -> bool:
+        """Whether a new connection was made, to the provider or to a proxy before it."""
+        return self._socket is not None
 
     async def __call__(self, name: str, info: Mapping[str, object]) -> None:
         """Remember the connected socket; close it if the TLS handshake fails. httpcore calls this with each event."""
@@ -211,7 +221,7 @@ class Handshake:
 class HttpExchange:
     """One request and its answer."""
 
-    __slots__ = ("_begun", "_client", "_complete", "_fault", "_heard", "_post", "_scope")
+    __slots__ = ("_begun", "_client", "_complete", "_fault", "_handshake", "_heard", "_post", "_scope")
 
     def __init__(self, client: httpx.AsyncClient, post: Post, heard: Heard) -> None:
         self._client = client
@@ -220,6 +230,7 @@ class HttpExchange:
         self._begun = False
         self._complete = False
         self._fault: ModelError | None = None
+        self._handshake = Handshake()
         self._scope = trio.CancelScope()
 
     async def run(self) -> HttpAnswer:
@@ -254,7 +265,12 @@ class HttpExchange:
             body = msgspec.json.encode(post.body)  # images of 15 MB take 15 ms, and 80 by `json`
             timeout = httpx.Timeout(None, connect=post.patience.connect)
             request = self._client.build_request(
-                "POST", post.url, headers=post.headers, content=body, timeout=timeout, extensions={"trace": Handshake()}
+                "POST",
+                post.url,
+                headers=post.headers,
+                content=body,
+                timeout=timeout,
+                extensions={"trace": self._handshake},
             )
         except (httpx.InvalidURL, ValueError, TypeError) as error:
             problem = f"no request can be made for it ({type(error).__name__})"
@@ -333,6 +349,8 @@ class HttpExchange:
         match error:
             case httpx.ConnectError() if _is_caused_by(error, ConnectionRefusedError):
                 return ServerMissing(f"nothing listens on the way to {self._post.url}")
+            case httpx.ConnectError() | httpx.ConnectTimeout() if not self._handshake.has_connected:
+                return ProviderNotReached(f"{self._obstacle(error)}, on the way to {self._post.url}")
             case httpx.ConnectError() if _is_caused_by(error, ssl.SSLCertVerificationError):
                 return CertificateRefused(f"{said}; it was in a request to {self._post.url}")
             case httpx.ConnectError() | httpx.ConnectTimeout():
@@ -343,6 +361,26 @@ class HttpExchange:
                 return StreamEndedEarly(what)
             case _:
                 return ConnectionFailed(what)
+
+    def _obstacle(self, error: Exception) -> str:
+        """Return why no connection was made, by the *error* of httpx."""
+        if isinstance(error, httpx.ConnectTimeout):
+            return f"nobody answers within {self._post.patience.connect:g} seconds"
+        causes = list(_last_causes(error))
+        reasons = "; ".join(dict.fromkeys(map(str, causes)))
+        if all(isinstance(cause, socket.gaierror) for cause in causes):
+            return f"a name cannot be resolved ({reasons})"
+        return reasons
+
+
+def _last_causes(error: BaseException) -> Iterator[BaseException]:
+    """Yield the first causes of *error*; there are several if several addresses of a name were tried."""
+    for leaf in leaves(error):
+        cause = leaf.__cause__ or leaf.__context__
+        if cause is None:
+            yield leaf
+        else:
+            yield from _last_causes(cause)
 
 
 def _is_caused_by(error: BaseException, kind: type[OSError]) -> bool:

@@ -37,7 +37,7 @@ class Settings(Value):
     """The URL of the API; if empty, the provider's own."""
     headers: Mapping[str, Json] = EMPTY
     """HTTP headers to add; each value is a text, or the name of a secret."""
-    connect_timeout: float = 10.0
+    connect_timeout: float = 5.0
     """The most seconds to connect."""
     first_byte_timeout: float = 120.0
     """The most seconds from the start of the request, connecting included, to the first byte of the answer."""

@@ -59,6 +59,12 @@ STOPS = {
 MOST_DOUBLED = 64
 """The most doublings of a back-off, so that the float does not overflow however many retries are allowed."""
 
+UNREACHED_MS: Final = 5_000
+"""For how many milliseconds a turn tries again while no attempt of it could connect, probably without a network."""
+
+UNREACHED_PACE: Final = 0.25
+"""The share of the usual back-off that such a turn waits."""
+
 AGAIN: Final = (
     "Your answer does not fit the form that was asked for: {problem}. Give the whole answer again, in that form."
 )
@@ -74,6 +80,7 @@ def _is_current(w: StepDraft, request_id: str) -> bool:
 def on_began(w: StepDraft, began: StreamBegan) -> None:
     """Note that the response has begun, and publish its buffered deltas."""
     if _is_current(w, began.request_id):
+        _note_connected(w)
         w.s.phase = STREAMING
         w.ask(OpenStream(began.request_id))
 
@@ -84,6 +91,7 @@ def on_ended(w: StepDraft, ended: StreamEnded) -> None:
     if not _is_current(w, ended.request_id) or s.turn is None:
         return
     s.request = None
+    _note_connected(w)
     response = ended.response
     w.count(response.usage)
     if s.returns:
@@ -312,6 +320,9 @@ def on_cut(w: StepDraft, cut: StreamCut) -> None:
     s.request = None
     s.phase = RUNNING
     failure = cut.failure
+    since = _unreached_since(w, s.turn, failure)
+    if since != s.turn.unreached_since:
+        s.turn = s.turn.but(unreached_since=since)
     if failure.kind is FailureKind.OVERFLOW:
         w.count(cut.partial.usage)
         w.emit(ContextOverflow(failure.message))
@@ -328,6 +339,20 @@ def on_cut(w: StepDraft, cut: StreamCut) -> None:
         _give_up(w, cut.partial, failure)
 
 
+def _note_connected(w: StepDraft) -> None:
+    turn = w.s.turn
+    if turn is not None and turn.unreached_since is not None:
+        w.s.turn = turn.but(unreached_since=None)
+
+
+def _unreached_since(w: StepDraft, turn: Turn, failure: Failure) -> int | None:
+    """Return since when no attempt of *turn* could connect, in milliseconds since 1970; `None` if one did."""
+    if failure.unreached_ms is None:
+        return None
+    is_first = w.s.round == 1 and turn.attempt == 1
+    return w.at - failure.unreached_ms if is_first else turn.unreached_since
+
+
 def on_stalled(w: StepDraft, stalled: StreamStalled) -> None:
     """Report a stall; at the limit, cancel the request and try again."""
     s = w.s
@@ -340,6 +365,7 @@ def on_stalled(w: StepDraft, stalled: StreamStalled) -> None:
         w.ask(CancelRequest(s.request.request_id))
         s.request = None
         s.phase = RUNNING
+        _note_connected(w)
         problem = f"no chunk for {stalled.elapsed_s:g} s (stall {stalls} of this request)"
         failure = Failure(FailureKind.TRANSIENT, "Stalled", problem)
         _try_again(w, s.turn, stalled.partial, failure)
@@ -352,14 +378,19 @@ def _try_again(w: StepDraft, turn: Turn, partial: Partial, failure: Failure) -> 
     tried = turn.attempt - turn.failed_over
     asked_to_wait = failure.retry_after or 0.0
     too_long = asked_to_wait > min(options.retry_cap, options.retry_after_cap)
-    if turn.spares and (tried >= min(options.fallback_after, options.max_retries + 1) or too_long):
+    delay = back_off(options, tried, asked_to_wait, w.random)
+    gives_up = False
+    if turn.unreached_since is not None:
+        delay = int(delay * UNREACHED_PACE)
+        end = w.at + delay + (failure.unreached_ms or 0)  # if the next attempt takes as long as this one
+        gives_up = end - turn.unreached_since > UNREACHED_MS
+    if turn.spares and (tried >= min(options.fallback_after, options.max_retries + 1) or too_long or gives_up):
         _fall_back(w, turn, partial, failure)
         return
-    if tried > options.max_retries:
+    if tried > options.max_retries or gives_up:
         _give_up(w, partial, failure)
         return
     w.count(partial.usage)
-    delay = back_off(options, tried, asked_to_wait, w.random)
     w.s.turn = turn.but(last_error=failure.message)
     w.emit(Retry(turn.attempt, delay, failure.message, dropped_text=bool(partial.text)))
     w.set_timer(RETRY_TIMER, w.at + delay)

@@ -172,6 +172,8 @@ class Turn(Value):
     """Who asked for the turn: who began it, and whose steering texts it has taken."""
     worked_ms: int = 0
     """Milliseconds that the session had worked before the turn, as in `State.worked_ms`."""
+    unreached_since: int | None = None
+    """Since when no attempt could connect, in milliseconds since 1970; `None` if one did, or if none has failed."""
 
 
 class Suspension(Value):

@@ -23,6 +23,7 @@ from agentrail.errors import (
     ModelMissing,
     NotJson,
     PermanentModelError,
+    ProviderNotReached,
     ProxyRefused,
     QuotaSpent,
     ResponseTooLong,
@@ -61,6 +62,10 @@ HERE_ALONE: Final[tuple[type[ModelError], ...]] = (
     ServerMissing,
 )
 """Permanent errors after which a fallback model is tried; for others, that would hide a mistake in the program."""
+
+
+UNREACHED: Final[tuple[type[ModelError], ...]] = (ProviderNotReached, ServerMissing)
+"""Errors after which it is certain that no server has heard of the request: there was no connection."""
 
 
 class Contained:
@@ -206,10 +211,11 @@ def fit_chunk(chunk: object, room: int) -> Chunk:
         raise BadResponse(words(error)) from error
 
 
-def fit_failure(error: ModelError) -> Failure:
-    """Return the `Failure` that tells the machine about *error* of a model."""
+def fit_failure(error: ModelError, took: float = 0.0) -> Failure:
+    """Return the `Failure` that tells the machine about *error* of a model, after an attempt that *took* seconds."""
     kind = next(kind for cls, kind in KINDS if isinstance(error, cls))
-    return Failure(kind, named(error), words(error), fit_wait(error), isinstance(error, HERE_ALONE))
+    unreached_ms = round(1000 * took) if isinstance(error, UNREACHED) else None
+    return Failure(kind, named(error), words(error), fit_wait(error), isinstance(error, HERE_ALONE), unreached_ms)
 
 
 def fit_wait(error: ModelError) -> float | None:

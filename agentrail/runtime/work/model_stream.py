@@ -322,7 +322,7 @@ class Stream(Work):
     def raised(self, error: BaseException) -> None:
         """Keep the exception that the model raised."""
         if isinstance(error, ModelError):
-            self._failure = fit_failure(error)
+            self._failure = fit_failure(error, self._clock.now() - self.last)
             return
         tell(log, error, "model `%s` raised", self.request.model, words=self._screens is None)
         self._failure = Failure(FailureKind.PERMANENT, named(error), described(error))
