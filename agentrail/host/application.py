@@ -42,6 +42,7 @@ class Application:
         try:
             matched = match(request.method, request.path)
             call = matched.route.call
+            request.note.route = matched.route.method, matched.route.path
             attempt = call.attempt
             if call.scope is not None:
                 if self._drain.has_begun:

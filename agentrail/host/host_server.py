@@ -224,6 +224,7 @@ class Host:
             application = opened.application
             server = HttpServer(screened(policy, application.answer), Clock().now_ms, self.limits, proxies)
             opened.metrics.connections = server.__len__
+            server.on_answer = opened.metrics.requests.add
             with fewer_full_collections(server):
                 (listening,) = await nursery.start(server.serve, (address,))
                 self._tell(listening.url)
@@ -278,7 +279,8 @@ class Host:
                 frames, metrics, drain = EventFrames(self.limits, figures), MetricCalls(figures), HostDrain()
                 nursery.start_soon(frames.shed)
                 readiness = Readiness(journal, figures, self._rows, self._checks, self.limits, nursery)
-                application = self._application(specs, turns, nursery, authenticator, frames, metrics, readiness, drain)
+                who = guarded(authenticator)
+                application = self._application(specs, turns, nursery, who, frames, metrics, readiness, drain)
                 yield Opened(application, supervisor, turns, frames, metrics, drain)
 
     def _application(
@@ -294,7 +296,6 @@ class Host:
     ) -> Application:
         limits, supervisor = self.limits, specs.supervisor
         sessions = HostedSessions(supervisor, specs, turns, limits)
-        authenticator = guarded(authenticator)
         keys = KeyWatch(authenticator, limits)
         nursery.start_soon(keys.run)
         streams = ClientStreams(keys, limits)
@@ -303,7 +304,6 @@ class Host:
         files = FileCalls(sessions, stored)
         talking = TalkCalls(sessions, files, self._rows, turns, frames, streams, nursery)
         life = SessionCalls(sessions, supervisor, stored, frames)
-        deciding = SteeringCalls(sessions, four_eyes=self._four_eyes)
         looking = ViewCalls(sessions, frames, streams)
         listing = ListingCalls(self._rows, sessions, supervisor, four_eyes=self._four_eyes)
         functions: Mapping[str, CarryOut] = {
@@ -317,7 +317,7 @@ class Host:
             "fork": life.fork,
             "upload": files.upload,
             "steer": talking.steer,
-            **_deciding(deciding),
+            **_deciding(SteeringCalls(sessions, four_eyes=self._four_eyes)),
             **upkeep_functions(UpkeepCalls(sessions, self._profiles), SubagentCalls(sessions)),
             "ask": talking.ask,
             "tree": life.tree,
@@ -330,9 +330,10 @@ class Host:
         self._rows.carry_out = PluginCalls(functions, limits).carry_out
         rates, closing = Rates(limits), Gate(CLOSINGS)
         nursery.start_soon(closing.run)
-        parts = SocketParts(functions, authenticator, keys, rates, drain, limits, looking, frames, streams, closing)
-        sockets = Sockets(parts)
-        return Application({**functions, "socket": sockets.open}, authenticator, rates, limits, drain)
+        parts = SocketParts(
+            functions, authenticator, keys, rates, drain, limits, looking, frames, streams, closing, metrics.requests
+        )
+        return Application({**functions, "socket": Sockets(parts).open}, authenticator, rates, limits, drain)
 
     def _tell(self, url: str) -> None:
         plugins = ", ".join([f"{name_of(plugin)} {plugin.version}".strip() for plugin in self._rows.plugins])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping
 from typing import Any, Final
@@ -21,15 +22,17 @@ from agentrail.host.health.metric_calls import AT_ONCE, MetricCalls
 from agentrail.host.health.metric_families import FAMILIES, MetricFamily, head, lines
 from agentrail.host.http11.http_messages import HttpRequest
 from agentrail.plugins import HumanApproval
-from agentrail.runtime.diagnosis.figures import BOUNDS
+from agentrail.runtime.diagnosis.figures import BOUNDS, TURN_BOUNDS
 from agentrail.testing import ScriptedModel, call, say, stall
 from agentrail.testing.scripted import Element
 from agentrail.values.events.policies import Policy
 from agentrail.values.usage import Usage
 from agentrail.wire.calls import CALLS
 from agentrail.wire.limits import HostLimits
-from tests.host.hosted import Desk, open_desk, scripted
+from agentrail.wire.routes import ROUTES
+from tests.host.hosted import Desk, listening, open_desk, scripted
 from tests.host.test_host import chat, until
+from tests.host.websocket.talking import talking
 
 Samples = Mapping[tuple[str, tuple[tuple[str, str], ...]], float]
 
@@ -140,12 +143,118 @@ async def test_the_table_is_what_is_written() -> None:
         ]
         found = read(text)
         names = {name for name, _ in found}
-        missing = {name for name in FAMILIES if name != HISTOGRAM} - names
+        missing = {name for name, one in FAMILIES.items() if one.kind != "histogram"} - names
         assert missing == {"agentrail_aborts_total"}  # none was carried out
         for name, labels in found:
             family = FAMILIES.get(name)
             if family is not None:
                 assert tuple(sorted(key for key, _ in labels)) == tuple(sorted(family.labels))
+
+
+# Requests, turns and memory
+
+
+ROUTES_OF_ALL: Final = {(route.method, route.path) for route in ROUTES} | {("", "")}
+
+
+async def test_requests_are_counted_by_route_and_status() -> None:
+    async with open_desk(scripted("one", "two", "three")) as desk:
+        for session in ("a", "b"):
+            assert (await chat(desk.ann, "hi", session=session)).status_code == 200
+            assert (await desk.ann.get(f"/v1/sessions/{session}")).status_code == 200
+        assert (await desk.ann.get("/v1/sessions/gone")).status_code == 404
+        assert (await desk.ann.head("/healthz")).status_code == 200
+        for path in ("/v1/nowhere", "/%22", "/v1/sessions/a/prompt"):
+            assert (await desk.ann.get(path)).status_code in {404, 405}
+        assert (await desk.ann.request("X-EVIL", "/v1/chat")).status_code in {404, 405, 501}
+        async with talking(desk) as talker:
+            assert (await talker.ask("commands"))["status"] == 200
+            assert (await talker.ask("show_session", session="gone"))["status"] == 404
+        found = await metrics(desk.clients["root"])
+
+    def counted(method: str, route: str, status: int) -> float | None:
+        return of(found, "agentrail_requests_total", method=method, route=route, status=str(status))
+
+    assert counted("POST", "/v1/chat", 200) == 2
+    assert counted("GET", "/v1/sessions/{id}", 200) == 2
+    assert counted("GET", "/v1/sessions/{id}", 404) == 1
+    assert counted("GET", "/healthz", 200) == 1
+    assert counted("GET", "/v1/ws", 101) == 1
+    assert counted("WS", "/v1/ws/commands", 200) == 1
+    assert counted("WS", "/v1/ws/show_session", 404) == 1
+    routes = {
+        (labels["method"], labels["route"])
+        for name, pairs in found
+        if name.startswith("agentrail_request")
+        for labels in [dict(pairs)]
+    }
+    assert {one for one in routes if one[0] != "WS"} <= ROUTES_OF_ALL
+    of_chat = {"method": "POST", "route": "/v1/chat"}
+    assert of(found, "agentrail_request_seconds_count", **of_chat) == 2
+    assert of(found, "agentrail_request_seconds_bucket", le="+Inf", **of_chat) == 2
+    buckets = [of(found, "agentrail_request_seconds_bucket", le=repr(bound), **of_chat) or 0 for bound in BOUNDS]
+    assert buckets == sorted(buckets)
+    assert (of(found, "agentrail_request_seconds_sum", **of_chat) or 0) > 0
+    unknown = sum(
+        figure for (name, labels), figure in found.items() if name.endswith("s_total") and ("route", "") in labels
+    )
+    assert unknown == 4
+
+
+async def test_a_request_whose_client_has_gone_is_counted_without_a_status() -> None:
+    async with open_desk(scripted(stall())) as desk:
+        async with listening(desk, "GET", "/v1/sessions") as listener:
+            assert listener.status == 200
+        with trio.move_on_after(0.2):
+            await chat(desk.ann, "stay")
+        found: Samples = {}
+        while of(found, "agentrail_requests_total", method="POST", route="/v1/chat", status="0") is None:
+            found = await metrics(desk.clients["root"])
+        assert of(found, "agentrail_requests_total", method="GET", route="/v1/sessions", status="200") == 1
+
+
+async def test_turns_and_their_first_words_are_timed() -> None:
+    script: list[Element] = [say("", calls=[call("remove", {"path": "a"})]), "done", "again", stall()]
+    async with open_desk(SessionSpec(model=ScriptedModel(script), tools=[remove])) as desk:
+        assert (await chat(desk.ann, "hi", session="trip")).status_code == 200
+        assert (await chat(desk.ann, "hi", session="trip")).status_code == 200
+        await desk.ann.post("/v1/sessions/trip/prompt", json={"message": "stay"})
+        found = await metrics(desk.clients["root"])
+        one = {"tenant": "acme"}
+        assert of(found, "agentrail_turn_seconds_count", **one) == 2
+        assert of(found, "agentrail_first_word_seconds_count", **one) == 2, "one for each turn, not for each response"
+        assert (await desk.ann.post("/v1/sessions/trip/abort", json={})).status_code == 204
+        found = await metrics(desk.clients["root"])
+        assert of(found, "agentrail_turn_seconds_count", **one) == 3
+        assert of(found, "agentrail_first_word_seconds_count", **one) == 2
+        for name in ("agentrail_turn_seconds", "agentrail_first_word_seconds"):
+            buckets = [of(found, f"{name}_bucket", le=repr(bound), **one) or 0 for bound in TURN_BOUNDS]
+            assert buckets == sorted(buckets)
+            assert of(found, f"{name}_bucket", le="+Inf", **one) == of(found, f"{name}_count", **one)
+
+
+async def test_the_time_of_a_turn_has_what_it_waited_for_a_person(autojump_clock: object) -> None:  # noqa: ARG001
+    model = ScriptedModel([say(calls=[call("remove", {"path": "a"})]), "done"])
+    spec = SessionSpec(model=model, tools=[remove], plugins=[HumanApproval(tools=("remove",), timeout=None)])
+    async with open_supervisor() as supervisor:
+        figures = supervisor.figures(10)
+        session = await supervisor.spawn(spec)
+        await session.prompt_nowait("go")
+        await trio.sleep(3600)
+        await session.approve(session.status().held[0].id)
+        await trio.sleep(1)
+        (found,) = figures.tenants.values()
+    assert 3600 <= found.turn_times.total < 3700
+    assert found.turn_times.counts == [0] * len(TURN_BOUNDS) + [1]
+    assert sum(found.first_words.counts) == 1
+
+
+async def test_memory_is_that_of_the_process() -> None:
+    pages = int((await trio.Path("/proc/self/statm").read_text("ascii")).split()[1])
+    async with open_desk(scripted("one")) as desk:
+        found = of(await metrics(desk.clients["root"]), "agentrail_resident_memory_bytes")
+    assert found is not None
+    assert found == pytest.approx(pages * os.sysconf("SC_PAGE_SIZE"), rel=0.3)
 
 
 # Whose figures are whose

@@ -10,9 +10,10 @@ import trio
 
 from agentrail.host.access.identity import Identity
 from agentrail.host.answering.call_request import NO_STORE, CallRequest
-from agentrail.host.health.metric_families import FAMILIES, Sample, head, histogram_lines, lines
+from agentrail.host.health.metric_families import FAMILIES, MetricFamily, Sample, head, histogram_lines, lines
+from agentrail.host.health.request_figures import RequestFigures, resident_bytes
 from agentrail.host.http11.http_messages import HttpResponse
-from agentrail.runtime.diagnosis.figures import BOUNDS, Figures, ModelFigures, TenantFigures
+from agentrail.runtime.diagnosis.figures import Figures, ModelFigures, Spread, TenantFigures
 from agentrail.wire.call_rows.host_call import OPERATE, PROMETHEUS
 
 MILLISECONDS: Final = 1000
@@ -51,6 +52,15 @@ _OF_MODEL: Final[Mapping[str, Callable[[ModelFigures], float]]] = MappingProxyTy
     }
 )
 
+_TIMES: Final[Mapping[str, Callable[[TenantFigures], Spread]]] = MappingProxyType(
+    {
+        "agentrail_abort_seconds": lambda found: found.abort_times,
+        "agentrail_turn_seconds": lambda found: found.turn_times,
+        "agentrail_first_word_seconds": lambda found: found.first_words,
+    }
+)
+"""Histograms with the label of the tenant alone."""
+
 _TOKENS: Final = ("input", "output", "cached", "cache_write", "reasoning")
 
 
@@ -61,6 +71,8 @@ class MetricCalls:
         self._figures = figures
         self.connections: Callable[[], int] = lambda: 0
         """Counts the open connections: set by whoever listens."""
+        self.requests = RequestFigures()
+        """Counts requests, and calls on WebSockets."""
 
     async def metrics(self, exchange: CallRequest) -> HttpResponse:
         """Show the figures: of the user's tenant, or of all and of the host if the user may operate it."""
@@ -81,26 +93,36 @@ class MetricCalls:
             if family.of_tenant or operates:
                 yield head(family)
             if not family.of_tenant:
-                yield lines(family, [((), self._of_host(family.name))]) if operates else ""
+                yield self._of_host(family) if operates else ""
                 continue
             for at in range(0, len(names), AT_ONCE):
                 some = {name: tenants[name] for name in names[at : at + AT_ONCE]}
                 if family.kind == "histogram":
-                    spreads = [
-                        ((name,), each.abort_times.counts, each.abort_times.total) for name, each in some.items()
-                    ]
-                    yield histogram_lines(family, BOUNDS, spreads)
+                    times = _TIMES[family.name]
+                    yield histogram_lines(family, [((name,), times(each)) for name, each in some.items()])
                 else:
                     yield lines(family, _of_tenants(family.name, some, self._figures.now_ms))
 
-    def _of_host(self, name: str) -> int:
-        figures = self._figures
-        return {
-            "agentrail_connections": self.connections(),
-            "agentrail_commits_total": figures.commits,
-            "agentrail_journal_failures_total": figures.failures,
-            "agentrail_limited_requests": figures.limited,
-        }[name]
+    def _of_host(self, family: MetricFamily) -> str:
+        """Return the lines of a metric of the host."""
+        figures, requests = self._figures, self.requests
+        match family.name:
+            case "agentrail_requests_total":
+                counted = requests.answers.items()
+                return lines(family, [((method, path, str(status)), n) for (method, path, status), n in counted])
+            case "agentrail_request_seconds":
+                return histogram_lines(family, requests.times.items())
+            case "agentrail_resident_memory_bytes":
+                figure = resident_bytes()
+            case "agentrail_connections":
+                figure = self.connections()
+            case "agentrail_commits_total":
+                figure = figures.commits
+            case "agentrail_journal_failures_total":
+                figure = figures.failures
+            case _:
+                figure = figures.limited
+        return "" if figure is None else lines(family, [((), figure)])
 
 
 def _of_tenants(name: str, tenants: Mapping[str, TenantFigures], now: int) -> list[Sample]:

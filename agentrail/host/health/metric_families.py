@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import Final, Literal, TypeAlias
 
 from agentrail.catalog.markdown import code, codes, table
+from agentrail.runtime.diagnosis.figures import Spread
 from agentrail.values.foreign import mended
 from agentrail.values.value import Value
 
@@ -31,6 +32,7 @@ class MetricFamily(Value):
 
 
 _TENANT: Final = ("tenant",)
+_ROUTE: Final = ("method", "route")
 _MODEL: Final = ("tenant", "model")
 
 _FAMILIES: Final = (
@@ -40,6 +42,15 @@ _FAMILIES: Final = (
     MetricFamily("agentrail_aborts_total", "counter", "Aborts that were carried out, by kind.", ("tenant", "kind")),
     MetricFamily(
         "agentrail_abort_seconds", "histogram", "Time from the call of an abort to its record in the journal.", _TENANT
+    ),
+    MetricFamily(
+        "agentrail_turn_seconds", "histogram", "Time of turns that are over, with what they waited for people.", _TENANT
+    ),
+    MetricFamily(
+        "agentrail_first_word_seconds",
+        "histogram",
+        "Time from the start of a turn to the first word or thought of the model.",
+        _TENANT,
     ),
     MetricFamily("agentrail_held_calls", "gauge", "Tool calls that wait for a person.", _TENANT),
     MetricFamily("agentrail_held_oldest_seconds", "gauge", "For how long the oldest of them has waited.", _TENANT),
@@ -62,6 +73,23 @@ _FAMILIES: Final = (
         "counter",
         "Events that found no room for a slow client, which reads them again, or gets a gap.",
         _TENANT,
+    ),
+    MetricFamily(
+        "agentrail_requests_total",
+        "counter",
+        "Requests, and calls on WebSockets (`WS`), by route and status; 0: the client had gone before its answer.",
+        (*_ROUTE, "status"),
+        of_tenant=False,
+    ),
+    MetricFamily(
+        "agentrail_request_seconds",
+        "histogram",
+        "Time from the first byte of a request to the beginning of its answer.",
+        _ROUTE,
+        of_tenant=False,
+    ),
+    MetricFamily(
+        "agentrail_resident_memory_bytes", "gauge", "Resident memory of the process, on Linux.", of_tenant=False
     ),
     MetricFamily("agentrail_connections", "gauge", "Open connections.", of_tenant=False),
     MetricFamily("agentrail_commits_total", "counter", "Commits to the journal.", of_tenant=False),
@@ -91,17 +119,15 @@ def lines(family: MetricFamily, samples: Iterable[Sample]) -> str:
     return "".join([_line(family.name, family.labels, *sample) for sample in samples])
 
 
-def histogram_lines(
-    family: MetricFamily, bounds: Sequence[float], spreads: Iterable[tuple[Sequence[str], Sequence[int], float]]
-) -> str:
-    """Return the lines of a histogram: of each, the values of its labels, the counts by range, and the sum."""
+def histogram_lines(family: MetricFamily, spreads: Iterable[tuple[Sequence[str], Spread]]) -> str:
+    """Return the lines of a histogram: of each, the values of its labels, and how often a time was in which range."""
     found: list[str] = []
-    for labels, counts, total in spreads:
+    for labels, spread in spreads:
         below = 0
-        for bound, count in zip((*bounds, math.inf), counts, strict=True):
+        for bound, count in zip((*spread.bounds, math.inf), spread.counts, strict=True):
             below += count
             found.append(_line(f"{family.name}_bucket", (*family.labels, "le"), (*labels, _number(bound)), below))
-        found.append(_line(f"{family.name}_sum", family.labels, labels, total))
+        found.append(_line(f"{family.name}_sum", family.labels, labels, spread.total))
         found.append(_line(f"{family.name}_count", family.labels, labels, below))
     return "".join(found)
 

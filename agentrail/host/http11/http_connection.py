@@ -60,6 +60,10 @@ class Service(Protocol):
         """Note that the connection has a request, or has ended."""
         ...
 
+    def answered(self, note: RequestNote, status: int, seconds: float) -> None:
+        """Note that the answer to a request begins, *seconds* after it; status 0: its client has gone before."""
+        ...
+
     async def turn(self) -> None:
         """Wait until a connection may begin its first request."""
         ...
@@ -71,6 +75,7 @@ class HttpConnection:
     __slots__ = (
         "_began",
         "_client",
+        "_counted",
         "_first",
         "_gives_way",
         "_inbound",
@@ -96,6 +101,7 @@ class HttpConnection:
         self._gives_way = False
         self._line: tuple[str, str] | None = None
         self._note = RequestNote()
+        self._counted = False
         self._began = trio.current_time()
 
     def __repr__(self) -> str:
@@ -168,9 +174,11 @@ class HttpConnection:
         self._line = None
         self._client, self._note = self.peer, RequestNote()
         self._outbound.status = self._outbound.sent = 0
+        self._counted = False
         try:
             return await self._answered()
         except HttpRefusal as refusal:
+            self._count(refusal.problem.status)
             content = refusal.problem.content
             head = self._outbound.prepared(problem_answer(refusal.problem), self._note.id, close=True)
             await self._outbound.answer(head, content, bare=False)
@@ -179,7 +187,14 @@ class HttpConnection:
         finally:
             seconds = trio.current_time() - self._began
             sent = self._outbound
+            self._count(0)
             tell_request(self._client, self._line, sent.status, sent.sent, seconds, self._note)
+
+    def _count(self, status: int) -> None:
+        """Count the request, with the *status* of its answer. No-op if it is counted already."""
+        if not self._counted:
+            self._counted = True
+            self._service.answered(self._note, status, trio.current_time() - self._began)
 
     async def _answered(self) -> bool:
         if self._gives_way:
@@ -194,11 +209,13 @@ class HttpConnection:
         content: object = getattr(response, "content", None)  # a handler may return anything
         if isinstance(content, Upgrade):
             if head.upgrades:
+                self._count(response.status)
                 await self._hand_over(response.status, content)
                 return False
             response = self._crashed(BadChoice("content", "Upgrade", "others for a request that asks for no upgrade"))
         unread = not (body.ended or body.take_what_is_there())
         response, first = self._prepared(response, close=unread or self._service.draining)
+        self._count(response.status)
         await self._send(response, first, bare=bare, watching=not unread)
         body.detach()
         if unread:

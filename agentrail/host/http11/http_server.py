@@ -21,6 +21,7 @@ from agentrail.host.http11.listening import Address, Inherited, Listening, opene
 from agentrail.host.http11.outbound import DateHeader
 from agentrail.host.http11.proxies import NO_PROXIES, UNIX, Proxies
 from agentrail.host.http11.refusals import NO_PLACE, HttpRefusal
+from agentrail.host.http11.request_note import RequestNote
 from agentrail.runtime.shared.sanitize import Contained, tell
 from agentrail.wire.limits import DEFAULTS, HostLimits
 from agentrail.wire.problems import MEDIA_TYPE
@@ -44,6 +45,13 @@ When thousands of clients connect again at the same time, all others would wait 
 Started: TypeAlias = trio.TaskStatus[Sequence[Listening]]
 
 
+OnAnswer: TypeAlias = Callable[[RequestNote, int, float], object]
+
+
+def nobody_counts(note: RequestNote, status: int, seconds: float) -> None:
+    """No-op: the server has nobody who counts its requests."""
+
+
 class HttpServer:
     """Serves connections until it is drained. Its *handler* is called once for each request."""
 
@@ -58,6 +66,8 @@ class HttpServer:
         self.limits = limits
         self.proxies = proxies
         self.date = DateHeader(now_ms)
+        self.on_answer: OnAnswer = nobody_counts
+        """Is called when the answer to a request begins: with its note, its status, and the seconds since it came."""
         self._draining = trio.Event()
         self._drained = trio.Event()
         self._ended = trio.Event()
@@ -152,6 +162,10 @@ class HttpServer:
     def works(self, connection: HttpConnection) -> None:
         """Note that the connection has a request, or has ended."""
         self._resting.pop(connection, None)
+
+    def answered(self, note: RequestNote, status: int, seconds: float) -> None:
+        """Tell that the answer to a request begins."""
+        self.on_answer(note, status, seconds)
 
     async def turn(self) -> None:
         """Wait until few enough connections begin their first request in this pass of the event loop."""

@@ -1,4 +1,4 @@
-"""`RequestNote`: what the log says of one request, beside its line."""
+"""`RequestNote`: what the log and the figures say of one request, beside its line."""
 
 from __future__ import annotations
 
@@ -33,3 +33,5 @@ class RequestNote:
     """Id of the tenant; empty as long as nobody knows whose request it is."""
     user: str = ""
     """Id of the user."""
+    route: tuple[str, str] = ("", "")
+    """Method and path of the route that the request means; empty as long as nobody knows it, or if there is none."""

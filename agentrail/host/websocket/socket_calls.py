@@ -52,16 +52,19 @@ class SocketCalls:
         Return `None` if the client has *gone*, or waits no longer, before there is one.
         """
         began = trio.current_time()
-        note = RequestNote(f"{self._handshake.id}.{frame.id}")
+        note = RequestNote(f"{self._handshake.id}.{frame.id}", route=(METHOD, f"{PATH}/{frame.call}"))
         failed: list[BaseException] = []
         answer = problem_answer(INTERNAL)
         with Contained(failed.append):
             answer = await self._carried_out(frame, note, gone, refused)
-        if failed and isinstance(failed[0], PeerGone):
+        is_gone = bool(failed) and isinstance(failed[0], PeerGone)
+        seconds = trio.current_time() - began
+        self._parts.requests.add(note, 0 if is_gone else answer.status, seconds)
+        if is_gone:
             return None
         if failed:
             self._tell(frame, failed[0])
-        return partial(self._made, frame, note, answer, trio.current_time() - began)
+        return partial(self._made, frame, note, answer, seconds)
 
     def _tell(self, frame: CallFrame, error: BaseException) -> None:
         tell(log, error, "the call `%s` on a WebSocket failed", frame.call, words=False)

@@ -13,6 +13,7 @@ from agentrail.host.answering.call_request import CarryOut
 from agentrail.host.answering.client_streams import ClientStreams
 from agentrail.host.answering.event_frames import EventFrames
 from agentrail.host.answering.view_calls import ViewCalls
+from agentrail.host.health.request_figures import RequestFigures
 from agentrail.host.host_drain import HostDrain
 from agentrail.runtime.shared.admission import Gate
 from agentrail.wire.limits import HostLimits
@@ -36,3 +37,5 @@ class SocketParts:
     streams: ClientStreams
     closing: Gate
     """Lets the connections go, a few per pass, whose clients are too slow."""
+    requests: RequestFigures
+    """Counts the calls."""

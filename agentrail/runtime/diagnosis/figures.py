@@ -6,27 +6,32 @@ the sum over all sessions of what `TenantFigures.add` counts for a state, so a s
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
 from agentrail.core.machine.step import Step
-from agentrail.core.vocabulary.inputs import AnyInput, SubagentReported
+from agentrail.core.vocabulary.inputs import AnyInput, StreamBegan, SubagentReported
 from agentrail.core.vocabulary.state import ENDED, State
 from agentrail.runtime.shared.clock import Clock
 from agentrail.runtime.shared.journal_retry import SteadyJournal
 from agentrail.runtime.shared.provider_limits import ProviderLimits
 from agentrail.values.events.envelope import Envelope
-from agentrail.values.events.life import AgentAbort, AgentEnd, SessionQuarantined
+from agentrail.values.events.life import AgentAbort, AgentEnd, AgentStart, SessionQuarantined
 from agentrail.values.usage import NOTHING_USED, Usage
 
 BOUNDS: Final = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
-"""Upper bounds of the ranges into which the times of aborts are counted, in seconds."""
+"""Upper bounds of the ranges into which the times of aborts and of requests to a host are counted, in seconds."""
+
+TURN_BOUNDS: Final = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 1800.0)
+"""The same for times of turns, which have requests to models in them, and may wait for people."""
 
 MOST_MODELS: Final = 50
 """How many models of one tenant are counted by name; the others are counted together."""
 
+MILLISECONDS: Final = 1000
 ASLEEP: Final = "asleep"
 ABORTED: Final = "aborted"
 NOBODY_WAITS: Final[Mapping[str, int | None]] = MappingProxyType({})
@@ -37,15 +42,16 @@ REST: Final = ""
 class Spread:
     """How often a time was in which range: a histogram."""
 
-    __slots__ = ("counts", "total")
+    __slots__ = ("bounds", "counts", "total")
 
-    def __init__(self) -> None:
-        self.counts = [0] * (len(BOUNDS) + 1)
+    def __init__(self, bounds: Sequence[float] = BOUNDS) -> None:
+        self.bounds = bounds
+        self.counts = [0] * (len(bounds) + 1)
         self.total = 0.0
 
     def add(self, seconds: float) -> None:
         """Count a time."""
-        self.counts[next((at for at, bound in enumerate(BOUNDS) if seconds <= bound), len(BOUNDS))] += 1
+        self.counts[bisect_left(self.bounds, seconds)] += 1
         self.total += seconds
 
 
@@ -75,6 +81,7 @@ class TenantFigures:
         "abort_times",
         "aborts",
         "dropped",
+        "first_words",
         "held",
         "merged",
         "models",
@@ -83,6 +90,7 @@ class TenantFigures:
         "queued",
         "set_aside",
         "steering",
+        "turn_times",
         "turns",
     )
 
@@ -93,6 +101,8 @@ class TenantFigures:
         self.turns = Counter[str]()
         self.aborts = Counter[str]()
         self.abort_times = Spread()
+        self.turn_times = Spread(TURN_BOUNDS)
+        self.first_words = Spread(TURN_BOUNDS)
         self.models: dict[str, ModelFigures] = {}
         self.set_aside = 0
         self.merged = self.dropped = 0  # events for slow clients of the host
@@ -150,6 +160,7 @@ class Figures:
         self._limits = limits
         self._most = tenants
         self._aborting: dict[str, float] = {}
+        self._silent: dict[str, float] = {}  # when turns began that have said nothing yet, by session
         self.tenants: dict[str, TenantFigures] = {}
         """By name, in the order in which they came; the empty name is that of all that came later, or have none."""
 
@@ -200,6 +211,7 @@ class Figures:
     def left(self, state: State) -> None:
         """Count a session no more that is gone."""
         self._aborting.pop(state.session_id, None)
+        self._silent.pop(state.session_id, None)
         if _counts(state):
             self.of(state.setup.tenant).add(state, -1, 0)
 
@@ -218,19 +230,38 @@ class Figures:
         self.moved(before, after)
         if before.usage is not after.usage and type(given) is not SubagentReported:  # sub-agents count for themselves
             self.of(after.setup.tenant).use(before.using[0], after.usage.minus(before.usage))
+        if type(given) is StreamBegan:
+            self._spoke(after)
         if outcome.events:
-            self._heard(after, outcome.events)
+            self._heard(before, after, outcome.events)
 
-    def _heard(self, state: State, events: Sequence[Envelope]) -> None:
+    def _spoke(self, state: State) -> None:
+        """Count the time to the first word or thought of a turn. No-op for a turn that has said something already."""
+        began = self._silent.pop(state.session_id, None)
+        if began is not None:
+            self.of(state.setup.tenant).first_words.add(max(0.0, self._clock.now() - began))
+
+    def _heard(self, before: State, state: State, events: Sequence[Envelope]) -> None:
         """Count the ends of turns, and aborts, among *events*."""
         for envelope in events:
             event = envelope.event
-            if isinstance(event, AgentEnd):
+            if isinstance(event, AgentStart):
+                self._silent[state.session_id] = self._clock.now()
+            elif isinstance(event, AgentEnd):
                 self.of(state.setup.tenant).turns[event.stop_reason] += 1
+                self._ended(before, envelope)
             elif isinstance(event, AgentAbort):
                 self._aborted(state, event)
+                if event.ref is not None:
+                    self._ended(before, envelope)
             elif isinstance(event, SessionQuarantined):
                 self.of(state.setup.tenant).set_aside += 1
+
+    def _ended(self, before: State, end: Envelope) -> None:
+        """Count the time of a turn, from its start on, also if that was in an earlier process."""
+        self._silent.pop(before.session_id, None)
+        began = end.at if before.turn is None else before.turn.started_at
+        self.of(before.setup.tenant).turn_times.add(max(0, end.at - began) / MILLISECONDS)
 
     def abort_began(self, session_id: str) -> None:
         """Note that an abort was asked for; its time ends with its record."""
