@@ -42,7 +42,7 @@ class RunTool(Authored, tag_field=TAG):
 
 
 class ReadFile(Authored, tag_field=TAG):
-    """Request for `Ask`: read a text file in the working directory."""
+    """Request for `Ask`: read a text file in the working directory; it is answered with `None` if there is none."""
 
     path: str
     """Path of the file."""
@@ -108,7 +108,10 @@ class Answered(Authored, tag_field=TAG):
     """Answer to an `Ask` that succeeded."""
 
     value: Json
-    """Text or object of the model, text of tool or file, paths, the service's answer; `None` for other requests."""
+    """Text or object of the model, text of tool or file, paths, the service's answer; `None` for other requests.
+
+    `None` is also the answer to `ReadFile` if there is no such file.
+    """
 
 
 class Failed(Authored, tag_field=TAG):

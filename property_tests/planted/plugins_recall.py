@@ -156,8 +156,7 @@ class Folder:
         """Read or write a file, as the runtime does."""
         match request:
             case ReadFile(path=path):
-                found = self.files.get(path)
-                return Failed("there is no such file") if found is None else Answered(found)
+                return Answered(self.files.get(path))
             case WriteFile(path=path, text=text, replaces=before) if self.files.get(path) in (before, text):
                 self.files[path] = text
                 return Answered(None)

@@ -128,7 +128,7 @@ class World(Simulation):
             case ReadFile() | WriteFile() if chance % 8 == 0:
                 return (Failed("the disk is broken"), TimedOut(5.0))[chance // 8 % 2]
             case ReadFile(path=path):
-                return Answered(self.files[path]) if path in self.files else Failed("there is no such file")
+                return Answered(self.files.get(path))
             case WriteFile(path=path, text=text, replaces=before):
                 if self.files.get(path) not in (before, text):
                     return Failed("it holds another text")

@@ -215,7 +215,13 @@ def test_a_file_that_is_not_ours_is_neither_shown_nor_overwritten() -> None:
         )
         prompt = BeforePrompt(text="Plan a trip to Rome", asked=ReadFile(path), answer=Answered(text))
         assert plugin.before_prompt(prompt, None, ANN) == Continue().emitting("episodes_not_found", {"error": why})
-    assert kept(plugin, turn(), ReadFile(path), Failed("no")) == Ask(WriteFile(path, written("ann", [GOOD], 9)))
+    unread = Continue().emitting("episode_not_stored", {"error": "it is no UTF-8"})
+    assert kept(plugin, turn(), ReadFile(path), Failed("it is no UTF-8")) == unread
+    prompt = BeforePrompt(text="Plan a trip to Rome", asked=ReadFile(path), answer=Failed("it is no UTF-8"))
+    told = Continue().emitting("episodes_not_found", {"error": "it is no UTF-8"})
+    assert plugin.before_prompt(prompt, None, ANN) == told
+    assert plugin.before_prompt(prompt.but(answer=Answered(None)), None, ANN) == Continue()
+    assert kept(plugin, turn(), ReadFile(path), Answered(None)) == Ask(WriteFile(path, written("ann", [GOOD], 9)))
     mine = written("ann", [GOOD], 9)
     assert kept(plugin, turn(), ReadFile(path), Answered(mine)) == (
         Ask(WriteFile(path, written("ann", [GOOD, GOOD], 9), mine))

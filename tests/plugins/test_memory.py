@@ -32,7 +32,7 @@ from agentrail.testing.scripted import call, say
 from agentrail.tools import standard_tools
 from agentrail.values.content import MAX_MEMORY, Text, memory_text
 from agentrail.values.events.context import MemoryFlushed
-from agentrail.values.events.plugins import AskStarted, PluginError, PluginEvent
+from agentrail.values.events.plugins import AskAnswered, AskStarted, PluginError, PluginEvent
 from agentrail.values.json import freeze_object
 from agentrail.values.messages import AssistantMessage, Message, Origin, ToolMessage, UserMessage
 from agentrail.values.tools import ok
@@ -73,6 +73,7 @@ async def test_files_are_in_the_prompt_of_the_first_request_and_missing_ones_are
         assert sections(model) == [there, there]
         assert (heard.of(PluginEvent), heard.of(PluginError)) == ([], [])
         assert len(heard.of(AskStarted)) == 4
+        assert [answer.status for answer in heard.of(AskAnswered)] == ["ok"] * 4
 
 
 @in_virtual_time
@@ -126,6 +127,7 @@ async def test_facts_come_back_into_the_prompt_after_a_compaction() -> None:
         assert (await sandbox.read("MEMORY.md")).data == b"# Memory\n\n- I prefer tea.\n"
         assert heard.only(MemoryFlushed) == MemoryFlushed(("I prefer tea.",), 1)
         assert heard.of(PluginError) == []
+        assert {answer.status for answer in heard.of(AskAnswered)} == {"ok"}, "a missing file is no failure"
         assert sections(model)[-1] == {"MEMORY.md": "# Memory\n\n- I prefer tea.\n"}
         later = ScriptedModel(["ok"])
         session = await world.spawn(later, plugins=plugins, sandbox=sandbox)
@@ -169,7 +171,7 @@ def flush(plugin: MemoryFlush, messages: list[Message], file: str | None) -> tup
         asked.append(action.request)
         answer: AskAnswer = Failed("there is none")
         match action.request:
-            case ReadFile() if file is not None:
+            case ReadFile():
                 answer = Answered(file)
             case WriteFile(replaces=before, text=text) if before == file:
                 file, answer = text, Answered(None)
@@ -198,8 +200,9 @@ def test_a_file_that_could_not_be_read_is_not_overwritten_and_a_flush_fails_open
     told = Continue(Flush()).emitting("memory_not_flushed", {"error": "no"})
     write = WriteFile("MEMORY.md", TITLE + "- I prefer tea.\n")
     plugin = MemoryFlush()
-    unread = plugin.before_compact(hook.but(asked=ReadFile("MEMORY.md"), answer=Failed("no")), state, CTX)
-    assert unread == Ask(write, state)
+    asked = hook.but(asked=ReadFile("MEMORY.md"))
+    assert plugin.before_compact(asked.but(answer=Answered(None)), state, CTX) == Ask(write, state)
+    assert plugin.before_compact(asked.but(answer=Failed("no")), state, CTX) == told
     again = plugin.before_compact(hook.but(asked=write, answer=Failed("no")), state, CTX)
     assert again == Ask(ReadFile("MEMORY.md"), Flush(state.facts, 1))
     assert plugin.before_compact(hook.but(asked=write, answer=Failed("no")), Flush(state.facts, 1), CTX) == told
@@ -370,14 +373,13 @@ def test_a_file_that_is_not_read_in_time_keeps_its_section_and_one_that_cannot_b
     asked = BeforeRequest(messages=(), asked=ReadFile("AGENTS.md"))
     both = Unread(("AGENTS.md", "MEMORY.md"))
     rest = Unread(("MEMORY.md",))
-    missing = "cannot read `AGENTS.md`: there is no such file; list the folder to see what there is"
     told = {"path": "AGENTS.md", "error": "it took more than 10 s"}
     broken = {"path": "AGENTS.md", "error": "it is larger than 1048576 bytes"}
     assert load(asked.but(answer=TimedOut(10.0)), both, ctx) == Continue(rest).emitting("memory_not_loaded", told)
-    assert load(asked.but(answer=Failed(missing)), both, ctx) == SetSection("AGENTS.md", None, rest, "memory")
+    assert load(asked.but(answer=Answered(None)), both, ctx) == SetSection("AGENTS.md", None, rest, "memory")
     unreadable = load(asked.but(answer=Failed("it is larger than 1048576 bytes")), both, ctx)
     assert unreadable == SetSection("AGENTS.md", None, rest, "memory").emitting("memory_not_loaded", broken)
-    assert load(asked.but(answer=Failed(missing)), both) == Ask(ReadFile("MEMORY.md"), rest)
+    assert load(asked.but(answer=Answered(None)), both) == Ask(ReadFile("MEMORY.md"), rest)
     assert load(asked.but(answer=Answered("old")), both, ctx) == Ask(ReadFile("MEMORY.md"), rest)
     assert load(asked.but(answer=Answered("old")), Unread(("AGENTS.md",)), ctx) == Continue(Unread())
     assert load(asked.but(answer=Answered("new")), both, ctx) == SetSection("AGENTS.md", "new", rest, "memory")

@@ -128,10 +128,8 @@ class EpisodicMemory(Plugin[None]):
                 return self._store(user, episode)
             case CallModel(), Answered(value=Mapping() as said):
                 return self._store(user, episode) if said.get("good") is True else Continue()
-            case ReadFile(path=path), Answered(value=str(before)):
+            case ReadFile(path=path), Answered(value=str() | None as before):
                 return self._add(user, episode, path, before)
-            case ReadFile(path=path), Failed():
-                return self._add(user, episode, path, None)  # nothing is written if there is a file
             case ((WriteFile() | CallService()), Answered()):
                 return Continue().emitting("episode_stored", {"query": episode.query})
             case _, answer:
@@ -152,8 +150,8 @@ class EpisodicMemory(Plugin[None]):
                 return parsed(text, user)
             case Answered(value=value) if self.service is not None:
                 return episodes_in(value, user)
-            case Failed() if self.service is None:
-                return ()  # most likely there is no file yet
+            case Answered(value=None) if self.service is None:
+                return ()
             case _:
                 raise ForeignEpisodesError(_why(answer))
 

@@ -84,10 +84,8 @@ class MemoryFlush(Plugin[Flush]):
                 return self._find(hook.messages)
             case CallModel(), Answered(value=Mapping() as found):
                 return self._read(Flush(facts_among(found.get("facts"), self.max_facts)))
-            case ReadFile(), Answered(value=str(text)):
+            case ReadFile(), Answered(value=str() | None as text):
                 return self._write(text, state)
-            case ReadFile(), Failed():
-                return self._write(None, state)  # it is not written if there is a file that could not be read
             case WriteFile(replaces=before), Answered():
                 added = with_facts(before, state.facts)[1]
                 return Continue(Flush()).reporting(MemoryFlushed(added, len(added)))

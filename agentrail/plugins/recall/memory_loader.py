@@ -35,7 +35,6 @@ MOST_FILES: Final = 3
 """The most files of one plugin: so many hooks before the first request can set a section."""
 
 RELOADS: Final = ("never", "writes", "prompts")
-_NO_FILE: Final = "there is no such file"
 
 
 class Unread(Value):
@@ -156,10 +155,10 @@ def _load(hook: Hook, state: Unread, ctx: Context) -> Continue[Unread] | SetSect
         due = tuple(path for path in due if path != asked.path)
         new = old = ctx.memory_contents.get(asked.path)
         match hook.answer:
-            case Answered(value=str(found)):
-                new = memory_text(found) if found.strip() else None
+            case Answered(value=str() | None as found):
+                new = memory_text(found) if found and found.strip() else None
             case Failed(error=error):
-                new, problem = None, "" if _NO_FILE in error else error
+                new, problem = None, error
             case TimedOut(seconds=seconds):
                 problem = f"it took more than {seconds:g} s"
             case _:

@@ -179,8 +179,8 @@ async def _of_files(sandbox: Sandbox, request: ReadFile | WriteFile | FindFiles)
         case ReadFile():
             try:
                 return Answered(fit_text(await _text_of_file(sandbox, request.path)))
-            except FileMissing as error:  # an answer as good as any, and nothing to log
-                return Failed(described(error))
+            except FileMissing:  # an answer as good as any: that there is none is what the plugin asked
+                return Answered(None)
         case WriteFile():
             await _write(sandbox, request)
             return Answered(None)
