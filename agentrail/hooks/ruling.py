@@ -119,11 +119,15 @@ class Gathered(Value):
     sections: tuple[Section, ...] = ()
     """Sections of the system prompt that were set or removed, in order."""
     emits: tuple[Event, ...] = ()
-    """Events to emit when the pipeline ends, even if it ends in an abort."""
+    """Events to emit when the pipeline pauses or ends, even if it ends in an abort; none are left after a pause."""
     asks: tuple[tuple[str, int], ...] = ()
     """How many times each plugin has returned `Ask` in this run: pairs of key and number."""
     families: tuple[str, ...] = ()
     """Command families that a person approved for always, without which the call would have been held."""
+
+    def without_events(self) -> Gathered:
+        """Return the decisions without the events, which were emitted when the pipeline paused."""
+        return self.but(emits=()) if self.emits else self
 
     def shown_in(self, hook: Hook) -> Hook:
         """Return *hook* with what the plugins have replaced or added, as the next plugin sees it."""

@@ -1,14 +1,24 @@
-from agentrail.core.vocabulary.commands import ApproveSent, ChangeToolsSent, RejectSent
+import pytest
+
+from agentrail.core.vocabulary.commands import (
+    AbortSent,
+    ApproveSent,
+    ChangeToolsSent,
+    PromptSent,
+    RejectSent,
+    StopSent,
+)
 from agentrail.core.vocabulary.effects import StartCall
-from agentrail.core.vocabulary.inputs import ToolReturned
-from agentrail.hooks.actions import HoldTool, ReplaceToolArgs
+from agentrail.core.vocabulary.inputs import AnyInput, TimerFired, ToolReturned
+from agentrail.hooks.actions import Continue, HoldTool, ReplaceToolArgs
 from agentrail.hooks.context import Context
 from agentrail.hooks.moments import BeforeTool
 from agentrail.hooks.plugin import Plugin
+from agentrail.plugins import SecurityGuard
 from agentrail.testing.probes import Holder
 from agentrail.testing.world.scenes import TOOLS
-from agentrail.values.content import ToolCall
-from agentrail.values.events import ApprovalRequired, PluginEvent
+from agentrail.values.content import Text, ToolCall
+from agentrail.values.events import ApprovalRequired, PluginEvent, SecurityAudit
 from agentrail.values.json import FrozenObject, canonical
 from agentrail.values.tools import ok
 from tests.core.driving import asked, call, events, names, results, session
@@ -71,14 +81,40 @@ def test_a_call_whose_tool_was_redefined_while_it_waited_for_its_turn_does_not_r
     assert results(done.state) == ["done", "the tool `solo` was redefined before the call ran"]
 
 
-def test_a_rejected_call_says_what_its_plugins_emitted() -> None:
-    class Loud(Plugin[None]):
-        def before_tool(self, hook: BeforeTool, state: None, ctx: Context) -> HoldTool[None]:
-            return HoldTool("please look").emitting("held", hook.name)
+class Loud(Plugin[None]):
+    """Says that it holds a call, as a guard does in its audit."""
 
+    def before_tool(self, hook: BeforeTool, state: None, ctx: Context) -> HoldTool[None] | Continue[None]:
+        return Continue() if hook.approved else HoldTool("please look").emitting("held", hook.name)
+
+
+@pytest.mark.parametrize(
+    "decision",
+    [
+        ApproveSent("s:a4"),
+        ApproveSent("s:a4", FrozenObject({"path": "b"})),
+        RejectSent("s:a4", "no"),
+        TimerFired("hold:s:a4"),
+        AbortSent(),
+        PromptSent((Text("something else"),)),
+        StopSent(),
+    ],
+    ids=repr,
+)
+def test_what_a_plugin_emits_with_a_hold_is_heard_when_the_hold_begins_and_not_again(decision: AnyInput) -> None:
     world = session(Loud())
-    asked(world, call("write"))
+    step = asked(world, call("write"))
+    assert [event for event in events(step) if isinstance(event, PluginEvent)] == [PluginEvent("Loud", "held", "write")]
+    assert names(step)[-2:] == ["PluginEvent", "ApprovalRequired"]
     (held,) = world.state.waiting_calls
     assert held.hold is not None
-    rejected = world.apply(RejectSent(held.hold.approval_id, "no"))
-    assert names(rejected) == ["ApprovalResolved", "PluginEvent", "AgentEnd"]
+    assert held.hold.approval_id == "s:a4"
+    assert not any(isinstance(event, PluginEvent) for event in events(world.apply(decision)))
+    assert world.state.waiting_calls == ()
+
+
+def test_an_audit_of_a_held_call_can_be_read_before_a_person_decides() -> None:
+    world = session(SecurityGuard())
+    step = asked(world, ToolCall("", "write", FrozenObject({"path": "a", "command": "$X"})))
+    (audit,) = (event for event in events(step) if isinstance(event, SecurityAudit))
+    assert (audit.call_id, audit.tool, audit.decision) == ("c3", "write", "held")

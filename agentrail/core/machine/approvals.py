@@ -21,7 +21,7 @@ from agentrail.errors import (
     UnknownApproval,
     WrongDecision,
 )
-from agentrail.hooks.ruling import START, Gathered
+from agentrail.hooks.ruling import NOTHING_GATHERED, START
 from agentrail.values.events.people import ApprovalResolved, ToolApprovedAlways, UserResponded
 from agentrail.values.json import JsonObject, is_same
 from agentrail.values.standing_approval import StandingApproval
@@ -148,7 +148,7 @@ def _approved(call: Call, hold: Hold, edited: JsonObject | None) -> Call:
         approved=edited,
         holders=holders,
         place=START,
-        gathered=Gathered(emits=hold.gathered.emits),
+        gathered=NOTHING_GATHERED,
     )
 
 
@@ -189,7 +189,7 @@ def on_reject(w: StepDraft, sent: commands.RejectSent) -> None:
     if sent.reason:
         _take_part(w)
     resolve(w, call, hold, "rejected", "tool_rejected", goes_on=sent.auto_resume, reason=sent.reason)
-    _refused(w, call, hold, "rejected by the user" + (f": {sent.reason}" if sent.reason else ""))
+    _refused(w, call, "rejected by the user" + (f": {sent.reason}" if sent.reason else ""))
 
 
 def on_hold_timer(w: StepDraft, approval_id: str) -> None:
@@ -199,11 +199,10 @@ def on_hold_timer(w: StepDraft, approval_id: str) -> None:
         return
     call, hold = found
     resolve(w, call, hold, "timeout", "tool_approval_timeout", goes_on=True, reason="nobody decided in time")
-    _refused(w, call, hold, "not approved: nobody decided in time")
+    _refused(w, call, "not approved: nobody decided in time")
 
 
-def _refused(w: StepDraft, call: Call, hold: Hold, text: str) -> None:
-    w.emit(*hold.gathered.emits)
+def _refused(w: StepDraft, call: Call, text: str) -> None:
     give_error(w, call, text)
     w.next("advance_batch")
 

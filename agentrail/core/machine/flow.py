@@ -24,7 +24,7 @@ from agentrail.core.vocabulary.state import Due, Suspension
 from agentrail.hooks.actions import Answered, AskAnswer, ChangeTools, Errand, Failed, RunTool, TimedOut
 from agentrail.hooks.judge import NO_CONSENT, Consent
 from agentrail.hooks.moments import BeforeTool, Hook
-from agentrail.hooks.ruling import ASK, HOLD, NOTHING_GATHERED, PASS, SKIP, START, UNRULED, Gathered, Place, Ruling
+from agentrail.hooks.ruling import ASK, NOTHING_GATHERED, PASS, SKIP, START, UNRULED, Gathered, Place, Ruling
 from agentrail.values.events.plugins import AskAnswered, AskStarted
 from agentrail.values.events.tools import ToolExecutionStart
 from agentrail.values.json import JsonObject
@@ -130,11 +130,11 @@ def _rule(w: StepDraft, hook: Hook, ref: str, place: Place, gathered: Gathered, 
         w.rulings.append(decided)
     else:
         w.take(decided)
+        if decided.gathered.emits:
+            w.emit(*decided.gathered.emits)
         if decided.verdict is ASK and decided.pause is not None and s.stopping is None:
             _suspend(w, hook, ref, decided)
             return
-        if decided.verdict is not HOLD and decided.gathered.emits:
-            w.emit(*decided.gathered.emits)
     FLOW[hook.moment][1](w, ref, hook, decided)
 
 
@@ -150,7 +150,7 @@ def _suspend(w: StepDraft, hook: Hook, ref: str, decided: Ruling, run: str = "")
     ask_id = w.make_id("ask")
     w.emit(_started(ask_id, decided.by, hook.moment, type(pause.request).__name__))
     handed = type(pause.request) not in IN_THE_STEP
-    waiting = Suspension(ask_id, hook, ref, decided.by, pause, decided.gathered, asked=handed, run=run)
+    waiting = Suspension(ask_id, hook, ref, decided.by, pause, decided.gathered.without_events(), asked=handed, run=run)
     s.suspended = (*s.suspended, waiting)
     _begin_ask(w, waiting)
 
@@ -207,11 +207,11 @@ def _screen(
     consent = Consent(always=s.approved_always)
     decided = w.judge.rule(hook, s.row.but(among=others), w.context, place, gathered, consent)
     w.take(decided)
+    w.emit(*decided.gathered.emits)
     if decided.verdict is ASK and s.stopping is None:
         _set_deadline(w, waiting)
         _suspend(w, hook, "", decided, waiting.ask_id)
         return
-    w.emit(*decided.gathered.emits)
     args = request.args if decided.gathered.args is None else decided.gathered.args
     problem = _why_not_run(w, request.name, attached.revision, args, decided)
     if problem is not None:

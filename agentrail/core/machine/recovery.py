@@ -21,7 +21,7 @@ from agentrail.core.vocabulary.tool_calls import Call, CallStatus, can_be_probed
 from agentrail.errors import PluginMismatch
 from agentrail.hooks.actions import RunTool
 from agentrail.hooks.attachments import AttachedPlugin
-from agentrail.hooks.ruling import START, Gathered, Verdict
+from agentrail.hooks.ruling import NOTHING_GATHERED, START, Verdict
 from agentrail.values.events.context import CompactEnd
 from agentrail.values.events.life import SessionRecovered
 from agentrail.values.events.plugins import PluginAttached, PluginOptsUpdated, PluginUpgraded
@@ -131,7 +131,7 @@ def _take_new_places(w: StepDraft) -> None:
     s.suspended = tuple(_moved(suspension, places[suspension.plugin]) for suspension in s.suspended)
     for call in () if s.batch is None else s.batch.calls:
         if call.hold is not None:
-            put(w, call.but(hold=call.hold.but(place=START, gathered=Gathered(emits=call.hold.gathered.emits))))
+            put(w, call.but(hold=call.hold.but(place=START, gathered=NOTHING_GATHERED)))
 
 
 def _moved(waiting: Suspension, to: int) -> Suspension:

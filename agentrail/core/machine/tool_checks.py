@@ -167,19 +167,16 @@ def finish_before_tool(w: StepDraft, call_id: str, hook: Hook, ruling: Ruling) -
         w.emit(ToolBlocked(call.call_id, call.name, ruling.reason, by))
         give_error(w, call, f"blocked by {by}: {ruling.reason}")
     elif (problem := unfit(w, call, args) if not is_same(args, call.args) else None) is not None:
-        if ruling.verdict is HOLD:
-            w.emit(*ruling.gathered.emits)
         give_error(w, call, problem)
     elif ruling.verdict is HOLD and ruling.pause is not None:
         hold(w, call.but(args=args), ruling, ruling.pause)
     elif call.approved is not None and not is_same(args, call.approved):
         changed = ", ".join(ruling.gathered.replaced_by)
         pause = Pause(Place(len(w.s.seats), final=True), None, None, f"{changed} changed the arguments after approval")
-        gathered = ruling.gathered.but(emits=())  # already emitted when the pipeline ended
-        hold(w, call.but(args=args), ruling.but(by=changed, gathered=gathered), pause)
+        hold(w, call.but(args=args), ruling.but(by=changed), pause)
     elif call.approved is None and (doubt := find_doubt(w, call.name, args)) is not None:
         pause = Pause(Place(len(w.s.seats), final=True), None, REPEAT_TIMEOUT, hint_about(doubt))
-        hold(w, call.but(args=args), ruling.but(by=HOLDER, gathered=ruling.gathered.but(emits=())), pause)
+        hold(w, call.but(args=args), ruling.but(by=HOLDER), pause)
     else:
         call = call.but(args=args, status=READY)
         families = ruling.gathered.families
@@ -201,7 +198,7 @@ def hold(w: StepDraft, call: Call, ruling: Ruling, pause: Pause) -> None:
         ruling.by or "",
         call.args,
         pause.place,
-        ruling.gathered,
+        ruling.gathered.without_events(),
         w.at,
         expires,
         pause.family,

@@ -152,7 +152,7 @@ def release(w: StepDraft, call: Call, status: str, text: str) -> None:
     """
     if call.hold is not None:
         w.clear_timer(hold_timer(call.hold.approval_id))
-        w.emit(ApprovalResolved(call.hold.approval_id, call.call_id, call.name, status), *call.hold.gathered.emits)
+        w.emit(ApprovalResolved(call.hold.approval_id, call.call_id, call.name, status))
     elif call.question is not None:
         w.emit(ApprovalResolved(call.question.ref, call.call_id, call.name, status))
     give_error(w, call, text)
@@ -249,13 +249,13 @@ def _lives_on(call: Call, kill_tools: str) -> bool:
 
 
 def drop_suspension(w: StepDraft, suspension: Suspension) -> None:
-    """Cancel what a plugin of a paused hook asked for; events that the hook has gathered are still emitted."""
+    """Cancel what a plugin of a paused hook asked for."""
     w.s.suspended = tuple(other for other in w.s.suspended if other is not suspension)
     w.clear_timer(f"ask:{suspension.ask_id}")
     if suspension.asked:
         w.ask(CancelAsk(suspension.ask_id))
     tell_of_asked(w, suspension, Failed("it was stopped, because nobody waits for it any more"))
-    w.emit(AskAnswered(suspension.ask_id, suspension.plugin, "dropped"), *suspension.gathered.emits)
+    w.emit(AskAnswered(suspension.ask_id, suspension.plugin, "dropped"))
     drop_rulings_on(w, suspension.ask_id)
 
 
