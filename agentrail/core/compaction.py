@@ -103,7 +103,14 @@ def planning(messages: Sequence[Message], keep: int, limit: int | None = None) -
     if orphans or sum(sizes) > keep:
         weights = [sum(sizes[group.start : group.stop]) for group in groups]
         yield
-        lost, room = _lost(weights, stays, keep, orphans)
+        lost, room = _lost(
+            weights,
+            stays,
+            keep,
+            orphans,
+            [number for number, group in enumerate(groups) if _is_prompt(messages[group[0]])],
+            [number for number, group in enumerate(groups) if _is_directive(messages[group[0]])],
+        )
         left = sum(weights) - sum([weights[number] for number in lost])
         if left > (keep if limit is None else limit):
             yield from _last_resort(short, [groups[number] for number in sorted(stays)], left, keep)
@@ -114,8 +121,18 @@ def planning(messages: Sequence[Message], keep: int, limit: int | None = None) -
     return Plan(short, gone, room, changed)
 
 
-def _lost(weights: Sequence[int], stays: set[int], keep: int, orphans: set[int]) -> tuple[list[int], int]:
-    """Return the numbers of the groups that go, the oldest first, and the room for a summary of them."""
+def _lost(
+    weights: Sequence[int],
+    stays: set[int],
+    keep: int,
+    orphans: set[int],
+    prompts: Sequence[int],
+    directives: Sequence[int],
+) -> tuple[list[int], int]:
+    """Return the numbers of the groups that go, the oldest first, and the room for a summary of them.
+
+    *prompts* and *directives* are the numbers of the groups that are a prompt, or a text of a plugin about it.
+    """
     allowance = min(keep // SUMMARY_SHARE, MOST_SUMMARY)
     left = keep - allowance - sum([weights[number] for number in stays])
     kept = set(stays)
@@ -126,8 +143,24 @@ def _lost(weights: Sequence[int], stays: set[int], keep: int, orphans: set[int])
             left -= weights[number]
             kept.add(number)
     lost = [number for number in range(len(weights)) if number not in kept]
+    if lost and (more := _stray_directives(lost[-1], prompts, directives, stays)):
+        lost += more
+        left += sum([weights[number] for number in more])
     room = min(allowance + left, MOST_SUMMARY, sum([weights[number] for number in lost]) - 1)
     return lost, room if room >= LEAST_SUMMARY else 0
+
+
+def _stray_directives(last: int, prompts: Sequence[int], directives: Sequence[int], stays: set[int]) -> list[int]:
+    """Return the groups behind the *last* one that goes, up to the last text of a plugin about a prompt that goes.
+
+    What stays does so whole: else the model would follow a directive to a prompt that it cannot see.
+    """
+    prompt = max([number for number in prompts if number <= last], default=None)
+    if prompt in stays:
+        return []
+    end = min([number for number in prompts if number > last], default=0)
+    strays = [number for number in directives if last < number < end]
+    return [number for number in range(last + 1, strays[-1] + 1) if number not in stays] if strays else []
 
 
 def _last_resort(short: list[Message], stays: Sequence[range], left: int, keep: int) -> Slices[None]:
@@ -176,6 +209,10 @@ def _pinned(messages: Sequence[Message], groups: Sequence[range], keep: int) -> 
 
 def _is_prompt(message: Message) -> bool:
     return isinstance(message, UserMessage) and message.origin is Origin.PROMPT
+
+
+def _is_directive(message: Message) -> bool:
+    return isinstance(message, UserMessage) and message.origin is Origin.INTERVENTION
 
 
 # Shortening

@@ -11,6 +11,7 @@ from agentrail.core.machine.draft import StepDraft
 from agentrail.core.machine.endings import abort_turn, end_turn
 from agentrail.core.machine.finding import tell_again
 from agentrail.core.machine.steering import merge_steering
+from agentrail.core.machine.todo_list import tell_todos
 from agentrail.core.prompt_prefix import UPFRONT, closing, compacted, is_out_of_reach, prefix_changed
 from agentrail.core.system_prompt import count_memory, fixed_text, split
 from agentrail.core.tools_on_demand import declared
@@ -320,6 +321,7 @@ def on_compaction_ended(w: StepDraft, ended: CompactionEnded) -> None:
         s.shown = None
     s.history = history
     tell_again(w, ended.messages)
+    tell_todos(w, ended.messages)
     crowded = crowded_by(s)
     s.crowded = 0 if crowded is None else crowded.tokens
     w.emit(CompactEnd(ended.removed, ended.note, crowded))

@@ -1,0 +1,44 @@
+"""Tells the model its to-do list again, when a compaction has removed it from the messages."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from agentrail.core.machine.draft import StepDraft
+from agentrail.values.json import freeze
+from agentrail.values.messages import AssistantMessage, Message
+from agentrail.values.tools import Todo
+
+TODOS: Final = "todos"
+"""The argument of `write_todos` that has the list."""
+
+HEAD: Final = "Your to-do list is still there, as you wrote it last:"
+
+
+def tell_todos(w: StepDraft, kept: Sequence[Message]) -> None:
+    """Tell the model its to-do list with the next request, unless the messages *kept* by a compaction show it."""
+    s = w.s
+    if not s.todos:
+        return
+    notice = as_text(s.todos)
+    others = tuple([other for other in s.notices if not other.startswith(HEAD)])  # from an earlier compaction
+    s.notices = others if _is_shown(s.todos, notice, kept) else (*others, notice)
+
+
+def as_text(todos: Sequence[Todo]) -> str:
+    """Return the notice that tells *todos*, one line each."""
+    return "\n".join([HEAD, *[f"- [{todo.status}] {' '.join(todo.text.split())}" for todo in todos]])
+
+
+def _is_shown(todos: Sequence[Todo], notice: str, messages: Sequence[Message]) -> bool:
+    """Whether the last list in *messages* is *todos*, in a call that wrote it or as a notice."""
+    written = freeze([{"text": todo.text, "status": todo.status} for todo in todos])
+    for message in reversed(messages):
+        if isinstance(message, AssistantMessage):
+            for call in reversed(message.calls):
+                if TODOS in call.args:
+                    return call.args[TODOS] == written
+        elif HEAD in message.text:
+            return notice in message.text
+    return False
