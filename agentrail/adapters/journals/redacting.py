@@ -7,6 +7,7 @@ they were. The texts are found by `personal_texts`, in the values and not by wha
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from functools import cache
 from types import MappingProxyType
 from typing import Final, cast
 
@@ -24,10 +25,11 @@ from agentrail.hooks.actions import Continue, HoldTool
 from agentrail.hooks.ruling import PluginAnswer
 from agentrail.ports.journal import About, Record, Redaction
 from agentrail.ports.session_summary import about_after
-from agentrail.values.content import File, Image, Text
+from agentrail.values.content import File, Image, Text, ToolCall
 from agentrail.values.json import EMPTY, FrozenObject, Json
 from agentrail.values.messages import History, Message
 from agentrail.values.spelling import checked
+from agentrail.values.value import TAG, Value
 
 MARK: Final = "[redacted]"
 """What stands for each text that was redacted."""
@@ -113,6 +115,8 @@ class _Marker:
                 changed[field] = marked
         if isinstance(value, PluginAnswer) and value.kind in {HoldTool.kind, Continue.kind}:
             changed["name"] = _text(value.name)  # its family; of other kinds it is a model or the key of a section
+        if isinstance(value, ToolCall):
+            changed["provider_id"] = ""  # a model may make it up; requests then name the call by its id in the session
         return replace(value, **changed)
 
     def _tool(self, item: object) -> object:
@@ -152,7 +156,10 @@ def _text(item: object) -> object:
 
 
 def _state(item: object) -> object:
-    """Return a part of a plugin's state without its texts; keys stay, and names of classes (`$`)."""
+    """Return a part of a plugin's state without its texts; names of classes (`$`) and of their fields stay.
+
+    The keys of any other mapping are data, such as the names of persons that a plugin counts; they stay different.
+    """
     match item:
         case str():
             return MARK if item else item
@@ -161,7 +168,22 @@ def _state(item: object) -> object:
         case tuple():
             return tuple(map(_state, cast("tuple[object, ...]", item)))
         case Mapping():
-            entries = cast("Mapping[str, Json]", item).items()
-            return FrozenObject({key: each if key[:1] == "$" else cast("Json", _state(each)) for key, each in entries})
+            table = cast("Mapping[str, Json]", item)
+            if TAG in table or frozenset(table) in _forms():
+                return FrozenObject({key: each if key == TAG else _part(each) for key, each in table.items()})
+            return FrozenObject({f"{MARK} {n}" if n else MARK: _part(each) for n, each in enumerate(table.values())})
         case _:
             return item
+
+
+def _part(item: Json) -> Json:
+    return cast("Json", _state(item))
+
+
+@cache
+def _forms() -> frozenset[frozenset[str]]:
+    """Return the names of the fields of each class of ours that is written without its name."""
+    found: list[type[Value]] = [Value]
+    for kind in found:
+        found.extend(kind.__subclasses__())
+    return frozenset([frozenset(kind.__struct_fields__) for kind in found if kind.__struct_config__.tag is None])

@@ -26,7 +26,7 @@ from agentrail.values.content import Data, Image, Text, Thinking, ToolCall
 from agentrail.values.events.envelope import Envelope, Event
 from agentrail.values.events.people import ApprovalRequired, ToolApprovedAlways
 from agentrail.values.events.tools import ToolCallUnknown, ToolExecutionStart, ToolUnknown
-from agentrail.values.json import FrozenObject, Json, JsonObject, freeze_object
+from agentrail.values.json import EMPTY, FrozenObject, Json, JsonObject, freeze_object
 from agentrail.values.messages import AssistantMessage, History, ToolMessage, UserMessage
 from agentrail.values.standing_approval import StandingApproval
 from agentrail.values.tools import ToolSpec
@@ -163,6 +163,26 @@ def test_no_text_is_left_and_everything_has_its_place() -> None:
     assert redacted(after, Redaction(9, "another"), TOOLS) == after
 
 
+def test_keys_of_mappings_in_the_state_of_a_plugin_are_replaced_and_names_of_fields_stay() -> None:
+    todo = {"text": PRIVATE, "status": "done"}  # a class of ours that is stored without its name
+    counted = {PRIVATE: 1, f"{PRIVATE}s": 2}
+    state = freeze_object({"$": "C", "seen": [{"$": "D", "of": counted}], "todo": todo})
+    before = prompted(
+        "s",
+        1,
+        opening=State("s", Setup(), "demo", plugin_states=(Stored("m:C", state), freeze_object({PRIVATE: todo}))),
+    )
+    after = redacted(before, NOTE, TOOLS)
+    assert PRIVATE not in pack(after).body.decode()
+    assert after.opening is not None
+    marked = {MARK: 1, f"{MARK} 1": 2}
+    form = {"text": MARK, "status": MARK}
+    assert after.opening.plugin_states == (
+        Stored("m:C", freeze_object({"$": "C", "seen": [{"$": "D", "of": marked}], "todo": form})),
+        freeze_object({MARK: form}),
+    )
+
+
 def test_the_family_of_a_call_is_replaced_wherever_it_is() -> None:
     """It is made of the arguments of the call, such as the first words of a command."""
     pause = Pause(START, None, 5.0, "may it?", PRIVATE)
@@ -205,7 +225,11 @@ def test_the_family_of_a_call_is_replaced_wherever_it_is() -> None:
 
 def test_a_name_that_no_tool_has_had_is_replaced_and_others_stay() -> None:
     made_up = first_call(ToolCall("c2", PRIVATE, ARGS))
-    called = (ToolCall("c1", "tool"), ToolCall("c2", PRIVATE, via="call_tool_"), ToolCall("c3", "find_tools"))
+    called = (
+        ToolCall("c1", "tool"),
+        ToolCall("c2", PRIVATE, EMPTY, PRIVATE, "call_tool_"),
+        ToolCall("c3", "find_tools"),
+    )
     before = prompted(
         "s",
         1,
@@ -224,11 +248,11 @@ def test_a_name_that_no_tool_has_had_is_replaced_and_others_stay() -> None:
     assert PRIVATE not in pack(after).body.decode()
     assert [envelope.event for envelope in after.events] == [ToolCallUnknown("c2", MARK), ToolUnknown("c1", "tool")]
     assert after.opening is not None
-    assert [(one.name, one.via) for one in after.opening.history[0].calls] == [  # type: ignore[union-attr]
-        ("tool", ""),
-        (MARK, "call_tool_"),
-        ("find_tools", ""),
-    ]
+    assert after.opening.history[0].calls == (  # type: ignore[union-attr]
+        ToolCall("c1", "tool"),
+        ToolCall("c2", MARK, via="call_tool_"),
+        ToolCall("c3", "find_tools"),
+    )
     assert after.opening.in_doubt == (Doubt("c0", ANY_TOOL, None),)
 
 
