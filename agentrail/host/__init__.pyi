@@ -20,6 +20,7 @@ from agentrail.host.plugins.plugin_values import Request as Request
 from agentrail.host.plugins.plugin_values import RequestContext as RequestContext
 from agentrail.host.plugins.plugin_values import RequestEnd as RequestEnd
 from agentrail.host.plugins.plugin_values import RequestKind as RequestKind
+from agentrail.host.plugins.plugin_values import TurnEnd as TurnEnd
 from agentrail.host.plugins.rows import OnPluginError as OnPluginError
 from agentrail.host.profiles import Profile as Profile
 from agentrail.host.profiles import ProfileOf as ProfileOf

@@ -13,6 +13,7 @@ import trio
 from agentrail.app.supervisor import Supervisor
 from agentrail.core.vocabulary.state import State
 from agentrail.errors import (
+    AgentrailError,
     BadModelOptions,
     BadOptions,
     FilesNotTaken,
@@ -145,6 +146,16 @@ class HostedSessions:
             return await self._specs.offered(session)
         except UnknownAgent as gone:
             raise SpecMissing(session.id, session.inspect().setup.spec) from gone
+
+    async def agent(self, name: SessionName, asked: str) -> str:
+        """Return the profile of the session *name*; if it is not there, *asked*, or the first profile without that."""
+        handle = self.here(name)
+        with suppress(AgentrailError):
+            if handle is not None:
+                return handle.inspect().setup.spec
+        with suppress(AgentrailError):  # who asks for the session next hears of it
+            return (await self.stored(name)).about.spec
+        return asked or self._specs.first
 
     async def parted(self, name: SessionName) -> None:
         """End the session *name* if it runs here, so that it can be erased."""

@@ -54,6 +54,11 @@ class HostedSpecs:
         self.supervisor = supervisor
         self._ready.set()
 
+    @property
+    def first(self) -> str:
+        """Name of the first profile; empty if a function finds them."""
+        return next((profile.id for profile in self._profiles), "")
+
     async def new(self, context: RequestContext) -> SessionSpec:
         """Return the specification for a new session; raise `UnknownAgent` if no profile fits."""
         profile = await self._profiles.find(context)

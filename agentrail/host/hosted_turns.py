@@ -19,6 +19,7 @@ from agentrail.values.events.envelope import Event
 from agentrail.values.events.life import AgentAbort, AgentEnd, PromptDropped, PromptRejected, PromptWithdrawn
 from agentrail.values.events.response import StreamError
 from agentrail.values.events.tools import SubAgentEvent
+from agentrail.values.messages import Message, Origin, UserMessage
 from agentrail.wire.public_ids import read_internal
 
 log = logging.getLogger("agentrail.host")
@@ -52,6 +53,7 @@ class SessionTurns:
     @contextmanager
     def sending(self, context: RequestContext) -> Generator[None]:
         """Note that the prompt of a request is on its way: its turn may begin before its id is known here."""
+        context = self._of_agent(context)
         self._sending.append(context)
         try:
             yield
@@ -64,8 +66,12 @@ class SessionTurns:
     def began(self, ref: str, context: RequestContext) -> None:
         """Note that the prompt *ref* is that of the request with this *context*, if it may still have a turn."""
         if _number(ref) > self._over and ref not in self._dropped:
-            self._contexts[ref] = context
+            self._contexts[ref] = self._of_agent(context)
             self._change()
+
+    def _of_agent(self, context: RequestContext) -> RequestContext:
+        """Return *context* with the profile of the session, which no request knows that begins it."""
+        return context if context.agent_id == self.agent else context.but(agent_id=self.agent)
 
     def ended(self, ref: str) -> None:
         """Forget the prompt *ref*: its turn is over, and plugins have heard of that."""
@@ -213,7 +219,8 @@ class Turns:
                     event = envelope.event
                     if isinstance(event, AgentEnd | AgentAbort) and event.ref is not None:
                         context = await turns.context(event.ref) or no_request(session.id, turns.agent)
-                        await self._rows.turn_persisted(context)
+                        said = event.messages if isinstance(event, AgentEnd) else _said(session, envelope.turn)
+                        await self._rows.turn_persisted(context, said)
                         turns.ended(event.ref)
                     elif isinstance(event, PromptDropped | PromptRejected | PromptWithdrawn):
                         turns.dropped(event.ref)
@@ -230,6 +237,21 @@ class Turns:
             self._listening -= 1
             self._heard.set()
             self._heard = trio.Event()
+
+
+def _said(session: SessionHandle, turn: int) -> tuple[Message, ...]:
+    """Return the messages of an aborted *turn*, whose event has none; nothing if others have ended since."""
+    with suppress(AgentrailError):
+        state, messages = session.inspect(), session.messages()
+        if state.turn is not None and state.turns == turn + 1:
+            messages = messages[: state.turn.mark]
+        elif state.turns != turn:
+            return ()
+        for place in range(len(messages) - 1, -1, -1):
+            message = messages[place]
+            if isinstance(message, UserMessage) and message.origin is Origin.PROMPT:
+                return messages[place:]
+    return ()
 
 
 def _warn_of_failure(session_id: str, agent: str, event: Event) -> None:

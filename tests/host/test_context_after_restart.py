@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import httpx
 import trio
 import trio.testing
 
 from agentrail import SessionSpec, tool
 from agentrail.host.plugins.host_plugin import HostPlugin
-from agentrail.host.plugins.plugin_values import Allow, BeforeToolCall, RequestContext
+from agentrail.host.plugins.plugin_values import Allow, BeforeToolCall, RequestContext, TurnEnd
+from agentrail.host.profiles import Profile
 from agentrail.journals import MemoryJournal
 from agentrail.plugins import HumanApproval
 from agentrail.ports.tool import Offer
 from agentrail.testing import ScriptedModel, call, say, stall
+from agentrail.values.messages import Message
 from tests.host.hosted import open_desk, scripted
 
 
@@ -38,7 +42,7 @@ class Witness(HostPlugin):
         self.called.append(event.context)
         return Allow()
 
-    def on_turn_persisted(self, context: RequestContext) -> None:
+    def on_turn_persisted(self, context: TurnEnd) -> None:
         self.over.append(context)
         self.is_over.set()
 
@@ -101,3 +105,66 @@ async def test_plugins_hear_of_a_turn_that_ends_before_its_session_counts_as_bac
             await after.is_over.wait()
     (began,) = before.begun
     assert (before.over, [seen(one) for one in after.over]) == ([], [seen(began.but(agent_id="desk"))])
+
+
+class Reader(Witness):
+    """Notes what each turn said, and the contexts that its context provider is given."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.said: list[list[str]] = []
+        self.asked: list[RequestContext] = []
+        self.context_providers = [self.note]
+
+    async def note(self, context: RequestContext, _: Sequence[Message]) -> list[str]:
+        self.asked.append(context)
+        return []
+
+    def on_turn_persisted(self, context: TurnEnd) -> None:
+        self.said.append([message.text for message in context.messages])
+        super().on_turn_persisted(context)
+
+
+async def test_what_a_turn_said_can_be_read_when_it_is_over_also_after_a_restart() -> None:
+    journal, before, after = MemoryJournal(), Reader(), Reader()
+    model = ScriptedModel([say("one"), say(calls=[call("pay", {"to": "eve"})]), "done", stall(after=1)])
+    spec = SessionSpec(model=model, tools=[pay], plugins=[HumanApproval(tools=["pay"])])
+    async with open_desk(spec, [before], journal=journal) as desk:
+        await desk.ann.post("/v1/chat", json={"message": "hi", "session": "trip"})
+        waits = await held(desk.ann)
+    assert before.said == [["hi", "one"]]
+    async with open_desk(spec, [after], journal=journal) as desk:
+        await desk.ann.post("/v1/sessions/trip/approve", json={"approval": waits})
+        with trio.fail_after(60):
+            await after.is_over.wait()
+        assert after.said == [["pay", "", "paid eve", "done"]]
+        after.is_over = trio.Event()
+        await desk.ann.post("/v1/sessions/trip/prompt", json={"message": "stay"})
+        await desk.ann.post("/v1/sessions/trip/abort", json={})
+        with trio.fail_after(60):
+            await after.is_over.wait()
+    assert [said[0] for said in after.said[1:]] == ["stay"]
+
+
+async def test_plugins_know_agent_and_session_from_the_start() -> None:
+    reader, other = Reader(), SessionSpec(model=ScriptedModel(["a", "b"]))
+    profiles = [Profile("desk", scripted("c")), Profile("other", other)]
+    async with open_desk(profiles, [reader]) as desk:
+        await desk.ann.post("/v1/chat", json={"message": "hi"})
+        await desk.ann.post("/v1/chat", json={"message": "hi", "agent": "other", "session": "trip"})
+        await desk.ann.post("/v1/chat", json={"message": "hi", "session": "trip"})
+    names = [(one.agent_id, one.session_id) for one in reader.begun]
+    (_, made), *_ = names
+    assert made.startswith("ann.")
+    assert names == [("desk", made), ("other", "ann.trip"), ("other", "ann.trip")]
+    assert [(one.agent_id, one.session_id) for one in reader.asked] == names
+    assert [(one.agent_id, one.session_id) for one in reader.over] == names
+
+
+async def test_a_function_for_profiles_is_asked_before_the_agent_is_known() -> None:
+    reader = Reader()
+    async with open_desk(lambda _: Profile("found", scripted("a", "b")), [reader]) as desk:
+        await desk.ann.post("/v1/chat", json={"message": "hi", "session": "trip"})
+        await desk.ann.post("/v1/chat", json={"message": "hi", "session": "trip"})
+    assert [one.agent_id for one in reader.begun] == ["", "found"]
+    assert [one.agent_id for one in reader.asked] == ["found", "found"]

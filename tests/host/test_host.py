@@ -444,7 +444,12 @@ async def test_sessions_of_tenants_come_back_by_their_profiles(tmp_path: Path) -
     async with open_desk([Profile("desk", build)], [witness], journal=SqliteJournal(path)) as desk:
         await until(lambda: "persisted chat ann.trip" in witness.heard)
         assert (await chat(desk.clients["eve"], "and?", session="trip")).json()["text"] == "evil"
-    assert built == [("chat", "acme", ""), ("chat", "evil", ""), ("none", "acme", "desk"), ("none", "evil", "desk")]
+    assert built == [
+        ("chat", "acme", "desk"),
+        ("chat", "evil", "desk"),
+        ("none", "acme", "desk"),
+        ("none", "evil", "desk"),
+    ]
 
 
 async def test_a_session_whose_profile_is_gone_harms_no_other(tmp_path: Path) -> None:

@@ -171,6 +171,7 @@ class TalkCalls:
         """Body of the task: carry a request through its life, and send its answer."""
         failed: list[BaseException] = []
         with Contained(failed.append):
+            context = context.but(agent_id=await self._sessions.agent(name, context.agent_id))
             async with self._rows.request(context) as life:
                 talk = Talk(exchange, body, _words(body), name, context, life, answer.settle)
                 try:

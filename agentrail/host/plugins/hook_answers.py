@@ -7,13 +7,14 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Final, cast
 
+from agentrail.core.summary_request import lines_of
 from agentrail.host.http11.http_messages import OWNED, WITHOUT_CONTENT
 from agentrail.host.plugins.plugin_values import Allow, Deny, HandledResponse
-from agentrail.values.content import Text
+from agentrail.values.content import File, Image
 from agentrail.values.fitting import fit_result
 from agentrail.values.foreign import mended, named, number, plain_text, shown
 from agentrail.values.json import freeze, freeze_object
-from agentrail.values.messages import Message, UserMessage
+from agentrail.values.messages import AssistantMessage, Message, ToolMessage, UserMessage
 from agentrail.values.tools import Err, Ok
 
 _NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
@@ -138,6 +139,8 @@ def _addition(messages: Sequence[Message], found: object) -> str:
         raise UnfitAnswerError(
             found, "additions, or additions and all messages that it was shown; its list holds some of these"
         )
-    if isinstance(found, UserMessage) and all(isinstance(part, Text) for part in found.parts):
-        return mended(found.text)
+    if isinstance(found, UserMessage | AssistantMessage | ToolMessage) and not any(
+        isinstance(part, Image | File) for part in found.parts
+    ):
+        return mended(found.text if isinstance(found, UserMessage) else "\n".join(lines_of(found)))
     raise UnfitAnswerError(found, "texts, and messages of texts")

@@ -25,6 +25,7 @@ from agentrail.host.plugins.plugin_values import (
     Request,
     RequestContext,
     RequestEnd,
+    TurnEnd,
 )
 from agentrail.values.foreign import number, plain_text, seconds, shown
 from agentrail.values.json import EMPTY, JsonObject
@@ -100,8 +101,8 @@ class HostPlugin:
     def after_tool_call(self, event: AfterToolCall) -> Awaitable[Ok | Err | None] | Ok | Err | None:
         """Called when a tool call has run; a result that is returned replaces that of the call."""
 
-    def on_turn_persisted(self, context: RequestContext) -> Nothing:
-        """Called when the turn of a request is over and durable in the journal."""
+    def on_turn_persisted(self, context: TurnEnd) -> Nothing:
+        """Called when the turn of a request is over and durable in the journal, with the messages of the turn."""
 
 
 class Member(Value):

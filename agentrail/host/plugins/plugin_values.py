@@ -10,7 +10,7 @@ from msgspec import field
 
 from agentrail.host.access.identity import Identity
 from agentrail.values.json import Json
-from agentrail.values.messages import Message, UserMessage
+from agentrail.values.messages import Message
 from agentrail.values.tools import Err, Ok
 from agentrail.values.usage import NOTHING_USED, Usage
 from agentrail.values.value import Authored
@@ -31,9 +31,12 @@ class RequestContext(Authored, gc=True):
     user_id: str
     """Id of the user."""
     session_id: str
-    """Public id of the session; empty if the request begins a new one and it is not there yet."""
+    """Public id of the session; if the request begins a new one, the id that it will have."""
     agent_id: str
-    """Name of the profile, if the request gives one; else empty: that of the session, or the first one, serves it."""
+    """Name of the profile: that of the session if it is there, else the one that the request names, else the first.
+
+    With a function for profiles, it is empty until there is a session, unless the request names one.
+    """
     request_id: str
     """Id of the request; empty for a turn that no request began."""
     state: dict[type[object], object] = field(default_factory=dict[type[object], object])
@@ -51,6 +54,16 @@ class RequestEnd(RequestContext, kw_only=True, gc=True):
     """Time from the beginning of the request to its end, in milliseconds."""
     error: str | None = None
     """What went wrong; `None` if nothing did."""
+
+
+class TurnEnd(RequestContext, kw_only=True, gc=True):
+    """The context of a turn that is over and durable, and what was said in it: also after a restart of the host."""
+
+    messages: tuple[Message, ...] = ()
+    """Messages that the turn added to the history, the prompt first; of one that was aborted, those still known.
+
+    Nothing is known of an aborted turn any more if others have ended since, or if a compaction has taken its prompt.
+    """
 
 
 class Attachment(Authored):
@@ -141,8 +154,11 @@ class Deny(Authored):
     """Reason, which the model gets as the error of the call."""
 
 
-Addition: TypeAlias = str | UserMessage
-"""What a context provider adds to the requests of a turn: a text, or a message of texts."""
+Addition: TypeAlias = str | Message
+"""What a context provider adds to the requests of a turn: a text, or a message of any role, without images and files.
+
+A message of the model or of a tool is told as a text that says whose it is.
+"""
 ContextProvider: TypeAlias = Callable[
     [RequestContext, Sequence[Message]], Awaitable[Sequence[Addition]] | Sequence[Addition]
 ]

@@ -14,10 +14,18 @@ import trio
 from agentrail.errors import BrokenPlugin, PluginFailed
 from agentrail.host.plugins.hook_answers import UnfitAnswerError, answer_of, nothing, text_or_nothing
 from agentrail.host.plugins.host_plugin import DEADLINE, HostPlugin, check_plugins, has, name_of
-from agentrail.host.plugins.plugin_values import Attachment, HandledResponse, Request, RequestContext, RequestEnd
+from agentrail.host.plugins.plugin_values import (
+    Attachment,
+    HandledResponse,
+    Request,
+    RequestContext,
+    RequestEnd,
+    TurnEnd,
+)
 from agentrail.runtime.shared.sanitize import Contained, traced
 from agentrail.values.foreign import described
 from agentrail.values.json import EMPTY, JsonObject
+from agentrail.values.messages import Message
 from agentrail.values.usage import NOTHING_USED, Usage
 from agentrail.values.value import Value
 
@@ -328,7 +336,8 @@ class HostPluginRow:
                 texts.append(given.value)
         return "\n\n".join(texts)
 
-    async def turn_persisted(self, context: RequestContext) -> None:
-        """Tell the plugins that the turn of a request is durable."""
+    async def turn_persisted(self, context: RequestContext, messages: tuple[Message, ...] = ()) -> None:
+        """Tell the plugins that the turn of a request, with these *messages*, is durable."""
+        end = TurnEnd(**{name: getattr(context, name) for name in RequestContext.__struct_fields__}, messages=messages)
         for plugin in self.having("on_turn_persisted"):
-            await self.ask(plugin, "on_turn_persisted", partial(plugin.on_turn_persisted, context), nothing)
+            await self.ask(plugin, "on_turn_persisted", partial(plugin.on_turn_persisted, end), nothing)

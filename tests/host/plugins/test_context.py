@@ -11,8 +11,9 @@ from agentrail.host.plugins.plugin_values import RequestContext
 from agentrail.host.plugins.rows import HostPluginRow
 from agentrail.testing import say
 from agentrail.testing.scripted import ScriptedModel, transient
-from agentrail.values.content import Image, Text
-from agentrail.values.messages import Message, UserMessage
+from agentrail.values.content import Data, Image, Text, ToolCall
+from agentrail.values.json import freeze_object
+from agentrail.values.messages import AssistantMessage, Message, ToolMessage, UserMessage
 from tests.host.plugins.probes import CONTEXT, Broken, hangs, later, probe, raises, returns
 from tests.host.plugins.sessions import ID, note, scene
 
@@ -80,6 +81,16 @@ async def test_the_whole_list_may_be_given_back_with_additions_around_it() -> No
         await it.session.ask("go")
         await it.session.ask("go")  # the history holds equal messages
         assert sent(it.model) == [["go", "before\n\nafter"], ["go", "go", "before\n\nafter"]]
+        assert it.reports.told == []
+
+
+async def test_a_message_may_be_of_any_role_and_is_told_with_it() -> None:
+    answered = AssistantMessage((Text("It rains."),), (ToolCall("c1", "look", freeze_object({"at": "sky"})),))
+    added = [message("m"), answered, ToolMessage("c1", "look", (Text("grey"), Data(())), is_error=True)]
+    async with scene([probe("a", [], {}, providers=[returns(added)])], [DONE]) as it:
+        await it.session.ask("go")
+        told = 'm\n\nassistant: It rains.\nassistant calls look: {"at":"sky"}\n\nresult of look (error): grey[]'
+        assert sent(it.model) == [["go", told]]
         assert it.reports.told == []
 
 
