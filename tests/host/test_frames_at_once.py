@@ -9,11 +9,16 @@ import trio.testing
 from agentrail import SessionSpec, open_supervisor
 from agentrail.host.answering.event_frames import EventFrames
 from agentrail.host.answering.frame_relay import MOST_WAITING, FrameRelay
+from agentrail.host.http11 import outbound
+from agentrail.host.http11.sending import sent_at_once
 from agentrail.testing import ScriptedModel, say
 from agentrail.values.events.envelope import Cursor
 from agentrail.wire.limits import HostLimits
+from tests.benchmarks.rig import InstantModel
+from tests.host.hosted import frames, open_desk
 
 CHUNKS = 20
+TURNS = 10
 
 
 @pytest.mark.parametrize(("since", "writes"), [(None, 1), (Cursor(0), 2)], ids=["live", "past and live"])
@@ -62,6 +67,27 @@ async def test_who_waits_for_room_is_told_that_the_client_has_gone() -> None:
         with relay.taking():
             nursery.start_soon(put)
             await trio.testing.wait_all_tasks_blocked()
+
+
+async def test_a_streamed_request_has_few_writes(monkeypatch: pytest.MonkeyPatch) -> None:
+    writes: list[bytes] = []
+
+    def noted(stream: trio.abc.Stream, data: bytes) -> int:
+        writes.append(data)
+        return sent_at_once(stream, data)
+
+    monkeypatch.setattr(outbound, "sent_at_once", noted)
+    async with open_desk(SessionSpec(model=InstantModel(chunks=CHUNKS))) as desk:
+        await desk.ann.post("/v1/sessions", json={"session": "trip"})
+        writes.clear()
+        for _ in range(TURNS):
+            found = await desk.ann.post("/v1/stream", json={"message": "hi", "session": "trip"})
+            assert [each.get("event") for each in frames(found.text)].count("MessageDelta") == CHUNKS
+    assert all(write.startswith(b"HTTP/1.1 200 OK\r\n") for write in writes if b"HTTP/1.1" in write)
+    assert sum(b"\r\n\r\n" in write and b":\n\n" in write for write in writes) == TURNS  # the head and the first piece
+    ends = [write for write in writes if write.endswith(b"\r\n0\r\n\r\n")]
+    assert [b"event: reply\n" in end for end in ends] == [True] * TURNS
+    assert len(writes) <= 4 * TURNS  # two for the beginning and the end, and those of the events between
 
 
 async def test_the_end_comes_after_all_frames() -> None:

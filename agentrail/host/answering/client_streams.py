@@ -83,25 +83,34 @@ class ClientStreams:
         for stream in self._endless:
             stream.end()
 
-    async def _send_turn(self, exchange: CallRequest, frames: FrameRelay, send: Send) -> None:
-        async def relay(send: Send) -> None:
-            while data := await frames.take():
+    async def _send_turn(self, exchange: CallRequest, frames: FrameRelay, send: Send) -> bytes:
+        async def relay(send: Send) -> bytes:
+            data = HEARTBEAT + frames.take_now()
+            while not frames.has_ended:
                 await send(data)
+                data = await frames.take()
+            return data
 
         with frames.taking():
-            await self._send(exchange, relay, Endable(), send)
+            return await self._send(exchange, relay, Endable(), send)
 
-    async def _send_endless(self, exchange: CallRequest, write: Streaming, send: Send) -> None:
+    async def _send_endless(self, exchange: CallRequest, write: Streaming, send: Send) -> bytes:
+        async def begun(send: Send) -> bytes | None:
+            await send(HEARTBEAT)  # the head goes out with it
+            return await write(send)
+
         stream = Endable()
         self._endless.add(stream)
         if self._over:
             stream.end()
         try:
-            await self._send(exchange, write, stream, send)
+            return await self._send(exchange, begun, stream, send)
         finally:
             self._endless.remove(stream)
 
-    async def _send(self, exchange: CallRequest, write: Streaming, stream: Endable, send: Send) -> None:
+    async def _send(self, exchange: CallRequest, write: Streaming, stream: Endable, send: Send) -> bytes:
+        """Write a stream, and return its last frames."""
+        last: bytes | None = None
         refused: list[AgentrailError] = []
 
         async def watch_key() -> None:
@@ -112,12 +121,11 @@ class ClientStreams:
             with self.counted(exchange.who.tenant):
                 async with beside(watch_key):
                     with stream.scope:
-                        await stream.send(send, HEARTBEAT)  # the head goes out with the first bytes
-                        await write(partial(stream.send, send))
+                        last = await write(partial(stream.send, send))
         except AgentrailError as error:
             refused.append(error)
-        for each in refused[:1]:
-            await send(frame(PROBLEM, told_problem(each, exchange.call.attempt, exchange.who.tenant).content))
+        problems = [told_problem(each, exchange.call.attempt, exchange.who.tenant) for each in refused[:1]]
+        return (last or b"") + b"".join(frame(PROBLEM, problem.content) for problem in problems)
 
     @contextmanager
     def counted(self, tenant: str) -> Generator[None]:

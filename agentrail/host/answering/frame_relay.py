@@ -18,11 +18,12 @@ class FrameRelay:
     A memory channel would hand over each frame by itself, which takes a task switch and a write to the socket.
     """
 
-    __slots__ = ("_changed", "_has_ended", "_is_left", "_waiting")
+    __slots__ = ("_changed", "_is_left", "_waiting", "has_ended")
 
     def __init__(self) -> None:
         self._waiting = b""
-        self._has_ended = False  # no more frames come
+        self.has_ended = False
+        """Whether no more frames come than those that wait."""
         self._is_left = False  # nobody takes any more
         self._changed = trio.lowlevel.ParkingLot()
 
@@ -48,11 +49,20 @@ class FrameRelay:
     async def take(self) -> bytes:
         """Wait for frames, and return all that are there; none at the end."""
         await trio.lowlevel.checkpoint_if_cancelled()
-        while not (self._waiting or self._has_ended):
+        while not (self._waiting or self.has_ended):
             await self._changed.park()
+        return self.take_now()
+
+    def take_now(self) -> bytes:
+        """Return all frames that are there; none if none wait."""
         frames, self._waiting = self._waiting, b""
         self._changed.unpark_all()
         return frames
+
+    def end(self) -> None:
+        """Tell who takes frames that no more come."""
+        self.has_ended = True
+        self._changed.unpark_all()
 
     @contextmanager
     def ending(self) -> Generator[None]:
@@ -60,8 +70,7 @@ class FrameRelay:
         try:
             yield
         finally:
-            self._has_ended = True
-            self._changed.unpark_all()
+            self.end()
 
     @contextmanager
     def taking(self) -> Generator[None]:

@@ -346,6 +346,7 @@ class Following:
                     await self._frames.give_each(self._events, self._send, self._frame)
             await self._is_over.wait()  # the events of a session that is stopped end before its turn has its end
             await self._give(self._last)
+            self._relay.end()  # at once, so that the last frame goes out together with the end of the answer
 
     async def _give(self, data: bytes) -> None:
         """Send frames; raise `TooSlowError` if nobody takes some: its answer may have been lost with the client."""

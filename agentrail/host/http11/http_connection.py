@@ -227,11 +227,11 @@ class HttpConnection:
         if isinstance(content, bytes):
             await self._outbound.answer(first, content, bare=bare)
             return
-        if bare or isinstance(content, Upgrade):
-            await self._outbound.begin(first)
-        else:
-            await self._stream_by(content, first, watching=watching)
-        await self._outbound.end()
+        self._outbound.begin(first)
+        last = None
+        if not (bare or isinstance(content, Upgrade)):
+            last = await self._stream_by(content, watching=watching)
+        await self._outbound.end(last or b"")
 
     async def _read(self) -> tuple[RequestHead, ConnectionBody]:
         raw = await self._inbound.head()
@@ -293,12 +293,13 @@ class HttpConnection:
             response = self._crashed(error)
             return response, self._outbound.prepared(response, self._note.id, close=close)
 
-    async def _stream_by(self, streaming: Streaming, first: h11.Response, *, watching: bool) -> None:
-        """Send the head *first*, and call *streaming*, which is cancelled if the peer has gone already.
+    async def _stream_by(self, streaming: Streaming, *, watching: bool) -> bytes | None:
+        """Call *streaming*, which is cancelled if the peer goes away, and return its last piece.
 
         Raise `PeerGone` if it does not come to its end, so that its answer is seen to be cut.
         """
         failed: list[BaseException] = []
+        last: bytes | None = None
         ended = False
         turn = trio.Lock()
         async with trio.open_nursery() as nursery:  # noqa: TID251 - the watcher ends with the answer
@@ -322,18 +323,16 @@ class HttpConnection:
 
             if watching:
                 nursery.start_soon(self._watch, scope)
-            try:
-                await self._outbound.begin(first)
-            except PeerGone:
-                scope.cancel()
             with Contained(failed.append):
-                await streaming(send)
+                last = await streaming(send)
                 ended = True
             scope.cancel()
         if failed:
             self._crashed(failed[0])
+            await self._outbound.break_off()
         if not ended:
             raise PeerGone
+        return last
 
     async def _watch(self, scope: trio.CancelScope) -> None:
         """Cancel *scope* when the peer goes away."""

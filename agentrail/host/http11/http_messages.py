@@ -16,10 +16,16 @@ from agentrail.wire.problems import MEDIA_TYPE, Problem
 Headers: TypeAlias = tuple[tuple[str, str], ...]
 
 Send: TypeAlias = Callable[[bytes], Awaitable[None]]
-"""Sends a piece of a streamed answer. It is cancelled when the peer has gone, or does not read in time."""
+"""Sends a piece of a streamed answer, the first one with the head of the answer.
 
-Streaming: TypeAlias = Callable[[Send], Awaitable[None]]
-"""Writes a streamed answer by the `Send` that it is given. It is cancelled when the peer goes away."""
+It is cancelled when the peer has gone, or does not read in time.
+"""
+
+Streaming: TypeAlias = Callable[[Send], Awaitable[bytes | None]]
+"""Writes a streamed answer by the `Send` that it is given. It is cancelled when the peer goes away.
+
+If it returns bytes, they are the last piece, which is sent together with the end of the answer.
+"""
 
 
 TakeOver: TypeAlias = Callable[[trio.abc.Stream, bytes], Awaitable[int]]

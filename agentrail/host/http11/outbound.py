@@ -41,7 +41,7 @@ class DateHeader:
 class Outbound:
     """The sending side of a connection."""
 
-    __slots__ = ("_cut", "_date", "_limits", "_machine", "_stream", "sent", "status")
+    __slots__ = ("_cut", "_date", "_head", "_limits", "_machine", "_stream", "sent", "status")
 
     def __init__(self, stream: trio.abc.Stream, machine: h11.Connection, limits: HostLimits, date: DateHeader) -> None:
         self._stream = stream
@@ -49,6 +49,7 @@ class Outbound:
         self._limits = limits
         self._date = date
         self._cut = False
+        self._head = b""  # of a streamed answer, until its first piece
         self.status = 0
         """Status of the current answer; 0 before it has begun."""
         self.sent = 0
@@ -85,24 +86,37 @@ class Outbound:
         data += self._machine.send(h11.EndOfMessage()) or b""
         await self._send(data)
 
-    async def begin(self, head: h11.Response) -> None:
-        """Send the head of a streamed answer."""
-        await self._send(self._begun(head))
+    def begin(self, head: h11.Response) -> None:
+        """Have the head of a streamed answer go out with its first piece, or with its end: a write costs 20 µs."""
+        self._head = self._begun(head)
 
     async def piece(self, data: bytes) -> None:
         """Send a piece of a streamed answer."""
         if data:
-            self.sent += len(data)
-            await self._send(self._machine.send(h11.Data(data=data)) or b"")
+            await self._send(self._piece(data))
 
-    async def end(self) -> None:
-        """End a streamed answer."""
-        await self._send(self._machine.send(h11.EndOfMessage()) or b"")
+    async def end(self, last: bytes = b"") -> None:
+        """End a streamed answer with its *last* piece."""
+        data = self._piece(last) if last else self._taken_head()
+        await self._send(data + (self._machine.send(h11.EndOfMessage()) or b""))
+
+    async def break_off(self) -> None:
+        """Send the head of a streamed answer that has failed, if it was not sent: its client sees a cut answer."""
+        if self._head:
+            await self._send(self._taken_head())
 
     async def say_continue(self) -> None:
         """Tell the peer to send the body."""
         event = h11.InformationalResponse(status_code=100, headers=[], reason=b"Continue")
         await self._send(self._machine.send(event) or b"")
+
+    def _piece(self, data: bytes) -> bytes:
+        self.sent += len(data)
+        return self._taken_head() + (self._machine.send(h11.Data(data=data)) or b"")
+
+    def _taken_head(self) -> bytes:
+        head, self._head = self._head, b""
+        return head
 
     def _begun(self, head: h11.Response) -> bytes:
         self.status = head.status_code

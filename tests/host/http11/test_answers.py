@@ -10,14 +10,16 @@ import pytest
 import trio
 import trio.testing
 
+from agentrail.host.http11.http_connection import HttpConnection
 from agentrail.host.http11.http_messages import Headers, HttpRequest, HttpResponse, Send
+from agentrail.host.http11.http_server import HttpServer
 from agentrail.host.http11.refusals import BAD_HOST, HttpRefusal
 from agentrail.host.http11.static_content import StaticContent
 from agentrail.wire.limits import HostLimits
-from tests.host.http11.served import everything, request, served, statuses
+from tests.host.http11.served import NOW_MS, everything, request, served, statuses
 
 CLOSE = request("GET / HTTP/1.1", "Connection: close")
-Write = Callable[[Send], Awaitable[None]]
+Write = Callable[[Send], Awaitable[bytes | None]]
 
 
 def streams(write: Write, status: int = 200) -> Callable[[HttpRequest], Awaitable[HttpResponse]]:
@@ -54,6 +56,69 @@ async def test_a_stream_is_cancelled_when_its_peer_goes_away() -> None:
             await begun.wait()
         with trio.fail_after(10):
             await cancelled.wait()
+
+
+class Noted(trio.abc.Stream):
+    """A peer that sends one request, and notes each write to it."""
+
+    def __init__(self) -> None:
+        self._unread = [CLOSE]
+        self.writes: list[bytes] = []
+
+    async def send_all(self, data: bytes | bytearray | memoryview) -> None:
+        await trio.lowlevel.checkpoint()
+        self.writes.append(bytes(data))
+
+    async def wait_send_all_might_not_block(self) -> None:
+        raise NotImplementedError
+
+    async def receive_some(self, max_bytes: int | None = None) -> bytes:
+        await trio.lowlevel.checkpoint()
+        if not self._unread:
+            await trio.sleep_forever()
+        return self._unread.pop()
+
+    async def aclose(self) -> None:
+        raise NotImplementedError
+
+
+async def written_by(write: Write) -> list[bytes]:
+    """Return the writes of an answer that *write* streams, the first without its head."""
+    peer = Noted()
+    await HttpConnection(peer, "p", HttpServer(streams(write), lambda: NOW_MS)).serve()
+    head, _, first = peer.writes[0].partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 200 OK\r\n")
+    return [first, *peer.writes[1:]]
+
+
+async def test_the_head_goes_out_with_the_first_piece_and_the_end_with_the_last() -> None:
+    async def write(send: Send) -> bytes:
+        await send(b"")
+        await send(b"a")
+        await send(b"b")
+        return b"c"
+
+    assert await written_by(write) == [b"1\r\na\r\n", b"1\r\nb\r\n", b"1\r\nc\r\n0\r\n\r\n"]
+
+
+async def test_an_answer_of_one_piece_or_none_is_one_write() -> None:
+    async def one(_: Send) -> bytes:
+        await trio.lowlevel.checkpoint()
+        return b"a"
+
+    async def none(_: Send) -> None:
+        await trio.lowlevel.checkpoint()
+
+    assert await written_by(one) == [b"1\r\na\r\n0\r\n\r\n"]
+    assert await written_by(none) == [b"0\r\n\r\n"]
+
+
+async def test_a_stream_that_fails_before_its_first_piece_has_a_head_and_is_seen_to_be_cut() -> None:
+    async def write(_: Send) -> None:
+        await trio.lowlevel.checkpoint()
+        raise ValueError
+
+    assert await written_by(write) == [b""]
 
 
 async def test_a_plain_handler_goes_on_when_its_peer_goes_away() -> None:
