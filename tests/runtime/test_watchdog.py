@@ -278,6 +278,19 @@ def test_a_loop_beats_while_it_makes_passes_and_once_more_when_it_is_woken(monke
     trio.run(main)
 
 
+def test_a_pulse_does_not_keep_others_from_seeing_that_nothing_happens() -> None:
+    """Trio wakes to see it, and a task that goes on then would be what happens, for ever."""
+
+    async def main() -> None:
+        pulse = Pulse(lambda: None)
+        with trio.fail_after(4 * LONG):
+            await trio.testing.wait_all_tasks_blocked(5 * pulses.BEAT)
+        assert pulse.beats <= 3
+        pulse.close()
+
+    trio.run(main)
+
+
 class Passes(trio.abc.Instrument):
     """Counts the passes of the loop."""
 

@@ -4,8 +4,8 @@ The loop says so itself. A thread that asks a busy loop has to take the interpre
 for an instant in each pass: the thread is woken in every pass, thousands of times a second, and hardly ever runs. So a
 system task puts off the watchdog's alarm while the loop makes passes, and the thread wakes only if the task could not.
 
-The task lets the loop rest: an instrument is there for the one pass that follows, and if the loop waits in that pass,
-the task waits until something else has woken the loop. A Trio instrument in each pass would cost every turn some per
+The task lets the loop rest: an instrument is there until the loop next waits, and if it has to wait for something to
+happen, the task waits until another task is scheduled. A Trio instrument in each pass would cost every turn some per
 cent. One task serves all supervisors of a run, because the tasks of two would wake each other for ever.
 """
 
@@ -59,11 +59,21 @@ class Pulse(trio.abc.Instrument):
                 await self._beaten.wait()
 
     def before_io_wait(self, timeout: float) -> None:
-        """Note whether the loop is about to rest: it is if no task is ready to run."""
+        """Note whether the loop is about to rest: it is if no task is ready to run; beat if one is."""
         self.rests = timeout > 0
+        if not self.rests:
+            self._come_round()
 
-    def after_io_wait(self, timeout: float) -> None:  # noqa: ARG002 - Trio's
-        """Beat, because the loop makes passes (again), and remove this instrument, which is there for one pass."""
+    def task_scheduled(self, task: trio.lowlevel.Task) -> None:  # noqa: ARG002 - Trio's
+        """Beat, because the loop rests no more.
+
+        That it has waited is no reason: it also wakes to see that nothing happens, for `wait_all_tasks_blocked`, and a
+        task that is woken by that would be what happens.
+        """
+        if self.rests:
+            self._come_round()
+
+    def _come_round(self) -> None:
         trio.lowlevel.remove_instrument(self)
         self.rests = False
         self.beats += 1
