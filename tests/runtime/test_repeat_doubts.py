@@ -85,3 +85,16 @@ async def test_with_four_eyes_a_doubt_ends_only_with_the_call_that_is_held_for_i
         (held,) = (await session.by("ann").ask("v1")).held
         await session.by("bob", four_eyes=True).approve(held.id)
         assert session.inspect().in_doubt == ()
+
+
+async def test_a_session_that_has_fallen_asleep_ends_a_doubt_too() -> None:
+    deploys = Deploys()
+    async with open_supervisor(journal=MemoryJournal(encode=True)) as supervisor:
+        session = await supervisor.spawn(deploys.spec().but(hibernate_after=5.0), "s")
+        doubt = f"s:{await deploys.cut(session, 'v1')}"
+        deploys.hangs = False
+        await trio.sleep(60)
+        assert supervisor.tree().children[0].state == "asleep"
+        await session.approve(doubt)
+        assert (await session.ask("v1")).held == ()
+        assert deploys.runs == ["v1", "v1"]

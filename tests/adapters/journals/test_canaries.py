@@ -335,7 +335,7 @@ async def dropped(session: SessionHandle, stage: Stage) -> None:
     await session.prompt(canary("prompt"))
     kept = await session.prompt_nowait(canary("withdrawn"))
     await session.prompt(canary("dropped"))
-    await session.withdraw((await kept.accepted()).ref if hasattr(kept, "accepted") else kept.ref)
+    await session.withdraw(kept.ref)
     await session.abort(canary("abort"), clear_queue=True)
 
 
