@@ -167,6 +167,11 @@ def _switched(event: e.ModelSwitched) -> Piece:
     return _note(f"model: {event.from_} → {event.to}{by}")
 
 
+def _options_changed(event: e.ModelOptionsChanged) -> Piece:
+    by = f" by {event.by}" if event.by else ""
+    return _note(f"model: {event.model}, other options{by}")
+
+
 def _unfit(event: e.AnswerRejected) -> Piece:
     return _note(f"answer {event.attempt} has not the form that was asked for: {one_line(event.reason)}")
 
@@ -314,6 +319,7 @@ SHOWN: Final[Mapping[type[e.Event], Show]] = {
     e.Intervention: _intervention,
     e.LoopDetected: _loop,
     e.MessageDelta: _text,
+    e.ModelOptionsChanged: _options_changed,
     e.ModelSwitched: _switched,
     e.PluginError: _broken,
     e.PromptDropped: _dropped,

@@ -19,6 +19,7 @@ from agentrail.values.content import Text
 from agentrail.values.events import (
     AgentAbort,
     ModelEffective,
+    ModelOptionsChanged,
     ModelSwitched,
     PrefixChanged,
     RequestStart,
@@ -27,6 +28,7 @@ from agentrail.values.events import (
     TitleGenerated,
 )
 from agentrail.values.events import StreamStalled as StreamStalledEvent
+from agentrail.values.events.envelope import Event
 from agentrail.values.json import EMPTY, FrozenObject
 from agentrail.values.stream import NOTHING_YET, Failure, FailureKind, Partial, Response
 from agentrail.values.usage import Usage
@@ -234,6 +236,39 @@ def test_a_switch_replaces_the_chain_and_the_open_turn_keeps_its_own() -> None:
 def test_the_same_model_with_another_chain_is_no_event() -> None:
     bench = Bench()
     bench.send(SwitchModelSent("m", EMPTY, SPARES)).expect_only(answer=DONE, spares=SPARES)
+
+
+@pytest.mark.parametrize(
+    ("spare", "told"),
+    [
+        (Spare("m"), []),
+        (
+            Spare("m", FrozenObject(base_url="http://other")),
+            [ModelOptionsChanged("m", None, "Overloaded: no capacity")],
+        ),
+        (Spare("n"), [ModelSwitched("m", "n", provider_opts_changed=False, reason="Overloaded: no capacity")]),
+    ],
+    ids=repr,
+)
+def test_a_fallback_to_the_same_model_tells_of_its_options_alone(spare: Spare, told: list[Event]) -> None:
+    bench = Bench()
+    bench.send(SwitchModelSent("m", EMPTY, (spare,)))
+    bench.prompt()
+    breaks(bench)
+    bench.fires("retry")
+    breaks(bench)
+    assert bench.got[-1].events == [Retry(2, 0, "no capacity", dropped_text=False), *told]
+    bench.fires("retry")
+    assert asked(bench) == ["m", "m", spare.model]
+    assert bench.state.using == (spare.model, spare.options)
+
+
+def test_other_options_of_the_same_model_are_no_other_model() -> None:
+    bench = chained()
+    changed = ModelOptionsChanged("m")
+    bench.send(SwitchModelSent("m", MILD, SPARES)).expect_only(answer=DONE, events=[changed], model_options=MILD)
+    bench.send(SwitchModelSent("m", MILD, SPARES)).expect_only(answer=DONE)
+    bench.send(SwitchModelSent("m", EMPTY, SPARES)).expect_only(answer=DONE, events=[changed], model_options=EMPTY)
 
 
 def test_a_plugin_that_chooses_a_model_chooses_it_alone() -> None:

@@ -120,6 +120,8 @@ LINES: list[tuple[e.Event, str]] = [
     (e.LoopDetected("repeat_pattern", "run", 3), "  the model goes in circles: run, 3 times"),
     (e.LoopDetected("file_loop_warn", "read", 5, "a.txt"), "  the model goes in circles: read on a.txt, 5 times"),
     (e.MessageDelta("text"), "text"),
+    (e.ModelOptionsChanged("big"), "  model: big, other options"),
+    (e.ModelOptionsChanged("big", by="Budget"), "  model: big, other options by Budget"),
     (e.ModelSwitched("demo", "big", provider_opts_changed=False), "  model: demo → big"),
     (e.ModelSwitched("demo", "big", provider_opts_changed=False, by="Budget"), "  model: demo → big by Budget"),
     (e.PluginError("Guard", "before_tool", "KeyError: 1"), "  plugin Guard broke at before_tool: KeyError: 1"),

@@ -17,7 +17,7 @@ from agentrail.plugins.requests.prompt_cache import MOST_POINTS
 from agentrail.testing import ScriptedModel, call, say, transient
 from agentrail.values.content import Text
 from agentrail.values.events.context import PrefixChanged
-from agentrail.values.events.response import ModelSwitched
+from agentrail.values.events.response import ModelOptionsChanged, ModelSwitched
 from agentrail.values.json import Json, freeze_object
 from agentrail.values.messages import UserMessage
 from agentrail.values.stream import ModelRequest
@@ -62,8 +62,9 @@ async def test_a_request_has_at_most_so_many_marks_and_its_beginning_never_chang
         events = await told(session)
     assert [places(request) for request in model.requests] == [["system", "messages"], *[["messages"] * 2] * 4]
     assert not [event for event in events if isinstance(event, PrefixChanged)]
-    (switched,) = [event for event in events if isinstance(event, ModelSwitched)]
-    assert (switched.from_, switched.to, switched.by) == (CLAUDE, CLAUDE, "PromptCache")
+    assert not [event for event in events if isinstance(event, ModelSwitched)]
+    (changed,) = [event for event in events if isinstance(event, ModelOptionsChanged)]
+    assert changed == ModelOptionsChanged(CLAUDE, "PromptCache")
 
 
 @in_virtual_time
@@ -71,7 +72,8 @@ async def test_another_provider_gets_no_option_and_nothing_is_written() -> None:
     async with session_of({"main": "ab"}, plugins=[PromptCache()], model_options={"temperature": 0.5}) as session:
         await session.ask("one")
         await session.ask("two")
-        assert not [event for event in await told(session) if isinstance(event, ModelSwitched)]
+        changes = ModelOptionsChanged | ModelSwitched
+        assert not [event for event in await told(session) if isinstance(event, changes)]
         assert session.inspect().model_options == {"temperature": 0.5}
 
 

@@ -17,7 +17,7 @@ from agentrail.hooks.context import Context
 from agentrail.hooks.judge import Judge
 from agentrail.hooks.ruling import Ruling, Section, Switch
 from agentrail.values.events.envelope import Envelope, Event
-from agentrail.values.events.response import ModelSwitched
+from agentrail.values.events.response import ModelOptionsChanged, ModelSwitched
 from agentrail.values.json import EMPTY, JsonObject
 from agentrail.values.messages import AssistantMessage, Message
 from agentrail.values.meter import Meter
@@ -211,11 +211,20 @@ class StepDraft:
         if spares != s.spares:
             s.spares = spares
         if (model, options) != (s.model, s.model_options):
-            self.emit(ModelSwitched(s.model, model, options != s.model_options, by))
+            self.tell_of_switch((s.model, s.model_options), (model, options), by)
             if s.used_model is None:
                 s.used_model = (s.model, s.model_options)  # so the first request to the new model is an event too
             self._note_switch(by or "")
             s.model, s.model_options = model, options
+
+    def tell_of_switch(
+        self, old: tuple[str, JsonObject], new: tuple[str, JsonObject], by: str | None = None, reason: str | None = None
+    ) -> None:
+        """Report that the model, its options or both change from *old* to *new*. No-op if they are the same."""
+        if old[0] != new[0]:
+            self.emit(ModelSwitched(old[0], new[0], old[1] != new[1], by, reason))
+        elif old[1] != new[1]:
+            self.emit(ModelOptionsChanged(new[0], by, reason))
 
     def take(self, ruling: Ruling, *, report: bool = True) -> None:
         """Record *ruling* and the plugin states it changed; with *report*, emit an event per plugin that failed."""

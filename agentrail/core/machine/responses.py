@@ -27,7 +27,6 @@ from agentrail.values.events.context import Intervention
 from agentrail.values.events.response import (
     AnswerRejected,
     ContextOverflow,
-    ModelSwitched,
     ResponseComplete,
     Retry,
     StreamError,
@@ -413,12 +412,9 @@ def _fall_back(w: StepDraft, turn: Turn, partial: Partial, failure: Failure) -> 
         failed_over=turn.attempt,
         last_error=failure.message,
     )
-    w.emit(
-        Retry(turn.attempt, 0, failure.message, dropped_text=bool(partial.text)),
-        ModelSwitched(
-            turn.model, spare.model, spare.options != turn.options, None, f"{failure.error}: {failure.message}"
-        ),
-    )
+    w.emit(Retry(turn.attempt, 0, failure.message, dropped_text=bool(partial.text)))
+    reason = f"{failure.error}: {failure.message}"
+    w.tell_of_switch((turn.model, turn.options), (spare.model, spare.options), reason=reason)
     w.set_timer(RETRY_TIMER, w.at)
 
 

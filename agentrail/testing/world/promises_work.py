@@ -36,7 +36,7 @@ from agentrail.testing.world.choose import Seen
 from agentrail.testing.world.outstanding import demand
 from agentrail.values.events.people import ApprovalRequired, ApprovalResolved
 from agentrail.values.events.plugins import AskStarted
-from agentrail.values.events.response import ModelSwitched, Retry, StreamError
+from agentrail.values.events.response import ModelOptionsChanged, ModelSwitched, Retry, StreamError
 from agentrail.values.events.tools import (
     ToolBlocked,
     ToolCallUnknown,
@@ -140,8 +140,9 @@ def _fails(seen: Seen) -> None:
         demand(seen.after.request.stalls < seen.after.setup.options.stall_limit, "a request stalls once too often")
     if not isinstance(given, StreamCut) or turn is None or request is None or given.request_id != request.request_id:
         return
-    if any(isinstance(event, ModelSwitched) for event in seen.events):
-        now = seen.after.turn if seen.same_turn else None
+    now = seen.after.turn if seen.same_turn else None
+    fell_back = any(isinstance(event, Retry) for event in seen.events) and now is not None and now.spares != turn.spares
+    if fell_back or any(isinstance(event, ModelOptionsChanged | ModelSwitched) for event in seen.events):
         demand(now is None or len(now.spares) < len(turn.spares), "a model of the chain is not used up")
     elif given.failure.kind is FailureKind.TRANSIENT:
         _pauses(seen, given.failure, turn.attempt - turn.failed_over)

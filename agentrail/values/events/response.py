@@ -133,6 +133,17 @@ class ModelSwitched(Event):
     """For a fallback model, which is used until the turn ends: the failure that led to it; `None` otherwise."""
 
 
+class ModelOptionsChanged(Event):
+    """The model stays, and gets other options: by a caller, a plugin, or because a fallback is the same model."""
+
+    model: str
+    """Name of the model."""
+    by: str | None = None
+    """Key of the plugin that chose the options; `None` if it was a caller or a fallback."""
+    reason: str | None = None
+    """For a fallback, which is used until the turn ends: the failure that led to it; `None` otherwise."""
+
+
 class ModelEffective(Event):
     """The first request is sent to the model that was chosen."""
 
@@ -145,6 +156,7 @@ AnyResponseEvent: TypeAlias = (
     | MessageDelta
     | MessageStart
     | ModelEffective
+    | ModelOptionsChanged
     | ModelSwitched
     | RequestStart
     | ResponseComplete
