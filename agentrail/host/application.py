@@ -56,4 +56,4 @@ class Application:
                 raise UnknownRoute(request.path)
             return await CallRequest(request, call, who, matched.session, self._limits).answered(function)
         except AgentrailError as error:
-            return refusal(error, attempt, who.tenant)
+            return refusal(error, attempt, who.tenant, request.note.id)

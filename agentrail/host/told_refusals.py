@@ -17,13 +17,15 @@ SERVER_ERROR: Final = 500
 log = logging.getLogger("agentrail.host")
 
 
-def refusal(error: AgentrailError, attempt: str, tenant: str) -> HttpResponse:
+def refusal(error: AgentrailError, attempt: str, tenant: str, request: str) -> HttpResponse:
     """Return the answer with the problem document of *error*, and log an error that is for the operator."""
-    return problem_answer(told_problem(error, attempt, tenant))
+    return problem_answer(told_problem(error, attempt, tenant, request))
 
 
-def told_problem(error: AgentrailError, attempt: str, tenant: str) -> Problem:
+def told_problem(error: AgentrailError, attempt: str, tenant: str, request: str) -> Problem:
     """Return the problem document of *error*, and log an error of the host or of something outside.
+
+    The line of the log names the *request* by its id.
 
     The log gets no words of the error and of its causes, which may quote the conversation, unless they are about the
     program around the host. Sessions are parked only when the host stops, so clients are told that, which is no
@@ -36,5 +38,6 @@ def told_problem(error: AgentrailError, attempt: str, tenant: str) -> Problem:
     if is_for_operator and not isinstance(error, HostClosing):
         traced = None if isinstance(error, TurnAborted) else error  # where it was raised says nothing of its cause
         words = isinstance(error, UsageError)  # no client can cause one of this status
-        tell(log, traced, "cannot %s: %s", attempt, problem.title, level=logging.WARNING, words=words)
+        line = "cannot %s: %s (request %s)"
+        tell(log, traced, line, attempt, problem.title, request, level=logging.WARNING, words=words)
     return problem

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 
 import pytest
 
 from agentrail import SessionSpec
 from agentrail.host.json_lines import JsonLines
+from agentrail.host.plugins.host_plugin import HostPlugin
+from agentrail.host.plugins.plugin_values import Request
 from agentrail.host.shipped.request_log import RequestLog
 from tests.host.hosted import open_desk
+from tests.host.websocket.talking import talking
 
 
 async def test_answer_access_log_and_request_log_name_the_same_request(caplog: pytest.LogCaptureFixture) -> None:
@@ -27,6 +31,29 @@ async def test_answer_access_log_and_request_log_name_the_same_request(caplog: p
     assert {**of_server[sent], **wanted, "tenant": "acme", "user": "ann"} == of_server[sent]
     assert (refused.status_code, of_server[refused.headers["x-request-id"]]["user"]) == (403, "bob")
     assert of_server[sent]["message"].endswith(f" ms tenant=acme user=ann request={sent}")
+
+
+class Failing(HostPlugin):
+    """Fails, and takes the request with it."""
+
+    name = "failing"
+    critical = True
+
+    def intercept(self, request: Request) -> None:
+        raise ValueError(request.message)
+
+
+async def test_warnings_of_the_host_name_the_request(caplog: pytest.LogCaptureFixture) -> None:
+    async with open_desk(SessionSpec(model="demo"), [Failing()], on_plugin_error=lambda *_: None) as desk:
+        answer = await desk.ann.post("/v1/chat", json={"message": "a secret"})
+        async with talking(desk) as talker:
+            await talker.ask("prompt", session="trip", body={"message": "a secret"})
+    told = [each.getMessage() for each in caplog.records if each.name == "agentrail.host"]
+    assert answer.status_code >= 500
+    assert any(f"(request {answer.headers['x-request-id']})" in line for line in told)
+    assert len(told) == 2
+    assert all(re.search(r"^cannot .* \(request [0-9a-f]{32}(\.\w+)?\)", line) for line in told)
+    assert "a secret" not in caplog.text
 
 
 def test_a_line_of_json_is_one_line_with_its_traceback() -> None:

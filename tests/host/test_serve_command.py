@@ -83,6 +83,33 @@ async def test_without_a_file_the_demo_agent_is_served(tmp_path: Path) -> None:
 
 
 @pytest.mark.long
+async def test_the_log_is_json_and_has_the_client_of_a_named_proxy(tmp_path: Path) -> None:
+    with trio.fail_after(60):
+        async with commanded([*SERVE, "--port", "0", "--log-form", "json", "--proxy", "127.0.0.1"], tmp_path) as one:
+            said = ("-H", "X-Forwarded-For: 192.0.2.7", "-H", "X-Request-Id: from-the-proxy")
+            command = ["curl", "--silent", "--noproxy", "*", "--include", *said]
+            answer = await trio.run_process(
+                [*command, "-H", f"Authorization: Bearer {one.token}", f"{one.url}/v1/sessions"], capture_stdout=True
+            )
+            one.process.send_signal(signal.SIGTERM)
+            assert await one.process.wait() == 0
+            lines = [json.loads(line) for line in one.log.splitlines()]
+    assert "x-request-id: from-the-proxy" in answer.stdout.decode().lower().splitlines()
+    (told,) = [line for line in lines if line["logger"] == "agentrail.access"]
+    known = {key: told[key] for key in ("client", "method", "target", "status", "tenant", "user", "request")}
+    assert known == {
+        "client": "192.0.2.7",
+        "method": "GET",
+        "target": "/v1/sessions",
+        "status": 200,
+        "tenant": "local",
+        "user": "you",
+        "request": "from-the-proxy",
+    }
+    assert {line["logger"] for line in lines} >= {"agentrail.access", "agentrail.host", "agentrail.process"}
+
+
+@pytest.mark.long
 async def test_names_of_the_host_and_origins_of_pages_are_options(tmp_path: Path) -> None:
     arguments = ["--name", "agents.example", "--origin", "https://pages.example"]
     sent = ("--include", "-H", "Host: agents.example", "-H", "Origin: https://pages.example")

@@ -20,6 +20,7 @@ from agentrail.runtime.shared.ids import new_id
 from agentrail.values.json import thaw
 from agentrail.wire.call_rows.host_call import JSON, HostCall
 from agentrail.wire.limits import HostLimits
+from agentrail.wire.problems import Problem
 from agentrail.wire.strict_reading import check_media, command_of, read_body, read_query
 from agentrail.wire.views import View, to_json
 
@@ -101,8 +102,12 @@ class CallRequest:
 
     def refused(self, error: AgentrailError) -> HttpResponse:
         """Return the answer with the problem document of *error*."""
-        problem = told_problem(error, self.call.attempt, self.who.tenant)
+        problem = self.problem(error)
         return self._answer(problem.status, problem.headers + PROBLEM, lambda: problem.content)
+
+    def problem(self, error: AgentrailError) -> Problem:
+        """Return the problem document of *error*, which is logged if it is for the operator."""
+        return told_problem(error, self.call.attempt, self.who.tenant, self.request.note.id)
 
     def _answer(self, status: int, headers: Headers, make: Callable[[], bytes]) -> HttpResponse:
         return LaterAnswer(status, headers, make=make) if self.on_socket else HttpResponse(status, headers, make())

@@ -15,7 +15,6 @@ from agentrail.host.access.key_watch import KeyWatch
 from agentrail.host.answering.call_request import CallRequest
 from agentrail.host.answering.frame_relay import FrameRelay
 from agentrail.host.http11.http_messages import Headers, HttpResponse, Send, Streaming
-from agentrail.host.told_refusals import told_problem
 from agentrail.sheltered import beside
 from agentrail.wire.limits import HostLimits
 from agentrail.wire.sse_frames import HEARTBEAT, MEDIA_TYPE, PROBLEM, frame
@@ -124,8 +123,13 @@ class ClientStreams:
                         last = await write(partial(stream.send, send))
         except AgentrailError as error:
             refused.append(error)
+<<<<<<< HEAD
         problems = [told_problem(each, exchange.call.attempt, exchange.who.tenant) for each in refused[:1]]
         return (last or b"") + b"".join(frame(PROBLEM, problem.content) for problem in problems)
+=======
+        for each in refused[:1]:
+            await send(frame(PROBLEM, exchange.problem(each).content))
+>>>>>>> eed559e6 (host: name the request in warnings, and tell of its id)
 
     @contextmanager
     def counted(self, tenant: str) -> Generator[None]:

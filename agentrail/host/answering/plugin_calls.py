@@ -67,7 +67,7 @@ class PluginCalls:
             check_scope(call, request.identity)
             answer = await exchange.answered(function)
         except AgentrailError as error:
-            answer = refusal(error, call.attempt, request.identity.tenant)
+            answer = refusal(error, call.attempt, request.identity.tenant, sent.note.id)
         content = answer.content
         if not isinstance(content, bytes):
             return None

@@ -35,7 +35,6 @@ from agentrail.host.hosted_turns import SessionTurns, Turns
 from agentrail.host.http11.http_messages import HttpResponse, problem_answer, while_here
 from agentrail.host.plugins.plugin_values import Request, RequestContext, RequestKind
 from agentrail.host.plugins.rows import HostPluginRow, RequestLife
-from agentrail.host.told_refusals import told_problem
 from agentrail.host.uploaded.inline_files import checked_words
 from agentrail.ports.handles.session_values import Reply
 from agentrail.runtime.events.subscription import Subscription
@@ -180,7 +179,7 @@ class TalkCalls:
                     life.outcome, life.error = _outcome_of(error), type(error).__name__
                     answer.settle(exchange.refused(error))
         for found in failed:
-            tell(log, found, "a request to `%s` failed", name.internal)
+            tell(log, found, "a request to `%s` failed (request %s)", name.internal, exchange.request.note.id)
         if not answer.settled:
             answer.settle(problem_answer(INTERNAL.but(attempted=exchange.call.attempt)))
 
@@ -248,8 +247,7 @@ class TalkCalls:
             try:
                 found = await self._replied(asked, talk)
             except AgentrailError as error:
-                problem = told_problem(error, talk.exchange.call.attempt, talk.exchange.who.tenant)
-                last = frame(PROBLEM, problem.content)
+                last = frame(PROBLEM, talk.exchange.problem(error).content)
                 talk.life.outcome, talk.life.error = _outcome_of(error), type(error).__name__
             else:
                 last = frame(REPLY, to_json(view(ReplyView, found, asked.session.id)))

@@ -63,18 +63,18 @@ class SocketCalls:
         if is_gone:
             return None
         if failed:
-            self._tell(frame, failed[0])
+            self._tell(frame, note, failed[0])
         return partial(self._made, frame, note, answer, seconds)
 
-    def _tell(self, frame: CallFrame, error: BaseException) -> None:
-        tell(log, error, "the call `%s` on a WebSocket failed", frame.call, words=False)
+    def _tell(self, frame: CallFrame, note: RequestNote, error: BaseException) -> None:
+        tell(log, error, "the call `%s` on a WebSocket failed (request %s)", frame.call, note.id, words=False)
 
     def _made(self, frame: CallFrame, note: RequestNote, answer: HttpResponse, seconds: float) -> bytes:
         """Make the message with an answer; one that cannot be made is a fault of the host."""
         failed: list[BaseException] = []
         with Contained(failed.append):
             return _told(frame, answer, self._peer, seconds, note)
-        self._tell(frame, failed[0])
+        self._tell(frame, note, failed[0])
         return _told(frame, problem_answer(INTERNAL), self._peer, seconds, note)
 
     async def _carried_out(
@@ -102,7 +102,7 @@ class SocketCalls:
         except AgentrailError as error:
             if isinstance(error, NotAuthenticated):
                 refused()
-            problem = told_problem(error, call.attempt, who.tenant)
+            problem = told_problem(error, call.attempt, who.tenant, note.id)
             return LaterAnswer(problem.status, PROBLEM, make=lambda: problem.content)
 
 

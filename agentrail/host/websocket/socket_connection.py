@@ -78,7 +78,7 @@ class SocketConnection:
         self._outbox = Outbox(parts.limits.unsent_bytes)
         self._looking = trio.StrictFIFOLock()
         """Whoever looks at something holds it until what was found has room among what is to be sent."""
-        self._listening = SocketListening(parts, self.user, request.peer, self._outbox, self._looking)
+        self._listening = SocketListening(parts, self.user, request, self._outbox, self._looking)
         self._uses: dict[str, Callable[[], None]] = {}  # by id: ends the call or the subscription
         self._running = 0
         self._listens = 0  # subscriptions, those among them that have not begun, or whose end is not told yet
@@ -145,7 +145,7 @@ class SocketConnection:
             self._reading.cancel()
 
     def _failed(self, error: BaseException) -> None:
-        tell(log, error, "a WebSocket failed", words=False)
+        tell(log, error, "a WebSocket failed (request %s)", self._note.id, words=False)
         self._end(FAULT, FAILED)
 
     def _key_refused(self) -> None:
@@ -261,7 +261,7 @@ class SocketConnection:
     def _mistaken(self, name: str | None, error: AgentrailError) -> None:
         """Tell the client of a message that does not fit; too many of them end the connection."""
         self._mistakes += 1
-        self._outbox.put_now(socket_frames.unread(name, told_problem(error, READ, "").content))
+        self._outbox.put_now(socket_frames.unread(name, told_problem(error, READ, "", self._note.id).content))
         if self._mistakes > self._limits.socket_mistakes:
             self._end(BROKEN_RULE, MISTAKES)
 

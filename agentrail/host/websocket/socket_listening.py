@@ -15,6 +15,7 @@ from agentrail.host.answering.call_request import CallRequest, LaterAnswer
 from agentrail.host.answering.plugin_calls import GivenBody
 from agentrail.host.hosted_sessions import check_scope
 from agentrail.host.http11.http_messages import HttpRequest
+from agentrail.host.http11.request_note import RequestNote
 from agentrail.host.told_refusals import told_problem
 from agentrail.host.websocket.outbox import Outbox
 from agentrail.host.websocket.socket_parts import SocketParts
@@ -42,11 +43,11 @@ class SocketListening:
     """
 
     def __init__(
-        self, parts: SocketParts, user: SocketUser, peer: str, outbox: Outbox, looking: trio.StrictFIFOLock
+        self, parts: SocketParts, user: SocketUser, handshake: HttpRequest, outbox: Outbox, looking: trio.StrictFIFOLock
     ) -> None:
         self._parts = parts
         self._user = user
-        self._peer = peer
+        self._handshake = handshake
         self._outbox = outbox
         self._looking = looking
 
@@ -55,8 +56,13 @@ class SocketListening:
         failed: list[BaseException] = []
         with Contained(failed.append):
             return await self._sent(frame)
-        tell(log, failed[0], "a subscription to `%s` failed", frame.listen, words=False)
+        tell(
+            log, failed[0], "a subscription to `%s` failed (request %s)", frame.listen, self._id_of(frame), words=False
+        )
         return INTERNAL
+
+    def _id_of(self, frame: ListenFrame) -> str:
+        return f"{self._handshake.note.id}.{frame.id}"
 
     async def _sent(self, frame: ListenFrame) -> Problem | None:
         call, who, parts = CALLS[frame.listen], NOBODY, self._parts
@@ -67,7 +73,8 @@ class SocketListening:
             parts.rates.take(who.tenant)
             check_scope(call, who)
             query = f"limit={parts.limits.most_page}" if frame.listen == "approvals" else ""
-            request = HttpRequest("GET", PATH, query, self._user.headers, self._peer, GivenBody(b""))
+            note, peer = RequestNote(self._id_of(frame)), self._handshake.peer
+            request = HttpRequest("GET", PATH, query, self._user.headers, peer, GivenBody(b""), note=note)
             exchange = CallRequest(request, call, who, frame.session or "", parts.limits, on_socket=True)
             with parts.streams.counted(who.tenant):
                 if is_view(frame.listen):
@@ -75,7 +82,7 @@ class SocketListening:
                 else:
                     await self._send_events(frame, exchange)
         except AgentrailError as error:
-            return told_problem(error, call.attempt, who.tenant)
+            return told_problem(error, call.attempt, who.tenant, self._id_of(frame))
         return None
 
     async def _send_events(self, frame: ListenFrame, exchange: CallRequest) -> None:

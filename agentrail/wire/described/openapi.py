@@ -159,7 +159,7 @@ def _operation(route: HostRoute, schemas: Mapping[str, Document]) -> Document:
         "operationId": call.name,
         "summary": f"{call.attempt[:1].upper()}{call.attempt[1:]}.",
         "parameters": [*_parameters(route)],
-        "responses": {**_answers(call, schemas), **_problems(route)},
+        "responses": _with_ids({**_answers(call, schemas), **_problems(route)}),
     }
     if call.body is not None:
         made["requestBody"] = {"content": {call.takes: {"schema": schemas[repr(call.body)]}}, "required": True}
@@ -246,6 +246,16 @@ def _problems(route: HostRoute) -> Document:
             made["headers"] = {"Retry-After": _told("After how many seconds another attempt may help.")}
         found[str(status)] = made
     return found
+
+
+def _with_ids(answers: Document) -> Document:
+    """Return *answers*, each with the header that all have: the server itself adds it."""
+    number = {"X-Request-Id": _told("Id of the request, by which the log of the host names it.")}
+    found = cast("Mapping[str, Document]", answers)
+    return {
+        status: {**answer, "headers": {**cast("Document", answer.get("headers", {})), **number}}
+        for status, answer in found.items()
+    }
 
 
 def _told(about: str) -> Document:

@@ -260,7 +260,8 @@ async def test_a_full_disk_is_told_and_nothing_is_left(
         assert told(found) == (507, "disk-full")
         assert found.headers["retry-after"] == "30"
         (line,) = [each.getMessage() for each in caplog.records if each.name == "agentrail.host"]
-        assert line == f"cannot upload the file: {found.json()['title']}"
+        request = found.headers["x-request-id"]
+        assert line == f"cannot upload the file: {found.json()['title']} (request {request})"
         assert "DiskFull" in caplog.text, "its operator is told of it"
         assert (sizes(tmp_path), notes(tmp_path)) == ([], 0)
 
