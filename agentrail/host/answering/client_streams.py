@@ -123,13 +123,8 @@ class ClientStreams:
                         last = await write(partial(stream.send, send))
         except AgentrailError as error:
             refused.append(error)
-<<<<<<< HEAD
-        problems = [told_problem(each, exchange.call.attempt, exchange.who.tenant) for each in refused[:1]]
+        problems = [exchange.problem(each) for each in refused[:1]]
         return (last or b"") + b"".join(frame(PROBLEM, problem.content) for problem in problems)
-=======
-        for each in refused[:1]:
-            await send(frame(PROBLEM, exchange.problem(each).content))
->>>>>>> eed559e6 (host: name the request in warnings, and tell of its id)
 
     @contextmanager
     def counted(self, tenant: str) -> Generator[None]:
