@@ -11,6 +11,7 @@ from msgspec import Meta
 
 from agentrail.core.vocabulary.commands import Kill, When
 from agentrail.values.content import Part
+from agentrail.values.events import EVENTS
 from agentrail.values.json import EMPTY, JsonObject
 from agentrail.values.value import Value
 
@@ -28,8 +29,10 @@ GREATEST: Final = 2**53 - 1
 
 NEW_NAME: Final = r"^[A-Za-z0-9][A-Za-z0-9_-]{0,35}$"
 SESSION_ID: Final = r"^[A-Za-z0-9_-][A-Za-z0-9._-]{0,127}$"
-CURSOR: Final = r"^[0-9]{1,15}(\.[0-9]{1,15})?$"
+CURSOR: Final = r"^(0|[1-9][0-9]{0,14})(\.(0|[1-9][0-9]{0,14}))?$"
 PLACE: Final = r"^[0-9]{1,15}~.*$"
+_EVENT_NAMES: Final = "|".join([event.__name__ for event in EVENTS])
+EVENT_TYPES: Final = f"^({_EVENT_NAMES})(,({_EVENT_NAMES}))*$"
 """Patterns of texts for the OpenAPI document. What reads a text says more about what does not fit."""
 
 Filled: TypeAlias = Annotated[str, Meta(min_length=1)]
@@ -282,7 +285,7 @@ class EventsQuery(Query):
 
     The header `Last-Event-ID` says the same, and counts if both are given: a browser sends it when it connects again.
     """
-    types: Filled | None = None
+    types: Annotated[Filled, Meta(extra_json_schema={"pattern": EVENT_TYPES})] | None = None
     """Names of events, with commas between; all if not given."""
 
 

@@ -142,8 +142,9 @@ def parameters(call: str) -> dict[str, Schema]:
             ("", "%1d", "a/b", "ann trip", "\x1f"),
         ),
         ("chat", "Idempotency-Key", ("k", "!" * 128), ("", "a b", "x" * 129, "\xff")),
-        ("events", "Last-Event-ID", ("12.0", "12"), ("", "x", "1.2.3")),
+        ("events", "Last-Event-ID", ("12.0", "12"), ("", "x", "1.2.3", "01.2", "1.02")),
         ("events", "since", ("12.0", "0"), ("", "x", "-1")),
+        ("events", "types", ("AgentEnd", "AgentEnd,Gap"), ("", "agentend", "AgentEnd,", ",Gap", "AgentEndGap")),
         ("approvals", "after", ("12~ann.trip:a1",), ("", "0", "x~")),
         ("list_sessions", "after", ("ann.trip",), ("", "a b")),
         ("list_sessions", "limit", (1, 2**53 - 1), (0, 2**53)),
@@ -185,7 +186,10 @@ def test_a_host_that_is_not_ready_says_so_in_the_form_of_the_call() -> None:
 def test_a_file_is_sent_as_it_is_and_not_as_a_form() -> None:
     body = cast("dict[str, dict[str, object]]", operation(CALLS["upload"])["requestBody"])
     assert list(body["content"]) == ["application/octet-stream", "application/pdf", "image/*", "text/*"]
-    assert all(media == {"schema": {"type": "string", "format": "binary"}} for media in body["content"].values())
+    assert all(
+        media == {"schema": {"type": "string", "format": "binary", "minLength": 1}}
+        for media in body["content"].values()
+    )
 
 
 # What makers of clients do not understand

@@ -54,8 +54,8 @@ _PROBLEM_SCHEMA: Final[Document] = {
 }
 _FILES: Final = ("application/octet-stream", "application/pdf", "image/*", "text/*")
 """Media types of files; the body is the file itself, so that others are taken too, but none of several parts."""
-_BYTES: Final[Document] = {**_TEXT, "format": "binary"}
-"""Schema of bytes; JSON Schema needs none for them, but makers of clients leave out a call whose body has none."""
+_BYTES: Final[Document] = {**_TEXT, "format": "binary", "minLength": 1}
+"""Schema of bytes, at least one; JSON Schema needs none, but makers of clients leave out a call whose body has none."""
 _ANY_OBJECT: Final[Document] = {"type": "object", "additionalProperties": True}
 """Schema of an object with any fields; generators of clients read one that only says its type as an empty object."""
 COMMAND_ID: Final = r"^[!-~]{1,128}$"
