@@ -25,7 +25,7 @@ FULL_SIZE := tests/adapters/journals tests/adapters/models/test_answers_beside_s
   tests/adapters/models/test_prefix_changed.py tests/adapters/models/test_streams.py \
   tests/adapters/models/test_typed_answers.py tests/adapters/models/test_unpacking.py tests/cells/test_answers.py \
   tests/cli/test_many_runs.py tests/mcp \
-  tests/host/deployed tests/host/http11 tests/host/plugins tests/host/rfc6455 tests/host/test_lives.py tests/host/test_races.py tests/host/test_tenants.py tests/host/test_whole_streams.py tests/plugins/test_family_limits.py tests/plugins/test_family_seconds.py tests/plugins/test_orders.py tests/plugins/test_shared_budgets.py tests/plugins/test_shell_lines.py tests/recovery tests/remote tests/runtime tests/sandboxes tests/testing/test_laws.py tests/testing/test_orders.py tests/testing/test_pairs.py \
+  tests/host/clients tests/host/deployed tests/host/http11 tests/host/plugins tests/host/rfc6455 tests/host/test_lives.py tests/host/test_races.py tests/host/test_tenants.py tests/host/test_whole_streams.py tests/plugins/test_family_limits.py tests/plugins/test_family_seconds.py tests/plugins/test_orders.py tests/plugins/test_shared_budgets.py tests/plugins/test_shell_lines.py tests/recovery tests/remote tests/runtime tests/sandboxes tests/testing/test_laws.py tests/testing/test_orders.py tests/testing/test_pairs.py \
   tests/test_memory.py tests/testing/test_simulator.py tests/tools/builtin tests/tools/test_cost.py tests/wire
 NPM_MODELS := @copilotkit/aimock@1.43.0 openai-mock-api@0.4.0
 NPM_SERVERS := @modelcontextprotocol/server-everything@2026.8.31 @modelcontextprotocol/server-filesystem@2026.8.31
@@ -55,7 +55,7 @@ compiled: .venv/test ## compile the tests
 properties: .venv/test ## run the property tests, the same examples each time
 	$(PY) -m pytest property_tests --numprocesses 2 --dist worksteal
 
-campaign: .venv/test ## run the property tests for long, with new examples each time, and every figure at full size
+campaign: .venv/test build/schemathesis/.installed ## run the property tests for long, with new examples each time, and every figure at full size
 	AGENTRAIL_PROFILE=campaign $(PY) -m pytest property_tests $(FULL_SIZE)
 
 simulate: .venv/test ## run whole supervisors in virtual time, with faults: SEEDS=n of them
@@ -160,6 +160,11 @@ python-client-maker: build/clients/python/.installed
 build/clients/python/.installed: .venv/test pyproject.toml
 	$(PYTHON) -m venv --clear --without-pip build/clients/python
 	$(PIP) --python build/clients/python/bin/python install --group clients
+	@touch $@
+
+build/schemathesis/.installed: .venv/test pyproject.toml
+	$(PYTHON) -m venv --clear --without-pip build/schemathesis
+	$(PIP) --python build/schemathesis/bin/python install --group schemathesis
 	@touch $@
 
 typescript-client-maker: build/clients/.installed

@@ -32,8 +32,8 @@ PROVIDES: Final = {
 }
 """What a requirement brings, where that is not called as it is; the package `mcp` shows packages of its own."""
 
-NOT_INSTALLED: Final = {"_typeshed", "agentrail_client"}
-"""What is only there for type checkers, and the client that a test makes."""
+NOT_INSTALLED: Final = {"_typeshed", "agentrail_client", "schemathesis"}
+"""What is only there for type checkers, the client that a test makes, and what imports our module itself."""
 
 BY_NAME: Final = {"pytest_trio": "a plugin of pytest, which loads it"}
 """What no import statement names, and how it is used."""

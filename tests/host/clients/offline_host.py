@@ -28,7 +28,7 @@ from tests.host.hosted import KEYS, open_desk
 
 KEY: Final = KEYS["eve"]
 """A key with all scopes of a tenant."""
-LIMITS: Final = HostLimits(drain_seconds=0.5, requests_per_second=10_000, burst=10_000)
+LIMITS: Final = HostLimits(drain_seconds=0.5, requests_per_second=10_000, burst=10_000, sessions=100_000)
 
 
 @tool
@@ -91,16 +91,17 @@ class _AnswerRecorder(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         facts = record.__dict__[FACTS]
-        self.statuses[call_name(facts["method"], facts["target"].partition("?")[0])].add(facts["status"])
+        if name := call_name(facts["method"], facts["target"].partition("?")[0]):
+            self.statuses[name].add(facts["status"])
 
 
-def call_name(method: str, path: str) -> str:
-    """Return the name of the call that a request is for; the id of a session stands third in a path."""
+def call_name(method: str, path: str) -> str | None:
+    """Return the name of the call that a request is for, `None` if there is none; a session's id is third in a path."""
     segments = path.split("/")
     if segments[1:3] == ["v1", "sessions"] and len(segments) > 3:
         segments[3] = SESSION
-    (route,) = [route for route in ROUTES if (route.method, route.path) == (method, "/".join(segments))]
-    return route.call.name
+    path = "/".join(segments)
+    return next((route.call.name for route in ROUTES if (route.method, route.path) == (method, path)), None)
 
 
 @contextmanager

@@ -5,20 +5,18 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 from typing import Final
 
 import httpx
 import pytest
-import trio
 
 from agentrail.wire.call_rows.host_call import WEBSOCKET
 from agentrail.wire.routes import ROUTES
 from tests.host.clients.offline_host import KEY, OfflineHost, open_offline_host
+from tests.host.clients.programs import run
 
 HERE: Final = Path(__file__).parent
 INSTALLED: Final = HERE.parents[2] / "build" / "clients"
@@ -27,23 +25,7 @@ MODULES: Final = INSTALLED / "node_modules"
 TYPES_MAKER: Final = MODULES / "openapi-typescript" / "bin" / "cli.js"
 COMPILER: Final = MODULES / "typescript" / "bin" / "tsc"
 NODE: Final = shutil.which("node")
-PATIENCE: Final = 180.0
-
 UPGRADE_REQUIRED: Final = 426
-
-
-async def run(*command: object, folder: Path, **environ: str) -> None:
-    """Run a program in *folder*; it must succeed."""
-    with trio.fail_after(PATIENCE):
-        process = await trio.run_process(
-            [str(word) for word in command],
-            check=False,
-            capture_stdout=True,
-            stderr=subprocess.STDOUT,
-            cwd=folder,
-            env={**os.environ, **environ},
-        )
-    assert process.returncode == 0, process.stdout.decode()
 
 
 async def written_document(host: OfflineHost, folder: Path) -> Path:

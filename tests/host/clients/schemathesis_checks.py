@@ -1,0 +1,34 @@
+"""A check of schemathesis, which `test_schemathesis.py` runs: what fits the document is not refused for its form."""
+
+import schemathesis
+from schemathesis.core.transport import Response
+
+ACCEPTED = {401, 403, 404, 409}
+"""Statuses, beside those below 400, with which a request that fits the document may be answered."""
+ABOUT_MEANING = {"bad-message", "bad-returns", "not-registered", "part-refused", "unknown-file", "upgrade-wanted"}
+"""Problems about what a body says and not about its form, such as a name that stands for nothing, or a file without
+bytes; `socket` takes handshakes alone."""
+BESIDE_THE_DOCUMENT = {
+    "its `first` or `last` says which texts are blotted out": "a rule about two parameters",
+    "its `after` is not the `next` of a page": "a text that no page has given",
+    "a whole number that does not fit 64 bits": "a value in JSON of any form",
+    "is a number where a whole number": "15.0, which is a whole number for JSON Schema alone",
+    "it is empty, and must be the file itself": "bytes, whose least number schemathesis does not heed for texts",
+    "and 16 are the most": "a limit of this host",
+}
+"""What the document has no words for, and why."""
+
+
+@schemathesis.check
+def is_not_refused_for_its_form(
+    _context: schemathesis.CheckContext, response: Response, case: schemathesis.Case
+) -> bool | None:
+    """Fail if a request that fits the document got a problem of those that are about its form."""
+    is_fitting = case.meta is not None and case.meta.generation.mode.is_positive
+    if not is_fitting or response.status_code < 400 or response.status_code in ACCEPTED:
+        return None
+    problem = response.json()
+    kind = problem["type"].rpartition(":")[2]
+    is_beside = any(words in problem["found"] for words in BESIDE_THE_DOCUMENT)
+    assert kind in ABOUT_MEANING or is_beside, problem["detail"]
+    return None
