@@ -108,6 +108,7 @@ from agentrail.errors.serving import BadProfile as BadProfile
 from agentrail.errors.serving import BadQuery as BadQuery
 from agentrail.errors.serving import BodyTooLarge as BodyTooLarge
 from agentrail.errors.serving import CannotListen as CannotListen
+from agentrail.errors.serving import ConnectionsInUse as ConnectionsInUse
 from agentrail.errors.serving import FilesNotTaken as FilesNotTaken
 from agentrail.errors.serving import FilesTooLarge as FilesTooLarge
 from agentrail.errors.serving import FourEyesWanted as FourEyesWanted

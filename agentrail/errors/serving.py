@@ -276,6 +276,15 @@ class TooManyStreams(RefusedError):
         super().__init__(limit)
 
 
+class ConnectionsInUse(RefusedError):
+    """The tenant, or its key, uses as many connections as it may."""
+
+    wording = "{0} uses {1} connections, as many as `{2}` lets it; end a stream, a WebSocket or a request, or wait"
+
+    def __init__(self, user: str, limit: int, option: str) -> None:
+        super().__init__(user, limit, option)
+
+
 class FilesTooLarge(RefusedError):
     """The files of a session take as much space as they may."""
 

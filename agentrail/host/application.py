@@ -7,6 +7,7 @@ from typing import Final
 
 from agentrail.errors import AgentrailError, HostClosing, UnknownRoute
 from agentrail.host.access.identity import NOBODY, Authenticator
+from agentrail.host.access.request_places import identified, take_place
 from agentrail.host.access.request_rates import Rates
 from agentrail.host.answering.call_request import CallRequest, CarryOut
 from agentrail.host.host_drain import HostDrain
@@ -47,10 +48,11 @@ class Application:
             if call.scope is not None:
                 if self._drain.has_begun:
                     raise HostClosing
-                who = await self._authenticator.identify(request.headers)
+                who = await identified(self._authenticator, request)
                 request.note.tenant, request.note.user = who.tenant, who.user
                 self._rates.take(who.tenant)
                 check_scope(call, who)
+                take_place(request, who)
             function = self._functions.get(call.name)
             if function is None:
                 raise UnknownRoute(request.path)

@@ -250,6 +250,7 @@ _CALLS: Final = (
             errors.NotAuthenticated,
             errors.AuthenticatorFailed,
             errors.TooManyRequests,
+            errors.ConnectionsInUse,
             errors.HostClosing,
         ),
     ),

@@ -189,6 +189,7 @@ REFUSED: Final[Mapping[type[AgentrailError], Row]] = {
     errors.TooManyRequests: Row(429, retry_after=1),
     errors.TooManySessions: Row(429, retry_after=60),
     errors.TooManyStreams: Row(429, retry_after=5),
+    errors.ConnectionsInUse: Row(429, retry_after=5),
 }
 
 OUTSIDE: Final[Mapping[type[AgentrailError], Row]] = {

@@ -48,7 +48,7 @@ async def test_a_key_is_taken_as_whose_it_is_and_no_other_is() -> None:
     ours, key = new_key("acme", "ann", ["talk", "decide"])
     other, _ = new_key("acme", "bob", ["admin"])
     keys: Authenticator = ApiKeys(lines=written([ours, other]))
-    assert await keys.identify(bearing(key)) == Identity("acme", "ann", frozenset({"talk", "decide"}))
+    assert await keys.identify(bearing(key)) == Identity("acme", "ann", frozenset({"talk", "decide"}), ours.id)
     changed = key[:-1] + ("A" if key[-1] != "A" else "B")
     for wrong in (
         key[:-1],

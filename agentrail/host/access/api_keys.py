@@ -246,7 +246,7 @@ class ApiKeys:
         fits = hmac.compare_digest(_digest(given), _NOBODY if found is None else found.digest)
         if found is None or not fits:
             raise NotAuthenticated(NO_SUCH_KEY)
-        return found.identity
+        return found.identity.but(key=found.id)
 
     @property
     def may_change(self) -> bool:

@@ -22,6 +22,8 @@ class Identity(Authored):
     """Id of the user, unique in the tenant."""
     scopes: frozenset[str] = frozenset()
     """What the user may do: `talk`, `decide`, `observe`, `admin`."""
+    key: str = ""
+    """Id of the key, if the user may have several: the connections of each are counted by themselves."""
 
 
 NOBODY: Final = Identity("", "")

@@ -15,8 +15,11 @@ from agentrail.host.access.key_watch import KeyWatch
 from agentrail.host.answering.call_request import CallRequest
 from agentrail.host.answering.frame_relay import FrameRelay
 from agentrail.host.http11.http_messages import Headers, HttpResponse, Send, Streaming
+from agentrail.host.http11.places import Wait
+from agentrail.host.http11.refusals import GAVE_WAY, HttpRefusal
 from agentrail.sheltered import beside
 from agentrail.wire.limits import HostLimits
+from agentrail.wire.problems import Problem
 from agentrail.wire.sse_frames import HEARTBEAT, MEDIA_TYPE, PROBLEM, frame
 
 STREAMED: Final[Headers] = (("content-type", MEDIA_TYPE), ("cache-control", "no-store"), ("x-accel-buffering", "no"))
@@ -110,21 +113,28 @@ class ClientStreams:
     async def _send(self, exchange: CallRequest, write: Streaming, stream: Endable, send: Send) -> bytes:
         """Write a stream, and return its last frames."""
         last: bytes | None = None
-        refused: list[AgentrailError] = []
+        refused: list[Problem] = []
+
+        def refuse(error: AgentrailError) -> None:
+            refused.append(exchange.problem(error))
 
         async def watch_key() -> None:
-            refused.append(await self._keys.refusal(exchange.who, exchange.request.headers))
+            refuse(await self._keys.refusal(exchange.who, exchange.request.headers))
             stream.end()
 
+        def give_way() -> None:
+            refused.append(HttpRefusal(GAVE_WAY).problem)
+            stream.end()
+
+        waiting = exchange.request.place.waiting(Wait.EVENT, trio.current_time(), give_way)
         try:
-            with self.counted(exchange.who.tenant):
+            with self.counted(exchange.who.tenant), waiting:
                 async with beside(watch_key):
                     with stream.scope:
                         last = await write(partial(stream.send, send))
         except AgentrailError as error:
-            refused.append(error)
-        problems = [exchange.problem(each) for each in refused[:1]]
-        return (last or b"") + b"".join(frame(PROBLEM, problem.content) for problem in problems)
+            refuse(error)
+        return (last or b"") + b"".join(frame(PROBLEM, problem.content) for problem in refused[:1])
 
     @contextmanager
     def counted(self, tenant: str) -> Generator[None]:

@@ -24,8 +24,9 @@ from agentrail.host.http11.inbound.received import PIECE, Inbound
 from agentrail.host.http11.inbound.request_body import ConnectionBody
 from agentrail.host.http11.inbound.request_head import RequestHead, read_head
 from agentrail.host.http11.outbound import DateHeader, Outbound
+from agentrail.host.http11.places import ConnectionPlace, Places, Wait
 from agentrail.host.http11.proxies import Proxies
-from agentrail.host.http11.refusals import NO_PLACE, NOT_FOR_H11, HttpRefusal
+from agentrail.host.http11.refusals import GAVE_WAY, NOT_FOR_H11, HttpRefusal
 from agentrail.host.http11.request_note import RequestNote
 from agentrail.runtime.shared.sanitize import Contained, tell
 from agentrail.wire.limits import HostLimits
@@ -40,6 +41,7 @@ class Service(Protocol):
     handler: Handler
     limits: HostLimits
     proxies: Proxies
+    places: Places
     date: DateHeader
 
     @property
@@ -77,7 +79,6 @@ class HttpConnection:
         "_client",
         "_counted",
         "_first",
-        "_gives_way",
         "_inbound",
         "_line",
         "_machine",
@@ -87,6 +88,7 @@ class HttpConnection:
         "_service",
         "_stream",
         "peer",
+        "place",
     )
 
     def __init__(self, stream: trio.abc.Stream, peer: str, service: Service) -> None:
@@ -94,11 +96,11 @@ class HttpConnection:
         self._service = service
         self.peer = self._client = peer
         self._machine = h11.Connection(h11.SERVER, service.limits.header_bytes)
-        self._inbound = Inbound(stream, service.limits)
+        self.place = ConnectionPlace(service.places)
+        self._inbound = Inbound(stream, service.limits, self.place)
         self._outbound = Outbound(stream, self._machine, service.limits, service.date)
         self._rest: trio.CancelScope | None = None
         self._first = True
-        self._gives_way = False
         self._line: tuple[str, str] | None = None
         self._note = RequestNote()
         self._counted = False
@@ -126,7 +128,7 @@ class HttpConnection:
 
     def give_way(self) -> None:
         """Close for another connection. A client whose request comes at this very time is told so."""
-        self._gives_way = True
+        self.place.give_way()
         self.end_rest()
 
     async def serve(self) -> None:
@@ -185,6 +187,7 @@ class HttpConnection:
             await self._linger()
             return False
         finally:
+            self.place.free()
             seconds = trio.current_time() - self._began
             sent = self._outbound
             self._count(0)
@@ -197,13 +200,22 @@ class HttpConnection:
             self._service.answered(self._note, status, trio.current_time() - self._began)
 
     async def _answered(self) -> bool:
-        if self._gives_way:
-            raise HttpRefusal(NO_PLACE)
+        if self.place.gave_way:
+            raise HttpRefusal(GAVE_WAY)
         head, body = await self._read()
         bare = head.method == "HEAD"
         method = "GET" if bare else head.method
         request = HttpRequest(
-            method, head.path, head.query, head.headers, self._client, body, self._gone, head.upgrades, self._note
+            method,
+            head.path,
+            head.query,
+            head.headers,
+            self._client,
+            body,
+            self._gone,
+            head.upgrades,
+            self._note,
+            self.place,
         )
         response = await self._handled(request)
         content: object = getattr(response, "content", None)  # a handler may return anything
@@ -214,13 +226,14 @@ class HttpConnection:
                 return False
             response = self._crashed(BadChoice("content", "Upgrade", "others for a request that asks for no upgrade"))
         unread = not (body.ended or body.take_what_is_there())
-        response, first = self._prepared(response, close=unread or self._service.draining)
+        response, first = self._prepared(response, close=unread or self._service.draining or self.place.gave_way)
         self._count(response.status)
         await self._send(response, first, bare=bare, watching=not unread)
         body.detach()
         if unread:
             await self._linger()
-        return self._machine.our_state is h11.DONE and self._machine.their_state is h11.DONE
+        is_done = self._machine.our_state is h11.DONE and self._machine.their_state is h11.DONE
+        return is_done and not self.place.gave_way
 
     async def _send(self, response: HttpResponse, first: h11.Response, *, bare: bool, watching: bool) -> None:
         content = response.content
@@ -268,6 +281,8 @@ class HttpConnection:
                 return problem_answer(refusal.problem)
             case BodyTooLarge() | OriginRefused() as error:
                 return problem_answer(problem_of(error, "read the request"))
+            case PeerGone() if self.place.gave_way:
+                return problem_answer(HttpRefusal(GAVE_WAY).problem)
             case PeerGone() as gone:
                 raise gone
             case error:
@@ -336,10 +351,15 @@ class HttpConnection:
 
     async def _watch(self, scope: trio.CancelScope) -> None:
         """Cancel *scope* when the peer goes away."""
-        await self._gone()
+        await self._peer_gone()
         scope.cancel()
 
     async def _gone(self) -> None:
+        """Return when the peer has gone, or the connection gives way."""
+        with trio.CancelScope() as scope, self.place.waiting(Wait.TURN, trio.current_time(), scope.cancel):
+            await self._peer_gone()
+
+    async def _peer_gone(self) -> None:
         """Return when the peer has gone. Never, if it sends more than another head meanwhile: that is not read."""
         with suppress(PeerGone):
             while await self._inbound.more_whenever():
@@ -348,8 +368,10 @@ class HttpConnection:
 
     async def _linger(self) -> None:
         """Read on for a while: if bytes were left unread, closing would take the answer from the peer (TCP reset)."""
+        self.place.free()
         with (
-            trio.move_on_after(LINGER),
+            trio.move_on_after(LINGER) as scope,
+            self.place.waiting(Wait.CLOSE, trio.current_time(), scope.cancel),
             suppress(trio.BrokenResourceError, trio.ClosedResourceError),
         ):
             if isinstance(self._stream, trio.SocketStream):

@@ -10,6 +10,7 @@ import trio
 from attrs import field, frozen
 
 from agentrail.errors import BodyTooLarge
+from agentrail.host.http11.places import ConnectionPlace
 from agentrail.host.http11.request_note import RequestNote
 from agentrail.wire.problems import MEDIA_TYPE, Problem
 
@@ -87,11 +88,13 @@ class HttpRequest:
     """The IP address of the client, as a named proxy says it, else of the peer; `unix` on a unix socket."""
     body: Body
     gone: Callable[[], Awaitable[None]] = trio.sleep_forever
-    """Returns when the peer has closed its side of the connection, or the connection is broken."""
+    """Returns when the peer has closed its side of the connection, or that is broken, or gives way to another."""
     upgradable: bool = False
     """Whether the answer may be an `Upgrade`: a GET of HTTP/1.1 that asks for one, and has no body."""
     note: RequestNote = field(factory=RequestNote)
     """What the log is to say of it."""
+    place: ConnectionPlace = field(factory=ConnectionPlace)
+    """The place of its connection, which whoever finds out who sends the request takes for them."""
 
     def header(self, name: str) -> str | None:
         """Return the first header with a *name* (in lower case); `None` if there is none."""

@@ -14,11 +14,12 @@ from typing import Final, TypeAlias
 import trio
 
 from agentrail.host.http11.accepting import EagerListener, Stream
-from agentrail.host.http11.http_connection import LINGER, HttpConnection
+from agentrail.host.http11.http_connection import LINGER, SILENT, HttpConnection
 from agentrail.host.http11.http_messages import Handler
 from agentrail.host.http11.inbound.received import PIECE
 from agentrail.host.http11.listening import Address, Inherited, Listening, opened
 from agentrail.host.http11.outbound import DateHeader
+from agentrail.host.http11.places import Places
 from agentrail.host.http11.proxies import NO_PROXIES, UNIX, Proxies
 from agentrail.host.http11.refusals import NO_PLACE, HttpRefusal
 from agentrail.host.http11.request_note import RequestNote
@@ -65,6 +66,7 @@ class HttpServer:
         self.handler = handler
         self.limits = limits
         self.proxies = proxies
+        self.places = Places(limits)
         self.date = DateHeader(now_ms)
         self.on_answer: OnAnswer = nobody_counts
         """Is called when the answer to a request begins: with its note, its status, and the seconds since it came."""
@@ -72,18 +74,17 @@ class HttpServer:
         self._drained = trio.Event()
         self._ended = trio.Event()
         self._within = 0.0
-        self._open = 0
         self._of_network: Counter[str] = Counter()
         self._resting: dict[HttpConnection, None] = {}
         self._told = 0
         self._turns = trio.CapacityLimiter(BEGUN_AT_ONCE)
 
     def __repr__(self) -> str:
-        return f"<HttpServer with {self._open} connections, {len(self._resting)} waiting>"
+        return f"<HttpServer with {len(self)} connections, {len(self._resting)} waiting>"
 
     def __len__(self) -> int:
         """Number of open connections."""
-        return self._open
+        return self.places.open
 
     @property
     def draining(self) -> bool:
@@ -177,51 +178,58 @@ class HttpServer:
         with Contained(_tell):
             peer = _peer_of(stream)
             network = network_of(peer)
-            if self._has_place(network, is_one=not self.proxies.knows(peer)):
-                self._open += 1
-                self._of_network[network] += 1
-                try:
-                    await self._serve_or_close(stream, peer)
-                finally:
-                    self._open -= 1
-                    self._of_network[network] -= 1
-                    if not self._of_network[network]:
-                        del self._of_network[network]
-            else:
-                await self._turn_away(stream)
+            refusal = self._refusal(network, is_one=not self.proxies.knows(peer))
+            if refusal is not None:
+                await self._turn_away(stream, refusal)
+                return
+            connection = HttpConnection(stream, peer, self)
+            self.places.enter(connection.place)
+            self._of_network[network] += 1
+            try:
+                await self._serve_or_close(stream, connection)
+            finally:
+                connection.place.leave()
+                self._of_network[network] -= 1
+                if not self._of_network[network]:
+                    del self._of_network[network]
 
-    async def _serve_or_close(self, stream: Stream, peer: str) -> None:
+    async def _serve_or_close(self, stream: Stream, connection: HttpConnection) -> None:
         try:
-            await HttpConnection(stream, peer, self).serve()
+            await connection.serve()
         finally:
             # A peer that does not read keeps TLS from saying goodbye; it is cut then.
             with trio.move_on_after(LINGER):
                 await stream.aclose()
 
-    def _has_place(self, network: str, *, is_one: bool) -> bool:
-        """Whether one more connection may be served; if the server is full, the one that has waited longest may go.
+    def _refusal(self, network: str, *, is_one: bool) -> bytes | None:
+        """Return the answer to a connection for which there is no place; `None` if there is one.
 
-        Most addresses are those of one client each; behind that of a proxy (not *is_one*) are many.
+        If the server is full, the connection that has waited longest for a request may give way, or else one that no
+        known caller uses. Most addresses are those of one client each; behind that of a proxy (not
+        *is_one*) are many.
         """
-        if is_one and network != UNIX and self._of_network[network] >= self.limits.connections_per_address:
-            return False
-        if self._open < self.limits.connections:
-            return True
+        most = self.limits.connections_per_address
+        if is_one and network != UNIX and self._of_network[network] >= most:
+            return _full(most, "connections_per_address")
+        if len(self) < self.limits.connections:
+            return None
         oldest = next(iter(self._resting), None)
-        if oldest is None or not oldest.may_give_way:
-            return False
-        self.works(oldest)
-        oldest.give_way()
-        return True
+        if oldest is not None and oldest.may_give_way:
+            self.works(oldest)
+            oldest.give_way()
+            return None
+        if self.places.unused_gives_way(SILENT):
+            return None
+        return _full(self.limits.connections, "connections")
 
-    async def _turn_away(self, stream: Stream) -> None:
+    async def _turn_away(self, stream: Stream, refusal: bytes) -> None:
         """Close a connection for which there is no place; say so, unless that would need TLS or there are too many."""
         try:
             if isinstance(stream, trio.SocketStream) and self._told < MOST_TOLD:
                 self._told += 1
                 try:
                     with trio.move_on_after(LINGER), suppress(trio.BrokenResourceError):
-                        await stream.send_all(_full())
+                        await stream.send_all(refusal)
                         await stream.send_eof()
                         while await stream.receive_some(PIECE):
                             pass
@@ -258,7 +266,7 @@ def network_of(peer: str) -> str:
 
 
 @cache
-def _full() -> bytes:
-    document = HttpRefusal(NO_PLACE).problem.content
+def _full(most: int, option: str) -> bytes:
+    document = HttpRefusal(NO_PLACE, most, option).problem.content
     head = f"HTTP/1.1 503 Service Unavailable\r\ncontent-type: {MEDIA_TYPE}\r\ncontent-length: {len(document)}\r\n"
     return f"{head}retry-after: 1\r\nconnection: close\r\n\r\n".encode() + document

@@ -108,7 +108,21 @@ BAD_CHUNK: Final = RefusalRow(
     "send the size as up to 8 hexadecimal digits and CR LF, and nothing else",
     "read the body",
 )
-NO_PLACE: Final = RefusalRow(FULL, "no place for one more connection", "try again later", "accept the connection")
+NO_PLACE: Final = RefusalRow(
+    FULL, "{0} open connections, as many as `{1}` lets there be", "try again later", "accept the connection"
+)
+ALL_IN_USE: Final = RefusalRow(
+    FULL,
+    "{0} connections in use, as many as `connections` lets known callers have, and none that can give way",
+    "try again later",
+    "answer the request",
+)
+GAVE_WAY: Final = RefusalRow(
+    FULL,
+    "as many connections as `connections` lets there be, and another caller that needs this one",
+    "try again later",
+    "keep the connection",
+)
 
 
 class HttpRefusal(Exception):  # noqa: N818 - it is no failure of ours

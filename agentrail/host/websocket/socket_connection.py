@@ -10,9 +10,12 @@ from typing import Final, TypeVar
 
 import trio
 
-from agentrail.errors import AgentrailError, AuthenticatorFailed, BadFrame, BadText, NotAuthenticated
+from agentrail.errors import AgentrailError, AuthenticatorFailed, BadFrame, BadText, ConnectionsInUse, NotAuthenticated
 from agentrail.host.access.identity import Identity
+from agentrail.host.access.request_places import take_place
 from agentrail.host.http11.http_messages import HttpRequest
+from agentrail.host.http11.places import Wait
+from agentrail.host.http11.refusals import HttpRefusal
 from agentrail.host.told_refusals import told_problem
 from agentrail.host.websocket.outbox import Outbox
 from agentrail.host.websocket.socket_calls import SocketCalls
@@ -28,7 +31,9 @@ from agentrail.wire.problems import Problem
 from agentrail.wire.socket_frames import (
     BROKEN_RULE,
     FAULT,
+    FULL,
     KEY_UNKNOWN,
+    NO_PLACE,
     RESTARTS,
     TRY_LATER,
     CallFrame,
@@ -75,6 +80,7 @@ class SocketConnection:
         self.user = SocketUser(parts.authenticator, parts.keys, request.headers)
         self._calls = SocketCalls(parts, self.user, request)
         self._note = request.note
+        self._request = request
         self._outbox = Outbox(parts.limits.unsent_bytes)
         self._looking = trio.StrictFIFOLock()
         """Whoever looks at something holds it until what was found has room among what is to be sent."""
@@ -116,7 +122,10 @@ class SocketConnection:
         self._outbox.open(socket.send_now)
         tasks.start_soon(self._guarded, self._write, socket)
         with self._reading, suppress(SocketClosed):
+            if not self.user.has_key:
+                self._wait(Wait.CALLER)
             who = await self._read_key(socket)
+            self._wait(Wait.MESSAGE)
             self._note.tenant, self._note.user = who.tenant, who.user
             tasks.start_soon(self._guarded, self._keep_alive, socket)
             tasks.start_soon(self._guarded, self._watch_key, who)
@@ -147,6 +156,10 @@ class SocketConnection:
     def _failed(self, error: BaseException) -> None:
         tell(log, error, "a WebSocket failed (request %s)", self._note.id, words=False)
         self._end(FAULT, FAILED)
+
+    def _wait(self, wait: Wait) -> None:
+        """Note how near the connection is to its end if another one needs its place."""
+        self._request.place.begin_wait(wait, trio.current_time(), partial(self._end, TRY_LATER, FULL))
 
     def _key_refused(self) -> None:
         self._end(BROKEN_RULE, WITHDRAWN)
@@ -191,7 +204,9 @@ class SocketConnection:
         try:
             if not self.user.has_key:
                 self.user.take_key(await self._first_key(socket))
-            return await self.user.identity()
+            who = await self.user.identity()
+            take_place(self._request, who)
+            return who
         except NotAuthenticated as error:
             self._mistaken(None, error)
             self._key_refused()
@@ -199,6 +214,11 @@ class SocketConnection:
         except AuthenticatorFailed as error:
             self._mistaken(None, error)
             self._end(TRY_LATER, KEY_UNKNOWN)
+            raise SocketClosed from error
+        except (ConnectionsInUse, HttpRefusal) as error:
+            problem = error.problem if isinstance(error, HttpRefusal) else told_problem(error, READ, "")
+            self._outbox.put_now(socket_frames.unread(None, problem.content))
+            self._end(TRY_LATER, NO_PLACE)
             raise SocketClosed from error
 
     async def _first_key(self, socket: WebSocket) -> str:
@@ -249,6 +269,7 @@ class SocketConnection:
                 gone = trio.Event()
                 self._uses[frame.id] = partial(self._give_up, frame.id, gone)
                 self._running += 1
+                self._wait(Wait.TURN)
                 calls.start_soon(self._call, frame, gone)
             case ListenFrame() as frame:
                 scope = trio.CancelScope()
@@ -293,6 +314,8 @@ class SocketConnection:
         if not gone.is_set():
             del self._uses[frame.id]
         self._running -= 1
+        if not self._running:
+            self._wait(Wait.MESSAGE)
         self._changed.unpark_all()
 
     async def _answer(self, frame: CallFrame, gone: trio.Event) -> None:

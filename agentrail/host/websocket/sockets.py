@@ -5,6 +5,7 @@ from __future__ import annotations
 import trio
 
 from agentrail.errors import HostClosing
+from agentrail.host.access.request_places import take_place
 from agentrail.host.answering.call_request import CallRequest
 from agentrail.host.http11.http_messages import HttpResponse, Upgrade
 from agentrail.host.websocket.handshake import handshake_head
@@ -35,7 +36,9 @@ class Sockets:
             raise HostClosing
         connection = SocketConnection(self._parts, exchange.request)
         if connection.user.has_key:
-            self._parts.rates.take((await connection.user.identity()).tenant)
+            who = await connection.user.identity()
+            self._parts.rates.take(who.tenant)
+            take_place(exchange.request, who)
 
         async def take_over(stream: trio.abc.Stream, received: bytes) -> int:
             wire = SocketStream(stream, head, received, self._parts.limits, self._parts.closing)

@@ -71,6 +71,7 @@ WITH_KEY: Final[Errors] = (
     errors.AuthenticatorFailed,
     errors.ScopeMissing,
     errors.TooManyRequests,
+    errors.ConnectionsInUse,
     errors.HostClosing,
 )
 WITH_BODY: Final[Errors] = (errors.BodyTooLarge, errors.WrongMedia, errors.BadText, errors.BadBody)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import trio
+
 from agentrail.errors import UnknownSession, UnknownTask
 from agentrail.host.answering.call_request import CallRequest
 from agentrail.host.hosted_sessions import HostedSessions
-from agentrail.host.http11.http_messages import HttpResponse
+from agentrail.host.http11.http_messages import HttpResponse, while_here
 from agentrail.runtime.handle import SessionHandle
 from agentrail.wire.bodies import MessageTaskBody, TaskQuery, WaitTasksQuery
 from agentrail.wire.call_rows.handle_views import TaskResultsView, TaskResultView, TasksView
@@ -52,15 +54,25 @@ class SubagentCalls:
     async def result(self, exchange: CallRequest) -> HttpResponse:
         """Wait for the answer of a sub-agent."""
         session, (child,) = await self._children(exchange, [exchange.query(TaskQuery).child])
-        return exchange.given(TaskResultView(visible(child), await session.task_result(child)))
+
+        async def answer() -> HttpResponse:
+            return exchange.given(TaskResultView(visible(child), await session.task_result(child)))
+
+        return await while_here(exchange.request, answer)
 
     async def wait(self, exchange: CallRequest) -> HttpResponse:
         """Wait for the answers of sub-agents."""
         query = exchange.query(WaitTasksQuery)
         session, children = await self._children(exchange, query.children.split(","))
-        found = await session.wait_tasks(*children, every=query.every, seconds=query.milliseconds / 1000)
-        items = [TaskResultView(visible(child), result) for child, result in found.items()]
-        return exchange.given(TaskResultsView(tuple(items)))
+        until = trio.current_time() + query.milliseconds / 1000
+
+        async def answer() -> HttpResponse:
+            left = max(until - trio.current_time(), 0)
+            found = await session.wait_tasks(*children, every=query.every, seconds=left)
+            items = [TaskResultView(visible(child), result) for child, result in found.items()]
+            return exchange.given(TaskResultsView(tuple(items)))
+
+        return await while_here(exchange.request, answer)
 
 
 def _child(parent: SessionName, user: str, said: str, known: Iterable[str]) -> str:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from typing import Final, cast
 
 import trio
 
 from agentrail.host.http11.http_messages import PeerGone
 from agentrail.host.http11.inbound.request_head import refuse_control
-from agentrail.host.http11.refusals import CUT_HEAD, ENDLESS_LINE, LATE_HEAD, LONG_HEAD, HttpRefusal
+from agentrail.host.http11.places import ConnectionPlace, Wait
+from agentrail.host.http11.refusals import CUT_HEAD, ENDLESS_LINE, GAVE_WAY, LATE_HEAD, LONG_HEAD, HttpRefusal
 from agentrail.host.http11.sending import received_at_once
 from agentrail.wire.limits import HostLimits
 
@@ -22,17 +22,23 @@ _END: Final = b"\r\n\r\n"
 class Inbound:
     """The receiving side of a connection."""
 
-    __slots__ = ("_limits", "_stream", "buffer")
+    __slots__ = ("_limits", "_place", "_stream", "buffer")
 
-    def __init__(self, stream: trio.abc.Stream, limits: HostLimits) -> None:
+    def __init__(self, stream: trio.abc.Stream, limits: HostLimits, place: ConnectionPlace) -> None:
         self._stream = stream
+        self._place = place
         self._limits = limits
         self.buffer = bytearray()
 
-    async def more(self, within: float) -> bool | None:
-        """Receive; return whether something came, `None` if nothing did *within* so many seconds."""
-        with trio.move_on_after(within):
+    async def more(self, within: float, wait: Wait, until: float) -> bool | None:
+        """Receive; return whether something came, `None` if nothing did *within* so many seconds.
+
+        Raise `HttpRefusal` if the connection gives way meanwhile, of which *wait* and *until* say how near it is to it.
+        """
+        with trio.move_on_after(within) as scope, self._place.waiting(wait, until, scope.cancel):
             return await self.more_whenever()
+        if self._place.gave_way:
+            raise HttpRefusal(GAVE_WAY)
         return None
 
     async def more_whenever(self) -> bool:
@@ -61,21 +67,32 @@ class Inbound:
 
     async def head(self) -> bytes:
         """Return the bytes of the next head, of which some are there already; raise `HttpRefusal` if none can come."""
-        seen = 0
-        deadline = math.inf
-        while (end := self.buffer.find(_END, max(seen - len(_END), 0), self._limits.header_bytes)) < 0:
-            self._refuse(seen)
-            seen = len(self.buffer)
-            if deadline == math.inf:
-                deadline = trio.current_time() + self._limits.header_seconds
-            came = await self.more(max(deadline - trio.current_time(), 0))
-            if came is None:
-                raise HttpRefusal(LATE_HEAD, self._limits.header_seconds)
-            if not came:
-                raise HttpRefusal(CUT_HEAD)
+        end = self._head_end(0)
+        if end < 0:
+            end = await self._late_head_end()
         head = bytes(self.buffer[: end + len(_END)])
         del self.buffer[: len(head)]
         return head
+
+    async def _late_head_end(self) -> int:
+        """Receive until the whole head is there; return where it ends."""
+        seconds, began = self._limits.header_seconds, trio.current_time()
+        with trio.move_on_after(seconds) as scope, self._place.waiting(Wait.CALLER, began, scope.cancel):
+            while True:
+                seen = len(self.buffer)
+                if not await self.more_whenever():
+                    raise HttpRefusal(CUT_HEAD)
+                end = self._head_end(seen)
+                if end >= 0:
+                    return end
+        raise HttpRefusal(GAVE_WAY) if self._place.gave_way else HttpRefusal(LATE_HEAD, seconds)
+
+    def _head_end(self, seen: int) -> int:
+        """Return where the head ends, below 0 if it goes on; the first *seen* bytes are known to be good."""
+        end = self.buffer.find(_END, max(seen - len(_END), 0), self._limits.header_bytes)
+        if end < 0:
+            self._refuse(seen)
+        return end
 
     def _refuse(self, seen: int) -> None:
         """Raise `HttpRefusal` if what is there cannot become a head; the first *seen* bytes are known to be good."""

@@ -11,6 +11,7 @@ from agentrail.host.http11.http_messages import Body
 from agentrail.host.http11.inbound.chunking import ChunkedBody, Framing, PlainBody
 from agentrail.host.http11.inbound.received import Inbound
 from agentrail.host.http11.inbound.request_head import RequestHead
+from agentrail.host.http11.places import Wait
 from agentrail.host.http11.refusals import CUT_BODY, LATE_BODY, SLOW_BODY, HttpRefusal
 from agentrail.wire.limits import HostLimits
 
@@ -119,7 +120,7 @@ class ConnectionBody(Body):
                 await self._say_continue()
         limits, began, there = self._limits, trio.current_time(), len(self._inbound.buffer)
         left = limits.body_seconds + self._received / limits.body_rate - self._waited
-        came = await self._inbound.more(min(limits.body_seconds, max(left, 0)))
+        came = await self._inbound.more(min(limits.body_seconds, max(left, 0)), Wait.BODY, began + left)
         self._waited += trio.current_time() - began
         self._received += len(self._inbound.buffer) - there
         if came is None and left < limits.body_seconds:

@@ -1,0 +1,210 @@
+"""`Places`: shares the connections of a server among its callers, so that no tenant and no key locks out the others.
+
+A connection is in use while a request, a stream or a WebSocket of a known caller is on it. Of these, a tenant and a key
+have a share each, and all of them together leave some connections to callers that are not known yet. In a full server,
+a caller that has less takes the place of one that has more.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from enum import IntEnum
+from typing import Final, TypeAlias
+
+import trio
+
+from agentrail.errors import ConnectionsInUse
+from agentrail.host.http11.refusals import ALL_IN_USE, GAVE_WAY, HttpRefusal
+from agentrail.wire.limits import HostLimits
+
+Caller: TypeAlias = tuple[str, str]
+"""The tenant and the key of a request."""
+
+NEWCOMERS: Final = 8
+"""One connection of so many is never in use by a known caller: there, others find out whose they are."""
+
+LEAST: Final = 2
+"""So many connections more than its caller must another one have, to lose one to it: then the caller has no more."""
+
+THE_KEY: Final = "the key"
+THE_TENANT: Final = "the tenant"
+
+
+class Wait(IntEnum):
+    """What a connection waits for. The first kinds are nearest to their end, and give way before the others."""
+
+    CLOSE = 0
+    """The peer's close, after the last answer."""
+    CALLER = 1
+    """The head of a request, or the key of a WebSocket: nobody knows yet whose the connection is."""
+    BODY = 2
+    """The next piece of a body, which has to come in time."""
+    MESSAGE = 3
+    """A message on a WebSocket without a call under way; its client connects again, and goes on from its cursor."""
+    EVENT = 4
+    """An event for a stream; its client goes on with another connection, too."""
+    TURN = 5
+    """The end of a turn. The turn goes on without its client, which can ask again."""
+
+
+class ConnectionPlace:
+    """The place of one connection among those of its server; without a server, it has no limits."""
+
+    __slots__ = ("_end", "_places", "caller", "gave_way", "is_open", "since", "wait")
+
+    def __init__(self, places: Places | None = None) -> None:
+        self._places = places
+        self._end: Callable[[], None] | None = None  # ends the wait
+        self.is_open = False
+        """Whether it counts among the open connections."""
+        self.caller: Caller | None = None
+        """Who uses the connection; `None` if nobody does, or it is not known yet."""
+        self.wait: Wait | None = None
+        """What the connection waits for; `None` while it cannot give way."""
+        self.since = 0.0
+        """Since when it has waited, in the time of Trio; of a body, when that has to be there."""
+        self.gave_way = False
+        """Whether the connection has to end because another one has taken its place."""
+
+    def take(self, tenant: str, key: str) -> None:
+        """Note that a key of a tenant uses the connection from now on.
+
+        Raise `ConnectionsInUse` if they use as many as they may, and `HttpRefusal` if there is no place at all.
+        """
+        if self.gave_way:
+            raise HttpRefusal(GAVE_WAY)
+        if self._places is not None and self.caller is None:
+            self._places.take(self, (tenant, key))
+
+    def free(self) -> None:
+        """Note that nobody uses the connection any more."""
+        if self._places is not None and self.caller is not None:
+            self._places.free(self, self.caller)
+
+    def begin_wait(self, wait: Wait, since: float, end: Callable[[], None]) -> None:
+        """Note what the connection waits for; *end* is called if it has to give way before `end_wait`."""
+        self.end_wait()
+        if self.gave_way:
+            end()
+            return
+        self.wait, self.since, self._end = wait, since, end
+        if self._places is not None and wait in self._places.unused:
+            self._places.unused[wait][self] = None
+
+    def end_wait(self) -> None:
+        """Note that the connection cannot give way for the present."""
+        if self._places is not None and self.wait is not None and self.wait in self._places.unused:
+            del self._places.unused[self.wait][self]
+        self.wait = self._end = None
+
+    @contextmanager
+    def waiting(self, wait: Wait, since: float, end: Callable[[], None]) -> Generator[None]:
+        """Begin to wait, and end it with the block."""
+        self.begin_wait(wait, since, end)
+        try:
+            yield
+        finally:
+            self.end_wait()
+
+    def leave(self) -> None:
+        """Take the connection out of the count; no-op if it has given way."""
+        self.free()
+        if self.is_open and self._places is not None:
+            self._places.open -= 1
+            self.is_open = False
+
+    def give_way(self) -> None:
+        """End the connection for another one, which has its place from now on."""
+        self.gave_way = True
+        end = self._end
+        self.end_wait()
+        self.leave()
+        if end is not None:
+            end()
+
+
+class Places:
+    """The places of a server."""
+
+    def __init__(self, limits: HostLimits) -> None:
+        most = limits.connections
+        self._most_in_use = max(most - max(most // NEWCOMERS, 1), 1)
+        self._most_of_tenant = max(int(most * limits.tenant_share), 1)
+        self._most_of_key = max(int(most * limits.key_share), 1)
+        self._of_caller: dict[Caller, dict[ConnectionPlace, None]] = {}  # those in use, the oldest first
+        self._of_tenant: Counter[str] = Counter()  # how many of them
+        self._in_use = 0  # all of them
+        self.open = 0
+        """Number of open connections."""
+        self.unused: dict[Wait, dict[ConnectionPlace, None]] = {Wait.CLOSE: {}, Wait.CALLER: {}}
+        """Connections that wait while no known caller uses them, the longest first."""
+
+    def enter(self, place: ConnectionPlace) -> None:
+        """Count the connection of *place* among the open ones."""
+        place.is_open = True
+        self.open += 1
+
+    def unused_gives_way(self, patience: float) -> bool:
+        """Have a connection give way that no known caller uses; return whether there is one.
+
+        It is closed already, or else its caller has been unknown longest, and for *patience* seconds at least.
+        """
+        for wait, places in self.unused.items():
+            place = next(iter(places), None)
+            if place is not None and (wait is Wait.CLOSE or place.since + patience <= trio.current_time()):
+                place.give_way()
+                return True
+        return False
+
+    def take(self, place: ConnectionPlace, caller: Caller) -> None:
+        """Give the *place* to its *caller*. See `ConnectionPlace.take`."""
+        tenant = caller[0]
+        if len(self._of_caller.get(caller, ())) >= self._most_of_key:
+            raise ConnectionsInUse(THE_KEY, self._most_of_key, "key_share")
+        if self._of_tenant[tenant] >= self._most_of_tenant:
+            if not self._one_gives_way(caller, within_tenant=True):
+                raise ConnectionsInUse(THE_TENANT, self._most_of_tenant, "tenant_share")
+        elif self._in_use >= self._most_in_use and not self._one_gives_way(caller, within_tenant=False):
+            raise HttpRefusal(ALL_IN_USE, self._most_in_use)
+        place.caller = caller
+        self._of_caller.setdefault(caller, {})[place] = None
+        self._of_tenant[tenant] += 1
+        self._in_use += 1
+
+    def free(self, place: ConnectionPlace, caller: Caller) -> None:
+        """Take the *place* back from its *caller*."""
+        place.caller = None
+        places, tenant = self._of_caller[caller], caller[0]
+        del places[place]
+        if not places:
+            del self._of_caller[caller]
+        self._of_tenant[tenant] -= 1
+        if not self._of_tenant[tenant]:
+            del self._of_tenant[tenant]
+        self._in_use -= 1
+
+    def _one_gives_way(self, caller: Caller, *, within_tenant: bool) -> bool:
+        """Have a connection give way to *caller*, of another key of the tenant or of another tenant that has more.
+
+        Of those that can, it is the one that is nearest to its end, and among equals one of whoever has most.
+        """
+        tenant = caller[0]
+        least_of_key = len(self._of_caller.get(caller, ())) + LEAST
+        least_of_tenant = self._of_tenant[tenant] + LEAST
+        candidates = [
+            (place.wait, -self._of_tenant[other], -len(places), place.since, place)
+            for (other, _), places in self._of_caller.items()
+            if (
+                len(places) >= least_of_key
+                if other == tenant
+                else not within_tenant and self._of_tenant[other] >= least_of_tenant
+            )
+            for place in places
+            if place.wait is not None
+        ]
+        if not candidates:
+            return False
+        min(candidates, key=lambda candidate: candidate[:-1])[-1].give_way()
+        return True

@@ -1,0 +1,309 @@
+"""One caller cannot lock out the others: the connections of a host are shared, by tenant and by key."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
+from typing import Final
+
+import httpx
+import pytest
+import trio
+import trio.testing
+
+from agentrail.host.access.api_keys import ApiKeys
+from agentrail.host.access.identity import Identity
+from agentrail.host.host_server import Host
+from agentrail.host.http11.http_connection import SILENT
+from agentrail.host.profiles import Profile
+from agentrail.testing import stall
+from agentrail.testing.scripted import Element
+from agentrail.wire.limits import HostLimits
+from tests.host.hosted import CERTIFICATES, KEYS, LINES, Desk, desk_of, open_desk, scripted
+from tests.host.http11.served import everything, statuses
+from tests.host.rfc6455.raw_peer import KEY
+from tests.host.websocket.talking import found_of, problem, talking
+
+MOST: Final = 20
+OF_KEY: Final = MOST // 4
+OF_TENANT: Final = MOST // 2
+IN_USE: Final = MOST - MOST // 8
+PATIENT: Final = HostLimits(
+    drain_seconds=0.5,
+    requests_per_second=1e6,
+    burst=10**6,
+    connections_per_address=10_000,
+    ping_seconds=1e6,
+    body_seconds=1e6,
+)
+"""All that could end the connections of these clients, besides the shares, takes long."""
+LIMITS: Final = PATIENT.but(connections=MOST)
+
+
+def sent(kind: str, user: str | None, session: str = "trip") -> bytes:
+    """Return what a client sends for a connection of a *kind*, which then stays in use."""
+    body = json.dumps({"message": "stay", "session": session}).encode()
+    line, headers, rest = {
+        "socket": (
+            "GET /v1/ws",
+            ["Upgrade: websocket", "Connection: upgrade", "Sec-WebSocket-Version: 13", f"Sec-WebSocket-Key: {KEY}"],
+            b"",
+        ),
+        "body": (
+            "POST /v1/chat",
+            ["Content-Type: application/json", f"Content-Length: {len(body)}", "Expect: 100-continue"],
+            b"",
+        ),
+        "stream": ("GET /v1/sessions/trip/events", [], b""),
+        "chat": ("POST /v1/chat", ["Content-Type: application/json", f"Content-Length: {len(body)}"], body),
+    }[kind]
+    keys = [] if user is None else [f"Authorization: Bearer {KEYS[user]}"]
+    return "\r\n".join([f"{line} HTTP/1.1", "Host: localhost", *keys, *headers, "", ""]).encode() + rest
+
+
+BEGUN: Final = {"socket": 101, "body": 100, "stream": 200}
+"""Status of the first answer, by which a client of each kind knows that its connection is in use."""
+
+
+def _is_whole(answer: bytes | bytearray) -> bool:
+    """Whether an answer is there with its content, if it has any whose length it says."""
+    head, end, content = answer.partition(b"\r\n\r\n")
+    length = re.search(rb"content-length: (\d+)", head.lower())
+    return bool(end) and (length is None or len(content) >= int(length[1]))
+
+
+class Crowd:
+    """Connections of clients that stay."""
+
+    def __init__(self, desk: Desk) -> None:
+        host, _, port = desk.serving.url.removeprefix("http://").partition(":")
+        self._address = host, int(port)
+        self.streams: list[trio.SocketStream] = []
+
+    async def connect(self, first: bytes) -> trio.SocketStream:
+        """Connect a client that sends something."""
+        stream = await trio.open_tcp_stream(*self._address)
+        self.streams.append(stream)
+        await stream.send_all(first)
+        return stream
+
+    async def join(self, kind: str, user: str | None) -> tuple[trio.SocketStream, str]:
+        """Connect a client, and return its first answer."""
+        stream = await self.connect(sent(kind, user))
+        answer = bytearray()
+        with trio.fail_after(60):
+            while not _is_whole(answer):
+                piece = await stream.receive_some(65536)
+                assert piece
+                answer += piece
+        return stream, answer.decode()
+
+    async def fill(self, kind: str, user: str, number: int) -> list[str]:
+        """Connect so many clients; return the answers to those that were refused."""
+        answers = [(await self.join(kind, user))[1] for _ in range(number)]
+        return [answer for answer in answers if not answer.startswith(f"HTTP/1.1 {BEGUN[kind]} ")]
+
+    async def close(self) -> None:
+        for stream in self.streams:
+            await trio.aclose_forcefully(stream)
+
+
+@asynccontextmanager
+async def crowded(limits: HostLimits = LIMITS, *script: Element) -> AsyncGenerator[tuple[Desk, Crowd]]:
+    async with open_desk(scripted(*(script or ("one",))), limits=limits) as desk:
+        for user in ("ann", "bob", "eve"):
+            await desk.clients[user].post("/v1/sessions", json={"session": "trip"})
+        crowd = Crowd(desk)
+        try:
+            yield desk, crowd
+        finally:
+            await crowd.close()
+
+
+async def status(desk: Desk, user: str) -> int:
+    """Return the status of the answer to a user with a connection of their own."""
+    async with httpx.AsyncClient(base_url=desk.serving.url, trust_env=False, verify=CERTIFICATES, timeout=60) as client:
+        headers = {"authorization": f"Bearer {KEYS[user]}"}
+        return (await client.get("/v1/sessions", headers=headers)).status_code
+
+
+def told(answer: str) -> tuple[int, str, str, str]:
+    """Return of a refusal its status, kind, what was found, and after how many seconds to try again."""
+    head, _, content = answer.partition("\r\n\r\n")
+    problem = json.loads(content)
+    fields = dict(line.lower().split(": ", 1) for line in head.split("\r\n")[1:])
+    assert fields["retry-after"] == str(problem["retry_after"])
+    kind = str(problem["type"]).removeprefix("urn:agentrail:problem:")
+    return problem["status"], kind, problem["found"], fields["retry-after"]
+
+
+KEY_FULL: Final = (
+    429,
+    "connections-in-use",
+    f"the key uses {OF_KEY} connections, as many as `key_share` lets it",
+    "5",
+)
+TENANT_FULL: Final = (
+    429,
+    "connections-in-use",
+    f"the tenant uses {OF_TENANT} connections, as many as `tenant_share` lets it",
+    "5",
+)
+
+
+@pytest.mark.parametrize("kinds", [["socket"], ["body"], ["stream"], ["socket", "body", "stream"]])
+async def test_one_key_has_its_share_and_all_others_are_answered(kinds: Sequence[str]) -> None:
+    async with crowded() as (desk, crowd):
+        refused: list[str] = []
+        for number in range(MOST):
+            refused += await crowd.fill(kinds[number % len(kinds)], "ann", 1)
+        assert Counter(map(told, refused)) == {KEY_FULL: MOST - OF_KEY}
+        assert await status(desk, "ann") == 429
+        assert [await status(desk, user) for user in ("bob", "boss", "eve")] == [200, 200, 200]
+
+
+async def test_a_key_that_comes_as_the_first_message_has_the_same_share() -> None:
+    async with crowded() as (desk, crowd):
+        assert await crowd.fill("body", "ann", OF_KEY) == []
+        async with talking(desk, None) as talker:
+            await talker.say(key=KEYS["ann"])
+            answer = await talker.heard()
+            assert (problem(answer), found_of(answer)) == KEY_FULL[1:3]
+            assert await talker.closed() == (1013, "too many connections are in use; connect again later")
+        async with talking(desk, None) as talker:
+            await talker.say(key=KEYS["bob"])
+            assert (await talker.ask("commands"))["status"] == 200
+            assert await crowd.fill("socket", "bob", OF_KEY - 1) == []
+            assert [told(answer)[:3] for answer in await crowd.fill("socket", "bob", 1)] == [KEY_FULL[:3]]
+
+
+async def test_a_share_is_free_again_when_a_connection_ends() -> None:
+    async with crowded() as (desk, crowd):
+        for kind in BEGUN:
+            assert await crowd.fill(kind, "ann", OF_KEY) == []
+            assert await status(desk, "ann") == 429
+            await crowd.close()
+            with trio.fail_after(60):
+                while await status(desk, "ann") != 200:
+                    pass
+
+
+async def test_keys_of_one_tenant_share_its_part_and_one_that_has_less_takes_from_one_that_has_more() -> None:
+    async with crowded() as (desk, crowd):
+        assert await crowd.fill("socket", "ann", OF_KEY) == []
+        body, _ = await crowd.join("body", "bob")
+        assert await crowd.fill("socket", "bob", OF_KEY - 1) == []
+        assert await status(desk, "eve") == 200
+        first = crowd.streams[0]
+        assert await status(desk, "boss") == 200  # the body of bob's, which is nearest to its end, gave way
+        answer = (await everything(body)).decode()
+        assert told(answer)[:2] == (503, "too-many-connections")
+        assert "another caller" in told(answer)[2]
+        assert await crowd.fill("socket", "boss", 1) == []
+        assert await crowd.fill("socket", "boss", 1) == []  # of the sockets, that of who has most, the longest there
+        close = await everything(first)
+        assert close[2:4] == (1013).to_bytes(2, "big")
+        assert b"continue from your last cursor" in close
+        assert await crowd.fill("socket", "boss", 1) == []
+        assert [told(answer) for answer in await crowd.fill("socket", "boss", 1)] == [TENANT_FULL]
+
+
+async def test_a_tenant_that_has_less_takes_from_one_that_has_more_when_all_is_in_use() -> None:
+    async with crowded() as (desk, crowd):
+        stream, _ = await crowd.join("stream", "ann")
+        assert await crowd.fill("stream", "ann", OF_KEY - 1) == []
+        assert await crowd.fill("stream", "bob", OF_KEY) == []
+        assert await crowd.fill("socket", "eve", OF_KEY) == []
+        assert await crowd.fill("socket", "root", IN_USE - OF_TENANT - OF_KEY) == []
+        assert await status(desk, "root") == 200  # of eve's, as a WebSocket is nearer to its end than a stream
+        assert await status(desk, "ann") == 429
+        assert await crowd.fill("socket", "root", 2) == []
+        assert b"too-many-connections" in await everything(stream)
+
+
+async def test_a_chat_gives_way_if_there_is_nothing_else_and_its_turn_goes_on() -> None:
+    most = 4
+    limits = LIMITS.but(connections=most + 1, tenant_share=1.0, key_share=1.0)
+    async with crowded(limits, *[stall(after=1)] * most) as (desk, crowd):
+        chats = [await crowd.connect(sent("chat", "ann", f"trip{number}")) for number in range(most)]
+        with trio.fail_after(60):
+            while sum(each.status().turn_open for each in desk.serving.supervisor.sessions()) < most:  # noqa: ASYNC110 - in the host
+                await trio.sleep(0.01)
+            while await status(desk, "eve") != 200:  # a request that takes long may give way, but not at once
+                pass
+        refused = await everything(chats[0])
+        assert told(refused.decode())[:2] == (503, "too-many-connections")
+        assert sum(session.status().turn_open for session in desk.serving.supervisor.sessions()) == most
+
+
+async def test_who_has_as_many_as_the_others_gets_nothing_of_theirs() -> None:
+    limits = LIMITS.but(tenant_share=1.0, key_share=1.0)
+    async with crowded(limits) as (desk, crowd):
+        assert await crowd.fill("socket", "ann", IN_USE) == []
+        assert await crowd.fill("socket", "eve", IN_USE // 2) == []
+        refused = await crowd.fill("socket", "eve", 1)
+        assert [told(answer)[:2] for answer in refused] == [(503, "too-many-connections")]
+        assert f"{IN_USE} connections in use" in refused[0]
+        assert await status(desk, "root") == 200
+
+
+@pytest.mark.long
+async def test_callers_that_nobody_knows_give_way_to_those_who_come(mock_clock: trio.testing.MockClock) -> None:
+    async with crowded() as (desk, crowd):
+        heads = [await crowd.connect(b"GET /v1/sess") for _ in range(MOST // 2)]
+        sockets = [(await crowd.join("socket", None))[0] for _ in range(MOST // 2)]
+        assert await status(desk, "ann") == 503  # they are new, and may send the rest
+        mock_clock.jump(SILENT)
+        assert [await status(desk, user) for user in ("ann", "eve", "ann")] == [200, 200, 200]
+        assert told((await everything(heads[0])).decode())[:2] == (503, "too-many-connections")
+        for _ in range(MOST):
+            assert await status(desk, "ann") == 200
+        assert sockets
+
+
+class Slow:
+    """An authenticator that takes for ever to find out whose one of the keys is."""
+
+    def __init__(self) -> None:
+        self._keys = ApiKeys(lines=LINES)
+
+    async def identify(self, headers: Sequence[tuple[str, str]]) -> Identity:
+        who = await self._keys.identify(headers)
+        if who.user == "bob":
+            await trio.sleep_forever()
+        return who
+
+
+async def test_callers_whose_keys_take_long_to_check_give_way(mock_clock: trio.testing.MockClock) -> None:
+    host = Host([Profile("desk", scripted("one"))], authenticator=Slow(), limits=LIMITS)
+    async with desk_of(host) as desk:
+        crowd = Crowd(desk)
+        slow = [await crowd.connect(sent("stream", "bob")) for _ in range(MOST)]
+        assert await status(desk, "ann") == 503
+        mock_clock.jump(SILENT)
+        assert await status(desk, "ann") == 200
+        assert told((await everything(slow[0])).decode())[:2] == (503, "too-many-connections")
+        await crowd.close()
+        mock_clock.rate = 10  # for the end of the host, which waits for requests
+
+
+@pytest.mark.parametrize("line", ["POST /v1/chat", "GET /healthz", "GET /v1/nowhere"])
+async def test_a_body_of_a_caller_that_is_not_known_is_not_waited_for(line: str) -> None:
+    async with crowded() as (desk, crowd):
+        streams = [
+            await crowd.connect(f"{line} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n1".encode())
+            for _ in range(MOST)
+        ]
+        assert await status(desk, "eve") == 200
+        for stream in streams:
+            assert statuses(await everything(stream))
+
+
+async def test_with_default_settings_a_crowd_of_one_key_stops_nobody() -> None:
+    async with crowded(HostLimits(ping_seconds=1e6, drain_seconds=0.5)) as (desk, crowd):
+        for kind in ("socket", "body", "stream"):
+            assert await crowd.fill(kind, "ann", 10) == []
+        assert [await status(desk, user) for user in ("ann", "bob", "eve")] == [200, 200, 200]
