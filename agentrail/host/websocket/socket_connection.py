@@ -216,7 +216,7 @@ class SocketConnection:
             self._end(TRY_LATER, KEY_UNKNOWN)
             raise SocketClosed from error
         except (ConnectionsInUse, HttpRefusal) as error:
-            problem = error.problem if isinstance(error, HttpRefusal) else told_problem(error, READ, "")
+            problem = error.problem if isinstance(error, HttpRefusal) else told_problem(error, READ, "", self._note.id)
             self._outbox.put_now(socket_frames.unread(None, problem.content))
             self._end(TRY_LATER, NO_PLACE)
             raise SocketClosed from error
