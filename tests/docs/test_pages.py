@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import cast
@@ -32,6 +33,7 @@ def _prose(page: Path) -> list[str]:
     return [line for number, line in enumerate(lines, 1) if number not in inside]
 
 
+@cache
 def _anchors(page: Path) -> set[str]:
     headings = [found[1] for line in _prose(page) if (found := _HEADING.match(line))]
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
