@@ -5,7 +5,15 @@ from schemathesis.core.transport import Response
 
 ACCEPTED = {401, 403, 404, 409}
 """Statuses, beside those below 400, with which a request that fits the document may be answered."""
-ABOUT_MEANING = {"bad-message", "bad-returns", "not-registered", "part-refused", "unknown-file", "upgrade-wanted"}
+ABOUT_MEANING = {
+    "bad-message",
+    "bad-options",
+    "bad-returns",
+    "not-registered",
+    "part-refused",
+    "unknown-file",
+    "upgrade-wanted",
+}
 """Problems about what a body says and not about its form, such as a name that stands for nothing, or a file without
 bytes; `socket` takes handshakes alone."""
 BESIDE_THE_DOCUMENT = {
@@ -14,6 +22,7 @@ BESIDE_THE_DOCUMENT = {
     "a whole number that does not fit 64 bits": "a value in JSON of any form",
     "is a number where a whole number": "15.0, which is a whole number for JSON Schema alone",
     "it is empty, and must be the file itself": "bytes, whose least number schemathesis does not heed for texts",
+    "`message[": "rules about the content of a part, such as base64",
     "and 16 are the most": "a limit of this host",
 }
 """What the document has no words for, and why."""
