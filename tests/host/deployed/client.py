@@ -72,6 +72,11 @@ class Client:
         while not any(each.ref == ref and each.name in ("AgentEnd", "AgentAbort") for each in self.heard):
             await self._news.wait()
 
+    async def began(self) -> None:
+        """Wait until an event has been heard."""
+        while not self.heard:
+            await self._news.wait()
+
     async def say(self, text: str) -> str:
         """Send a prompt until it is acknowledged, and return its id."""
         given = await self._command("POST", f"/v1/sessions/{self.session}/prompt", {"message": text}, text)

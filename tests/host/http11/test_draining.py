@@ -60,8 +60,9 @@ async def test_connections_that_nobody_has_accepted_yet_are_answered() -> None:
             clients = [stack.enter_context(socket.create_connection(address)) for _ in range(WAITING)]
             nursery.start_soon(one.server.drain, 20)
             await _closed(one.port)
-            for client in clients:
+            for client in clients:  # all at once: each has `SILENT` seconds for it
                 client.sendall(request())
+            for client in clients:
                 client.setblocking(False)
                 stream = trio.SocketStream(trio.socket.from_stdlib_socket(client))
                 assert statuses(await everything(stream)) == [200]
