@@ -22,7 +22,7 @@ from agentrail.runtime.events import bus, subscription
 from agentrail.runtime.inbox import known_commands, mailbox
 from agentrail.runtime.shared import admission, provider_limits, threads, timers
 from agentrail.runtime.supervision import supervisor, tree
-from agentrail.runtime.supervision.family import subagents
+from agentrail.runtime.supervision.family import subagents, task_runs
 from agentrail.runtime.work import background_jobs
 from property_tests.planted import Planting
 from tests.limits import SCENES, SIDES, Scene, adapters, machine, mailboxes, shell, test_runtime, tools
@@ -83,8 +83,8 @@ EDITS: Final = (
     ),
     Edit(
         "results of tasks are kept without limit",
-        subagents.Family._see_off,
-        "if len(self._kept) > MAX_KEPT:",
+        task_runs.TaskRuns._keep,
+        "if len(self._ended) > MAX_ENDED_TASKS:",
         "if False:",
         ("tasks_that_have_ended",),
     ),

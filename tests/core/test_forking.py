@@ -16,7 +16,14 @@ from agentrail.core.vocabulary.commands import (
     StopSent,
 )
 from agentrail.core.vocabulary.effects import ReportStart, StartCall
-from agentrail.core.vocabulary.inputs import CrashedTooOften, SessionBranched, SleepDue, SubagentStarted, ToolReturned
+from agentrail.core.vocabulary.inputs import (
+    CrashedTooOften,
+    SessionBranched,
+    SleepDue,
+    SubagentEnded,
+    SubagentStarted,
+    ToolReturned,
+)
 from agentrail.core.vocabulary.options import Options
 from agentrail.core.vocabulary.state import Phase, State
 from agentrail.errors import PluginMismatch
@@ -32,9 +39,20 @@ NOTHING = State("s", session().state.setup, "model0")
 
 UNDER_WAY = (
     *("changes", "queue", "steering", "taking", "request", "compaction", "compact_wanted", "suspended"),
-    *("quarantined", "lingering", "subagents", "timers", "paused", "jobs", "asleep", "stopping", "crashed"),
+    *(
+        "quarantined",
+        "lingering",
+        "subagents",
+        "ended_tasks",
+        "timers",
+        "paused",
+        "jobs",
+        "asleep",
+        "stopping",
+        "crashed",
+    ),
 )
-"""Work that a session has under way or waits for."""
+"""Work that a session has under way or waits for, and the sub-agents whose answers are under its id."""
 
 
 def _streams() -> World:
@@ -77,6 +95,14 @@ def _has_cancelled_calls_and_some_that_go_on() -> World:
     return world
 
 
+def _has_a_task_that_has_ended() -> World:
+    world = session()
+    asked(world, call("keep"))
+    world.apply(SubagentStarted("s.c3", "c3", "helper", "help", background=True))
+    world.apply(SubagentEnded("s.c3", ok("done")))
+    return world
+
+
 def _stops() -> World:
     world = session()
     asked(world, call("keep"))
@@ -101,7 +127,7 @@ def _sleeps() -> World:
 
 ORIGINS = (
     *(_streams, _takes_a_prompt, _compacts, _has_a_command_in_the_background),
-    *(_has_cancelled_calls_and_some_that_go_on, _stops, _rests_since_it_came_back, _sleeps),
+    *(_has_cancelled_calls_and_some_that_go_on, _has_a_task_that_has_ended, _stops, _rests_since_it_came_back, _sleeps),
 )
 
 

@@ -28,7 +28,7 @@ from agentrail.core.vocabulary.inputs import (
 )
 from agentrail.core.vocabulary.options import Options
 from agentrail.core.vocabulary.state import Phase
-from agentrail.core.vocabulary.tool_calls import Subagent
+from agentrail.core.vocabulary.tool_calls import MAX_ENDED_TASKS, EndedTask, Subagent
 from agentrail.testing.probes import Holder, Scripted
 from agentrail.testing.world.plausible import World
 from agentrail.values.events.life import PromptReceived, SessionRecovered, SessionStarted
@@ -258,7 +258,30 @@ def test_the_end_of_one_in_the_background_is_told_with_the_next_request(answer: 
     done = world.apply(SubagentEnded(CHILD, answer))
     assert names(done) == ["SubagentEnd"]
     notice = f"The background task {CHILD} {how}; `task_result` has its answer"
-    assert world.state == before.but(seq=before.seq + 1, subagents=(), notices=(notice,))
+    ended = EndedTask(CHILD, "c3", "helper", "help", failed=how == "has failed")
+    assert world.state == before.but(seq=before.seq + 1, subagents=(), ended_tasks=(ended,), notices=(notice,))
+
+
+def test_one_that_a_call_waited_for_is_not_among_the_tasks_that_have_ended() -> None:
+    world = parent()
+    world.apply(SubagentEnded(CHILD, ok("done")))
+    assert world.state.ended_tasks == ()
+
+
+def test_of_those_in_the_background_the_last_32_that_have_ended_are_remembered_in_the_order_of_their_ends() -> None:
+    world = parent(started=IN_BACKGROUND)
+    more = [f"s.b{number}" for number in range(MAX_ENDED_TASKS)]
+    for child in more:
+        world.apply(SubagentStarted(child, "c3", "helper", f"help {child}", background=True, peers=(CHILD,)))
+    for child in (CHILD, *reversed(more)):
+        world.apply(SubagentEnded(child, ok("done")))
+    ended = tuple(EndedTask(child, "c3", "helper", f"help {child}", (CHILD,)) for child in reversed(more))
+    assert world.state.ended_tasks == ended
+    world.apply(SubagentStarted(more[3], "c3", "helper", "again", background=True))  # its call ran again
+    world.apply(SubagentEnded(more[3], err("it broke")))
+    others = tuple(task for task in ended if task.child != more[3])
+    assert world.state.ended_tasks == (*others, EndedTask(more[3], "c3", "helper", "again", failed=True))
+    world.check_replay()
 
 
 def test_the_end_of_one_whose_call_has_left_its_turn_is_the_outcome_of_that() -> None:

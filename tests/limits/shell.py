@@ -127,7 +127,7 @@ async def records_to_come_back_from(count: int) -> bool:
     return not journal.kept
 
 
-@scene("runtime.supervision.family.task_runs.MAX_KEPT")
+@scene("core.vocabulary.tool_calls.MAX_ENDED_TASKS")
 async def tasks_that_have_ended(count: int) -> bool:
     async with open_world() as world:
         wanted = [task("finder", background=True) for _ in range(count)]

@@ -41,6 +41,7 @@ def branch(origin: State, session_id: str) -> State:
         quarantined=(),
         lingering=(),
         subagents=(),
+        ended_tasks=(),
         timers=(),
         paused=(),
         jobs=(),

@@ -12,7 +12,7 @@ from agentrail.core.machine.tool_runs import closed_late, take_answer
 from agentrail.core.vocabulary.effects import ResumeSubagents
 from agentrail.core.vocabulary.inputs import ElsewhereUsed, SubagentEnded, SubagentReported, SubagentStarted
 from agentrail.core.vocabulary.state import Phase
-from agentrail.core.vocabulary.tool_calls import CallStatus, Subagent
+from agentrail.core.vocabulary.tool_calls import MAX_ENDED_TASKS, CallStatus, EndedTask, Subagent
 from agentrail.values.events.envelope import Event
 from agentrail.values.events.life import PromptReceived
 from agentrail.values.events.people import ApprovalRequired, ApprovalResolved, AskUser, UserResponded
@@ -83,6 +83,8 @@ def on_ended(w: StepDraft, ended: SubagentEnded) -> None:
     s.subagents = tuple(other for other in s.subagents if other is not found)
     answer = ended.answer
     w.emit(SubagentEnd(found.call_id, ended.child, result_text(answer), isinstance(answer, Err)))
+    if found.background:
+        _remember(w, found, failed=isinstance(answer, Err))
     if found.waits:
         _start_clock(w)
     call = find(w, found.call_id)
@@ -95,6 +97,14 @@ def on_ended(w: StepDraft, ended: SubagentEnded) -> None:
     elif any(stray.call_id == found.call_id for stray in s.lingering):
         closed_late(w, found.call_id, answer, answered=True)
     _go_on_stopping(w)
+
+
+def _remember(w: StepDraft, agent: Subagent, *, failed: bool) -> None:
+    """Put *agent* last in the list of those in the background that have ended; one that had ended before moves."""
+    s = w.s
+    others = (task for task in s.ended_tasks if task.child != agent.child)
+    new = EndedTask(agent.child, agent.call_id, agent.agent, agent.description, agent.peers, failed)
+    s.ended_tasks = (*others, new)[-MAX_ENDED_TASKS:]
 
 
 def bring_back(w: StepDraft, why: str, *, pause: bool) -> None:

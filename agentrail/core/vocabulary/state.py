@@ -11,7 +11,7 @@ from msgspec.structs import astuple
 
 from agentrail.core.vocabulary.measure import Altered, Compaction, Measured, Request, Shown
 from agentrail.core.vocabulary.options import Options, Spare
-from agentrail.core.vocabulary.tool_calls import DONE, WAITS_FOR_PERSON, Batch, Call, Doubt, Stray, Subagent
+from agentrail.core.vocabulary.tool_calls import DONE, WAITS_FOR_PERSON, Batch, Call, Doubt, EndedTask, Stray, Subagent
 from agentrail.core.vocabulary.tool_calls import RUNNING as RUNNING_CALL
 from agentrail.errors import UnknownPlugin
 from agentrail.hooks.attachments import AttachedPlugin
@@ -288,6 +288,8 @@ class State(Draftable):
     jobs: tuple[str, ...] = ()
     asleep: bool = False
     subagents: tuple[Subagent, ...] = ()
+    ended_tasks: tuple[EndedTask, ...] = ()
+    """The last sub-agents in the background that have ended, `MAX_ENDED_TASKS` at most, in the order of their ends."""
     gone_tools: tuple[str, ...] = ()
     gone_plugins: tuple[str, ...] = ()
     found: tuple[str, ...] = ()

@@ -345,6 +345,27 @@ class Subagent(Value):
     """How long the session and others had worked when the sub-agent began; `None` if an older version began it."""
 
 
+MAX_ENDED_TASKS: Final = 32
+"""How many sub-agents in the background that have ended a session remembers."""
+
+
+class EndedTask(Value):
+    """A sub-agent in the background that has ended; its answer is in its own records."""
+
+    child: str
+    """Session id of the sub-agent."""
+    call_id: str
+    """Id of the call that started the sub-agent."""
+    agent: str
+    """Name of the sub-agent's kind in the session's list of agents."""
+    description: str = ""
+    """The sub-agent's task, in a few words."""
+    peers: tuple[str, ...] = ()
+    """Session ids of the sub-agents with which it could exchange messages."""
+    failed: bool = False
+    """Whether it ended without an answer."""
+
+
 def touches_files(spec: ToolSpec | None) -> bool:
     """Whether a tool needs files or a shell."""
     return spec is not None and not spec.requires.isdisjoint(("files", "shell"))

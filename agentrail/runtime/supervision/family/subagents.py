@@ -30,7 +30,7 @@ from agentrail.runtime.shared.sanitize import Contained
 from agentrail.runtime.supervision.children import Child, SessionBody, session_of
 from agentrail.runtime.supervision.family.shared_limits import SharedLimits
 from agentrail.runtime.supervision.family.subagent_run import Run
-from agentrail.runtime.supervision.family.task_runs import MAX_KEPT, answered, introduced
+from agentrail.runtime.supervision.family.task_runs import answered, introduced
 from agentrail.runtime.supervision.recovery import read_opening
 from agentrail.runtime.supervision.supervisor import SupervisorNode
 from agentrail.values.content import Text
@@ -201,6 +201,7 @@ class Family(SharedLimits):
 
     def _launch(self, run: Run) -> Run:
         self._runs[run.task.child] = run
+        self._ended.pop(run.task.child, None)  # a call that runs again brings back one that had ended
         self._links[run.task.child] = run.link
         if run.comes_back:
             self._hold(run)
@@ -303,15 +304,13 @@ class Family(SharedLimits):
             family.living -= 1
         del self._runs[run.task.child]
         self.purse.queue.clocks.pop(run.task.child, None)
-        if run.task.background:
-            self._kept[run.task.child] = run
-            if len(self._kept) > MAX_KEPT:
-                del self._kept[next(iter(self._kept))]
         self._has_come(run)
         if not run.link.is_announced:
             self._links.pop(run.task.child, None)
         run.link.end(run.answer)
         run.end()
+        if run.task.background:
+            self._keep(run)
         if self._of is not None:
             self._of.ties.notify()
         self._let_go()

@@ -10,6 +10,7 @@ import trio
 
 from agentrail.core.vocabulary.commands import Answer, Refused, SteerSent
 from agentrail.core.vocabulary.state import State
+from agentrail.core.vocabulary.tool_calls import MAX_ENDED_TASKS, EndedTask
 from agentrail.errors import AgentrailError, SessionNotAlive, TaskDone, UnknownTask, WrongType
 from agentrail.ports.agents import Task
 from agentrail.ports.journal import opening_of
@@ -30,14 +31,14 @@ from agentrail.values.foreign import seconds as plain_seconds
 from agentrail.values.foreign import shown
 from agentrail.values.tools import Err, Ok, err, ok
 
-MAX_KEPT: Final = 32
-"""For how many background sub-agents that have ended the answers are kept in memory."""
-
 PAGE: Final = 1000
 """How many records of a sub-agent are read from the journal at once."""
 
 ANSWERED: Final = frozenset({"end", "max_turns", "length"})
 """Stop reasons of a turn that has an answer."""
+
+NO_ANSWER: Final = "it has no answer"
+"""Why there is no answer of a sub-agent that has ended before its turn."""
 
 SILENT: Final = "it has ended without a word"
 """The answer of a sub-agent that has said nothing."""
@@ -46,14 +47,15 @@ SILENT: Final = "it has ended without a word"
 class TaskRuns:
     """The running sub-agents of a session, and the last ones that have ended."""
 
-    __slots__ = ("_kept", "_of", "_path", "_runs", "_shared")
+    __slots__ = ("_ended", "_kept", "_of", "_path", "_runs", "_shared")
 
     def __init__(self, parent: Session) -> None:
         self._of: Session | None = parent
         self._shared: SharedServices = parent.shared
         self._path = (*parent.state.setup.path, parent.session_id)
         self._runs: dict[str, Run] = {}
-        self._kept: dict[str, Run] = {}
+        self._kept: dict[str, Run] = {}  # those of `_ended` whose answers are in memory
+        self._ended = {task.child: _task_of(task) for task in parent.state.ended_tasks}
 
     @property
     def _parent(self) -> Session:
@@ -68,7 +70,17 @@ class TaskRuns:
 
     def tasks(self) -> tuple[Task, ...]:
         """Return the running sub-agents, and the last ones in the background that have ended."""
-        return tuple(run.shown() for run in (*self._kept.values(), *self._runs.values()))
+        return (*self._ended.values(), *(run.shown() for run in self._runs.values()))
+
+    def _keep(self, run: Run) -> None:
+        """Keep the entry and the answer of a sub-agent in the background that has ended; drop the oldest beyond 32."""
+        child = run.task.child
+        self._ended.pop(child, None)
+        self._ended[child], self._kept[child] = run.shown(), run
+        if len(self._ended) > MAX_ENDED_TASKS:
+            oldest = next(iter(self._ended))
+            del self._ended[oldest]
+            self._kept.pop(oldest, None)
 
     # Waiting
 
@@ -120,7 +132,7 @@ class TaskRuns:
             raise WrongType.of("child", child, "the id of a sub-agent")
         run = self._runs.get(child) or self._kept.get(child) or await self._stored(child)
         if run is None:
-            raise UnknownTask.among(child, (*self._kept, *self._runs))
+            raise UnknownTask.among(child, (*self._ended, *self._runs))
         return run
 
     async def _stored(self, child: str) -> Run | None:
@@ -134,9 +146,9 @@ class TaskRuns:
         task = Task(child, "", "", setup.path[-1], background=True)
         run = Run(Link(task, self._parent.mailbox.post))
         _, outcome = await self._past(run)
-        if outcome is None:
+        if outcome is None and child not in self._ended:
             return None
-        run.answer = answered(outcome, has_form=bool(setup.returns))
+        run.answer = answered(outcome or SessionNotAlive(child, NO_ANSWER), has_form=bool(setup.returns))
         run.end()
         return run
 
@@ -157,7 +169,7 @@ class TaskRuns:
             run.link.missed([envelope for record in records for envelope in record.events])
         if outcome is not None and not ended:
             run.link.settle(outcome)
-        return asked, (outcome or SessionNotAlive(child, "it has no answer")) if ended else None
+        return asked, (outcome or SessionNotAlive(child, NO_ANSWER)) if ended else None
 
     # Messages
 
@@ -172,8 +184,8 @@ class TaskRuns:
 
     async def send(self, task: Task, command: str, to: str, text: str, asked_by: tuple[str, ...]) -> None:
         """Send a message from the sub-agent of *task* to its peer *to*; raise `UnknownTask` if that is none."""
-        there = self._runs.get(to) or self._kept.get(to)
-        if to not in task.peers and (there is None or task.child not in there.task.peers):
+        there = self._ended.get(to) if (run := self._runs.get(to)) is None else run.task
+        if to not in task.peers and (there is None or task.child not in there.peers):
             raise UnknownTask.among(to, (peer.child for peer in self.peers(task)))
         sender = f"`{task.child}`, an agent `{task.agent}` at work beside you"
         await self._deliver(to, _worded(sender, text), Caller(task.child), asked_by, command)
@@ -216,6 +228,12 @@ class TaskRuns:
         if sent.command is None or self._shared.forget is not None:
             return None
         return await Answers(child, self._shared.journal).known(sent.command, sent.digest)
+
+
+def _task_of(ended: EndedTask) -> Task:
+    """Return the entry for `tasks()` of a sub-agent that has ended."""
+    status = "failed" if ended.failed else "done"
+    return Task(ended.child, ended.agent, ended.description, ended.call_id, True, status, ended.peers)
 
 
 def _worded(sender: str, text: str) -> str:
