@@ -53,7 +53,7 @@ class Agents(Protocol):
         ...
 
     def tasks(self) -> tuple[Task, ...]:
-        """Return the running tasks, and the last background tasks that have ended, in the order of their start."""
+        """Return the last background tasks that have ended, in the order of their ends, and then those that run."""
         ...
 
     async def result(self, child: str) -> Ok | Err:

@@ -41,6 +41,7 @@ from agentrail.hooks.attachments import updated_seat as updated_seat
 from agentrail.hooks.judge import ReadAnswer
 from agentrail.hooks.live import why_refused
 from agentrail.hooks.plugin import AnyPlugin
+from agentrail.ports.agents import Task
 from agentrail.ports.handles.command_fields import check_fields, kept_parts, kept_text
 from agentrail.ports.handles.command_fields import check_flag as check_flag
 from agentrail.ports.handles.handle_arguments import cursor_of, kinds_of
@@ -143,6 +144,14 @@ def _bytes(part: Part) -> int:
             return len(data)
         case Data(data=data):
             return weight(data)
+
+
+def ended_tasks(state: State) -> tuple[Task, ...]:
+    """Return the entries in `tasks()` of the last sub-agents in the background that have ended."""
+    return tuple(
+        Task(one.child, one.agent, one.description, one.call_id, True, "failed" if one.failed else "done", one.peers)
+        for one in state.ended_tasks
+    )
 
 
 def subagents_of(subagents: Subagents | None, *children: str) -> Subagents:

@@ -10,6 +10,7 @@ from agentrail.errors import UnknownSession, UnknownTask
 from agentrail.host.answering.call_request import CallRequest
 from agentrail.host.hosted_sessions import HostedSessions
 from agentrail.host.http11.http_messages import HttpResponse, while_here
+from agentrail.runtime.commands import ended_tasks
 from agentrail.runtime.handle import SessionHandle
 from agentrail.wire.bodies import MessageTaskBody, TaskQuery, WaitTasksQuery
 from agentrail.wire.call_rows.handle_views import TaskResultsView, TaskResultView, TasksView
@@ -33,9 +34,8 @@ class SubagentCalls:
     async def tasks(self, exchange: CallRequest) -> HttpResponse:
         """List the sub-agents of the session; it is neither started nor woken for that."""
         name = self._sessions.name(exchange.call, exchange.who, exchange.session)
-        await self._sessions.stored(name)
         handle = self._sessions.here(name)
-        found = () if handle is None else handle.tasks()
+        found = ended_tasks(await self._sessions.state(name)) if handle is None else handle.tasks()
         return exchange.given(TasksView(tuple([view(TaskView, task) for task in found])))
 
     async def message(self, exchange: CallRequest) -> HttpResponse:

@@ -10,13 +10,13 @@ import trio
 
 from agentrail.core.vocabulary.commands import Answer, Refused, SteerSent
 from agentrail.core.vocabulary.state import State
-from agentrail.core.vocabulary.tool_calls import MAX_ENDED_TASKS, EndedTask
+from agentrail.core.vocabulary.tool_calls import MAX_ENDED_TASKS
 from agentrail.errors import AgentrailError, SessionNotAlive, TaskDone, UnknownTask, WrongType
 from agentrail.ports.agents import Task
 from agentrail.ports.journal import opening_of
 from agentrail.runtime.actor.loop import Session
 from agentrail.runtime.actor.parent_link import Link
-from agentrail.runtime.commands import letter
+from agentrail.runtime.commands import ended_tasks, letter
 from agentrail.runtime.inbox.known_commands import Answers
 from agentrail.runtime.inbox.letter import Letter
 from agentrail.runtime.inbox.replies import Outcome, told
@@ -55,7 +55,7 @@ class TaskRuns:
         self._path = (*parent.state.setup.path, parent.session_id)
         self._runs: dict[str, Run] = {}
         self._kept: dict[str, Run] = {}  # those of `_ended` whose answers are in memory
-        self._ended = {task.child: _task_of(task) for task in parent.state.ended_tasks}
+        self._ended = {task.child: task for task in ended_tasks(parent.state)}
 
     @property
     def _parent(self) -> Session:
@@ -228,12 +228,6 @@ class TaskRuns:
         if sent.command is None or self._shared.forget is not None:
             return None
         return await Answers(child, self._shared.journal).known(sent.command, sent.digest)
-
-
-def _task_of(ended: EndedTask) -> Task:
-    """Return the entry for `tasks()` of a sub-agent that has ended."""
-    status = "failed" if ended.failed else "done"
-    return Task(ended.child, ended.agent, ended.description, ended.call_id, True, status, ended.peers)
 
 
 def _worded(sender: str, text: str) -> str:

@@ -1,0 +1,58 @@
+"""The list of sub-agents over HTTP is that of the session, also after a restart of the host."""
+
+from __future__ import annotations
+
+import trio
+
+from agentrail import SessionSpec
+from agentrail.host.profiles import Profile
+from agentrail.journals import MemoryJournal
+from agentrail.ports.agents import Task
+from agentrail.remote.remote_session import RemoteSession
+from agentrail.remote.remote_supervisor import connect
+from agentrail.testing import ScriptedModel, call, permanent, say
+from agentrail.testing.scripted import Element
+from agentrail.values.content import Text
+from agentrail.values.json import Json
+from agentrail.values.tools import Err
+from tests.host.hosted import KEYS, open_desk
+
+
+def spec(*script: Element) -> SessionSpec:
+    agents = {
+        "quick": SessionSpec(model=ScriptedModel(["found"], name="quick"), description="Finds."),
+        "broken": SessionSpec(model=ScriptedModel([permanent()], name="broken"), description="Breaks."),
+    }
+    return SessionSpec(model=ScriptedModel(list(script)), agents=agents)
+
+
+async def ended(session: RemoteSession) -> tuple[Task, ...]:
+    """Return the list of tasks, once both have ended."""
+    while {task.status for task in await session.tasks()} != {"done", "failed"}:  # noqa: ASYNC110 - nobody sets one
+        await trio.sleep(0.02)
+    return await session.tasks()
+
+
+async def test_those_that_ended_before_a_restart_are_listed_whether_the_session_runs_or_not() -> None:
+    journal = MemoryJournal()
+    said: dict[str, Json] = {"description": "look", "prompt": "go", "background": True}
+    both = say(calls=[call("task", {"agent": name, **said}) for name in ("quick", "broken")])
+    with trio.fail_after(120):
+        async with (
+            open_desk([Profile("desk", spec(both, "started"))], journal=journal) as desk,
+            connect(desk.serving.url, KEYS["ann"]) as supervisor,
+        ):
+            session = await supervisor.spawn("desk", "trip")
+            await session.ask("go")
+            before = await ended(session)
+        model = ScriptedModel(["well"])
+        async with (
+            open_desk([Profile("desk", spec().but(model=model))], journal=journal) as desk,
+            connect(desk.serving.url, KEYS["ann"]) as supervisor,
+        ):
+            session = supervisor.session("trip")
+            assert await session.tasks() == before
+            assert (await session.ask("and?")).text == "well"
+            assert await session.tasks() == before
+            results = {task.agent: await session.task_result(task.child) for task in before}
+            assert (results["quick"].content[0], isinstance(results["broken"], Err)) == (Text("found"), True)
