@@ -201,7 +201,7 @@ CHANGES: Final = (
     Change(
         "fall_back_to_the_same",
         "a model of the chain is not used up",
-        responses._fall_back,
+        responses._use_spare,
         "spares=tuple(left)",
         "spares=turn.spares",
         "world",

@@ -3,7 +3,7 @@
 import pytest
 
 from agentrail.core.context_budget import tokens_of
-from agentrail.core.vocabulary.commands import DONE, AbortSent, Accepted, SteerSent
+from agentrail.core.vocabulary.commands import DONE, AbortSent, Accepted, CompactSent, SteerSent
 from agentrail.core.vocabulary.effects import ClearTimer, SetTimer
 from agentrail.core.vocabulary.inputs import (
     AnyInput,
@@ -15,7 +15,7 @@ from agentrail.core.vocabulary.inputs import (
     StreamStalled,
 )
 from agentrail.core.vocabulary.measure import Compaction
-from agentrail.core.vocabulary.options import Options
+from agentrail.core.vocabulary.options import Options, Spare
 from agentrail.core.vocabulary.state import Phase, Steering
 from agentrail.values.content import Text, Thinking, ToolCall
 from agentrail.values.events import (
@@ -201,6 +201,8 @@ def test_after_five_retries_the_turn_is_aborted() -> None:
     )
 
 
+FULL = Options(context_window=100)
+
 UNREACHED = Failure(FailureKind.TRANSIENT, "ProviderNotReached", "no network", unreached_ms=0)
 
 
@@ -248,6 +250,77 @@ def test_a_turn_whose_network_came_back_waits_for_it_when_it_goes_again() -> Non
     bench.begins()
     bench.send(StreamCut(bench.request_id, NOTHING_YET, UNREACHED), random=1.0)
     assert bench.got[-1].events == [Retry(2, 4_000, "no network")]
+
+
+def due(bench: Bench) -> Bench:
+    """Begin a turn whose first request waits for the compaction of a context that is too full."""
+    bench.prompt("x" * 300)
+    return bench
+
+
+def unsummarised(bench: Bench, spent_ms: int) -> None:
+    """Fail the compaction of *bench*, as no model could be reached for so long."""
+    compaction = bench.state.compaction
+    assert compaction is not None
+    failure = UNREACHED.but(unreached_ms=spent_ms)
+    bench.send(CompactionFailed(compaction.compaction_id, "no summary", failure=failure), random=1.0)
+
+
+def test_a_compaction_that_reached_no_model_for_long_is_given_up_like_a_request_and_changes_nothing() -> None:
+    bench = due(idle(options=FULL))
+    before = bench.state.history
+    unsummarised(bench, 2_501)
+    assert bench.got[-1].events == [
+        CompactEnd(0, "no summary"),
+        StreamError("ProviderNotReached", "no network"),
+        AgentAbort("p1", "provider_error", "no network"),
+    ]
+    assert (bench.state.history, bench.state.compaction) == (before, None)
+
+
+def test_the_time_without_a_network_of_a_compaction_counts_for_the_request_after_it() -> None:
+    bench = due(idle(options=FULL))
+    before = bench.state.history
+    unsummarised(bench, 2_500)
+    assert bench.got[-1].events == [CompactEnd(0, "no summary"), RequestStart(bench.request_id, "m", 1, 1)]
+    assert bench.state.history == before
+    breaks(bench, UNREACHED)
+    assert bench.got[-1].events == [Retry(1, 500, "no network")]
+    bench.fires("retry")
+    breaks(bench, UNREACHED.but(unreached_ms=1_001))
+    assert bench.state.turn is None
+
+
+def test_a_fallback_model_is_used_if_the_one_of_a_compaction_cannot_be_reached() -> None:
+    bench = idle(options=FULL)
+    bench.state = bench.state.but(spares=(Spare("n"),))
+    due(bench)
+    unsummarised(bench, 5_000)
+    assert bench.got[-1].events[-1] == RequestStart(bench.request_id, "n", 1, 1)
+    breaks(bench, UNREACHED)
+    assert bench.state.turn is None
+
+
+def test_a_compaction_without_a_network_ends_no_turn_that_has_reached_its_model() -> None:
+    for asked in (running(options=FULL), running(options=FULL.but(max_retries=0))):
+        breaks(asked, TOO_LONG)
+        unsummarised(asked, 5_000)
+        assert asked.got[-1].events[-1] == RequestStart(asked.request_id, "m", 1, 2)
+        assert asked.state.turn is not None
+        may_retry = asked.state.setup.options.max_retries
+        breaks(asked, TOO_LONG)
+        assert (asked.state.compaction is not None) == bool(may_retry), "it is compacted again, as often as it may try"
+
+
+def test_outside_a_turn_a_compaction_without_a_network_only_ends() -> None:
+    bench = idle()
+    bench.prompt()
+    bench.answers("hi")
+    bench.send(CompactSent("make room"))
+    before = bench.state.history
+    unsummarised(bench, 5_000)
+    assert bench.got[-1].events == [CompactEnd(0, "no summary")]
+    assert (bench.state.history, bench.state.phase) == (before, Phase.IDLE)
 
 
 def test_steering_does_not_prolong_the_search_for_a_network() -> None:

@@ -7,16 +7,21 @@ from typing import Final
 
 import pytest
 import trio
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from agentrail import SessionSpec, open_supervisor
-from agentrail.errors import PermanentModelError, RateLimited, TransientModelError, TurnAborted
+from agentrail.errors import PermanentModelError, ProviderNotReached, RateLimited, TransientModelError, TurnAborted
 from agentrail.events import CompactEnd
 from agentrail.models import AskModel, EmitChunk, Leaving, ModelRequest, Response, Usage
 from agentrail.plugins import BudgetGuard
 from agentrail.runtime.handle import SessionHandle
 from agentrail.testing import ScriptedModel, fail, say
 from agentrail.testing.scripted import Element
+from agentrail.values.content import Text
 from agentrail.values.messages import why_unfit
+from tests.profiles import CAMPAIGN
+from tests.runtime.conftest import run_in_virtual_time
 from tests.runtime.test_compaction import LONG, SUMMARY, compactions, is_summary, spec, talk, text_of
 from tests.runtime.world import settle
 
@@ -158,6 +163,45 @@ async def test_a_compactor_that_will_not_do_is_one_whose_messages_are_dropped(
         assert end.note.startswith(why)
         assert end.note.endswith("were dropped to make room")
         assert model.summaries == []
+
+
+class Lost:
+    """Answers three prompts, then fails: *busy* times as a server that has no time, and then without a connection."""
+
+    name = "lost"
+
+    def __init__(self, busy: int, seconds: float) -> None:
+        self._answered = 0
+        self._busy = busy
+        self._seconds = seconds
+
+    async def stream(self, request: ModelRequest, emit: EmitChunk) -> Response:
+        self._answered += 1
+        if self._answered <= 3:
+            return Response((Text("go on, please. " * 20),))
+        await trio.sleep(self._seconds)
+        if self._answered <= 3 + self._busy:
+            raise BUSY
+        raise ProviderNotReached("no network")
+
+
+@given(st.integers(0, 4), st.floats(0.0, 5.0))
+@settings(max_examples=100 if CAMPAIGN else 10)
+def test_no_message_is_dropped_where_no_model_can_be_reached(busy: int, seconds: float) -> None:
+    async def main() -> None:
+        async with open_supervisor(seed=1) as supervisor:
+            session = await supervisor.spawn(spec(Lost(busy, seconds)))
+            await talk(session, 3)
+            before = session.messages()
+            began = trio.current_time()
+            with pytest.raises(TurnAborted, match="no connection to the provider can be made: no network"):
+                await session.ask("number 3. " + LONG)
+            assert busy or trio.current_time() - began <= 5.01
+            assert session.messages()[: len(before)] == before
+            (end,) = await compactions(session)
+            assert end.removed == 0
+
+    run_in_virtual_time(main)
 
 
 @pytest.mark.parametrize("limit", ["max_tokens", "max_turn_tokens"])

@@ -17,7 +17,7 @@ from agentrail.core.system_prompt import count_memory, fixed_text, split
 from agentrail.core.tools_on_demand import declared
 from agentrail.core.vocabulary import commands
 from agentrail.core.vocabulary.effects import StartCompaction, StartRequest
-from agentrail.core.vocabulary.inputs import CompactionEnded, CompactionFailed
+from agentrail.core.vocabulary.inputs import CompactionEnded
 from agentrail.core.vocabulary.measure import Compaction, Request, Shown
 from agentrail.core.vocabulary.state import IDLE, RUNNING, Attached, Draft, State, Turn
 from agentrail.errors import Busy
@@ -273,7 +273,7 @@ def finish_before_compact(w: StepDraft, _ref: str, hook: Hook, ruling: Ruling) -
     if compaction is None:
         return
     if ruling.verdict is Verdict.SKIP:
-        _after_compaction(w, "a plugin skipped it", shorter=False)
+        after_compaction(w, "a plugin skipped it", shorter=False)
         return
     messages, budget = _shown_to(s.history, hook, ruling), budget_of(s)
     replaced_by = ruling.gathered.replaced_by or (compaction.by,)
@@ -309,7 +309,7 @@ def on_compaction_ended(w: StepDraft, ended: CompactionEnded) -> None:
     if unfit is not None:
         problem = f"no provider would take what is left: {unfit}"
         w.emit(CompactEnd(0, problem))
-        _after_compaction(w, problem, shorter=False)
+        after_compaction(w, problem, shorter=False)
         return
     history = History(ended.messages)
     shorter = ended.removed > 0 or history.size < s.history.size
@@ -325,7 +325,7 @@ def on_compaction_ended(w: StepDraft, ended: CompactionEnded) -> None:
     crowded = crowded_by(s)
     s.crowded = 0 if crowded is None else crowded.tokens
     w.emit(CompactEnd(ended.removed, ended.note, crowded))
-    _after_compaction(w, ended.note, shorter=shorter)
+    after_compaction(w, ended.note, shorter=shorter)
 
 
 def _mark(before: History, mark: int, after: tuple[Message, ...]) -> int:
@@ -341,17 +341,7 @@ def _mark(before: History, mark: int, after: tuple[Message, ...]) -> int:
     return max(0, len(after) - (len(before) - mark))
 
 
-def on_compaction_failed(w: StepDraft, failed: CompactionFailed) -> None:
-    """Report the failure and continue with the unchanged history."""
-    s = w.s
-    w.count(failed.usage)
-    if s.compaction is None or s.compaction.compaction_id != failed.compaction_id:
-        return
-    w.emit(CompactEnd(0, failed.error))
-    _after_compaction(w, failed.error, shorter=False)
-
-
-def _after_compaction(w: StepDraft, note: str, *, shorter: bool) -> None:
+def after_compaction(w: StepDraft, note: str, *, shorter: bool) -> None:
     """Continue with the request; abort the turn instead if the context is still longer than the model can take."""
     s = w.s
     compaction, s.compaction = s.compaction, None

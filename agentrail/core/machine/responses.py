@@ -12,18 +12,18 @@ from agentrail.core.inline_tags import title_in, without_tags
 from agentrail.core.machine.draft import StepDraft
 from agentrail.core.machine.endings import RETRY_TIMER, abort_turn, end_turn, keep_partial
 from agentrail.core.machine.finding import meant
-from agentrail.core.machine.requests import OVERFLOW, abort_by, next_round, want_compaction
+from agentrail.core.machine.requests import OVERFLOW, abort_by, after_compaction, next_round, want_compaction
 from agentrail.core.machine.tool_results import find, put
 from agentrail.core.prompt_prefix import form_changed
 from agentrail.core.vocabulary.effects import CancelRequest, OpenStream
-from agentrail.core.vocabulary.inputs import StreamBegan, StreamCut, StreamEnded, StreamStalled
+from agentrail.core.vocabulary.inputs import CompactionFailed, StreamBegan, StreamCut, StreamEnded, StreamStalled
 from agentrail.core.vocabulary.options import Options
 from agentrail.core.vocabulary.state import EXECUTING_TOOLS, RUNNING, STREAMING, Due, Turn
 from agentrail.core.vocabulary.tool_calls import DONE, Batch, first_calls
 from agentrail.hooks.moments import AfterResponse, BeforeFinish, Hook
 from agentrail.hooks.ruling import ABORT, Ruling, Verdict
 from agentrail.values.content import Said, Text, ToolCall
-from agentrail.values.events.context import Intervention
+from agentrail.values.events.context import CompactEnd, Intervention
 from agentrail.values.events.response import (
     AnswerRejected,
     ContextOverflow,
@@ -35,7 +35,7 @@ from agentrail.values.events.response import (
 from agentrail.values.events.response import StreamStalled as StreamStalledEvent
 from agentrail.values.events.tools import ToolCalls
 from agentrail.values.messages import LENGTH, REFUSED, TOOL_CALLS, AssistantMessage, Origin, StopReason, UserMessage
-from agentrail.values.stream import Failure, FailureKind, Partial, Response
+from agentrail.values.stream import NOTHING_YET, Failure, FailureKind, Partial, Response
 from agentrail.values.value import quick
 
 _after_response = quick(AfterResponse)
@@ -319,7 +319,7 @@ def on_cut(w: StepDraft, cut: StreamCut) -> None:
     s.request = None
     s.phase = RUNNING
     failure = cut.failure
-    since = _unreached_since(w, s.turn, failure)
+    since = _unreached_since(w, s.turn, failure, s.turn.attempt - 1)
     if since != s.turn.unreached_since:
         s.turn = s.turn.but(unreached_since=since)
     if failure.kind is FailureKind.OVERFLOW:
@@ -344,11 +344,14 @@ def _note_connected(w: StepDraft) -> None:
         w.s.turn = turn.but(unreached_since=None)
 
 
-def _unreached_since(w: StepDraft, turn: Turn, failure: Failure) -> int | None:
-    """Return since when no attempt of *turn* could connect, in milliseconds since 1970; `None` if one did."""
+def _unreached_since(w: StepDraft, turn: Turn, failure: Failure, earlier: int) -> int | None:
+    """Return since when no attempt of *turn* could connect, in milliseconds since 1970; `None` if one did.
+
+    The *failure* comes after so many *earlier* attempts of the round.
+    """
     if failure.unreached_ms is None:
         return None
-    is_first = w.s.round == 1 and turn.attempt == 1
+    is_first = w.s.round == 1 and not earlier and turn.unreached_since is None
     return w.at - failure.unreached_ms if is_first else turn.unreached_since
 
 
@@ -381,8 +384,7 @@ def _try_again(w: StepDraft, turn: Turn, partial: Partial, failure: Failure) -> 
     gives_up = False
     if turn.unreached_since is not None:
         delay = int(delay * UNREACHED_PACE)
-        end = w.at + delay + (failure.unreached_ms or 0)  # if the next attempt takes as long as this one
-        gives_up = end - turn.unreached_since > UNREACHED_MS
+        gives_up = is_too_late(w.at - turn.unreached_since + delay, failure)
     if turn.spares and (tried >= min(options.fallback_after, options.max_retries + 1) or too_long or gives_up):
         _fall_back(w, turn, partial, failure)
         return
@@ -395,6 +397,14 @@ def _try_again(w: StepDraft, turn: Turn, partial: Partial, failure: Failure) -> 
     w.set_timer(RETRY_TIMER, w.at + delay)
 
 
+def is_too_late(after_ms: int, failure: Failure) -> bool:
+    """Return whether the next attempt, *after_ms* from the first without a connection, is one too many.
+
+    It is if it ends too late, should it take as long as the one of the *failure*.
+    """
+    return after_ms + (failure.unreached_ms or 0) > UNREACHED_MS
+
+
 def back_off(options: Options, tried: int, asked_to_wait: float, random: float) -> int:
     """Return the milliseconds to wait after *tried* failed attempts; *random*, from 0 to 1, shortens them."""
     pause = min(options.retry_base * 2.0 ** min(tried - 1, MOST_DOUBLED), options.retry_cap)
@@ -402,8 +412,15 @@ def back_off(options: Options, tried: int, asked_to_wait: float, random: float) 
 
 
 def _fall_back(w: StepDraft, turn: Turn, partial: Partial, failure: Failure) -> None:
-    """Retry with the next fallback model, which is used until the turn ends."""
+    """Retry with the next fallback model."""
     w.count(partial.usage)
+    w.emit(Retry(turn.attempt, 0, failure.message, dropped_text=bool(partial.text)))
+    _use_spare(w, turn, failure)
+    w.set_timer(RETRY_TIMER, w.at)
+
+
+def _use_spare(w: StepDraft, turn: Turn, failure: Failure) -> None:
+    """Use the next fallback model until the turn ends."""
     spare, *left = turn.spares
     w.s.turn = turn.but(
         model=spare.model,
@@ -412,10 +429,8 @@ def _fall_back(w: StepDraft, turn: Turn, partial: Partial, failure: Failure) -> 
         failed_over=turn.attempt,
         last_error=failure.message,
     )
-    w.emit(Retry(turn.attempt, 0, failure.message, dropped_text=bool(partial.text)))
     reason = f"{failure.error}: {failure.message}"
     w.tell_of_switch((turn.model, turn.options), (spare.model, spare.options), reason=reason)
-    w.set_timer(RETRY_TIMER, w.at)
 
 
 def _give_up(w: StepDraft, partial: Partial, failure: Failure) -> None:
@@ -425,3 +440,31 @@ def _give_up(w: StepDraft, partial: Partial, failure: Failure) -> None:
     else:
         w.emit(StreamError(failure.error, failure.message))
         abort_turn(w, "provider_error", failure.message)
+
+
+def on_compaction_failed(w: StepDraft, failed: CompactionFailed) -> None:
+    """Report the failure and continue with the unchanged history.
+
+    If no model could be reached for as long as a request is tried again, the turn goes on as after such a request.
+    """
+    s = w.s
+    w.count(failed.usage)
+    turn, failure = s.turn, failed.failure
+    if s.compaction is None or s.compaction.compaction_id != failed.compaction_id:
+        return
+    w.emit(CompactEnd(0, failed.error))
+    if turn is None or failure is None:
+        after_compaction(w, failed.error, shorter=False)
+        return
+    s.compaction = None
+    since = _unreached_since(w, turn, failure, turn.attempt)
+    # If the provider says again that the context is too long, there is a network to compact it with.
+    overflowed = turn.overflowed and turn.attempt - turn.failed_over > s.setup.options.max_retries
+    s.turn = turn = turn.but(unreached_since=since, overflowed=overflowed)
+    is_late = since is not None and is_too_late(w.at - since, failure)
+    if is_late and not turn.spares:
+        _give_up(w, NOTHING_YET, failure)
+        return
+    if is_late:
+        _use_spare(w, turn, failure)
+    w.next("request")

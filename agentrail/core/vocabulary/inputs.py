@@ -226,6 +226,8 @@ class CompactionFailed(Value, tag_field=TAG):
     """Why the compaction failed."""
     usage: Usage = NOTHING_USED
     """Usage of the model that was to write the summary."""
+    failure: Failure | None = None
+    """Why no model could be reached, if that is why it failed; its `unreached_ms` are those of all attempts."""
 
 
 class HooksWereSlow(Value, tag_field=TAG):

@@ -12,7 +12,7 @@ import trio
 
 from agentrail.core.compaction import NOTHING, Plan, Slices, planning
 from agentrail.core.machine.requests import READ_HISTORY
-from agentrail.core.machine.responses import back_off
+from agentrail.core.machine.responses import UNREACHED_PACE, back_off, is_too_late
 from agentrail.core.summary_request import SYSTEM, prompt_for
 from agentrail.core.vocabulary.effects import StartCompaction
 from agentrail.core.vocabulary.inputs import AnyInput, CompactionEnded, CompactionFailed
@@ -27,7 +27,7 @@ from agentrail.values.fitting import fit_text
 from agentrail.values.foreign import described, named
 from agentrail.values.json import freeze_object
 from agentrail.values.messages import AskModel, Compactor, Leaving, UserMessage
-from agentrail.values.stream import FailureKind, ModelRequest, Response
+from agentrail.values.stream import Failure, FailureKind, ModelRequest, Response
 from agentrail.values.usage import NOTHING_USED, Usage
 
 T = TypeVar("T")
@@ -65,7 +65,7 @@ def warn_of(model: str) -> None:
 class RunningCompaction:
     """A compaction in a task of its own; posts exactly one input at its end."""
 
-    __slots__ = ("_ask", "_find", "_post", "_prices", "_start", "_tried", "_used", "_words", "scope")
+    __slots__ = ("_ask", "_find", "_post", "_prices", "_start", "_tried", "_unreached", "_used", "_words", "scope")
 
     def __init__(
         self,
@@ -85,6 +85,7 @@ class RunningCompaction:
         self._ask = ask
         self._prices = prices
         self._tried = 0  # attempts at the last request
+        self._unreached: Failure | None = None  # why the last attempt that failed could reach no model
         self._used = NOTHING_USED
         self.scope = trio.CancelScope()
 
@@ -109,8 +110,11 @@ class RunningCompaction:
         finally:
             self._post(closing.but(usage=self._used))
 
-    async def _compacted(self) -> CompactionEnded:
-        """Return the outcome: with a summary if there is room for one and it can be written."""
+    async def _compacted(self) -> CompactionEnded | CompactionFailed:
+        """Return the outcome: with a summary if there is room for one and it can be written.
+
+        If no model can be reached, the messages stay: the next request could not be sent without them either.
+        """
         start = self._start
         plan = await in_slices(planning(start.messages, start.keep, start.limit))
         count = len(plan.gone)
@@ -120,6 +124,8 @@ class RunningCompaction:
         summary, problem = "", ""
         if plan.room:
             summary, problem = await self._summary(plan)
+        if problem and self._unreached is not None:
+            return CompactionFailed(start.compaction_id, problem, failure=self._unreached)
         where = f"; the tool `{READ_HISTORY}` shows them" if start.reads_back else ""
         if summary:
             note = f"{count} older messages were replaced by a summary"
@@ -168,19 +174,34 @@ class RunningCompaction:
         options = freeze_object({name: found for name, found in start.options.items() if name != "response_format"})
         messages = (UserMessage((Text(prompt),)),)
         request = ModelRequest(start.model, messages, system, may_call=False, options=options, once=True)
-        was_empty = False
+        was_empty = reached = False
+        first = trio.current_time()
         for tried in count(1):
             self._tried = tried
+            began = trio.current_time()
             try:
                 text = text_of((await self._attempt(request)).parts)
             except ModelError as error:
-                failure = fit_failure(error)
-                wait = back_off(start.limits, tried, failure.retry_after or 0.0, start.random) / 1000
-                left = trio.current_effective_deadline() - trio.current_time()
-                if failure.kind is not FailureKind.TRANSIENT or tried > start.limits.max_retries or wait >= left:
+                now = trio.current_time()
+                failure = fit_failure(error, now - began)
+                wait = back_off(start.limits, tried, failure.retry_after or 0.0, start.random)
+                reached = reached or failure.unreached_ms is None
+                gives_up, spent = False, round(1000 * (now - first))
+                if not reached:
+                    wait = int(wait * UNREACHED_PACE)
+                    gives_up = is_too_late(spent + wait, failure)
+                    failure = failure.but(unreached_ms=spent)
+                self._unreached = None if failure.unreached_ms is None else failure
+                gives_up = (
+                    gives_up
+                    or tried > start.limits.max_retries
+                    or wait / 1000 >= trio.current_effective_deadline() - now
+                )
+                if failure.kind is not FailureKind.TRANSIENT or gives_up:
                     raise
-                await trio.sleep(wait)
+                await trio.sleep(wait / 1000)
             else:
+                reached, self._unreached = True, None
                 if text.strip() or was_empty:
                     return text
                 was_empty = True

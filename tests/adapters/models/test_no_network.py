@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import errno
+import re
 import socket
-from typing import Final
+from collections.abc import Callable
+from typing import Final, TypeAlias
 
 import pytest
 import trio
@@ -13,6 +15,9 @@ import trio.testing
 from agentrail import SessionSpec, open_supervisor
 from agentrail.adapters.models.http import Http, Patience, Post
 from agentrail.errors import ProviderNotReached, TurnAborted
+from agentrail.runtime.handle import SessionHandle
+from agentrail.testing import ScriptedModel
+from agentrail.values.events.context import CompactEnd
 from agentrail.values.events.envelope import Event
 from agentrail.values.events.life import AgentAbort, AgentEnd
 from agentrail.values.events.response import Retry, StreamError
@@ -30,6 +35,10 @@ NAME: Final = "https://provider.invalid"
 """An address whose name nobody may have (RFC 6761)."""
 
 LOOPBACK: Final = socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP, ""
+
+SECRETS: Final = {"KEY": "sk-0123456789abcdef"}
+
+CLAUDE: Final = "anthropic:claude-sonnet-5"
 
 PROXIES: Final = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")
 
@@ -93,22 +102,34 @@ class Unrouted(trio.socket.SocketType):
         pass
 
 
-async def turn(url: str, clock: trio.testing.MockClock) -> tuple[list[Event], float, TurnAborted]:
-    """Take a turn with default options with a model at *url*; return its events, its seconds and its error."""
+LONG: Final = "word " * 130
+"""With a window of 1,000 tokens, the context is to be compacted when the fourth turn with this begins."""
+
+Turn: TypeAlias = tuple[list[Event], float, TurnAborted]
+"""The events of a turn, its seconds and its error."""
+
+
+async def turn(url: str, clock: trio.testing.MockClock) -> Turn:
+    """Take a turn with default options with a model at *url*."""
     clock.autojump_threshold = SETTLED
-    heard: list[Event] = []
     options: dict[str, Json] = {"base_url": url, "api_key": Secret("KEY")}
-    async with open_supervisor(secrets={"KEY": "sk-0123456789abcdef"}.get, seed=1) as supervisor:
-        session = await supervisor.spawn(SessionSpec(model="anthropic:claude-sonnet-5", model_options=options))
-        began = trio.current_time()
-        async with session.subscribe() as envelopes:
-            with pytest.raises(TurnAborted) as raised:
-                await session.ask("are the lamps on?")
-            seconds = trio.current_time() - began
-            async for envelope in envelopes:
-                heard.append(envelope.event)
-                if isinstance(envelope.event, AgentEnd | AgentAbort):
-                    break
+    async with open_supervisor(secrets=SECRETS.get, seed=1) as supervisor:
+        session = await supervisor.spawn(SessionSpec(model=CLAUDE, model_options=options))
+        return await asked(session, "are the lamps on?")
+
+
+async def asked(session: SessionHandle, prompt: str) -> Turn:
+    """Take a turn that fails."""
+    heard: list[Event] = []
+    began = trio.current_time()
+    async with session.subscribe() as envelopes:
+        with pytest.raises(TurnAborted) as raised:
+            await session.ask(prompt)
+        seconds = trio.current_time() - began
+        async for envelope in envelopes:
+            heard.append(envelope.event)
+            if isinstance(envelope.event, AgentEnd | AgentAbort):
+                break
     return heard, seconds, raised.value
 
 
@@ -199,3 +220,76 @@ async def test_what_answers_or_breaks_is_tried_again_for_longer(
         heard, took, _ = await turn(server.url, autojump_clock)
     assert attempts(heard) == 6
     assert took > 30
+
+
+# Turns that begin with a compaction
+
+
+def no_dns(seconds: float) -> None:
+    trio.socket.set_custom_hostname_resolver(Names(seconds))
+
+
+def no_route(code: int | None) -> None:
+    trio.socket.set_custom_hostname_resolver(Names(found=("192.0.2.7", 443)))
+    trio.socket.set_custom_socket_factory(Sockets(code))
+
+
+async def compacting(url: str, clock: trio.testing.MockClock) -> tuple[Turn, list[str]]:
+    """Take a turn of a session whose context is to be compacted first; return what it has lost by that, too."""
+    clock.autojump_threshold = SETTLED
+    async with open_supervisor(secrets=SECRETS.get, seed=1) as supervisor:
+        model = ScriptedModel(["go on, please. " * 20], repeat_last=True)
+        session = await supervisor.spawn(SessionSpec(model=model, context_window=1_000))
+        for number in range(3):
+            await session.ask(f"number {number}: {LONG}")
+        await session.switch_model(CLAUDE, base_url=url, api_key=Secret("KEY"))
+        before = session.messages()
+        taken = await asked(session, f"are the lamps on? {LONG}")
+        after = session.messages()
+        return taken, [message.text for message in before if message not in after]
+
+
+def notes(heard: list[Event]) -> list[str]:
+    return [event.note for event in heard if isinstance(event, CompactEnd)]
+
+
+@pytest.mark.parametrize(
+    ("network", "how"),
+    [
+        *[(no_dns, seconds) for seconds in (0.0, 0.5, 2.5, 30.0)],
+        *[(no_route, code) for code in (errno.ENETUNREACH, errno.EHOSTUNREACH, None)],
+    ],
+)
+async def test_a_turn_that_begins_with_a_compaction_ends_as_soon_and_loses_no_message(
+    network: Callable[[float | None], None], how: float | None, autojump_clock: trio.testing.MockClock
+) -> None:
+    network(how)
+    (heard, took, error), lost = await compacting(NAME, autojump_clock)
+    assert took <= MOST
+    assert (errors(heard), lost) == (["ProviderNotReached"], [])
+    assert "no connection to the provider can be made" in str(error)
+    (note,) = notes(heard)
+    assert re.fullmatch(r"the summary failed( after \d attempts)?: ProviderNotReached: no connection to .*", note)
+
+
+async def test_a_compaction_by_a_server_that_does_not_run_loses_no_message(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    async with serving(streaming(b"end")) as server:
+        pass
+    (heard, took, _), lost = await compacting(server.url, autojump_clock)
+    assert took <= MOST
+    assert (errors(heard), attempts(heard), lost) == (["ServerMissing"], 1, [])
+    (note,) = notes(heard)
+    assert note.startswith("the summary failed: ServerMissing: the connection to the provider is refused")
+
+
+async def test_a_compaction_by_a_server_that_answers_is_tried_again_for_longer_and_then_drops_messages(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    async with serving(*[refusing(503, b"{}")] * 12) as server:
+        (heard, took, _), lost = await compacting(server.url, autojump_clock)
+    assert took > 30
+    (note,) = notes(heard)
+    assert note.endswith("older messages were dropped to make room")
+    assert lost
