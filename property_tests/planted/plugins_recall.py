@@ -86,8 +86,8 @@ CHANGES: Final = (
         "deleted_memory_stays",
         "a memory file that is gone stays in the prompt",
         memory_loader._load,
-        "new, problem = None,",
-        "new, problem = old,",
+        "if found and found.strip() else None",
+        "if found and found.strip() else old",
         "loader",
     ),
     Change(
