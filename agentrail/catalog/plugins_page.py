@@ -38,7 +38,8 @@ from agentrail.hooks.ruling import WHEN_CRITICAL_BREAKS, Verdict
 COMBINING: Final[Mapping[type[Action[object]], str]] = MappingProxyType(
     {
         Continue: "the next plugin is asked",
-        AddContext: "each text is a message of its own at the end of the request, in the order of the plugins",
+        AddContext: "each text is a message of its own at the end of the request, in the order of the plugins; so "
+        "are the messages, at the beginning or the end",
         Intervene: "the texts of all plugins are joined, in the order of the plugins, and added once",
         Abort: "ends the hook; new states and events of the plugins asked so far are kept, all else is dropped",
         Skip: "later plugins are not asked; everything that earlier ones decided stays in effect",

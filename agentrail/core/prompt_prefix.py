@@ -13,12 +13,22 @@ from typing import Final
 
 from agentrail.core.context_budget import tools_size
 from agentrail.core.system_prompt import fixed_text, lasting
-from agentrail.core.vocabulary.measure import Altered
+from agentrail.core.vocabulary.measure import Altered, Shown
 from agentrail.core.vocabulary.state import NO_TOOLS, Attached, State
 from agentrail.hooks.ruling import ENVIRONMENT, MEMORY, SKILLS, Section
 from agentrail.values.events.context import PrefixChanged
 from agentrail.values.json import Json, JsonObject, canonical
-from agentrail.values.messages import AssistantMessage, History, Message, ToolMessage, answered_of, size_of
+from agentrail.values.messages import (
+    Added,
+    AssistantMessage,
+    History,
+    Message,
+    Range,
+    Rearranged,
+    ToolMessage,
+    answered_of,
+    size_of,
+)
 from agentrail.values.stream import tokens
 
 CHOICE: Final = "tool_choice"
@@ -75,6 +85,9 @@ LOOK_BACK: Final = 20
 COMPACTION: Final = "compaction"
 """Name of the part that a compaction changes."""
 
+FRONT: Final = "front"
+"""Name of the part that a plugin changes if what it adds before the messages is not what it was."""
+
 _SECTIONS: Final = (ENVIRONMENT, SKILLS, MEMORY)
 
 
@@ -115,6 +128,28 @@ def compacted(before: History, after: Sequence[Message], by: str) -> Altered | N
     return None if same == len(before) else Altered("messages", COMPACTION, by, "before", before.first(same).size)
 
 
+def front_of(messages: Rearranged | None) -> tuple[Added, ...]:
+    """Return what plugins have added before the *messages* of a request; `None` are those of the history."""
+    front = list[Added]()
+    for piece in () if messages is None else messages.pieces:
+        if not isinstance(piece, Added):
+            break
+        front.append(piece)
+    return tuple(front)
+
+
+def shown_before(shown: Shown | None, before: History, after: Sequence[Message]) -> Shown | None:
+    """Return what of the last request's messages a compaction from *before* to *after* leaves to compare the next with.
+
+    The compaction has a note of its own. What plugins had added before the messages still stands there.
+    """
+    front = () if shown is None else front_of(shown.messages)
+    if shown is None or not front:
+        return None
+    same = _common(before, after)
+    return Shown(Rearranged((*front, *((Range(0, same),) if same else ()))), shown.by)
+
+
 def switching(by: str) -> tuple[Altered, ...]:
     """Return the note that *by* switches the model or its options; whether they differ is seen at the next request."""
     return (Altered("model", "model", by),)
@@ -132,12 +167,16 @@ def closing(state: State) -> tuple[Altered, ...]:
 
 
 def prefix_changed(
-    state: State, shown: Sequence[Message], by: str, switched: tuple[str, JsonObject] | None = None
+    state: State,
+    shown: Sequence[Message],
+    by: str,
+    switched: tuple[str, JsonObject] | None = None,
+    front: tuple[Added, ...] = (),
 ) -> PrefixChanged | None:
     """Return why the request that *state* sends does not begin with the last one; `None` if it does, or is the first.
 
-    It shows the messages *shown*, which the plugin *by* replaced. The last one went to the model *switched* with other
-    options, or to the same one if that is `None`.
+    It shows the messages *shown*, which the plugin *by* replaced, and which begin with what plugins added in *front*.
+    The last one went to the model *switched* with other options, or to the same one if that is `None`.
     """
     tools = _tool_marks(state.tools if any(part.kind == "tool" for part in state.altered) else NO_TOOLS)
     changed = [part for part in state.altered if _differs(state, tools, part)]
@@ -146,12 +185,12 @@ def prefix_changed(
     changed += _chosen(state, state.using[1] if switched is None else switched[1])
     answered = answered_of(state.history)
     if state.shown is not None or shown is not state.history:
-        changed += _replaced(state, answered, shown, by)
+        changed += _replaced(state, answered, shown, by, front)
     if not changed and is_out_of_reach(state):
         changed = [Altered("messages", ONE_MARK, "")]
     if not changed or not (answered or any(part.name == COMPACTION for part in changed)):
         return None
-    first = min(changed, key=lambda part: (KINDS.index(part.kind), part.kept))
+    first = min(changed, key=lambda part: (KINDS.index(part.kind), part.kept, part.name != FRONT))
     return PrefixChanged(first.kind, first.name, first.by, tokens(_read_again(state, first, answered)))
 
 
@@ -239,16 +278,26 @@ def _choice(options: JsonObject, *, forbids: bool) -> Json:
     return "none" if forbids else options.get(CHOICE) or "auto"
 
 
-def _replaced(state: State, answered: int, shown: Sequence[Message], by: str) -> list[Altered]:
-    """Return the note that plugins replaced messages of the last request, or no longer do; none if they are alike."""
+def _replaced(
+    state: State, answered: int, shown: Sequence[Message], by: str, front: tuple[Added, ...]
+) -> list[Altered]:
+    """Return the note that plugins replaced messages of the last request, or no longer do; none if they are alike.
+
+    What they add in *front* may change too: all that follows is read again.
+    """
     last = state.shown
+    last_front = () if last is None else front_of(last.messages)
     before: Sequence[Message] = state.history[:answered]
     if last is not None:
         before = last.messages.of(state.history)
     same = _common(before, shown)
+    if same < max(len(front), len(last_front)):
+        first = front[same] if same < len(front) else last_front[same]
+        return [Altered("messages", FRONT, first.by)]
     if same == len(before):
         return []
-    return [Altered("messages", "replaced", by or (last.by if last else ""), "", sum(map(size_of, before[:same])))]
+    kept = sum(map(size_of, before[len(last_front) : same]))
+    return [Altered("messages", "replaced", by or (last.by if last else ""), "", kept)]
 
 
 def _read_again(state: State, part: Altered, answered: int) -> int:

@@ -198,14 +198,18 @@ class Intervene(Action[S_co], Generic[S_co], metaclass=AuthoredKind):
 
 
 class AddContext(Action[S_co], Generic[S_co], metaclass=AuthoredKind):
-    """Add a text to this request alone, after its messages; its record has the text, the history never has it."""
+    """Add messages to this request alone, after or before its own; its record has them, the history never has them."""
 
     kind = "add_context"
 
-    text: str
-    """The text, for the model."""
+    text: str = ""
+    """A text for the model, after all messages, where the provider's cache still fits; empty if there is none."""
     state: S_co | Unchanged = UNCHANGED
     """The plugin's new state."""
+    front: Sequence[Message] = ()
+    """Messages before all others: of the user, or texts of the model. If they change, all after them is read anew."""
+    behind: Sequence[Message] = ()
+    """Messages after all others, before the text: of the user, or texts of the model."""
 
 
 class Abort(Action[S_co], Generic[S_co], metaclass=AuthoredKind):

@@ -292,7 +292,8 @@ def _intervene(run: Pipeline, _: PluginEntry, said: PluginAnswer) -> None:
 
 
 def _add_context(run: Pipeline, _: PluginEntry, said: PluginAnswer) -> None:
-    run.gathered = run.gathered.but(added=(*run.gathered.added, said.context))
+    gathered = run.gathered
+    run.gathered = gathered.but(front=(*gathered.front, *said.front), added=(*gathered.added, *said.behind))
 
 
 def _abort(run: Pipeline, entry: PluginEntry, said: PluginAnswer) -> Ruling:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from enum import Enum
 from typing import Final
 
@@ -22,7 +22,7 @@ from agentrail.hooks.moments import (
 from agentrail.values.content import Text
 from agentrail.values.events.envelope import Event
 from agentrail.values.json import JsonObject
-from agentrail.values.messages import Added, Origin, Rearranged, UserMessage
+from agentrail.values.messages import Added, Message, Origin, Range, Rearranged, UserMessage
 from agentrail.values.tools import Err, Ok
 from agentrail.values.value import Value
 
@@ -101,7 +101,7 @@ class Gathered(Value):
     texts: tuple[str, ...] = ()
     """Texts of `Intervene`, in the order of the plugins."""
     added: tuple[Added, ...] = ()
-    """Texts of `AddContext`, in the order of the plugins."""
+    """What `AddContext` adds after the messages, in the order of the plugins."""
     args: JsonObject | None = None
     """Arguments of the call as replaced last; `None` if unchanged."""
     said: str | None = None
@@ -124,6 +124,8 @@ class Gathered(Value):
     """How many times each plugin has returned `Ask` in this run: pairs of key and number."""
     families: tuple[str, ...] = ()
     """Command families that a person approved for always, without which the call would have been held."""
+    front: tuple[Added, ...] = ()
+    """What `AddContext` adds before the messages, in the order of the plugins."""
 
     def without_events(self) -> Gathered:
         """Return the decisions without the events, which were emitted when the pipeline paused."""
@@ -207,7 +209,10 @@ class PluginAnswer(Value):
     result: Ok | Err | None = None
     """Result of `ReplaceToolResult`."""
     messages: Rearranged | None = None
-    """Messages of `ReplaceMessages`, as ranges of those that the hook was built with."""
+    """Messages of `ReplaceMessages`, as ranges of those that the hook was built with.
+
+    Messages of `AddContext`, before and after a range of all of these; `None` if it adds its text alone.
+    """
     request: AskRequest | None = None
     """Request of `Ask` that had no effect; of one that paused the run, `Ruling.pause` has it."""
     layer: str | None = None
@@ -220,9 +225,29 @@ class PluginAnswer(Value):
     """Whether a critical plugin was asked again, because a later plugin had replaced the arguments."""
 
     @property
-    def context(self) -> Added:
-        """The message that `AddContext` adds to the request."""
-        return Added(UserMessage((Text(self.text or ""),), Origin.INTERVENTION), self.plugin)
+    def front(self) -> tuple[Added, ...]:
+        """The messages that `AddContext` adds before those of the request."""
+        return self._added(self._around[0])
+
+    @property
+    def behind(self) -> tuple[Added, ...]:
+        """The messages that `AddContext` adds after those of the request; its text is the last one."""
+        text = (UserMessage((Text(self.text),), Origin.INTERVENTION),) if self.text else ()
+        return self._added((*self._around[1], *text))
+
+    def _added(self, messages: Iterable[Message]) -> tuple[Added, ...]:
+        return tuple([Added(message, self.plugin) for message in messages])
+
+    @property
+    def _around(self) -> tuple[list[Message], list[Message]]:
+        sides: tuple[list[Message], list[Message]] = ([], [])
+        side = 0
+        for piece in () if self.messages is None else self.messages.pieces:
+            if isinstance(piece, Range):
+                side = 1
+            elif not isinstance(piece, Added):
+                sides[side].append(piece)
+        return sides
 
     @property
     def section(self) -> Section:

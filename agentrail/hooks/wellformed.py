@@ -39,6 +39,7 @@ from agentrail.hooks.actions import (
 )
 from agentrail.hooks.moments import BeforeCompaction, BeforeRequest, Hook
 from agentrail.hooks.ruling import SECTION_LAYERS, PluginAnswer
+from agentrail.values.content import Text
 from agentrail.values.events.context import (
     ContentPolicyViolated,
     MemoryFlushed,
@@ -56,6 +57,9 @@ from agentrail.values.messages import (
     AssistantMessage,
     History,
     Message,
+    Origin,
+    Range,
+    Rearranged,
     ToolMessage,
     UserMessage,
     rearranged,
@@ -108,6 +112,10 @@ def _is_said(found: object) -> bool:
     return _is_text(found) and not str(found).isspace() and found != ""
 
 
+def _is_said_or_empty(found: object) -> bool:
+    return found == "" or _is_said(found)
+
+
 def _is_text_or_none(found: object) -> bool:
     return found is None or _is_text(found)
 
@@ -129,6 +137,17 @@ def _are_messages(found: object) -> bool:
     if not issubclass(type(found), (tuple, list, History)) or not found:  # a union would be built at each call
         return False
     return _MESSAGES.issuperset(map(type, cast("Sequence[object]", found)))
+
+
+def _are_context(found: object) -> bool:
+    """Whether *found* is a list of messages that may stand anywhere: of the user, or texts of the model."""
+    return issubclass(type(found), (tuple, list)) and all(map(_is_context, cast("Sequence[object]", found)))
+
+
+def _is_context(found: object) -> bool:
+    if isinstance(found, AssistantMessage):
+        return not found.calls and all(isinstance(part, Text) for part in found.parts) and _is_said(found.text)
+    return isinstance(found, UserMessage) and bool(found.parts)
 
 
 def _is_result(found: object) -> bool:
@@ -200,13 +219,15 @@ def answer_of(plugin: str, action: Action[object], given: Hook, shown: Hook) -> 
             return PluginAnswer(plugin, kind, request=frozen_request(request), seconds=seconds(deadline))
         case (
             Intervene(text=text)
-            | AddContext(text=text)
             | Abort(reason=text)
             | BlockTool(reason=text)
             | ReplacePrompt(text=text)
             | ReplaceResponse(text=text)
         ):
             return PluginAnswer(plugin, kind, text)
+        case AddContext(text=text, front=front, behind=behind):
+            around = _around(_messages_of(given), front, behind) if front or behind else None
+            return PluginAnswer(plugin, kind, text or None, messages=around)
         case SetSection(key=name, text=text, layer=layer):
             return PluginAnswer(plugin, kind, text, name, layer=layer)
         case SwitchModel(model=name, provider_options=options):
@@ -225,6 +246,16 @@ def answer_of(plugin: str, action: Action[object], given: Hook, shown: Hook) -> 
             return PluginAnswer(plugin, kind)
 
 
+def _around(given: Sequence[Message], front: Sequence[Message], behind: Sequence[Message]) -> Rearranged:
+    return Rearranged((*map(_context, front), Range(0, len(given)), *map(_context, behind)))
+
+
+def _context(message: Message) -> Message:
+    """Return *message* as it is stored; no plugin speaks with the voice of the user."""
+    fit = fit_message(message)
+    return fit.but(origin=Origin.INTERVENTION) if isinstance(fit, UserMessage) else fit
+
+
 def _messages_of(hook: Hook) -> Sequence[Message]:
     return hook.messages if isinstance(hook, BeforeRequest | BeforeCompaction) else ()
 
@@ -232,7 +263,7 @@ def _messages_of(hook: Hook) -> Sequence[Message]:
 _WANTED: Final[Mapping[type[object], Mapping[str, Callable[[object], bool]]]] = MappingProxyType(
     {
         Intervene: {"text": _is_text},
-        AddContext: {"text": _is_said},
+        AddContext: {"text": _is_said_or_empty, "front": _are_context, "behind": _are_context},
         Abort: {"reason": _is_text},
         BlockTool: {"reason": _is_text},
         SwitchModel: {"model": _is_text, "provider_options": _is_object},
@@ -259,6 +290,8 @@ def why_malformed(answer: Action[object]) -> str | None:
                 return f"its `{answer.kind}` has {shown(found)} for `{field}`"
         except NotJson as error:
             return f"its `{answer.kind}` is given no JSON for `{field}`: {error}"
+    if isinstance(answer, AddContext) and not (answer.text or answer.front or answer.behind):
+        return f"its `{answer.kind}` has no `text`, and no messages for `front` or `behind`"
     emits = cast("object", answer.emits)
     if (emits or type(emits) is not tuple) and not _are_emissions(emits):
         return f"it emits {shown(emits)}, which is neither an emission nor an event of its own to report"

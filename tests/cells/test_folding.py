@@ -27,7 +27,7 @@ from agentrail.hooks.context import Context
 from agentrail.hooks.moments import Hook
 from agentrail.hooks.plugin import AnyPlugin, Priority
 from agentrail.hooks.ruling import Gathered, Ruling, Section, Switch, Verdict
-from agentrail.values.content import ToolCall
+from agentrail.values.content import Text, ToolCall
 from agentrail.values.events import (
     AgentAbort,
     Intervention,
@@ -45,7 +45,7 @@ from agentrail.values.events import (
 )
 from agentrail.values.events.context import PlanStepCompleted
 from agentrail.values.json import EMPTY, FrozenObject, Json
-from agentrail.values.messages import Added, Origin, Range, Rearranged
+from agentrail.values.messages import Added, AssistantMessage, Origin, Range, Rearranged
 from agentrail.values.tools import err, ok
 from tests.cells.bench import Answering, Bench, Got, Now, call, plug, ruled
 from tests.cells.registry import figure, fold
@@ -543,6 +543,25 @@ def test_added_context_follows_the_messages_in_the_order_of_the_plugins() -> Non
     assert sent.messages.pieces == (OTHER, first, second)
     assert got.step.state.history == got.before.history.and_(said())
     assert got.step.state.shown == Shown(Rearranged((OTHER,)), "C")
+
+
+@fold("add_context accumulates: each text is a message of this request, in order")
+def test_context_in_front_precedes_the_messages_in_the_order_of_the_plugins() -> None:
+    noted = AssistantMessage((Text("noted"),))
+    got = prompted(
+        plug("B", before_request=AddContext("end", front=[said("second")], behind=[noted]), priority=950),
+        plug("A", before_request=AddContext(front=(said("first"), noted)), priority=900),
+        plug("C", before_request=ReplaceMessages((OTHER,)), priority=960),
+    )
+    first, second, end = (said(text, Origin.INTERVENTION) for text in ("first", "second", "end"))
+    front = (Added(first, "A"), Added(noted, "A"), Added(second, "B"))
+    sent = got.step.state.request
+    assert sent is not None
+    assert sent.messages == Rearranged((*front, OTHER, Added(noted, "B"), Added(end, "B")))
+    assert got.step.state.history == got.before.history.and_(said())
+    assert got.step.state.shown == Shown(Rearranged((*front, OTHER)), "C")
+    assert got.rulings[-1].gathered.front == front
+    assert got.events[-1] == RequestStart("r2", "m", 6, 1)
 
 
 # Models and sections

@@ -16,7 +16,8 @@ from agentrail.journals import MemoryJournal
 from agentrail.plugins import HumanApproval
 from agentrail.ports.tool import Offer
 from agentrail.testing import ScriptedModel, call, say, stall
-from agentrail.values.messages import Message
+from agentrail.values.content import Text
+from agentrail.values.messages import AssistantMessage, Message
 from tests.host.hosted import open_desk, scripted
 
 
@@ -77,6 +78,38 @@ async def test_plugins_hear_which_request_began_a_turn_that_ends_after_a_restart
     wanted = ("chat", "acme", "boss", "ann.trip", "desk", began.request_id)
     assert (seen(after.over[0]), [seen(one) for one in after.called]) == (wanted, [wanted])
     assert began.request_id.startswith("chat-")
+
+
+class Surrounds(HostPlugin):
+    """Adds messages of both roles around the conversation, and counts how often it is asked."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+        self.context_providers = [self.surround]
+
+    def surround(self, _: RequestContext, messages: Sequence[Message]) -> list[str | Message]:
+        self.asked += 1
+        answer = AssistantMessage((Text(f"answer {self.asked}"),))
+        return [f"front {self.asked}", answer, *messages, answer, f"behind {self.asked}"]
+
+
+async def test_what_is_added_around_the_conversation_is_the_same_after_a_restart_in_the_turn() -> None:
+    journal, before, after, witness = MemoryJournal(), Surrounds(), Surrounds(), Witness()
+    model = ScriptedModel([say(calls=[call("pay", {"to": "eve"})]), "done"])
+    spec = SessionSpec(model=model, tools=[pay], plugins=[HumanApproval(tools=["pay"])])
+    async with open_desk(spec, [before], journal=journal) as desk:
+        await desk.ann.post("/v1/sessions", json={"session": "trip"})
+        waits = await held(desk.ann)
+    async with open_desk(spec, [after, witness], journal=journal) as desk:
+        await desk.ann.post("/v1/sessions/trip/approve", json={"approval": waits})
+        with trio.fail_after(60):
+            await witness.is_over.wait()
+    front, behind = ["front 1", "answer 1"], ["answer 1", "behind 1"]
+    assert [[one.text for one in request.messages] for request in model.requests] == [
+        [*front, "pay", *behind],
+        [*front, "pay", "", "paid eve", *behind],
+    ]
+    assert (before.asked, after.asked) == (1, 0)
 
 
 class SlowSource:

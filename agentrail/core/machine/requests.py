@@ -12,7 +12,15 @@ from agentrail.core.machine.endings import abort_turn, end_turn
 from agentrail.core.machine.finding import tell_again
 from agentrail.core.machine.steering import merge_steering
 from agentrail.core.machine.todo_list import tell_todos
-from agentrail.core.prompt_prefix import UPFRONT, closing, compacted, is_out_of_reach, prefix_changed
+from agentrail.core.prompt_prefix import (
+    UPFRONT,
+    closing,
+    compacted,
+    front_of,
+    is_out_of_reach,
+    prefix_changed,
+    shown_before,
+)
 from agentrail.core.system_prompt import count_memory, fixed_text, split
 from agentrail.core.tools_on_demand import declared
 from agentrail.core.vocabulary import commands
@@ -129,22 +137,27 @@ def finish_before_request(w: StepDraft, _ref: str, hook: Hook, ruling: Ruling) -
     s.used_model = before if before == used else used
     request_id = w.make_id("r")
     replaced = None if shown is s.history else rearranged(s.history, shown)
+    if gathered.front:
+        shown = (*[piece.message for piece in gathered.front], *shown)
+        replaced = _with(s.history, replaced, gathered.front, ())
     options = s.setup.options
     last = s.round >= options.max_turns
     grown_alone = not (last or s.altered or s.shown is not None or replaced is not None or switched is not None)
     if not grown_alone or is_out_of_reach(s):
         _compare(w, shown, replaced, gathered.replaced_by[-1:], switched)
-    s.request = Request(request_id, messages=_with(s.history, replaced, gathered.added))
+    s.request = Request(request_id, messages=_with(s.history, replaced, (), gathered.added))
     w.emit(_start_event(request_id, turn.model, len(shown) + len(gathered.added), turn.attempt))
     w.ask(StartRequest(rendered(s, turn, s.request), options.stall_timeout, options.inline_tags))
 
 
-def _with(history: History, replaced: Rearranged | None, added: tuple[Added, ...]) -> Rearranged | None:
+def _with(
+    history: History, replaced: Rearranged | None, front: tuple[Added, ...], behind: tuple[Added, ...]
+) -> Rearranged | None:
     """Return the messages of a request: those of *history*, or what plugins *replaced* them by, and what they added."""
-    if not added:
+    if not front and not behind:
         return replaced
     whole = (Range(0, len(history)),) if history else ()
-    return Rearranged((*(whole if replaced is None else replaced.pieces), *added))
+    return Rearranged((*front, *(whole if replaced is None else replaced.pieces), *behind))
 
 
 def _compare(
@@ -160,7 +173,7 @@ def _compare(
     """
     s = w.s
     last = by[0] if by else ""
-    changed = prefix_changed(s, shown, last, switched)
+    changed = prefix_changed(s, shown, last, switched, front_of(replaced))
     if changed is not None:
         w.emit(changed)
         s.by_tool = None if changed.part in UPFRONT else s.by_tool
@@ -318,7 +331,7 @@ def on_compaction_ended(w: StepDraft, ended: CompactionEnded) -> None:
     changed = compacted(s.history, ended.messages, s.compaction.by)
     if changed is not None:
         w.note((changed,))
-        s.shown = None
+        s.shown = shown_before(s.shown, s.history, ended.messages)
     s.history = history
     tell_again(w, ended.messages)
     tell_todos(w, ended.messages)

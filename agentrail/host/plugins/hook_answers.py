@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Final, cast
+from typing import Final, TypeAlias, cast
 
 from agentrail.core.summary_request import lines_of
 from agentrail.host.http11.http_messages import OWNED, WITHOUT_CONTENT
 from agentrail.host.plugins.plugin_values import Allow, Deny, HandledResponse
-from agentrail.values.content import File, Image
+from agentrail.values.content import File, Image, Text
 from agentrail.values.fitting import fit_result
 from agentrail.values.foreign import mended, named, number, plain_text, shown
 from agentrail.values.json import freeze, freeze_object
@@ -109,29 +109,37 @@ def result_of(found: object) -> Ok | Err | None:
     return fitted
 
 
-def additions_to(messages: Sequence[Message]) -> Callable[[object], tuple[str, ...]]:
-    """Return the function that reads what a context provider adds; *messages* are those that it was shown."""
+Additions: TypeAlias = tuple[str | AssistantMessage, ...]
+"""Texts of the program and messages of the model that a context provider adds, in order."""
+
+
+def additions_to(messages: Sequence[Message]) -> Callable[[object], tuple[Additions, Additions]]:
+    """Return the function that reads what a context provider adds before and after the *messages* that it was shown."""
     return partial(_additions, messages)
 
 
-def _additions(messages: Sequence[Message], found: object) -> tuple[str, ...]:
+def _additions(messages: Sequence[Message], found: object) -> tuple[Additions, Additions]:
     if not isinstance(found, list | tuple):
         raise UnfitAnswerError(found, "a list of texts and messages")
-    return tuple(_addition(messages, each) for each in _without_shown(messages, cast("Sequence[object]", found)))
+    front, behind = _around_shown(messages, cast("Sequence[object]", found))
+    return tuple([_addition(messages, each) for each in front]), tuple([_addition(messages, each) for each in behind])
 
 
-def _without_shown(messages: Sequence[Message], found: Sequence[object]) -> Sequence[object]:
-    """Return what *found* adds to all of *messages*, as in `[note, *messages]`; if it does not hold them, *found*."""
+def _around_shown(messages: Sequence[Message], found: Sequence[object]) -> tuple[Sequence[object], Sequence[object]]:
+    """Return what *found* has before and after all of *messages*, as in `[note, *messages]`.
+
+    If it does not hold them, all of it stands after them.
+    """
     count = len(messages)
     if count == 0 or len(found) < count:
-        return found
+        return (), found
     for start in range(len(found) - count + 1):
         if all(given is shown or given == shown for given, shown in zip(found[start:], messages, strict=False)):
-            return (*found[:start], *found[start + count :])
-    return found
+            return found[:start], found[start + count :]
+    return (), found
 
 
-def _addition(messages: Sequence[Message], found: object) -> str:
+def _addition(messages: Sequence[Message], found: object) -> str | AssistantMessage:
     plain = plain_text(found)
     if plain is not None:
         return mended(plain)
@@ -142,5 +150,7 @@ def _addition(messages: Sequence[Message], found: object) -> str:
     if isinstance(found, UserMessage | AssistantMessage | ToolMessage) and not any(
         isinstance(part, Image | File) for part in found.parts
     ):
+        if isinstance(found, AssistantMessage) and not found.calls:
+            return AssistantMessage((Text(mended(found.text)),))
         return mended(found.text if isinstance(found, UserMessage) else "\n".join(lines_of(found)))
     raise UnfitAnswerError(found, "texts, and messages of texts")

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Final
 
-from attrs import frozen
+from attrs import asdict, frozen
 
 from agentrail.codec.text import to_text
 from agentrail.errors import BrokenPlugin
@@ -20,8 +20,9 @@ from agentrail.host.plugins.host_plugin import DEADLINE, name_of
 from agentrail.host.plugins.host_tools import BROKEN, ON_THE_WAY
 from agentrail.host.plugins.plugin_values import ContextProvider, RequestContext
 from agentrail.host.plugins.rows import Given, HostPluginRow
+from agentrail.values.content import Text
 from agentrail.values.json import FrozenObject, Json, freeze, freeze_object
-from agentrail.values.messages import Message
+from agentrail.values.messages import AssistantMessage, Message, Origin, UserMessage
 from agentrail.values.value import Value
 
 CONTEXT_SERVICE: Final = "agentrail.host.context"
@@ -32,13 +33,36 @@ MOST_BYTES: Final = 32 * 1024
 
 
 @frozen
+class AddedText:
+    """One text that providers add."""
+
+    text: str
+    """The text."""
+    front: bool = False
+    """Whether it stands before the messages of the request; else it stands after them."""
+    is_models: bool = False
+    """Whether it is a message of the model; else it is the program's."""
+
+
+@frozen
 class TurnContext:
     """The state of `HostContext`: what it adds to the requests of the open turn."""
 
     turn: int = 0
     """Number of the turn that it is for."""
     text: str = ""
-    """The texts of all providers, in order; empty if they add nothing, and between turns."""
+    """The texts of all providers, in order, if all stand after the messages; empty between turns."""
+    added: tuple[AddedText, ...] = ()
+    """What providers add, in order, if something of it is the model's or stands before the messages."""
+
+    @property
+    def adds(self) -> bool:
+        """Whether it adds anything."""
+        return bool(self.text or self.added)
+
+    def side(self, *, front: bool) -> tuple[Message, ...]:
+        """Return the messages before those of the request, or after them."""
+        return tuple([_message(each) for each in self.added if each.front is front])
 
 
 @frozen
@@ -71,12 +95,14 @@ class HostContext(Plugin[TurnContext]):
             if not isinstance(hook.answer, Answered) and not _is_told(hook):
                 return Ask(CallService(CONTEXT_SERVICE, freeze_object({"hook": BROKEN, "in": HOOK})), deadline=DEADLINE)
             found = hook.answer.value if isinstance(hook.answer, Answered) else None
-            state = TurnContext(ctx.turn, "\n\n".join(_texts(found)))
-        return AddContext(state.text, state) if state.text else Continue(state)
+            state = _context(ctx.turn, _texts(found))
+        if not state.adds:
+            return Continue(state)
+        return AddContext(state.text, state, front=state.side(front=True), behind=state.side(front=False))
 
     def after_turn(self, hook: AfterTurn, state: TurnContext, ctx: Context) -> Continue[TurnContext]:  # noqa: ARG002 - a hook
         """Forget the texts: the next turn has its own."""
-        return Continue(TurnContext(state.turn)) if state.text else Continue()
+        return Continue(TurnContext(state.turn)) if state.adds else Continue()
 
 
 def _is_told(hook: BeforeRequest) -> bool:
@@ -85,9 +111,33 @@ def _is_told(hook: BeforeRequest) -> bool:
     return isinstance(payload, FrozenObject) and payload.get("hook") == BROKEN
 
 
-def _texts(found: Json) -> tuple[str, ...]:
+def _texts(found: Json) -> list[AddedText]:
     given = found if isinstance(found, tuple) else ()
-    return tuple(str(each["text"]) for each in given if isinstance(each, FrozenObject))
+    return [
+        AddedText(str(each["text"]), each.get("front") is True, each.get("is_models") is True)
+        for each in given
+        if isinstance(each, FrozenObject)
+    ]
+
+
+def _context(turn: int, texts: Iterable[AddedText]) -> TurnContext:
+    """Return *texts* as a state, those of the program that stand beside each other joined by a blank line."""
+    sides: tuple[list[AddedText], list[AddedText]] = ([], [])
+    for each in texts:
+        side = sides[0 if each.front else 1]
+        if side and not (each.is_models or side[-1].is_models):
+            side[-1] = AddedText(f"{side[-1].text}\n\n{each.text}", each.front)
+        else:
+            side.append(each)
+    front, behind = sides
+    if not front and all(not each.is_models for each in behind):
+        return TurnContext(turn, "".join([each.text for each in behind]))
+    return TurnContext(turn, added=(*front, *behind))
+
+
+def _message(added: AddedText) -> Message:
+    parts = (Text(added.text),)
+    return AssistantMessage(parts) if added.is_models else UserMessage(parts, Origin.INTERVENTION)
 
 
 class OwnedProvider(Value, gc=True):
@@ -156,16 +206,33 @@ class ContextService:
             given = await self._row.ask_for(provider.origin, provider.seconds, HOOK, call, read)
             if isinstance(given, Given):
                 left -= sum(map(_size, given.value))
-                texts += [freeze_object({"by": provider.origin, "text": text}) for text in given.value]
+                texts += [freeze_object({"by": provider.origin, **_told(each)}) for each in given.value]
         return freeze(texts)
 
 
-def _fitting(messages: Sequence[Message], left: int, found: object) -> tuple[str, ...]:
-    texts = tuple(text for text in additions_to(messages)(found) if text)
+def _fitting(messages: Sequence[Message], left: int, found: object) -> tuple[AddedText, ...]:
+    front, behind = additions_to(messages)(found)
+    texts = (*_shown(front, front=True), *_shown(behind, front=False))
     if sum(map(_size, texts)) > left:
         raise UnfitAnswerError(found, f"less text: {MOST_BYTES} bytes are the limit of a turn, and {left} are left")
     return texts
 
 
-def _size(text: str) -> int:
-    return len(to_text(text).encode()) + 4  # and the blank line before the next one
+def _shown(additions: Iterable[str | AssistantMessage], *, front: bool) -> list[AddedText]:
+    """Return the *additions* that are not blank."""
+    texts = [
+        AddedText(each, front) if isinstance(each, str) else AddedText(each.text, front, is_models=True)
+        for each in additions
+    ]
+    return [each for each in texts if each.text.strip()]
+
+
+def _told(added: AddedText) -> dict[str, Json]:
+    """Return *added* as JSON, without what it is not."""
+    return {name: value for name, value in asdict(added).items() if value is not False}
+
+
+def _size(added: AddedText) -> int:
+    if added.front or added.is_models:
+        return len(to_text(freeze_object(asdict(added))).encode()) + 1
+    return len(to_text(added.text).encode()) + 4  # and the blank line before the next one

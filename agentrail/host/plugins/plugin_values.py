@@ -157,7 +157,10 @@ class Deny(Authored):
 Addition: TypeAlias = str | Message
 """What a context provider adds to the requests of a turn: a text, or a message of any role, without images and files.
 
-A message of the model or of a tool is told as a text that says whose it is.
+In a list that holds all messages which the provider was shown, what precedes them is sent before the conversation, and
+what follows them after it; in any other list, all is sent after it. A message of the model is sent as one. A result of
+a tool, or a message of the model with calls, is told as a text that says whose it is: each needs the other in its
+place.
 """
 ContextProvider: TypeAlias = Callable[
     [RequestContext, Sequence[Message]], Awaitable[Sequence[Addition]] | Sequence[Addition]

@@ -202,7 +202,7 @@ def _compacts(seen: Seen) -> None:
 
 
 def adds(seen: Seen) -> None:
-    """Check that context which plugins add is in its request alone: last, in order, with its origin."""
+    """Check that context which plugins add is in its request alone: first or last, in order, with its origin."""
     rulings = [ruling for ruling in seen.step.rulings if ruling.hook == "before_request"]
     request = seen.after.request
     for effect in seen.step.effects:
@@ -210,15 +210,18 @@ def adds(seen: Seen) -> None:
             continue
         if effect.request.request_id != request.request_id:
             continue  # it was aborted within its step, as by a critical listener, and the next turn has begun
-        added = rulings[-1].gathered.added
+        gathered = rulings[-1].gathered
+        added = (*gathered.front, *gathered.added)
         pieces = () if request.messages is None else request.messages.pieces
         kept = tuple(piece for piece in pieces if isinstance(piece, Added))
         demand(kept == added, "plugins added {}, and the record of the request has {}", added, kept)
         sent = tuple(effect.request.messages)
-        end = tuple(one.message for one in added)
+        front = tuple(one.message for one in gathered.front)
+        demand(sent[: len(front)] == front, "plugins added {}, and the request begins with {}", front, sent[:3])
+        end = tuple(one.message for one in gathered.added)
         demand(sent[len(sent) - len(end) :] == end, "plugins added {}, and the request ends with {}", end, sent[-3:])
         demand({one.by for one in added} <= {seat.key for seat in seen.after.seats}, "{} is of no plugin", added)
-        stays = [one for one in end if any(one is other for other in seen.after.history)]
+        stays = [one for one in (*front, *end) if any(one is other for other in seen.after.history)]
         demand(not stays, "{} was added for one request, and is in the history", stays)
 
 

@@ -51,11 +51,11 @@ class PrefixChanged(Event):
     name: str
     """Name of the model, of the options that changed, the tool or the section.
 
-    For messages it is `compaction` or `replaced`; or `marks` if they are the same, but so many blocks were added that
-    the provider does not find them from the one cache mark that the option `cache` allows. For the form of the answer
-    it is `returns`; or `refused` if the provider has refused its schema, so that a tool takes its place, and `accepted`
-    if the schema is taken again. For what may be called it is `max_turns`, around the last request of a turn, or the
-    option `tool_choice`.
+    For messages it is `compaction` or `replaced`; or `front` if it is what plugins add before them; or `marks` if they
+    are the same, but so many blocks were added that the provider does not find them from the one cache mark that the
+    option `cache` allows. For the form of the answer it is `returns`; or `refused` if the provider has refused its
+    schema, so that a tool takes its place, and `accepted` if the schema is taken again. For what may be called it is
+    `max_turns`, around the last request of a turn, or the option `tool_choice`.
     """
     by: str
     """Key of the plugin, or name of the source of tools, that changed it; empty if a caller or the session did.

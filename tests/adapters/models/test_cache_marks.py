@@ -18,9 +18,11 @@ from agentrail.hooks.plugin import AnyPlugin
 from agentrail.plugins import PromptCache
 from agentrail.testing import ScriptedModel, call, say
 from agentrail.testing.scripted import Element
+from agentrail.values.content import Text
 from agentrail.values.events import Event
 from agentrail.values.events.context import PrefixChanged
 from agentrail.values.json import thaw
+from agentrail.values.messages import AssistantMessage, UserMessage
 from agentrail.values.stream import ModelRequest
 from tests.plugins.test_recovery import told
 from tests.runtime.tools import quick
@@ -76,6 +78,26 @@ class Adds(Plugin[int]):
 
 
 @frozen
+class Surrounds(Plugin[None]):
+    """Adds messages of both roles around each request."""
+
+    def before_request(self, hook: BeforeRequest, state: None, ctx: Context) -> AddContext[None]:
+        note, answered = UserMessage((Text("a note"),)), AssistantMessage((Text("noted"),))
+        return AddContext("the end", front=(note, answered), behind=(note, answered))
+
+
+@frozen
+class Answers(Plugin[int]):
+    """Adds a message of the model after each request, which the next one does not have."""
+
+    def init(self, ctx: Context) -> int:
+        return 0
+
+    def before_request(self, hook: BeforeRequest, state: int, ctx: Context) -> AddContext[int]:
+        return AddContext("", state + 1, behind=(AssistantMessage((Text(f"noted {state}"),)),))
+
+
+@frozen
 class Lists(Plugin[int]):
     """Keeps a list that changes with each request."""
 
@@ -112,15 +134,28 @@ async def played(
         return list(model.requests), await told(session)
 
 
-@pytest.mark.parametrize("plugins", [(), (Adds(),), (Lists(),), (Adds(), Lists()), (PromptCache(2, 0),)], ids=repr)
+@pytest.mark.parametrize(
+    "plugins",
+    [
+        (),
+        (Adds(),),
+        (Lists(),),
+        (Adds(), Lists()),
+        (PromptCache(2, 0),),
+        (Surrounds(),),
+        (Answers(),),
+        (Answers(), Adds(), Lists()),
+        (Surrounds(), PromptCache(2, 0)),
+    ],
+    ids=repr,
+)
 @pytest.mark.parametrize("calls", [1, 9, 15, 60])
 async def test_each_request_finds_all_that_the_one_before_it_had(calls: int, plugins: tuple[AnyPlugin, ...]) -> None:
     requests, events = await played(many_calls(calls), *plugins)
     cache, lasting = Cache(), 0
     for number, request in enumerate(requests):
         assert cache.read(request) == lasting, number
-        own = bool(request.sections) + request.passing
-        lasting = len(blocks_of(request)) - own
+        lasting = len(blocks_of(request.but(sections=(), messages=tuple(request.messages)[: -request.passing or None])))
         assert len(places_of_marks(request)) <= 4
     assert len(requests) == 4
     assert not [event for event in events if isinstance(event, PrefixChanged)]

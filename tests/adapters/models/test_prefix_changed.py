@@ -104,6 +104,24 @@ class Adds(Plugin[None]):
         return AddContext(f"it is request {len(hook.messages)}")
 
 
+@frozen
+class Fronts(Plugin[int]):
+    """Adds a text before the messages of each request: one until a request of some number, and then another."""
+
+    at: int
+    first: str
+    then: str
+
+    def init(self, ctx: Context) -> int:
+        return 0
+
+    def before_request(self, hook: BeforeRequest, state: int, ctx: Context) -> Continue[int] | AddContext[int]:
+        text = self.first if state < self.at else self.then
+        if not text:
+            return Continue(state + 1)
+        return AddContext("", state + 1, front=(UserMessage((Text(f"{text}. {LONG}"),)),))
+
+
 class Prunes(Plugin[None]):
     def before_compact(self, hook: BeforeCompaction, state: None, ctx: Context) -> ReplaceMessages[None]:
         return ReplaceMessages(tuple(hook.messages)[2:])
@@ -296,7 +314,7 @@ def message_edit(chance: random.Random) -> Edit:
         await session.compact("now")
 
     place = chance.randrange(3)
-    replaced = ("messages", "replaced", "Editor0")
+    replaced, front = ("messages", "replaced", "Editor0"), ("messages", "front", "Editor0")
     long = ("a" * 30_000, "b" * 30_000, "c")
     makes_room = say(calls=[call("compact_conversation")])
     return chance.choice(
@@ -306,6 +324,14 @@ def message_edit(chance: random.Random) -> Edit:
             Edit(None, Shows(2, place, "add")),
             Edit(None, Speaks()),
             Edit(None, Adds(), passing=60),
+            Edit(front, Fronts(2, "one", "two")),
+            Edit(front, Fronts(2, "", "two")),
+            Edit(front, Fronts(2, "one", "")),
+            Edit(None, Fronts(2, "one", "one")),
+            Edit(None, Fronts(2, "one", "one"), Adds(), passing=60),
+            Edit((*front[:2], "Editor1"), Fronts(2, "one", "one"), Fronts(2, "", "two")),
+            Edit((*replaced[:2], "Editor1"), Fronts(2, "one", "one"), Shows(2, place, "change")),
+            Edit(("messages", "compaction", "caller"), Fronts(2, "one", "one"), between=compact),
             Edit(("messages", "compaction", "caller"), between=compact),
             Edit(("messages", "compaction", "Editor0"), Prunes(), between=compact),
             Edit(("messages", "compaction", "compact_conversation"), script=("a" * 9000, "b", makes_room, "c")),
@@ -490,6 +516,20 @@ async def test_each_edit_is_told_with_its_part_and_plugin_and_nothing_else_is(ki
                 assert -800 - again / 4 < more, (about, provider, told, again)
                 too_much = edit.refused and told[0].name == "returns"  # that it is refused is not known then
                 assert more < 800 + again / 4 or too_much, (about, provider, told, again)
+
+
+async def test_what_changes_before_the_messages_is_told_before_their_compaction() -> None:
+    async def compact(session: SessionHandle) -> None:
+        await session.compact("now")
+
+    for plugins, told in (
+        ([Fronts(2, "one", "one")], ("messages", "compaction", "caller")),
+        ([Fronts(2, "one", "two")], ("messages", "front", "Editor0")),
+        ([Fronts(2, "one", "")], ("messages", "front", "Editor0")),
+        ([Fronts(2, "one", "one"), Fronts(2, "", "two")], ("messages", "front", "Editor1")),
+    ):
+        _, events = await played(Edit(None, *plugins, between=compact))
+        assert [(one.part, one.name, one.by) for one in events] == [told]
 
 
 async def test_a_last_request_that_is_tried_again_is_told_once() -> None:

@@ -13,7 +13,7 @@ from agentrail.testing import say
 from agentrail.testing.scripted import ScriptedModel, transient
 from agentrail.values.content import Data, Image, Text, ToolCall
 from agentrail.values.json import freeze_object
-from agentrail.values.messages import AssistantMessage, Message, ToolMessage, UserMessage
+from agentrail.values.messages import AssistantMessage, Message, Origin, ToolMessage, UserMessage
 from tests.host.plugins.probes import CONTEXT, Broken, hangs, later, probe, raises, returns
 from tests.host.plugins.sessions import ID, note, scene
 
@@ -23,6 +23,21 @@ DONE = say("done")
 def sent(model: ScriptedModel) -> list[list[str]]:
     """Return the texts of the user's messages in each request."""
     return [[one.text for one in request.messages if isinstance(one, UserMessage)] for request in model.requests]
+
+
+def whole(model: ScriptedModel) -> list[list[tuple[str, str]]]:
+    """Return who speaks, and the text, of each message in each request: the user, the program, or the model."""
+    return [
+        [
+            ("model" if isinstance(one, AssistantMessage) else "program" if is_programs(one) else "user", one.text)
+            for one in request.messages
+        ]
+        for request in model.requests
+    ]
+
+
+def is_programs(one: Message) -> bool:
+    return isinstance(one, UserMessage) and one.origin is Origin.INTERVENTION
 
 
 def message(text: str) -> UserMessage:
@@ -72,7 +87,7 @@ async def test_the_hosts_own_come_first_then_the_profiles_then_plugins_by_priori
         assert sent(it.model) == [["go", "host\n\nprofile\n\nb1\n\nb2\n\na1\n\na2"]]
 
 
-async def test_the_whole_list_may_be_given_back_with_additions_around_it() -> None:
+async def test_what_stands_around_the_whole_list_is_sent_before_and_after_the_conversation() -> None:
     async def framed(_: RequestContext, messages: Sequence[Message]) -> list[object]:
         return ["before", *messages, message("after")]
 
@@ -80,18 +95,61 @@ async def test_the_whole_list_may_be_given_back_with_additions_around_it() -> No
     async with scene([plugin], [DONE, DONE]) as it:
         await it.session.ask("go")
         await it.session.ask("go")  # the history holds equal messages
-        assert sent(it.model) == [["go", "before\n\nafter"], ["go", "go", "before\n\nafter"]]
+        before, after, done = ("program", "before"), ("program", "after"), ("model", "done")
+        assert whole(it.model) == [
+            [before, ("user", "go"), after],
+            [before, ("user", "go"), done, ("user", "go"), after],
+        ]
+        assert [one.text for one in it.session.messages()] == ["go", "done", "go", "done"]
         assert it.reports.told == []
 
 
-async def test_a_message_may_be_of_any_role_and_is_told_with_it() -> None:
+async def test_each_provider_adds_before_or_after_the_conversation_in_their_order() -> None:
+    async def in_front(_: RequestContext, messages: Sequence[Message]) -> list[object]:
+        return ["in front", "", AssistantMessage((Text("Noted."),)), *messages]
+
+    plugin = probe("a", [], {}, providers=[in_front, returns(["behind"]), in_front])
+    async with scene([plugin], [note("x"), transient(), DONE]) as it:
+        await it.session.ask("go")
+        front, noted = ("program", "in front"), ("model", "Noted.")
+        first = [front, noted, front, noted, ("user", "go")]
+        behind, called = ("program", "behind"), [("model", ""), ("user", "noted x")]
+        assert whole(it.model) == [[*first, behind], [*first, *called, behind], [*first, *called, behind]]
+        assert it.reports.told == []
+
+
+async def test_a_message_of_the_model_is_sent_as_one() -> None:
+    added = [message("m"), message("n"), AssistantMessage((Text("It rains."),)), AssistantMessage((Text(" "),)), "o"]
+    async with scene([probe("a", [], {}, providers=[returns(added)])], [DONE]) as it:
+        await it.session.ask("go")
+        assert whole(it.model) == [
+            [("user", "go"), ("program", "m\n\nn"), ("model", "It rains."), ("program", "o")],
+        ]
+        assert it.reports.told == []
+
+
+async def test_calls_and_results_are_told_with_the_role_of_their_message() -> None:
     answered = AssistantMessage((Text("It rains."),), (ToolCall("c1", "look", freeze_object({"at": "sky"})),))
     added = [message("m"), answered, ToolMessage("c1", "look", (Text("grey"), Data(())), is_error=True)]
     async with scene([probe("a", [], {}, providers=[returns(added)])], [DONE]) as it:
         await it.session.ask("go")
         told = 'm\n\nassistant: It rains.\nassistant calls look: {"at":"sky"}\n\nresult of look (error): grey[]'
-        assert sent(it.model) == [["go", told]]
+        assert whole(it.model) == [[("user", "go"), ("program", told)]]
         assert it.reports.told == []
+
+
+async def test_what_stands_before_the_conversation_is_not_shown_to_the_next_turn() -> None:
+    shown = list[list[str]]()
+
+    async def in_front(_: RequestContext, messages: Sequence[Message]) -> list[object]:
+        shown.append([one.text for one in messages])
+        return [f"turn {len(shown)}", *messages]
+
+    async with scene([probe("a", [], {}, providers=[in_front])], [DONE, DONE]) as it:
+        await it.session.ask("one")
+        await it.session.ask("two")
+        assert whole(it.model)[1] == [("program", "turn 2"), ("user", "one"), ("model", "done"), ("user", "two")]
+    assert shown == [["one"], ["one", "done", "two"]]
 
 
 @pytest.mark.parametrize(
@@ -103,6 +161,8 @@ async def test_a_message_may_be_of_any_role_and_is_told_with_it() -> None:
         (returns([3]), "it must return texts, and messages of texts"),
         (returns([UserMessage((Image("image/png", "aGk="),))]), "it must return texts, and messages of texts"),
         (returns(["x" * (MOST_BYTES + 1)]), "bytes are the limit of a turn"),
+        (lambda _, messages: ["x" * MOST_BYTES, *messages], "bytes are the limit of a turn"),
+        (returns([AssistantMessage((Text("x"),)), "y"] * (MOST_BYTES // 40)), "bytes are the limit of a turn"),
     ],
 )
 async def test_a_list_that_will_not_do_is_refused_and_reported(bad: object, problem: str) -> None:

@@ -24,7 +24,7 @@ from agentrail.adapters.models.wire_format import A_FILE, PDF, TEXTS, Rendered, 
 from agentrail.errors import BadModelOptions
 from agentrail.values.content import File, Image, Part, Said, Text
 from agentrail.values.json import Json, JsonObject
-from agentrail.values.messages import answered_of, size_of, total_size
+from agentrail.values.messages import AssistantMessage, answered_of, size_of, total_size
 from agentrail.values.stream import ModelRequest, tokens
 from agentrail.values.tools import ToolSpec
 
@@ -69,7 +69,7 @@ def render(request: ModelRequest, provider: str, model: str, settings: Settings)
         "model": model,
         "max_tokens": most,
         "stream": True,
-        "messages": _messages(shown, search, marks, _passing_blocks(request, provider, model)),
+        "messages": _messages(shown, search, marks, _passing(request, provider, model)),
     }
     system = system_of(request)
     if system:
@@ -120,7 +120,8 @@ def _marks(request: ModelRequest, settings: Settings, turns: Sequence[Turn]) -> 
     """Return the places that are marked for the cache, by the settings and by what stands before each."""
     if not settings.cache or request.once:
         return frozenset()
-    answered = answered_of(request.messages) if len(turns) > 1 else 0
+    lasting = request.messages[: len(request.messages) - request.passing] if request.passing else request.messages
+    answered = answered_of(lasting) if len(turns) > 1 else 0
     since = sum(map(size_of, request.messages[answered:]))
     parts = (
         ("tools", sum(tool.size for tool in request.tools)),
@@ -162,13 +163,17 @@ def _marked(blocks: list[dict[str, Json]], place: int, *, marked: bool) -> list[
     return list(blocks)
 
 
-def _messages(turns: Sequence[Turn], search: ToolSearch, marks: frozenset[str], passing: int) -> list[Json]:
-    """Return *turns*, which end with the user, as JSON; the last *passing* blocks stand after the mark of the end."""
+def _messages(turns: Sequence[Turn], search: ToolSearch, marks: frozenset[str], passing: tuple[int, int]) -> list[Json]:
+    """Return *turns*, which end with the user, as JSON.
+
+    After the mark of the end stand *passing* turns, and blocks of the turn before these.
+    """
     rendered = [_message(turn, search) for turn in turns]
+    last = len(rendered) - 1 - passing[0]
     if "answered" in marks:
-        _mark(rendered[-3][1], len(rendered[-3][1]) - 1)
+        _mark(rendered[last - 2][1], len(rendered[last - 2][1]) - 1)
     if "messages" in marks:
-        _mark(rendered[-1][1], len(rendered[-1][1]) - 1 - passing)
+        _mark(rendered[last][1], len(rendered[last][1]) - 1 - passing[1])
     if isinstance(turns[-1], UserTurn) and turns[-1].sections is not None:
         rendered[-1][1].append(_part(turns[-1].sections))
     return [{"role": role, "content": list(blocks)} for role, blocks in rendered]
@@ -179,12 +184,16 @@ def _mark(blocks: list[JsonObject], place: int) -> None:
         blocks[place] = {**blocks[place], "cache_control": MARK}
 
 
-def _passing_blocks(request: ModelRequest, provider: str, model: str) -> int:
-    """Return how many blocks at the end are of this request alone."""
+def _passing(request: ModelRequest, provider: str, model: str) -> tuple[int, int]:
+    """Return how many turns at the end are of this request alone, and how many blocks of the turn before these."""
     if not request.passing:
-        return 0
-    last = turns_of(request.messages[-request.passing :], provider, seen_by(TAKES, provider, model))[-1]
-    return len(last.parts)
+        return 0, 0
+    start = len(request.messages) - request.passing
+    turns = turns_of(request.messages[start:], provider, seen_by(TAKES, provider, model))
+    if isinstance(request.messages[start], AssistantMessage):  # the turn of the user before it is made up, if alone
+        is_made_up = start > 0 and isinstance(request.messages[start - 1], AssistantMessage)
+        return len(turns) - 1, int(is_made_up)
+    return len(turns) - 1, len(turns[0].parts)
 
 
 def _without_thoughts(turn: Turn) -> Turn:

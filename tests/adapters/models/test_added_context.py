@@ -1,0 +1,203 @@
+"""What plugins add around the messages of a request: the whole requests of the four formats."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from itertools import groupby
+from typing import Final, TypeAlias, cast
+
+import pytest
+from attrs import frozen
+
+from agentrail import Context, Plugin, SessionSpec, open_supervisor
+from agentrail.adapters.models import anthropic, gemini, openai, openai_chat
+from agentrail.adapters.models.history import GO_ON, LEFT_OUT, PROGRAM, RULE
+from agentrail.adapters.models.settings import read_settings
+from agentrail.adapters.models.wire_format import WireFormat
+from agentrail.hooks.actions import AddContext
+from agentrail.hooks.moments import BeforeRequest
+from agentrail.testing import ScriptedModel, call, say
+from agentrail.values.content import Text
+from agentrail.values.json import FrozenObject, thaw
+from agentrail.values.messages import AssistantMessage, Message, UserMessage
+from agentrail.values.stream import ModelRequest
+from tests.runtime.tools import quick
+
+Body: TypeAlias = Mapping[str, object]
+
+FORMATS: Final[Mapping[str, WireFormat]] = {
+    "anthropic": anthropic.FORMAT,
+    "gemini": gemini.FORMAT,
+    "openai": openai.FORMAT,
+    "openai-chat": openai_chat.FORMAT,
+}
+
+
+@frozen
+class Surrounds(Plugin[None]):
+    """Adds messages of both roles around those of each request."""
+
+    def before_request(self, hook: BeforeRequest, state: None, ctx: Context) -> AddContext[None]:
+        return AddContext("the end", front=_both("front"), behind=_both("behind"))
+
+
+@frozen
+class Answers(Plugin[None]):
+    """Adds a message of the model alone, before or after those of each request."""
+
+    in_front: bool
+
+    def before_request(self, hook: BeforeRequest, state: None, ctx: Context) -> AddContext[None]:
+        answered = (AssistantMessage((Text("noted"),)),)
+        return AddContext(front=answered) if self.in_front else AddContext(behind=answered)
+
+
+def _both(where: str) -> tuple[Message, Message]:
+    return UserMessage((Text(f"{where} note"),)), AssistantMessage((Text(f"{where} answer"),), model="anthropic:x")
+
+
+async def requests_of(plugin: Plugin[None]) -> list[ModelRequest]:
+    """Return the requests of a turn with one call."""
+    model = ScriptedModel([say(calls=[call("look", {"at": "sky"})]), "grey"])
+    async with open_supervisor() as supervisor:
+        spec = SessionSpec(model=model, system="Help.", tools=[quick("look", "clouds")], plugins=[plugin])
+        session = await supervisor.spawn(spec)
+        await session.ask("how is it?")
+        assert [one.text for one in session.messages()] == ["how is it?", "", "clouds", "grey"]
+    return list(model.requests)
+
+
+def body_of(request: ModelRequest, wire: str) -> Body:
+    rendered = FORMATS[wire].render(request, wire, "m", read_settings(FrozenObject()))
+    return cast("Body", thaw(rendered.body))
+
+
+SYSTEM: Final = f"Help.\n\n{RULE}"
+
+
+def marked(text: str) -> str:
+    return PROGRAM.format(text)
+
+
+PLUGINS: Final = {"surrounds": Surrounds(), "front": Answers(in_front=True), "behind": Answers(in_front=False)}
+
+SAID: Final = {
+    "surrounds": [
+        ("user", marked("front note")),
+        ("model", "front answer"),
+        ("user", "how is it?"),
+        ("call", "look"),
+        ("result", "clouds"),
+        ("user", marked("behind note")),
+        ("model", "behind answer"),
+        ("user", marked("the end")),
+    ],
+    "front": [
+        ("user", marked(LEFT_OUT)),
+        ("model", "noted"),
+        ("user", "how is it?"),
+        ("call", "look"),
+        ("result", "clouds"),
+    ],
+    "behind": [
+        ("user", "how is it?"),
+        ("call", "look"),
+        ("result", "clouds"),
+        ("model", "noted"),
+        ("user", marked(GO_ON)),
+    ],
+}
+"""What the model reads in the second request of each plugin: who speaks, and what."""
+
+ARGS: Final = '{"at":"sky"}'
+
+CACHED: Final = ("how is it?", "clouds")
+"""The last of what later requests have too, after the first request and after the second."""
+
+
+def in_openai(said: Sequence[tuple[str, str]]) -> Body:
+    """Return the body of a request of the Responses API."""
+    written = list[object]()
+    for who, text in said:
+        match who:
+            case "user":
+                written.append({"role": "user", "content": [{"type": "input_text", "text": text}]})
+            case "model":
+                written.append({"role": "assistant", "content": text})
+            case "call":
+                written.append({"type": "function_call", "call_id": "c3", "name": text, "arguments": ARGS})
+            case _:
+                written.append({"type": "function_call_output", "call_id": "c3", "output": text})
+    return {"instructions": SYSTEM, "input": written}
+
+
+def in_openai_chat(said: Sequence[tuple[str, str]]) -> Body:
+    """Return the body of a request for a chat completion."""
+    written = list[object]([{"role": "system", "content": SYSTEM}])
+    for who, text in said:
+        match who:
+            case "call":
+                called = {"id": "c3", "type": "function", "function": {"name": text, "arguments": ARGS}}
+                written.append({"role": "assistant", "tool_calls": [called]})
+            case "result":
+                written.append({"role": "tool", "tool_call_id": "c3", "content": text})
+            case _:
+                written.append({"role": "assistant" if who == "model" else "user", "content": text})
+    return {"messages": written}
+
+
+def in_anthropic(said: Sequence[tuple[str, str]]) -> Body:
+    """Return the body of a request of the Messages API, with the marks of its cache."""
+
+    def block(who: str, text: str) -> dict[str, object]:
+        mark: dict[str, object] = {"cache_control": {"type": "ephemeral"}} if text in CACHED else {}
+        if who == "call":
+            return {"type": "tool_use", "id": "c3", "name": text, "input": {"at": "sky"}}
+        if who == "result":
+            return {"type": "tool_result", "tool_use_id": "c3", "content": [{"type": "text", "text": text}], **mark}
+        return {"type": "text", "text": text, **mark}
+
+    system = {"type": "text", "text": SYSTEM, "cache_control": {"type": "ephemeral"}}
+    return {"system": [system], "messages": turns("content", "assistant", said, block)}
+
+
+def in_gemini(said: Sequence[tuple[str, str]]) -> Body:
+    """Return the body of a request to generate content."""
+
+    def part(who: str, text: str) -> dict[str, object]:
+        if who == "call":
+            called = {"id": "c3", "name": text, "args": {"at": "sky"}}
+            return {"functionCall": called, "thoughtSignature": "skip_thought_signature_validator"}
+        if who == "result":
+            return {"functionResponse": {"id": "c3", "name": "look", "response": {"output": text}}}
+        return {"text": text}
+
+    system = {"role": "user", "parts": [{"text": SYSTEM}]}
+    return {"systemInstruction": system, "contents": turns("parts", "model", said, part)}
+
+
+def turns(
+    field: str, model: str, said: Sequence[tuple[str, str]], write: Callable[[str, str], dict[str, object]]
+) -> list[dict[str, object]]:
+    """Return what was *said* in turns of the user and the *model*."""
+    found = list[dict[str, object]]()
+    for role, group in groupby(said, lambda one: model if one[0] in {"model", "call"} else "user"):
+        found.append({"role": role, field: [write(who, text) for who, text in group]})
+    return found
+
+
+WRITTEN: Final = {
+    "anthropic": in_anthropic,
+    "gemini": in_gemini,
+    "openai": in_openai,
+    "openai-chat": in_openai_chat,
+}
+
+
+@pytest.mark.parametrize("wire", FORMATS)
+@pytest.mark.parametrize("name", PLUGINS)
+async def test_messages_of_both_roles_stand_before_and_after_the_conversation(name: str, wire: str) -> None:
+    _, request = await requests_of(PLUGINS[name])
+    wanted = WRITTEN[wire](SAID[name])
+    body = body_of(request, wire)
+    assert {field: body[field] for field in wanted} == wanted
