@@ -3,51 +3,59 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 import trio
+
+from agentrail.host.answering.event_frames import AT_ONCE
 
 MOST_AT_ONCE: Final = 16
 """How many messages are sent without a pass of the scheduler."""
 
 
 class Outbox:
-    """Messages that wait to be sent, in order; whoever adds one waits while there are too many bytes.
+    """Messages that wait to be sent, in order; whoever adds some waits while there are too many bytes.
 
-    A message is made when it has its turn: beside those that wait to be sent, there is one at most. One that the system
-    takes at once never waits: it is sent by whoever adds it, without a pass of the scheduler.
+    Messages are made when they have their turn: beside those that wait to be sent, there are those of one who adds at
+    most. What the system takes at once never waits: it is sent by whoever adds it, without a pass of the scheduler.
     """
 
     def __init__(self, most: int) -> None:
         self._most = most
-        self._send_now: Callable[[bytes], bool] = _not_now
+        self._send_now: Callable[[Sequence[bytes]], bool] = _not_now
         self._sent_now = 0
         self._waiting: deque[bytes] = deque()
         self.unsent = 0
-        """How many bytes wait, those of the message that is being sent among them."""
+        """How many bytes wait, those of the messages that are being sent among them."""
         self._turn = trio.StrictFIFOLock()  # whoever waits for room has the place before all who come later
         self._changed = trio.lowlevel.ParkingLot()
         self._is_over = False
 
-    def open(self, send_now: Callable[[bytes], bool]) -> None:
-        """Have *send_now* send each message that finds none waiting; if it returns false, the message waits."""
+    def open(self, send_now: Callable[[Sequence[bytes]], bool]) -> None:
+        """Have *send_now* send messages that find none waiting; if it returns false, they wait."""
         self._send_now = send_now
 
-    def put_now(self, message: bytes) -> None:
-        """Add a message, whether there is room or not; no-op if the outbox is closed."""
-        if self._is_over or (not self._waiting and self._send_now(message)):
+    def put_now(self, *messages: bytes) -> None:
+        """Add messages, whether there is room or not; no-op if the outbox is closed."""
+        if self._is_over or (not self._waiting and self._send_now(messages)):
             return
-        self._waiting.append(message)
-        self.unsent += len(message)
+        self._waiting += messages
+        self.unsent += sum(map(len, messages))
         self._changed.unpark_all()
 
     async def put(self, make: Callable[[], bytes]) -> None:
         """Add the message that *make* returns; wait for a turn to make it, then for room. Alone, each fits."""
+        await self.put_all(lambda: (make(),))
+
+    async def put_all(self, make: Callable[[], Sequence[bytes]]) -> None:
+        """Add the messages that *make* returns, as `put` adds one; what the system takes goes out in one write."""
         if not self._waiting and not self._turn.locked():
-            self.put_now(make())
-            self._sent_now += 1
-            if self._sent_now % MOST_AT_ONCE == 0:
+            messages = make()
+            self.put_now(*messages)
+            self._sent_now += len(messages)
+            if self._sent_now >= MOST_AT_ONCE:
+                self._sent_now = 0
                 await trio.lowlevel.checkpoint()
             return
         if self._turn.locked():
@@ -55,22 +63,29 @@ class Outbox:
         else:
             self._turn.acquire_nowait()
         try:
-            message = make()
-            while not self._has_room(message):
+            messages = make()
+            while not self._has_room(sum(map(len, messages))):
                 await self._changed.park()
-            self.put_now(message)
+            self.put_now(*messages)
         finally:
             self._turn.release()
 
-    async def first(self) -> bytes:
-        """Wait for a message, and return the first; it counts until it is told to be `sent`."""
+    async def first(self) -> Sequence[bytes]:
+        """Wait for messages, and return the first ones, for one write; they count until they are told to be `sent`."""
         while not self._waiting:
             await self._changed.park()
-        return self._waiting[0]
+        found, size = list[bytes](), 0
+        for message in self._waiting:
+            found.append(message)
+            size += len(message)
+            if size >= AT_ONCE:
+                break
+        return found
 
-    def sent(self) -> None:
-        """Note that the first message has been sent."""
-        self.unsent -= len(self._waiting.popleft())
+    def sent(self, count: int) -> None:
+        """Note that the first *count* messages have been sent."""
+        for _ in range(count):
+            self.unsent -= len(self._waiting.popleft())
         self._changed.unpark_all()
 
     async def emptied(self) -> None:
@@ -85,9 +100,9 @@ class Outbox:
         self.unsent = 0
         self._changed.unpark_all()
 
-    def _has_room(self, message: bytes) -> bool:
-        return self._is_over or not self._waiting or self.unsent + len(message) <= self._most
+    def _has_room(self, size: int) -> bool:
+        return self._is_over or not self._waiting or self.unsent + size <= self._most
 
 
-def _not_now(_: bytes) -> bool:
+def _not_now(_: Sequence[bytes]) -> bool:
     return False

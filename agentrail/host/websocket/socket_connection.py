@@ -175,8 +175,9 @@ class SocketConnection:
     async def _write(self, socket: WebSocket) -> None:
         try:
             while True:
-                await socket.send(await self._outbox.first())
-                self._outbox.sent()
+                messages = await self._outbox.first()
+                await socket.send(messages)
+                self._outbox.sent(len(messages))
         finally:
             self._outbox.close()  # answers that wait for room would hold up a close
 

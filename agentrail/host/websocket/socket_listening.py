@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from hashlib import sha256
 
@@ -12,12 +12,13 @@ import trio
 from agentrail.errors import AgentrailError, HostClosing
 from agentrail.host.access.identity import NOBODY
 from agentrail.host.answering.call_request import CallRequest, LaterAnswer
+from agentrail.host.answering.event_frames import AT_ONCE
 from agentrail.host.answering.plugin_calls import GivenBody
 from agentrail.host.hosted_sessions import check_scope
 from agentrail.host.http11.http_messages import HttpRequest
 from agentrail.host.http11.request_note import RequestNote
 from agentrail.host.told_refusals import told_problem
-from agentrail.host.websocket.outbox import Outbox
+from agentrail.host.websocket.outbox import MOST_AT_ONCE, Outbox
 from agentrail.host.websocket.socket_parts import SocketParts
 from agentrail.host.websocket.socket_user import SocketUser
 from agentrail.runtime.events.subscription import Subscription
@@ -93,13 +94,22 @@ class SocketListening:
         subscription: Subscription = await exchange.watch.answered(opening)
 
         async def give(envelope: Envelope) -> None:
-            await self._outbox.put(partial(self._message, frame.id, envelope))
+            await self._outbox.put_all(partial(self._ready, frame.id, events, envelope))
 
         async with subscription as events:
             await self._outbox.put(partial(socket_frames.begun, frame.id, events.position))
             await self._parts.frames.give_all(events, give)
         if self._parts.drain.has_begun:  # the session is parked: for the client it has not ended
             raise HostClosing
+
+    def _ready(self, name: str, events: Subscription, first: Envelope) -> Sequence[bytes]:
+        """Return the messages with *first* and with the events after it that are there."""
+        messages = [self._message(name, first)]
+        size = len(messages[0])
+        while len(messages) < MOST_AT_ONCE and size < AT_ONCE and (envelope := events.next_now()) is not None:
+            messages.append(self._message(name, envelope))
+            size += len(messages[-1])
+        return messages
 
     def _message(self, name: str, envelope: Envelope) -> bytes:
         """Return the message with an event, whose JSON is made once for all who listen."""

@@ -68,7 +68,7 @@ class SocketStream(trio.abc.Stream):
         self._seconds = limits.write_seconds
         self._turn = trio.StrictFIFOLock()  # to send: trio-websocket answers pings and closes beside our messages
         self._left = b""
-        """What is left of a frame that `send_now` could not send."""
+        """What is left of frames that `send_now` could not send."""
         self._midway = False
         self.said_goodbye = False
         """Whether a frame that closes the WebSocket was sent."""
@@ -93,20 +93,20 @@ class SocketStream(trio.abc.Stream):
         piece, self._received = self._received[:most], self._received[most:]
         return piece
 
-    def send_now(self, frame: bytes) -> bool:
-        """Send one frame, if the system takes it now; return whether it did.
+    def send_now(self, frames: bytes) -> bool:
+        """Send frames, if the system takes them now; return whether it did.
 
         Otherwise `send_all` sends the rest, before anything else; no other frame may be given here until then.
         """
         if self.said_goodbye:
             return True
-        taken = 0 if self._midway or self._left else sent_at_once(self._stream, frame)
+        taken = 0 if self._midway or self._left else sent_at_once(self._stream, frames)
         self.sent += taken
-        self._left += frame[taken:]
-        return taken == len(frame)
+        self._left += frames[taken:]
+        return taken == len(frames)
 
     async def send_all(self, data: bytes | bytearray | memoryview) -> None:
-        """Send what is left, and a frame, or none.
+        """Send what is left, and frames, or none.
 
         Raise `BrokenResourceError` if the peer takes nothing for too long, and ever after.
         """

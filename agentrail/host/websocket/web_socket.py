@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager, suppress
 
 import trio
@@ -24,7 +24,7 @@ class WebSocket:
     def __init__(self, connection: WebSocketConnection, stream: SocketStream) -> None:
         self._connection = connection
         self._stream = stream
-        self._has_begun = False  # with a text that `send_now` could not send
+        self._begun = 0  # so many texts are with the stream, as `send_now` could not send all of them
 
     async def receive(self) -> str | bytes:
         """Return the next message; raise `SocketClosed` if none comes any more."""
@@ -33,20 +33,25 @@ class WebSocket:
         except ConnectionClosed as closed:
             raise SocketClosed from closed
 
-    def send_now(self, message: bytes) -> bool:
-        """Send a text, if the system takes it now; return whether it did. Otherwise, `send` it before any other."""
+    def send_now(self, messages: Sequence[bytes]) -> bool:
+        """Send texts in one write, if the system takes all now; return whether it did.
+
+        Otherwise, `send` them before any others.
+        """
         if self._connection.closed is not None:
             return False
-        self._has_begun = not self._stream.send_now(text_frame(message))
-        return not self._has_begun
+        is_sent = self._stream.send_now(b"".join(map(text_frame, messages)))
+        self._begun = 0 if is_sent else len(messages)
+        return is_sent
 
-    async def send(self, message: bytes) -> None:
-        """Send a text; raise `SocketClosed` if that is not possible any more."""
+    async def send(self, messages: Sequence[bytes]) -> None:
+        """Send texts in one write; raise `SocketClosed` if that is not possible any more."""
         if self._connection.closed is not None:
             raise SocketClosed
-        begun, self._has_begun = self._has_begun, False
+        begun = min(self._begun, len(messages))
+        self._begun -= begun
         try:
-            await self._stream.send_all(b"" if begun else text_frame(message))
+            await self._stream.send_all(b"".join(map(text_frame, messages[begun:])))
         except trio.BrokenResourceError as broken:
             raise SocketClosed from broken
 

@@ -45,8 +45,8 @@ async def test_so_many_bytes_wait_to_be_sent_and_no_more(first: int, second: int
         await trio.testing.wait_all_tasks_blocked()
         found: list[int] = []
         while len(found) < 3:
-            found.append(len(await outbox.first()))
-            outbox.sent()
+            found += map(len, ready := await outbox.first())
+            outbox.sent(len(ready))
         assert found == [first, second, 1] or not waits
     assert outbox.unsent == 0
 
@@ -79,8 +79,8 @@ async def test_beside_what_waits_to_be_sent_one_message_is_made(size: int) -> No
         while sent < 64 * size:
             await trio.testing.wait_all_tasks_blocked()
             held.append(made - sent)
-            sent += len(await outbox.first())
-            outbox.sent()
+            sent += sum(map(len, ready := await outbox.first()))
+            outbox.sent(len(ready))
     assert max(held) <= max(MOST, size) + size
     assert held[:-2] == [held[0]] * len(held[:-2]) or size < MOST
 
@@ -88,9 +88,9 @@ async def test_beside_what_waits_to_be_sent_one_message_is_made(size: int) -> No
 async def test_what_the_system_takes_never_waits_and_what_follows_something_that_waits_does() -> None:
     outbox, sent = Outbox(MOST), list[bytes]()
 
-    def send_now(message: bytes) -> bool:
-        sent.append(message)
-        return message != b"second"
+    def send_now(messages: Sequence[bytes]) -> bool:
+        sent.extend(messages)
+        return b"second" not in messages
 
     outbox.open(send_now)
     for each in (b"first", b"second", b"third"):
@@ -98,8 +98,8 @@ async def test_what_the_system_takes_never_waits_and_what_follows_something_that
     assert (sent, outbox.unsent) == ([b"first", b"second"], len(b"secondthird"))
     waited: list[bytes] = []
     while outbox.unsent:
-        waited.append(await outbox.first())
-        outbox.sent()
+        waited += (ready := await outbox.first())
+        outbox.sent(len(ready))
     assert waited == [b"second", b"third"]
     await outbox.put(lambda: b"fourth")
     assert (sent, outbox.unsent) == ([b"first", b"second", b"fourth"], 0)

@@ -1,0 +1,99 @@
+"""Messages that are ready go out together, in order, within the bounds of a WebSocket."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import pytest
+import trio
+import trio.testing
+
+from agentrail import SessionSpec
+from agentrail.host.answering.event_frames import AT_ONCE
+from agentrail.host.http11.sending import sent_at_once
+from agentrail.host.websocket import socket_stream
+from agentrail.host.websocket.outbox import MOST_AT_ONCE, Outbox
+from tests.benchmarks.rig import InstantModel
+from tests.host.hosted import open_desk
+from tests.host.websocket.talking import Talker, talking
+from tests.passes import Passes
+
+CHUNKS = 20
+TURNS = 10
+
+
+async def turns(talker: Talker) -> None:
+    """Have turns, each of which is heard whole."""
+    for turn in range(TURNS):
+        await talker.say(id=f"{turn}", call="chat", body={"message": "hi", "session": "trip"})
+        heard = [await talker.heard()]
+        while {"answer", "end"} - {_kind(each) for each in heard}:
+            heard.append(await talker.heard())
+        assert [each.get("event") for each in heard].count("MessageDelta") == CHUNKS
+        cursors = [_numbers(str(each["cursor"])) for each in heard if "event" in each]
+        assert cursors == sorted(set(cursors))
+
+
+def _kind(said: dict[str, object]) -> str:
+    return "answer" if "status" in said else "end" if said.get("event") == "AgentEnd" else ""
+
+
+def _numbers(cursor: str) -> tuple[int, ...]:
+    return tuple(map(int, cursor.split(".")))
+
+
+async def test_events_that_are_ready_go_out_in_few_writes(monkeypatch: pytest.MonkeyPatch) -> None:
+    writes: list[bytes] = []
+
+    def noted(stream: trio.abc.Stream, data: bytes) -> int:
+        writes.append(data)
+        return sent_at_once(stream, data)
+
+    monkeypatch.setattr(socket_stream, "sent_at_once", noted)
+    async with open_desk(SessionSpec(model=InstantModel(chunks=CHUNKS))) as desk, talking(desk) as talker:
+        await talker.ask("open_session", body={"session": "trip"})
+        await talker.say(id="e", listen="events", session="trip")
+        await talker.heard()
+        writes.clear()
+        await turns(talker)
+    assert len(writes) <= 6 * TURNS  # of more than 25 messages each: the events come in a few lots, then the answer
+
+
+async def test_a_writer_is_given_all_that_waits_up_to_so_many_bytes() -> None:
+    outbox = Outbox(10 * AT_ONCE)
+    half = b"x" * (AT_ONCE // 2)
+    outbox.put_now(b"a", b"b")
+    for each in (b"c", half, half, b"d"):
+        await outbox.put(partial(bytes, each))
+    assert await outbox.first() == [b"a", b"b", b"c", half, half]
+    assert outbox.unsent == AT_ONCE + 4
+    outbox.sent(3)
+    assert outbox.unsent == AT_ONCE + 1
+    assert await outbox.first() == [half, half]
+    outbox.sent(2)
+    assert await outbox.first() == [b"d"]
+
+
+async def test_messages_of_one_who_adds_wait_together_for_room() -> None:
+    outbox = Outbox(10)
+    outbox.put_now(b"a" * 5)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(outbox.put_all, lambda: [b"b" * 3, b"c" * 3])
+        await trio.testing.wait_all_tasks_blocked()
+        assert await outbox.first() == [b"a" * 5]
+        outbox.sent(1)
+    assert await outbox.first() == [b"bbb", b"ccc"]
+    outbox.close()
+    assert outbox.unsent == 0
+
+
+async def test_messages_count_one_by_one_for_the_pass_that_others_get() -> None:
+    outbox, passes = Outbox(10), Passes()
+    outbox.open(lambda _: True)
+    trio.lowlevel.add_instrument(passes)
+    try:
+        for _ in range(6):
+            await outbox.put_all(lambda: [b"a"] * (MOST_AT_ONCE // 2))
+    finally:
+        trio.lowlevel.remove_instrument(passes)
+    assert passes.count == 3
