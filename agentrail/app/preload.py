@@ -94,7 +94,8 @@ def _of_models(spec: SessionSpec) -> Iterator[str]:
     """Yield the modules of the models that a session of *spec* or its sub-agents name, or plugins may switch to."""
     plugins = [unkeyed(given)[1] for given in spec.plugins]
     chain = (model for model, _ in chain_of(spec.model, EMPTY))
-    for model in (*chain, *(name for plugin in plugins for name in plugin.models_named)):
+    named = (model for plugin in plugins for model in plugin.models_named)
+    for model in (*chain, *(model if isinstance(model, str) else model[0] for model in named)):
         if isinstance(model, str):
             provider = model.partition(":")[0]
             yield from REMOTE if provider in PROVIDERS else BUILT_IN.get(provider, ())

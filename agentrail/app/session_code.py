@@ -17,7 +17,7 @@ from agentrail.app.subagent_code import HERE, talks
 from agentrail.core.vocabulary.commands import SwitchModelSent
 from agentrail.core.vocabulary.options import Spare
 from agentrail.core.vocabulary.state import State
-from agentrail.errors import AgentrailError, BadOptions, BadSpec, ModelExists, SpecMissing, ToolExists, WrongType
+from agentrail.errors import AgentrailError, BadSpec, ModelExists, SpecMissing, ToolExists, WrongType
 from agentrail.hooks.attachments import refuse_twins, refuse_unknown_tools, unkeyed
 from agentrail.hooks.contract import ASYNC, indirect
 from agentrail.hooks.live import Live, Validator
@@ -166,23 +166,6 @@ def brought_by(plugins: Iterable[AnyPlugin], tools: Mapping[str, Tool]) -> dict[
                 raise ToolExists(tool.spec.name)
             brought[tool.spec.name] = tool
     return brought
-
-
-def refuse_unknown_models(
-    plugins: Iterable[tuple[str, AnyPlugin]], own: Mapping[str, Model], known: Callable[[str], Model]
-) -> None:
-    """Raise `BadOptions` if one of *plugins*, given with their keys, names a model that cannot be used.
-
-    *own* are the session's own models by name, and *known* returns all others.
-    """
-    for key, plugin in plugins:
-        for name in plugin.models_named:
-            if name in own:
-                continue
-            try:
-                known(name)
-            except AgentrailError as error:
-                raise BadOptions(key, f"they name the model `{name}`: {error}") from error
 
 
 def refuse_misnamed(spec: SessionSpec, also: Iterable[str] = ()) -> None:

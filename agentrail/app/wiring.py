@@ -31,7 +31,6 @@ from agentrail.app.session_code import (
     judge_for,
     prices_of,
     refuse_misnamed,
-    refuse_unknown_models,
     sources_of,
     surroundings,
     tools_of,
@@ -42,7 +41,7 @@ from agentrail.core.supervision_rules import STRATEGIES, Policy, Ward
 from agentrail.core.vocabulary.commands import SwitchModelSent
 from agentrail.core.vocabulary.state import NO_TOOLS, Attached, Setup, State
 from agentrail.errors import BadChoice, BadSupervisor, WrongType
-from agentrail.hooks.attachments import in_order, seat_for
+from agentrail.hooks.attachments import in_order, refuse_unknown_models, seat_for
 from agentrail.hooks.contract import ASYNC, indirect
 from agentrail.ports.implementing import why_unfit, why_unfit_call
 from agentrail.ports.journal import Journal
@@ -314,7 +313,8 @@ def new_session(
     for name, tool in known_tools.items():
         judge.tool(name, 0, LateValidator(tool))
     first = chosen(code, known, spec.model, freeze_object(spec.model_options))
-    refuse_unknown_models(keyed, own, known)
+    for key, plugin in keyed:
+        refuse_unknown_models(key, plugin, judge.why_no_model)
     state = State(
         session_id,
         _setup(spec, path, tuple(agents)),

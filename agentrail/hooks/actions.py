@@ -30,6 +30,12 @@ class CallModel(Authored, tag_field=TAG):
     """JSON Schema of the object that the answer must fit; if empty, the answer is the model's text."""
     max_tokens: int | None = None
     """The most tokens of the answer; `None` if the model's options say it."""
+    options: JsonObject = EMPTY
+    """Options for the model's provider; if empty, the session's options count if it uses this model.
+
+    A model that is named gets no others, so that a key of the session's model never goes to another address. If `model`
+    is `None`, they come on top of the session's.
+    """
 
 
 class RunTool(Authored, tag_field=TAG):

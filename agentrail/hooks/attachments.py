@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import Final, cast
 
 import attrs
@@ -158,6 +158,20 @@ def refuse_unknown_tools(key: str, plugin: AnyPlugin, tools: Collection[str], *,
             meant = f"did you mean `{near}`?" if near else f"its tools are {listed(tools)}."
             later = "For a tool that is attached later, write a pattern such as"
             raise BadOptions(key, f"they name the tool `{name}`, and the session has none; {meant} {later} `{name}*`")
+
+
+def refuse_unknown_models(
+    key: str, plugin: AnyPlugin, why_no_model: Callable[[str, JsonObject], str | None], *, later: bool = False
+) -> None:
+    """Raise `BadOptions` if *plugin* names a model that cannot be used, or that does not take its options.
+
+    With *later*, the session runs already. Then a name without options is checked only when the model is used.
+    """
+    for model in plugin.models_named:
+        name, options = model if isinstance(model, tuple) else (model, EMPTY)
+        problem = None if later and not options else why_no_model(name, freeze_object(options))
+        if problem is not None:
+            raise BadOptions(key, f"they name the model `{name}`: {problem}")
 
 
 def refuse_twins(keys: list[str]) -> None:

@@ -33,6 +33,8 @@ OTHERS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     }
 )
 """The arguments of each method of a plugin that is not a hook."""
+PAIR: Final = 2
+"""Length of a pair of a model's name and its options."""
 MOST_SAID: Final = 2**31
 """The largest absolute value of a priority, a version or a length."""
 LONGEST_SCREENED: Final = 200
@@ -52,6 +54,18 @@ def _are_names(found: object) -> bool:
     return type(found) in (tuple, list, set, frozenset) and all(
         isinstance(name, str) for name in cast("Collection[object]", found)
     )
+
+
+def _are_models(found: object) -> bool:
+    return type(found) in (tuple, list, set, frozenset) and all(map(_is_model, cast("Collection[object]", found)))
+
+
+def _is_model(found: object) -> bool:
+    if type(found) is not tuple:
+        return isinstance(found, str)
+    pair = cast("tuple[object, ...]", found)
+    name, options = pair if len(pair) == PAIR else (None, None)
+    return isinstance(name, str) and isinstance(options, Mapping)
 
 
 def _are_hooks(found: object) -> bool:
@@ -91,7 +105,7 @@ PROPERTIES: Final[Mapping[str, Attribute]] = MappingProxyType(
         "event_lines": (_are_lines, "`EventLines` with a level, a frozenset of names and a number, or None"),
         "idle_hooks": (_are_hooks, "a tuple of names of hooks"),
         "tools_named": (_are_names, "a tuple of names"),
-        "models_named": (_are_names, "a tuple of names"),
+        "models_named": (_are_models, "a tuple of names, or of pairs of a name and a mapping of options"),
         "tools_brought": (_are_tools, "a tuple of tools with different names, as `@tool` makes them"),
         "compactor": (_is_compactor, "an `async def` that takes `leaving` and `ask`, or None"),
         "longest_screened": (_is_length, f"a whole number from 1 to {MOST_SAID:,}"),

@@ -156,6 +156,10 @@ class Live:
         self.askers: Askers | None = None
         self.complain: Complain = nobody_listens
 
+    def why_no_model(self, name: str, options: JsonObject) -> str | None:
+        """Return why the model of this name cannot be used with these options; `None` if it can."""
+        return self._checks.why_no_model(name, options)
+
     def seat(self, key: str, revision: int, plugin: AnyPlugin) -> None:
         """Add the code of *plugin* under the key and revision of its description."""
         if not isinstance(self._plugins, dict):

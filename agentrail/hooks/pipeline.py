@@ -14,6 +14,7 @@ from agentrail.hooks.actions import (
     AddContext,
     Ask,
     BlockTool,
+    CallModel,
     Continue,
     Emission,
     Emit,
@@ -376,8 +377,13 @@ def _pause_for_ask(run: Pipeline, entry: PluginEntry, said: PluginAnswer) -> Rul
     asks[key] = asks.get(key, 0) + 1
     if asks[key] > MAX_ASKS:
         raise BrokenPlugin(key, run.hook.moment, f"it asked more than {MAX_ASKS} times")
+    request = said.request
+    if isinstance(request, CallModel) and request.options:
+        problem = run.checks.why_no_model(request.model or run.ctx.model, request.options)
+        if problem is not None:
+            raise BrokenPlugin(key, run.hook.moment, f"it asks a model that cannot be used: {problem}")
     run.gathered = run.gathered.but(asks=tuple(asks.items()))
-    return run.paused(entry, ASK, Pause(Place(entry.place), said.request, said.seconds))
+    return run.paused(entry, ASK, Pause(Place(entry.place), request, said.seconds))
 
 
 def _nothing(_run: Pipeline, _entry: PluginEntry, _said: PluginAnswer) -> None:

@@ -86,6 +86,9 @@ from agentrail.values.value import Authored
 
 S = TypeVar("S", default=None)
 
+NamedModel: TypeAlias = str | tuple[str, JsonObject]
+"""A model in the options of a plugin: its name, or a pair of its name and the options for its provider."""
+
 ON_EVENT: Final = "on_event"
 SCREEN: Final = "screen"
 
@@ -169,8 +172,11 @@ class AnyPlugin:
         return ()
 
     @property
-    def models_named(self) -> tuple[str, ...]:
-        """The names of models in the plugin's options; a session is refused if one of them cannot be used."""
+    def models_named(self) -> tuple[NamedModel, ...]:
+        """The models in the plugin's options, each a name or a pair of name and options.
+
+        A session is refused if one of them cannot be used, or does not take its options.
+        """
         return ()
 
     @property

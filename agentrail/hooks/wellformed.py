@@ -168,7 +168,8 @@ def _is_model_call(found: CallModel) -> bool:
     texts = _is_text(found.prompt) and _is_text_or_none(found.model) and _is_text(found.system)
     fits = type(messages) is tuple and _MESSAGES.issuperset(map(type, found.messages))
     fits = fits and why_unfit(found.messages) is None
-    return texts and fits and _is_object(found.returns) and (most is None or (type(most) is int and most > 0))
+    fits = fits and _is_object(found.returns) and _is_object(found.options)
+    return texts and fits and (most is None or (type(most) is int and most > 0))
 
 
 def _is_request(found: object) -> bool:
@@ -195,9 +196,10 @@ def _is_request(found: object) -> bool:
 def frozen_request(request: AskRequest) -> AskRequest:
     """Return *request* with its JSON frozen, so that later changes by the plugin have no effect."""
     match request:
-        case CallModel(messages=messages, returns=returns) if messages or returns:
+        case CallModel(messages=messages, returns=returns, options=options) if messages or returns or options:
             frozen = returns if type(returns) is FrozenObject else freeze_object(returns)
-            return request.but(messages=tuple(map(fit_message, messages)), returns=frozen)
+            fit = tuple(map(fit_message, messages))
+            return request.but(messages=fit, returns=frozen, options=freeze_object(options))
         case RunTool(name=name, args=args) if type(args) is not FrozenObject:
             return RunTool(name, freeze_object(args))
         case CallService(name=name, payload=payload) if type(payload) is not FrozenObject:

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
-from typing import Final, TypeVar, cast
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Final, TypeAlias, TypeVar, cast
 
 import attrs
 
 from agentrail.errors import BadOptions, NotJson
-from agentrail.hooks.plugin import AnyPlugin
+from agentrail.hooks.contract import PAIR
+from agentrail.hooks.plugin import AnyPlugin, NamedModel
 from agentrail.values.foreign import is_time, number, plain_text, seconds, shown
-from agentrail.values.json import FrozenObject, Json, JsonObject, freeze_object
+from agentrail.values.json import EMPTY, FrozenObject, Json, JsonObject, freeze_object, thaw
+from agentrail.values.secrets import named_secret, plain_secret
 
 T = TypeVar("T")
+
+GivenModel: TypeAlias = str | tuple[str, Mapping[str, Json]] | None
+"""A model as a user names it: its name, or a pair of its name and its options, or `None`."""
 
 NO_NAMES: Final[frozenset[str]] = frozenset()
 
@@ -97,6 +102,39 @@ def is_deadline(plugin: AnyPlugin, field: attrs.Attribute[T], found: T) -> None:
     """Raise `BadOptions` unless *found* is a finite number of seconds above 0."""
     if not is_time(found):
         _refuse(plugin, field, f"is {shown(found)}; it must be seconds above 0")
+
+
+def as_model(found: GivenModel) -> NamedModel | None:
+    """Return *found*, an option that names a model, with its options frozen; `is_model` refuses any other value."""
+    given = cast("object", found)
+    if type(given) not in (tuple, list) or len(cast("Sequence[object]", given)) != PAIR:
+        return found
+    name, options = cast("tuple[str, Mapping[str, Json]]", given)
+    frozen = as_object(options)
+    if type(frozen) is FrozenObject and named_secret(frozen) is not None:
+        # The JSON form of a `Secret` names it as well, and can be pinned: its class is not known to the type hint.
+        frozen = freeze_object(thaw(frozen))
+    return name, frozen
+
+
+def is_model(plugin: AnyPlugin, field: attrs.Attribute[T], found: T) -> None:
+    """Raise `BadOptions` unless *found* is `None`, a name, or a pair of a name and options without a plain secret."""
+    if found is None:
+        return
+    given = cast("tuple[object, ...]", found) if type(found) is tuple else (found, EMPTY)
+    name, options = given if len(given) == PAIR else (None, EMPTY)
+    text = plain_text(name)
+    if text is None or not text.strip() or type(options) is not FrozenObject:
+        problem = f"is {shown(cast('object', found))}; give the name of a model, or a pair of name and options"
+        _refuse(plugin, field, problem)
+    where = plain_secret(cast("JsonObject", options))
+    if where is not None:
+        _refuse(plugin, field, f"has `{where}`, which looks like a secret, and options are kept; give `Secret(name)`")
+
+
+def name_and_options(model: NamedModel | None) -> tuple[str | None, JsonObject]:
+    """Return the name and the options of *model*, an option that names a model."""
+    return model if isinstance(model, tuple) else (model, EMPTY)
 
 
 def as_object(found: Mapping[str, Json]) -> JsonObject:

@@ -285,6 +285,7 @@ class SessionHandle:
         code = self._session.code
         more = bool(code.sources or code.agents)
         seat = commands.seat_for(key, plugin, code.next_revision())
+        commands.refuse_unknown_models(key, plugin, code.judge.why_no_model, later=True)
         commands.refuse_unknown_tools(key, plugin, self._session.state.tools, more=more)
         return seat
 

@@ -180,6 +180,7 @@ async def test_an_option_of_a_model_with_a_name_of_ours_is_refused(name: str) ->
         {"base_url": "http://127.0.0.1:9"},
         {"headers": {"x-more": "1"}},
         {"extra": {"deep": [{"secret": "HOME"}]}},
+        {"judge_model": ["vllm:x", {"base_url": "http://127.0.0.1:9"}]},
     ],
 )
 async def test_a_client_gets_at_no_secret_of_the_host_by_options(options: dict[str, object]) -> None:

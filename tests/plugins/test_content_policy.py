@@ -442,7 +442,7 @@ def test_without_a_judge_some_phrases_are_refused(text: str) -> None:
         ({"prohibited_keywords": [5]}, "its `prohibited_keywords` has 5"),
         ({"rubric": 5}, "its `rubric` is 5"),
         ({"rubric": "x" * 10_001}, "at most 10,000 characters"),
-        ({"judge_model": " "}, "its `judge_model` is ' '; give a name, or None"),
+        ({"judge_model": " "}, "its `judge_model` is ' '; give the name of a model, or a pair of name and options"),
         ({"judge_service": 5}, "its `judge_service` is 5"),
         ({"deadline": 0}, "its `deadline` is 0; it must be seconds above 0"),
         ({"deadline": float("inf")}, "its `deadline` is inf"),

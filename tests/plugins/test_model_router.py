@@ -230,7 +230,7 @@ def test_all_that_rules_name_is_told() -> None:
     router = ModelRouter(
         [{"model": "b", "turn_gt": 1}, {"model": "a", "turn_gt": 2}, {"model": "b", "round_gt": 2}], "c"
     )
-    assert router.models_named == ("b", "a", "c")
+    assert router.models_named == (("b", EMPTY), ("a", EMPTY), ("b", EMPTY), ("c", EMPTY))
     assert router.describe() == (
         "Choose the model of each request by rules: the first rule counts whose conditions all hold."
     )

@@ -147,8 +147,9 @@ async def test_a_plugin_asks_a_model_for_an_object_about_messages(world: World, 
         CallModel("x", max_tokens=0),
         CallModel("x", max_tokens=True),
         CallModel("x", returns="an object"),  # type: ignore[arg-type]  # on purpose
+        CallModel("x", options="hot"),  # type: ignore[arg-type]  # on purpose
     ],
-    ids=["no message", "no call", "no tokens", "a flag", "no schema"],
+    ids=["no message", "no call", "no tokens", "a flag", "no schema", "no options"],
 )
 async def test_a_wrong_request_to_a_model_is_told_of_the_plugin(world: World, wrong: CallModel) -> None:
     session = await world.spawn(["ok"], plugins=[Asker(wrong)])
@@ -163,6 +164,33 @@ async def test_options_for_one_model_are_not_given_to_another_that_a_plugin_asks
     session = await world.supervisor.spawn(spec.but(model=[spec.model, other]))
     await session.ask("go")
     assert other.requests[0].options == {}
+
+
+@pytest.mark.parametrize(
+    ("name", "got"),
+    [
+        (None, {"temperature": 0.5, "top_k": 3, "max_tokens": 9}),
+        ("scripted", {"top_k": 3, "max_tokens": 9}),
+        ("other", {"top_k": 3, "max_tokens": 9}),
+    ],
+)
+async def test_a_request_has_options_of_its_own(world: World, name: str | None, got: dict[str, Json]) -> None:
+    """They come on top of the session's only if the request leaves the model to the session."""
+    own, other = ScriptedModel(["a judgement", "ok"], name="scripted"), ScriptedModel(["a judgement"], name="other")
+    asker = Asker(CallModel("is it good?", model=name, options=freeze_object({"top_k": 3}), max_tokens=9))
+    spec = spec_of(own, plugins=[asker], model_options={"temperature": 0.5})
+    session = await world.supervisor.spawn(spec.but(model=[own, other]))
+    await session.ask("go")
+    assert (other if name == "other" else own).requests[0].options == got
+
+
+async def test_a_plain_secret_in_the_options_of_a_request_is_refused_before_it_is_stored(world: World) -> None:
+    asker = Asker(CallModel("is it good?", options=freeze_object({"api_key": "sk-plain"})))
+    session = await world.spawn(["ok"], plugins=[asker])
+    await session.ask("go")
+    error = world.heard(session).only(PluginError).error
+    assert "it asks a model that cannot be used" in error
+    assert "`api_key` looks like a secret" in error
 
 
 @pytest.mark.parametrize(

@@ -172,7 +172,7 @@ STRUCTURE: Final[Mapping[str, str]] = MappingProxyType(
         "BeforeSteering": "ref",
         "BeforeTool": "name call_id",
         "Call": "call_id name holders",
-        "CallModel": "model returns",
+        "CallModel": "model returns options",
         "CallProbed": "call_id",
         "CallService": "name",
         "Change": (

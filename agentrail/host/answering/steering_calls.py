@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, TypeVar, cast
 
 from agentrail.errors import BadOptions, FourEyesWanted, NotRegistered, PluginRefused, UnknownApproval
@@ -13,7 +13,7 @@ from agentrail.host.plugins.host_context import HostContext
 from agentrail.host.plugins.host_tools import HostTools
 from agentrail.runtime.commands import attached_as
 from agentrail.runtime.handle import SessionHandle
-from agentrail.values.json import JsonObject
+from agentrail.values.json import Json, JsonObject
 from agentrail.values.secrets import named_secret
 from agentrail.wire.bodies import (
     AbortBody,
@@ -177,12 +177,23 @@ def _registered(kind: str, known: Mapping[str, T], name: str) -> T:
 
 def _check_options(whose: str, options: JsonObject) -> None:
     """Raise `BadOptions` for options by which a client would get at secrets, or at other servers."""
-    taken = OF_THE_PROGRAM & options.keys()
+    taken = OF_THE_PROGRAM.intersection(_keys_in(options))
     if taken:
         raise BadOptions(whose, f"clients may not give {_listed(taken)}: {PROGRAM_SAYS}")
     secret = named_secret(options)
     if secret is not None:
         raise BadOptions(whose, f"clients may not name secrets, such as `{secret}`: {PROGRAM_SAYS}")
+
+
+def _keys_in(found: Json) -> Iterator[str]:
+    """Yield the keys in *found*, however deep: an option of a plugin may be a model with its options."""
+    if isinstance(found, Mapping):
+        yield from found
+        for inner in found.values():
+            yield from _keys_in(inner)
+    elif isinstance(found, tuple | list):
+        for inner in found:
+            yield from _keys_in(inner)
 
 
 def _check_offered(plugin: str, options: JsonObject, known: Mapping[str, Sequence[str]]) -> None:

@@ -27,9 +27,9 @@ from agentrail.hooks.actions import (
 )
 from agentrail.hooks.context import Context
 from agentrail.hooks.moments import BeforePrompt, BeforeRequest, BeforeSteering
-from agentrail.hooks.plugin import Plugin, Priority
+from agentrail.hooks.plugin import NamedModel, Plugin, Priority
 from agentrail.plugins.invisible import visible
-from agentrail.plugins.options import are_texts, as_set, as_tuple, is_flag
+from agentrail.plugins.options import are_texts, as_model, as_set, as_tuple, is_flag, is_model, name_and_options
 from agentrail.values.events.context import ContentPolicyViolated
 from agentrail.values.foreign import seconds, shown
 from agentrail.values.json import Json, JsonObject, freeze_object
@@ -145,8 +145,8 @@ class ContentPolicy(Plugin[Judged]):
     each text. Steering is judged before the next request, and ends the turn if it is refused.
     """
 
-    judge_model: str | None = attrs.field(default=None, validator=_is_name)
-    """Name of the model that judges; `None` if none does."""
+    judge_model: NamedModel | None = attrs.field(default=None, converter=as_model, validator=is_model)
+    """The model that judges, a name or a pair of name and options; `None` if none does."""
     judge_service: str | None = attrs.field(default=None, validator=_is_name)
     """Name of the session's service that judges, instead of a model: it gets `text` and returns what a model does."""
     categories: frozenset[str] = attrs.field(default=frozenset(POLICIES), converter=as_set, validator=_are_policies)
@@ -168,8 +168,8 @@ class ContentPolicy(Plugin[Judged]):
     critical = True
 
     @property
-    def models_named(self) -> tuple[str, ...]:
-        """The name of the judge model; the session refuses to start if there is no such model."""
+    def models_named(self) -> tuple[NamedModel, ...]:
+        """The judge model; the session is refused if there is none, or if it does not take its options."""
         return () if self.judge_model is None or self.judge_service is not None else (self.judge_model,)
 
     def init(self, ctx: Context) -> Judged:
@@ -273,7 +273,8 @@ class ContentPolicy(Plugin[Judged]):
         }
         system = "\n".join((*lines, _HOW))
         prompt = f"The message: {json.dumps(told, ensure_ascii=False)}"
-        return CallModel(prompt, self.judge_model, system, returns=freeze_object(schema))
+        model, options = name_and_options(self.judge_model)
+        return CallModel(prompt, model, system, returns=freeze_object(schema), options=options)
 
     def _read(self, answer: AskAnswer) -> Violation | str | None:
         """Return the judge's verdict; `None` if the text may pass; a text that says why there is no verdict."""

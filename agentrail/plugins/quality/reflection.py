@@ -24,8 +24,8 @@ from agentrail.hooks.actions import (
 )
 from agentrail.hooks.context import Context
 from agentrail.hooks.moments import AfterResponse, AfterTurn, BeforeFinish, BeforeRequest, BeforeSteering
-from agentrail.hooks.plugin import Plugin, Priority
-from agentrail.plugins.options import are_texts, as_tuple, is_count, is_deadline, is_said
+from agentrail.hooks.plugin import NamedModel, Plugin, Priority
+from agentrail.plugins.options import are_texts, as_model, as_tuple, is_count, is_deadline, is_model, name_and_options
 from agentrail.values.content import Text
 from agentrail.values.foreign import shown
 from agentrail.values.json import JsonObject, canonical, freeze, freeze_object
@@ -160,8 +160,8 @@ class Reflection(Plugin[Reviewing]):
     """What an answer must meet: one sentence each."""
     reviewer: str = attrs.field(default=CONVERSATION, validator=_is_reviewer)
     """Who reviews: `conversation`, the model itself; or `model`, a request of its own."""
-    model: str | None = attrs.field(default=None, validator=attrs.validators.optional(is_said))
-    """With `reviewer="model"`: name of the model that reviews; `None` if it is the session's."""
+    model: NamedModel | None = attrs.field(default=None, converter=as_model, validator=is_model)
+    """With `reviewer="model"`: name of the model that reviews, or a pair of name and options; `None`: the session's."""
     max_reviews: int = attrs.field(default=3, validator=[is_count, _are_some])
     """How many reviews one turn may have."""
     pass_signal: str = attrs.field(default="APPROVED", validator=_is_signal)
@@ -172,8 +172,8 @@ class Reflection(Plugin[Reviewing]):
     priority = Priority.QUALITY + 100
 
     @property
-    def models_named(self) -> tuple[str, ...]:
-        """The name of the reviewer model; the session refuses to start if there is no such model."""
+    def models_named(self) -> tuple[NamedModel, ...]:
+        """The reviewer model; the session is refused if there is none, or if it does not take its options."""
         return () if self.model is None or self.reviewer != MODEL else (self.model,)
 
     @property
@@ -254,7 +254,8 @@ class Reflection(Plugin[Reviewing]):
         said = _said((_text(_cut(answer, MOST_SHOWN)),), model=ctx.model)
         messages = (_asked((_text(task or UNKNOWN_TASK),)), said)
         system = REVIEW.format(criteria=_listed(self.criteria))
-        return _call(VERDICT_WANTED, self.model, system, messages, VERDICT)
+        model, options = name_and_options(self.model)
+        return _call(VERDICT_WANTED, model, system, messages, VERDICT, None, options)
 
     def _judged(self, given: AskAnswer, state: Reviewing, answer: str) -> Continue[Reviewing] | Intervene[Reviewing]:
         """Return what follows from the answer of a reviewer model about *answer*."""

@@ -23,8 +23,8 @@ from agentrail.hooks.actions import (
 )
 from agentrail.hooks.context import Context
 from agentrail.hooks.moments import AfterTurn, BeforePrompt
-from agentrail.hooks.plugin import Plugin, Priority
-from agentrail.plugins.options import is_count, is_flag, is_said
+from agentrail.hooks.plugin import NamedModel, Plugin, Priority
+from agentrail.plugins.options import as_model, is_count, is_flag, is_model, is_said, name_and_options
 from agentrail.plugins.recall.episodes import (
     MAX_TOOL,
     MOST_TOOLS,
@@ -84,14 +84,14 @@ class EpisodicMemory(Plugin[None]):
     """The fewest tool calls of a run that is remembered."""
     by_model: bool = attrs.field(default=False, validator=is_flag)
     """Whether a model judges what is worth remembering; it costs one request for each such turn."""
-    model: str | None = attrs.field(default=None, validator=attrs.validators.optional(is_said))
-    """Name of that model; `None` if it is the session's."""
+    model: NamedModel | None = attrs.field(default=None, converter=as_model, validator=is_model)
+    """That model, a name or a pair of name and options; `None` if it is the session's."""
 
     priority = Priority.INTELLIGENCE + 10
 
     @property
-    def models_named(self) -> tuple[str, ...]:
-        """The name of the model that judges; the session refuses to start if there is no such model."""
+    def models_named(self) -> tuple[NamedModel, ...]:
+        """The model that judges; the session is refused if there is none, or if it does not take its options."""
         return () if self.model is None or not self.by_model else (self.model,)
 
     def before_prompt(
@@ -121,9 +121,7 @@ class EpisodicMemory(Plugin[None]):
             return Continue()
         match hook.asked, hook.answer:
             case None, _ if self.by_model:
-                return Ask(
-                    CallModel(f"The run:\n\n{_shown(episode)}", self.model, _SYSTEM, returns=_FORM), deadline=30.0
-                )
+                return Ask(self._question(episode), deadline=30.0)
             case None, _:
                 return self._store(user, episode)
             case CallModel(), Answered(value=Mapping() as said):
@@ -168,6 +166,10 @@ class EpisodicMemory(Plugin[None]):
             return None
         names = tuple(clipped(name, MAX_TOOL) for name in tools[:MOST_TOOLS])
         return Episode(clipped(asked[0]), clipped(answer), names, hook.ended_at_ms)
+
+    def _question(self, episode: Episode) -> CallModel:
+        model, options = name_and_options(self.model)
+        return CallModel(f"The run:\n\n{_shown(episode)}", model, _SYSTEM, returns=_FORM, options=options)
 
     def _store(self, user: str, episode: Episode) -> Ask[None]:
         if self.service is None:

@@ -11,8 +11,8 @@ from attrs import frozen
 from agentrail.hooks.actions import Answered, Ask, CallModel, Continue, Failed, ReadFile, TimedOut, WriteFile
 from agentrail.hooks.context import Context
 from agentrail.hooks.moments import BeforeCompaction
-from agentrail.hooks.plugin import Plugin, Priority
-from agentrail.plugins.options import is_count, is_flag, is_said
+from agentrail.hooks.plugin import NamedModel, Plugin, Priority
+from agentrail.plugins.options import as_model, is_count, is_flag, is_model, name_and_options
 from agentrail.plugins.recall.facts import facts_among, lacks, spoken_facts, with_facts
 from agentrail.plugins.recall.own_paths import is_path
 from agentrail.values.events.context import MemoryFlushed
@@ -63,14 +63,14 @@ class MemoryFlush(Plugin[Flush]):
     """The most facts that one compaction saves."""
     by_model: bool = attrs.field(default=False, validator=is_flag)
     """Whether a model looks for facts, and not the rules; it costs one request for each compaction."""
-    model: str | None = attrs.field(default=None, validator=attrs.validators.optional(is_said))
-    """Name of that model; `None` if it is the session's."""
+    model: NamedModel | None = attrs.field(default=None, converter=as_model, validator=is_model)
+    """That model, a name or a pair of name and options; `None` if it is the session's."""
 
     priority = Priority.QUALITY + 20
 
     @property
-    def models_named(self) -> tuple[str, ...]:
-        """The name of the model that finds facts; the session refuses to start if there is no such model."""
+    def models_named(self) -> tuple[NamedModel, ...]:
+        """The model that finds facts; the session is refused if there is none, or if it does not take its options."""
         return () if self.model is None or not self.by_model else (self.model,)
 
     def init(self, ctx: Context) -> Flush:
@@ -106,7 +106,8 @@ class MemoryFlush(Plugin[Flush]):
         if not shown or not self.max_facts:
             return Continue()
         prompt = f"The conversation:\n\n{shown}\n\nNote at most {self.max_facts} facts."
-        return Ask(CallModel(prompt, self.model, _SYSTEM, returns=_FORM), deadline=30.0)
+        model, options = name_and_options(self.model)
+        return Ask(CallModel(prompt, model, _SYSTEM, returns=_FORM, options=options), deadline=30.0)
 
     def _read(self, state: Flush) -> Continue[Flush] | Ask[Flush]:
         return Ask(ReadFile(self.file), state) if state.facts else Continue(state)

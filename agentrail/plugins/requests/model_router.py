@@ -14,7 +14,7 @@ from agentrail.errors.branches import meant
 from agentrail.hooks.actions import Continue, SwitchModel
 from agentrail.hooks.context import Context
 from agentrail.hooks.moments import BeforeRequest
-from agentrail.hooks.plugin import Plugin, Priority
+from agentrail.hooks.plugin import NamedModel, Plugin, Priority
 from agentrail.plugins.options import is_list
 from agentrail.values.foreign import number, plain_text, shown
 from agentrail.values.json import EMPTY, FrozenObject, Json, JsonObject, canonical, freeze_object
@@ -246,10 +246,11 @@ class ModelRouter(Plugin[Chosen]):
             _refuse("it has neither `rules` nor a `default_model`; give one of them")
 
     @property
-    def models_named(self) -> tuple[str, ...]:
-        """The names of all models that may be chosen."""
-        named = [str(rule["model"]) for rule in self.rules]
-        return tuple(dict.fromkeys([*named, *([] if self.default_model is None else [self.default_model])]))
+    def models_named(self) -> tuple[NamedModel, ...]:
+        """All models that may be chosen, each with its options."""
+        named = [(str(rule["model"]), cast("JsonObject", rule.get("options", EMPTY))) for rule in self.rules]
+        default = [] if self.default_model is None else [(self.default_model, self.default_options)]
+        return (*named, *default)
 
     def init(self, ctx: Context) -> Chosen:
         """Return the first state: nothing is chosen yet."""

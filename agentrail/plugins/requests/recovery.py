@@ -12,7 +12,7 @@ from agentrail.errors import BadOptions, NotJson
 from agentrail.hooks.actions import Abort, Continue, SwitchModel
 from agentrail.hooks.context import Context
 from agentrail.hooks.moments import AfterTool, AfterTurn, BeforeRequest, OnToolError
-from agentrail.hooks.plugin import Plugin, Priority
+from agentrail.hooks.plugin import NamedModel, Plugin, Priority
 from agentrail.plugins.options import is_flag, is_list, is_patience
 from agentrail.values.content import text_of
 from agentrail.values.foreign import mended, number, plain_text, shown
@@ -121,9 +121,9 @@ class Recovery(Plugin[Fallen]):
     priority = Priority.CORE + 60
 
     @property
-    def models_named(self) -> tuple[str, ...]:
-        """The names of the models to switch to."""
-        return tuple([name for name, _ in self.models])
+    def models_named(self) -> tuple[NamedModel, ...]:
+        """The models to switch to; the session refuses to start if one is not there, or does not take its options."""
+        return self.models
 
     def init(self, ctx: Context) -> Fallen:
         """Return the first state: the session's own model is in use."""
@@ -218,7 +218,7 @@ class Recovery(Plugin[Fallen]):
 
     def _place_of(self, state: Fallen, model: str) -> int:
         """Return the place of *model*, which is in use, in the chain; -1 if it is not in it."""
-        names = self.models_named
+        names = [name for name, _ in self.models]
         if 0 <= state.place < len(names) and names[state.place] == model:
             return state.place
         return names.index(model) if model in names else -1

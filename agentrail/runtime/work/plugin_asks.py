@@ -123,7 +123,7 @@ class RunningAsk(Work):
             return
         prompt = (_user((_text(request.prompt),)),) if request.prompt or not request.messages else ()
         model = request.model or own
-        options = _options_of(state, model)
+        options = _options_of(request, state, model)
         if request.max_tokens is not None:
             options = freeze_object({**options, "max_tokens": request.max_tokens})
         messages = (*request.messages, *prompt)
@@ -149,10 +149,13 @@ class RunningAsk(Work):
         self._post(self, AskSettled(self.ask_id, self._answer, self._used()))
 
 
-def _options_of(state: State, name: str) -> JsonObject:
-    """Return the options of a session for the model called *name*; none if the session uses another one."""
+def _options_of(request: CallModel, state: State, name: str) -> JsonObject:
+    """Return the options of *request* for the model called *name*, after those of the session if they belong to it."""
+    if request.options and request.model is not None:
+        return request.options
     model, options = state.using
-    return options if model == name else EMPTY
+    own = options if model == name else EMPTY
+    return freeze_object({**own, **request.options}) if request.options else own
 
 
 def _object_in(text: str, schema: JsonObject) -> AskAnswer:
