@@ -210,7 +210,7 @@ def _blocks() -> list[tuple[str, str]]:
     return [
         (f"{page.relative_to(ROOT)}:{text[: found.start()].count(chr(10)) + 1}", found.group(1))
         for page in pages
-        if page.name not in {"design.md", "contributing.md"}
+        if page.parent.name != "design" and page.name != "contributing.md"
         for text in [page.read_text("utf-8")]
         for found in re.finditer(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
     ] + [(path.name, path.read_text("utf-8")) for path in sorted(ROOT.glob("docs/examples/*.py"))]

@@ -52,6 +52,7 @@ from agentrail.hooks.plugin import MATRIX as MATRIX
 from agentrail.hooks.plugin import AnyPlugin as AnyPlugin
 from agentrail.hooks.plugin import Attachable as Attachable
 from agentrail.hooks.plugin import Keyed as Keyed
+from agentrail.hooks.plugin import NamedModel as NamedModel
 from agentrail.hooks.plugin import Plugin as Plugin
 from agentrail.hooks.plugin import Priority as Priority
 from agentrail.plugins.approval import SAFE_COMMANDS as SAFE_COMMANDS

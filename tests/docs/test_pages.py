@@ -54,10 +54,13 @@ def _linked(page: Path) -> set[Path]:
     return {(page.parent / target.partition("#")[0]).resolve() for target in _LINK.findall(page.read_text())}
 
 
-def test_every_page_can_be_reached_from_the_index_or_from_that_of_the_plugins() -> None:
+def test_every_page_can_be_reached_from_the_index_or_from_that_of_its_folder() -> None:
     index = ROOT / "docs" / "index.md"
-    plugins = ROOT / "docs" / "plugins" / "index.md"
-    linked = {index, *_linked(index), *_linked(plugins)}
+    linked = {
+        index,
+        *_linked(index),
+        *(page for of_folder in ROOT.glob("docs/*/index.md") for page in _linked(of_folder)),
+    }
     assert [page for page in PAGES if page.is_relative_to(index.parent) and page not in linked] == []
 
 
