@@ -8,7 +8,7 @@ from agentrail import plugins as plugins
 from agentrail import sandboxes as sandboxes
 from agentrail import testing as testing
 from agentrail import tools as tools
-from agentrail.app.preparing.blueprint import blueprint as blueprint
+from agentrail.app.blueprint import blueprint as blueprint
 from agentrail.app.process import run as run
 from agentrail.app.spec import SessionSpec as SessionSpec
 from agentrail.app.spec import Specs as Specs
@@ -39,7 +39,6 @@ from agentrail.hooks.actions import SwitchModel as SwitchModel
 from agentrail.hooks.context import Context as Context
 from agentrail.hooks.plugin import Plugin as Plugin
 from agentrail.hooks.plugin import Priority as Priority
-from agentrail.ports.agents import Task as Task
 from agentrail.ports.handles.protocols import AnySession as AnySession
 from agentrail.ports.handles.protocols import AnySupervisor as AnySupervisor
 from agentrail.ports.handles.protocols import awaited as awaited
@@ -49,11 +48,12 @@ from agentrail.ports.handles.session_values import Reply as Reply
 from agentrail.ports.handles.session_values import SessionDown as SessionDown
 from agentrail.ports.handles.session_values import Status as Status
 from agentrail.ports.tool import Service as Service
+from agentrail.ports.tool import Task as Task
 from agentrail.remote.remote_events import RemoteSubscription as RemoteSubscription
+from agentrail.remote.remote_events import RemoteView as RemoteView
 from agentrail.remote.remote_session import RemoteSession as RemoteSession
 from agentrail.remote.remote_supervisor import RemoteSupervisor as RemoteSupervisor
 from agentrail.remote.remote_supervisor import connect as connect
-from agentrail.remote.remote_views import RemoteView as RemoteView
 from agentrail.runtime.diagnosis.crash_reports import CrashReport as CrashReport
 from agentrail.runtime.events.subscription import Subscription as Subscription
 from agentrail.runtime.events.tracing import ActorTrace as ActorTrace

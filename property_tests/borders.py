@@ -47,7 +47,7 @@ from agentrail.hooks.actions import (
     SwitchModel,
 )
 from agentrail.hooks.context import Context, Log
-from agentrail.hooks.moments import HOOK_NAMES
+from agentrail.hooks.hook_types import HOOK_NAMES
 from agentrail.hooks.plugin import Plugin
 from agentrail.ports.journal import (
     ALL_SESSIONS,

@@ -34,9 +34,9 @@ from agentrail.core.vocabulary.inputs import (
 from agentrail.core.vocabulary.options import Options
 from agentrail.hooks.actions import Answered, RunTool
 from agentrail.hooks.plugin import Plugin
-from agentrail.testing.probes import Asker, Holder, Scripted
-from agentrail.testing.world.plausible import Tally, World
-from agentrail.testing.world.scenes import TOOLS
+from agentrail.testing.probe_plugins import Asker, Holder, Scripted
+from agentrail.testing.world.random_sessions import Tally, World
+from agentrail.testing.world.random_setups import TOOLS
 from agentrail.values.json import FrozenObject
 from agentrail.values.tools import AskPerson, Effect, EffectClass, NotStarted, ToolSpec, Unknown, ok
 from agentrail.values.usage import Usage

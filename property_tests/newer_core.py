@@ -14,17 +14,17 @@ from types import FunctionType
 from typing import Final, NamedTuple, TypeAlias, cast
 
 from agentrail.adapters.journals import packing
-from agentrail.adapters.journals.message_places import MessagePlaces
+from agentrail.adapters.journals.message_index import MessagePlaces
 from agentrail.adapters.journals.packing import Packed, pack
 from agentrail.adapters.journals.stored_form import StoredRecord
-from agentrail.codec.upcasting import FORMAT, Upcaster, upcast
 from agentrail.codec.values import write
+from agentrail.codec.versions import FORMAT, Upcaster, upcast
 from agentrail.core.machine import (
     due_timers,
     endings,
+    in_doubt_calls,
     prompts,
     recovery,
-    repeat_doubts,
     requests,
     responses,
     steering,
@@ -276,7 +276,7 @@ CHANGES: Final = (
             due_timers.on_timer,
         ),
     ),
-    _limit(repeat_doubts, "MOST", 1),
+    _limit(in_doubt_calls, "MOST", 1),
     Newer("ids of another form", _other_ids),
     _said(responses._conclude, "w.next", "w.later"),  # noqa: SLF001 - a stage is due later than it was
     _renamed("batch", "calls"),

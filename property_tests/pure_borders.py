@@ -10,11 +10,12 @@ from typing import Final
 
 import trio
 
+from agentrail.app.build import policy, time_of, width_of
 from agentrail.app.pricing import PriceList, as_cost
 from agentrail.app.spec import SessionSpec
-from agentrail.app.wiring import policy, time_of, width_of
 from agentrail.core.vocabulary.options import Options
 from agentrail.errors import AgentrailError, BadRecord, TransientModelError
+from agentrail.hooks.action_checks import why_malformed
 from agentrail.hooks.actions import (
     Abort,
     Ask,
@@ -36,18 +37,17 @@ from agentrail.hooks.actions import (
     SwitchModel,
     WriteFile,
 )
-from agentrail.hooks.wellformed import why_malformed
 from agentrail.runtime.shared.clock import Steady
-from agentrail.runtime.shared.sanitize import fit_chunk, fit_failure, fit_response
+from agentrail.runtime.shared.untrusted_calls import fit_chunk, fit_failure, fit_response
 from agentrail.tools.declaring import make_spec
 from agentrail.tools.function import as_result
 from agentrail.values.content import Data, Image, Text, Thinking, ToolCall
 from agentrail.values.fitting import MAX_TEXT, fit_message, fit_result, fit_text, fit_usage
-from agentrail.values.foreign import TEN_YEARS, crash, described, shown, words
 from agentrail.values.json import FrozenObject, freeze
 from agentrail.values.messages import AssistantMessage, ToolMessage, UserMessage
 from agentrail.values.stream import Response, TextChunk, UsageChunk
 from agentrail.values.tools import AskPerson, Effect, Ok, SetTodos, Todo
+from agentrail.values.untrusted_values import TEN_YEARS, crash, described, shown, words
 from agentrail.values.usage import Price, Usage
 
 REFUSALS: Final = (AgentrailError, TypeError)

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import pytest
 
-from agentrail.values.foreign import words
+from agentrail.values.untrusted_values import words
 from property_tests import hostile
 from property_tests.borders import MOST_CPU, longest_step, play, quiet
 from property_tests.pure_borders import CHECKS, REFUSALS

@@ -4,14 +4,13 @@ import random
 
 import pytest
 
-from agentrail.codec.text import from_text
+from agentrail.codec.json_text import from_text
 from agentrail.codec.values import check_same, decode, write
 from agentrail.core.audit import differences
-from agentrail.core.vocabulary.changes import Change
-from agentrail.core.vocabulary.folding import fold
+from agentrail.core.vocabulary.changes import Change, fold
 from agentrail.testing.world.choose import Choose
-from agentrail.testing.world.plausible import World
-from agentrail.testing.world.scenes import draw_scene
+from agentrail.testing.world.random_sessions import World
+from agentrail.testing.world.random_setups import draw_scene
 from property_tests.volume import profile
 
 SESSIONS = {"ci": 300, "campaign": 5_000}

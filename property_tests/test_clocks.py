@@ -16,7 +16,7 @@ from agentrail.core.vocabulary.state import State
 from agentrail.errors import RateLimited, SessionAsleep, TransientModelError
 from agentrail.hooks.actions import Ask, CallService, Continue, HoldTool
 from agentrail.hooks.context import Context
-from agentrail.hooks.moments import BeforeTool
+from agentrail.hooks.hook_types import BeforeTool
 from agentrail.hooks.plugin import Plugin
 from agentrail.ports.journal import Journal
 from agentrail.ports.model import EmitChunk

@@ -10,8 +10,16 @@ from agentrail.adapters.models.providers import PROVIDERS, format_of
 from agentrail.adapters.models.settings import read_settings
 from agentrail.hooks.plugin import AnyPlugin, Attachable
 from agentrail.testing import INVARIANTS, check_plugin, plugin_sets, scripts, simulate
-from agentrail.testing.breaking_probes import Listener, Raiser
-from agentrail.testing.probes import ArgsReplacer, Asker, CriticalScripted, Guard, Holder, Scripted
+from agentrail.testing.probe_plugins import (
+    ArgsReplacer,
+    Asker,
+    CriticalScripted,
+    Guard,
+    Holder,
+    Listener,
+    Raiser,
+    Scripted,
+)
 from agentrail.testing.turns.conflicts import find_conflicts
 from agentrail.values.json import EMPTY
 from property_tests.volume import profile

@@ -17,15 +17,15 @@ from hypothesis import strategies as st
 
 from agentrail import SessionHandle, SessionSpec
 from agentrail.adapters.journals.memory import MemoryJournal
-from agentrail.codec.states import data_of
-from agentrail.codec.text import to_text
+from agentrail.codec.json_text import to_text
+from agentrail.codec.plugin_states import data_of
 from agentrail.codec.values import check_same
 from agentrail.core.audit import differences
 from agentrail.core.vocabulary.state import State
 from agentrail.errors import AgentrailError, TransientModelError
 from agentrail.hooks.actions import Continue
 from agentrail.hooks.context import Context
-from agentrail.hooks.moments import AfterTool
+from agentrail.hooks.hook_types import AfterTool
 from agentrail.hooks.plugin import Plugin
 from agentrail.plugins import HumanApproval
 from agentrail.ports.failpoints import Failpoint, watching

@@ -3,12 +3,12 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import invariant, run_state_machine_as_test
 
+from agentrail.hooks.action_checks import why_malformed
 from agentrail.hooks.actions import Action
 from agentrail.hooks.context import Context
-from agentrail.hooks.moments import HOOK_NAMES, HOOKS, Hook
+from agentrail.hooks.hook_types import HOOK_NAMES, HOOKS, Hook
 from agentrail.hooks.plugin import MATRIX, Attachable
-from agentrail.hooks.wellformed import why_malformed
-from agentrail.testing.probes import Guard, Holder, Recorder
+from agentrail.testing.probe_plugins import Guard, Holder, Recorder
 from agentrail.testing.strategies import (
     HOOK_FIELDS,
     actions,
@@ -21,8 +21,8 @@ from agentrail.testing.strategies import (
     tool_calls,
 )
 from agentrail.testing.world.choose import Choose
-from agentrail.testing.world.plausible import World
-from agentrail.testing.world.scenes import Scene
+from agentrail.testing.world.random_sessions import World
+from agentrail.testing.world.random_setups import Scene
 from agentrail.testing.world.session_machine import SessionMachine
 from agentrail.values.content import ToolCall
 from agentrail.values.events.envelope import Envelope

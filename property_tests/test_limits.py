@@ -19,10 +19,10 @@ from agentrail.core import supervision_rules
 from agentrail.errors import JournalFull
 from agentrail.runtime.actor import journal_log
 from agentrail.runtime.events import bus, subscription
-from agentrail.runtime.inbox import known_commands, mailbox
-from agentrail.runtime.shared import admission, provider_limits, threads, timers
+from agentrail.runtime.inbox import command_results, mailbox
+from agentrail.runtime.shared import admission, clock, provider_limits, threads
 from agentrail.runtime.supervision import supervisor, tree
-from agentrail.runtime.supervision.family import subagents, task_runs
+from agentrail.runtime.supervision.subagents import subagents, task_runs
 from agentrail.runtime.work import background_jobs
 from property_tests.planted import Planting
 from tests.limits import SCENES, SIDES, Scene, adapters, machine, mailboxes, shell, test_runtime, tools
@@ -69,14 +69,14 @@ EDITS: Final = (
     ),
     Edit(
         "answers are kept without limit",
-        known_commands.Answers.remember,
+        command_results.Answers.remember,
         "if len(self._kept) > MOST_KEPT:",
         "if False:",
         ("answers_at_hand",),
     ),
     Edit(
         "answers that are not at hand any more count as never given",
-        known_commands.Answers.remember,
+        command_results.Answers.remember,
         "            self.are_all_kept = False\n",
         "",
         ("answers_at_hand",),
@@ -118,7 +118,7 @@ EDITS: Final = (
     ),
     Edit(
         "timers that were replaced pile up",
-        timers.Timers.set,
+        clock.Timers.set,
         "if len(self._heap) > self._limit:",
         "if False:",
         ("timers_that_were_replaced",),
@@ -325,9 +325,9 @@ AT_IMPORT: Final = frozenset(
         "adapters.models.http.CONNECTIONS",
         "adapters.models.http.KEPT",
         "adapters.models.sse.MAX_EVENT",
-        "adapters.models.decompression.MOST",
+        "adapters.models.http.MOST",
         "hooks.attachments.STATE_LIMIT",
-        "codec.text.DOCUMENT_DEPTH",
+        "codec.json_text.DOCUMENT_DEPTH",
         "runtime.shared.admission.WIDTH",
         "tools.json_schema.regex._EXPRESSIONS",
         "app.spec.MOST_CALLS",
@@ -335,8 +335,8 @@ AT_IMPORT: Final = frozenset(
         "values.fitting.MAX_PARTS",
         "values.fitting.MAX_TEXT",
         "tools.json_schema.validation.MAX_SCHEMAS",
-        "tools.builtin.delegating.MAX_TASKS",
-        "tools.builtin.messaging.MAX_MESSAGE",
+        "tools.builtin.subagent_tools.MAX_TASKS",
+        "tools.builtin.subagent_tools.MAX_MESSAGE",
     }
 )
 """Limits that something was made with when it was imported: to move them now moves nothing."""
@@ -346,12 +346,12 @@ OTHERWISE: Final = frozenset(
         "adapters.journals.sqlite.writing.ROWS_KEPT",  # the scene has a figure of its own
         "adapters.sandboxes.composite.MAX_FOUND",  # as above
         "adapters.sandboxes.searching.MAX_SEEN",  # as above
-        "codec.states._WORST",  # as above
-        "runtime.work.file_finding.MOST_LISTED",  # as above
+        "codec.plugin_states._WORST",  # as above
+        "runtime.work.plugin_files.MOST_LISTED",  # as above
         "adapters.sandboxes.confined_open.MAX_LINKS",  # the kernel has the same
-        "codec.text._LONGEST_INT",  # whatever is longer does not fit 64 bits either
+        "codec.json_text._LONGEST_INT",  # whatever is longer does not fit 64 bits either
         "app.spec.AT_MOST[]",  # a table: its figures have names of their own
-        "values.meter.CHECK_STEPS",  # the meter is the scene's own
+        "values.step_budget.CHECK_STEPS",  # the meter is the scene's own
         "values.json.INT_MIN",  # one more is one number less
     }
 )

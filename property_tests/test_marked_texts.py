@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentrail.adapters.models.history import RULE
+from agentrail.adapters.models.model_turns import RULE
 from agentrail.adapters.models.providers import PROVIDERS, format_of
 from agentrail.adapters.models.settings import Settings
 from agentrail.values.content import Data, File, Part, Text

@@ -9,7 +9,7 @@ from typing import TypeVar
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentrail.adapters.models.history import ANY_ID, ModelTurn, Turn, UserTurn, turns_of
+from agentrail.adapters.models.model_turns import ANY_ID, ModelTurn, Turn, UserTurn, turns_of
 from agentrail.adapters.models.providers import PROVIDERS, format_of
 from agentrail.adapters.models.settings import Settings
 from agentrail.adapters.models.wire_format import ANY, Takes

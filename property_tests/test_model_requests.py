@@ -8,19 +8,18 @@ from typing import Final
 import trio
 
 from agentrail import Continue, Intervene, Plugin, ReplaceMessages, SessionSpec, SetSection, open_supervisor, tool
-from agentrail.adapters.journals.model_requests import model_requests, sent
+from agentrail.adapters.journals.auditing import model_requests, sent
 from agentrail.adapters.journals.sqlite import SqliteJournal
-from agentrail.codec.text import from_text
+from agentrail.codec.json_text import from_text
 from agentrail.codec.values import decode, write
-from agentrail.core.vocabulary.changes import Change
+from agentrail.core.vocabulary.changes import Change, fold
 from agentrail.core.vocabulary.effects import CancelRequest, StartRequest
-from agentrail.core.vocabulary.folding import fold
 from agentrail.hooks.actions import SwitchModel
 from agentrail.plugins import BeforeRequest, Context
 from agentrail.testing import ScriptedModel, call, say, transient
 from agentrail.testing.world.choose import Choose
-from agentrail.testing.world.plausible import World
-from agentrail.testing.world.scenes import draw_scene
+from agentrail.testing.world.random_sessions import World
+from agentrail.testing.world.random_setups import draw_scene
 from agentrail.values.content import Text
 from agentrail.values.messages import Message, UserMessage
 from agentrail.values.stream import ModelRequest

@@ -16,10 +16,10 @@ import trio.testing
 from agentrail import SessionHandle
 from agentrail.adapters.journals import packing
 from agentrail.adapters.journals.memory import MemoryJournal
-from agentrail.adapters.journals.message_places import MessagePlaces
+from agentrail.adapters.journals.message_index import MessagePlaces
 from agentrail.adapters.journals.packing import Packed
-from agentrail.codec.states import data_of
-from agentrail.codec.text import to_text
+from agentrail.codec.json_text import to_text
+from agentrail.codec.plugin_states import data_of
 from agentrail.core.vocabulary.state import Phase, State
 from agentrail.errors import AgentrailError
 from agentrail.ports.journal import Record, folded, opening_of

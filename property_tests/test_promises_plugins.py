@@ -10,14 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentrail.codec.text import from_text
+from agentrail.codec.json_text import from_text
 from agentrail.codec.values import decode, write
-from agentrail.core.vocabulary.changes import Change
+from agentrail.core.vocabulary.changes import Change, change
 from agentrail.core.vocabulary.effects import CarryOut, StartCall, StartRequest
-from agentrail.core.vocabulary.folding import change
 from agentrail.core.vocabulary.inputs import AskSettled, SessionOpened, StreamCut
-from agentrail.core.vocabulary.measure import Request
-from agentrail.core.vocabulary.state import Phase
+from agentrail.core.vocabulary.state import Phase, Request
 from agentrail.hooks.actions import (
     Abort,
     Action,
@@ -34,14 +32,13 @@ from agentrail.hooks.actions import (
     SwitchModel,
 )
 from agentrail.hooks.context import Context
-from agentrail.hooks.judge import PluginRow
-from agentrail.hooks.moments import HOOKS, AfterResponse, BeforePrompt, BeforeRequest, BeforeTool, Hook
+from agentrail.hooks.hook_runner import PluginRow
+from agentrail.hooks.hook_types import HOOKS, AfterResponse, BeforePrompt, BeforeRequest, BeforeTool, Hook
 from agentrail.hooks.plugin import MATRIX, AnyPlugin, Plugin
 from agentrail.hooks.ruling import Ruling, Verdict
-from agentrail.testing.breaking_probes import LIES
-from agentrail.testing.probes import ANSWERS
+from agentrail.testing.probe_plugins import ANSWERS, LIES
 from agentrail.testing.world.choose import Seen
-from agentrail.testing.world.promises_work import adds
+from agentrail.testing.world.step_checks import adds
 from agentrail.values.content import Text, text_of
 from agentrail.values.events import EVENTS, PluginError
 from agentrail.values.events.envelope import Envelope, Event

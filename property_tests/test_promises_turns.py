@@ -14,11 +14,11 @@ from agentrail.core.vocabulary.commands import AbortSent, SteerSent
 from agentrail.core.vocabulary.inputs import AskSettled
 from agentrail.core.vocabulary.state import Phase
 from agentrail.hooks.actions import Answered, Ask, CallService, Continue
-from agentrail.hooks.moments import Hook
+from agentrail.hooks.hook_types import Hook
 from agentrail.hooks.plugin import AnyPlugin
 from agentrail.testing.world.choose import Choose
-from agentrail.testing.world.plausible import World
-from agentrail.testing.world.scenes import draw_scene
+from agentrail.testing.world.random_sessions import World
+from agentrail.testing.world.random_setups import draw_scene
 from agentrail.values.events import AgentAbort, AgentEnd, AgentStart, ToolExecutionEnd
 from agentrail.values.messages import ToolMessage, UserMessage
 from agentrail.values.tools import err, ok

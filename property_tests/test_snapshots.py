@@ -5,14 +5,13 @@ import random
 import pytest
 
 from agentrail.codec.values import read, write
+from agentrail.core.vocabulary.history_prefix import NO_STEM, Results, Stem, stem_after
 from agentrail.core.vocabulary.state import State
-from agentrail.core.vocabulary.stems import NO_STEM, Results, Stem, stem_after
-from agentrail.ports import snapshots
-from agentrail.ports.journal import Record, Snapshot
-from agentrail.ports.snapshots import grown, snapshot_of, stem_of
+from agentrail.ports import journal
+from agentrail.ports.journal import Record, Snapshot, grown, snapshot_of, stem_of
 from agentrail.testing.world.choose import Choose
-from agentrail.testing.world.plausible import World
-from agentrail.testing.world.scenes import draw_scene
+from agentrail.testing.world.random_sessions import World
+from agentrail.testing.world.random_setups import draw_scene
 from property_tests.volume import profile
 
 SESSIONS = {"ci": 100, "campaign": 3_000}
@@ -27,7 +26,7 @@ def whole(snapshot: Snapshot, records: list[Record]) -> State:
 
 
 def test_random_sessions_have_whole_histories_at_each_record(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(snapshots, "MOST_KEPT", 0)
+    monkeypatch.setattr(journal, "MOST_KEPT", 0)
     begin = 0 if profile() == "ci" else random.SystemRandom().randrange(2**32)
     steps = kept = rearranged = 0
     for seed in range(begin, begin + SESSIONS[profile()]):

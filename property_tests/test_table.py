@@ -9,7 +9,7 @@ from agentrail.core.vocabulary.effects import EFFECTS, WriteLog
 from agentrail.core.vocabulary.inputs import INPUTS, Arrival, SessionBranched
 from agentrail.core.vocabulary.state import Phase, Setup, State
 from agentrail.errors import IllegalInput
-from agentrail.hooks.judge import Recorded
+from agentrail.hooks.hook_runner import Recorded
 from property_tests.volume import STEPS, profile, volume
 
 

@@ -7,8 +7,8 @@ import random
 from functools import cache
 
 from agentrail.testing.world.choose import Choose
-from agentrail.testing.world.plausible import Tally, play
-from agentrail.testing.world.scenes import draw_scene
+from agentrail.testing.world.random_sessions import Tally, play
+from agentrail.testing.world.random_setups import draw_scene
 from property_tests.narrow import narrow_paths
 
 STEPS = {"ci": 160_000, "campaign": 2_000_000}

@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 import pytest
 
-from agentrail.values.foreign import mended
+from agentrail.values.untrusted_values import mended
 from tests import cpu_time
 from tests.order import put_long_ones_first
 from tests.profiles import load_profile

@@ -26,7 +26,7 @@ from agentrail.core.vocabulary.state import Phase
 from agentrail.errors import SessionAsleep
 from agentrail.hooks.actions import SwitchModel
 from agentrail.hooks.context import Context
-from agentrail.hooks.moments import BeforeRequest, BeforeTool
+from agentrail.hooks.hook_types import BeforeRequest, BeforeTool
 from agentrail.plugins.approval import HumanApproval
 from agentrail.ports.journal import Journal
 from agentrail.ports.model import EmitChunk

@@ -17,7 +17,7 @@ from agentrail.adapters.journals import memory
 from agentrail.journals import MemoryJournal
 from agentrail.ports.tool import PLACES
 from agentrail.runtime.diagnosis import watchdog
-from agentrail.runtime.work.past import StoredPast
+from agentrail.runtime.work.stored_messages import StoredPast
 from agentrail.tools.builtin import read_history
 from tests.benchmarks import flat
 from tests.benchmarks.living import size

@@ -8,7 +8,7 @@ from pathlib import Path
 from traceback import walk_tb
 from types import ModuleType
 
-from agentrail.values.foreign import described
+from agentrail.values.untrusted_values import described
 
 
 def load(path: Path) -> ModuleType:

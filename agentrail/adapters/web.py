@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 import trio
 
 from agentrail.errors import WebFailed, WebRefused
-from agentrail.ports.web import MAX_PAGE, Page
+from agentrail.ports.tool import MAX_PAGE, Page
 from agentrail.values.value import Value
 
 if TYPE_CHECKING:  # importing it takes longer than all of agentrail

@@ -7,10 +7,10 @@ from typing import Final, TypeAlias, TypeGuard, cast
 
 from agentrail.core.vocabulary.state import State
 from agentrail.errors import BadSpec
-from agentrail.ports.implementing import why_unfit
 from agentrail.ports.model import Model, ModelChain
-from agentrail.values.foreign import named
+from agentrail.ports.protocol_checks import why_unfit
 from agentrail.values.json import Json, JsonObject, freeze_object
+from agentrail.values.untrusted_values import named
 
 Link: TypeAlias = tuple[str | Model, JsonObject]
 """One model of a chain, with the options for its provider."""

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Final
 import trio
 
 from agentrail.adapters.models.providers import PROVIDERS, Provider
-from agentrail.adapters.models.secret_headers import check_secrets
+from agentrail.adapters.models.redaction import check_secrets
 from agentrail.adapters.models.settings import read_settings
 from agentrail.app.model_chain import why_no_model
-from agentrail.app.preload import HTTP, bring_modules
+from agentrail.app.preimport import HTTP, bring_modules
 from agentrail.errors import BadChoice, BadModelOptions, BadOptions, UnknownModel, WrongType
 from agentrail.errors.branches import listed, nearest
 from agentrail.ports.model import Model

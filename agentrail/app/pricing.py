@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping
 from typing import Final, TypeAlias
 
 from agentrail.adapters.published_prices import published_cost
-from agentrail.runtime.shared.sanitize import traced
-from agentrail.values.foreign import money, pass_interrupt, shown
+from agentrail.runtime.shared.untrusted_calls import traced
 from agentrail.values.json import JsonObject
+from agentrail.values.untrusted_values import money, pass_interrupt, shown
 from agentrail.values.usage import Price, Usage
 
 log = logging.getLogger("agentrail.prices")

@@ -1,46 +1,60 @@
-"""Builds the code of a session from its specification: the parts common to new and to resumed sessions."""
+"""Builds the code of a session from its specification: the parts common to new and to resumed sessions.
+
+Finds the code of a stored session: compares its plugins, tools and models with those of a specification.
+"""
 
 from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Collection, Container, Iterable, Iterator, Mapping
 from functools import cache
 from types import NoneType
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final, TypeAlias, cast
 
-from agentrail.app.model_chain import MODEL_WANTED, chain_of, why_no_model
+from agentrail.app.model_chain import MODEL_WANTED, chain_of, links_of, why_no_model
 from agentrail.app.model_registry import check_options
 from agentrail.app.pricing import PriceList
 from agentrail.app.spec import NO_PRICES, SessionSpec, Specs, SpecWanted, answer_form, check_spec
-from agentrail.app.subagent_code import HERE, talks
+from agentrail.app.subagent_code import HERE, Build, recipes, talks
+from agentrail.codec.plugin_types import decode_state, hints_of, readable
 from agentrail.core.vocabulary.commands import SwitchModelSent
+from agentrail.core.vocabulary.inputs import SessionReturned
 from agentrail.core.vocabulary.options import Spare
-from agentrail.core.vocabulary.state import State
-from agentrail.errors import AgentrailError, BadSpec, ModelExists, SpecMissing, ToolExists, WrongType
-from agentrail.hooks.attachments import refuse_twins, refuse_unknown_tools, unkeyed
-from agentrail.hooks.contract import ASYNC, indirect
-from agentrail.hooks.live import Live, Validator
-from agentrail.hooks.plugin import UNKNOWN, AnyPlugin, state_type
+from agentrail.core.vocabulary.state import Attached, State
+from agentrail.errors import AgentrailError, BadSpec, ModelExists, PluginMismatch, SpecMissing, ToolExists, WrongType
+from agentrail.hooks.attachments import (
+    AttachedPlugin,
+    options_of,
+    refuse_twins,
+    refuse_unknown_tools,
+    seat_for,
+    unkeyed,
+)
+from agentrail.hooks.live_hook_runner import Live, Validator
+from agentrail.hooks.plugin import UNKNOWN, AnyPlugin, Remainder, state_type
+from agentrail.hooks.plugin_checks import ASYNC, indirect
 from agentrail.lazy import LazyModule
 from agentrail.ports.model import Model, ModelChain
 from agentrail.ports.sandbox import OnDisk, Sandbox
-from agentrail.ports.tool import Tool, ToolSource
-from agentrail.ports.web import Web
-from agentrail.runtime.resources import SectionFiles, SessionCode, SharedSurroundings
+from agentrail.ports.tool import Tool, ToolSource, Web
+from agentrail.runtime.actor.journal_log import revived
+from agentrail.runtime.commands import updated
+from agentrail.runtime.resources import Found, SectionFiles, SessionCode, SharedSurroundings
 from agentrail.tools import as_tool, validator_for
-from agentrail.tools.builtin.delegating import task_tools
-from agentrail.values.foreign import named, seconds
-from agentrail.values.json import Json, JsonObject
-from agentrail.values.meter import Meter
+from agentrail.tools.builtin.subagent_tools import task_tools
+from agentrail.values.json import EMPTY, Json, JsonObject, freeze_object
+from agentrail.values.step_budget import Meter
+from agentrail.values.tools import ToolSpec
+from agentrail.values.untrusted_values import named, seconds
 
 if TYPE_CHECKING:
-    from agentrail.codec import plugin_types, states
-    from agentrail.tools import answers
+    from agentrail.codec import plugin_states, plugin_types
+    from agentrail.tools import answer_forms
 else:  # only needed if a plugin has a state, or the answer of a turn a form
     plugin_types = LazyModule("agentrail.codec.plugin_types")
-    states = LazyModule("agentrail.codec.states")
-    answers = LazyModule("agentrail.tools.answers")
+    plugin_states = LazyModule("agentrail.codec.plugin_states")
+    answer_forms = LazyModule("agentrail.tools.answer_forms")
 
 NONE_PRICED: Final = frozenset[str]()
 
@@ -109,7 +123,7 @@ def files_of(spec: SessionSpec, around: SharedSurroundings) -> SectionFiles | No
     """Return the files of *spec* that the prompt shows; `None` if it names none."""
     if not spec.skills and not spec.memory:
         return None
-    from agentrail.app.preparing.spec_files import SpecFiles  # noqa: PLC0415 - most sessions have none
+    from agentrail.app.spec_files import SpecFiles  # noqa: PLC0415 - most sessions have none
 
     return SpecFiles(spec, around, _local_sandbox)
 
@@ -118,7 +132,7 @@ def _skill_tools(spec: SessionSpec) -> tuple[Tool, ...]:
     """Return the tool that reads the skills of *spec*; none if it has no folders of skills."""
     if not spec.skills:
         return ()
-    from agentrail.app.preparing.spec_files import outside  # noqa: PLC0415 - most sessions have none
+    from agentrail.app.spec_files import outside  # noqa: PLC0415 - most sessions have none
     from agentrail.tools.skills.read_skill import ReadSkill  # noqa: PLC0415 - as above
 
     return (ReadSkill(tuple(dict.fromkeys(spec.skills)), outside(spec.skills, _local_sandbox)),)
@@ -272,15 +286,15 @@ class LateValidator:
 
 
 def _misfit(schema: JsonObject, found: JsonObject) -> str | None:
-    return answers.misfit(schema, found)
+    return answer_forms.misfit(schema, found)
 
 
 def _data(state: object) -> Json:
-    return states.data_of(state)
+    return plugin_states.data_of(state)
 
 
 def _storable(state: object) -> str | None:
-    return None if state is None else states.storable(state)
+    return None if state is None else plugin_states.storable(state)
 
 
 def _why_lost(plugin: AnyPlugin, state: object) -> str | None:
@@ -289,7 +303,7 @@ def _why_lost(plugin: AnyPlugin, state: object) -> str | None:
         return None
     if wanted is not UNKNOWN:
         return plugin_types.why_lost(wanted, state)
-    name = states.kept(state).get("class")
+    name = plugin_states.kept(state).get("class")
     return None if name is None else f"it is a `{name}`, and its class does not say so: write `Plugin[…]` with the type"
 
 
@@ -335,3 +349,232 @@ def _takes(function: Callable[..., object], *given: object) -> bool:
     except TypeError:
         return False
     return True
+
+
+Others: TypeAlias = dict[str, tuple[str, ...]]
+"""The plugins whose options differ from the stored ones, by key, with the names of the options that are reset."""
+
+
+def reunited(
+    stored: State,
+    records: int,
+    spec: SessionSpec,
+    known: Callable[[str], Model],
+    build: Build,
+    *,
+    pause: bool,
+) -> Found:
+    """Return the session *stored* with the code of *spec*; its own options and models stay as stored.
+
+    The options of its plugins are those of *spec*.
+
+    Only those that were changed at run time are kept, unless a critical plugin resets them; the result names the reset
+    ones. Plugins and tools of *spec* that the session never had are added. Those that it once had and that were
+    removed stay removed.
+    """
+    own: dict[str, Model] = {}
+    prices = prices_of(spec)
+    judge = judge_for(spec, own, known, prices)
+    revision = 1 + _last_revision(stored)
+    plugins = dict(attachments(spec))
+    if not stored.setup.path:
+        refuse_misnamed(spec, (*stored.tools, *stored.gone_tools))
+    held = frozenset(given.key for given in spec.plugins if isinstance(given, Remainder))
+    others: Others = {}
+    row = [_seated(stored, seat, plugins, held, others, judge) for seat in stored.seats]
+    row += _joining(stored, plugins, judge, revision)
+    seats = tuple(sorted((seat for seat, _ in row), key=lambda seat: seat.priority))
+    tools = tools_of(spec)
+    brought_by(plugins.values(), tools)
+    waiting, without = _waiting(stored, plugins, held, others, judge)
+    brought = _brought((*waiting, *seats), judge)
+    tools |= {name: tool for seat, name, tool in brought if _brings(seat, stored.tools.get(name))}
+    sources = tuple(source for source in sources_of(spec) if source.name not in stored.gone_tools)
+    changed, gone = _compared(stored, tools, [source.name for source in sources])
+    tool_code = _tool_code(stored, tools, changed, revision)
+    tool_code |= {(name, seat.revision): tool for seat, name, tool in brought}
+    here = surroundings(spec, stored.setup.working_dir)
+    code = SessionCode(
+        judge, tool_code, own, spec.services, here, LateValidator, prices, sources, recipes(spec, build), spec.compactor
+    )
+    code.section_files = files_of(spec, here)
+    code.revision = revision
+    for (name, number), tool in tool_code.items():
+        judge.tool(name, number, LateValidator(tool))
+    _take_models(code, stored, spec, known)
+    lost = tuple(f"the source of tools `{source.name}`, which is started again" for source in code.sources)
+    told = lost if stored.turns else ()
+    reset = tuple(others.items())
+    returned = SessionReturned(records, seats, changed, gone, revision, without, told, pause, reset, waiting)
+    plugin_states = tuple(state for _, state in row[: len(stored.seats)])
+    return stored.but(plugin_states=plugin_states), code, returned
+
+
+def _take_models(code: SessionCode, stored: State, spec: SessionSpec, known: Callable[[str], Model]) -> None:
+    """Register the model objects of *spec* in *code*; raise if a stored model of the session refuses its options."""
+    for link, _ in chain_of(spec.model, EMPTY):
+        own_model(code, link)
+    for name, options in links_of(stored):
+        check_options(code.models.get(name) or known(name), options)
+
+
+def _last_revision(stored: State) -> int:
+    """Return the highest revision in *stored*: each change of plugins or tools of a session has a number."""
+    calls = () if stored.batch is None else stored.batch.calls
+    joining = (change.seat.revision for change in stored.changes if change.seat is not None)
+    numbers = (
+        *(seat.revision for seat in stored.seats),
+        *(attached.revision for attached in stored.tools.values()),
+        *(call.revision for call in calls),
+        *joining,
+    )
+    return max(numbers, default=0)
+
+
+# Plugins
+
+
+def _seated(
+    stored: State,
+    seat: AttachedPlugin,
+    plugins: Mapping[str, AnyPlugin],
+    held: Container[str],
+    others: Others,
+    judge: Live,
+) -> tuple[AttachedPlugin, object]:
+    """Return the plugin's description with the options that hold now, and its state.
+
+    Add it to *others* if its options differ from the stored ones. Raise `PluginMismatch` if there is no code for it.
+    """
+    place = stored.seats.index(seat)
+    state = stored.plugin_states[place]
+    plugin = plugins.get(seat.key)
+    if plugin is None:
+        raise PluginMismatch(stored.session_id, seat.key, "it is not in the specification")
+    if plugin.version < seat.version:
+        problem = f"its state was written by version {seat.version}, and the code is version {plugin.version}"
+        raise PluginMismatch(stored.session_id, seat.key, problem)
+    plugin, now, dropped = _resolved(stored.session_id, plugin, seat, held=seat.key in held)
+    if plugin.version == seat.version:
+        state = revived(stored.session_id, seat.key, plugin, state)
+    judge.seat(seat.key, seat.revision, plugin)
+    if dropped or any(now.options[name] != found for name, found in seat.options.items() if name in now.options):
+        others[seat.key] = dropped
+    return now, state
+
+
+def _resolved(
+    session_id: str, plugin: AnyPlugin, seat: AttachedPlugin, *, held: bool
+) -> tuple[AnyPlugin, AttachedPlugin, tuple[str, ...]]:
+    """Return *plugin* with the options that hold now, its description, and the names of stored options that do not.
+
+    Options that were changed at run time hold. But if the options of a critical plugin in the code differ from those at
+    the session's start, its changed options are dropped, except the pinned ones. With *held*, all stored options hold.
+    """
+    now = options_of(plugin)
+    stored = seat.options
+    keep = [name for name in (stored if held else seat.changed) if name in now and name in stored]
+    if keep and not held:
+        hints = hints_of(type(plugin))
+        keep = [name for name in keep if name in hints and readable(hints[name]) is None]
+    began = {**stored, **seat.changed}
+    if plugin.critical and not held and any(now[name] != began[name] for name in began if name in now):
+        keep = [name for name in keep if name in seat.pinned]
+    plugin = _with_options(
+        session_id, seat.key, plugin, {name: stored[name] for name in keep if now[name] != stored[name]}
+    )
+    dropped = tuple(
+        name for name in seat.changed if name not in keep and (name not in stored or stored.get(name) != now.get(name))
+    )
+    changed = seat.changed if held else freeze_object({name: now[name] for name in keep})
+    pinned = tuple(name for name in seat.pinned if name in keep)
+    return plugin, seat_for(seat.key, plugin, seat.revision).but(changed=changed, pinned=pinned), dropped
+
+
+def _with_options(session_id: str, key: str, plugin: AnyPlugin, changed: Mapping[str, Json]) -> AnyPlugin:
+    """Return *plugin* with the options *changed*, which are JSON as stored."""
+    if not changed:
+        return plugin
+    hints = hints_of(type(plugin))
+    try:
+        given = {name: decode_state(hints[name], found) for name, found in changed.items()}
+        return updated(plugin, given)
+    except Exception as error:  # a plugin class may refuse options by any exception
+        raise PluginMismatch(session_id, key, f"it does not take its stored options: {error}") from error
+
+
+def _joining(
+    stored: State, plugins: Mapping[str, AnyPlugin], judge: Live, revision: int
+) -> list[tuple[AttachedPlugin, object]]:
+    """Return the description of each plugin that the session has never had; its state is `None` until `init`."""
+    had = {seat.key for seat in stored.seats} | {change.key for change in stored.changes} | {*stored.gone_plugins}
+    joining: list[tuple[AttachedPlugin, object]] = []
+    for key, plugin in plugins.items():
+        if key not in had:
+            judge.seat(key, revision, plugin)
+            joining.append((seat_for(key, plugin, revision), None))
+    return joining
+
+
+def _waiting(
+    stored: State, plugins: Mapping[str, AnyPlugin], held: Container[str], others: Others, judge: Live
+) -> tuple[tuple[AttachedPlugin, ...], tuple[str, ...]]:
+    """Return the descriptions of plugins that were still to be attached, and the keys of those without code now."""
+    missing: list[str] = []
+    seats: list[AttachedPlugin] = []
+    for change in stored.changes:
+        if change.seat is None:
+            continue
+        plugin = plugins.get(change.key)
+        if plugin is None:
+            missing.append(change.key)
+        else:
+            new, seat, dropped = _resolved(stored.session_id, plugin, change.seat, held=change.key in held)
+            judge.seat(change.key, change.seat.revision, new)
+            if dropped or any(name not in seat.changed for name in change.options):
+                others[change.key] = tuple(dict.fromkeys((*others.get(change.key, ()), *dropped)))
+            seats.append(seat)
+    return tuple(seats), tuple(missing)
+
+
+# Tools
+
+
+def _brought(seats: Iterable[AttachedPlugin], judge: Live) -> list[tuple[AttachedPlugin, str, Tool]]:
+    """Return the tools that the plugins of *seats* bring: plugin, name and tool."""
+    made = [(seat, as_tool(tool)) for seat in seats for tool in judge.plugin(seat).tools_brought]
+    return [(seat, tool.spec.name, tool) for seat, tool in made]
+
+
+def _brings(seat: AttachedPlugin, attached: Attached | None) -> bool:
+    """Whether the plugin of *seat* has attached the tool *attached* to the session."""
+    return attached is not None and attached.plugin == seat.key
+
+
+def _compared(
+    stored: State, tools: Mapping[str, Tool], sources: Collection[str]
+) -> tuple[tuple[ToolSpec, ...], tuple[str, ...]]:
+    """Return the tools that are new or have changed, and the names of the stored tools that no longer exist."""
+    gone = tuple(
+        name for name, attached in stored.tools.items() if name not in tools and attached.source not in sources
+    )
+    changed = [
+        tool.spec
+        for name, tool in tools.items()
+        if (name in stored.tools and stored.tools[name].spec != tool.spec)
+        or (name not in stored.tools and name not in stored.gone_tools)
+    ]
+    return tuple(changed), gone
+
+
+def _tool_code(
+    stored: State, tools: Mapping[str, Tool], changed: Iterable[ToolSpec], revision: int
+) -> dict[tuple[str, int], Tool]:
+    """Return the tools by name and revision; a tool that has not changed keeps its old revision."""
+    others = {spec.name for spec in changed}
+    kept = {
+        (name, attached.revision): tools[name]
+        for name, attached in stored.tools.items()
+        if name in tools and name not in others
+    }
+    return kept | {(name, revision): tools[name] for name in others}

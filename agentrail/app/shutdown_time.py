@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 import trio
 
 from agentrail.errors import SupervisorStuck, WrongType
-from agentrail.values.foreign import seconds, shown
+from agentrail.values.untrusted_values import seconds, shown
 
 if TYPE_CHECKING:
     from agentrail.runtime.supervision.root_nursery import Roof

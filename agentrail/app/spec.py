@@ -16,22 +16,21 @@ from agentrail.core.vocabulary.options import CHOICES, TIMES, Options
 from agentrail.core.vocabulary.state import State
 from agentrail.errors import BadChoice, BadReturns, BadSpec, WrongType
 from agentrail.hooks.plugin import Attachable
-from agentrail.ports.implementing import why_unfit, why_unfit_call
 from agentrail.ports.model import ModelChain
+from agentrail.ports.protocol_checks import why_unfit, why_unfit_call
 from agentrail.ports.sandbox import Sandbox
-from agentrail.ports.tool import Service
-from agentrail.ports.web import Web
-from agentrail.tools.skills.given_paths import why_no_path
-from agentrail.values.foreign import TEN_YEARS, mended, named, number, shown
+from agentrail.ports.tool import Service, Web
+from agentrail.tools.skills.folder_scan import why_no_path
+from agentrail.values.argument_checks import refuse_unknown
 from agentrail.values.json import EMPTY, MAX_ITEMS, Json, JsonObject
 from agentrail.values.messages import AskModel, Compactor, Leaving
-from agentrail.values.spelling import refuse_unknown
+from agentrail.values.untrusted_values import TEN_YEARS, mended, named, number, shown
 from agentrail.values.usage import Price
 from agentrail.values.value import Authored
 
 if TYPE_CHECKING:
     from agentrail.app.pricing import Prices
-    from agentrail.hooks.judge import AnswerForm
+    from agentrail.hooks.hook_runner import AnswerForm
 
 NO_PRICES: Mapping[str, Price] = MappingProxyType({})
 NO_AGENTS: Mapping[str, SessionSpec] = MappingProxyType({})
@@ -158,7 +157,7 @@ def answer_form(spec: SessionSpec) -> AnswerForm | None:
     """Return the form of the answers of *spec*, `None` if they are text; raise `BadSpec` if it will not do."""
     if spec.returns == EMPTY:
         return None
-    from agentrail.tools.answers import form_of  # noqa: PLC0415 - only needed if answers have a form
+    from agentrail.tools.answer_forms import form_of  # noqa: PLC0415 - only needed if answers have a form
 
     try:
         return form_of(spec.returns)

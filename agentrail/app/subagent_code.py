@@ -11,9 +11,9 @@ from agentrail.core.machine.draft import StepDraft
 from agentrail.core.vocabulary.state import State, drafted
 from agentrail.hooks.attachments import unkeyed
 from agentrail.hooks.plugin import Attachable, Keyed, Plugin, Remainder
-from agentrail.ports.agents import Task
+from agentrail.ports.tool import Task
 from agentrail.runtime.resources import NO_AGENTS, FindCode, Recipe, SessionCode, SharedSurroundings
-from agentrail.tools.builtin.messaging import message_send
+from agentrail.tools.builtin.subagent_tools import message_send
 
 
 class Build(Protocol):

@@ -23,30 +23,29 @@ from agentrail.opening import Opening, Way
 from agentrail.reprs import in_brackets
 from agentrail.runtime.handle import SessionHandle
 from agentrail.runtime.shared.ids import new_id
-from agentrail.values.spelling import check_choice, check_text, checked
+from agentrail.values.argument_checks import check_choice, check_text, checked
 
 if TYPE_CHECKING:
-    from agentrail.app import preload as bringing
-    from agentrail.app import wiring
+    from agentrail.app import build
+    from agentrail.app import preimport as bringing
     from agentrail.app.model_registry import Factory
     from agentrail.core.vocabulary.state import State
     from agentrail.ports.handles.session_values import ChildView, HeldCall
-    from agentrail.ports.journal import Journal, SessionFilter, StoredAnswer, StoredSession
-    from agentrail.ports.retention import Retention
+    from agentrail.ports.journal import Journal, Retention, SessionFilter, StoredAnswer, StoredSession
     from agentrail.runtime import commands
     from agentrail.runtime.diagnosis.crash_reports import CrashReport
-    from agentrail.runtime.diagnosis.figures import Figures
-    from agentrail.runtime.supervision import forgetting, parking, retention, root_nursery
+    from agentrail.runtime.diagnosis.metrics import Figures
+    from agentrail.runtime.supervision import parking, root_nursery, session_deletion
     from agentrail.runtime.supervision.children import Service
     from agentrail.runtime.supervision.sessions import Sessions
     from agentrail.runtime.supervision.supervisor import SupervisorNode
     from agentrail.values.usage import Limit
 else:  # imported at the first use, so that importing this module is quick
-    wiring = LazyModule("agentrail.app.wiring")
-    bringing = LazyModule("agentrail.app.preload")
+    build = LazyModule("agentrail.app.build")
+    bringing = LazyModule("agentrail.app.preimport")
     commands = LazyModule("agentrail.runtime.commands")
-    retention = LazyModule("agentrail.runtime.supervision.retention")
-    forgetting = LazyModule("agentrail.runtime.supervision.forgetting")
+    session_deletion = LazyModule("agentrail.runtime.supervision.session_deletion")
+    session_deletion = LazyModule("agentrail.runtime.supervision.session_deletion")
     parking = LazyModule("agentrail.runtime.supervision.parking")
     root_nursery = LazyModule("agentrail.runtime.supervision.root_nursery")
 
@@ -67,7 +66,7 @@ class Supervisor:
         self._sessions = sessions
         self._node = node
         self._specs = specs
-        self._last_code: weakref.ref[wiring.StoredCode] | None = None  # of the last spawn: those of one spec share it
+        self._last_code: weakref.ref[build.StoredCode] | None = None  # of the last spawn: those of one spec share it
 
     @in_brackets
     def __repr__(self) -> str:
@@ -97,11 +96,11 @@ class Supervisor:
         check_choice("restart", restart, RESTARTS[1:])
         session_id = new_id() if id is None else id
         await bringing.bring_beside(spec)
-        state, code = wiring.new_session(session_id, spec, self._sessions.shared.model)
+        state, code = build.new_session(session_id, spec, self._sessions.shared.model)
         state = commands.named(state, tenant, owner, title, labels)
         stored_code = None if self._last_code is None else self._last_code()
         if stored_code is None or stored_code.spec is not spec:
-            stored_code = wiring.StoredCode(self._sessions, self._specs, spec)
+            stored_code = build.StoredCode(self._sessions, self._specs, spec)
             self._last_code = weakref.ref(stored_code)
         return await self._sessions.start(self._node, state, code, stored_code, restart, command=command)
 
@@ -128,7 +127,7 @@ class Supervisor:
         check_choice("recovery", recovery, RECOVERIES)
         if spec is not None:
             await bringing.bring_beside(spec)
-        code = wiring.StoredCode(self._sessions, self._specs, spec, pause=recovery == "pause")
+        code = build.StoredCode(self._sessions, self._specs, spec, pause=recovery == "pause")
         return await self._sessions.resume(self._node, id, code, restart, take_over=take_over)
 
     async def open(  # noqa: PLR0913 - each is an option of its own
@@ -179,7 +178,7 @@ class Supervisor:
             check_spec(spec)
             await bringing.bring_beside(spec)
         here = self._sessions.code_of(origin) if spec is None else None
-        find_code = here or wiring.StoredCode(self._sessions, self._specs, spec)
+        find_code = here or build.StoredCode(self._sessions, self._specs, spec)
         return await self._sessions.fork(self._node, origin, at, new_id() if id is None else id, find_code, command)
 
     async def stored(
@@ -213,7 +212,7 @@ class Supervisor:
         can have the session any more, and before any record is erased; if it raises an exception, the session stays.
         """
         check_text("id", id)
-        await forgetting.delete_stored(self._sessions, id, first)
+        await session_deletion.delete_stored(self._sessions, id, first)
 
     async def redact(self, id: str, first: int = 1, last: int | None = None, *, by: str) -> int:  # noqa: A002 - as above
         """Replace the texts in records *first* to *last* of a stored session by a mark; return how many were changed.
@@ -224,7 +223,7 @@ class Supervisor:
         check_text("id", id)
         check_text("by", by)
         numbers = commands.counted("first", first), None if last is None else commands.counted("last", last)
-        return await forgetting.redact_stored(self._sessions, id, *numbers, by)
+        return await session_deletion.redact_stored(self._sessions, id, *numbers, by)
 
     async def drain(self, within: float | None) -> None:
         """Park all sessions within *within* seconds, and start no more: the journal brings them back elsewhere.
@@ -249,10 +248,10 @@ class Supervisor:
         A function with a parameter `task_status` must call `task_status.started()` within *start_timeout* seconds, when
         it is ready. To stop it, it is cancelled and then has *shutdown* seconds to end.
         """
-        wiring.check_service(service)
+        build.check_service(service)
         check_text("name", name)
         check_choice("restart", restart, RESTARTS)
-        await self._node.start(wiring.service(service, name, restart, shutdown, start_timeout))
+        await self._node.start(build.service(service, name, restart, shutdown, start_timeout))
 
     async def start_supervisor(
         self,
@@ -266,8 +265,8 @@ class Supervisor:
         """Start a supervisor as a child of this one; if it fails, it is started again with the children that it had."""
         check_text("name", name)
         check_choice("restart", restart, RESTARTS)
-        policy = wiring.policy(strategy, max_restarts, period)
-        node, child = wiring.supervisor(self._node, name, policy, restart)
+        policy = build.policy(strategy, max_restarts, period)
+        node, child = build.supervisor(self._node, name, policy, restart)
         await self._node.start(child)
         return Supervisor(self._sessions, node, self._specs)
 
@@ -353,16 +352,16 @@ def open_supervisor(  # noqa: PLR0913 - each is an option of its own
 
     While it is open, Python's full garbage collections come less often, and with 500 sessions they freeze objects.
     """
-    storage = wiring.storage(journal, address, lease)
-    wiring.check_secrets(secrets)
-    wiring.check_models(models)
-    wiring.check_specs(specs)
-    wiring.check_retain(retain)
-    policy = wiring.policy(strategy, max_restarts, period)
+    storage = build.storage(journal, address, lease)
+    build.check_secrets(secrets)
+    build.check_models(models)
+    build.check_specs(specs)
+    build.check_retain(retain)
+    policy = build.policy(strategy, max_restarts, period)
     check_time("stop_within", stop_within)
 
     def wire(nursery: trio.Nursery) -> Sessions:
-        return wiring.wired(nursery, policy, storage, models or {}, secrets, seed, gate_width, limits or {})
+        return build.wired(nursery, policy, storage, models or {}, secrets, seed, gate_width, limits or {})
 
     return Opening(_open(wire, specs or {}, retain, stop_within), Supervisor, OPENING)
 
@@ -383,9 +382,9 @@ async def _open(
             try:
                 sessions = wire(nursery)
                 if specs:
-                    nursery.start_soon(sessions.bring_back, wiring.StoredCode(sessions, specs, None))
+                    nursery.start_soon(sessions.bring_back, build.StoredCode(sessions, specs, None))
                 if retain:
-                    nursery.start_soon(retention.retain, sessions, retain)
+                    nursery.start_soon(session_deletion.retain, sessions, retain)
                 yield Supervisor(sessions, sessions.root, specs)
             finally:
                 stuck = await leave(roof, sessions, stop_within)  # noqa: ASYNC102 - it bounds its own time

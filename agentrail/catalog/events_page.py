@@ -9,7 +9,7 @@ from typing import Final
 from agentrail.catalog.fields_page import fields, summary
 from agentrail.catalog.markdown import code, joined, section, table
 from agentrail.catalog.source_text import Source
-from agentrail.hooks.wellformed import REPORTABLE
+from agentrail.hooks.action_checks import REPORTABLE
 from agentrail.values.events.catalogue import EVENTS
 from agentrail.values.events.envelope import Cursor, Envelope, Event
 

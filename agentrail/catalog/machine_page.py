@@ -8,8 +8,7 @@ from itertools import groupby
 from agentrail.catalog.fields_page import summary
 from agentrail.catalog.markdown import code, codes, joined, section, table
 from agentrail.catalog.source_text import Source
-from agentrail.core.machine.table import TABLE
-from agentrail.core.machine.table_rows import TableRule
+from agentrail.core.machine.table import TABLE, TableRule
 from agentrail.core.vocabulary.effects import EFFECTS
 from agentrail.core.vocabulary.inputs import INPUTS
 from agentrail.core.vocabulary.state import Phase

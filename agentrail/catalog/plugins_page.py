@@ -31,7 +31,7 @@ from agentrail.hooks.actions import (
     SwitchModel,
 )
 from agentrail.hooks.context import Context
-from agentrail.hooks.moments import HOOKS, Hook
+from agentrail.hooks.hook_types import HOOKS, Hook
 from agentrail.hooks.plugin import MATRIX, AnyPlugin, Priority
 from agentrail.hooks.ruling import WHEN_CRITICAL_BREAKS, Verdict
 

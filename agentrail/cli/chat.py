@@ -18,9 +18,9 @@ from agentrail.adapters.models.providers import PROVIDERS
 from agentrail.app import process
 from agentrail.app.spec import SessionSpec
 from agentrail.app.supervisor import open_supervisor
+from agentrail.cli.approval_prompts import NOBODY
 from agentrail.cli.console import Console
 from agentrail.cli.console_tools import ASK_FIRST, terminal_tools
-from agentrail.cli.decisions import NOBODY
 from agentrail.cli.help_text import greeting
 from agentrail.cli.rendering import piece_of, shown_args
 from agentrail.cli.screen import Tone, line

@@ -13,7 +13,7 @@ from typing import Final
 
 import trio
 
-from agentrail.cli.decisions import PendingDecisions
+from agentrail.cli.approval_prompts import PendingDecisions
 from agentrail.cli.help_text import HELP
 from agentrail.cli.rendering import described, piece_of
 from agentrail.cli.screen import Tone, line

@@ -15,17 +15,16 @@ from typing import Final, NoReturn, TypeAlias, TypeVar, Union, cast, overload
 
 import msgspec
 
-from agentrail.codec.misfit import MisfitError, blemish, described, misfit_of, one
-from agentrail.codec.states import FROZENSET, Stored
-from agentrail.codec.states_as_json import with_states_as_json
-from agentrail.codec.text import DOCUMENT_DEPTH, NESTED, check_levels, from_own_text, frozen, with_tuples
-from agentrail.codec.unknown_events import with_unknown_event
+from agentrail.codec.decode_error import MisfitError, blemish, described, misfit_of, one
+from agentrail.codec.json_text import DOCUMENT_DEPTH, NESTED, check_levels, from_own_text, frozen, with_tuples
+from agentrail.codec.plugin_states import FROZENSET, Stored, with_states_as_json
+from agentrail.codec.versions import with_unknown_event
 from agentrail.core.vocabulary.changes import ChangedStates, ChangedTools
 from agentrail.core.vocabulary.inputs import SubagentReported
 from agentrail.core.vocabulary.state import Attached, State, Suspension
 from agentrail.core.vocabulary.tool_calls import Call, CallList
 from agentrail.errors import BadData, BadValue
-from agentrail.hooks.moments import HOOKS, BeforeCompaction, BeforeRequest, Hook
+from agentrail.hooks.hook_types import HOOKS, BeforeCompaction, BeforeRequest, Hook
 from agentrail.hooks.ruling import Gathered, Ruling
 from agentrail.values.events import AnyEvent
 from agentrail.values.events.envelope import Envelope, Event

@@ -9,15 +9,15 @@ from typing import Final, Protocol
 from msgspec.structs import astuple
 
 from agentrail.core.machine.step import Step, redo
+from agentrail.core.vocabulary.changes import NAMES
 from agentrail.core.vocabulary.commands import Answer
-from agentrail.core.vocabulary.folding import NAMES
 from agentrail.core.vocabulary.inputs import Arrival
 from agentrail.core.vocabulary.state import State
 from agentrail.errors import ReplayDiffers
 from agentrail.hooks.ruling import Ruling
 from agentrail.values.events.envelope import Envelope
-from agentrail.values.foreign import crash
 from agentrail.values.messages import EMPTY_HISTORY, Message
+from agentrail.values.untrusted_values import crash
 from agentrail.values.value import Value
 
 BEFORE: Final = 60

@@ -1,4 +1,4 @@
-"""Errors in a call, which its caller can fix."""
+"""Errors in a call, which its caller can fix; those about children of supervisors and about tools included."""
 
 from __future__ import annotations
 
@@ -393,3 +393,173 @@ class ExtraMissing(UsageError):
 
     def __init__(self, what: str, extra: str, command: str) -> None:
         super().__init__(what, extra, command)
+
+
+class ChildExists(UsageError):
+    """Two children of a supervisor cannot have one name."""
+
+    wording = "a child `{0}` is there already; use another name, or stop that one first"
+
+    def __init__(self, child: str) -> None:
+        super().__init__(child)
+
+
+class NotReady(UsageError):
+    """A service has ended before it was ready."""
+
+    wording = "`{0}` ended before it was ready; call `task_status.started()`, or start it again if it was stopped"
+
+    def __init__(self, child: str) -> None:
+        super().__init__(child)
+
+
+class EndedTooOften(UsageError):
+    """A child that is to run for ever has ended, without an error, more often than it may be restarted."""
+
+    wording = "`{0}` has ended too often, without an error; let it run until it is cancelled, or use `transient`"
+
+    def __init__(self, child: str) -> None:
+        super().__init__(child)
+
+
+class BadSupervisor(UsageError):
+    """The numbers for the restarts of a supervisor are invalid."""
+
+    wording = "cannot supervise with max_restarts={0} and period={1}; give 0 or more restarts in more than 0 seconds"
+
+    def __init__(self, max_restarts: int, period: float) -> None:
+        super().__init__(max_restarts, period)
+
+
+class UnknownChild(UsageError):
+    """No child of the supervisor has this name."""
+
+    wording = "there is no child `{0}` here (there are: {1})"
+
+    def __init__(self, child: str, there: str) -> None:
+        super().__init__(child, there)
+
+    @classmethod
+    def among(cls, child: str, there: Iterable[str]) -> UnknownChild:
+        """Return an error that lists the existing children."""
+        return cls(child, listed(there))
+
+
+class UnknownTask(UsageError):
+    """No sub-agent of the session has this id."""
+
+    wording = "no sub-agent `{0}` is known here (known are: {1}); what ended long ago is in the journal only"
+
+    def __init__(self, child: str, there: str) -> None:
+        super().__init__(child, there)
+
+    @classmethod
+    def among(cls, child: str, there: Iterable[str]) -> UnknownTask:
+        """Return an error that lists the known sub-agents."""
+        return cls(child, listed(there))
+
+
+class TaskDone(UsageError):
+    """A message came too late: the sub-agent has given its answer."""
+
+    wording = (
+        "the task of `{0}` is done, so it reads no messages; take its answer, and give a new task if more is to do"
+    )
+
+    def __init__(self, child: str) -> None:
+        super().__init__(child)
+
+
+class BadTool(UsageError):
+    """A function or object cannot be used as a tool, or its declaration is invalid."""
+
+    wording = "cannot make a tool of `{0}`: {1}"
+
+    def __init__(self, tool: str, problem: str) -> None:
+        super().__init__(tool, problem)
+
+
+class BadReturns(UsageError):
+    """A value given as `returns` is no form that an answer can have."""
+
+    wording = "cannot ask for an answer in this form: {0}"
+
+    def __init__(self, problem: str) -> None:
+        super().__init__(problem)
+
+
+class ToolExists(UsageError):
+    """Two tools cannot have one name."""
+
+    wording = "a tool named `{0}` is attached already; detach it first, or use `replace_tools`"
+
+    def __init__(self, tool: str) -> None:
+        super().__init__(tool)
+
+
+class SourceExists(UsageError):
+    """Two sources of tools cannot have one name."""
+
+    wording = "a source of tools named `{0}` is attached already; detach it first, or use `replace_tools`"
+
+    def __init__(self, source: str) -> None:
+        super().__init__(source)
+
+
+class SourceAlone(UsageError):
+    """A source of tools was given together with other tools, but must be attached by a separate call."""
+
+    wording = (
+        "cannot attach the source of tools `{0}` together with others: a call attaches all or nothing, and a source is "
+        "there only when it has started; attach each by a call of its own"
+    )
+
+    def __init__(self, source: str) -> None:
+        super().__init__(source)
+
+
+class UnknownTool(UsageError):
+    """No tool has this name."""
+
+    wording = "session has no tool `{0}` (attached: {1})"
+
+    def __init__(self, tool: str, attached: str) -> None:
+        super().__init__(tool, attached)
+
+    @classmethod
+    def among(cls, tool: str, attached: Iterable[str]) -> UnknownTool:
+        """Return an error that lists the *attached* tools."""
+        return cls(tool, listed(attached))
+
+
+class BadEdit(UsageError):
+    """The text to replace does not occur, or occurs more than once."""
+
+    wording = "cannot edit `{0}`: the text to replace occurs {1} times where {2} is wanted; nothing was changed"
+
+    def __init__(self, path: str, times: int, wanted: str) -> None:
+        super().__init__(path, times, wanted)
+
+    @property
+    def times(self) -> int:
+        """The number of times that the text occurs."""
+        times = self.args[1]
+        return times if isinstance(times, int) else 0
+
+
+class BadPattern(UsageError):
+    """A pattern of a search is invalid."""
+
+    wording = "cannot read the pattern {0!r}: {1}"
+
+    def __init__(self, pattern: str, problem: str) -> None:
+        super().__init__(pattern, problem)
+
+
+class BadMcpServer(UsageError):
+    """The options given for an MCP server are invalid."""
+
+    wording = "cannot use the MCP server `{0}`: {1}"
+
+    def __init__(self, server: str, problem: str) -> None:
+        super().__init__(server, problem)

@@ -10,12 +10,12 @@ import attrs
 from agentrail.errors import BadOptions, BadPlugin, NotJson, PluginExists
 from agentrail.errors.branches import listed, nearest
 from agentrail.hooks.context import MoneyLimit
-from agentrail.hooks.contract import check_attributes
-from agentrail.hooks.moments import HOOK_NAMES
+from agentrail.hooks.hook_types import HOOK_NAMES
 from agentrail.hooks.plugin import ON_EVENT, SCREEN, AnyPlugin, Attachable, Keyed, Plugin, check_plugin
-from agentrail.values.foreign import names_of, shown
+from agentrail.hooks.plugin_checks import check_attributes
 from agentrail.values.json import EMPTY, JsonObject, freeze, freeze_object
 from agentrail.values.tools import ToolSpec
+from agentrail.values.untrusted_values import names_of, shown
 from agentrail.values.value import Value
 
 LIKE: Final = 0.7

@@ -50,17 +50,7 @@ from agentrail.hooks.actions import (
     SwitchModel,
 )
 from agentrail.hooks.context import Context, EventLines, Log, MoneyLimit, Used
-from agentrail.hooks.contract import (
-    LONGEST_SCREENED,
-    SignatureOfInit,
-    check_attributes,
-    check_class,
-    check_frozen,
-    check_members,
-    refuse_unknown_options,
-)
-from agentrail.hooks.frozen import FROZEN
-from agentrail.hooks.moments import (
+from agentrail.hooks.hook_types import (
     HOOK_NAMES,
     HOOKS,
     AfterResponse,
@@ -77,6 +67,16 @@ from agentrail.hooks.moments import (
     OnToolError,
     SessionEnd,
     SessionStart,
+)
+from agentrail.hooks.plugin_checks import (
+    FROZEN,
+    LONGEST_SCREENED,
+    SignatureOfInit,
+    check_attributes,
+    check_class,
+    check_frozen,
+    check_members,
+    refuse_unknown_options,
 )
 from agentrail.values.events.envelope import Envelope
 from agentrail.values.json import Json, JsonObject

@@ -7,7 +7,7 @@ from enum import Enum
 from typing import Final
 
 from agentrail.hooks.actions import AskAnswer, AskRequest
-from agentrail.hooks.moments import (
+from agentrail.hooks.hook_types import (
     HOOK_NAMES,
     AfterResponse,
     AfterTool,

@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from typing import Final
 
 from agentrail.errors import AgentrailError, HostClosing, UnknownRoute
-from agentrail.host.access.identity import NOBODY, Authenticator
-from agentrail.host.access.request_places import identified, take_place
-from agentrail.host.access.request_rates import Rates
-from agentrail.host.answering.call_request import CallRequest, CarryOut
+from agentrail.host.authentication.identity import NOBODY, Authenticator
+from agentrail.host.authentication.request_places import identified, take_place
+from agentrail.host.authentication.request_rates import Rates
+from agentrail.host.error_responses import refusal
 from agentrail.host.host_drain import HostDrain
 from agentrail.host.hosted_sessions import check_scope
 from agentrail.host.http11.http_messages import HttpRequest, HttpResponse
-from agentrail.host.told_refusals import refusal
+from agentrail.host.operations.call_request import CallRequest, CarryOut
 from agentrail.wire.limits import HostLimits
 from agentrail.wire.routes import match
 

@@ -12,33 +12,17 @@ import trio
 from attrs import frozen
 
 from agentrail.adapters.journals.memory import MemoryJournal
+from agentrail.app.build import check_journal
 from agentrail.app.supervisor import Supervisor, open_supervisor
-from agentrail.app.wiring import check_journal
 from agentrail.errors import BadChoice, WrongType
-from agentrail.host.access.api_keys import ApiKeys
-from agentrail.host.access.guarded_authenticator import guarded
-from agentrail.host.access.identity import Authenticator
-from agentrail.host.access.key_watch import KeyWatch
-from agentrail.host.access.local_token import LocalToken
-from agentrail.host.access.request_rates import Rates
-from agentrail.host.answering.by_programs.subagent_calls import SubagentCalls
-from agentrail.host.answering.by_programs.upkeep_calls import UpkeepCalls
-from agentrail.host.answering.by_programs.upkeep_functions import upkeep_functions
-from agentrail.host.answering.call_request import CarryOut
-from agentrail.host.answering.client_streams import ClientStreams
-from agentrail.host.answering.event_frames import EventFrames
-from agentrail.host.answering.file_calls import FileCalls
-from agentrail.host.answering.host_calls import HostCalls
-from agentrail.host.answering.listing_calls import ListingCalls
-from agentrail.host.answering.plugin_calls import PluginCalls
-from agentrail.host.answering.session_calls import SessionCalls
-from agentrail.host.answering.steering_calls import SteeringCalls
-from agentrail.host.answering.talk_calls import TalkCalls
-from agentrail.host.answering.view_calls import ViewCalls
 from agentrail.host.application import Application
-from agentrail.host.health.metric_calls import MetricCalls
-from agentrail.host.health.model_checks import check_models
-from agentrail.host.health.readiness import NO_CHECKS, HostChecks, Readiness, check_checks, check_usable
+from agentrail.host.authentication.api_keys import ApiKeys
+from agentrail.host.authentication.authenticators import LocalToken, guarded
+from agentrail.host.authentication.identity import Authenticator
+from agentrail.host.authentication.key_watch import KeyWatch
+from agentrail.host.authentication.request_rates import Rates
+from agentrail.host.health.prometheus import MetricCalls
+from agentrail.host.health.readiness import NO_CHECKS, HostChecks, Readiness, check_checks, check_models, check_usable
 from agentrail.host.host_drain import HostDrain
 from agentrail.host.hosted_sessions import HostedSessions
 from agentrail.host.hosted_specs import HostedSpecs
@@ -48,18 +32,29 @@ from agentrail.host.http11.http_server import HttpServer
 from agentrail.host.http11.listening import Address, Inherited, Tcp, UnixSocket, inherited
 from agentrail.host.http11.proxies import Proxies
 from agentrail.host.http11.site_policy import SitePolicy, screened
+from agentrail.host.operations.call_request import CarryOut
+from agentrail.host.operations.client_streams import ClientStreams
+from agentrail.host.operations.event_frames import EventFrames
+from agentrail.host.operations.file_calls import FileCalls
+from agentrail.host.operations.host_calls import HostCalls
+from agentrail.host.operations.lifecycle_calls import SubagentCalls, UpkeepCalls, upkeep_functions
+from agentrail.host.operations.plugin_calls import PluginCalls
+from agentrail.host.operations.session_calls import ListingCalls, SessionCalls
+from agentrail.host.operations.steering_calls import SteeringCalls
+from agentrail.host.operations.talk_calls import TalkCalls
+from agentrail.host.operations.view_calls import ViewCalls
 from agentrail.host.plugins.host_plugin import HostPlugin, check_providers, name_of
+from agentrail.host.plugins.plugin_runner import HostPluginRow, OnPluginError
 from agentrail.host.plugins.plugin_values import ContextProvider
-from agentrail.host.plugins.rows import HostPluginRow, OnPluginError
 from agentrail.host.profiles import Profiles, ProfileTable
 from agentrail.host.reading_anew import ReadingAnew
-from agentrail.host.uploaded.session_files import SessionFiles
-from agentrail.host.websocket.socket_parts import SocketParts
-from agentrail.host.websocket.socket_stream import CLOSINGS
+from agentrail.host.uploads.session_files import SessionFiles
+from agentrail.host.websocket.socket_user import SocketParts
 from agentrail.host.websocket.sockets import Sockets
+from agentrail.host.websocket.web_socket import CLOSINGS
 from agentrail.opening import Opening, Way
-from agentrail.ports.implementing import why_unfit
 from agentrail.ports.journal import Journal
+from agentrail.ports.protocol_checks import why_unfit
 from agentrail.runtime.shared.admission import Gate
 from agentrail.runtime.shared.clock import Clock
 from agentrail.runtime.shared.collector import fewer_full_collections

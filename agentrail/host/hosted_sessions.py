@@ -26,20 +26,20 @@ from agentrail.errors import (
     UnknownModel,
     UnknownSession,
 )
-from agentrail.host.access.identity import Identity
+from agentrail.host.authentication.identity import Identity
 from agentrail.host.hosted_specs import HostedSpecs
 from agentrail.host.hosted_turns import Turns
 from agentrail.host.journal_watch import JournalWatch
 from agentrail.host.plugins.plugin_values import RequestContext
 from agentrail.host.profiles import Offered
-from agentrail.host.tenant_rooms import TenantRooms
-from agentrail.host.uploaded.session_files import Storage
+from agentrail.host.tenant_quotas import TenantRooms
+from agentrail.host.uploads.session_files import Storage
 from agentrail.ports.journal import SessionFilter, StoredSession
 from agentrail.ports.sandbox import Receiver
 from agentrail.runtime.handle import SessionHandle
-from agentrail.runtime.shared.sanitize import Contained, tell
-from agentrail.wire.call_rows.host_call import HostCall
+from agentrail.runtime.shared.untrusted_calls import Contained, tell
 from agentrail.wire.limits import HostLimits
+from agentrail.wire.operation_table import HostCall
 from agentrail.wire.public_ids import SessionName, beginning, named, read_internal
 
 log = logging.getLogger("agentrail.host")

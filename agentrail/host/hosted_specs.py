@@ -13,13 +13,13 @@ from agentrail.core.vocabulary.state import State
 from agentrail.errors import AgentrailError, SpecMissing, UnknownAgent
 from agentrail.host.hosted_turns import Turns, no_request
 from agentrail.host.plugins.host_context import providers_of
+from agentrail.host.plugins.plugin_runner import HostPluginRow
 from agentrail.host.plugins.plugin_values import ContextProvider, RequestContext
-from agentrail.host.plugins.reaching import reaching
-from agentrail.host.plugins.rows import HostPluginRow
+from agentrail.host.plugins.session_bridge import reaching
 from agentrail.host.profiles import Offered, Profile, ProfileTable, offered, with_given
 from agentrail.ports.sandbox import Sandbox
 from agentrail.runtime.handle import SessionHandle
-from agentrail.runtime.shared.sanitize import Contained, tell
+from agentrail.runtime.shared.untrusted_calls import Contained, tell
 from agentrail.values.messages import Message
 
 log = logging.getLogger("agentrail.host")

@@ -12,8 +12,8 @@ import trio
 
 from agentrail.core.vocabulary.state import NOBODY_ASKED, AskedBy, State
 from agentrail.errors import AgentrailError, BadModelOptions, KeyMissing, SessionAsleep
+from agentrail.host.plugins.plugin_runner import HostPluginRow
 from agentrail.host.plugins.plugin_values import RequestContext, RequestKind
-from agentrail.host.plugins.rows import HostPluginRow
 from agentrail.runtime.handle import SessionHandle
 from agentrail.values.events.envelope import Event
 from agentrail.values.events.life import AgentAbort, AgentEnd, PromptDropped, PromptRejected, PromptWithdrawn

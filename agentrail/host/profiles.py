@@ -14,9 +14,9 @@ from agentrail.hooks.attachments import unkeyed
 from agentrail.hooks.plugin import Attachable
 from agentrail.host.plugins.plugin_values import ContextProvider, RequestContext
 from agentrail.ports.tool import ToolSource
-from agentrail.runtime.shared.sanitize import Contained
+from agentrail.runtime.shared.untrusted_calls import Contained
 from agentrail.tools import as_tool
-from agentrail.values.foreign import described, named
+from agentrail.values.untrusted_values import described, named
 from agentrail.values.value import Authored
 
 NO_OPTIONS: Final[Mapping[str, Sequence[str]]] = MappingProxyType({})

@@ -9,10 +9,10 @@ from typing import Final
 
 import trio
 
-from agentrail.app.hangup import hangup
+from agentrail.app.process import hangup
 from agentrail.errors import CannotListen
-from agentrail.host.access.api_keys import ApiKeys
-from agentrail.host.access.identity import Authenticator
+from agentrail.host.authentication.api_keys import ApiKeys
+from agentrail.host.authentication.identity import Authenticator
 from agentrail.host.http11.certificates import Certificate
 
 log = logging.getLogger("agentrail.host")

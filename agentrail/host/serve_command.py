@@ -21,13 +21,13 @@ from agentrail.adapters.python_file import load
 from agentrail.app import process
 from agentrail.app.spec import SessionSpec
 from agentrail.errors import AgentrailError
-from agentrail.host.access.api_keys import ApiKeys, KeyFile, new_key
+from agentrail.host.authentication.api_keys import ApiKeys, KeyFile, new_key
+from agentrail.host.builtin_plugins.request_log import FORMS
 from agentrail.host.host_server import Host
 from agentrail.host.json_lines import JsonLines
 from agentrail.host.profiles import Profile
-from agentrail.host.shipped.request_log import FORMS
-from agentrail.values.foreign import described
-from agentrail.wire.call_rows.host_call import SCOPES
+from agentrail.values.untrusted_values import described
+from agentrail.wire.operation_table import SCOPES
 
 WRONG_USAGE: Final = 2
 PORT: Final = 8765

@@ -1,8 +1,8 @@
 from agentrail.adapters.journals.archive import export_session as export_session
 from agentrail.adapters.journals.archive import import_session as import_session
 from agentrail.adapters.journals.auditing import audit as audit
+from agentrail.adapters.journals.auditing import model_requests as model_requests
 from agentrail.adapters.journals.memory import MemoryJournal as MemoryJournal
-from agentrail.adapters.journals.model_requests import model_requests as model_requests
 from agentrail.adapters.journals.redacting import redacted as redacted
 from agentrail.adapters.journals.redacting import tool_names as tool_names
 from agentrail.adapters.journals.sqlite import SqliteJournal as SqliteJournal
@@ -16,8 +16,8 @@ from agentrail.ports.journal import Latest as Latest
 from agentrail.ports.journal import Lease as Lease
 from agentrail.ports.journal import Record as Record
 from agentrail.ports.journal import Redaction as Redaction
+from agentrail.ports.journal import Retention as Retention
 from agentrail.ports.journal import SessionFilter as SessionFilter
 from agentrail.ports.journal import Snapshot as Snapshot
 from agentrail.ports.journal import StoredAnswer as StoredAnswer
 from agentrail.ports.journal import StoredSession as StoredSession
-from agentrail.ports.retention import Retention as Retention

@@ -11,7 +11,7 @@ from attrs import evolve, frozen
 from agentrail.errors import BadOptions, PluginRefused
 from agentrail.hooks.actions import Abort, BlockTool, Continue, Skip
 from agentrail.hooks.context import Context, MoneyLimit, Used
-from agentrail.hooks.moments import (
+from agentrail.hooks.hook_types import (
     AfterTurn,
     BeforeCompaction,
     BeforeRequest,
@@ -19,10 +19,10 @@ from agentrail.hooks.moments import (
 )
 from agentrail.hooks.plugin import AnyPlugin, Plugin, Priority
 from agentrail.plugins.options import is_flag
-from agentrail.values.foreign import number
 from agentrail.values.json import EMPTY, Json, freeze
 from agentrail.values.messages import Message, total_size
 from agentrail.values.stream import CHARS_PER_TOKEN
+from agentrail.values.untrusted_values import number
 from agentrail.values.usage import Usage
 
 UNKNOWN_PRICE: Final = ("refuse", "allow")

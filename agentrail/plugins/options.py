@@ -8,11 +8,11 @@ from typing import Final, TypeAlias, TypeVar, cast
 import attrs
 
 from agentrail.errors import BadOptions, NotJson
-from agentrail.hooks.contract import PAIR
 from agentrail.hooks.plugin import AnyPlugin, NamedModel
-from agentrail.values.foreign import is_time, number, plain_text, seconds, shown
+from agentrail.hooks.plugin_checks import PAIR
 from agentrail.values.json import EMPTY, FrozenObject, Json, JsonObject, freeze_object, thaw
 from agentrail.values.secrets import named_secret, plain_secret
+from agentrail.values.untrusted_values import is_time, number, plain_text, seconds, shown
 
 T = TypeVar("T")
 

@@ -1,39 +1,69 @@
-"""`SecurityGuard`: stops accidents and obvious attacks before a tool runs."""
+"""`SecurityGuard`: stops accidents and obvious attacks before a tool runs.
+
+Asks the session which blocked names are in the folders that a command reads, and judges by its answer.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 import attrs
 from attrs import frozen
 
 from agentrail.errors import BadOptions, BadPlugin
-from agentrail.hooks.actions import Ask, BlockTool, Continue, HoldTool
+from agentrail.hooks.actions import Answered, Ask, AskAnswer, BlockTool, Continue, Failed, FindFiles, HoldTool, TimedOut
 from agentrail.hooks.context import Context
-from agentrail.hooks.moments import BeforeTool
+from agentrail.hooks.hook_types import BeforeTool
 from agentrail.hooks.plugin import Plugin, Priority
-from agentrail.plugins.arguments import (
-    COMMAND_ARGS,
-    DIRECTORY_ARGS,
-    PATH_ARGS,
-    command_lines,
-    named,
-    shown,
-    texts,
-)
-from agentrail.plugins.looks import problem, request
+from agentrail.plugins.arguments import COMMAND_ARGS, DIRECTORY_ARGS, PATH_ARGS, command_lines, named, shown, texts
 from agentrail.plugins.options import NO_NAMES, are_texts, as_plain_set, as_set, as_tuple, is_flag, is_patience
+from agentrail.plugins.shell.code_arguments import READ_BY_RULES
 from agentrail.plugins.shell.command_line import Commands
 from agentrail.plugins.shell.lexer_words import SimpleCommand, Unlexable, Word
-from agentrail.plugins.shell.paths import Fence, PathPlace, directory, fence, resolve
-from agentrail.plugins.shell.programs import READ_BY_RULES
+from agentrail.plugins.shell.paths import Fence, PathPlace, directory, fence, join, resolve
 from agentrail.plugins.shell.rule_context import MAYBE, NO, YES, Certainty, CommandScene, Look, assigned
 from agentrail.plugins.shell.rules import ALL_RULES, RULES, told
 from agentrail.values.events.context import SecurityAudit
 from agentrail.values.json import JsonObject
 from agentrail.values.value import Value
+
+MOST_FOLDERS: Final = 64
+"""The most folders that are looked through for one call; with more, a person must decide."""
+
+
+def request(looks: Iterable[Look], working: PathPlace, blocked: Fence) -> FindFiles | None:
+    """Return the request for what *looks* need to know; `None` if they are more than `MOST_FOLDERS`."""
+    folders = {look: "/".join(look.folder[len(working.parts) :]) or "." for look in looks}
+    on_disk = tuple(dict.fromkeys(folder for look, folder in folders.items() if look.on_disk))
+    in_git = tuple(dict.fromkeys(folder for look, folder in folders.items() if look.in_git))
+    if len(on_disk) + len(in_git) > MOST_FOLDERS:
+        return None
+    ignored = any(look.ignored for look in folders)
+    return FindFiles(tuple(sorted(blocked.firsts)), on_disk, in_git, ignored)
+
+
+def problem(
+    answer: AskAnswer | None, looks: Sequence[Look], working: PathPlace, blocked: Fence, allowed: Fence
+) -> str | None:
+    """Return why a person must decide after *answer* (`None` if there was none), or `None` if nothing was found."""
+    match answer:
+        case Answered(value=tuple() as paths):
+            for path in map(str, paths):
+                place = join(working, path)
+                if allowed.find(place) is not None or not any(look.covers(place) for look in looks):
+                    continue
+                if blocked.find(place, within=working) is not None or blocked.is_beneath(place):
+                    return f"`{path}` is there"
+            return None
+        case Failed(error=error):
+            return f"it is not known what is there: {error}"
+        case TimedOut(seconds=seconds):
+            return f"it was not known within {seconds:g} seconds what is there"
+        case _:
+            return "it is not known what is there"
+
 
 BLOCKED_PATHS: Final = (
     "/dev",

@@ -4,22 +4,33 @@ A journal is given values; how it writes them, large payloads included, is its o
 of several sessions together. Several processes may use one store: each claim of a session raises an epoch, and only
 the last claimer of a session can write to it. A claim may come with a lease: until that ends, another holder that
 claims the session is refused, and is told who holds it.
+
+What a journal keeps of a session beside its records, made from each record: its summary, and whose it is.
+
+Snapshots: what they keep of a history, which ones a journal takes, and how the rest of a history is read.
+
+`Retention`: for how long sessions that have ended are kept.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from collections.abc import Iterable, Sequence
+from typing import Final, NamedTuple, Protocol, cast
 
-from agentrail.core.vocabulary.changes import NO_CHANGE, Change
+from msgspec import UNSET
+
+from agentrail.core.vocabulary.changes import NO_CHANGE, Change, fold
 from agentrail.core.vocabulary.commands import Answer
-from agentrail.core.vocabulary.folding import fold
+from agentrail.core.vocabulary.history_prefix import Results, Stem, appended, note_results
 from agentrail.core.vocabulary.inputs import AnyInput, Arrival
 from agentrail.core.vocabulary.state import State
-from agentrail.errors import BadRecord, SessionHeld
+from agentrail.errors import BadRecord, SessionHeld, WrongType
 from agentrail.hooks.ruling import Ruling
+from agentrail.values.content import File, Image
 from agentrail.values.events.envelope import Envelope
-from agentrail.values.foreign import crash
+from agentrail.values.events.life import SessionEnded
+from agentrail.values.messages import History
+from agentrail.values.untrusted_values import crash, number, shown
 from agentrail.values.value import Authored
 
 
@@ -256,10 +267,10 @@ def folded(state: State, record: Record) -> State:
 
 def check_numbers(claim: Claim, expected: int, records: Sequence[Record]) -> None:
     """Raise `BadRecord` unless *records* belong to the claimed session and are numbered from *expected* + 1 on."""
-    for number, record in enumerate(records, expected + 1):
-        if record.number != number or record.session_id != claim.session_id:
+    for due, record in enumerate(records, expected + 1):
+        if record.number != due or record.session_id != claim.session_id:
             found = f"it says that it is record {record.number} of session `{record.session_id}`"
-            raise BadRecord(claim.session_id, number, found)
+            raise BadRecord(claim.session_id, due, found)
 
 
 class Journal(Protocol):
@@ -366,3 +377,141 @@ class Journal(Protocol):
     async def close(self) -> None:
         """Release files, threads and connections once calls under way have ended; the next call opens them again."""
         ...
+
+
+def about_after(record: Record, before: About) -> About:
+    """Return what is said of a session after *record*; *before*: the same before it."""
+    opening = record.opening
+    if record.number == 1:
+        before = About(created=record.arrival.at)
+    if opening is not None:
+        setup = opening.setup
+        before = About(setup.tenant, setup.owner, setup.spec, opening.title, opening.labels, record.arrival.at)
+    title, labels = record.change.title, record.change.labels
+    if title is not UNSET:
+        before = before.but(title=title)
+    return before if labels is UNSET else before.but(labels=labels)
+
+
+def tells_about(record: Record) -> bool:
+    """Whether `about_after` returns something else after *record* than before."""
+    change = record.change
+    if record.number == 1 or record.opening is not None:
+        return True
+    return change is not NO_CHANGE and not (change.title is UNSET and change.labels is UNSET)
+
+
+def stored_session(record: Record, about: About) -> StoredSession:
+    """Return the summary of the session whose last record is *record*."""
+    return StoredSession(
+        record.session_id,
+        record.number,
+        record.due,
+        record.at_work,
+        has_ended(record),
+        about=about,
+        active=record.arrival.at,
+    )
+
+
+def has_ended(record: Record) -> bool:
+    """Whether the session has ended for good with *record*."""
+    return bool(record.events) and type(record.events[-1].event) is SessionEnded  # always a session's last
+
+
+def parent_of(record: Record) -> str | None:
+    """Return the id of the parent if *record* is the first one of a sub-agent; `None` otherwise."""
+    path = () if record.opening is None else record.opening.setup.path
+    return path[-2] if path else None
+
+
+MOST_KEPT: Final = 512 * 1024
+"""Characters of the largest history that a snapshot keeps whole, so that it is read at once.
+
+Of a larger one it keeps the stem: writing all of it for each snapshot would take as long as the session is large.
+"""
+
+OF_A_MESSAGE: Final = 64
+"""Characters that a message counts beside its text."""
+
+
+def check_snapshot(claim: Claim, snapshot: Snapshot, head: int) -> None:
+    """Raise `BadRecord` if *snapshot* is of another session than the claimed one, or of a record after its *head*."""
+    since = snapshot.number if snapshot.since is None else snapshot.since
+    if snapshot.session_id != claim.session_id or not 0 <= since <= snapshot.number or not 0 < snapshot.number <= head:
+        found = f"there is no such one, so session `{snapshot.session_id}` has no snapshot behind it"
+        raise BadRecord(claim.session_id, snapshot.number, found)
+
+
+def snapshot_of(state: State, number: int, stem: Stem) -> Snapshot:
+    """Return the snapshot of a session in *state* after record *number*; *stem* is that of its history."""
+    history = state.history
+    if stem.number == number or _is_small(history):
+        return Snapshot(state.session_id, number, state)
+    return Snapshot(state.session_id, number, state.but(history=history.first(stem.length)), stem.number)
+
+
+def length_of(history: History) -> int:
+    """Return about how many characters *history* takes when it is written; images and files count by their cost."""
+    return history.size + OF_A_MESSAGE * len(history)
+
+
+def _is_small(history: History) -> bool:
+    size = length_of(history)
+    if size <= MOST_KEPT:  # of images and files, `size` counts what they cost the model
+        size += sum([len(part.data) for each in history for part in each.parts if isinstance(part, Image | File)])
+    return size <= MOST_KEPT
+
+
+def stem_of(snapshot: Snapshot) -> Stem:
+    """Return the stem of the history that a session has after *snapshot*."""
+    state = snapshot.state
+    if snapshot.since is None:
+        return Stem(snapshot.number, len(state.history), state.batch is None)
+    return Stem(snapshot.since, len(state.history))
+
+
+def grown(history: History, records: Iterable[Record], results: Results) -> History:
+    """Return *history* with the messages that *records* have appended; *results* is empty for the first ones.
+
+    Raise `BadRecord` if a record does not fit.
+    """
+    for record in records:
+        try:
+            if record.opening is not None:
+                history = record.opening.history
+                note_results(record.opening.batch, results)
+            messages = appended(record.change, results)
+        except BaseException as error:  # whatever the values of a damaged record raise, the error names the record
+            problem = f"the messages that it appends cannot be told: {crash(error)}"
+            raise BadRecord(record.session_id, record.number, problem) from error  # noqa: ASYNC104 - nothing is awaited
+        if messages:
+            history = history.and_(*messages)
+    return history
+
+
+A_DAY = 24 * 60 * 60 * 1000
+"""Milliseconds of a day."""
+
+
+class Retention(Authored):
+    """Deletes sessions that ended so many *days* ago, with their sub-agents; with *label*, only those that have it."""
+
+    days: float
+    """Days after its last record from which on an ended session is deleted."""
+    label: str | None = None
+    """A label that a session must have; `None`: any session."""
+
+    def __post_init__(self) -> None:
+        """Raise `WrongType` for days that are no number from 0 on, or a label that is no text."""
+        days: object = self.days
+        plain = number(days)
+        if plain is None or plain < 0:
+            raise WrongType("days", shown(days), "a number of days, 0 or more")
+        label = cast("object", self.label)
+        if not isinstance(label, str | None):
+            raise WrongType("label", shown(label), "a label, as text, or nothing for all sessions")
+
+    def ended_before(self, now: int) -> int:
+        """Return the time up to which sessions are deleted at the time *now*, in milliseconds since 1970."""
+        return now - round(self.days * A_DAY)

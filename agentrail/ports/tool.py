@@ -1,26 +1,186 @@
-"""`Tool`: something that the model may call, and `ToolContext`: what the runtime passes to it.
-
-`Threads` runs synchronous tools in worker threads. `Past` reads all messages of the session.
-
-`ToolSource` supplies a session with tools that may change while it runs, such as those of an MCP server.
-"""
+"""`Tool`: something that the model may call; and what it is given (`ToolContext`, `Jobs`, `Agents`, `Web`)."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Final, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import attrs
 
-from agentrail.ports.agents import Agents, Peers
-from agentrail.ports.jobs import Jobs
-from agentrail.ports.sandbox import Sandbox
-from agentrail.ports.web import Web
+from agentrail.ports.sandbox import Process, Sandbox
 from agentrail.reprs import in_brackets
+from agentrail.values.argument_checks import spelt
 from agentrail.values.json import EMPTY, Json, JsonObject
 from agentrail.values.messages import Message
-from agentrail.values.spelling import spelt
-from agentrail.values.tools import Probed, Todo, ToolResult, ToolSpec
+from agentrail.values.tools import Err, Ok, Probed, Todo, ToolResult, ToolSpec
+from agentrail.values.value import Authored
+
+
+class Task(Authored):
+    """One run of a sub-agent: what it was asked to do, and how far it is."""
+
+    child: str
+    """Session id of the sub-agent: valid for `supervisor.session` while the sub-agent runs.
+
+    Its records stay readable after that, unless the supervisor was given no journal.
+    """
+    agent: str
+    """Name of the agent, a key of `SessionSpec.agents`."""
+    description: str
+    """Short description of the task, as the model that started it gave it."""
+    call_id: str
+    """Id of the tool call that started the sub-agent."""
+    background: bool = False
+    """Whether the sub-agent runs in the background: its tool call returned without waiting for the answer."""
+    status: str = "running"
+    """`running`, `waiting` for a person, `done` or `failed`."""
+    peers: tuple[str, ...] = ()
+    """Ids of sub-agents that were there before, with which this one may exchange messages."""
+
+
+class Agents(Protocol):
+    """Starts and stops the sub-agents of one session; they end with that session."""
+
+    async def run(
+        self, call_id: str, agent: str, description: str, prompt: str, peers: tuple[str, ...] = ()
+    ) -> Ok | Err:
+        """Run *agent* on *prompt* and return its answer; cancelling this call stops the sub-agent."""
+        ...
+
+    async def start(
+        self, call_id: str, agent: str, description: str, prompt: str, peers: tuple[str, ...] = ()
+    ) -> Task | Err:
+        """Start *agent* on *prompt* in the background; return its task once it runs, or why it could not start.
+
+        It and the running sub-agents *peers* may exchange messages.
+        """
+        ...
+
+    def tasks(self) -> tuple[Task, ...]:
+        """Return the last background tasks that have ended, in the order of their ends, and then those that run."""
+        ...
+
+    async def result(self, child: str) -> Ok | Err:
+        """Wait for the answer of the background task *child*, and return it; raise `UnknownTask` if there is none."""
+        ...
+
+    async def tell(self, command: str | None, child: str, text: str, by: str | None = None) -> None:
+        """Send *text* to the running sub-agent *child*, which gets it before its next request and stops nothing for it.
+
+        Raise `TaskDone` if it has ended, and `UnknownTask` if there is none. The same *command* sends it once only.
+        *by* is who gives a program the command, and may be empty; `None` if the session sends it in its open turn.
+        """
+        ...
+
+    async def wait(
+        self, call_id: str | None, children: Iterable[str], seconds: float, *, every: bool
+    ) -> Mapping[str, Ok | Err]:
+        """Wait until *every* one of *children* has ended, or any one; return the answers of those that have, by id.
+
+        The call *call_id* waits for *seconds* from its start at most, also if a restart interrupted it, and until
+        a message to its session waits. A program, without a call, waits for *seconds* from now at most.
+        """
+        ...
+
+    async def cancel(self, child: str) -> None:
+        """Stop the sub-agent *child*; return when it and everything that it started have ended."""
+        ...
+
+
+class Peers(Protocol):
+    """Exchanges messages with the sub-agents of which the parent has given the address."""
+
+    def peers(self) -> tuple[Task, ...]:
+        """Return the running sub-agents with which messages may be exchanged."""
+        ...
+
+    async def send(self, call_id: str, to: str, text: str) -> None:
+        """Send *text* to the sub-agent *to*, once for each *call_id*, as `Agents.tell` does.
+
+        Raise `UnknownTask` if the parent has not given its address.
+        """
+        ...
+
+    async def arrived(self, call_id: str, seconds: float) -> bool:
+        """Wait until a message has come; return `False` if none has *seconds* after the start of the call *call_id*."""
+        ...
+
+
+class Job(Protocol):
+    """A command that runs, or ran, in the background of a session."""
+
+    @property
+    def job_id(self) -> str:
+        """Name of the job that the model uses, such as `job-1`."""
+        ...
+
+    @property
+    def command(self) -> str:
+        """The command line."""
+        ...
+
+    @property
+    def process(self) -> Process:
+        """The process of the command: has its output, and its exit code once it has ended."""
+        ...
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the command has ended."""
+        ...
+
+    @property
+    def problem(self) -> str:
+        """Why the command could not be run; empty if it could."""
+        ...
+
+    async def kill(self) -> None:
+        """End the command, and return when it has ended."""
+        ...
+
+
+class Jobs(Protocol):
+    """Starts and finds the background commands of one session; they end with that session."""
+
+    def start(self, command: str, process: Process) -> Job:
+        """Run *process* as a job; raise `CommandRefused` if too many jobs run already."""
+        ...
+
+    def all(self) -> tuple[Job, ...]:
+        """Return the running jobs and the last ones that have ended, in the order in which they were started."""
+        ...
+
+    def find(self, job_id: str) -> Job | None:
+        """Return the job called *job_id*; `None` if there is none."""
+        ...
+
+
+MAX_PAGE = 2 * 1024 * 1024
+"""Bytes of a page that are read at most."""
+
+
+class Page(Authored):
+    """A fetched page."""
+
+    url: str
+    """Address of the page after all redirects."""
+    status: int
+    """HTTP status of the answer, such as 200 or 404."""
+    media_type: str
+    """Media type that the server gives, such as `text/html`."""
+    text: str
+    """Text of the page; HTML is turned into Markdown unless `raw` was set."""
+    cut: bool = False
+    """Whether the page is longer than the part that was read."""
+
+
+class Web(Protocol):
+    """Fetches pages. Raises `WebRefused` for addresses that tools must not reach, and `WebFailed` if a fetch fails."""
+
+    async def fetch(self, url: str, *, timeout: float, raw: bool = False) -> Page:  # noqa: ASYNC109 - a limit of the fetch
+        """Return the page at *url*; with *raw*, HTML as it is; *timeout* is in seconds."""
+        ...
+
 
 T = TypeVar("T")
 

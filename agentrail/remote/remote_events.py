@@ -1,25 +1,64 @@
-"""`RemoteSubscription` and `RemoteMonitor`: the events of a session of a host, and its end."""
+"""What a program reads of a host with `async for`: the events of a session, its end, and views that change."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from types import TracebackType
-from typing import Final, Self
+from types import MappingProxyType, TracebackType
+from typing import Final, Generic, Self, TypeVar
 
 from agentrail.errors import BadChoice, SessionNotAlive
-from agentrail.ports.handles.handle_arguments import cursor_of, kinds_of
-from agentrail.ports.handles.session_values import SessionDown
-from agentrail.remote.read_values import answer_of
-from agentrail.remote.told_values import ToldValues
-from agentrail.remote.transport.host_frames import EventFrame, GapFrame
-from agentrail.remote.transport.line import Line
-from agentrail.remote.transport.line_subscription import LineSubscription, Told
+from agentrail.ports.handles.command_checks import cursor_of, kinds_of
+from agentrail.ports.handles.session_values import ChildView, HeldCall, SessionDown
+from agentrail.remote.decoding import answer_of, value_of
+from agentrail.remote.transport.host_connection import Line
+from agentrail.remote.transport.host_frames import EventFrame, GapFrame, ViewFrame
+from agentrail.remote.transport.host_subscription import LineSubscription, Told
 from agentrail.reprs import in_brackets
 from agentrail.values.events.envelope import Cursor, Envelope, Event
 from agentrail.values.events.life import SessionEnded
 from agentrail.values.events.plugins import Gap
 from agentrail.values.events.policies import POLICIES, Policy
+from agentrail.values.json import Json
+from agentrail.wire.views import ApprovalsView, ChildShown, HeldView
+
+T = TypeVar("T")
+
+
+class ToldValues(Generic[T]):
+    """Values read from what a host tells a `LineSubscription`: `async with` it, then `async for` over it."""
+
+    __slots__ = ("_frames", "_read")
+
+    def __init__(self, frames: LineSubscription, read: Callable[[Told], T | None]) -> None:
+        """*read* returns the value of a frame; `None` if the frame has none, and the next one is waited for."""
+        self._frames = frames
+        self._read = read
+
+    @in_brackets
+    def __repr__(self) -> str:
+        return self._frames.about
+
+    async def __aenter__(self) -> Self:
+        """Begin to listen; raise the error with which the host refuses."""
+        await self._frames.__aenter__()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Stop to listen."""
+        await self._frames.__aexit__(kind, error, trace)  # noqa: ASYNC102 - it waits for nothing
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> T:
+        while True:
+            value = self._read(await anext(self._frames))
+            if value is not None:
+                return value
+
 
 BEFORE_ALL: Final = Cursor(0)
 ITS_HOST: Final = "its host has ended it"
@@ -88,3 +127,31 @@ def events_of(
     names = None if types is None else [kind.__name__ for kind in kinds_of(types)]
     frames = line.listen("events", session, since=cursor_of(since), types=names, policy=policy)
     return RemoteSubscription(frames, session)
+
+
+class RemoteView(ToldValues[T]):
+    """A view of a host: `async with` it, then `async for` over it. It survives cuts, and skips to the newest."""
+
+    __slots__ = ()
+
+    def __init__(self, frames: LineSubscription, read: Callable[[Json], T]) -> None:
+        """*read* returns the value of the JSON that the host shows."""
+        super().__init__(frames, lambda told: read(told.data) if isinstance(told, ViewFrame) else None)
+
+
+def tree_of(found: Json) -> ChildView:
+    """Return the tree that a host has shown."""
+    return value_of(ChildView, answer_of(ChildShown, found))
+
+
+def approvals_of(found: Json) -> Mapping[str, tuple[HeldCall, ...]]:
+    """Return what waits for a person, by session, of a page that a host has shown."""
+    return held_of(answer_of(ApprovalsView, found).items)
+
+
+def held_of(shown: Iterable[HeldView]) -> Mapping[str, tuple[HeldCall, ...]]:
+    """Return what waits for a person, by session: those first that have waited longest."""
+    found: dict[str, tuple[HeldCall, ...]] = {}
+    for each in shown:
+        found[each.session] = (*found.get(each.session, ()), value_of(HeldCall, each))
+    return MappingProxyType(found)

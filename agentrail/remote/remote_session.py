@@ -11,35 +11,37 @@ from agentrail.core.vocabulary import commands as sent
 from agentrail.core.vocabulary.commands import Accepted
 from agentrail.core.vocabulary.state import Prompt
 from agentrail.errors import AnswerUnfit, BadChoice, NoAnswer, SessionParked, WrongType
-from agentrail.hooks.live import why_refused
+from agentrail.hooks.live_hook_runner import why_refused
 from agentrail.hooks.plugin import AnyPlugin, Attachable
-from agentrail.ports.agents import Task
-from agentrail.ports.handles.command_fields import check_fields, kept_parts
-from agentrail.ports.handles.handle_arguments import key_of
+from agentrail.ports.handles.command_checks import check_fields, kept_parts, key_of
 from agentrail.ports.handles.session_values import Reply, Status
 from agentrail.ports.model import ModelChain
-from agentrail.remote.local_alone import OF_SESSIONS, missing
-from agentrail.remote.read_values import answer_of, value_of
+from agentrail.ports.tool import Task
+from agentrail.remote.decoding import answer_of, value_of
 from agentrail.remote.remote_events import RemoteMonitor, RemoteSubscription, events_of
-from agentrail.remote.transport.call_arguments import given, texts_of
-from agentrail.remote.transport.line import Line
+from agentrail.remote.transport.host_connection import Line, given, texts_of
+from agentrail.remote.unsupported import OF_SESSIONS, missing
 from agentrail.reprs import in_brackets
-from agentrail.tools.answers import form_of
+from agentrail.tools.answer_forms import form_of
 from agentrail.values.content import Part
 from agentrail.values.events.envelope import Cursor, Event
 from agentrail.values.events.policies import Policy
 from agentrail.values.json import Json, JsonObject, freeze_object
 from agentrail.values.messages import Message
 from agentrail.values.tools import Err, Ok
-from agentrail.wire.call_rows.handle_views import (
+from agentrail.wire.views import (
+    AcceptedView,
+    DetailView,
+    MessagesView,
     OfferedView,
+    OpenedView,
     QueueView,
     TaskResultsView,
     TaskResultView,
     TasksView,
     WholeReplyView,
+    to_json,
 )
-from agentrail.wire.views import AcceptedView, DetailView, MessagesView, OpenedView, to_json
 
 Said: TypeAlias = str | Iterable[Part]
 Offer: TypeAlias = Literal["models", "tools", "plugins"]

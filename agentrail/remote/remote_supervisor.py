@@ -11,18 +11,16 @@ from agentrail.errors import SessionExists, SessionStored, WrongType
 from agentrail.opening import Opening, Way
 from agentrail.ports.handles.session_values import ChildView, HeldCall
 from agentrail.ports.journal import StoredSession
-from agentrail.remote.local_alone import OF_SUPERVISORS, missing
-from agentrail.remote.read_values import answer_of, stored_of
+from agentrail.remote.decoding import answer_of, stored_of
+from agentrail.remote.remote_events import RemoteView, approvals_of, held_of, tree_of
 from agentrail.remote.remote_session import RemoteSession
-from agentrail.remote.remote_views import RemoteView, approvals_of, held_of, tree_of
-from agentrail.remote.transport.call_arguments import given, texts_of
-from agentrail.remote.transport.line import PATIENCE, Line, open_line
+from agentrail.remote.transport.host_connection import PATIENCE, Line, given, open_line, texts_of
+from agentrail.remote.unsupported import OF_SUPERVISORS, missing
 from agentrail.reprs import in_brackets
+from agentrail.values.argument_checks import checked
 from agentrail.values.json import Json
 from agentrail.values.secrets import Secret
-from agentrail.values.spelling import checked
-from agentrail.wire.call_rows.handle_views import AgentsView
-from agentrail.wire.views import ApprovalsView, ErasedView, HeldView, OpenedView, SessionsView
+from agentrail.wire.views import AgentsView, ApprovalsView, ErasedView, HeldView, OpenedView, SessionsView
 
 CONNECTING: Final = Way("connect to a host", "connect", "supervisor", "url, key")
 PROFILES: Final = "the name of a profile of the host: "

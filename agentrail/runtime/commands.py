@@ -10,7 +10,7 @@ from typing import Final, cast
 import attrs
 import trio
 
-from agentrail.core.machine.reconfiguring import MOST_LABELS
+from agentrail.core.machine.configuration import MOST_LABELS
 from agentrail.core.vocabulary.commands import AbortSent, Accepted, Answer, ApproveSent, PromptSent, Refused, StopSent
 from agentrail.core.vocabulary.inputs import AnyInput
 from agentrail.core.vocabulary.state import State
@@ -39,23 +39,21 @@ from agentrail.hooks.attachments import refuse_unknown_tools as refuse_unknown_t
 from agentrail.hooks.attachments import seat_for as seat_for
 from agentrail.hooks.attachments import unkeyed as unkeyed
 from agentrail.hooks.attachments import updated_seat as updated_seat
-from agentrail.hooks.judge import ReadAnswer
-from agentrail.hooks.live import why_refused
+from agentrail.hooks.hook_runner import ReadAnswer
+from agentrail.hooks.live_hook_runner import why_refused
 from agentrail.hooks.plugin import AnyPlugin
-from agentrail.ports.agents import Task
-from agentrail.ports.handles.command_fields import check_fields, kept_parts, kept_text
-from agentrail.ports.handles.command_fields import check_flag as check_flag
-from agentrail.ports.handles.handle_arguments import cursor_of, kinds_of
-from agentrail.ports.handles.handle_arguments import key_of as key_of
+from agentrail.ports.handles.command_checks import check_fields, cursor_of, kept_parts, kept_text, kinds_of
+from agentrail.ports.handles.command_checks import check_flag as check_flag
+from agentrail.ports.handles.command_checks import key_of as key_of
 from agentrail.ports.handles.session_values import Reply
 from agentrail.ports.journal import ALL_SESSIONS, SessionFilter, StoredSession
 from agentrail.ports.model import Model, why_untaken
-from agentrail.ports.tool import ToolSource
+from agentrail.ports.tool import Task, ToolSource
 from agentrail.runtime.events import tracing
 from agentrail.runtime.events.bus import Bus
 from agentrail.runtime.events.subscription import CAPACITY, Subscription
 from agentrail.runtime.events.tracing import ActorTrace, Traces
-from agentrail.runtime.inbox.known_commands import digest_of
+from agentrail.runtime.inbox.command_results import digest_of
 from agentrail.runtime.inbox.letter import Letter
 from agentrail.runtime.inbox.mailbox import Mailbox
 from agentrail.runtime.inbox.replies import AskedPrompt, Asker, Outcome, Waiters
@@ -68,9 +66,9 @@ from agentrail.runtime.status import status_of as status_of
 from agentrail.values.content import Data, File, Image, Part, Text, in_words
 from agentrail.values.events.envelope import Event
 from agentrail.values.events.policies import POLICIES
-from agentrail.values.foreign import described as described
-from agentrail.values.foreign import number, shown
 from agentrail.values.json import INT_MAX, Json, JsonObject, freeze, freeze_object, weight
+from agentrail.values.untrusted_values import described as described
+from agentrail.values.untrusted_values import number, shown
 
 STOPPING = (AbortSent, StopSent)
 """Commands that are accepted even while the journal is full."""
@@ -184,7 +182,7 @@ def prompt_of(text: object, returns: object) -> tuple[PromptSent, ReadAnswer | N
     parts = kept_parts(text)
     if returns is None:
         return PromptSent(parts), None
-    from agentrail.tools.answers import form_of  # noqa: PLC0415 - only needed if answers have a form
+    from agentrail.tools.answer_forms import form_of  # noqa: PLC0415 - only needed if answers have a form
 
     form = form_of(returns)
     return PromptSent(parts, returns=form.schema), form.read
@@ -233,8 +231,7 @@ def updated(plugin: AnyPlugin, options: Mapping[str, object]) -> AnyPlugin:
 
 def refuse_lost_pins(new: AttachedPlugin, plugin: AnyPlugin, names: Iterable[str]) -> None:
     """Raise `BadOptions` if one of the options *names* of *plugin*, which are pinned, would not come back."""
-    from agentrail.codec.plugin_types import why_read_otherwise  # noqa: PLC0415 - few sessions pin options
-    from agentrail.codec.type_hints import hints_of  # noqa: PLC0415 - as above
+    from agentrail.codec.plugin_types import hints_of, why_read_otherwise  # noqa: PLC0415 - few sessions pin options
 
     hints = hints_of(type(plugin))
     cls: type[object] = type(plugin)

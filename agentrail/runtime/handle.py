@@ -23,13 +23,12 @@ if TYPE_CHECKING:
     from agentrail.core.vocabulary.inputs import AnyInput
     from agentrail.core.vocabulary.state import Prompt, State
     from agentrail.hooks.attachments import AttachedPlugin
-    from agentrail.hooks.judge import ReadAnswer
-    from agentrail.ports.agents import Task
+    from agentrail.hooks.hook_runner import ReadAnswer
     from agentrail.ports.handles.session_values import Reply, Status
     from agentrail.ports.model import ModelChain
-    from agentrail.ports.tool import Tool
+    from agentrail.ports.tool import Task, Tool
     from agentrail.runtime import commands
-    from agentrail.runtime.actor.loop import Session
+    from agentrail.runtime.actor.session import Session
     from agentrail.runtime.actor.tool_sources import RunningSource
     from agentrail.runtime.events.subscription import Subscription
     from agentrail.runtime.events.tracing import ActorTrace

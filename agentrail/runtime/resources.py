@@ -14,18 +14,16 @@ from agentrail.core.vocabulary.inputs import SessionReturned, SubagentReported
 from agentrail.core.vocabulary.state import Setup, State
 from agentrail.errors import SessionNotAlive
 from agentrail.hooks.attachments import AttachedPlugin
-from agentrail.hooks.live import Live, Validator
+from agentrail.hooks.live_hook_runner import Live, Validator
 from agentrail.hooks.plugin import AnyPlugin
 from agentrail.hooks.ruling import Section
-from agentrail.ports.agents import Agents, Task
 from agentrail.ports.handles.session_values import ChildView, HeldCall
 from agentrail.ports.journal import Journal
 from agentrail.ports.model import Model, Prices
 from agentrail.ports.sandbox import Sandbox
-from agentrail.ports.tool import Service, Tool, ToolSource
+from agentrail.ports.tool import Agents, Service, Task, Tool, ToolSource, Web
 from agentrail.ports.tool import Surroundings as ToolSurroundings
-from agentrail.ports.web import Web
-from agentrail.runtime.diagnosis.figures import Figures
+from agentrail.runtime.diagnosis.metrics import Figures
 from agentrail.runtime.diagnosis.plugin_complaints import Complaints
 from agentrail.runtime.diagnosis.watchdog import watchdog_of_run
 from agentrail.runtime.inbox.dozing import Idlers, PackingJournal, TidyingUp
@@ -33,7 +31,7 @@ from agentrail.runtime.inbox.draining import Draining
 from agentrail.runtime.inbox.letter import Letter
 from agentrail.runtime.inbox.mailbox import Mailbox
 from agentrail.runtime.shared.admission import HEARING, Gate
-from agentrail.runtime.shared.clock import Clock
+from agentrail.runtime.shared.clock import Clock, Timers
 from agentrail.runtime.shared.collector import FewerCollections
 from agentrail.runtime.shared.journal_retry import SteadyJournal
 from agentrail.runtime.shared.leases import Leases
@@ -41,8 +39,7 @@ from agentrail.runtime.shared.provider_limits import ProviderLimits
 from agentrail.runtime.shared.reply_slot import Slot
 from agentrail.runtime.shared.task_pool import TaskPool
 from agentrail.runtime.shared.threads import WorkerThreads
-from agentrail.runtime.shared.timers import Timers
-from agentrail.runtime.work.spending import FamilyUsage
+from agentrail.runtime.work.limit_queue import FamilyUsage
 from agentrail.runtime.work.tool_call import Calls
 from agentrail.values.messages import Compactor
 from agentrail.values.usage import Limit

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Self
 
 from agentrail.core.vocabulary.state import State
 from agentrail.errors import JournalUnavailable
-from agentrail.ports.agents import Task
 from agentrail.ports.handles.session_values import Asking, Background, Compacting, HeldCall, SessionDown, Status
+from agentrail.ports.tool import Task
 from agentrail.reprs import in_brackets
 from agentrail.runtime.inbox.replies import held_calls
 
 if TYPE_CHECKING:
-    from agentrail.runtime.actor.loop import Session
+    from agentrail.runtime.actor.session import Session
 
 
 def status_of(state: State, below: tuple[HeldCall, ...] = (), tasks: tuple[Task, ...] = ()) -> Status:

@@ -21,5 +21,5 @@ from agentrail.ports.sandbox import Receiver as Receiver
 from agentrail.ports.sandbox import Sandbox as Sandbox
 from agentrail.ports.sandbox import Search as Search
 from agentrail.ports.sandbox import Written as Written
-from agentrail.ports.web import Page as Page
-from agentrail.ports.web import Web as Web
+from agentrail.ports.tool import Page as Page
+from agentrail.ports.tool import Web as Web

@@ -17,8 +17,8 @@ from types import CodeType, FunctionType
 from typing import Final, cast
 
 from agentrail.hooks.plugin import AnyPlugin, Plugin
-from agentrail.values.foreign import names_of
 from agentrail.values.json import Json, freeze, freeze_object
+from agentrail.values.untrusted_values import names_of
 from agentrail.values.value import Value
 
 SEE_CALLS: Final = ("before_tool", "after_response", "after_tool", "after_tool_batch", "on_tool_error", "on_event")

@@ -17,9 +17,9 @@ from agentrail.hooks.actions import Answered, CallModel
 from agentrail.ports.journal import Journal, Record, folded, opening_of
 from agentrail.ports.model import EmitChunk
 from agentrail.reprs import in_brackets
+from agentrail.values.argument_checks import checked
 from agentrail.values.content import Text, Thinking
 from agentrail.values.messages import AssistantMessage, Message, UserMessage
-from agentrail.values.spelling import checked
 from agentrail.values.stream import Failure, FailureKind, ModelRequest, Response, TextChunk, ThinkingChunk
 
 PAGE: Final = 500

@@ -12,10 +12,10 @@ import trio
 from agentrail.errors import ContextTooLong, PermanentModelError, TransientModelError, WrongType
 from agentrail.ports.model import EmitChunk
 from agentrail.reprs import in_brackets
+from agentrail.values.argument_checks import checked
 from agentrail.values.content import Said, Text, Thinking, ToolCall
 from agentrail.values.json import Json, freeze_object
 from agentrail.values.messages import StopReason
-from agentrail.values.spelling import checked
 from agentrail.values.stream import Chunk, ModelRequest, Response, TextChunk, ThinkingChunk
 from agentrail.values.usage import NOTHING_USED, Usage
 from agentrail.values.value import Authored

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from agentrail.hooks.actions import Action, Answered, AskAnswer, Failed, TimedOut
 from agentrail.hooks.context import Context
-from agentrail.hooks.moments import (
+from agentrail.hooks.hook_types import (
     HOOK_NAMES,
     AfterResponse,
     AfterTool,
@@ -30,13 +30,13 @@ from agentrail.hooks.moments import (
     SessionStart,
 )
 from agentrail.hooks.plugin import MATRIX, Attachable
-from agentrail.testing.known_words import PLAIN_WORDS, vocabulary
-from agentrail.testing.probes import ANSWERS, REQUESTS
+from agentrail.testing.code_words import PLAIN_WORDS, vocabulary
+from agentrail.testing.probe_plugins import ANSWERS, REQUESTS
 from agentrail.testing.scripted import Cue
 from agentrail.testing.turns.generating import draw_cues
 from agentrail.testing.world.choose import Choose
-from agentrail.testing.world.plausible import World
-from agentrail.testing.world.scenes import draw_scene
+from agentrail.testing.world.random_sessions import World
+from agentrail.testing.world.random_setups import draw_scene
 from agentrail.values.content import Data, File, Image, Part, Text, Thinking, ToolCall
 from agentrail.values.events.envelope import Envelope
 from agentrail.values.json import Json, JsonObject, freeze, freeze_object

@@ -10,7 +10,7 @@ from agentrail.errors import BadTool
 from agentrail.ports.tool import Tool
 from agentrail.tools.declaring import check_declared, check_schema
 from agentrail.tools.function import Made, tool
-from agentrail.values.spelling import checked
+from agentrail.values.argument_checks import checked
 from agentrail.values.tools import EffectClass, ToolSpec
 
 

@@ -11,9 +11,9 @@ from typing_extensions import Unpack
 from agentrail.errors import BadTool, NotJson
 from agentrail.errors.branches import listed, meant
 from agentrail.values.fitting import MAX_TEXT
-from agentrail.values.foreign import is_time
 from agentrail.values.json import JsonObject
 from agentrail.values.tools import EffectClass, ToolSpec, cut_time
+from agentrail.values.untrusted_values import is_time
 
 EffectName: TypeAlias = Literal["pure", "idempotent", "checkable", "unsafe"]
 

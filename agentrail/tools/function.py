@@ -16,9 +16,9 @@ from agentrail.errors import BadArguments, BadTool, NotJson, ToolError
 from agentrail.ports.tool import ToolContext
 from agentrail.tools.declaring import ToolOptions, declare
 from agentrail.values.content import Data, File, Image, Part, Text
-from agentrail.values.foreign import items_of
 from agentrail.values.json import JsonObject, freeze
 from agentrail.values.tools import Effect, EffectClass, Err, Ok, ToolResult, ToolSpec, err, ok
+from agentrail.values.untrusted_values import items_of
 
 if TYPE_CHECKING:  # imported late, so that a program without tools does not pay for it
     from agentrail.tools.signature import Signature

@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from types import NoneType
 from typing import Final, assert_never, cast
 
-from agentrail.tools.annotations import (
+from agentrail.tools.fields import MISSING, ArgumentField, fields_of, summary_of
+from agentrail.tools.type_shapes import (
     AnyJson,
     Bounded,
     ChoiceShape,
@@ -19,7 +20,6 @@ from agentrail.tools.annotations import (
     ShapePlace,
     TupleOf,
 )
-from agentrail.tools.fields import MISSING, ArgumentField, fields_of, summary_of
 from agentrail.values.json import Json, JsonObject, freeze_object
 
 _TYPES: Final = {str: "string", int: "integer", float: "number", bool: "boolean", NoneType: "null"}

@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import Final, TypeGuard, cast
 
 from agentrail.values.content import Data, File, Image, Part, Said, Text, Thinking, ToolCall
-from agentrail.values.foreign import PLAIN, items_of, mended, money, named, plain_text, shown, tokens
 from agentrail.values.json import MAX_ITEMS, freeze, freeze_object, weight
 from agentrail.values.messages import AssistantMessage, Message, Origin, StopReason, ToolMessage, UserMessage
 from agentrail.values.stream import (
@@ -23,6 +22,7 @@ from agentrail.values.stream import (
     UsageChunk,
 )
 from agentrail.values.tools import AskPerson, CompactNow, Effect, Err, Ok, SetTodos, Todo, ToolResult
+from agentrail.values.untrusted_values import PLAIN, items_of, mended, money, named, plain_text, shown, tokens
 from agentrail.values.usage import NOTHING_USED, Usage
 from agentrail.values.value import quick
 

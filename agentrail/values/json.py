@@ -10,7 +10,7 @@ from operator import not_
 from typing import TYPE_CHECKING, Final, NewType, NoReturn, TypeAlias, cast
 
 from agentrail.errors import NotJson
-from agentrail.values.foreign import described, items_of, named, pass_interrupt, shown
+from agentrail.values.untrusted_values import described, items_of, named, pass_interrupt, shown
 
 if TYPE_CHECKING:
     Json: TypeAlias = "Mapping[str, Json] | Sequence[Json] | str | int | float | bool | None"

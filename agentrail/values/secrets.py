@@ -6,8 +6,8 @@ import re
 from collections.abc import Mapping
 from typing import Final, final
 
+from agentrail.values.argument_checks import checked
 from agentrail.values.json import FrozenObject, Json
-from agentrail.values.spelling import checked
 
 _TELLTALE: Final = re.compile(
     r"(?:.*[-_])?(?:(?:api|access|private|secret)[-_]?key|secret|token|password|authorization|credentials?|cookie)",

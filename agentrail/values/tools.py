@@ -1,4 +1,4 @@
-"""Descriptions of tools (`ToolSpec`), and the values that tools return."""
+"""Descriptions of tools (`ToolSpec`), the values that tools return, and what a person has approved for always."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import Protocol, TypeAlias
 from msgspec.structs import force_setattr
 
 from agentrail.values.content import Part, as_parts, text_of
-from agentrail.values.foreign import seconds
 from agentrail.values.json import EMPTY, JsonObject, freeze_object, weight
-from agentrail.values.value import TAG, Authored, quick
+from agentrail.values.untrusted_values import seconds
+from agentrail.values.value import TAG, Authored, Value, quick
 
 
 class EffectClass(Enum):
@@ -173,3 +173,16 @@ def err(content: str | Sequence[Part], details: JsonObject | None = None) -> Err
 def result_text(result: Ok | Err) -> str:
     """Return the text of *result*, with JSON values as JSON text, and without images and details."""
     return text_of(result.content)
+
+
+class StandingApproval(Value):
+    """An approval for always: later calls of its kind run without being held."""
+
+    tool: str
+    """Name of the tool."""
+    command_family: str
+    """Command family of the calls."""
+    by: str = ""
+    """Id of the user who approved; empty if it was given without one."""
+    at_ms: int = 0
+    """When it was given, in milliseconds since 1970; 0 if its record is older than this field."""

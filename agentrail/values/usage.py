@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from agentrail.errors import WrongType
-from agentrail.values.foreign import money, number, shown
+from agentrail.values.untrusted_values import money, number, shown
 from agentrail.values.value import Authored, quick
 
 LIMIT_WANTED: Final = "a whole number from 1 on, or None: no limit"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, ParamSpec, Self, TypeVar, cast
 import msgspec
 from typing_extensions import dataclass_transform
 
-from agentrail.values.spelling import refuse_unknown
+from agentrail.values.argument_checks import refuse_unknown
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from agentrail.errors import WrongType
-from agentrail.values.foreign import number, shown
+from agentrail.values.untrusted_values import number, shown
 from agentrail.values.value import Authored, defaults_of
 
 LIMIT_WANTED: Final = "a number above 0"

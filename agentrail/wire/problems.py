@@ -3,18 +3,26 @@
 A document repeats no paths, addresses or exceptions of the host. Its words are for clients over HTTP, so most rows have
 their own advice: the advice in the error is for programs in Python. For those, a document names the class of the error
 and its facts, as far as its words tell them, so that `error_of` can make the same error again.
+
+The table of `problems`: status and advice for each class of error.
+
+Makes the error again that a problem document tells of: the same class, with the same facts.
 """
 
 from __future__ import annotations
 
+import inspect
 import math
 import re
+from collections.abc import Mapping, Sequence
 from functools import cache
 from string import Formatter
-from typing import Final, cast
+from types import MappingProxyType
+from typing import Final, cast, get_type_hints
 
 import msgspec
 
+from agentrail import errors
 from agentrail.errors import (
     AgentrailError,
     HostFailed,
@@ -24,11 +32,308 @@ from agentrail.errors import (
     TurnAborted,
     UpgradeWanted,
 )
-from agentrail.values.json import Json
-from agentrail.values.value import Value
+from agentrail.values.json import Json, JsonObject
+from agentrail.values.value import Value, learned
 from agentrail.wire.bodies import GREATEST
-from agentrail.wire.problem_rows import ROWS, Row
 from agentrail.wire.public_ids import without_tenant
+
+
+class Row(Value, gc=True):
+    """What clients are told of one class of errors."""
+
+    status: int
+    """Status of the response."""
+    to_do: str = ""
+    """What the client can do; if empty, the wording of the error after its first semicolon says it."""
+    found: str | None = None
+    """What was found, with `{0}` for a fact of the error; `None` if its wording says it, before its first semicolon."""
+    retry_after: int | None = None
+    """Seconds to wait before another attempt, unless the error says; `None` if waiting does not help."""
+    told_as: type[AgentrailError] | None = None
+    """The class whose name and title the document has; `None` if its own."""
+    facts: tuple[int, ...] = ()
+    """Positions of facts that are told although no words of the document name them."""
+
+
+OPERATOR: Final = "tell the operator of the host; its log says more"
+"""The advice of the rows that nobody but the operator can do something about."""
+
+_AGAIN: Final = "try again later; send the same `Idempotency-Key`, and nothing is carried out twice"
+_SEE: Final = "see `GET /v1/sessions/{id}` for what the session does"
+_BODY: Final = "correct the body; `/openapi.json` has its schema"
+
+_NO_SESSION: Final = Row(
+    404,
+    "`GET /v1/sessions` lists your sessions, and `POST /v1/sessions` opens one",
+    "there is no such session",
+    told_as=errors.UnknownSession,
+)
+"""One row, word for word, for what is not there, what is no id, and what belongs to others."""
+
+_TAKEN: Final = Row(409, "use another name, or prompt the session that is there", "the name is taken", facts=(0,))
+
+_HOSTS_CODE: Final = Row(500, OPERATOR, "the code of the host is not as it has to be")
+"""Errors of usage that no client can cause: the program around the host made them."""
+
+_JOURNAL: Final = Row(503, _AGAIN, "the journal of the host cannot be used now; nothing was accepted", 5)
+_BROKEN: Final = Row(500, OPERATOR, "the code of agentrail, of a plugin or of an adapter breaks its contract")
+_FAILED: Final = Row(502, OPERATOR)
+_MODEL: Final = Row(502, "have the operator correct the model's settings, or switch to another model", facts=(1,))
+_LIMIT: Final = Row(502, "have the operator raise the limit, or go on in another session", facts=(1,))
+_MODEL_LATER: Final = Row(503, _AGAIN, retry_after=5, facts=(1,))
+_SANDBOX: Final = Row(403, "ask for something that the session's sandbox allows")
+
+USAGE: Final[Mapping[type[AgentrailError], Row]] = {
+    errors.UsageError: Row(400, _BODY),
+    # What was sent
+    errors.BadText: Row(400, "send JSON as RFC 8259 has it: UTF-8, finite numbers, each key once"),
+    errors.NotJson: Row(400, "send text, finite numbers, booleans, null, lists and objects"),
+    errors.BadQuery: Row(400),
+    errors.BodyTooLarge: Row(413),
+    errors.WrongMedia: Row(415),
+    errors.BadBody: Row(422),
+    errors.BadFrame: Row(422),
+    errors.BadData: Row(422, _BODY),
+    errors.BadValue: Row(422, _BODY),
+    errors.BadMessage: Row(422, "send text, or a list of `Text`, `Image`, `File` and `Data`"),
+    errors.WrongType: Row(422, _BODY, facts=(2,)),
+    errors.UnknownField: Row(422, _BODY, facts=(2,)),
+    errors.UnknownArgument: Row(422, _BODY, facts=(2,)),
+    errors.BadChoice: Row(422),
+    errors.BadName: Row(422, "give another name"),
+    errors.BadId: Row(422, "give another name"),
+    errors.BadArguments: Row(422, "give arguments that fit the schema of the tool"),
+    errors.BadReturns: Row(422, "give a JSON Schema of an object"),
+    errors.BadOptions: Row(422, "correct the options"),
+    errors.BadEdit: Row(422, "give a text that occurs there once"),
+    errors.BadPattern: Row(422, "correct the pattern"),
+    errors.PartRefused: Row(422),
+    errors.NotRegistered: Row(
+        422,
+        "name what is registered, or have the operator register it in the profile of the session",
+        "no {0} is registered as {1!r}, but {2}",
+    ),
+    errors.UnknownFile: Row(422),
+    errors.WrongContent: Row(422),
+    errors.UnknownModel: Row(422, "name a model that the host knows", "the host knows no such model", facts=(0,)),
+    errors.TooManyLabels: Row(422, "remove some in the same call"),
+    # What is not there
+    errors.UnknownRoute: Row(404),
+    errors.MethodRefused: Row(405),
+    errors.UpgradeWanted: Row(426),
+    errors.UnknownSession: _NO_SESSION,
+    errors.SessionNotStored: _NO_SESSION,
+    errors.SessionForgotten: _NO_SESSION,
+    errors.UnknownAgent: Row(404),
+    errors.UnknownCommand: Row(404),
+    errors.UnknownApproval: Row(404, "`GET /v1/approvals` lists what waits for a decision; another may have decided"),
+    errors.UnknownTool: Row(404, "`GET /v1/sessions/{id}` lists the tools of the session"),
+    errors.UnknownPlugin: Row(404, "`GET /v1/sessions/{id}` lists the plugins of the session"),
+    errors.UnknownPrompt: Row(404, _SEE),
+    errors.UnknownTask: Row(404, _SEE),
+    errors.UnknownChild: Row(404, "`GET /v1/tree` shows what there is"),
+    errors.UnknownRecord: Row(404, "give the number of a record that the session has; they begin with 1"),
+    errors.UnknownCursor: Row(409, "give a cursor of this session, or `since=0` for all its events"),
+    # What does not go with the state of things
+    errors.WrongDecision: Row(
+        409, "use the call that fits: approve and reject for calls, respond for questions", facts=(3,)
+    ),
+    errors.NoFamily: Row(409),
+    errors.Busy: Row(409),
+    errors.TaskDone: Row(409),
+    errors.IllegalInput: Row(409, _SEE),
+    errors.CommandConflict: Row(409, "use a new `Idempotency-Key` for each command"),
+    errors.SessionExists: _TAKEN,
+    errors.SessionStored: _TAKEN,
+    errors.SessionNotAlive: Row(409, "open another session by `POST /v1/sessions`"),
+    errors.SessionBeingDeleted: Row(409, "wait until that is done", "the session is being deleted"),
+    errors.SessionStillRuns: Row(
+        409, "abort it, and try again", "the session, or a sub-agent of it, runs", facts=(0, 1)
+    ),
+    errors.SessionUnfinished: Row(409, "abort it and try again, or delete it", "a turn of the session is not over"),
+    errors.SessionAsleep: Row(409, "try again, which wakes it", "the session sleeps"),
+    errors.SessionParked: Row(409, "prompt it, which brings it back", "the session is stored, and does not run"),
+    errors.SpecMissing: Row(409, "have the operator bring its profile back", "the host has no profile for it any more"),
+    errors.PluginMismatch: Row(409, OPERATOR, "the code of a plugin does not fit the records of the session"),
+    errors.ToolExists: Row(409, "detach it first, or replace it"),
+    errors.SourceExists: Row(409, "detach it first, or replace it"),
+    errors.SourceAlone: Row(409, "attach each by a request of its own"),
+    errors.PluginExists: Row(409, "detach it first"),
+    errors.ModelExists: Row(409, "have the operator name the new one differently"),
+    errors.ChildExists: Row(409, "use another name"),
+    errors.SupervisorClosed: Row(409, _AGAIN, "the host is stopping"),
+    # What the program around the host has got wrong
+    errors.CannotListen: _HOSTS_CODE,
+    errors.BadTool: _HOSTS_CODE,
+    errors.BadMcpServer: _HOSTS_CODE,
+    errors.BadSpec: _HOSTS_CODE,
+    errors.BadPlugin: _HOSTS_CODE,
+    errors.BadSupervisor: _HOSTS_CODE,
+    errors.NotReady: _HOSTS_CODE,
+    errors.EndedTooOften: _HOSTS_CODE,
+    errors.ExtraMissing: _HOSTS_CODE,
+    errors.NotEntered: _HOSTS_CODE,
+    errors.AlreadyLeft: _HOSTS_CODE,
+    errors.AlreadyRead: _HOSTS_CODE,
+    errors.NoTrioRun: _HOSTS_CODE,
+    errors.NotOpened: _HOSTS_CODE,
+    errors.NotInItsRun: _HOSTS_CODE,
+    errors.BadKeys: _HOSTS_CODE,
+    errors.UnknownKey: _HOSTS_CODE,
+    errors.BadProfile: _HOSTS_CODE,
+    errors.BadConnection: _HOSTS_CODE,
+    errors.LineLeft: _HOSTS_CODE,
+    errors.NotAtHost: _HOSTS_CODE,
+}
+
+REFUSED: Final[Mapping[type[AgentrailError], Row]] = {
+    errors.RefusedError: Row(403, OPERATOR),
+    errors.NotAuthenticated: Row(401),
+    errors.ScopeMissing: Row(403),
+    errors.OwnDecision: Row(403),
+    errors.FourEyesWanted: Row(403),
+    errors.OriginRefused: Row(
+        403, "have the operator of the host allow it: the origin of a page by `--origin`, a name by `--name`"
+    ),
+    errors.PluginRefused: Row(403, "change what the plugin refuses"),
+    errors.SessionRefused: Row(403, "ask for another agent", "{1} refuses the start of the session: {2}"),
+    errors.PromptWasRejected: Row(403, "say it differently"),
+    errors.PathRefused: _SANDBOX,
+    errors.CommandRefused: _SANDBOX,
+    errors.SandboxMissing: Row(403, OPERATOR, "the program that confines commands is missing, so none was run"),
+    errors.WebRefused: _SANDBOX,
+    errors.PromptWasDropped: Row(409, "send it again if it is still wanted"),
+    errors.TurnAborted: Row(409, "send the prompt again if it is still wanted"),
+    errors.AnswerUnfit: Row(409, "ask again, or for a simpler form"),
+    errors.NoAnswer: Row(409, "decide what `GET /v1/approvals` lists, and send the same `Idempotency-Key` again"),
+    errors.ToolChanged: Row(409, "reject it"),
+    errors.FilesTooLarge: Row(409),
+    errors.TooManyFiles: Row(409),
+    errors.FilesNotTaken: Row(409),
+    errors.QueueFull: Row(429, "wait for a turn to end", retry_after=5),
+    errors.SteeringQueueFull: Row(429, "wait for the model's next request", retry_after=2),
+    errors.MailboxFull: Row(429, "send it again when some of that is handled", retry_after=2),
+    errors.TooManyRequests: Row(429, retry_after=1),
+    errors.TooManySessions: Row(429, retry_after=60),
+    errors.TooManyStreams: Row(429, retry_after=5),
+    errors.ConnectionsInUse: Row(429, retry_after=5),
+}
+
+OUTSIDE: Final[Mapping[type[AgentrailError], Row]] = {
+    errors.OutsideError: _FAILED,
+    errors.HostFailed: _FAILED,
+    errors.AuthenticatorFailed: Row(503, retry_after=5),
+    errors.PluginFailed: Row(503, "try again later", "a plugin of the host could not be asked", 5),
+    errors.ToolError: Row(502, "read what the tool says"),
+    errors.NotReadable: _FAILED,
+    errors.FileFailed: _FAILED,
+    errors.FileMissing: _FAILED,
+    errors.DiskFull: Row(
+        507,
+        "try again later, or tell the operator of the host",
+        "the disk of the session's sandbox is full; nothing was kept",
+        30,
+    ),
+    errors.CommandFailed: _FAILED,
+    errors.SearchTooSlow: Row(502, "use a simpler pattern or a smaller folder"),
+    errors.WebFailed: _FAILED,
+    errors.HostNotReached: _FAILED,
+    errors.HostLost: _FAILED,
+    errors.McpFailed: _FAILED,
+    errors.SourceFailed: Row(502, "try again: nothing was attached"),
+    errors.SessionCrashed: Row(502, OPERATOR, "the session crashed; what it has written stays readable"),
+    errors.SupervisorFailed: Row(502, OPERATOR, "the sessions of the host have crashed too often"),
+    errors.SupervisorStuck: Row(502, OPERATOR, "some work of the host does not end"),
+    errors.StartTooSlow: Row(503, "try again later", "a service of the host was not ready in time", 5),
+    errors.SubscriberTooSlow: Row(
+        503, "connect again with `Last-Event-ID`", "the stream was not read fast enough", 1, facts=(0, 1)
+    ),
+    errors.ModelError: _MODEL,
+    errors.TransientModelError: _MODEL_LATER,
+    errors.PermanentModelError: _MODEL,
+    errors.ContextTooLong: Row(502, "compact the session, fork it at an earlier record, or open another", facts=(1,)),
+    errors.KeyMissing: _MODEL,
+    errors.KeyRefused: _MODEL,
+    errors.KeyWanted: _MODEL,
+    errors.AccessDenied: _MODEL,
+    errors.QuotaSpent: _MODEL,
+    errors.RequestRefused: _MODEL,
+    errors.ModelMissing: _MODEL,
+    errors.ServerMissing: _MODEL,
+    errors.ProxyRefused: _MODEL,
+    errors.CertificateRefused: _MODEL,
+    errors.WrongEndpoint: _MODEL,
+    errors.EncodingRefused: _MODEL,
+    errors.BadResponse: _MODEL,
+    errors.ResponseTooLong: _MODEL,
+    errors.BadModelOptions: _MODEL,
+    errors.LimitReached: _LIMIT,
+    errors.RateLimited: _MODEL_LATER,
+    errors.Overloaded: _MODEL_LATER,
+    errors.ProviderFailed: _MODEL_LATER,
+    errors.NoFirstByte: _MODEL_LATER,
+    errors.NoNextByte: _MODEL_LATER,
+    errors.ConnectionFailed: _MODEL_LATER,
+    errors.ProviderNotReached: _MODEL_LATER,
+    errors.StreamGarbled: _MODEL_LATER,
+    errors.StreamEndedEarly: _MODEL_LATER,
+}
+
+_SAME_KEY: Final = (
+    "send it again later with the same `Idempotency-Key`, and it is carried out once; if it had none, see first what "
+    "the session has done"
+)
+_FULL: Final = Row(507, _AGAIN, "the journal of the host has no space; nothing was accepted", 30)
+
+INFRASTRUCTURE: Final[Mapping[type[AgentrailError], Row]] = {
+    errors.InfrastructureError: _JOURNAL,
+    errors.HostClosing: Row(503, _AGAIN, retry_after=1),
+    errors.JournalError: _JOURNAL,
+    errors.JournalUnavailable: _JOURNAL,
+    errors.JournalFailed: _JOURNAL,
+    errors.BadJournal: _JOURNAL,
+    errors.NothingWritten: _JOURNAL,
+    errors.JournalFull: _FULL,
+    errors.WaitsForJournal: Row(
+        503,
+        f"this may still be carried out when it works again: {_SAME_KEY}",
+        "the journal of the host cannot be used now",
+        5,
+        told_as=errors.JournalUnavailable,
+    ),
+    errors.WaitsForSpace: Row(
+        507,
+        f"this may still be carried out when there is space: {_SAME_KEY}",
+        "the journal of the host has no space",
+        30,
+        told_as=errors.JournalFull,
+    ),
+    errors.NotWrittenYet: Row(503, _AGAIN, "what ran has stopped, and the journal has not written it yet", 5),
+    errors.SessionHeld: Row(503, "try again when it has let it go", "another process runs the session", 30),
+    errors.Fenced: Row(503, "try again there", "another process has taken the session over", 5),
+    errors.CommitUnknown: Row(503, _AGAIN, "it is not known whether this was written", 5),
+    errors.BadRecord: Row(503, OPERATOR, "a record of the session is damaged or missing", 60),
+    errors.JournalInUse: _JOURNAL,
+    errors.JournalUnusable: _JOURNAL,
+    errors.BadArchive: Row(503, OPERATOR, "a file is no complete export of a session", 60),
+    errors.JournalLinked: _JOURNAL,
+    errors.JournalLocked: _JOURNAL,
+}
+
+BROKEN: Final[Mapping[type[AgentrailError], Row]] = {
+    errors.BrokenContractError: _BROKEN,
+    errors.BrokenPlugin: _BROKEN,
+    errors.StateNotStorable: _BROKEN,
+    errors.LeftItsRow: _BROKEN,
+    errors.ReplayDiffers: _BROKEN,
+    errors.BrokenJournal: _BROKEN,
+}
+
+ROWS: Final[Mapping[type[AgentrailError], Row]] = MappingProxyType(
+    {AgentrailError: _HOSTS_CODE, **USAGE, **REFUSED, **OUTSIDE, **INFRASTRUCTURE, **BROKEN}
+)
+"""The row of each class of error. A class of a program's own has that of its nearest base class."""
+
 
 MEDIA_TYPE: Final = "application/problem+json"
 
@@ -182,3 +487,72 @@ INTERNAL: Final = Problem(
     facts=("it has a fault",),
 )
 """What a client is told of an exception that is none of agentrail's."""
+
+
+NOT_TOLD: Final = "not told by the host"
+"""Stands for a text among the facts that the host keeps to itself."""
+
+NO_DOCUMENT: Final = "its answer is no problem document"
+
+_CLASSES: Final[Mapping[str, type[AgentrailError]]] = MappingProxyType({cls.__name__: cls for cls in ROWS})
+_STAND_INS: Final[Mapping[object, object]] = {str: NOT_TOLD, int: 0, float: 0.0, tuple[str, ...]: ()}
+
+
+class Parameter(Value, gc=True):
+    """One fact that a class of errors takes."""
+
+    name: str
+    """Its name."""
+    hint: object
+    """Its type."""
+
+
+def _parameters(cls: type[AgentrailError]) -> tuple[Parameter, ...] | None:
+    """Return what *cls* takes, in order; `None` if it takes anything."""
+    signature, hints = inspect.signature(cls), get_type_hints(cls.__init__)
+    if any(each.kind is each.VAR_POSITIONAL for each in signature.parameters.values()):
+        return None
+    return tuple([Parameter(name, hints[name]) for name in signature.parameters])
+
+
+_PARAMETERS: Final[Mapping[type[AgentrailError], tuple[Parameter, ...] | None]] = MappingProxyType(
+    {cls: _parameters(cls) for cls in ROWS}
+)
+
+
+def error_of(document: JsonObject, session: str = "") -> AgentrailError:
+    """Return the error that a problem document tells of, at a call about *session*.
+
+    In place of facts that the host keeps to itself there are stand-ins, and its words are those of the document. What
+    cannot be read becomes a `HostFailed`.
+    """
+    detail, name, facts = document.get("detail"), document.get("error"), document.get("facts")
+    said = detail if isinstance(detail, str) else NO_DOCUMENT
+    cls = _CLASSES.get(name) if isinstance(name, str) else None
+    if cls is None or not isinstance(facts, Sequence) or isinstance(facts, str):
+        return HostFailed(said)
+    wanted = _PARAMETERS[cls]
+    if wanted is None:
+        found, is_whole = cls(*facts), all(fact is not None for fact in facts)
+    else:
+        if len(facts) != len(wanted):
+            return HostFailed(said)
+        try:
+            given = [_fact(each, fact, session) for each, fact in zip(wanted, facts, strict=True)]
+        except msgspec.ValidationError:
+            return HostFailed(said)
+        found = cls(*[value for value, _ in given])
+        is_whole = all(is_told for _, is_told in given)
+    if not is_whole:
+        found.told = said
+    return found
+
+
+def _fact(wanted: Parameter, told: Json, session: str) -> tuple[object, bool]:
+    """Return a fact, and whether it is known; raise `ValidationError` if *told* is of another type."""
+    if told is not None:
+        return cast("object", msgspec.convert(told, learned(wanted.hint))), True
+    if wanted.name == "session" and session:
+        return session, True
+    stand_in = _STAND_INS.get(wanted.hint)
+    return stand_in, stand_in is None

@@ -8,8 +8,7 @@ from typing import Final
 
 from agentrail.errors import MethodRefused, UnknownRoute
 from agentrail.values.value import Value
-from agentrail.wire.call_rows.host_call import HostCall
-from agentrail.wire.calls import CALLS
+from agentrail.wire.operation_table import CALLS, HostCall
 
 SESSION: Final = "{id}"
 """Stands in a path for the id of a session, as clients see it."""

@@ -14,7 +14,7 @@ from urllib.parse import urlencode
 import msgspec
 from msgspec import Meta
 
-from agentrail.codec.misfit import shortened
+from agentrail.codec.decode_error import shortened
 from agentrail.codec.values import decode
 from agentrail.errors import BadData, BadFrame
 from agentrail.errors.branches import meant
@@ -23,11 +23,10 @@ from agentrail.values.events.policies import Policy
 from agentrail.values.json import EMPTY, Json, JsonObject
 from agentrail.values.value import Value
 from agentrail.wire.bodies import Filled, Name, Names
-from agentrail.wire.call_rows.host_call import JSON
-from agentrail.wire.calls import CALLS
+from agentrail.wire.body_parsing import strict_json
 from agentrail.wire.limits import DEFAULTS
+from agentrail.wire.operation_table import CALLS, JSON
 from agentrail.wire.routes import ABOUT_SESSION
-from agentrail.wire.strict_reading import strict_json
 
 PATH: Final = "/v1/ws"
 """Where a host opens a WebSocket."""

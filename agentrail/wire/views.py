@@ -2,6 +2,10 @@
 
 The fields are named as those of what they show (`Status`, `Reply`, …), so `view` makes them by name. All are written,
 also those at their default, and ids of sessions are those that clients see.
+
+What the calls of `handle_calls` give back.
+
+What the calls about the host itself give back.
 """
 
 from __future__ import annotations
@@ -11,8 +15,10 @@ from typing import Final, TypeVar, cast
 
 import msgspec
 
+from agentrail.values.content import Part
 from agentrail.values.json import JsonObject
 from agentrail.values.messages import History, Message
+from agentrail.values.tools import Err, Ok
 from agentrail.values.value import Value, learned
 from agentrail.wire.public_ids import visible
 
@@ -374,3 +380,106 @@ def _plain(found: object) -> object:
 
 to_json: Final = msgspec.json.Encoder(enc_hook=_plain).encode
 """Writes a view, an event or plain data as JSON text, in one line."""
+
+
+class WholeReplyView(ReplyView, kw_only=True):
+    """How a turn ended, with all that was said in it."""
+
+    messages: tuple[Message, ...]
+    """Messages that the turn added to the conversation, oldest first."""
+    fits: bool
+    """Whether the text is a JSON object that fits the schema which was asked for."""
+
+
+class PromptView(View):
+    """A queued prompt."""
+
+    ref: str
+    """Id of the prompt in events."""
+    parts: tuple[Part, ...]
+    """What is said."""
+    returns: JsonObject
+    """JSON Schema of an object that the answer must fit; empty if none was asked for."""
+
+
+class QueueView(View):
+    """The queue of a session."""
+
+    items: tuple[PromptView, ...]
+    """The prompts, in the order of their turns."""
+    next: None = None
+    """There is one page."""
+
+
+class TasksView(View):
+    """The sub-agents of a session."""
+
+    items: tuple[TaskView, ...]
+    """Those that run, and the last ones in the background that have ended."""
+    next: None = None
+    """There is one page."""
+
+
+class TaskResultView(View):
+    """The answer of a sub-agent."""
+
+    child: str
+    """Id of the sub-agent's session."""
+    result: Ok | Err
+    """Its answer, or what went wrong."""
+
+
+class TaskResultsView(View):
+    """The answers of sub-agents."""
+
+    items: tuple[TaskResultView, ...]
+    """The answers of those that have ended."""
+    next: None = None
+    """There is one page."""
+
+
+class OfferedView(View):
+    """What the profile of a session offers by name."""
+
+    models: tuple[str, ...]
+    """Names of models."""
+    tools: tuple[str, ...]
+    """Names of tools."""
+    plugins: tuple[str, ...]
+    """Keys of plugins."""
+
+
+class AgentsView(View):
+    """The agents that the host has."""
+
+    items: tuple[str, ...]
+    """Names of the profiles; empty if the host decides for each request."""
+    next: None = None
+    """There is one page."""
+
+
+class HealthView(View):
+    """The host answers."""
+
+    status: str = "ok"
+    """Always `ok`."""
+
+
+class CheckView(View):
+    """One check of whether the host is ready."""
+
+    name: str
+    """What was looked at."""
+    ok: bool
+    """Whether it is as it should be."""
+    ms: float
+    """How long the look took, in milliseconds."""
+
+
+class ReadyView(View):
+    """Whether the host can do its work; the status of the response is 503 if not."""
+
+    ready: bool
+    """Whether all checks are passed."""
+    checks: tuple[CheckView, ...]
+    """The checks."""

@@ -7,7 +7,7 @@ from typing import Final
 EXPLAINED: Final[dict[str, tuple[str, ...]]] = {
     "It is for type checkers alone: the other part of the condition implies it.": (
         (
-            "runtime/actor/loop.py Session._come_back: "
+            "runtime/actor/session.py Session._come_back: "
             "doubtful is not None and letter is not None and head == records.head + len(records.unwritten) → "
             "(doubtful is not None) and (head == records.head + len(records.unwritten))"
         ),
@@ -82,7 +82,7 @@ EXPLAINED: Final[dict[str, tuple[str, ...]]] = {
     ),
     "Every negative number says that there is none.": ("hooks/ruling.py Gathered: 1 → 2",),
     "It is the quick way of what the lines after it do too, with an envelope or a call more.": (
-        "core/vocabulary/folding.py _changed_timers: place + len(rest) → place - len(rest)",
+        "core/vocabulary/changes.py _changed_timers: place + len(rest) → place - len(rest)",
         (
             "runtime/inbox/replies.py Waiters.notice: "
             "turn is not None and self._askers and turn.ref in self._askers → (turn is not None) and (self._askers)"
@@ -94,14 +94,14 @@ EXPLAINED: Final[dict[str, tuple[str, ...]]] = {
     ),
     "It costs time alone: more is kept before a sweep, or an empty list of readers is gone through.": (
         "core/machine/flow.py _run: unheard is not None → False",
-        "runtime/actor/loop.py Session._handle: self.traces → True",
+        "runtime/actor/session.py Session._handle: self.traces → True",
         (
             "runtime/events/bus.py Bus.publish: "
             "self._buffered and not _TURN_ENDS.isdisjoint([type(envelope.event) for envelope in envelopes]) → "
             "(not _TURN_ENDS.isdisjoint([type(envelope.event) for envelope in envelopes]))"
         ),
         "runtime/inbox/replies.py : 1000 → 1001",
-        "runtime/shared/timers.py Timers._sweep: 2 → 3",
+        "runtime/shared/clock.py Timers._sweep: 2 → 3",
     ),
     "It is about the words of an error alone.": (
         (
@@ -124,7 +124,7 @@ EXPLAINED: Final[dict[str, tuple[str, ...]]] = {
     "The supervisor is left as soon as it is said, and leaving it does the same.": (
         "runtime/supervision/tree.py Tree.doom: True → False",
     ),
-    "Of these numbers only the order counts, not the first one.": ("runtime/shared/timers.py Timers.__init__: 0 → 1",),
+    "Of these numbers only the order counts, not the first one.": ("runtime/shared/clock.py Timers.__init__: 0 → 1",),
     "Trio has another checkpoint on the same way.": (
         "runtime/actor/journal_log.py Records.place: await trio.lowlevel.checkpoint() → pass",
         "runtime/shared/threads.py CallThreads.acquire_on_behalf_of: await trio.lowlevel.checkpoint() → pass",

@@ -11,7 +11,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 
-from agentrail.hooks import actions, pipeline, plugin
+from agentrail.hooks import actions, hook_run, plugin
 from property_tests.mutants.rows import Outcome, outcomes, replace
 from property_tests.mutants.server import MEMORY
 from property_tests.mutants.suite import fails, load
@@ -40,9 +40,9 @@ def accepted() -> Iterator[Outcome]:
     whole = plugin.MATRIX
     for hook, kinds in whole.items():
         for kind in actions.ACTIONS:
-            replace(pipeline, "MATRIX", {**whole, hook: kinds ^ {kind}})
+            replace(hook_run, "MATRIX", {**whole, hook: kinds ^ {kind}})
             noticed = next((case.name for case in registry.MATRIX[hook, kind.kind] if fails(case.run)), None)
-            replace(pipeline, "MATRIX", whole)
+            replace(hook_run, "MATRIX", whole)
             yield Outcome("matrix", f"{hook} × {kind.kind}", noticed)
 
 

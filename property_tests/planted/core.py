@@ -12,11 +12,11 @@ from agentrail.core.vocabulary.commands import DONE, AbortSent, RespondSent
 from agentrail.core.vocabulary.inputs import ToolReturned
 from agentrail.core.vocabulary.state import Phase, State
 from agentrail.core.vocabulary.tool_calls import Batch, Call, CallList, CallStatus, Hold, Stray
-from agentrail.hooks import attachments, pipeline
+from agentrail.hooks import attachments, hook_run
 from agentrail.hooks.actions import Abort, Continue
 from agentrail.hooks.context import Context, Used
-from agentrail.hooks.judge import PluginEntry
-from agentrail.hooks.moments import BeforeRequest, Hook
+from agentrail.hooks.hook_runner import PluginEntry
+from agentrail.hooks.hook_types import BeforeRequest, Hook
 from agentrail.hooks.ruling import PluginAnswer, Ruling, Verdict
 from agentrail.plugins.budget import BudgetGuard, Spent
 from agentrail.values.content import Text
@@ -139,10 +139,10 @@ def call_ids_used_again(p: Planting) -> None:
 
 @bug("a block does not count if another plugin has replaced the arguments before", "together")
 def block_ignored_in_one_order(p: Planting) -> None:
-    def block(run: pipeline.Pipeline, entry: PluginEntry, said: PluginAnswer) -> Ruling | None:
+    def block(run: hook_run.Pipeline, entry: PluginEntry, said: PluginAnswer) -> Ruling | None:
         return None if run.gathered.args is not None else run.ruling(Verdict.BLOCK, entry, said.text or "")
 
-    p.everywhere(pipeline._block, block)  # noqa: SLF001 - this is what is broken
+    p.everywhere(hook_run._block, block)  # noqa: SLF001 - this is what is broken
 
 
 @bug("plugins are asked in the order of their registration, whatever their priority", "together")
@@ -152,7 +152,7 @@ def registration_order_counts(p: Planting) -> None:
 
 @bug("guards are not asked again when the arguments were replaced behind them", "together")
 def guard_not_asked_again(p: Planting) -> None:
-    p.put(pipeline.Pipeline, "_must_ask_again", lambda _run, _entries: False)
+    p.put(hook_run.Pipeline, "_must_ask_again", lambda _run, _entries: False)
 
 
 @bug("a held call is ready at once")

@@ -20,8 +20,8 @@ from agentrail.adapters.journals.memory import MemoryJournal
 from agentrail.adapters.journals.packing import pack, unpack
 from agentrail.adapters.journals.redacting import MARK
 from agentrail.adapters.journals.sqlite import SqliteJournal
-from agentrail.codec.text import from_own_text, to_text
-from agentrail.codec.upcasting import FORMAT, upcast
+from agentrail.codec.json_text import from_own_text, to_text
+from agentrail.codec.versions import FORMAT, upcast
 from agentrail.core.vocabulary.changes import Appended, Change
 from agentrail.core.vocabulary.commands import Accepted
 from agentrail.core.vocabulary.state import Setup, State
@@ -37,8 +37,7 @@ from agentrail.ports.journal import (
     SessionFilter,
     Snapshot,
 )
-from agentrail.testing.conformance.journal_lists import with_event
-from agentrail.testing.conformance.journal_samples import prompted
+from agentrail.testing.conformance.journal_tests import prompted, with_event
 from agentrail.testing.world.choose import Choose
 from agentrail.values.content import Text
 from agentrail.values.events.life import SessionEnded

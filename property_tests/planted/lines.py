@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from agentrail.remote.transport.line import Line
-from agentrail.remote.transport.line_subscription import LineSubscription
+from agentrail.remote.transport.host_connection import Line
+from agentrail.remote.transport.host_subscription import LineSubscription
 from property_tests.planted.change import Change
 from property_tests.planted.host import broken
 from tests.host.model.cut_lines import cut

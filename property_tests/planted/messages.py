@@ -12,7 +12,7 @@ from agentrail import SessionSpec, open_supervisor, tool
 from agentrail.adapters.journals.memory import MemoryJournal
 from agentrail.core.machine import steering
 from agentrail.errors import TaskDone
-from agentrail.runtime.supervision.family.task_runs import TaskRuns
+from agentrail.runtime.supervision.subagents.task_runs import TaskRuns
 from agentrail.testing import ScriptedModel, call, say
 from agentrail.testing.world.choose import Choose
 from agentrail.tools import message_tools

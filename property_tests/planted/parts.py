@@ -21,20 +21,19 @@ from agentrail.core.vocabulary.inputs import Arrival, SessionBranched, TimerFire
 from agentrail.core.vocabulary.state import Phase, State, drafted
 from agentrail.core.vocabulary.tool_calls import CallStatus
 from agentrail.errors import MailboxFull, TransientModelError
-from agentrail.hooks.live import Live
+from agentrail.hooks.live_hook_runner import Live
 from agentrail.plugins import BudgetGuard
 from agentrail.ports.model import EmitChunk
 from agentrail.runtime.inbox.letter import Letter
 from agentrail.runtime.inbox.mailbox import MAX_MESSAGES, PATIENCE, Mailbox
 from agentrail.runtime.shared.admission import Gate
-from agentrail.runtime.shared.clock import Clock
+from agentrail.runtime.shared.clock import Clock, Timers
 from agentrail.runtime.shared.provider_limits import ProviderLimits
 from agentrail.runtime.shared.reply_slot import Slot
-from agentrail.runtime.shared.timers import Timers
 from agentrail.testing import Cue, Trace, call, prompt, say, simulate
 from agentrail.testing.world.choose import Choose
-from agentrail.testing.world.plausible import play
-from agentrail.testing.world.scenes import draw_scene
+from agentrail.testing.world.random_sessions import play
+from agentrail.testing.world.random_setups import draw_scene
 from agentrail.values.content import Text
 from agentrail.values.events.life import AgentAbort, PromptReceived
 from agentrail.values.events.tools import ToolBlocked, ToolCalls

@@ -16,14 +16,13 @@ from agentrail.core.vocabulary.state import State
 from agentrail.errors import TurnAborted
 from agentrail.hooks.actions import Abort, Answered, Ask, Continue, ReplaceMessages, ReplaceResponse
 from agentrail.hooks.context import Context
-from agentrail.hooks.moments import AfterResponse, BeforePrompt, BeforeRequest
+from agentrail.hooks.hook_types import AfterResponse, BeforePrompt, BeforeRequest
 from agentrail.plugins.budget import BudgetGuard, Spent
 from agentrail.plugins.guards import output_filter, pii_patterns
 from agentrail.plugins.guards.content_policy import ContentPolicy, Judged, _digest
 from agentrail.plugins.guards.output_filter import OutputFilter
-from agentrail.runtime.work.held_text import HeldText
-from agentrail.runtime.work.limit_queue import LimitQueue
-from agentrail.runtime.work.spending import Purse
+from agentrail.runtime.work.limit_queue import LimitQueue, Purse
+from agentrail.runtime.work.screening import HeldText
 from agentrail.testing.world.choose import Choose
 from agentrail.values.content import Text
 from agentrail.values.json import freeze_object

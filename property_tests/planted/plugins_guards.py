@@ -7,8 +7,8 @@ from typing import Final
 
 from agentrail.hooks.actions import BlockTool, Continue, HoldTool
 from agentrail.hooks.context import Context
-from agentrail.hooks.moments import BeforeTool
-from agentrail.plugins import HumanApproval, PermissionMode, PermissionPolicy, lasting
+from agentrail.hooks.hook_types import BeforeTool
+from agentrail.plugins import HumanApproval, PermissionMode, PermissionPolicy, approval
 from agentrail.plugins.guards import permission_rules
 from agentrail.testing.world.choose import Choose
 from agentrail.values.json import Json
@@ -84,7 +84,7 @@ CHANGES: Final = (
     Change(
         "always_lasts_for_ever",
         "an approval for always counts after its time",
-        lasting.approved_family,
+        approval.approved_family,
         "now < end <=",
         "end <=",
         "permissions",

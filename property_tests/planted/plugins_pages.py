@@ -26,7 +26,7 @@ from agentrail.hooks.actions import (
     TimedOut,
 )
 from agentrail.hooks.context import Context
-from agentrail.hooks.moments import (
+from agentrail.hooks.hook_types import (
     AfterResponse,
     AfterTool,
     BeforeCompaction,
@@ -34,8 +34,8 @@ from agentrail.hooks.moments import (
     BeforeRequest,
     BeforeTool,
 )
+from agentrail.host.builtin_plugins.user_memory import UserMemory
 from agentrail.host.plugins.plugin_values import RequestContext
-from agentrail.host.shipped.user_memory import UserMemory
 from agentrail.plugins import (
     BudgetGuard,
     ContentPolicy,
@@ -52,9 +52,9 @@ from agentrail.plugins import (
 from agentrail.plugins.budget import Spent
 from agentrail.plugins.guards import content_policy, permission_rules
 from agentrail.plugins.guards.content_policy import Judged
-from agentrail.plugins.recall import episodes, facts, memory_loader
-from agentrail.plugins.recall.memory_flush import Flush
-from agentrail.plugins.recall.memory_loader import MemoryLoader, Unread
+from agentrail.plugins.memory import episodic_memory, facts, memory_loader
+from agentrail.plugins.memory.memory_flush import Flush
+from agentrail.plugins.memory.memory_loader import MemoryLoader, Unread
 from agentrail.plugins.requests import model_router
 from agentrail.plugins.requests.model_router import Chosen
 from agentrail.plugins.requests.recovery import EXHAUSTED, Fallen
@@ -129,7 +129,7 @@ CHANGES: Final = (
     Change(
         "newest_runs_make_room",
         "of too many runs, the newest are left out",
-        episodes.written,
+        episodic_memory.written,
         "list(episodes)[-most:]",
         "list(episodes)[:most]",
         "page_episodes",
@@ -268,8 +268,8 @@ def _flush(choose: Choose) -> str | None:
 def _episodes(choose: Choose) -> str | None:
     """Write more runs of a user than may be kept; see which are left."""
     count, most = choose.number(1, 9), choose.number(1, 9)
-    runs = [episodes.Episode(f"ask {at}", "done", (), at) for at in range(count)]
-    left = json.loads(episodes.written("ann", runs, most))["episodes"]
+    runs = [episodic_memory.Episode(f"ask {at}", "done", (), at) for at in range(count)]
+    left = json.loads(episodic_memory.written("ann", runs, most))["episodes"]
     return None if [one["at_ms"] for one in left] == list(range(count))[-most:] else "oldest"
 
 

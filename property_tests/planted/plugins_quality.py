@@ -14,9 +14,8 @@ from attrs import evolve
 from agentrail.core.vocabulary.options import Options
 from agentrail.hooks.actions import Answered, AskAnswer, Failed, TimedOut
 from agentrail.plugins import Planning, Reflection, SelfVerify
-from agentrail.plugins.quality import checklist, planning
-from agentrail.plugins.quality.checklist import shown
-from agentrail.plugins.quality.planning import AGAIN, DIRECTIVE, HOW, CurrentPlan
+from agentrail.plugins.quality import planning
+from agentrail.plugins.quality.planning import AGAIN, DIRECTIVE, HOW, CurrentPlan, shown
 from agentrail.plugins.quality.reflection import CONVERSATION, MODEL
 from agentrail.testing import Cue, Trace, abort, call, compact, prompt, say, simulate, steer, tell
 from agentrail.testing.world.choose import Choose
@@ -54,7 +53,7 @@ READ: Final = (
     Change(
         "finished_step_moves",
         "a step that is over moves again",
-        checklist._moved,
+        planning._moved,
         "_rank(status) > _rank(step.status)",
         "status != step.status",
         QUALITY,

@@ -25,7 +25,7 @@ from agentrail.hooks.actions import (
     WriteFile,
 )
 from agentrail.hooks.context import Context
-from agentrail.hooks.moments import (
+from agentrail.hooks.hook_types import (
     AfterTool,
     AfterTurn,
     BeforeCompaction,
@@ -35,10 +35,10 @@ from agentrail.hooks.moments import (
     SessionStart,
 )
 from agentrail.hooks.plugin import AnyPlugin
+from agentrail.host.builtin_plugins.user_memory import UserMemory
 from agentrail.host.plugins.plugin_values import RequestContext
-from agentrail.host.shipped.user_memory import UserMemory
 from agentrail.plugins import EpisodicMemory, LargeResultOffload, MemoryFlush, MemoryLoader
-from agentrail.plugins.recall import episodes, facts, memory_loader
+from agentrail.plugins.memory import episodic_memory, facts, memory_loader
 from agentrail.testing.world.choose import Choose
 from agentrail.values.content import Text, ToolCall, text_of
 from agentrail.values.json import EMPTY, freeze_object
@@ -109,7 +109,7 @@ CHANGES: Final = (
     Change(
         "runs_of_others_shown",
         "runs are taken from a file that names another user",
-        episodes.episodes_in,
+        episodic_memory.episodes_in,
         'kept.get("user") != user',
         'not kept.get("user")',
         "episodes",
@@ -265,7 +265,9 @@ def _episodes(number: int) -> str | None:
         other = written["bob" if user == "ann" else "ann"]
         swapped = not choose.below(3)
         if swapped:
-            mine, theirs = (f"episodes/{episodes.file_name(who)}" for who in sorted(good, key=lambda who: who != user))
+            mine, theirs = (
+                f"episodes/{episodic_memory.file_name(who)}" for who in sorted(good, key=lambda who: who != user)
+            )
             folder.files = {mine: other[theirs]} if theirs in other else {}
         folder.run(BeforePrompt(text="plan trip"))
         shown = folder.sections.get("episodes", "")

@@ -8,7 +8,7 @@ from typing import Final
 
 from agentrail.hooks.actions import Continue, ReplaceMessages, SwitchModel
 from agentrail.hooks.context import Context
-from agentrail.hooks.moments import BeforeRequest
+from agentrail.hooks.hook_types import BeforeRequest
 from agentrail.plugins import ModelRouter, ModelRule, PatchToolCalls, PromptCache, Recovery
 from agentrail.plugins.requests import model_router, patch_tool_calls
 from agentrail.plugins.requests.model_router import Chosen

@@ -13,7 +13,7 @@ from agentrail.adapters.journals.memory import MemoryJournal
 from agentrail.adapters.sandboxes.memory import MemorySandbox
 from agentrail.app.spec import SessionSpec
 from agentrail.app.supervisor import open_supervisor
-from agentrail.runtime.supervision import recovery
+from agentrail.runtime.supervision import restore
 from agentrail.testing import ScriptedModel
 from agentrail.testing.world.choose import Choose
 from agentrail.tools.skills import folder_scan, skill
@@ -66,7 +66,7 @@ CHANGES: Final = (
     Change(
         "gone_files_stay",
         "a memory file that is gone stays in the prompt of a session that comes back",
-        recovery._changed_sections,
+        restore._changed_sections,
         "(*gone, *changed)",
         "(*changed,)",
         "files_back",
@@ -74,7 +74,7 @@ CHANGES: Final = (
     Change(
         "edited_files_stay",
         "a session that comes back shows the text of a memory file before it was edited",
-        recovery._changed_sections,
+        restore._changed_sections,
         "before[key].text != section.text",
         "section.text is None",
         "files_back",

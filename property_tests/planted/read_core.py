@@ -5,19 +5,19 @@ from __future__ import annotations
 from typing import Final
 
 from agentrail.core.machine import (
-    actor_notes,
+    actor_events,
+    configuration,
     forking,
-    reconfiguring,
+    in_doubt_calls,
     recovery,
-    repeat_doubts,
     resting,
     subagents,
     tool_runs,
 )
 from agentrail.core.machine import step as stepping
 from agentrail.core.machine.draft import StepDraft
-from agentrail.core.vocabulary import folding
-from agentrail.hooks import pipeline
+from agentrail.core.vocabulary import changes
+from agentrail.hooks import hook_run
 from agentrail.plugins.budget import BudgetGuard
 from agentrail.values.messages import Rearranged
 from property_tests.planted.change import Change
@@ -28,7 +28,7 @@ CHANGES: Final = (
     Change(
         "field_left_out_of_the_fold",
         "what a step does to the steering texts that wait is not added up",
-        folding.fold,
+        changes.fold,
         "name, now = NAMES[place], fields[place]\n",
         "name, now = NAMES[place], fields[place]\n        if name == 'steering':\n            continue\n",
         "world",
@@ -44,7 +44,7 @@ CHANGES: Final = (
     Change(
         "decisions_of_people_lost_in_the_fold",
         "what people decided about calls is not added up",
-        folding._change_batch,
+        changes._change_batch,
         "old.decisions if form.decisions is UNSET else form.decisions",
         "old.decisions",
         "world",
@@ -52,7 +52,7 @@ CHANGES: Final = (
     Change(
         "block_keeps_what_was_gathered",
         "an abort does not drop what plugins before it have gathered",
-        pipeline.Pipeline.ruling,
+        hook_run.Pipeline.ruling,
         "if verdict is ABORT or verdict is BLOCK or",
         "if",
         "world",
@@ -68,7 +68,7 @@ CHANGES: Final = (
     Change(
         "first_write_wins",
         "options that replace others that wait are queued beside them",
-        reconfiguring._queue,
+        configuration._queue,
         "if not (old.kind == change.kind",
         "if not (False and old.kind == change.kind",
         "world",
@@ -76,7 +76,7 @@ CHANGES: Final = (
     Change(
         "asks_without_end",
         "a plugin may ask as often as it likes",
-        pipeline._pause_for_ask,
+        hook_run._pause_for_ask,
         "if asks[key] > MAX_ASKS",
         "if False",
         "world",
@@ -84,7 +84,7 @@ CHANGES: Final = (
     Change(
         "attached_at_the_end",
         "a plugin that joins is asked last, whatever its priority",
-        reconfiguring._seat,
+        configuration._seat,
         "place = sum(other.priority <= seat.priority for other in s.seats)",
         "place = len(s.seats)",
         "world",
@@ -172,7 +172,7 @@ CHANGES: Final = (
     Change(
         "sleeps_beside_cancelled_work",
         "a session sleeps while cancelled work of it runs",
-        actor_notes.can_sleep,
+        actor_events.can_sleep,
         "state.at_work or state.quarantined or",
         "state.at_work or",
         "world",
@@ -220,7 +220,7 @@ CHANGES: Final = (
     Change(
         "one_doubt_at_most",
         "only the last call that was stopped is remembered",
-        repeat_doubts.remember,
+        in_doubt_calls.remember,
         "(*w.s.in_doubt, doubt)",
         "(doubt,)",
         "world",
@@ -236,7 +236,7 @@ CHANGES: Final = (
     Change(
         "model_switched_in_the_turn",
         "a model that was chosen is used in the turn that is open",
-        reconfiguring.on_switch_model,
+        configuration.on_switch_model,
         "    w.switch_model(sent.model, sent.options, None, sent.spares, sent.priced)\n",
         "    w.switch_model(sent.model, sent.options, None, sent.spares, sent.priced)\n"
         "    if w.s.turn is not None:\n"

@@ -5,11 +5,11 @@ from __future__ import annotations
 from inspect import unwrap
 from typing import Final
 
-from agentrail.host.access.api_keys import ApiKeys
-from agentrail.host.answering.event_frames import EventFrames
+from agentrail.host.authentication.api_keys import ApiKeys
 from agentrail.host.hosted_sessions import HostedSessions
+from agentrail.host.operations.event_frames import EventFrames
 from agentrail.host.plugins.host_tools import HostTools, ToolService
-from agentrail.host.plugins.rows import HostPluginRow
+from agentrail.host.plugins.plugin_runner import HostPluginRow
 from agentrail.wire import sse_frames
 from property_tests.planted.change import Change
 

@@ -6,10 +6,10 @@ from typing import Final
 
 from agentrail.adapters.journals.sqlite.deletion import erasing, redaction
 from agentrail.adapters.journals.sqlite.lease_table import LeaseTable
-from agentrail.adapters.journals.sqlite.summaries.about_table import AboutTable
+from agentrail.adapters.journals.sqlite.session_summaries import AboutTable
 from agentrail.adapters.journals.sqlite.writing import Writer
-from agentrail.codec import upcasting
-from agentrail.runtime.supervision import retention
+from agentrail.codec import versions
+from agentrail.runtime.supervision import session_deletion
 from property_tests.planted.change import Change
 
 # ruff: noqa: SLF001 - private parts are what is broken here
@@ -91,7 +91,7 @@ CHANGES: Final = (
     Change(
         "retention_deletes_a_live_session",
         "a session that has not ended is deleted when it was not used for long",
-        retention._sweep,
+        session_deletion._sweep,
         RETAINED,
         RETAINED.replace("ended=True, ", "").replace("not stored.ended or ", ""),
         "retention",
@@ -99,7 +99,7 @@ CHANGES: Final = (
     Change(
         "upcaster_skipped",
         "what is stored in an older format is not converted to the next one",
-        upcasting.upcast,
+        versions.upcast,
         "range(found, newest)",
         "range(found + 1, newest)",
         "formats",

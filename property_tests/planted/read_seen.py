@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Final
 
 from agentrail.core import tools_on_demand
-from agentrail.core.machine import finding, prompts, responses
+from agentrail.core.machine import deferred_tools, prompts, responses
 from agentrail.hooks.plugin import Plugin
 from agentrail.runtime.actor import screened_inputs
-from agentrail.runtime.work.held_text import HeldText
+from agentrail.runtime.work.screening import HeldText
 from agentrail.runtime.work.tool_call import RunningCall
 from property_tests.planted.change import Change
 
@@ -82,7 +82,7 @@ CHANGES: Final = (
     Change(
         "found_tools_not_told_again",
         "after a compaction the model does not have the definitions of what it has found",
-        finding.tell_again,
+        deferred_tools.tell_again,
         "if there:",
         "if not there:",
         "world",

@@ -7,14 +7,14 @@ from typing import Final
 from agentrail.core import supervision_rules
 from agentrail.runtime.actor import journal_log
 from agentrail.runtime.actor.journal_log import Records
-from agentrail.runtime.actor.loop import Session
+from agentrail.runtime.actor.session import Session
 from agentrail.runtime.events.subscription import Subscription
 from agentrail.runtime.inbox import mailbox
-from agentrail.runtime.inbox.known_commands import Answers
+from agentrail.runtime.inbox.command_results import Answers
 from agentrail.runtime.inbox.mailbox import Mailbox
+from agentrail.runtime.shared.clock import Timers
 from agentrail.runtime.shared.provider_limits import Lane, ProviderLimits
-from agentrail.runtime.shared.timers import Timers
-from agentrail.runtime.supervision.family.subagents import Family
+from agentrail.runtime.supervision.subagents.subagents import Family
 from property_tests.planted.change import Change
 
 # ruff: noqa: SLF001 - private parts are what is broken here

@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import FunctionType
 from typing import cast
 
-from agentrail.core.machine import finding, prompts, responses
+from agentrail.core.machine import deferred_tools, prompts, responses
 from agentrail.runtime.actor import screened_inputs
 from agentrail.runtime.work import model_stream
 from agentrail.runtime.work.compacting import RunningCompaction
@@ -49,7 +49,7 @@ def unfit_answer_taken(plant: Planting) -> None:
 
 @BED.bug("the tools that were found last push out those before", "world")
 def found_tools_forgotten(plant: Planting) -> None:
-    plant.rewrite(_function(finding.note_found), "[-MOST_FOUND:]", "[-1:]")
+    plant.rewrite(_function(deferred_tools.note_found), "[-MOST_FOUND:]", "[-1:]")
 
 
 @BED.bug("files of a prompt are left out when it starts a turn", "world")

@@ -15,20 +15,20 @@ from agentrail.core.vocabulary.commands import AbortSent, Answer, PromptSent
 from agentrail.core.vocabulary.effects import AnyEffect, CancelCalls, SetTimer, StartRequest
 from agentrail.core.vocabulary.inputs import SessionReturned
 from agentrail.errors import JournalFull
-from agentrail.hooks import live
+from agentrail.hooks import live_hook_runner
 from agentrail.ports.handles.session_values import HeldCall
-from agentrail.runtime.actor import perform as performing
+from agentrail.runtime.actor import effect_runner as performing
+from agentrail.runtime.actor.effect_runner import Performer
 from agentrail.runtime.actor.journal_log import Records
-from agentrail.runtime.actor.loop import Session
-from agentrail.runtime.actor.perform import Performer
+from agentrail.runtime.actor.session import Session
 from agentrail.runtime.actor.slow_hooks import SlowHooks
 from agentrail.runtime.events.bus import Bus
 from agentrail.runtime.events.subscription import Subscription
-from agentrail.runtime.inbox.known_commands import Answers
+from agentrail.runtime.inbox.command_results import Answers
 from agentrail.runtime.inbox.letter import Letter
 from agentrail.runtime.inbox.mailbox import Mailbox
 from agentrail.runtime.inbox.replies import Waiters
-from agentrail.runtime.shared.timers import Key, Timers
+from agentrail.runtime.shared.clock import Key, Timers
 from agentrail.runtime.supervision import children
 from agentrail.runtime.supervision.children import Child, SessionBody
 from agentrail.runtime.supervision.supervisor import SupervisorNode
@@ -358,7 +358,7 @@ def weak_abort_serves(p: Planting) -> None:
 
 @bug("a report of slow listeners is shown to them, and reported again if they are slow over it")
 def slow_listeners_fed(p: Planting) -> None:
-    p.put(live, "UNHEARD", frozenset())
+    p.put(live_hook_runner, "UNHEARD", frozenset())
     p.rewrite(cast("FunctionType", SlowHooks.took), "isinstance(given, HooksWereSlow) or ", "")
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from types import FunctionType
 from typing import Final, cast
 
-from agentrail.host.answering.view_calls import ViewCalls
-from agentrail.host.websocket.outbox import Outbox
+from agentrail.host.operations.view_calls import ViewCalls
+from agentrail.host.websocket.frame_checks import StrictFrames
+from agentrail.host.websocket.send_queue import Outbox
 from agentrail.host.websocket.socket_calls import SocketCalls
 from agentrail.host.websocket.socket_connection import SocketConnection
 from agentrail.host.websocket.socket_listening import SocketListening
-from agentrail.host.websocket.strict_frames import StrictFrames
 from property_tests.planted import Bed, Planting
 from property_tests.planted.change import Change
 from property_tests.planted.host import broken

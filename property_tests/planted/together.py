@@ -10,7 +10,7 @@ from attrs import frozen
 from agentrail.hooks.actions import BlockTool, Continue
 from agentrail.hooks.attachments import unkeyed
 from agentrail.hooks.context import Context
-from agentrail.hooks.moments import BeforeTool
+from agentrail.hooks.hook_types import BeforeTool
 from agentrail.hooks.plugin import Attachable, Keyed, Plugin
 from agentrail.plugins import BudgetGuard
 from agentrail.testing import (
@@ -28,7 +28,7 @@ from agentrail.testing import (
     simulate,
     wait,
 )
-from agentrail.testing.probes import ArgsReplacer, Guard, Holder, Recorder
+from agentrail.testing.probe_plugins import ArgsReplacer, Guard, Holder, Recorder
 from agentrail.testing.world.choose import Choose
 from agentrail.values.usage import Usage
 

@@ -17,7 +17,7 @@ from typing import Final
 import trio
 
 from agentrail import SessionSpec
-from agentrail.host.access.api_keys import ApiKeys, new_key, written
+from agentrail.host.authentication.api_keys import ApiKeys, new_key, written
 from agentrail.host.host_server import Host
 from agentrail.host.profiles import Profile
 from agentrail.testing import ScriptedModel

@@ -13,7 +13,7 @@ from agentrail import SessionHandle, SessionSpec, open_supervisor
 from agentrail.adapters.journals.memory import MemoryJournal
 from agentrail.hooks.actions import Continue
 from agentrail.hooks.context import Context
-from agentrail.hooks.moments import BeforeRequest
+from agentrail.hooks.hook_types import BeforeRequest
 from agentrail.hooks.plugin import Attachable, Keyed, Plugin
 from agentrail.ports.journal import NO_LEASE, Claim, Lease, Record, Snapshot
 from agentrail.ports.model import EmitChunk

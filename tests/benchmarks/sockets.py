@@ -23,7 +23,7 @@ import httpx
 import trio
 
 from agentrail import SessionSpec
-from agentrail.host.access.api_keys import ApiKeys, new_key, written
+from agentrail.host.authentication.api_keys import ApiKeys, new_key, written
 from agentrail.host.host_server import Host
 from agentrail.host.profiles import Profile
 from agentrail.ports.model import EmitChunk

@@ -7,7 +7,7 @@ from typing import Final, TypeAlias, cast
 
 from attrs import frozen
 
-from agentrail.codec.states import storable
+from agentrail.codec.plugin_states import storable
 from agentrail.core.machine.step import Step, step
 from agentrail.core.vocabulary.commands import Answer, PromptSent
 from agentrail.core.vocabulary.effects import AnyEffect, ClearTimer, SetTimer
@@ -25,11 +25,11 @@ from agentrail.core.vocabulary.state import Attached, Setup, State
 from agentrail.core.vocabulary.tool_calls import Batch, Call
 from agentrail.hooks.attachments import AttachedPlugin, in_order, seat_for
 from agentrail.hooks.context import Context
-from agentrail.hooks.live import Live
-from agentrail.hooks.moments import Hook
+from agentrail.hooks.hook_types import Hook
+from agentrail.hooks.live_hook_runner import Live
 from agentrail.hooks.plugin import AnyPlugin, Plugin
 from agentrail.hooks.ruling import UNRULED, Ruling
-from agentrail.tools.answers import misfit
+from agentrail.tools.answer_forms import misfit
 from agentrail.values.content import Text, ToolCall
 from agentrail.values.events.envelope import Envelope, Event
 from agentrail.values.json import EMPTY, FrozenObject, Json, JsonObject

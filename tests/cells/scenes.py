@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agentrail.core.context_budget import budget_of, room, tokens_of
+from agentrail.core.context_window import ASSUMED, budget_of, room, tokens_of
 from agentrail.core.vocabulary.effects import (
     CancelRequest,
     OpenStream,
@@ -11,13 +11,11 @@ from agentrail.core.vocabulary.effects import (
     StartCompaction,
     StartRequest,
 )
-from agentrail.core.vocabulary.measure import Request
 from agentrail.core.vocabulary.options import Options
-from agentrail.core.vocabulary.state import State, Turn
+from agentrail.core.vocabulary.state import Request, State, Turn
 from agentrail.core.vocabulary.tool_calls import Doubt
-from agentrail.core.windows import ASSUMED
 from agentrail.hooks.actions import Continue, HoldTool
-from agentrail.hooks.moments import BeforeTool, Hook
+from agentrail.hooks.hook_types import BeforeTool, Hook
 from agentrail.hooks.plugin import AnyPlugin
 from agentrail.hooks.ruling import Pause, Place, Ruling, Verdict
 from agentrail.values.content import Text, ToolCall

@@ -30,7 +30,7 @@ from agentrail.core.vocabulary.inputs import (
 from agentrail.core.vocabulary.options import Options
 from agentrail.hooks.actions import Answered, Ask, CallService, Continue, HoldTool, RunTool
 from agentrail.hooks.context import Context
-from agentrail.hooks.moments import AfterTurn, Hook
+from agentrail.hooks.hook_types import AfterTurn, Hook
 from agentrail.hooks.plugin import AnyPlugin
 from agentrail.values.json import FrozenObject
 from agentrail.values.stream import NOTHING_YET, Failure, FailureKind, Partial

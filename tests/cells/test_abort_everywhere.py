@@ -27,7 +27,7 @@ from agentrail.core.vocabulary.state import Phase, State
 from agentrail.core.vocabulary.tool_calls import Stray
 from agentrail.errors import IllegalInput
 from agentrail.hooks.actions import Answered
-from agentrail.hooks.judge import Recorded
+from agentrail.hooks.hook_runner import Recorded
 from agentrail.testing.world.outstanding import Outstanding
 from agentrail.values.events import (
     AgentAbort,

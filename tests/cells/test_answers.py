@@ -17,12 +17,12 @@ from agentrail.hooks.actions import (
 )
 from agentrail.hooks.attachments import AttachedPlugin
 from agentrail.hooks.context import Log
-from agentrail.hooks.moments import HOOK_NAMES, BeforeRequest, Hook
+from agentrail.hooks.hook_types import HOOK_NAMES, BeforeRequest, Hook
 from agentrail.hooks.plugin import MATRIX, AnyPlugin
 from agentrail.hooks.ruling import PluginAnswer, Ruling, Verdict
 from agentrail.testing.world.choose import Choose
-from agentrail.testing.world.plausible import World
-from agentrail.testing.world.scenes import Scene, draw_scene
+from agentrail.testing.world.random_sessions import World
+from agentrail.testing.world.random_setups import Scene, draw_scene
 from agentrail.values.json import EMPTY
 from agentrail.values.messages import Rearranged
 from agentrail.values.tools import err

@@ -12,7 +12,7 @@ from agentrail.core.vocabulary.state import Phase
 from agentrail.core.vocabulary.tool_calls import CallStatus
 from agentrail.errors import BadArguments, NoFamily, UnknownApproval
 from agentrail.hooks.actions import BlockTool, Continue, HoldTool, Intervene, ReplaceToolArgs
-from agentrail.hooks.moments import BeforeTool, Hook
+from agentrail.hooks.hook_types import BeforeTool, Hook
 from agentrail.hooks.plugin import AnyPlugin
 from agentrail.hooks.ruling import Place
 from agentrail.values.events import (

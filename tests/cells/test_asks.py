@@ -29,7 +29,7 @@ from agentrail.hooks.actions import (
     TimedOut,
 )
 from agentrail.hooks.context import Context
-from agentrail.hooks.moments import Hook
+from agentrail.hooks.hook_types import Hook
 from agentrail.hooks.plugin import MATRIX, AnyPlugin
 from agentrail.hooks.ruling import Gathered, Pause, Place, Ruling, Verdict
 from agentrail.values.events import (

@@ -5,7 +5,7 @@ from typing import Final
 
 import pytest
 
-from agentrail.core.prompt_prefix import altered_tools
+from agentrail.core.cache_prefix import altered_tools
 from agentrail.core.vocabulary.commands import (
     DONE,
     AbortSent,
@@ -57,8 +57,7 @@ from agentrail.core.vocabulary.inputs import (
     ToolReturned,
     ToolStopped,
 )
-from agentrail.core.vocabulary.measure import Altered
-from agentrail.core.vocabulary.state import Attached, PluginChange, State
+from agentrail.core.vocabulary.state import Altered, Attached, PluginChange, State
 from agentrail.errors import IllegalInput, PluginExists, ToolExists, TooManyLabels, UnknownPlugin, UnknownTool
 from agentrail.hooks.actions import Answered
 from agentrail.hooks.attachments import seat_for

@@ -1,6 +1,6 @@
 """Each call to a session that is idle: no turn is open."""
 
-from agentrail.core.context_budget import tokens_of
+from agentrail.core.context_window import tokens_of
 from agentrail.core.vocabulary.commands import (
     DONE,
     AbortSent,
@@ -17,8 +17,7 @@ from agentrail.core.vocabulary.commands import (
     WithdrawSent,
 )
 from agentrail.core.vocabulary.effects import CloseSession
-from agentrail.core.vocabulary.measure import Compaction
-from agentrail.core.vocabulary.state import Phase
+from agentrail.core.vocabulary.state import Compaction, Phase
 from agentrail.errors import UnknownApproval, UnknownPrompt
 from agentrail.values.content import Image, Text
 from agentrail.values.events import (

@@ -5,9 +5,8 @@ import pytest
 from agentrail.core.vocabulary.commands import DONE, AbortSent, Accepted, CompactSent, SteerSent, StopSent
 from agentrail.core.vocabulary.effects import CancelCompaction, CloseSession
 from agentrail.core.vocabulary.inputs import CompactionEnded, CompactionFailed, StreamCut
-from agentrail.core.vocabulary.measure import Altered
 from agentrail.core.vocabulary.options import Options
-from agentrail.core.vocabulary.state import Phase, Prompt
+from agentrail.core.vocabulary.state import Altered, Phase, Prompt
 from agentrail.hooks.actions import Skip
 from agentrail.values.content import Text
 from agentrail.values.events import (

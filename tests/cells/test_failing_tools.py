@@ -9,7 +9,7 @@ from agentrail.core.vocabulary.state import Phase
 from agentrail.core.vocabulary.tool_calls import CallStatus, Stray
 from agentrail.errors import ToolChanged
 from agentrail.hooks.actions import Abort, Continue
-from agentrail.hooks.moments import Hook
+from agentrail.hooks.hook_types import Hook
 from agentrail.hooks.ruling import Ruling, Verdict
 from agentrail.values.content import ToolCall
 from agentrail.values.events import (

@@ -2,7 +2,7 @@
 
 import pytest
 
-from agentrail.core.context_budget import tokens_of
+from agentrail.core.context_window import tokens_of
 from agentrail.core.vocabulary.commands import DONE, AbortSent, Accepted, CompactSent, SteerSent
 from agentrail.core.vocabulary.effects import ClearTimer, SetTimer
 from agentrail.core.vocabulary.inputs import (
@@ -14,9 +14,8 @@ from agentrail.core.vocabulary.inputs import (
     StreamEnded,
     StreamStalled,
 )
-from agentrail.core.vocabulary.measure import Compaction
 from agentrail.core.vocabulary.options import Options, Spare
-from agentrail.core.vocabulary.state import Phase, Steering
+from agentrail.core.vocabulary.state import Compaction, Phase, Steering
 from agentrail.values.content import Text, Thinking, ToolCall
 from agentrail.values.events import (
     AgentAbort,

@@ -13,7 +13,7 @@ from agentrail.core.vocabulary.options import Options, Spare
 from agentrail.core.vocabulary.state import Phase
 from agentrail.hooks.actions import Continue, SwitchModel
 from agentrail.hooks.context import Context
-from agentrail.hooks.moments import BeforeRequest, Hook
+from agentrail.hooks.hook_types import BeforeRequest, Hook
 from agentrail.hooks.plugin import AnyPlugin
 from agentrail.values.content import Text
 from agentrail.values.events import (

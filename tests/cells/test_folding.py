@@ -6,8 +6,7 @@ from agentrail.core.system_prompt import pairs_of
 from agentrail.core.vocabulary.commands import DONE, Accepted, Refused, SteerSent, SwitchModelSent, UpdatePluginSent
 from agentrail.core.vocabulary.effects import CloseSession, ReportStart
 from agentrail.core.vocabulary.inputs import SessionOpened
-from agentrail.core.vocabulary.measure import Shown
-from agentrail.core.vocabulary.state import Phase, Steering
+from agentrail.core.vocabulary.state import Phase, Shown, Steering
 from agentrail.errors import PluginRefused, SessionRefused
 from agentrail.hooks.actions import (
     Abort,
@@ -24,7 +23,7 @@ from agentrail.hooks.actions import (
     SwitchModel,
 )
 from agentrail.hooks.context import Context
-from agentrail.hooks.moments import Hook
+from agentrail.hooks.hook_types import Hook
 from agentrail.hooks.plugin import AnyPlugin, Priority
 from agentrail.hooks.ruling import Gathered, Ruling, Section, Switch, Verdict
 from agentrail.values.content import Text, ToolCall

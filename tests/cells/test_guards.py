@@ -24,7 +24,7 @@ from agentrail.hooks.actions import (
     Skip,
 )
 from agentrail.hooks.context import Context
-from agentrail.hooks.moments import BeforeTool, Hook
+from agentrail.hooks.hook_types import BeforeTool, Hook
 from agentrail.hooks.plugin import AnyPlugin
 from agentrail.hooks.ruling import Gathered, Pause, Place, Ruling, Verdict
 from agentrail.values.content import Text

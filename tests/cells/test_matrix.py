@@ -3,12 +3,11 @@
 from collections.abc import Mapping
 from typing import Final
 
-from agentrail.core.context_budget import tokens_of
+from agentrail.core.context_window import tokens_of
 from agentrail.core.machine.tool_results import doubt
 from agentrail.core.vocabulary.commands import DONE, Accepted
 from agentrail.core.vocabulary.effects import AnyEffect, ClearTimer, SetTimer, StartRequest
-from agentrail.core.vocabulary.measure import Altered, Compaction, Shown
-from agentrail.core.vocabulary.state import Phase, Steering
+from agentrail.core.vocabulary.state import Altered, Compaction, Phase, Shown, Steering
 from agentrail.core.vocabulary.tool_calls import CallStatus
 from agentrail.hooks.actions import (
     ACTIONS,
@@ -31,7 +30,7 @@ from agentrail.hooks.actions import (
     Skip,
     SwitchModel,
 )
-from agentrail.hooks.moments import (
+from agentrail.hooks.hook_types import (
     HOOKS,
 )
 from agentrail.hooks.plugin import MATRIX

@@ -5,15 +5,14 @@ from typing import Final
 
 from attrs import field, frozen
 
-from agentrail.core.context_budget import tokens_of
+from agentrail.core.context_window import tokens_of
 from agentrail.core.vocabulary.commands import DONE, Accepted, Answer
 from agentrail.core.vocabulary.effects import AnyEffect, CarryOut, ClearTimer, SetTimer
 from agentrail.core.vocabulary.inputs import AskSettled
-from agentrail.core.vocabulary.measure import Compaction
-from agentrail.core.vocabulary.state import Phase, Prompt, State, Suspension
+from agentrail.core.vocabulary.state import Compaction, Phase, Prompt, State, Suspension
 from agentrail.core.vocabulary.tool_calls import CallStatus
 from agentrail.hooks.actions import Answered, Ask, CallService, Continue
-from agentrail.hooks.moments import (
+from agentrail.hooks.hook_types import (
     AfterResponse,
     AfterTool,
     AfterToolBatch,

@@ -19,7 +19,7 @@ from agentrail.core.vocabulary.state import Phase
 from agentrail.core.vocabulary.tool_calls import CallStatus, Question
 from agentrail.errors import UnknownApproval, WrongDecision
 from agentrail.hooks.actions import Abort, Action, Ask, CallService
-from agentrail.hooks.moments import AfterTool
+from agentrail.hooks.hook_types import AfterTool
 from agentrail.hooks.plugin import AnyPlugin
 from agentrail.values.events import (
     AgentAbort,

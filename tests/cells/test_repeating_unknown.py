@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from agentrail.core.machine.approvals import END_DOUBT, STOPPED_CALL
-from agentrail.core.machine.repeat_doubts import HOLDER, MOST, TURNS_KEPT
+from agentrail.core.machine.in_doubt_calls import HOLDER, MOST, TURNS_KEPT
 from agentrail.core.vocabulary.commands import (
     DONE,
     AbortSent,
@@ -24,7 +24,7 @@ from agentrail.core.vocabulary.state import Phase
 from agentrail.core.vocabulary.tool_calls import ANY_TOOL, Doubt
 from agentrail.errors import AgentrailError, FourEyesWanted, UnknownApproval, WrongDecision
 from agentrail.hooks.actions import Ask, Continue, Emit, Failed, HoldTool, ReplaceToolArgs, RunTool
-from agentrail.hooks.moments import BeforeTool, Hook
+from agentrail.hooks.hook_types import BeforeTool, Hook
 from agentrail.hooks.plugin import Plugin
 from agentrail.values.content import ToolCall
 from agentrail.values.events import ApprovalRequired, ApprovalResolved, Event, PluginEvent, ToolExecutionStart

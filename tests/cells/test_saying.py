@@ -7,8 +7,8 @@ from typing import Final
 import pytest
 
 from agentrail.core.machine.responses import AGAIN
+from agentrail.core.vocabulary.changes import change, fold
 from agentrail.core.vocabulary.commands import AbortSent, PromptSent, SteerSent
-from agentrail.core.vocabulary.folding import change, fold
 from agentrail.core.vocabulary.inputs import AskSettled, StreamEnded
 from agentrail.hooks.actions import (
     Abort,
@@ -21,7 +21,7 @@ from agentrail.hooks.actions import (
     ReplaceResponse,
 )
 from agentrail.hooks.context import Context
-from agentrail.hooks.moments import AfterResponse, BeforePrompt, BeforeSteering, Hook
+from agentrail.hooks.hook_types import AfterResponse, BeforePrompt, BeforeSteering, Hook
 from agentrail.hooks.plugin import AnyPlugin
 from agentrail.values.content import Data, Image, Text, Thinking
 from agentrail.values.events.envelope import Event

@@ -9,7 +9,7 @@ from agentrail.core.vocabulary.state import AskedBy, Phase, Prompt, Steering
 from agentrail.core.vocabulary.tool_calls import CallStatus, Stray
 from agentrail.errors import QueueFull, SteeringQueueFull, TaskDone
 from agentrail.hooks.actions import Abort, Answered, Ask, CallService, Continue, Intervene
-from agentrail.hooks.moments import Hook
+from agentrail.hooks.hook_types import Hook
 from agentrail.values.content import Text
 from agentrail.values.events import (
     AgentAbort,

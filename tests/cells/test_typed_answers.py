@@ -11,7 +11,7 @@ from agentrail.core.vocabulary.effects import StartRequest
 from agentrail.core.vocabulary.options import Options
 from agentrail.core.vocabulary.state import Phase
 from agentrail.hooks.actions import Abort, Continue, Intervene
-from agentrail.hooks.judge import Recorded
+from agentrail.hooks.hook_runner import Recorded
 from agentrail.hooks.plugin import AnyPlugin
 from agentrail.values.content import Text
 from agentrail.values.events.life import AgentAbort, AgentEnd

@@ -7,7 +7,7 @@ from typing import Final, TypeVar, cast, get_type_hints
 
 from hypothesis import strategies as st
 
-from agentrail.codec.states import storable
+from agentrail.codec.plugin_states import storable
 from agentrail.core.vocabulary.commands import Refused
 from agentrail.core.vocabulary.errors_as_data import ERRORS
 from agentrail.core.vocabulary.tool_calls import Call, CallList

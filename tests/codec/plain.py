@@ -1,6 +1,6 @@
 """JSON as plain data, for tests that look into it."""
 
-from agentrail.codec.text import from_own_text
+from agentrail.codec.json_text import from_own_text
 from agentrail.codec.values import write
 from agentrail.values.json import Json
 

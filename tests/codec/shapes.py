@@ -27,16 +27,16 @@ from typing import (
 import attrs
 from msgspec import UnsetType
 
-from agentrail.codec.misfit import MisfitError
-from agentrail.codec.states import SCALARS
+from agentrail.codec.decode_error import MisfitError
+from agentrail.codec.plugin_states import SCALARS
 from agentrail.codec.values import PluginState
 from agentrail.core.vocabulary.tool_calls import Call, CallList
-from agentrail.hooks.moments import HOOKS, Hook
+from agentrail.hooks.hook_types import HOOKS, Hook
 from agentrail.values.events import EVENTS
 from agentrail.values.events.envelope import Event
-from agentrail.values.foreign import names_of
 from agentrail.values.json import Json, JsonObject
 from agentrail.values.messages import History, Message
+from agentrail.values.untrusted_values import names_of
 from agentrail.values.value import Value, defaults_of
 
 MISSING: Final = attrs.NOTHING

@@ -1,7 +1,7 @@
 import pytest
 
 from agentrail.adapters.journals.stored_form import StoredRecord
-from agentrail.codec.text import from_text
+from agentrail.codec.json_text import from_text
 from agentrail.codec.values import decode, read, write
 from agentrail.core.vocabulary.inputs import Arrival, SubagentReported
 from agentrail.errors import BadData, BadValue

@@ -13,7 +13,7 @@ import pytest
 import agentrail
 from agentrail import SessionSpec, open_supervisor
 from agentrail.adapters.journals.memory import MemoryJournal
-from agentrail.adapters.journals.message_places import MessagePlaces
+from agentrail.adapters.journals.message_index import MessagePlaces
 from agentrail.adapters.journals.stored_form import stored
 from agentrail.codec.values import write
 from agentrail.testing import ScriptedModel, say

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 import attrs
 import pytest
 
-from agentrail.codec.plugin_types import decode_state
-from agentrail.codec.type_hints import readable
+from agentrail.codec.plugin_types import decode_state, readable
 from agentrail.errors import BadData
 from agentrail.values.content import Part
 from agentrail.values.events.envelope import Event

@@ -4,10 +4,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from agentrail.codec.plugin_types import decode_state, revive
-from agentrail.codec.states import data_of, storable
-from agentrail.codec.text import from_text, to_text
-from agentrail.codec.type_hints import readable
+from agentrail.codec.json_text import from_text, to_text
+from agentrail.codec.plugin_states import data_of, storable
+from agentrail.codec.plugin_types import decode_state, readable, revive
 from agentrail.codec.values import decode, encode_in_order, read, write
 from agentrail.core.vocabulary.commands import Answer, Refused
 from agentrail.core.vocabulary.errors_as_data import ERRORS
@@ -15,7 +14,7 @@ from agentrail.core.vocabulary.inputs import INPUTS, AnyInput, Arrival
 from agentrail.core.vocabulary.state import State
 from agentrail.errors import AgentrailError
 from agentrail.hooks.actions import AskAnswer, AskRequest
-from agentrail.hooks.moments import HOOKS, Hook
+from agentrail.hooks.hook_types import HOOKS, Hook
 from agentrail.hooks.ruling import Ruling
 from agentrail.ports.journal import Claim, Record, StoredAnswer
 from agentrail.values.content import Part, Said

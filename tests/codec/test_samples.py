@@ -5,9 +5,9 @@ import pytest
 from msgspec import UNSET
 
 from agentrail.adapters.journals.stored_form import StoredRecord
-from agentrail.codec.text import from_text, to_text
-from agentrail.codec.upcasting import upcast
+from agentrail.codec.json_text import from_text, to_text
 from agentrail.codec.values import decode
+from agentrail.codec.versions import upcast
 from agentrail.core.vocabulary.changes import ChangedSuspended
 from agentrail.core.vocabulary.commands import PromptSent
 from agentrail.core.vocabulary.inputs import INPUTS, Arrival

@@ -10,10 +10,9 @@ from types import MappingProxyType
 import attrs
 import pytest
 
-from agentrail.codec.plugin_types import decode_state, revive
-from agentrail.codec.states import MOST_CHECKED, Stored, data_of, storable
-from agentrail.codec.text import from_text, to_text
-from agentrail.codec.type_hints import readable
+from agentrail.codec.json_text import from_text, to_text
+from agentrail.codec.plugin_states import MOST_CHECKED, Stored, data_of, storable
+from agentrail.codec.plugin_types import decode_state, readable, revive
 from agentrail.codec.values import decode, read, write
 from agentrail.core.vocabulary.state import Setup, State
 from agentrail.errors import BadData, BadValue
@@ -372,8 +371,8 @@ def test_a_history_that_has_grown_is_not_written_twice() -> None:
 def test_asking_whether_a_state_can_be_stored_imports_no_cattrs() -> None:
     program = """
 import sys, attrs
-from agentrail.codec.states import data_of, storable
-from agentrail.codec.text import from_text, to_text
+from agentrail.codec.plugin_states import data_of, storable
+from agentrail.codec.json_text import from_text, to_text
 @attrs.frozen
 class A:
     x: int = 0

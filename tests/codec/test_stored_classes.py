@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentrail.codec.text import from_text
+from agentrail.codec.json_text import from_text
 from agentrail.codec.values import CLOSER, decode, decoder, read, write
 from agentrail.core.vocabulary.tool_calls import CallList
 from agentrail.values.events.envelope import Envelope, Ephemeral, Event

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentrail.codec import values
-from agentrail.codec.text import from_text, to_text
+from agentrail.codec.json_text import from_text, to_text
 from agentrail.codec.values import decode, read, write
 from agentrail.core.vocabulary.commands import PromptSent, Refused
 from agentrail.core.vocabulary.inputs import AnyInput, Arrival

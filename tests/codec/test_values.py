@@ -9,14 +9,13 @@ import attrs
 import pytest
 from typing_extensions import TypeAliasType
 
-from agentrail.codec.plugin_types import decode_state
-from agentrail.codec.text import DOCUMENT_DEPTH, from_text
-from agentrail.codec.type_hints import readable
+from agentrail.codec.json_text import DOCUMENT_DEPTH, from_text
+from agentrail.codec.plugin_types import decode_state, readable
 from agentrail.codec.values import decode, read, write
 from agentrail.core.vocabulary.inputs import Arrival, StreamBegan
 from agentrail.core.vocabulary.options import Options
 from agentrail.errors import BadData, BadValue
-from agentrail.hooks.moments import BeforeCompaction, BeforeRequest, BeforeTool, Hook
+from agentrail.hooks.hook_types import BeforeCompaction, BeforeRequest, BeforeTool, Hook
 from agentrail.hooks.ruling import Ruling
 from agentrail.values import json
 from agentrail.values.content import Data, Text

@@ -9,9 +9,9 @@ from agentrail.core.vocabulary.inputs import AnyInput, SessionBranched, SessionR
 from agentrail.core.vocabulary.options import Options
 from agentrail.core.vocabulary.state import Phase, State
 from agentrail.hooks.plugin import Attachable
-from agentrail.testing.probes import Recorder
-from agentrail.testing.world.plausible import Tally, World
-from agentrail.testing.world.scenes import TOOLS, Scene
+from agentrail.testing.probe_plugins import Recorder
+from agentrail.testing.world.random_sessions import Tally, World
+from agentrail.testing.world.random_setups import TOOLS, Scene
 from agentrail.values.content import Text, ToolCall
 from agentrail.values.events.envelope import Event
 from agentrail.values.json import FrozenObject

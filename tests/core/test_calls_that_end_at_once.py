@@ -10,9 +10,9 @@ from agentrail.core.vocabulary.effects import AnyEffect, CancelCalls, ClearTimer
 from agentrail.core.vocabulary.inputs import CallsEnded, ToolRaised, ToolReturned, ToolStopped
 from agentrail.core.vocabulary.options import Options
 from agentrail.hooks.actions import Abort, Continue
-from agentrail.hooks.moments import AfterTool, Hook
-from agentrail.testing.probes import Answering, Asker
-from agentrail.testing.world.plausible import World
+from agentrail.hooks.hook_types import AfterTool, Hook
+from agentrail.testing.probe_plugins import Answering, Asker
+from agentrail.testing.world.random_sessions import World
 from agentrail.values.events.envelope import Event
 from agentrail.values.events.life import AgentAbort
 from agentrail.values.events.tools import ToolKilled

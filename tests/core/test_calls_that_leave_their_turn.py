@@ -5,7 +5,7 @@ from agentrail.core.vocabulary.options import Options
 from agentrail.errors import PluginRefused
 from agentrail.hooks.context import Context
 from agentrail.hooks.plugin import Plugin
-from agentrail.testing.probes import Asker
+from agentrail.testing.probe_plugins import Asker
 from agentrail.values.content import Text
 from agentrail.values.events import ToolExecutionEnd
 from agentrail.values.messages import EMPTY_HISTORY, Origin, UserMessage

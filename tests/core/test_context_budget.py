@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from agentrail.core.context_budget import budget_of, is_due, kept, measured, overhead, room, tokens_of
+from agentrail.core.context_window import budget_of, is_due, kept, measured, overhead, room, tokens_of
 from agentrail.core.vocabulary.inputs import StreamEnded
-from agentrail.core.vocabulary.measure import Measured
 from agentrail.core.vocabulary.options import Options
-from agentrail.core.vocabulary.state import Attached, Setup, State
+from agentrail.core.vocabulary.state import Attached, Measured, Setup, State
 from agentrail.hooks.ruling import Section
 from agentrail.values.content import Text
 from agentrail.values.json import freeze_object

@@ -27,8 +27,8 @@ from agentrail.core.vocabulary.inputs import (
 from agentrail.core.vocabulary.options import Options
 from agentrail.core.vocabulary.state import Phase, State
 from agentrail.errors import PluginMismatch
-from agentrail.testing.probes import Asker, Holder, Scripted
-from agentrail.testing.world.plausible import World
+from agentrail.testing.probe_plugins import Asker, Holder, Scripted
+from agentrail.testing.world.random_sessions import World
 from agentrail.values.events.life import AgentStart, SessionEnded, SessionForked
 from agentrail.values.events.people import ApprovalRequired, AskUser
 from agentrail.values.events.tools import ToolDetached, ToolsUpdated

@@ -12,11 +12,11 @@ from agentrail.core.vocabulary.effects import StartCall
 from agentrail.core.vocabulary.inputs import AnyInput, TimerFired, ToolReturned
 from agentrail.hooks.actions import Continue, HoldTool, ReplaceToolArgs
 from agentrail.hooks.context import Context
-from agentrail.hooks.moments import BeforeTool
+from agentrail.hooks.hook_types import BeforeTool
 from agentrail.hooks.plugin import Plugin
 from agentrail.plugins import SecurityGuard
-from agentrail.testing.probes import Holder
-from agentrail.testing.world.scenes import TOOLS
+from agentrail.testing.probe_plugins import Holder
+from agentrail.testing.world.random_setups import TOOLS
 from agentrail.values.content import Text, ToolCall
 from agentrail.values.events import ApprovalRequired, PluginEvent, SecurityAudit
 from agentrail.values.json import FrozenObject, canonical

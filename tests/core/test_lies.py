@@ -4,8 +4,8 @@ from agentrail.core.vocabulary.commands import CompactSent
 from agentrail.core.vocabulary.effects import StartCall
 from agentrail.core.vocabulary.inputs import CompactionEnded
 from agentrail.core.vocabulary.state import Phase
-from agentrail.hooks.moments import HOOK_NAMES
-from agentrail.testing.breaking_probes import LIES, CriticalLiar, Liar
+from agentrail.hooks.hook_types import HOOK_NAMES
+from agentrail.testing.probe_plugins import LIES, CriticalLiar, Liar
 from agentrail.values.content import ToolCall
 from agentrail.values.events import CompactEnd, PluginError, SessionStarted
 from agentrail.values.messages import AssistantMessage

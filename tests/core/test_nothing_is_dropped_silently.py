@@ -6,7 +6,7 @@ from agentrail.core.vocabulary.state import Phase
 from agentrail.errors import SessionRefused
 from agentrail.hooks.context import Context
 from agentrail.hooks.plugin import Plugin
-from agentrail.testing.probes import Asker, Scripted
+from agentrail.testing.probe_plugins import Asker, Scripted
 from agentrail.values.events import (
     AgentAbort,
     AskAnswered,

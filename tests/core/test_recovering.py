@@ -46,11 +46,11 @@ from agentrail.core.vocabulary.state import Phase, PluginChange
 from agentrail.errors import PluginMismatch, PluginRefused
 from agentrail.hooks.actions import Abort, Answered, Ask, CallService, Continue, Failed, RunTool, WriteFile
 from agentrail.hooks.context import Context
-from agentrail.hooks.moments import AfterTool, Hook
+from agentrail.hooks.hook_types import AfterTool, Hook
 from agentrail.hooks.plugin import Plugin
-from agentrail.testing.probes import Asker, Guard, Holder
-from agentrail.testing.world.plausible import World
-from agentrail.testing.world.scenes import TOOLS
+from agentrail.testing.probe_plugins import Asker, Guard, Holder
+from agentrail.testing.world.random_sessions import World
+from agentrail.testing.world.random_setups import TOOLS
 from agentrail.values.content import ToolCall
 from agentrail.values.events.life import AgentAbort, AgentEnd, PromptQueued, SessionRecovered
 from agentrail.values.events.plugins import (

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from agentrail.core.machine.actor_notes import can_sleep
+from agentrail.core.machine.actor_events import can_sleep
 from agentrail.core.machine.step import Step
 from agentrail.core.vocabulary.commands import AbortSent, AttachPluginSent, CompactSent, StopSent
 from agentrail.core.vocabulary.inputs import (
@@ -17,8 +17,8 @@ from agentrail.core.vocabulary.inputs import (
     ToolStopped,
 )
 from agentrail.core.vocabulary.options import Options
-from agentrail.testing.probes import Holder
-from agentrail.testing.world.plausible import World
+from agentrail.testing.probe_plugins import Holder
+from agentrail.testing.world.random_sessions import World
 from agentrail.values.events.life import SessionHibernated, SessionRestarted, SessionWoken
 from agentrail.values.tools import ok
 from tests.core.driving import answer, asked, back, begin, call, events, hello, session

@@ -6,17 +6,17 @@ import pytest
 
 from agentrail.core.audit import Difference, differences
 from agentrail.core.machine.tool_results import limited
+from agentrail.core.vocabulary.changes import fold
 from agentrail.core.vocabulary.commands import AbortSent, Refused, StopSent
 from agentrail.core.vocabulary.effects import ReportStart, StartCall
 from agentrail.core.vocabulary.errors_as_data import data_of, made_of
-from agentrail.core.vocabulary.folding import fold
 from agentrail.core.vocabulary.inputs import TimerFired, ToolReturned
 from agentrail.core.vocabulary.state import Phase
 from agentrail.errors import AgentrailError, Busy, PluginRefused, RefusedError, SessionRefused, UnknownPlugin
 from agentrail.hooks.actions import Continue
 from agentrail.hooks.context import Context
 from agentrail.hooks.plugin import Plugin
-from agentrail.testing.probes import Asker
+from agentrail.testing.probe_plugins import Asker
 from agentrail.values.content import Data, Image, Part, Text
 from agentrail.values.events.tools import TodoChange
 from agentrail.values.json import FrozenObject

@@ -29,8 +29,8 @@ from agentrail.core.vocabulary.inputs import (
 from agentrail.core.vocabulary.options import Options
 from agentrail.core.vocabulary.state import Phase
 from agentrail.core.vocabulary.tool_calls import MAX_ENDED_TASKS, EndedTask, Subagent
-from agentrail.testing.probes import Holder, Scripted
-from agentrail.testing.world.plausible import World
+from agentrail.testing.probe_plugins import Holder, Scripted
+from agentrail.testing.world.random_sessions import World
 from agentrail.values.events.life import PromptReceived, SessionRecovered, SessionStarted
 from agentrail.values.events.people import ApprovalRequired, ApprovalResolved
 from agentrail.values.events.tools import (

@@ -2,8 +2,7 @@
 
 import pytest
 
-from agentrail.core.compaction import cut
-from agentrail.core.summary_request import OF_A_MESSAGE, lines_of, transcript
+from agentrail.core.compaction import OF_A_MESSAGE, cut, lines_of, transcript
 from agentrail.values.content import Text, ToolCall
 from agentrail.values.json import freeze_object
 from agentrail.values.messages import AssistantMessage, Message, Origin, ToolMessage, UserMessage

@@ -3,7 +3,7 @@
 import pytest
 from msgspec import UNSET
 
-from agentrail.codec.text import from_text
+from agentrail.codec.json_text import from_text
 from agentrail.codec.values import decode, write
 from agentrail.core.vocabulary.changes import (
     NONE_LEFT,
@@ -21,15 +21,15 @@ from agentrail.core.vocabulary.changes import (
     ResultOf,
     SpecOfTool,
     Suspended,
+    change,
+    fold,
 )
-from agentrail.core.vocabulary.folding import change, fold
 from agentrail.core.vocabulary.inputs import ToolReturned
-from agentrail.core.vocabulary.measure import Request, Shown
-from agentrail.core.vocabulary.state import Attached, Prompt, Setup, State, Suspension, Turn
+from agentrail.core.vocabulary.state import Attached, Prompt, Request, Setup, Shown, State, Suspension, Turn
 from agentrail.core.vocabulary.tool_calls import Batch, Call, CallList, CallStatus
-from agentrail.hooks.moments import AfterTurn, BeforeCompaction, BeforePrompt, BeforeRequest, Hook
+from agentrail.hooks.hook_types import AfterTurn, BeforeCompaction, BeforePrompt, BeforeRequest, Hook
 from agentrail.hooks.ruling import NOTHING_GATHERED, START, Pause
-from agentrail.testing.world.scenes import TOOLS
+from agentrail.testing.world.random_setups import TOOLS
 from agentrail.values.content import Text
 from agentrail.values.json import EMPTY
 from agentrail.values.messages import History, Message, Origin, Range, Rearranged, UserMessage

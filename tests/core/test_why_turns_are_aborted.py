@@ -10,7 +10,7 @@ from agentrail.core.vocabulary.options import Options
 from agentrail.errors import TurnAborted
 from agentrail.hooks.actions import Abort, Continue
 from agentrail.hooks.context import Context
-from agentrail.hooks.moments import AfterTurn, BeforeFinish
+from agentrail.hooks.hook_types import AfterTurn, BeforeFinish
 from agentrail.hooks.plugin import AnyPlugin
 from agentrail.runtime.inbox.replies import told
 from agentrail.values.events.life import AgentAbort

@@ -16,8 +16,8 @@ from agentrail.core.vocabulary.inputs import (
 )
 from agentrail.core.vocabulary.state import State
 from agentrail.hooks.plugin import Plugin
-from agentrail.testing.probes import Holder
-from agentrail.testing.world.plausible import World
+from agentrail.testing.probe_plugins import Holder
+from agentrail.testing.world.random_sessions import World
 from agentrail.values.tools import ok
 from agentrail.values.usage import NOTHING_USED
 from tests.core.driving import answer, apply_all, asked, back, call, hello, session

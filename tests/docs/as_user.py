@@ -24,8 +24,8 @@ AT_ONCE: Final = 4
 
 MOST: Final = (
     "agentrail.adapters.models.demo",
-    "agentrail.app.preload",
-    "agentrail.app.wiring",
+    "agentrail.app.preimport",
+    "agentrail.app.build",
     "agentrail.tools.builtin",
     "agentrail.tools.signature",
 )

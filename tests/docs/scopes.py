@@ -11,7 +11,7 @@ from agentrail.catalog.markdown import code, codes, table
 from agentrail.remote.remote_events import RemoteMonitor
 from agentrail.remote.remote_session import RemoteSession
 from agentrail.remote.remote_supervisor import RemoteSupervisor
-from agentrail.wire.calls import CALLS
+from agentrail.wire.operation_table import CALLS
 
 
 def scopes() -> list[str]:

@@ -23,7 +23,7 @@ from agentrail.core.vocabulary.state import Phase
 from agentrail.errors import AgentrailError
 from agentrail.hooks.actions import ACTIONS
 from agentrail.hooks.context import Context
-from agentrail.hooks.moments import HOOKS
+from agentrail.hooks.hook_types import HOOKS
 from agentrail.hooks.plugin import MATRIX, AnyPlugin, Plugin
 from agentrail.journals import Journal
 from agentrail.models import Model

@@ -28,10 +28,10 @@ from agentrail.errors import BadOptions, BadPlugin, UnknownField
 from agentrail.hooks.actions import BlockTool, Continue
 from agentrail.hooks.attachments import refuse_unknown_tools, seat_for, unkeyed
 from agentrail.hooks.context import Context, MoneyLimit
-from agentrail.hooks.contract import ATTRIBUTES, CONSTANTS, OTHERS
-from agentrail.hooks.live import Live
-from agentrail.hooks.moments import HOOK_NAMES, BeforeTool
+from agentrail.hooks.hook_types import HOOK_NAMES, BeforeTool
+from agentrail.hooks.live_hook_runner import Live
 from agentrail.hooks.plugin import AnyPlugin, Keyed, Plugin, Priority
+from agentrail.hooks.plugin_checks import ATTRIBUTES, CONSTANTS, OTHERS
 from agentrail.hooks.ruling import Verdict
 from agentrail.plugins import BudgetGuard, HumanApproval, SecurityGuard
 from agentrail.runtime.commands import updated

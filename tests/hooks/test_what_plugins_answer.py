@@ -8,7 +8,7 @@ from typing import Final
 
 import pytest
 
-from agentrail.codec.states import storable
+from agentrail.codec.plugin_states import storable
 from agentrail.errors import PluginRefused
 from agentrail.hooks.actions import (
     Abort,
@@ -34,9 +34,9 @@ from agentrail.hooks.actions import (
 )
 from agentrail.hooks.attachments import AttachedPlugin, seat_for, updated_seat
 from agentrail.hooks.context import Context, Log, MoneyLimit
-from agentrail.hooks.judge import Consent, PluginRow
-from agentrail.hooks.live import Live
-from agentrail.hooks.moments import AfterTool, AfterTurn, BeforeFinish, BeforePrompt, BeforeRequest, BeforeTool, Hook
+from agentrail.hooks.hook_runner import Consent, PluginRow
+from agentrail.hooks.hook_types import AfterTool, AfterTurn, BeforeFinish, BeforePrompt, BeforeRequest, BeforeTool, Hook
+from agentrail.hooks.live_hook_runner import Live
 from agentrail.hooks.plugin import ON_EVENT, AnyPlugin, Plugin
 from agentrail.hooks.ruling import Gathered, PluginAnswer, Ruling, Verdict
 from agentrail.values.content import Text
@@ -53,7 +53,7 @@ from agentrail.values.events.plugins import PluginError, PluginEvent, PluginSlow
 from agentrail.values.events.tools import LargeResultOffloaded
 from agentrail.values.json import EMPTY, freeze_object
 from agentrail.values.messages import History, Message, Range, Rearranged, UserMessage
-from agentrail.values.meter import Meter
+from agentrail.values.step_budget import Meter
 from agentrail.values.tools import ok
 from agentrail.values.usage import NOTHING_USED, Usage
 from tests.cells.bench import plug

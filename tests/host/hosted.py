@@ -14,11 +14,11 @@ import trio
 from attrs import frozen
 
 from agentrail import SessionSpec
-from agentrail.host.access.api_keys import ApiKeys, new_key, written
+from agentrail.host.authentication.api_keys import ApiKeys, new_key, written
 from agentrail.host.health.readiness import NO_CHECKS, HostChecks
 from agentrail.host.host_server import Host, Serving
 from agentrail.host.plugins.host_plugin import HostPlugin
-from agentrail.host.plugins.rows import OnPluginError
+from agentrail.host.plugins.plugin_runner import OnPluginError
 from agentrail.host.profiles import Profile, Profiles
 from agentrail.ports.journal import Journal
 from agentrail.testing import ScriptedModel

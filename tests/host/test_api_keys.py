@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from trio.testing import MockClock
 
 from agentrail.errors import BadChoice, BadKeys, NotAuthenticated, UnknownKey
-from agentrail.host.access.api_keys import ApiKey, ApiKeys, KeyFile, new_key, read_keys, written
-from agentrail.host.access.identity import Authenticator, Identity
-from agentrail.host.access.local_token import LOCAL, LocalToken
-from agentrail.wire.call_rows.host_call import SCOPES
+from agentrail.host.authentication.api_keys import ApiKey, ApiKeys, KeyFile, new_key, read_keys, written
+from agentrail.host.authentication.authenticators import LOCAL, LocalToken
+from agentrail.host.authentication.identity import Authenticator, Identity
+from agentrail.wire.operation_table import SCOPES
 from tests.passes import Passes
 
 

@@ -11,7 +11,7 @@ from agentrail.host.profiles import Profile
 from agentrail.journals import MemoryJournal
 from agentrail.plugins import BudgetGuard, HumanApproval
 from agentrail.testing import ScriptedModel
-from agentrail.wire.calls import CALLS
+from agentrail.wire.operation_table import CALLS
 from agentrail.wire.routes import ROUTES
 from tests.host.hosted import open_desk
 

@@ -14,8 +14,8 @@ import pytest
 import trio
 import trio.testing
 
-from agentrail.host.access.api_keys import ApiKeys
-from agentrail.host.access.identity import Identity
+from agentrail.host.authentication.api_keys import ApiKeys
+from agentrail.host.authentication.identity import Identity
 from agentrail.host.host_server import Host
 from agentrail.host.http11.http_connection import SILENT
 from agentrail.host.profiles import Profile

@@ -10,9 +10,9 @@ import trio
 
 from agentrail import SessionSpec, tool
 from agentrail.errors import BadChoice
-from agentrail.host.access.api_keys import ApiKeys
-from agentrail.host.answering import listing_calls
+from agentrail.host.authentication.api_keys import ApiKeys
 from agentrail.host.host_server import Host
+from agentrail.host.operations import session_calls
 from agentrail.host.profiles import Profile
 from agentrail.journals import MemoryJournal
 from agentrail.models import ModelRequest
@@ -120,7 +120,7 @@ class Counting(MemoryJournal):
 
 
 async def test_what_waits_is_read_once_for_the_last_tenants_that_asked(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(listing_calls, "TENANTS", 1)
+    monkeypatch.setattr(session_calls, "TENANTS", 1)
     journal = Counting()
     async with open_desk(payer(), journal=journal) as desk:
         for user in ("ann", "eve"):

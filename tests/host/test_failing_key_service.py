@@ -14,9 +14,9 @@ from trio.testing import MockClock
 from agentrail import connect
 from agentrail.errors import AgentrailError, AuthenticatorFailed, NotAuthenticated
 from agentrail.events import AgentEnd
-from agentrail.host.access.guarded_authenticator import guarded
-from agentrail.host.access.identity import Identity, bearer
-from agentrail.host.access.key_watch import CHANGED, KeyWatch
+from agentrail.host.authentication.authenticators import guarded
+from agentrail.host.authentication.identity import Identity, bearer
+from agentrail.host.authentication.key_watch import CHANGED, KeyWatch
 from agentrail.host.host_server import Host
 from agentrail.host.profiles import Profile
 from agentrail.journals import SqliteJournal

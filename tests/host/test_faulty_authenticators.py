@@ -13,9 +13,8 @@ import trio
 from trio.testing import MockClock
 
 from agentrail.errors import AuthenticatorFailed, NotAuthenticated, TooManyRequests
-from agentrail.host.access.guarded_authenticator import GuardedAuthenticator, guarded
-from agentrail.host.access.identity import Identity
-from agentrail.host.access.local_token import LocalToken
+from agentrail.host.authentication.authenticators import GuardedAuthenticator, LocalToken, guarded
+from agentrail.host.authentication.identity import Identity
 from agentrail.host.host_server import Host
 from agentrail.host.profiles import Profile
 from tests.host.hosted import LIMITS, scripted

@@ -7,10 +7,10 @@ import trio
 import trio.testing
 
 from agentrail import SessionSpec, open_supervisor
-from agentrail.host.answering.event_frames import EventFrames
-from agentrail.host.answering.frame_relay import MOST_WAITING, FrameRelay
-from agentrail.host.http11 import outbound
+from agentrail.host.http11 import response_writer
 from agentrail.host.http11.sending import sent_at_once
+from agentrail.host.operations.client_streams import MOST_WAITING, FrameRelay
+from agentrail.host.operations.event_frames import EventFrames
 from agentrail.testing import ScriptedModel, say
 from agentrail.values.events.envelope import Cursor
 from agentrail.wire.limits import HostLimits
@@ -76,7 +76,7 @@ async def test_a_streamed_request_has_few_writes(monkeypatch: pytest.MonkeyPatch
         writes.append(data)
         return sent_at_once(stream, data)
 
-    monkeypatch.setattr(outbound, "sent_at_once", noted)
+    monkeypatch.setattr(response_writer, "sent_at_once", noted)
     async with open_desk(SessionSpec(model=InstantModel(chunks=CHUNKS))) as desk:
         await desk.ann.post("/v1/sessions", json={"session": "trip"})
         writes.clear()

@@ -17,7 +17,7 @@ from attrs import frozen
 from agentrail import SessionSpec, tool
 from agentrail.adapters.journals.sqlite import SqliteJournal
 from agentrail.errors import JournalUnavailable
-from agentrail.host.access.api_keys import ApiKeys
+from agentrail.host.authentication.api_keys import ApiKeys
 from agentrail.host.host_server import Host, Opened
 from agentrail.host.plugins.host_plugin import HostPlugin
 from agentrail.host.profiles import Profile

@@ -15,7 +15,7 @@ import trio
 
 from agentrail import SessionSpec, tool
 from agentrail.errors import BadChoice, BadPlugin, BadProfile, JournalFull, KeyRefused, UsageError, WrongType
-from agentrail.host.access.api_keys import ApiKeys, KeyFile
+from agentrail.host.authentication.api_keys import ApiKeys, KeyFile
 from agentrail.host.host_server import Host
 from agentrail.host.plugins.host_plugin import HostPlugin
 from agentrail.host.plugins.plugin_values import (
@@ -36,8 +36,8 @@ from agentrail.testing import ScriptedModel, call, fail, say, stall
 from agentrail.testing.scripted import Element
 from agentrail.values.messages import Message
 from agentrail.values.secrets import Secret
-from agentrail.wire.described.openapi import _written
 from agentrail.wire.limits import HostLimits
+from agentrail.wire.openapi import _written
 from tests.host.hosted import KEYS, LINES, MADE, Desk, desk_of, frames, listening, open_desk, scripted
 from tests.runtime.families import agent, task
 

@@ -15,10 +15,10 @@ from trio.testing import wait_all_tasks_blocked
 
 from agentrail import SessionSpec
 from agentrail.errors import BadName, BrokenPlugin, CannotListen
-from agentrail.host.access.api_keys import new_key
-from agentrail.host.answering.event_frames import KEPT_BYTES, EventFrames
+from agentrail.host.authentication.api_keys import new_key
 from agentrail.host.host_server import Host
 from agentrail.host.hosted_turns import SessionTurns
+from agentrail.host.operations.event_frames import KEPT_BYTES, EventFrames
 from agentrail.host.plugins.host_plugin import HostPlugin
 from agentrail.host.plugins.plugin_values import RequestContext, RequestEnd
 from agentrail.host.profiles import Profile

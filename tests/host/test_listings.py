@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import trio
 
-from agentrail.host.access.api_keys import ApiKeys, new_key, written
-from agentrail.host.access.identity import Identity
+from agentrail.host.authentication.api_keys import ApiKeys, new_key, written
+from agentrail.host.authentication.identity import Identity
 from agentrail.host.plugins.command_plugin import CommandPlugin, HostCommand
 from tests.host.hosted import LINES, open_desk, scripted
 

@@ -13,22 +13,21 @@ import trio
 from prometheus_client.parser import text_string_to_metric_families
 
 from agentrail import SessionSpec, open_supervisor, tool
-from agentrail.host.access.api_keys import ApiKeys, new_key, written
-from agentrail.host.access.identity import Identity
-from agentrail.host.answering.call_request import CallRequest
-from agentrail.host.answering.event_frames import EventFrames
-from agentrail.host.answering.plugin_calls import GivenBody
-from agentrail.host.health.metric_calls import AT_ONCE, MetricCalls
-from agentrail.host.health.metric_families import FAMILIES, MetricFamily, head, lines
+from agentrail.host.authentication.api_keys import ApiKeys, new_key, written
+from agentrail.host.authentication.identity import Identity
+from agentrail.host.health.prometheus import AT_ONCE, FAMILIES, MetricCalls, MetricFamily, head, lines
 from agentrail.host.http11.http_messages import HttpRequest
+from agentrail.host.operations.call_request import CallRequest
+from agentrail.host.operations.event_frames import EventFrames
+from agentrail.host.operations.plugin_calls import GivenBody
 from agentrail.plugins import HumanApproval
-from agentrail.runtime.diagnosis.figures import BOUNDS, TURN_BOUNDS
+from agentrail.runtime.diagnosis.metrics import BOUNDS, TURN_BOUNDS
 from agentrail.testing import ScriptedModel, call, say, stall
 from agentrail.testing.scripted import Element
 from agentrail.values.events.policies import Policy
 from agentrail.values.usage import Usage
-from agentrail.wire.calls import CALLS
 from agentrail.wire.limits import HostLimits
+from agentrail.wire.operation_table import CALLS
 from agentrail.wire.routes import ROUTES
 from tests.host.hosted import Desk, listening, open_desk, scripted
 from tests.host.test_host import chat, until

@@ -14,12 +14,12 @@ import trio.lowlevel
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from agentrail.errors import PluginFailed, WrongType
-from agentrail.host.access.identity import Identity
+from agentrail.host.authentication.identity import Identity
 from agentrail.host.health.readiness import FRESH, HostCheck, LoopLag, Probe
 from agentrail.host.host_server import Host
 from agentrail.host.plugins.host_plugin import HostPlugin, PluginHost
+from agentrail.host.plugins.plugin_runner import FAILING, HostPluginRow
 from agentrail.host.plugins.plugin_values import HandledResponse, Request, RequestContext
-from agentrail.host.plugins.rows import FAILING, HostPluginRow
 from agentrail.host.profiles import Profile
 from agentrail.journals import SqliteJournal
 from agentrail.wire.limits import HostLimits

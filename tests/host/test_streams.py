@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 import trio
 
-from agentrail.host.access.api_keys import ApiKey, ApiKeys, KeyFile, written
-from agentrail.host.access.identity import Identity
+from agentrail.host.authentication.api_keys import ApiKey, ApiKeys, KeyFile, written
+from agentrail.host.authentication.identity import Identity
 from agentrail.testing import stall
 from agentrail.wire.limits import HostLimits
 from tests.host.hosted import MADE, Desk, frames, listening, open_desk, scripted

@@ -10,7 +10,7 @@ import httpx
 import pytest
 import trio
 
-from agentrail.host.access.api_keys import ApiKeys
+from agentrail.host.authentication.api_keys import ApiKeys
 from agentrail.host.host_server import Host
 from agentrail.host.profiles import Profile
 from agentrail.wire.routes import ROUTES

@@ -10,8 +10,8 @@ from typing import Final
 import pytest
 import trio
 
-from agentrail.host.access.api_keys import FRESH, NO_SUCH_KEY, ApiKeys, KeyFile, new_key
-from agentrail.host.access.key_watch import KeyWatch
+from agentrail.host.authentication.api_keys import FRESH, NO_SUCH_KEY, ApiKeys, KeyFile, new_key
+from agentrail.host.authentication.key_watch import KeyWatch
 from agentrail.wire.limits import HostLimits
 from tests.host.hosted import MADE, Desk, Listener, frames, listening, open_desk, scripted
 from tests.host.websocket.talking import Talker, talking

@@ -22,16 +22,15 @@ from mcp.shared.message import SessionMessage
 from mcp.types import JSONRPCNotification
 
 from agentrail.adapters import html_to_markdown, web
-from agentrail.adapters.journals.message_places import PlacesBySession
+from agentrail.adapters.journals.message_index import PlacesBySession
 from agentrail.adapters.journals.sqlite import SqliteJournal, reading, writing
-from agentrail.adapters.journals.sqlite.worker import ThreadJob
+from agentrail.adapters.journals.sqlite.writer_thread import ThreadJob
 from agentrail.adapters.mcp.pipes import Pipes
 from agentrail.adapters.mcp.server import McpServer
 from agentrail.adapters.mcp.server_tools import McpTool, adopt, result_of
-from agentrail.adapters.models.decompression import Unpacker
 from agentrail.adapters.models.demo import steps_of
-from agentrail.adapters.models.history import _fit
-from agentrail.adapters.models.http import KEPT, LIMITS, Http, _plain
+from agentrail.adapters.models.http import KEPT, LIMITS, Http, Unpacker, _plain
+from agentrail.adapters.models.model_turns import _fit
 from agentrail.adapters.models.openai.faults import FAULTS
 from agentrail.adapters.models.provider_errors import error_of, error_of_body
 from agentrail.adapters.models.remote_model import remembered
@@ -60,8 +59,7 @@ from agentrail.errors import (
     WebFailed,
 )
 from agentrail.ports.sandbox import Command, Execution, Output, Search
-from agentrail.ports.tool import ToolContext
-from agentrail.ports.web import MAX_PAGE
+from agentrail.ports.tool import MAX_PAGE, ToolContext
 from agentrail.testing import ScriptedModel
 from agentrail.values.content import Image, Part, Text, ToolCall
 from agentrail.values.json import EMPTY, JsonObject, freeze_object, weight
@@ -121,14 +119,14 @@ async def addresses_of_a_name(number: int) -> bool:
     return len(found) == number
 
 
-@scene("ports.web.MAX_PAGE")
+@scene("ports.tool.MAX_PAGE")
 async def bytes_of_a_page(size: int) -> bool:
     page = await visitor(Site(size=size)).fetch("http://a.example/", timeout=9)
     assert len(page.text) == min(size, MAX_PAGE)
     return not page.cut
 
 
-@scene("ports.web.MAX_PAGE")
+@scene("ports.tool.MAX_PAGE")
 def bytes_of_a_page_that_comes_packed(size: int) -> bool:
     page, cut = web._inflated(zlib.compress(b"x" * size, 1), "deflate")
     assert len(page) == min(size, MAX_PAGE)
@@ -152,7 +150,7 @@ def megabyte() -> bytes:
     return zlib.compress(bytes(2**20), 1)
 
 
-@scene("adapters.models.decompression.MOST")
+@scene("adapters.models.http.MOST")
 def bytes_that_an_answer_unpacks_to(size: int) -> bool:
     """A server may send one packed text after the other."""
     packed = megabyte() * (size // 2**20) + zlib.compress(bytes(size % 2**20), 1)
@@ -197,7 +195,7 @@ def characters_of_what_is_no_stream(size: int) -> bool:
     return "x" * size in str(error_of_body(FAULTS, 200, {}, b"x" * size))
 
 
-@scene("adapters.models.history.SHORT")
+@scene("adapters.models.model_turns.SHORT")
 def characters_of_an_odd_name(size: int) -> bool:
     return len(_fit(ToolCall("c", "ä" * size, EMPTY)).name) == size
 
@@ -598,7 +596,7 @@ def sessions_whose_index_is_whole(number: int) -> bool:
     return "s0" in sound
 
 
-@scene("adapters.journals.message_places.MOST_SESSIONS")
+@scene("adapters.journals.message_index.MOST_SESSIONS")
 def sessions_whose_messages_are_remembered(number: int) -> bool:
     known = PlacesBySession()
     first = known["s0"]

@@ -9,7 +9,7 @@ from typing import Final
 from agentrail.adapters.sandboxes.memory import MemorySandbox
 from agentrail.ports.sandbox import Execution, Output
 from agentrail.tools import validator_for
-from agentrail.tools.builtin import delegating, messaging
+from agentrail.tools.builtin import subagent_tools
 from agentrail.tools.builtin.shell import HEAD, TAIL, _told_output
 from agentrail.values.json import freeze_object
 from agentrail.values.tools import ToolSpec
@@ -19,11 +19,11 @@ from tests.tools.builtin.rig import TOOLS
 SPECS: Final[Mapping[str, ToolSpec]] = {name: tool.spec for name, tool in TOOLS.items()} | {
     tool.spec.name: tool.spec
     for tool in (
-        delegating.task_result,
-        delegating.task_cancel,
-        delegating.task_wait,
-        delegating.task_send,
-        messaging.message_send,
+        subagent_tools.task_result,
+        subagent_tools.task_cancel,
+        subagent_tools.task_wait,
+        subagent_tools.task_send,
+        subagent_tools.message_send,
     )
 }
 

@@ -5,14 +5,14 @@ from typing import cast
 
 import trio
 
-from agentrail.app import wiring
+from agentrail.app import build
 from agentrail.app.spec import SessionSpec
-from agentrail.codec.misfit import MisfitError, shortened
-from agentrail.codec.states import storable
-from agentrail.codec.text import from_text
+from agentrail.codec.decode_error import MisfitError, shortened
+from agentrail.codec.json_text import from_text
+from agentrail.codec.plugin_states import storable
 from agentrail.core import tools_on_demand
 from agentrail.core.inline_tags import title_in, without_tags
-from agentrail.core.machine.repeat_doubts import bounded
+from agentrail.core.machine.in_doubt_calls import bounded
 from agentrail.core.vocabulary.commands import AbortSent, PromptSent, Refused, SteerSent
 from agentrail.core.vocabulary.effects import StartCall
 from agentrail.core.vocabulary.inputs import AskSettled, StreamCut, StreamEnded, StreamStalled, ToolRaised
@@ -23,7 +23,7 @@ from agentrail.errors import BadPlugin, BadSpec, BadText, NotJson, SupervisorStu
 from agentrail.hooks.actions import Answered, Ask, CallModel, Intervene
 from agentrail.plugins import BudgetGuard
 from agentrail.testing import Cue, ScriptedModel, call, prompt, say, simulate, stall, transient
-from agentrail.values import fitting, foreign
+from agentrail.values import fitting, untrusted_values
 from agentrail.values.content import Data, Image, Text, ToolCall
 from agentrail.values.events import (
     AgentAbort,
@@ -212,7 +212,7 @@ def calls_on_one_subject_before_an_abort(count: int) -> bool:
 # What plugins may do
 
 
-@scene("hooks.pipeline.MAX_ASKS")
+@scene("hooks.hook_run.MAX_ASKS")
 def questions_of_one_hook(count: int) -> bool:
     bench = Bench(plug("Asks", before_prompt=Ask(CallModel("again?"))))
     bench.prompt()
@@ -221,7 +221,7 @@ def questions_of_one_hook(count: int) -> bool:
     return not has(bench, PluginError)
 
 
-@scene("hooks.live.MAX_FAILURES", last=-1)
+@scene("hooks.live_hook_runner.MAX_FAILURES", last=-1)
 def failures_before_a_listener_is_left_alone(count: int) -> bool:
     """A plugin that has not failed too often gets one more event."""
     heard: list[object] = []
@@ -274,13 +274,13 @@ def calls_of_a_guarded_turn(count: int) -> bool:
 # Calls, doubts, results
 
 
-@scene("core.machine.repeat_doubts.MOST")
+@scene("core.machine.in_doubt_calls.MOST")
 def doubts_of_a_session(count: int) -> bool:
     doubts = tuple(Doubt(f"c{n}", f"tool{n}", EMPTY) for n in range(count))
     return bounded(doubts) == doubts
 
 
-@scene("core.machine.repeat_doubts.TURNS_KEPT")
+@scene("core.machine.in_doubt_calls.TURNS_KEPT")
 def turns_that_a_doubt_lasts(count: int) -> bool:
     bench = executing(benches.call("edit", path="a"))
     bench.send(AbortSent())
@@ -345,7 +345,7 @@ def characters_of_what_is_looked_for(size: int) -> bool:
     return bool(tools_on_demand.best("-" * (size - 2) + "q7", [on_demand("q7")]))
 
 
-@scene("core.machine.finding.MOST_FOUND")
+@scene("core.machine.deferred_tools.MOST_FOUND")
 def tools_that_were_found(count: int) -> bool:
     names = [f"lamp{number:04}" for number in range(count)]
     bench = Bench(tools=tuple(map(on_demand, names)), options=Options(repeat_pattern=1_000))
@@ -418,12 +418,12 @@ def can_be_read(text: str) -> bool:
     return True
 
 
-@scene("codec.text._LONGEST_INT")
+@scene("codec.json_text._LONGEST_INT")
 def digits_of_a_number(count: int) -> bool:
     return can_be_read("1" * count)
 
 
-@scene("codec.text.DOCUMENT_DEPTH")
+@scene("codec.json_text.DOCUMENT_DEPTH")
 def levels_of_a_text(levels: int) -> bool:
     return can_be_read("[" * levels + "]" * levels)
 
@@ -439,13 +439,13 @@ def bytes_of_the_first_state_of_a_plugin(size: int) -> bool:
     return bench.state.phase is Phase.IDLE
 
 
-@scene("codec.misfit._LONGEST")
+@scene("codec.decode_error._LONGEST")
 def characters_of_a_path(size: int) -> bool:
     error = MisfitError("x" * size, "is odd")
     return "x" * size in error.place
 
 
-@scene("codec.misfit.shortened<60", 60)
+@scene("codec.decode_error.shortened<60", 60)
 def characters_of_a_key(size: int) -> bool:
     return shortened("x" * size) == "x" * size
 
@@ -573,37 +573,37 @@ def calls_of_a_response_with_as_many_items_as_may_be(count: int) -> bool:
     return fit(lambda: fitting.fit_response(Response((), tuple(much))))
 
 
-@scene("values.foreign.TEN_YEARS")
+@scene("values.untrusted_values.TEN_YEARS")
 def seconds_of_a_time(count: int) -> bool:
-    return foreign.seconds(count) == count
+    return untrusted_values.seconds(count) == count
 
 
-@scene("values.foreign.MOST_TOKENS")
+@scene("values.untrusted_values.MOST_TOKENS")
 def tokens_of_a_response(count: int) -> bool:
-    return foreign.tokens(count) == count
+    return untrusted_values.tokens(count) == count
 
 
-@scene("values.foreign.MOST_USD")
+@scene("values.untrusted_values.MOST_USD")
 def dollars_of_a_response(count: int) -> bool:
-    return foreign.money(count) == count
+    return untrusted_values.money(count) == count
 
 
-@scene("values.foreign.MOST_WORDS")
+@scene("values.untrusted_values.MOST_WORDS")
 def characters_of_an_error(size: int) -> bool:
-    return foreign.words(ValueError("x" * size)) == "x" * size
+    return untrusted_values.words(ValueError("x" * size)) == "x" * size
 
 
-@scene("values.foreign.MAX_CHARACTERS")
+@scene("values.untrusted_values.MAX_CHARACTERS")
 def characters_of_a_value_in_an_error(size: int) -> bool:
-    return "x" * size in foreign.shown("x" * size)
+    return "x" * size in untrusted_values.shown("x" * size)
 
 
-@scene("values.foreign.MAX_FACTS")
+@scene("values.untrusted_values.MAX_FACTS")
 def facts_of_an_error(count: int) -> bool:
-    return foreign.words(ValueError(*range(count))) != "it holds more than can be shown"
+    return untrusted_values.words(ValueError(*range(count))) != "it holds more than can be shown"
 
 
-@scene("values.foreign.MAX_LED")
+@scene("values.untrusted_values.MAX_LED")
 def errors_that_led_to_one_another(count: int) -> bool:
     error: BaseException | None = None
     for _ in range(count):
@@ -611,18 +611,18 @@ def errors_that_led_to_one_another(count: int) -> bool:
         found.__cause__ = found.__context__ = error
         error = found
     assert error is not None
-    return foreign.is_short(error)
+    return untrusted_values.is_short(error)
 
 
-@scene("values.foreign.CHARACTERS_OF_A_FACT", 99_899)
+@scene("values.untrusted_values.CHARACTERS_OF_A_FACT", 99_899)
 def characters_of_a_text_in_an_error(size: int) -> bool:
     """Two facts are the list and what it holds; up to 99 characters more count as none."""
-    return foreign.words(ValueError(["x" * size])) != "it holds more than can be shown"
+    return untrusted_values.words(ValueError(["x" * size])) != "it holds more than can be shown"
 
 
-@scene("app.wiring.MOST_RESTARTS")
+@scene("app.build.MOST_RESTARTS")
 def restarts_that_count(count: int) -> bool:
-    return wiring.policy("one_for_one", count, 5.0).max_restarts == count
+    return build.policy("one_for_one", count, 5.0).max_restarts == count
 
 
 @scene("app.spec.MOST")
@@ -652,7 +652,7 @@ def items_of_arguments_that_can_be_let_through(figure: int) -> bool:
     return True
 
 
-@scene("hooks.contract.MOST_SAID")
+@scene("hooks.plugin_checks.MOST_SAID")
 def priority_of_a_plugin(figure: int) -> bool:
     try:
         Bench(plug("P", priority=figure))

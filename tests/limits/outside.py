@@ -15,12 +15,12 @@ from mcp.client._transport import TransportStreams
 
 from agentrail.adapters import web
 from agentrail.adapters.html_to_markdown import to_markdown
-from agentrail.adapters.journals.sqlite import open_files
+from agentrail.adapters.journals.sqlite import writer_lock
 from agentrail.adapters.mcp.connection import Connection
 from agentrail.adapters.mcp.inbound_filter import Sieve
 from agentrail.adapters.mcp.server_tools import adopt, result_of
 from agentrail.adapters.sandboxes.memory import MemorySandbox
-from agentrail.codec.misfit import shortened
+from agentrail.codec.decode_error import shortened
 from agentrail.errors import ToolError, WebFailed
 from agentrail.errors.branches import nearest
 from agentrail.ports.sandbox import Execution, Output
@@ -59,7 +59,7 @@ def characters_of_a_type_that_no_model_takes(size: int) -> bool:
     return f"({'x' * size}," in text_of(result_of(types.CallToolResult(content=[block])).content)
 
 
-@scene("codec.misfit.shortened[:57]", 60)
+@scene("codec.decode_error.shortened[:57]", 60)
 def characters_of_a_name_that_is_cut(size: int) -> bool:
     shown = shortened("x" * size)
     assert len(shown) <= 60
@@ -148,15 +148,15 @@ def characters_of_where_a_tool_breaks_the_protocol(size: int) -> bool:
     return f"inputSchema.properties.{name}" in found
 
 
-@scene("adapters.journals.sqlite.open_files.MOST_LOOKED_AT", 5)
+@scene("adapters.journals.sqlite.writer_lock.MOST_LOOKED_AT", 5)
 def files_among_which_another_name_is_looked_for(number: int) -> bool:
-    with TemporaryDirectory() as place, smaller(open_files, "MOST_LOOKED_AT", 5):
+    with TemporaryDirectory() as place, smaller(writer_lock, "MOST_LOOKED_AT", 5):
         folder = Path(place) / "deep"
         folder.mkdir()
         for each in range(9):
             (folder / str(each)).touch()
         found = list(folder.iterdir())[number - 1].stat()
-        return open_files._other_name(folder / "mine", open_files.Identity(found.st_dev, found.st_ino)) != ""
+        return writer_lock._other_name(folder / "mine", writer_lock.Identity(found.st_dev, found.st_ino)) != ""
 
 
 @scene("tools.builtin.shell._told_output[:100]", 100)

@@ -21,8 +21,8 @@ from agentrail.core.vocabulary.inputs import Arrival, TimerFired
 from agentrail.errors import CommandRefused, FileFailed, NotReadable, RateLimited, ToolError, TooManyLabels, WrongType
 from agentrail.hooks.actions import FindFiles, WriteFile
 from agentrail.hooks.attachments import seat_for
-from agentrail.hooks.contract import LONGEST_SCREENED
 from agentrail.hooks.plugin import Plugin
+from agentrail.hooks.plugin_checks import LONGEST_SCREENED
 from agentrail.plugins import BudgetGuard
 from agentrail.ports.journal import ALL_SESSIONS, Claim, Latest, Record, SessionFilter, Snapshot, StoredSession
 from agentrail.ports.sandbox import Execution, Heard
@@ -34,30 +34,29 @@ from agentrail.runtime.diagnosis.plugin_complaints import Complaints
 from agentrail.runtime.events.bus import Bus
 from agentrail.runtime.events.replay import Past
 from agentrail.runtime.events.tracing import TracedStep
-from agentrail.runtime.inbox.known_commands import Answers
+from agentrail.runtime.inbox.command_results import Answers
 from agentrail.runtime.shared.admission import Gate
-from agentrail.runtime.shared.clock import Clock, Steady
+from agentrail.runtime.shared.clock import Clock, Steady, Timers
 from agentrail.runtime.shared.ids import follows_grammar
 from agentrail.runtime.shared.provider_limits import Lane, ProviderLimits, Ticket
-from agentrail.runtime.shared.sanitize import traced as told
 from agentrail.runtime.shared.threads import WorkerThreads
-from agentrail.runtime.shared.timers import Timers
-from agentrail.runtime.supervision.recovery import _left_behind
-from agentrail.runtime.work import file_finding
+from agentrail.runtime.shared.untrusted_calls import traced as told
+from agentrail.runtime.supervision.restore import _left_behind
+from agentrail.runtime.work import plugin_files
 from agentrail.runtime.work.background_jobs import MAX_KEPT, BackgroundJobs
-from agentrail.runtime.work.file_finding import find_files
-from agentrail.runtime.work.held_text import STEP, HeldReports, HeldText
 from agentrail.runtime.work.plugin_asks import _text_of_file, _write
+from agentrail.runtime.work.plugin_files import find_files
+from agentrail.runtime.work.screening import STEP, HeldReports, HeldText
 from agentrail.testing import ScriptedModel, say
 from agentrail.values.events.envelope import Cursor, Envelope
 from agentrail.values.events.life import AgentStart
 from agentrail.values.events.plugins import Gap
 from agentrail.values.events.response import MessageDelta
 from agentrail.values.events.tools import SubagentEnd, ToolExecutionEnd, ToolExecutionStart
-from agentrail.values.foreign import described
 from agentrail.values.json import JsonObject, canonical, freeze_object
 from agentrail.values.secrets import Secret
 from agentrail.values.stream import ModelRequest
+from agentrail.values.untrusted_values import described
 from agentrail.values.usage import Limit
 from tests.cells.bench import Bench
 from tests.limits import scene, smaller
@@ -70,7 +69,7 @@ from tests.runtime.world import open_world, settle, spec_of, until
 # What is kept
 
 
-@scene("runtime.inbox.known_commands.MOST_KEPT")
+@scene("runtime.inbox.command_results.MOST_KEPT")
 async def answers_at_hand(count: int) -> bool:
     journal = MemoryJournal()
     answers = Answers("s", journal, new=True)
@@ -265,7 +264,7 @@ async def lanes_that_rest(count: int) -> bool:
     return len(limits._lanes) == count
 
 
-@scene("runtime.shared.timers.SLACK")
+@scene("runtime.shared.clock.SLACK")
 async def timers_that_were_replaced(count: int) -> bool:
     """Only the last of them is set."""
     timers = Timers(Clock())
@@ -480,7 +479,7 @@ def characters_of_a_title(size: int) -> bool:
         return False
 
 
-@scene("core.machine.reconfiguring.MOST_LABELS")
+@scene("core.machine.configuration.MOST_LABELS")
 async def labels_at_the_start_of_a_session(count: int) -> bool:
     async with open_supervisor() as supervisor:
         try:
@@ -490,7 +489,7 @@ async def labels_at_the_start_of_a_session(count: int) -> bool:
         return len(session.inspect().labels) == count
 
 
-@scene("core.machine.reconfiguring.MOST_LABELS")
+@scene("core.machine.configuration.MOST_LABELS")
 async def labels_that_a_session_gets_later(count: int) -> bool:
     async with open_supervisor() as supervisor:
         session = await supervisor.spawn(spec_of(ScriptedModel([])), labels=["0"])
@@ -520,7 +519,7 @@ async def bytes_of_a_file_that_a_plugin_writes(size: int) -> bool:
     return (await sandbox.read("a")).size == size
 
 
-@scene("runtime.work.file_finding.MOST_FOUND")
+@scene("runtime.work.plugin_files.MOST_FOUND")
 async def paths_that_are_found(count: int) -> bool:
     sandbox = MemorySandbox({f"{number}/.env": b"" for number in range(count)})
     try:
@@ -529,10 +528,10 @@ async def paths_that_are_found(count: int) -> bool:
         return False
 
 
-@scene("runtime.work.file_finding.MOST_LISTED", 5)
+@scene("runtime.work.plugin_files.MOST_LISTED", 5)
 async def files_of_a_folder_that_are_looked_at(count: int) -> bool:
     sandbox = MemorySandbox({str(number): b"" for number in range(count)})
-    with smaller(file_finding, "MOST_LISTED", 5), suppress(NotReadable):
+    with smaller(plugin_files, "MOST_LISTED", 5), suppress(NotReadable):
         return await find_files(sandbox, FindFiles((".env",), (".",))) == ()
     return False
 
@@ -566,7 +565,7 @@ def errors_of_a_group_in_a_report(count: int) -> bool:
     return len(reason_of(ExceptionGroup("many", [ValueError(n) for n in range(count)])).parts) == count
 
 
-@scene("values.foreign.MAX_SHOWN")
+@scene("values.untrusted_values.MAX_SHOWN")
 def errors_of_a_group_in_words(count: int) -> bool:
     return described(ExceptionGroup("many", [ValueError(n) for n in range(count)])).count("ValueError") == count
 
@@ -706,7 +705,7 @@ class Started:
         return () if after else (self._record,)
 
 
-@scene("runtime.supervision.recovery.MOST_SHOWN")
+@scene("runtime.supervision.restore.MOST_SHOWN")
 async def characters_of_what_a_fork_left_behind(size: int) -> bool:
     args = canonical(freeze_object({"x": ""}))
     journal = MemoryJournal()
@@ -716,7 +715,7 @@ async def characters_of_what_a_fork_left_behind(size: int) -> bool:
     return shown.endswith("}")
 
 
-@scene("runtime.shared.sanitize.MAX_FRAMES")
+@scene("runtime.shared.untrusted_calls.MAX_FRAMES")
 def frames_of_a_trace(count: int) -> bool:
     """Two functions call each other, because Python shows only three of many equal lines."""
 
@@ -754,28 +753,28 @@ def is_held(*pieces: str) -> bool:
     return [held.feed(piece) for piece in pieces][-1] == ("", "")
 
 
-@scene("hooks.contract.LONGEST_SCREENED", last=-1)
+@scene("hooks.plugin_checks.LONGEST_SCREENED", last=-1)
 def characters_after_a_sentence_that_is_held(size: int) -> bool:
     return is_held("So. " + "x" * size)
 
 
-@scene("runtime.work.held_text.LONGEST", last=-1)
+@scene("runtime.work.screening.LONGEST", last=-1)
 def characters_of_a_sentence_that_is_held(size: int) -> bool:
     return is_held("x" * (size + LONGEST_SCREENED))
 
 
-@scene("runtime.work.held_text.STEP", last=-1)
+@scene("runtime.work.screening.STEP", last=-1)
 def characters_between_two_searches(size: int) -> bool:
     return is_held("So. ".ljust(LONGEST_SCREENED, "x"), "x" * size)
 
 
-@scene("runtime.work.held_text.STEP", last=-1)
+@scene("runtime.work.screening.STEP", last=-1)
 def characters_between_two_searches_behind_a_cut(size: int) -> bool:
     """A second sentence ends one character too late for the first search, which cuts behind the first sentence."""
     return is_held("So. ".ljust(LONGEST_SCREENED, "x") + ". " + "x" * (LONGEST_SCREENED - 1), "x" * size)
 
 
-@scene("runtime.work.held_text.STEPS")
+@scene("runtime.work.screening.STEPS")
 def searches_while_what_is_looked_at_comes(count: int) -> bool:
     """Whether a part of what is looked at, one of *count*, is enough for the next search."""
     held = HeldText(lambda text: text, 8 * STEP * LONGEST_SCREENED)
@@ -783,12 +782,12 @@ def searches_while_what_is_looked_at_comes(count: int) -> bool:
     return held.feed("x" * (8 * STEP * LONGEST_SCREENED // count)) != ("", "")
 
 
-@scene("runtime.work.held_text.MOST_HELD")
+@scene("runtime.work.screening.MOST_HELD")
 def characters_of_reports_that_are_held(size: int) -> bool:
     return not HeldReports(lambda text: f"{len(text)}", LONGEST_SCREENED).reports("x" * size)
 
 
-@scene("runtime.work.held_text.TRIES")
+@scene("runtime.work.screening.TRIES")
 def places_where_a_text_may_be_cut(count: int) -> bool:
     """Something is replaced that begins behind the first of *count* places, and crosses all others."""
     held = HeldText(lambda text: re.sub(r"(b\. )*x", "-", text), LONGEST_SCREENED)

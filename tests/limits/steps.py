@@ -19,14 +19,13 @@ from agentrail.hooks.context import MoneyLimit
 from agentrail.plugins import BudgetGuard
 from agentrail.ports.sandbox import Search
 from agentrail.testing import say
-from agentrail.tools.json_schema.regex import Regex
-from agentrail.tools.json_schema.regex_parser import UnusableError
-from agentrail.tools.json_schema.simple_keywords import expression
+from agentrail.tools.json_schema.keywords import expression
+from agentrail.tools.json_schema.regex import Regex, UnusableError
 from agentrail.tools.json_schema.validation import schema_problem, validator_for
 from agentrail.values.content import ToolCall
 from agentrail.values.events import AgentAbort, ToolExecutionEnd
 from agentrail.values.json import JsonObject, freeze_object
-from agentrail.values.meter import Meter
+from agentrail.values.step_budget import Meter
 from agentrail.values.tools import ToolSpec, ok
 from agentrail.values.usage import NOTHING_USED, Price, Usage
 from tests.cells.bench import Bench
@@ -112,7 +111,7 @@ def items(heavy: int, light: int) -> JsonObject:
     return freeze_object({"x": [0] * heavy, "y": [0] * light})
 
 
-@scene("values.meter.RESPONSE_STEPS")
+@scene("values.step_budget.RESPONSE_STEPS")
 async def steps_of_checking_the_calls_of_a_response(steps: int) -> bool:
     """With three to seven calls: the number for which the remaining steps are a multiple of an item's."""
     heavy, light = steps_of_checking(251, 0) - steps_of_checking(250, 0), 5

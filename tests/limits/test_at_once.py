@@ -17,7 +17,7 @@ from agentrail.adapters.journals.auditing import audit
 from agentrail.adapters.journals.memory import MemoryJournal
 from agentrail.adapters.journals.packing import pack, unpack
 from agentrail.adapters.journals.sqlite import SqliteJournal
-from agentrail.adapters.models.decompression import Unpacker
+from agentrail.adapters.models.http import Unpacker
 from agentrail.adapters.sandboxes.local import LocalSandbox
 from agentrail.adapters.sandboxes.memory import MemorySandbox
 from agentrail.core.vocabulary.state import Setup, State
@@ -27,11 +27,10 @@ from agentrail.ports.handles.session_values import Reply
 from agentrail.ports.journal import Record, Redaction
 from agentrail.ports.sandbox import Command
 from agentrail.runtime.inbox.replies import outcome_of
-from agentrail.runtime.work.file_finding import find_files
+from agentrail.runtime.work.plugin_files import find_files
 from agentrail.testing import ScriptedModel, stall
-from agentrail.testing.conformance.journal_samples import opened, prompted, run_of
-from agentrail.tools.builtin.editing import nearest
-from agentrail.tools.builtin.file_lines import MAX_LINE, lines_of
+from agentrail.testing.conformance.journal_tests import opened, prompted, run_of
+from agentrail.tools.builtin.file_tools import MAX_LINE, lines_of, nearest
 from agentrail.values.content import ToolCall
 from agentrail.values.events.life import AgentEnd
 from agentrail.values.json import EMPTY
@@ -214,31 +213,31 @@ JOBS: dict[str, Job] = {
     "adapters.journals.memory.MOST_LOOSE": records_in_memory,
     "adapters.journals.packing.BLOB_FROM": a_packed_record,
     "adapters.journals.packing.LONG": a_packed_record,
-    "adapters.journals.pages.LEVEL": records_in_memory,
-    "adapters.journals.pages.LONG": records_in_memory,
-    "adapters.journals.pages.PAGE": records_in_memory,
-    "adapters.journals.sharing.LEAST": a_packed_record,
-    "adapters.journals.sqlite.deletion.cleaning.GIVEN_BACK": a_deletion,
-    "adapters.journals.sqlite.deletion.cleaning.READ_AT_ONCE": a_deletion,
-    "adapters.journals.sqlite.deletion.cleaning.ZEROED": a_deletion,
+    "adapters.journals.record_pages.LEVEL": records_in_memory,
+    "adapters.journals.record_pages.LONG": records_in_memory,
+    "adapters.journals.record_pages.PAGE": records_in_memory,
+    "adapters.journals.text_dedup.LEAST": a_packed_record,
+    "adapters.journals.sqlite.deletion.vacuum.GIVEN_BACK": a_deletion,
+    "adapters.journals.sqlite.deletion.vacuum.READ_AT_ONCE": a_deletion,
+    "adapters.journals.sqlite.deletion.vacuum.ZEROED": a_deletion,
     "adapters.journals.sqlite.deletion.erasing.MOST_BYTES": a_deletion,
     "adapters.journals.sqlite.deletion.erasing.MOST_RECORDS": a_deletion,
     "adapters.journals.sqlite.deletion.redaction.AT_ONCE": a_redaction,
     "adapters.journals.sqlite.journal.READ_AT_ONCE": records_of_a_session,
     "adapters.journals.sqlite.reading.PAGE": records_of_a_session,
     "adapters.journals.sqlite.tables.MOST_AT_ONCE": records_of_a_session,
-    "adapters.journals.sqlite.worker.PASSES": records_of_a_session,
+    "adapters.journals.sqlite.writer_thread.PASSES": records_of_a_session,
     "adapters.journals.sqlite.writing.CHECKPOINT_AFTER": records_of_a_session,
-    "adapters.models.decompression.SLICE": an_unpacked_answer,
+    "adapters.models.http.SLICE": an_unpacked_answer,
     "adapters.processes.CHUNK": an_output,
     "core.vocabulary.tool_calls.PAGE": calls_of_a_response,
     "runtime.inbox.replies.FIRST_PAGE": a_reply_among_records,
     "runtime.inbox.replies.PAGE": a_reply_among_records,
-    "tools.builtin.editing.PIECE": a_line_that_is_nearly_there,
-    "runtime.supervision.returning.AT_ONCE": sessions_that_come_back,
-    "runtime.supervision.returning.PAGE": sessions_that_come_back,
-    "runtime.work.file_finding.AT_ONCE": names_that_git_tracks,
-    "tools.builtin.file_lines.PIECE": lines_of_a_file,
+    "tools.builtin.file_tools.SEARCHED_BYTES": a_line_that_is_nearly_there,
+    "runtime.supervision.restore.AT_ONCE": sessions_that_come_back,
+    "runtime.supervision.restore.DUE_PAGE": sessions_that_come_back,
+    "runtime.work.plugin_files.AT_ONCE": names_that_git_tracks,
+    "tools.builtin.file_tools.PIECE": lines_of_a_file,
 }
 """What is done with so much at once; it says whether the result is what it is to be."""
 
@@ -248,10 +247,10 @@ TRIED_ELSEWHERE: dict[str, str] = {
     "adapters.journals.sqlite.tables.STRIDE": (
         "tests/limits/test_at_once.py::test_records_around_those_in_the_index_are_read"
     ),
-    "runtime.supervision.retention.PAGE": (
+    "runtime.supervision.session_deletion.PAGE": (
         "tests/runtime/test_retention.py::test_however_many_are_listed_at_once_all_are_deleted"
     ),
-    "runtime.supervision.family.task_runs.PAGE": (
+    "runtime.supervision.subagents.task_runs.PAGE": (
         "tests/runtime/test_subagents_back.py::test_however_many_records_are_read_at_once_a_task_goes_on"
     ),
 }

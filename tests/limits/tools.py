@@ -15,16 +15,16 @@ import trio
 
 from agentrail.adapters.journals.sqlite.file_type import _problem
 from agentrail.adapters.models.demo import _quoted, _report
-from agentrail.adapters.models.providers import unseen
+from agentrail.adapters.models.providers import unsupported_media
 from agentrail.adapters.sandboxes.memory import MemorySandbox
 from agentrail.app import spec
-from agentrail.codec import states
-from agentrail.core import context_budget, windows
+from agentrail.codec import plugin_states
+from agentrail.core import context_window
 from agentrail.core.audit import _around
 from agentrail.core.vocabulary.options import Options
 from agentrail.hooks.actions import Ask, Continue
 from agentrail.hooks.context import Context
-from agentrail.hooks.moments import BeforeTool
+from agentrail.hooks.hook_types import BeforeTool
 from agentrail.plugins import EventLogger, PermissionPolicy, SecurityGuard, arguments
 from agentrail.plugins.guards import output_filter
 from agentrail.plugins.guards.permission_rules import problem_of, rules_of
@@ -33,26 +33,24 @@ from agentrail.plugins.shell.lexer_words import SimpleCommand, Word
 from agentrail.plugins.shell.paths import LOST, PathPlace, directory, fence, meets, pieces
 from agentrail.plugins.shell.rule_context import NO
 from agentrail.plugins.shell.rule_context import CommandScene as Where
-from agentrail.ports import implementing
+from agentrail.ports import protocol_checks
 from agentrail.ports.sandbox import Execution, Heard, Output
 from agentrail.runtime.shared import collector
 from agentrail.runtime.shared.collector import FewerCollections, fewer_full_collections
 from agentrail.runtime.work import compacting
 from agentrail.runtime.work.background_jobs import BackgroundJobs
 from agentrail.tools import validator_for
-from agentrail.tools.builtin.delegating import TaskTool, task_send, task_wait
-from agentrail.tools.builtin.editing import _pairs, nearest
-from agentrail.tools.builtin.messaging import message_send
+from agentrail.tools.builtin.file_tools import _pairs, nearest
 from agentrail.tools.builtin.shell import _told_output
-from agentrail.tools.json_schema import explain, regex, regex_parser, validation
-from agentrail.tools.json_schema.regex import Regex
-from agentrail.tools.json_schema.regex_parser import UnusableError
+from agentrail.tools.builtin.subagent_tools import TaskTool, message_send, task_send, task_wait
+from agentrail.tools.json_schema import explain, regex, validation
+from agentrail.tools.json_schema.regex import Regex, UnusableError
 from agentrail.values.content import Text
 from agentrail.values.events.envelope import Envelope
 from agentrail.values.events.life import AgentStart
 from agentrail.values.json import Json, freeze_object
 from agentrail.values.messages import Compactor, ToolMessage
-from agentrail.values.meter import CHECK_STEPS, Meter, TooManyStepsError
+from agentrail.values.step_budget import CHECK_STEPS, Meter, TooManyStepsError
 from agentrail.values.tools import ToolSpec, ok
 from tests.cells.scenes import executing
 from tests.limits import scene, smaller
@@ -71,12 +69,12 @@ async def characters_of_a_line_that_grep_shows(size: int) -> bool:
     return "x" * size in await call("grep", files(a=b"x" * size), pattern="x")
 
 
-@scene("tools.builtin.file_lines.MAX_LINE")
+@scene("tools.builtin.file_tools.MAX_LINE")
 async def characters_of_a_line_of_a_file(size: int) -> bool:
     return "x" * size in await call("read_file", files(a=b"x" * size), path="a")
 
 
-@scene("tools.builtin.read_file.read_file.limit", 2000)
+@scene("tools.builtin.file_tools.read_file.limit", 2000)
 async def lines_of_a_file(count: int) -> bool:
     return f"{count}\tx" in await call("read_file", files(a=b"x\n" * count), path="a")
 
@@ -108,25 +106,25 @@ async def files_that_are_listed(count: int) -> bool:
     return "there are more" not in await call("list_dir", many(count))
 
 
-@scene("tools.builtin.editing.SHOWN_PLACES")
+@scene("tools.builtin.file_tools.SHOWN_PLACES")
 async def places_of_a_text_that_is_not_unique(count: int) -> bool:
     told = await call("edit_file", files(a=b"x\n" * count), path="a", old_text="x", new_text="y")
     assert "nothing was changed" in told
     return "…" not in told
 
 
-@scene("tools.builtin.editing.MAX_SHOWN")
+@scene("tools.builtin.file_tools.MAX_SHOWN")
 async def lines_that_come_near(count: int) -> bool:
     text = "\n".join(f"one line of many {number}" for number in range(count))
     return (await nearest(files(a=text.encode()), "a", text)).count("\t") == count
 
 
-@scene("tools.builtin.editing.MAX_ANCHOR")
+@scene("tools.builtin.file_tools.MAX_ANCHOR")
 def characters_of_a_line_that_are_compared(size: int) -> bool:
     return "xy" in _pairs("x" * (size - 1) + "y")
 
 
-@scene("tools.builtin.editing.MAX_COMPARED")
+@scene("tools.builtin.file_tools.MAX_COMPARED")
 async def bytes_of_a_file_that_are_compared(size: int) -> bool:
     line = b"a line that is near\n"
     others = (b"z" * 8191 + b"\n") * (size // 8192)
@@ -168,31 +166,31 @@ async def bytes_of_a_job_that_are_read_at_once(size: int) -> bool:
         return "there is more" not in await call("shell_output", MemorySandbox(), jobs=jobs, job="job-1")
 
 
-@scene("tools.builtin.delegating.MAX_SHOWN")
+@scene("tools.builtin.subagent_tools.MAX_SHOWN")
 def characters_of_a_task(size: int) -> bool:
     tool = TaskTool({"finder": "Finds."}, 1.0)
     args = freeze_object({"agent": "finder", "description": "x" * size, "prompt": "go"})
     return validator_for(tool.spec)(args) is None
 
 
-@scene("tools.builtin.delegating.MAX_PEERS")
+@scene("tools.builtin.subagent_tools.MAX_PEERS")
 def tasks_beside_a_new_one(count: int) -> bool:
     tool = TaskTool({"finder": "Finds."}, 1.0, talk=True)
     args = freeze_object({"agent": "finder", "description": "x", "prompt": "go", "peers": ["p.c3"] * count})
     return validator_for(tool.spec)(args) is None
 
 
-@scene("tools.builtin.delegating.MAX_TASKS")
+@scene("tools.builtin.subagent_tools.MAX_TASKS")
 def tasks_that_one_call_waits_for(count: int) -> bool:
     return validator_for(task_wait.spec)(freeze_object({"tasks": ["p.c3"] * count})) is None
 
 
-@scene("tools.builtin.messaging.MAX_MESSAGE")
+@scene("tools.builtin.subagent_tools.MAX_MESSAGE")
 def characters_of_a_message(size: int) -> bool:
     return validator_for(message_send.spec)(freeze_object({"to": "p.c3", "message": "x" * size})) is None
 
 
-@scene("tools.builtin.messaging.MAX_MESSAGE")
+@scene("tools.builtin.subagent_tools.MAX_MESSAGE")
 def characters_of_a_message_below(size: int) -> bool:
     return validator_for(task_send.spec)(freeze_object({"task": "p.c3", "message": "x" * size})) is None
 
@@ -270,7 +268,7 @@ def spends(steps: int, most: int) -> bool:
     return True
 
 
-@scene("values.meter.CHECK_STEPS")
+@scene("values.step_budget.CHECK_STEPS")
 def steps_of_a_meter(steps: int) -> bool:
     return spends(steps, CHECK_STEPS)
 
@@ -286,17 +284,17 @@ def usable(pattern: str, flags: int = 0) -> bool:
     return True
 
 
-@scene("tools.json_schema.regex_parser.MAX_PATTERN")
+@scene("tools.json_schema.regex.MAX_PATTERN")
 def characters_of_an_expression(size: int) -> bool:
     return usable("x" * size)
 
 
-@scene("tools.json_schema.regex_parser.MAX_GROUPS")
+@scene("tools.json_schema.regex.MAX_GROUPS")
 def groups_inside_each_other(count: int) -> bool:
     return usable("(" * count + "x" + ")" * count)
 
 
-@scene("tools.json_schema.regex_parser.MAX_CASELESS")
+@scene("tools.json_schema.regex.MAX_CASELESS")
 def characters_whose_case_is_ignored(count: int) -> bool:
     few = count - 3 * 0xFFFF  # the first of a range does not count
     return usable("[\U00010000-\U0001ffff]" * 3 + f"[\u4e00-{chr(0x4E00 + few)}]", re.IGNORECASE)
@@ -341,28 +339,30 @@ def made_class(number: int) -> type:
     return type(f"Class{number}", (), {})
 
 
-@scene("ports.implementing._is_known(maxsize)", 256)
+@scene("ports.protocol_checks._is_known(maxsize)", 256)
 def classes_that_are_known_to_fit(count: int) -> bool:
-    return kept(implementing._is_known, lambda number: (made_class(number), Compactor), count)
+    return kept(protocol_checks._is_known, lambda number: (made_class(number), Compactor), count)
 
 
-@scene("ports.implementing._methods(maxsize)", 16)
+@scene("ports.protocol_checks._methods(maxsize)", 16)
 def ports_whose_methods_are_kept(count: int) -> bool:
-    return kept(implementing._methods, lambda number: (made_class(number),), count)
+    return kept(protocol_checks._methods, lambda number: (made_class(number),), count)
 
 
-@scene("codec.states._WORST", last=-1)
+@scene("codec.plugin_states._WORST", last=-1)
 def times_that_an_estimate_may_be_wrong(times: int) -> bool:
     """A state that is too large is kept if an estimate is trusted more than it may be: escapes take six bytes each."""
-    with smaller(states, "_WORST", times):
-        return states.storable("\x00" * 100, 600) is None
+    with smaller(plugin_states, "_WORST", times):
+        return plugin_states.storable("\x00" * 100, 600) is None
 
 
-@scene("codec.states.MOST_CHECKED")
+@scene("codec.plugin_states.MOST_CHECKED")
 def checked_states_whose_json_is_kept(count: int) -> bool:
-    states._CHECKED.clear()
+    plugin_states._CHECKED.clear()
     checked = [(number,) for number in range(count)]
-    return [states.storable(state) for state in checked] == [None] * count and len(states._CHECKED) == count
+    return [plugin_states.storable(state) for state in checked] == [None] * count and len(
+        plugin_states._CHECKED
+    ) == count
 
 
 @scene("runtime.shared.collector.FULL_COLLECTION_AFTER")
@@ -452,19 +452,19 @@ def figures_that_are_shared(count: int) -> bool:
     return kept(spec._shared, lambda number: (Options(max_turns=number),), count)
 
 
-@scene("core.context_budget.budget_for(maxsize)", 1000)
+@scene("core.context_window.budget_for(maxsize)", 1000)
 def budgets_that_are_kept(count: int) -> bool:
-    return kept(context_budget.budget_for, lambda number: (f"openai:gpt-4-{number}", None, 0.8, 0.5), count)
+    return kept(context_window.budget_for, lambda number: (f"openai:gpt-4-{number}", None, 0.8, 0.5), count)
 
 
-@scene("core.windows.window_of(maxsize)", 1000)
+@scene("core.context_window.window_of(maxsize)", 1000)
 def names_whose_window_is_kept(count: int) -> bool:
-    return kept(windows.window_of, lambda number: (f"openai:gpt-4-{number}",), count)
+    return kept(context_window.window_of, lambda number: (f"openai:gpt-4-{number}",), count)
 
 
-@scene("adapters.models.providers.unseen.unseen_by(maxsize)", 1000)
+@scene("adapters.models.providers.unsupported_media.unseen_by(maxsize)", 1000)
 def models_whose_untaken_parts_are_kept(count: int) -> bool:
-    return kept(unseen.unseen_by, lambda number: ("openai", f"gpt-{number}"), count)
+    return kept(unsupported_media.unseen_by, lambda number: ("openai", f"gpt-{number}"), count)
 
 
 @scene("runtime.work.compacting.warn_of(maxsize)", 1000)
@@ -472,9 +472,9 @@ def models_of_which_was_warned(count: int) -> bool:
     return kept(compacting.warn_of, lambda number: (f"acme:{number}",), count)
 
 
-@scene("tools.json_schema.regex_parser._compiled(maxsize)", 1024)
+@scene("tools.json_schema.regex._compiled(maxsize)", 1024)
 def characters_that_are_kept_compiled(count: int) -> bool:
-    return kept(regex_parser._compiled, lambda number: (f"x{number}", 0), count)
+    return kept(regex._compiled, lambda number: (f"x{number}", 0), count)
 
 
 # Guards
@@ -543,7 +543,7 @@ def directories_that_a_command_may_run_in(count: int) -> bool:
     return len(where.bases) == count and LOST not in where.bases
 
 
-@scene("plugins.looks.MOST_FOLDERS")
+@scene("plugins.security.MOST_FOLDERS")
 def folders_that_are_looked_through_for_a_call(count: int) -> bool:
     line = f"grep -r x {' '.join(f'd{number}' for number in range(count))}"
     return isinstance(SecurityGuard().before_tool(BeforeTool("shell", {"command": line}, "c"), None, Context()), Ask)
@@ -572,31 +572,31 @@ def parts_of_a_path_that_is_allowed(count: int) -> bool:
     return lets_read("/".join("a" * count))
 
 
-@scene("plugins.guards.call_facts.LONGEST_PATH")
+@scene("plugins.guards.permission_rules.LONGEST_PATH")
 def characters_of_a_path_that_is_allowed(size: int) -> bool:
     return lets_read("x" * size)
 
 
-@scene("plugins.guards.call_facts.MOST_PATHS")
+@scene("plugins.guards.permission_rules.MOST_PATHS")
 def paths_of_a_call_that_is_allowed(count: int) -> bool:
     return lets_read(*("a" * count))
 
 
-@scene("plugins.guards.launchers.MOST_FOUND")
+@scene("plugins.guards.wrapper_programs.MOST_FOUND")
 def commands_that_others_may_run(count: int) -> bool:
     policy = PermissionPolicy(deny=["shell(rm *)"])
     hook = BeforeTool("shell", {"command": f"valgrind {'--log-file=x ' * count}"}, "c")
     return policy.before_tool(hook, None, Context(working_dir="/")) == Continue()
 
 
-@scene("plugins.guards.launchers.MOST_WORDS")
+@scene("plugins.guards.wrapper_programs.MOST_WORDS")
 def words_that_others_may_run(count: int) -> bool:
     policy = PermissionPolicy(deny=["shell(rm *)"])
     hook = BeforeTool("shell", {"command": f"valgrind {'a ' * count}"}, "c")
     return policy.before_tool(hook, None, Context(working_dir="/")) == Continue()
 
 
-@scene("plugins.guards.runners.MOST_RUN")
+@scene("plugins.guards.wrapper_programs.MOST_RUN")
 def commands_that_runners_run(count: int) -> bool:
     policy = PermissionPolicy(deny=["shell(rm *)"])
     hook = BeforeTool("shell", {"command": f"{'docker exec c ' * count} ls"}, "c")

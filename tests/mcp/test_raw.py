@@ -15,7 +15,7 @@ from agentrail.tools.json_schema.validation import validator_for
 from agentrail.values.content import Data, File, Image, Text
 from agentrail.values.events.tools import ToolsUpdated
 from agentrail.values.json import Json, freeze_object
-from agentrail.values.meter import Meter
+from agentrail.values.step_budget import Meter
 from agentrail.values.tools import ok
 from tests.mcp.rig import AT_ONCE, NO_EXTRA, RAW, Marked, obedient, until, use
 from tests.patience import PATIENCE

@@ -38,13 +38,12 @@ from agentrail.hooks.actions import (
     WriteFile,
 )
 from agentrail.hooks.attachments import unkeyed
-from agentrail.hooks.moments import AfterTool, BeforeTool, OnToolError
+from agentrail.hooks.hook_types import AfterTool, BeforeTool, OnToolError
 from agentrail.hooks.plugin import Attachable, Plugin
 from agentrail.testing import Cue, Trace
 from agentrail.testing.scripted import Saying
-from agentrail.testing.turns.simulation import Simulation, called
-from agentrail.testing.turns.watching import Decision, Watch
-from agentrail.testing.world.scenes import Scene
+from agentrail.testing.turns.simulation import Decision, Simulation, Watch, called
+from agentrail.testing.world.random_setups import Scene
 from agentrail.values.content import Text
 from agentrail.values.events.context import ContentPolicyViolated, MemoryFlushed, PlanGenerated, PlanStepCompleted
 from agentrail.values.events.plugins import PluginError, PluginEvent

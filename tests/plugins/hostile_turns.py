@@ -25,8 +25,8 @@ from agentrail.plugins import (
     SelfVerify,
 )
 from agentrail.testing import Cue, call, compact, prompt, returns, say, steer, switch_model
-from agentrail.testing.calling import Caller
-from agentrail.testing.known_words import Vocabulary
+from agentrail.testing.code_words import Vocabulary
+from agentrail.testing.random_calls import Caller
 from agentrail.testing.scripted import Saying, overflow, permanent, transient
 from agentrail.testing.turns.generating import draw_cue
 from agentrail.testing.world.choose import Choose

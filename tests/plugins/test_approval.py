@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from agentrail.hooks.actions import Continue, HoldTool
 from agentrail.hooks.context import Context
-from agentrail.hooks.moments import BeforeTool
+from agentrail.hooks.hook_types import BeforeTool
 from agentrail.plugins.approval import HumanApproval
 from agentrail.values.json import Json
 

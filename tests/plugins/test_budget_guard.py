@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 import trio
 
-from agentrail.codec.states import data_of
-from agentrail.codec.text import to_text
+from agentrail.codec.json_text import to_text
+from agentrail.codec.plugin_states import data_of
 from agentrail.errors import TransientModelError, TurnAborted
 from agentrail.hooks.actions import BlockTool, Continue, Skip
 from agentrail.hooks.context import Context
-from agentrail.hooks.moments import BeforeCompaction, BeforeRequest, BeforeTool
+from agentrail.hooks.hook_types import BeforeCompaction, BeforeRequest, BeforeTool
 from agentrail.plugins.approval import HumanApproval
 from agentrail.plugins.budget import BudgetGuard, Spent
 from agentrail.ports.tool import ToolContext

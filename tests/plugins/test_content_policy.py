@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from agentrail.app.spec import SessionSpec
 from agentrail.app.supervisor import open_supervisor
-from agentrail.codec.states import data_of
-from agentrail.codec.text import to_text
+from agentrail.codec.json_text import to_text
+from agentrail.codec.plugin_states import data_of
 from agentrail.errors import BadOptions, PromptWasRejected, TurnAborted
 from agentrail.hooks.actions import (
     Abort,
@@ -26,7 +26,7 @@ from agentrail.hooks.actions import (
     TimedOut,
 )
 from agentrail.hooks.context import Context
-from agentrail.hooks.moments import BeforePrompt, BeforeRequest, BeforeSteering
+from agentrail.hooks.hook_types import BeforePrompt, BeforeRequest, BeforeSteering
 from agentrail.plugins import ContentPolicy
 from agentrail.plugins.guards.content_policy import (
     LONGEST_RUBRIC,

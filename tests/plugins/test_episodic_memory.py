@@ -26,13 +26,14 @@ from agentrail.hooks.actions import (
     WriteFile,
 )
 from agentrail.hooks.context import Context
-from agentrail.hooks.moments import AfterTurn, BeforePrompt
+from agentrail.hooks.hook_types import AfterTurn, BeforePrompt
 from agentrail.plugins import EpisodicMemory
-from agentrail.plugins.recall.episodes import (
+from agentrail.plugins.memory.episodic_memory import (
     LEAST_ALIKE,
     MAX_KEPT,
     MAX_TEXT,
     MAX_TOOL,
+    MAX_USER,
     MOST_TOOLS,
     Episode,
     ForeignEpisodesError,
@@ -42,7 +43,6 @@ from agentrail.plugins.recall.episodes import (
     parsed,
     written,
 )
-from agentrail.plugins.recall.episodic_memory import MAX_USER
 from agentrail.testing import ScriptedModel, check_plugin
 from agentrail.testing.scripted import call, say
 from agentrail.values.content import Text, ToolCall

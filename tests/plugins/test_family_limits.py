@@ -17,7 +17,7 @@ from agentrail import SessionSpec, open_supervisor
 from agentrail.errors import AgentrailError, TransientModelError
 from agentrail.hooks.actions import Ask, CallModel, Continue
 from agentrail.hooks.context import Context
-from agentrail.hooks.moments import AfterTool
+from agentrail.hooks.hook_types import AfterTool
 from agentrail.hooks.plugin import AnyPlugin, Plugin
 from agentrail.plugins import BudgetGuard
 from agentrail.ports.failpoints import Failpoint, watching

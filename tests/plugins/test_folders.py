@@ -10,7 +10,7 @@ from agentrail.adapters.journals.memory import MemoryJournal
 from agentrail.adapters.sandboxes.memory import MemorySandbox
 from agentrail.hooks.actions import Answered, Ask, AskAnswer, Continue, Failed, FindFiles, HoldTool, TimedOut
 from agentrail.hooks.context import Context
-from agentrail.hooks.moments import BeforeTool
+from agentrail.hooks.hook_types import BeforeTool
 from agentrail.plugins import BLOCKED_PATHS, SecurityGuard
 from agentrail.ports.sandbox import Listing
 from agentrail.ports.tool import ToolContext

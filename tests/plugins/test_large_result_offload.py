@@ -13,9 +13,9 @@ from agentrail.adapters.sandboxes.memory import MemorySandbox
 from agentrail.errors import BadOptions
 from agentrail.hooks.actions import Answered, Ask, Continue, Failed, ReplaceToolResult, TimedOut, WriteFile
 from agentrail.hooks.context import Context
-from agentrail.hooks.moments import AfterTool
+from agentrail.hooks.hook_types import AfterTool
 from agentrail.plugins import LargeResultOffload
-from agentrail.plugins.recall.large_result_offload import EXCLUDED_TOOLS, MAX_LINE
+from agentrail.plugins.memory.large_result_offload import EXCLUDED_TOOLS, MAX_LINE
 from agentrail.ports.tool import ToolContext
 from agentrail.testing import ScriptedModel, check_plugin
 from agentrail.testing.scripted import call, say

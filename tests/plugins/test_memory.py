@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentrail.adapters.sandboxes.memory import MemorySandbox
-from agentrail.codec.states import storable
+from agentrail.codec.plugin_states import storable
 from agentrail.errors import BadOptions
 from agentrail.hooks.actions import (
     Answered,
@@ -22,11 +22,11 @@ from agentrail.hooks.actions import (
     WriteFile,
 )
 from agentrail.hooks.context import Context
-from agentrail.hooks.moments import AfterTool, BeforeCompaction, BeforePrompt, BeforeRequest, Hook
+from agentrail.hooks.hook_types import AfterTool, BeforeCompaction, BeforePrompt, BeforeRequest, Hook
 from agentrail.plugins import Keyed, MemoryFlush, MemoryLoader
-from agentrail.plugins.recall.facts import MAX_FACT, MAX_SPOKEN, TITLE, fact_of, facts_among, spoken_facts, with_facts
-from agentrail.plugins.recall.memory_flush import MAX_SHOWN, Flush
-from agentrail.plugins.recall.memory_loader import Unread
+from agentrail.plugins.memory.facts import MAX_FACT, MAX_SPOKEN, TITLE, fact_of, facts_among, spoken_facts, with_facts
+from agentrail.plugins.memory.memory_flush import MAX_SHOWN, Flush
+from agentrail.plugins.memory.memory_loader import Unread
 from agentrail.testing import ScriptedModel, check_plugin
 from agentrail.testing.scripted import call, say
 from agentrail.tools import standard_tools

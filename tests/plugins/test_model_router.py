@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from agentrail.errors import BadOptions
 from agentrail.hooks.actions import Continue, SwitchModel
 from agentrail.hooks.context import Context
-from agentrail.hooks.moments import BeforeRequest
+from agentrail.hooks.hook_types import BeforeRequest
 from agentrail.plugins import BudgetGuard, ModelRouter, ModelRule
 from agentrail.plugins.requests.model_router import COMPARISONS, CONDITIONS, Chosen
 from agentrail.testing import call, say

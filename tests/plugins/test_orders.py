@@ -20,7 +20,7 @@ from agentrail.hooks.actions import (
     ReplaceToolResult,
 )
 from agentrail.hooks.context import Context
-from agentrail.hooks.moments import AfterTool, BeforeFinish, BeforeTool
+from agentrail.hooks.hook_types import AfterTool, BeforeFinish, BeforeTool
 from agentrail.hooks.plugin import AnyPlugin, Attachable, Keyed
 from agentrail.plugins import (
     BudgetGuard,
@@ -34,7 +34,7 @@ from agentrail.plugins import (
 )
 from agentrail.plugins.quality.self_verify import Verification
 from agentrail.testing import call, find_conflict, order_report, permanent, prompt, returns, say, simulate, tell
-from agentrail.testing.known_words import vocabulary
+from agentrail.testing.code_words import vocabulary
 from agentrail.testing.world.choose import Choose
 from agentrail.values.tools import Ok, err
 from tests.docs.sources import ROOT

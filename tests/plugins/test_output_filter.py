@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 from agentrail.errors import BadOptions, TurnAborted
 from agentrail.hooks.actions import Abort, Continue, ReplaceResponse
 from agentrail.hooks.context import Context
-from agentrail.hooks.moments import AfterResponse
+from agentrail.hooks.hook_types import AfterResponse
 from agentrail.hooks.plugin import AnyPlugin, Plugin
 from agentrail.plugins import PII_KINDS, SECRET_KINDS, OutputFilter
 from agentrail.plugins.guards.output_filter import LONGEST_KIND, LONGEST_MARK, MOST_KEYWORDS
 from agentrail.plugins.guards.pii_patterns import PII_PATTERNS
 from agentrail.ports.tool import ToolContext
-from agentrail.runtime.work.held_text import HeldText
+from agentrail.runtime.work.screening import HeldText
 from agentrail.testing import ScriptedModel, check_plugin
 from agentrail.testing.scripted import Element, call, say
 from agentrail.values.content import Text

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from agentrail.errors import BadOptions
 from agentrail.hooks.actions import Continue, Emission, ReplaceMessages
 from agentrail.hooks.context import Context
-from agentrail.hooks.moments import BeforeCompaction, BeforeRequest
+from agentrail.hooks.hook_types import BeforeCompaction, BeforeRequest
 from agentrail.hooks.plugin import Plugin, Priority
 from agentrail.plugins import PatchToolCalls
 from agentrail.plugins.requests.patch_tool_calls import LONGEST_NAMED, LOST, MOST_NAMED, Repair

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from agentrail.errors import BadOptions
 from agentrail.hooks.actions import BlockTool, Continue, HoldTool
 from agentrail.hooks.context import Context
-from agentrail.hooks.moments import BeforeTool
+from agentrail.hooks.hook_types import BeforeTool
 from agentrail.plugins import HumanApproval, PermissionMode, PermissionPolicy
-from agentrail.plugins.lasting import offered
+from agentrail.plugins.approval import offered
 from agentrail.testing import check_plugin
 from agentrail.values.json import Json
 

@@ -12,7 +12,7 @@ from agentrail.hooks.plugin import AnyPlugin
 from agentrail.plugins import HumanApproval, PermissionPolicy, SecurityGuard
 from agentrail.ports.tool import ToolContext
 from agentrail.testing import Trace, find_conflict
-from agentrail.testing.probes import ArgsReplacer
+from agentrail.testing.probe_plugins import ArgsReplacer
 from agentrail.testing.scripted import Element, call, say
 from agentrail.values.events.people import ApprovalRequired, ToolApprovedAlways
 from agentrail.values.events.plugins import PluginOptsUpdated

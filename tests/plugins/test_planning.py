@@ -8,14 +8,26 @@ import pytest
 
 from agentrail import SessionSpec, open_supervisor
 from agentrail.adapters.journals.memory import MemoryJournal
-from agentrail.codec.states import storable
+from agentrail.codec.plugin_states import storable
 from agentrail.errors import BadOptions
 from agentrail.hooks.actions import Continue, SetSection
 from agentrail.hooks.context import Context
-from agentrail.hooks.moments import AfterResponse, BeforeRequest
+from agentrail.hooks.hook_types import AfterResponse, BeforeRequest
 from agentrail.plugins import Planning
-from agentrail.plugins.quality.checklist import MOST_READ, MOST_STEPS, MOST_TEXT, Checklist, PlanStep, checklists
-from agentrail.plugins.quality.planning import AGAIN, DIRECTIVE, GO_ON, HOW, STILL, CurrentPlan
+from agentrail.plugins.quality.planning import (
+    AGAIN,
+    DIRECTIVE,
+    GO_ON,
+    HOW,
+    MOST_READ,
+    MOST_STEPS,
+    MOST_TEXT,
+    STILL,
+    Checklist,
+    CurrentPlan,
+    PlanStep,
+    checklists,
+)
 from agentrail.testing import ScriptedModel, Trace, abort, call, check_plugin, compact, prompt, say, simulate, steer
 from agentrail.testing.scripted import Cue, Element
 from agentrail.tools.builtin import write_todos

@@ -11,7 +11,7 @@ import trio.testing
 from agentrail.errors import BadOptions, PluginRefused, TurnAborted
 from agentrail.hooks.actions import Ask, Continue, RunTool
 from agentrail.hooks.context import Context
-from agentrail.hooks.moments import BeforeFinish
+from agentrail.hooks.hook_types import BeforeFinish
 from agentrail.hooks.plugin import Plugin
 from agentrail.plugins.approval import HumanApproval
 from agentrail.plugins.budget import BudgetGuard, Spent

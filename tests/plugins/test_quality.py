@@ -10,8 +10,7 @@ import trio
 from agentrail.hooks.actions import Answered, Failed
 from agentrail.hooks.plugin import AnyPlugin
 from agentrail.plugins import Planning, Reflection, SelfVerify
-from agentrail.plugins.quality.checklist import PlanStep
-from agentrail.plugins.quality.planning import DIRECTIVE, GO_ON, CurrentPlan
+from agentrail.plugins.quality.planning import DIRECTIVE, GO_ON, CurrentPlan, PlanStep
 from agentrail.plugins.quality.self_verify import SENT_BACK as CHECK_FAILED
 from agentrail.ports.tool import ToolContext
 from agentrail.testing import INVARIANTS, ScriptedModel, call, prompt, say, simulate, tell

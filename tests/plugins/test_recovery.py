@@ -17,7 +17,7 @@ from agentrail.errors import BadOptions, TurnAborted
 from agentrail.hooks.actions import Continue, Emission, SwitchModel
 from agentrail.hooks.attachments import STATE_LIMIT
 from agentrail.hooks.context import Context
-from agentrail.hooks.moments import AfterTool, AfterTurn, BeforeRequest, OnToolError
+from agentrail.hooks.hook_types import AfterTool, AfterTurn, BeforeRequest, OnToolError
 from agentrail.plugins import BudgetGuard, ModelRouter, Recovery
 from agentrail.plugins.requests.recovery import LARGEST_OPTIONS, LONGEST_REASON, Fallen
 from agentrail.runtime.handle import SessionHandle

@@ -7,12 +7,12 @@ import trio
 
 from agentrail import SessionSpec, open_supervisor
 from agentrail.adapters.journals.memory import MemoryJournal
-from agentrail.codec.states import storable
+from agentrail.codec.plugin_states import storable
 from agentrail.core.vocabulary.options import Options
 from agentrail.errors import BadOptions
 from agentrail.hooks.actions import Answered, Ask, AskAnswer, Continue, Failed, Intervene, TimedOut
 from agentrail.hooks.context import Context
-from agentrail.hooks.moments import AfterResponse, BeforeFinish
+from agentrail.hooks.hook_types import AfterResponse, BeforeFinish
 from agentrail.hooks.plugin import AnyPlugin
 from agentrail.plugins import Reflection, SelfVerify
 from agentrail.plugins.quality.reflection import (

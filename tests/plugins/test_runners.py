@@ -6,7 +6,7 @@ import pytest
 
 from agentrail.hooks.actions import BlockTool, Continue, HoldTool
 from agentrail.hooks.context import Context
-from agentrail.hooks.moments import BeforeTool
+from agentrail.hooks.hook_types import BeforeTool
 from agentrail.plugins import PermissionPolicy
 
 DENIED = PermissionPolicy(deny=["shell(rm *)"], mode="bypass")

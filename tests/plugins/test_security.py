@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from agentrail.errors import BadOptions, BadPlugin
 from agentrail.hooks.actions import Ask, BlockTool, Continue, HoldTool
 from agentrail.hooks.context import Context
-from agentrail.hooks.moments import BeforeTool
+from agentrail.hooks.hook_types import BeforeTool
 from agentrail.plugins.arguments import PATH_ARGS
 from agentrail.plugins.security import SecurityGuard
 from agentrail.plugins.shell.rules import ALL_RULES

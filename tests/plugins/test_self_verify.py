@@ -7,11 +7,11 @@ import trio
 
 from agentrail import SessionSpec, open_supervisor
 from agentrail.adapters.journals.memory import MemoryJournal
-from agentrail.codec.states import storable
+from agentrail.codec.plugin_states import storable
 from agentrail.errors import BadOptions
 from agentrail.hooks.actions import Answered, Ask, AskAnswer, Continue, Failed, Intervene, RunTool, TimedOut
 from agentrail.hooks.context import Context
-from agentrail.hooks.moments import AfterTool, BeforeFinish
+from agentrail.hooks.hook_types import AfterTool, BeforeFinish
 from agentrail.hooks.plugin import AnyPlugin
 from agentrail.plugins import BudgetGuard, Reflection, SecurityGuard, SelfVerify
 from agentrail.plugins.quality.self_verify import MOST_HEAD, MOST_TAIL, SENT_BACK, Verification

@@ -13,7 +13,7 @@ from agentrail.errors import SandboxMissing
 from agentrail.hooks.actions import Answered, FindFiles
 from agentrail.plugins import BLOCKED_PATHS, HumanApproval, SecurityGuard
 from agentrail.plugins.shell.paths import fence
-from agentrail.runtime.work.file_finding import find_files
+from agentrail.runtime.work.plugin_files import find_files
 from agentrail.sandboxes import LocalSandbox
 from tests.plugins.shell_lines import FORBIDDEN, HARMLESS, Line, World, read
 from tests.plugins.shell_lines.folders import EVERYDAY, WORLD, answered

@@ -13,11 +13,11 @@ from agentrail.app.pricing import PriceList
 from agentrail.errors import TurnAborted
 from agentrail.hooks.actions import Answered, Ask, CallModel, Continue, Emit, Failed
 from agentrail.hooks.context import Context
-from agentrail.hooks.moments import BeforePrompt
+from agentrail.hooks.hook_types import BeforePrompt
 from agentrail.hooks.plugin import AnyPlugin, Plugin
 from agentrail.plugins import BudgetGuard
 from agentrail.ports.model import EmitChunk, Model
-from agentrail.runtime.work.spending import most_of
+from agentrail.runtime.work.limit_queue import most_of
 from agentrail.testing import ScriptedModel, call, say
 from agentrail.testing.scripted import Element
 from agentrail.values.content import Image, Part, Text

@@ -9,7 +9,7 @@ from typing import Final
 from agentrail.core.vocabulary.state import Setup, State
 from agentrail.ports.failpoints import Failpoint
 from agentrail.ports.journal import Journal, Record, Redaction, Snapshot
-from agentrail.testing.conformance.journal_samples import prompted
+from agentrail.testing.conformance.journal_tests import prompted
 from tests.recovery.writer import main
 
 END: Final = 150

@@ -22,7 +22,7 @@ from agentrail import Continue, Plugin, SessionHandle, SessionSpec, open_supervi
 from agentrail.adapters.journals.sqlite import SqliteJournal
 from agentrail.errors import PermanentModelError, TurnAborted
 from agentrail.hooks.context import Context
-from agentrail.hooks.moments import BeforePrompt
+from agentrail.hooks.hook_types import BeforePrompt
 from agentrail.ports.failpoints import Failpoint, watching
 from agentrail.ports.tool import ToolContext
 from agentrail.testing import ScriptedModel, call, fail, say, stall

@@ -11,7 +11,7 @@ from agentrail import SessionHandle, SessionSpec
 from agentrail.errors import TransientModelError
 from agentrail.hooks.actions import Ask, CallService, Continue
 from agentrail.hooks.context import Context
-from agentrail.hooks.moments import BeforePrompt
+from agentrail.hooks.hook_types import BeforePrompt
 from agentrail.hooks.plugin import Plugin
 from agentrail.ports.model import EmitChunk
 from agentrail.ports.tool import ToolContext

@@ -11,7 +11,7 @@ import trio
 from trio.testing import MockClock
 
 from agentrail import SessionSpec, open_supervisor
-from agentrail.adapters.journals.model_requests import model_requests
+from agentrail.adapters.journals.auditing import model_requests
 from agentrail.core.system_prompt import dated, environment_of
 from agentrail.errors import BadSpec
 from agentrail.events import PrefixChanged

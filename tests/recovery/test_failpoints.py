@@ -22,8 +22,8 @@ from agentrail.adapters.journals.sqlite import SqliteJournal
 from agentrail.core.vocabulary.commands import Accepted
 from agentrail.ports import failpoints
 from agentrail.ports.failpoints import Failpoint
-from agentrail.runtime.work.past import StoredPast
-from agentrail.testing.conformance.journal_samples import prompted
+from agentrail.runtime.work.stored_messages import StoredPast
+from agentrail.testing.conformance.journal_tests import prompted
 from agentrail.testing.simulator.virtual import ClockWatch, run
 from agentrail.values.messages import ToolMessage, UserMessage, why_unfit
 from agentrail.values.tools import EffectClass

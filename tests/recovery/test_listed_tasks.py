@@ -9,7 +9,7 @@ import trio
 from agentrail import SessionSpec, open_supervisor
 from agentrail.adapters.journals.sqlite import SqliteJournal
 from agentrail.core.vocabulary.tool_calls import MAX_ENDED_TASKS
-from agentrail.ports.agents import Task
+from agentrail.ports.tool import Task
 from agentrail.runtime.handle import SessionHandle
 from agentrail.testing import ScriptedModel, call, permanent, say, stall
 from agentrail.testing.scripted import Element

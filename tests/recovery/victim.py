@@ -26,14 +26,14 @@ from agentrail.adapters.journals.memory import MemoryJournal
 from agentrail.adapters.journals.sqlite import SqliteJournal
 from agentrail.adapters.models.providers import PROVIDERS, format_of
 from agentrail.adapters.models.settings import Settings
-from agentrail.app import resuming, wiring
+from agentrail.app import build, session_code
 from agentrail.app.supervisor import Supervisor
 from agentrail.codec.values import write
 from agentrail.core.vocabulary.commands import Accepted
 from agentrail.errors import AgentrailError, SessionAsleep
 from agentrail.hooks.actions import Continue
 from agentrail.hooks.context import Context
-from agentrail.hooks.moments import AfterTool
+from agentrail.hooks.hook_types import AfterTool
 from agentrail.hooks.plugin import Plugin
 from agentrail.plugins import HumanApproval
 from agentrail.ports.model import EmitChunk
@@ -48,7 +48,7 @@ from agentrail.values.stream import ModelRequest, Response, TextChunk
 from agentrail.values.tools import EffectClass, NotStarted, Ok, Probed, ToolSpec, Unknown, ok
 from tests.recovery.witness import Witness
 
-LOADED_BEFORE_THE_FIRST_LIFE = (wiring, resuming, wiring)
+LOADED_BEFORE_THE_FIRST_LIFE = (build, session_code, build)
 
 EFFECTS = {
     "pure": EffectClass.PURE,

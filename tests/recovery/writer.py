@@ -17,7 +17,7 @@ from agentrail.adapters.journals.sqlite import SqliteJournal
 from agentrail.core.vocabulary.state import Setup, State
 from agentrail.ports.failpoints import Failpoint, watching
 from agentrail.ports.journal import Journal, Snapshot
-from agentrail.testing.conformance.journal_samples import prompted
+from agentrail.testing.conformance.journal_tests import prompted
 
 Work = Callable[[Journal, Path], Awaitable[None]]
 """What a process does with its journal; it may note in a file what is done."""

@@ -10,9 +10,9 @@ from typing import Final, cast
 
 import trio
 
+from agentrail.remote.transport.host_connection import Line, open_line
 from agentrail.remote.transport.host_frames import EventFrame, GapFrame
-from agentrail.remote.transport.line import Line, open_line
-from agentrail.remote.transport.line_subscription import Told
+from agentrail.remote.transport.host_subscription import Told
 from agentrail.values.events.envelope import Cursor
 from agentrail.wire.sse_frames import GAP, read_cursor
 from tests.host.deployed.client import Answer, CutError

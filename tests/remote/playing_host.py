@@ -22,7 +22,7 @@ from websockets.http11 import Request, Response
 from websockets.typing import Subprotocol
 
 from agentrail.errors import HostNotReached, NotAuthenticated
-from agentrail.remote.transport.line import Line, open_line
+from agentrail.remote.transport.host_connection import Line, open_line
 from agentrail.wire.problems import MEDIA_TYPE, problem_of
 
 KEY: Final = "ar_1_the_key_that_nobody_sees"

@@ -11,8 +11,8 @@ import pytest
 import trio
 
 from agentrail.ports.failpoints import watching
+from agentrail.remote.transport.host_connection import open_line
 from agentrail.remote.transport.host_frames import EventFrame
-from agentrail.remote.transport.line import open_line
 from tests.host.hosted import open_desk
 from tests.profiles import CAMPAIGN
 from tests.remote.cut_sessions import LIMITS, Crashes, agent

@@ -32,11 +32,10 @@ from agentrail.errors import (
     TooManyRequests,
     UnknownSession,
 )
-from agentrail.remote.transport.host_address import HostAddress, read_address
+from agentrail.remote.transport.host_address import HostAddress, HostKey, read_address
+from agentrail.remote.transport.host_connection import MOST_CALLS, MOST_FAULTS, MOST_WAITING, open_line
 from agentrail.remote.transport.host_frames import EventFrame, GapFrame, ViewFrame
-from agentrail.remote.transport.host_key import HostKey
-from agentrail.remote.transport.line import MOST_CALLS, MOST_FAULTS, MOST_WAITING, open_line
-from agentrail.remote.transport.line_subscription import MOST_KEPT
+from agentrail.remote.transport.host_subscription import MOST_KEPT
 from agentrail.values.events.envelope import Cursor
 from agentrail.values.events.policies import POLICIES, Policy
 from agentrail.values.json import JsonObject

@@ -8,9 +8,9 @@ from typing import Final
 import pytest
 import trio
 
+from agentrail.remote.transport.host_connection import Line
 from agentrail.remote.transport.host_frames import EventFrame, GapFrame
-from agentrail.remote.transport.line import Line
-from agentrail.remote.transport.line_subscription import Told
+from agentrail.remote.transport.host_subscription import Told
 from agentrail.values.events.envelope import Cursor
 from tests.profiles import CAMPAIGN
 from tests.remote.played_sessions import DELTAS, PlayedSession, SessionsHost

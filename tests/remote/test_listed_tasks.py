@@ -7,7 +7,7 @@ import trio
 from agentrail import SessionSpec
 from agentrail.host.profiles import Profile
 from agentrail.journals import MemoryJournal
-from agentrail.ports.agents import Task
+from agentrail.ports.tool import Task
 from agentrail.remote.remote_session import RemoteSession
 from agentrail.remote.remote_supervisor import connect
 from agentrail.testing import ScriptedModel, call, permanent, say

@@ -15,12 +15,11 @@ from agentrail.remote.transport.client_socket import (
     MOST_FRAGMENTS,
     ClientSocket,
     CutError,
+    OpenConnection,
     RejectedError,
 )
-from agentrail.remote.transport.host_address import HostAddress
+from agentrail.remote.transport.host_address import HostAddress, HostKey
 from agentrail.remote.transport.host_frames import read_host_frame
-from agentrail.remote.transport.host_key import HostKey
-from agentrail.remote.transport.open_connection import OpenConnection
 
 ADDRESS: Final = HostAddress("127.0.0.1", 80)
 TAKEN: Final = b"\x81\x02{}"

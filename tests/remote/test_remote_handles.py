@@ -26,9 +26,9 @@ from agentrail.events import SessionStarted
 from agentrail.host.profiles import Profile
 from agentrail.journals import MemoryJournal
 from agentrail.plugins import BudgetGuard, HumanApproval
-from agentrail.remote.local_alone import OF_SESSIONS, OF_SUPERVISORS
 from agentrail.remote.remote_session import RemoteSession
 from agentrail.remote.remote_supervisor import RemoteSupervisor, connect
+from agentrail.remote.unsupported import OF_SESSIONS, OF_SUPERVISORS
 from agentrail.runtime.handle import SessionHandle
 from agentrail.testing import ScriptedModel, call, say, stall
 from agentrail.wire.limits import HostLimits

@@ -7,8 +7,8 @@ from typing import Final
 import pytest
 import trio
 
+from agentrail.remote.transport.host_connection import open_line
 from agentrail.remote.transport.host_frames import EventFrame
-from agentrail.remote.transport.line import open_line
 from agentrail.values.events.envelope import Cursor
 from tests.host.hosted import open_desk, scripted
 from tests.profiles import CAMPAIGN

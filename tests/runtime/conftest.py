@@ -10,8 +10,8 @@ import trio.testing
 
 from agentrail.adapters.journals.sqlite import SqliteJournal
 from agentrail.ports.journal import Journal
-from agentrail.runtime.diagnosis import alarms
-from agentrail.runtime.diagnosis.alarms import Alarm, KernelAlarm, PacedAlarm
+from agentrail.runtime.diagnosis import watchdog
+from agentrail.runtime.diagnosis.watchdog import Alarm, KernelAlarm, PacedAlarm
 from tests.profiles import CAMPAIGN
 from tests.runtime.journals import INNER, AwakeJournal
 from tests.runtime.world import World, open_world
@@ -86,7 +86,7 @@ def alarm_kind(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) 
     """Have watchdogs use one kind of alarm."""
     kind: type[Alarm] = request.param
     if kind is PacedAlarm:
-        monkeypatch.setattr(alarms, "KernelAlarm", _no_timer)
+        monkeypatch.setattr(watchdog, "KernelAlarm", _no_timer)
     return kind
 
 

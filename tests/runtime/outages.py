@@ -32,8 +32,7 @@ from agentrail.ports.journal import (
 )
 from agentrail.ports.model import Model
 from agentrail.ports.sandbox import Process, Sandbox
-from agentrail.ports.tool import Checkable, Tool, ToolSource
-from agentrail.ports.web import Web
+from agentrail.ports.tool import Checkable, Tool, ToolSource, Web
 
 T = TypeVar("T")
 
@@ -66,25 +65,25 @@ class Place(NamedTuple):
 
 APPEND = "journal_log.Records._append"
 READS = "journal_log.Records.read"
-OPENING = "recovery.read_opening"
+OPENING = "restore.read_opening"
 REBUILT = "journal_log.rebuilt"
-BACK = "recovery.brought_back"
+BACK = "restore.brought_back"
 LEAVABLE = "root_nursery.leavable.<locals>.run"
 CLAIM = "sessions.Sessions._claim"
 CLAIMS = "leases.Leases.claim"
 RENEWED = "leases.Leases._renewed"
 LET_GO = "leases.Leases._let_go"
 PAST = "replay.Past._read_on"
-ANSWERS = "known_commands.Answers.known"
-HANDLE_PAST = "loop.Session.past"
+ANSWERS = "command_results.Answers.known"
+HANDLE_PAST = "session.Session.past"
 RESUMED = "sessions.Sessions.resume"
-FORKED = "recovery.forked"
+FORKED = "restore.forked"
 STORED = "sessions.Sessions.stored"
 GIVEN = "sessions.Sessions.answer"
-LOOKED_AT = "recovery.stored_state"
-ERASE = "forgetting._delete_records"
-PAGES = "returning.Returning._page"
-ONE_BACK = "returning.Returning._bring_back_once"
+LOOKED_AT = "restore.stored_state"
+ERASE = "session_deletion._delete_records"
+PAGES = "restore.Returning._page"
+ONE_BACK = "restore.Returning._bring_back_once"
 BEGUN = "subagents.Family._begun"
 WORK = "subagents.Family._work"
 TASK_PAST = "task_runs.TaskRuns._past"
@@ -100,33 +99,33 @@ PLACES: Final = (
     Place("journal_log.Records.place", "place", PAST, "session", "subscribe"),
     Place(READS, "read", PAST, "session", "subscribe"),
     Place(READS, "read", HANDLE_PAST, "caller", "ask_again"),
-    Place("past.StoredPast._read", "read", "past.StoredPast.messages", "caller", "read_back"),
-    Place(ANSWERS, "answer", "loop.Session._handle", "caller", "command"),
+    Place("stored_messages.StoredPast._read", "read", "stored_messages.StoredPast.messages", "caller", "read_back"),
+    Place(ANSWERS, "answer", "session.Session._handle", "caller", "command"),
     Place(ANSWERS, "answer", "subagents.Family.answered", "caller", "decide"),
     Place(OPENING, "read", RESUMED, "caller", "resume"),
     Place(CLAIMS, "claim", BACK, "caller", "resume"),
     Place(REBUILT, "latest", RESUMED, "caller", "resume"),
     Place(REBUILT, "read", RESUMED, "caller", "resume_long"),
     Place("journal_log._whole", "read", RESUMED, "caller", "resume_large"),
-    Place(REBUILT, "latest", "loop.Session._stored", "session", "wake"),
-    Place(REBUILT, "latest", "loop.Session._come_back", "session", "restart"),
-    Place(REBUILT, "latest", "loop.Session.set_aside", "nobody", "set_aside"),
+    Place(REBUILT, "latest", "session.Session._stored", "session", "wake"),
+    Place(REBUILT, "latest", "session.Session._come_back", "session", "restart"),
+    Place(REBUILT, "latest", "session.Session.set_aside", "nobody", "set_aside"),
     Place(OPENING, "read", FORKED, "caller", "fork"),
     Place(REBUILT, "latest", FORKED, "caller", "fork"),
-    Place("recovery._left_behind", "read", FORKED, "caller", "fork"),
+    Place("restore._left_behind", "read", FORKED, "caller", "fork"),
     Place(CLAIM, "read", CLAIM, "caller", "spawn"),
     Place(CLAIMS, "claim", CLAIM, "caller", "spawn"),
-    Place(ERASE, "delete", "forgetting.delete_stored", "caller", "forget"),
-    Place("forgetting._subagents", "sessions", "forgetting._claimed", "caller", "forget_beside"),
-    Place(OPENING, "read", "forgetting._is_under", "caller", "forget_beside"),
-    Place(CLAIMS, "claim", "forgetting._claimed", "caller", "forget_beside"),
-    Place(ERASE, "delete", "forgetting.delete_stored", "caller", "forget_beside"),
-    Place("forgetting.redact_stored", "redact", "supervisor.Supervisor.redact", "caller", "redact"),
+    Place(ERASE, "delete", "session_deletion.delete_stored", "caller", "forget"),
+    Place("session_deletion._subagents", "sessions", "session_deletion._claimed", "caller", "forget_beside"),
+    Place(OPENING, "read", "session_deletion._is_under", "caller", "forget_beside"),
+    Place(CLAIMS, "claim", "session_deletion._claimed", "caller", "forget_beside"),
+    Place(ERASE, "delete", "session_deletion.delete_stored", "caller", "forget_beside"),
+    Place("session_deletion.redact_stored", "redact", "supervisor.Supervisor.redact", "caller", "redact"),
     Place(OPENING, "read", "supervisor.Supervisor.redact", "caller", "redact"),
     Place(REBUILT, "latest", "supervisor.Supervisor.redact", "caller", "redact"),
-    Place("retention._listed", "sessions", "retention._sweep", "session", "retain"),
-    Place(ERASE, "delete", "retention._deleted", "session", "retain"),
-    Place(OPENING, "read", "retention._deleted", "session", "retain"),
+    Place("session_deletion._listed", "sessions", "session_deletion._sweep", "session", "retain"),
+    Place(ERASE, "delete", "session_deletion._deleted", "session", "retain"),
+    Place(OPENING, "read", "session_deletion._deleted", "session", "retain"),
     Place(STORED, "sessions", STORED, "caller", "look"),
     Place(GIVEN, "answer", GIVEN, "caller", "look_up"),
     Place(OPENING, "read", LOOKED_AT, "caller", "look_at_one"),
@@ -191,25 +190,25 @@ OTHERS: Final = (
         "test_plugins.py::test_a_plugin_reads_a_file_below_the_working_directory_only",
     ),
     OtherPlace(
-        "file_replacing.data_of_file",
+        "plugin_files.data_of_file",
         "sandbox.read",
         "the plugin hears that its question failed",
         "test_plugins.py::test_a_plugin_writes_a_file_below_the_working_directory_only",
     ),
     OtherPlace(
-        "file_replacing.replace_file",
+        "plugin_files.replace_file",
         "sandbox.write",
         "the plugin hears that its question failed",
         "test_plugins.py::test_a_plugin_writes_a_file_below_the_working_directory_only",
     ),
     OtherPlace(
-        "file_replacing.replace_file",
+        "plugin_files.replace_file",
         "sandbox.edit",
         "the plugin hears that its question failed",
         "test_file_replacing.py::test_of_writers_at_the_same_moment_one_wins_and_the_others_are_told",
     ),
     OtherPlace(
-        "file_replacing._create",
+        "plugin_files._create",
         "sandbox.write",
         "the plugin hears that its question failed",
         "test_plugins.py::test_a_plugin_writes_a_file_below_the_working_directory_only",
@@ -221,19 +220,19 @@ OTHERS: Final = (
         "test_skills.py::test_a_sandbox_that_fails_does_not_keep_the_session_from_starting",
     ),
     OtherPlace(
-        "file_finding._on_disk",
+        "plugin_files._on_disk",
         "sandbox.glob",
         "the plugin hears that its question failed",
         "test_plugins.py::test_a_plugin_reads_a_file_below_the_working_directory_only",
     ),
     OtherPlace(
-        "file_finding._on_disk",
+        "plugin_files._on_disk",
         "sandbox.read",
         "the plugin hears that its question failed",
         "test_plugins.py::test_a_plugin_reads_a_file_below_the_working_directory_only",
     ),
     OtherPlace(
-        "file_finding._in_index",
+        "plugin_files._in_index",
         "sandbox.read",
         "the plugin hears that its question failed",
         "test_plugins.py::test_a_plugin_reads_a_file_below_the_working_directory_only",

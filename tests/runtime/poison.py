@@ -4,7 +4,7 @@ from contextlib import ExitStack
 
 from agentrail.hooks.actions import Continue
 from agentrail.hooks.context import Context
-from agentrail.hooks.moments import BeforePrompt
+from agentrail.hooks.hook_types import BeforePrompt
 from agentrail.hooks.plugin import Plugin
 from agentrail.ports.failpoints import Failpoint, watching
 

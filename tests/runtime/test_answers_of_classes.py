@@ -16,10 +16,10 @@ from agentrail.plugins import HumanApproval
 from agentrail.ports.journal import Record
 from agentrail.testing import ScriptedModel, call, say
 from agentrail.testing.scripted import Element
-from agentrail.tools.answers import form_of
+from agentrail.tools.answer_forms import form_of
 from agentrail.values.events.response import AnswerRejected
 from agentrail.values.events.tools import ToolExecutionEnd
-from agentrail.values.foreign import MOST_WORDS
+from agentrail.values.untrusted_values import MOST_WORDS
 from tests.runtime.families import agent, task
 from tests.runtime.journals import TestJournal
 from tests.runtime.tools import quick

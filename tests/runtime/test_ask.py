@@ -14,7 +14,7 @@ from agentrail.errors import (
 )
 from agentrail.hooks.actions import Abort, Continue, HoldTool
 from agentrail.hooks.context import Context
-from agentrail.hooks.moments import BeforePrompt, BeforeTool
+from agentrail.hooks.hook_types import BeforePrompt, BeforeTool
 from agentrail.hooks.plugin import Plugin
 from agentrail.testing import ScriptedModel, call, permanent, say, stall
 from agentrail.values.messages import StopReason

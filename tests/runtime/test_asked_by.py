@@ -23,7 +23,7 @@ from agentrail.values.events import (
     ToolExecutionStart,
 )
 from agentrail.values.events.envelope import Envelope
-from agentrail.values.standing_approval import StandingApproval
+from agentrail.values.tools import StandingApproval
 from tests.runtime.families import agent, task
 
 ANN: Final = "ann"

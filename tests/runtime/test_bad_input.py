@@ -39,12 +39,12 @@ from agentrail.errors import (
 )
 from agentrail.hooks.actions import Continue
 from agentrail.hooks.context import Context
-from agentrail.hooks.moments import BeforePrompt
+from agentrail.hooks.hook_types import BeforePrompt
 from agentrail.hooks.plugin import AnyPlugin, Plugin
 from agentrail.runtime.handle import SessionHandle
 from agentrail.testing import ScriptedModel, stall
 from agentrail.values.events.plugins import PluginError
-from agentrail.values.foreign import TEN_YEARS
+from agentrail.values.untrusted_values import TEN_YEARS
 from tests.runtime.tools import quick
 from tests.runtime.world import World, settle, spec_of
 

@@ -8,7 +8,7 @@ import trio
 
 from agentrail.hooks.actions import Continue, HoldTool
 from agentrail.hooks.context import Context
-from agentrail.hooks.moments import BeforeTool
+from agentrail.hooks.hook_types import BeforeTool
 from agentrail.hooks.plugin import Plugin
 from agentrail.ports.journal import Record
 from agentrail.ports.tool import ToolContext

@@ -181,4 +181,4 @@ def test_errors_are_written_to_the_log_by_one_function() -> None:
         for path in Path(agentrail.__file__).parent.rglob("*.py")
         if re.search(r"exc_info=|\.exc_text =", path.read_text())
     }
-    assert found == {"sanitize.py"}
+    assert found == {"untrusted_calls.py"}

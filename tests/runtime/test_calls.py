@@ -11,12 +11,12 @@ from agentrail.core.vocabulary.state import Phase
 from agentrail.errors import Busy, MailboxFull, QueueFull, SteeringQueueFull, UnknownApproval, UnknownPrompt
 from agentrail.hooks.actions import Continue, HoldTool
 from agentrail.hooks.context import Context
-from agentrail.hooks.moments import BeforeTool
+from agentrail.hooks.hook_types import BeforeTool
 from agentrail.hooks.plugin import Keyed, Plugin
 from agentrail.runtime.handle import SessionHandle
 from agentrail.runtime.inbox.mailbox import MAX_BYTES, MAX_MESSAGES
 from agentrail.testing import ScriptedModel, call, say, stall
-from agentrail.testing.probes import Recorder
+from agentrail.testing.probe_plugins import Recorder
 from agentrail.testing.scripted import Element
 from agentrail.values.content import Image, Part, Text
 from agentrail.values.events.context import CompactEnd, CompactStart

@@ -10,7 +10,7 @@ from attrs import frozen
 from agentrail.errors import AgentrailError, CommandConflict, PromptWasDropped, QueueFull, TurnAborted, UnknownApproval
 from agentrail.hooks.actions import Continue, HoldTool
 from agentrail.hooks.context import Context
-from agentrail.hooks.moments import BeforeTool
+from agentrail.hooks.hook_types import BeforeTool
 from agentrail.hooks.plugin import Plugin
 from agentrail.ports.journal import Record
 from agentrail.runtime.handle import SessionHandle

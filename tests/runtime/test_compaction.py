@@ -10,7 +10,7 @@ import pytest
 import trio
 
 from agentrail import SessionSpec, open_supervisor, tool
-from agentrail.core.windows import ASSUMED
+from agentrail.core.context_window import ASSUMED
 from agentrail.errors import BadSpec, PermanentModelError, TurnAborted
 from agentrail.events import AgentAbort, CompactEnd, CompactStart, ContextOverflow
 from agentrail.journals import MemoryJournal

@@ -10,7 +10,7 @@ from attrs import frozen
 from agentrail.errors import AgentrailError
 from agentrail.hooks.attachments import AttachedPlugin, seat_for
 from agentrail.hooks.context import Context
-from agentrail.hooks.moments import BeforeTool
+from agentrail.hooks.hook_types import BeforeTool
 from agentrail.hooks.plugin import Plugin
 from agentrail.runtime.diagnosis.plugin_complaints import MAX_KEPT, PERIOD, Complaints
 from agentrail.testing import call, say

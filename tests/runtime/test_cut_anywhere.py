@@ -14,7 +14,7 @@ from agentrail.adapters.journals.memory import MemoryJournal
 from agentrail.errors import PluginMismatch, PluginRefused, SessionRefused
 from agentrail.hooks.actions import Abort, Ask, CallService, Continue
 from agentrail.hooks.context import Context
-from agentrail.hooks.moments import SessionStart
+from agentrail.hooks.hook_types import SessionStart
 from agentrail.hooks.plugin import Plugin
 from agentrail.ports.journal import Claim, Record
 from agentrail.testing import ScriptedModel, say, stall

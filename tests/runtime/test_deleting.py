@@ -25,7 +25,7 @@ from agentrail.errors import (
 )
 from agentrail.hooks.actions import Continue
 from agentrail.hooks.context import Context
-from agentrail.hooks.moments import BeforePrompt
+from agentrail.hooks.hook_types import BeforePrompt
 from agentrail.hooks.plugin import Plugin
 from agentrail.ports.journal import Claim, Lease, Record, Redaction
 from agentrail.testing import ScriptedModel, stall

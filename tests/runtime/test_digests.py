@@ -11,7 +11,7 @@ from agentrail.core.vocabulary.commands import (
 )
 from agentrail.core.vocabulary.inputs import AnyInput
 from agentrail.hooks.attachments import AttachedPlugin
-from agentrail.runtime.inbox.known_commands import LONG_DATA, digest_of
+from agentrail.runtime.inbox.command_results import LONG_DATA, digest_of
 from agentrail.values.content import File, Image, Text
 from agentrail.values.json import FrozenObject
 from agentrail.values.stream import Partial

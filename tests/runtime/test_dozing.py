@@ -11,7 +11,7 @@ import trio.testing
 
 from agentrail.adapters.journals import memory
 from agentrail.adapters.journals.memory import MemoryJournal
-from agentrail.adapters.journals.pages import Pages
+from agentrail.adapters.journals.record_pages import Pages
 from agentrail.app.supervisor import open_supervisor
 from agentrail.core.vocabulary.commands import DONE, PromptSent
 from agentrail.core.vocabulary.inputs import SleepDue
@@ -23,8 +23,7 @@ from agentrail.runtime.inbox.end_reason import TAKEN
 from agentrail.runtime.inbox.letter import Letter
 from agentrail.runtime.inbox.mailbox import Mailbox
 from agentrail.runtime.shared.admission import Gate
-from agentrail.runtime.shared.clock import Clock
-from agentrail.runtime.shared.timers import Timers
+from agentrail.runtime.shared.clock import Clock, Timers
 from agentrail.testing import ScriptedModel, call, say
 from agentrail.testing.scripted import Element
 from agentrail.values.content import Text

@@ -13,7 +13,7 @@ from agentrail.core.vocabulary.commands import LabelSent
 from agentrail.errors import SessionParked, SupervisorClosed, WrongType
 from agentrail.hooks.actions import Ask, Continue, RunTool
 from agentrail.hooks.context import Context
-from agentrail.hooks.moments import BeforeRequest
+from agentrail.hooks.hook_types import BeforeRequest
 from agentrail.hooks.plugin import Plugin
 from agentrail.plugins import HumanApproval
 from agentrail.ports.journal import Journal

@@ -15,7 +15,7 @@ from agentrail.errors import TurnAborted
 from agentrail.journals import MemoryJournal
 from agentrail.plugins import HumanApproval
 from agentrail.ports.failpoints import Failpoint
-from agentrail.runtime.diagnosis.figures import MOST_MODELS, Figures, Spread, TenantFigures
+from agentrail.runtime.diagnosis.metrics import MOST_MODELS, Figures, Spread, TenantFigures
 from agentrail.testing import ScriptedModel, call, say, stall
 from agentrail.values.usage import Usage
 from tests.runtime.families import agent, task

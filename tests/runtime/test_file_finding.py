@@ -13,8 +13,8 @@ from agentrail.adapters.sandboxes.memory import MemorySandbox
 from agentrail.errors import AgentrailError, FileFailed, NotReadable, PathRefused
 from agentrail.hooks.actions import FindFiles
 from agentrail.ports.sandbox import Listing
-from agentrail.runtime.work import file_finding
-from agentrail.runtime.work.file_finding import find_files, paths_of_index
+from agentrail.runtime.work import plugin_files
+from agentrail.runtime.work.plugin_files import find_files, paths_of_index
 from agentrail.sandboxes import LocalSandbox
 from tests.plugins.shell_lines.folders import index_of
 
@@ -147,7 +147,7 @@ def test_an_index_that_names_folders_instead_of_files_is_not_read() -> None:
 
 
 async def test_others_run_while_many_names_are_compared(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(file_finding, "AT_ONCE", 1)
+    monkeypatch.setattr(plugin_files, "AT_ONCE", 1)
     ran = 0
 
     async def other() -> None:

@@ -8,7 +8,7 @@ import pytest
 import trio
 
 from agentrail.errors import FileFailed
-from agentrail.runtime.work.file_replacing import replace_file
+from agentrail.runtime.work.plugin_files import replace_file
 from agentrail.sandboxes import CompositeSandbox, LocalSandbox, MemorySandbox, Sandbox
 
 KINDS = ("memory", "local", "composite")

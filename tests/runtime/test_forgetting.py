@@ -16,13 +16,12 @@ from agentrail.hooks.context import Context
 from agentrail.hooks.plugin import Plugin
 from agentrail.ports.journal import Snapshot
 from agentrail.runtime.diagnosis import watchdog
-from agentrail.runtime.shared.clock import Clock
+from agentrail.runtime.shared.clock import Clock, Timers
 from agentrail.runtime.shared.provider_limits import MOST_RESTING, ProviderLimits
 from agentrail.runtime.shared.threads import WorkerThreads
-from agentrail.runtime.shared.timers import Timers
 from agentrail.runtime.supervision.tree import MAX_ASIDE
 from agentrail.testing import ScriptedModel
-from agentrail.testing.conformance.journal_samples import opened, run_of
+from agentrail.testing.conformance.journal_tests import opened, run_of
 from agentrail.values.events import Gap
 from agentrail.values.secrets import Secret
 from agentrail.values.stream import ModelRequest

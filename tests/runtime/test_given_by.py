@@ -9,7 +9,7 @@ from msgspec import UNSET
 from agentrail import SessionHandle, SessionSpec, open_supervisor, tool
 from agentrail.adapters.journals.auditing import audit
 from agentrail.adapters.journals.memory import MemoryJournal
-from agentrail.adapters.journals.message_places import MessagePlaces
+from agentrail.adapters.journals.message_index import MessagePlaces
 from agentrail.adapters.journals.stored_form import stored
 from agentrail.core.vocabulary.commands import AbortSent
 from agentrail.errors import WrongType

@@ -13,9 +13,9 @@ import trio
 from agentrail import SessionSpec, open_supervisor
 from agentrail.errors import BadChoice, BadSpec, NotOpened, SessionNotStored, UsageError, WrongType
 from agentrail.journals import MemoryJournal
-from agentrail.ports.implementing import why_unfit
 from agentrail.ports.journal import NO_LEASE, Journal, Lease, SessionFilter
 from agentrail.ports.model import EmitChunk
+from agentrail.ports.protocol_checks import why_unfit
 from agentrail.sandboxes import MemorySandbox
 from agentrail.testing import ScriptedModel, say
 from agentrail.tools import tool

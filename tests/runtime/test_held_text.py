@@ -6,8 +6,8 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentrail.hooks.contract import LONGEST_SCREENED
-from agentrail.runtime.work.held_text import LONGEST, HeldText
+from agentrail.hooks.plugin_checks import LONGEST_SCREENED
+from agentrail.runtime.work.screening import LONGEST, HeldText
 
 CANARY = "SECRET. which\ngoes on"
 SENTENCE = "A sentence of the usual length, as models write it. "

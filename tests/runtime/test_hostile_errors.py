@@ -12,9 +12,9 @@ import trio
 from agentrail import tool
 from agentrail.hooks.actions import Continue
 from agentrail.hooks.context import Context
-from agentrail.hooks.moments import BeforePrompt
+from agentrail.hooks.hook_types import BeforePrompt
 from agentrail.hooks.plugin import Plugin
-from agentrail.runtime.shared.sanitize import Contained, tell
+from agentrail.runtime.shared.untrusted_calls import Contained, tell
 from agentrail.testing import call, say
 from agentrail.values.content import Text
 from agentrail.values.events.life import SessionRestarted

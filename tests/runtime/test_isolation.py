@@ -8,7 +8,7 @@ import trio
 from agentrail.errors import AgentrailError
 from agentrail.hooks.actions import Continue
 from agentrail.hooks.context import Context
-from agentrail.hooks.moments import BeforePrompt
+from agentrail.hooks.hook_types import BeforePrompt
 from agentrail.hooks.plugin import Plugin
 from agentrail.ports.journal import Record
 from agentrail.runtime.handle import SessionHandle

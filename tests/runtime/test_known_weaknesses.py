@@ -11,7 +11,7 @@ from agentrail import Plugin, SessionSpec, open_supervisor, tool
 from agentrail.events import CompactEnd, ContextOverflow
 from agentrail.hooks.actions import Continue, ReplaceMessages
 from agentrail.hooks.context import Context
-from agentrail.hooks.moments import BeforeCompaction
+from agentrail.hooks.hook_types import BeforeCompaction
 from agentrail.journals import MemoryJournal
 from agentrail.models import EmitChunk, ModelRequest, Response, Usage
 from agentrail.testing import ScriptedModel, call, overflow, say

@@ -4,7 +4,7 @@ import pytest
 
 from agentrail import open_supervisor
 from agentrail.adapters.journals.memory import MemoryJournal
-from agentrail.core.machine.reconfiguring import MOST_LABELS
+from agentrail.core.machine.configuration import MOST_LABELS
 from agentrail.errors import AgentrailError, BadMessage, TooManyLabels, WrongType
 from agentrail.runtime.commands import LONGEST_NAME
 from agentrail.runtime.handle import SessionHandle

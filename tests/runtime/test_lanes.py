@@ -8,7 +8,7 @@ import trio
 from agentrail.core.vocabulary.commands import Kill
 from agentrail.core.vocabulary.inputs import ElsewhereUsed
 from agentrail.errors import AgentrailError, MailboxFull, UnknownApproval
-from agentrail.ports.agents import Task
+from agentrail.ports.tool import Task
 from agentrail.runtime.actor.parent_link import Link
 from agentrail.runtime.handle import SessionHandle
 from agentrail.runtime.inbox.mailbox import MAX_MESSAGES

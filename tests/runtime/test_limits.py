@@ -15,9 +15,8 @@ from agentrail.app.supervisor import Supervisor, open_supervisor
 from agentrail.errors import BadChoice, RateLimited, TurnAborted, WrongType
 from agentrail.ports.model import EmitChunk
 from agentrail.runtime.handle import SessionHandle
-from agentrail.runtime.shared.clock import Clock
+from agentrail.runtime.shared.clock import Clock, Timers
 from agentrail.runtime.shared.provider_limits import Lane, ProviderLimits, Ticket
-from agentrail.runtime.shared.timers import Timers
 from agentrail.values.content import Text
 from agentrail.values.events import StreamStalled
 from agentrail.values.messages import UserMessage

@@ -8,13 +8,13 @@ from functools import partial
 from typing import Final
 
 from agentrail import SessionSpec, open_supervisor, tool
-from agentrail.core.context_budget import tokens_of
+from agentrail.core.context_window import tokens_of
 from agentrail.core.vocabulary.commands import PromptSent
 from agentrail.events import AgentAbort, CompactEnd, ContextOverflow
 from agentrail.journals import MemoryJournal
 from agentrail.models import EmitChunk, ModelRequest, Response
 from agentrail.ports.journal import Record
-from agentrail.runtime.work.past import StoredPast
+from agentrail.runtime.work.stored_messages import StoredPast
 from agentrail.testing import ScriptedModel, call, overflow, say
 from agentrail.testing.scripted import Element
 from agentrail.tools.builtin import read_history

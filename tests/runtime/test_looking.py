@@ -20,14 +20,13 @@ from agentrail.core.vocabulary.inputs import StreamBegan, StreamEnded
 from agentrail.errors import NotEntered, SessionNotAlive
 from agentrail.hooks.actions import BlockTool, Continue, Intervene
 from agentrail.hooks.context import Context
-from agentrail.hooks.moments import BeforeFinish, BeforePrompt, BeforeTool
+from agentrail.hooks.hook_types import BeforeFinish, BeforePrompt, BeforeTool
 from agentrail.hooks.plugin import Plugin
 from agentrail.ports.tool import ToolContext
-from agentrail.runtime.actor import loop as session_loop
-from agentrail.runtime.diagnosis import alarms, watchdog
-from agentrail.runtime.diagnosis.alarms import Alarm, KernelAlarm, PacedAlarm
+from agentrail.runtime.actor import session as session_loop
+from agentrail.runtime.diagnosis import watchdog
 from agentrail.runtime.diagnosis.stacks import Scratch
-from agentrail.runtime.diagnosis.watchdog import Crumb, Watchdog
+from agentrail.runtime.diagnosis.watchdog import Alarm, Crumb, KernelAlarm, PacedAlarm, Watchdog
 from agentrail.runtime.events.tracing import TracedStep
 from agentrail.testing import ScriptedModel, call, say
 from agentrail.values.content import Text
@@ -362,7 +361,7 @@ def all_steps_are_short(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_kernel_that_gives_no_timer_leaves_an_alarm_that_is_paced(monkeypatch: pytest.MonkeyPatch) -> None:
     kernel = SimpleNamespace(timerfd_settime=None, timerfd_create=lambda *_: -1)
     monkeypatch.setattr("ctypes.PyDLL", lambda *_, **__: kernel)
-    assert type(alarms.alarm(1.0)) is PacedAlarm
+    assert type(watchdog.alarm(1.0)) is PacedAlarm
 
 
 def test_a_paced_alarm_waits_for_the_time_that_was_set_and_is_rung_by_zero_alone(
@@ -379,11 +378,11 @@ def test_a_paced_alarm_waits_for_the_time_that_was_set_and_is_rung_by_zero_alone
 
     monkeypatch.setattr("threading.Event", Noted)
     paced = PacedAlarm()
-    for seconds in (alarms.PACE / 2, None, 2 * alarms.PACE, 0):
+    for seconds in (watchdog.PACE / 2, None, 2 * watchdog.PACE, 0):
         if seconds is not None:
             paced.set(seconds)
         paced.wait()
-    assert waited == [(alarms.PACE / 2, False), (alarms.PACE, False), (alarms.PACE, False), (0, True)]
+    assert waited == [(watchdog.PACE / 2, False), (watchdog.PACE, False), (watchdog.PACE, False), (0, True)]
 
 
 @pytest.mark.usefixtures("all_steps_are_short")
@@ -419,7 +418,7 @@ async def test_steps_that_are_not_slow_wake_no_thread(
             due.append(began)
     assert len(begins) > 600
     assert put_off == due
-    assert len(looks) <= (0 if alarm_kind is KernelAlarm else (begins[-1] - begins[0]) / alarms.PACE + 1)
+    assert len(looks) <= (0 if alarm_kind is KernelAlarm else (begins[-1] - begins[0]) / watchdog.PACE + 1)
 
 
 async def keeps_in_a_task(hand: Hand, seconds: float, _ctx: ToolContext) -> None:

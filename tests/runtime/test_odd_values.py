@@ -15,8 +15,8 @@ from attrs import frozen
 
 from agentrail import SessionSpec
 from agentrail.adapters.journals.memory import MemoryJournal
+from agentrail.app.build import policy, service
 from agentrail.app.supervisor import open_supervisor
-from agentrail.app.wiring import policy, service
 from agentrail.core.vocabulary.changes import (
     Appended,
     Change,
@@ -40,7 +40,7 @@ from agentrail.errors import (
 )
 from agentrail.hooks.actions import Ask, CallService, Continue, HoldTool, ReplaceMessages
 from agentrail.hooks.context import Context, Log, MoneyLimit
-from agentrail.hooks.moments import BeforeRequest, BeforeTool
+from agentrail.hooks.hook_types import BeforeRequest, BeforeTool
 from agentrail.hooks.plugin import Plugin
 from agentrail.plugins.budget import BudgetGuard
 from agentrail.ports.journal import (
@@ -68,11 +68,11 @@ from agentrail.values.events.people import ApprovalRequired
 from agentrail.values.events.plugins import AskStarted, PluginError
 from agentrail.values.events.response import Retry
 from agentrail.values.fitting import MAX_CALLS, MAX_NAME, MAX_PARTS, MAX_TEXT
-from agentrail.values.foreign import TEN_YEARS
 from agentrail.values.json import EMPTY, MAX_DEPTH, MAX_ITEMS, JsonObject
 from agentrail.values.messages import Range, Rearranged, ToolMessage, UserMessage
 from agentrail.values.stream import CallChunk, Chunk, ModelRequest, Response, TextChunk, ThinkingChunk, UsageChunk
 from agentrail.values.tools import Ok, ToolResult
+from agentrail.values.untrusted_values import TEN_YEARS
 from agentrail.values.usage import Limit, Usage
 from tests.runtime.tools import fake, quick
 from tests.runtime.world import World, settle

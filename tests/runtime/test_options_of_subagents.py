@@ -15,7 +15,7 @@ from agentrail.app.spec import SessionSpec
 from agentrail.app.supervisor import Supervisor, open_supervisor
 from agentrail.hooks.actions import Ask, CallService, Continue
 from agentrail.hooks.context import Context
-from agentrail.hooks.moments import SessionStart
+from agentrail.hooks.hook_types import SessionStart
 from agentrail.hooks.plugin import Keyed, Plugin, Priority
 from agentrail.plugins import HumanApproval
 from agentrail.ports.journal import Journal

@@ -15,7 +15,7 @@ from agentrail.app.supervisor import Supervisor, open_supervisor
 from agentrail.errors import BadChoice, PluginMismatch, TurnAborted
 from agentrail.hooks.actions import Continue, Emit
 from agentrail.hooks.context import Context
-from agentrail.hooks.moments import BeforePrompt
+from agentrail.hooks.hook_types import BeforePrompt
 from agentrail.hooks.plugin import AnyPlugin, Plugin
 from agentrail.plugins import BudgetGuard, HumanApproval, SecurityGuard
 from agentrail.runtime.handle import SessionHandle

@@ -29,22 +29,22 @@ from agentrail.errors import (
 )
 from agentrail.ports.journal import (
     ALL_SESSIONS,
+    MOST_KEPT,
     Claim,
     Journal,
     Latest,
     Record,
+    Retention,
     SessionFilter,
     StoredAnswer,
     StoredSession,
 )
-from agentrail.ports.retention import Retention
-from agentrail.ports.snapshots import MOST_KEPT
 from agentrail.runtime.actor.journal_log import PAGE
 from agentrail.runtime.diagnosis.journal_contract import HeldToContract
 from agentrail.runtime.shared.clock import Clock
 from agentrail.runtime.shared.journal_retry import LOG_EVERY, LONGEST_PAUSE, SteadyJournal, meaning
 from agentrail.runtime.work.background_jobs import BackgroundJobs
-from agentrail.runtime.work.past import StoredPast
+from agentrail.runtime.work.stored_messages import StoredPast
 from agentrail.testing import ScriptedModel, say
 from agentrail.values.events.life import SessionStarted
 from agentrail.values.events.response import MessageDelta

@@ -5,8 +5,7 @@ import trio
 from agentrail.core.machine.step import Step
 from agentrail.core.vocabulary.inputs import AnyInput, SubagentStarted
 from agentrail.errors import Fenced
-from agentrail.ports.agents import Task
-from agentrail.ports.tool import Offer
+from agentrail.ports.tool import Offer, Task
 from agentrail.runtime.actor.parent_link import Link
 from agentrail.testing import call, say
 from agentrail.values.events import SubagentEnd

@@ -8,7 +8,7 @@ from agentrail.core.vocabulary.state import Setup, State
 from agentrail.ports.handles.session_values import Reply
 from agentrail.ports.journal import Record
 from agentrail.runtime.inbox.replies import outcome_of
-from agentrail.testing.conformance.journal_samples import run_of
+from agentrail.testing.conformance.journal_tests import run_of
 from agentrail.values.events.life import AgentEnd
 from agentrail.values.usage import NOTHING_USED
 

@@ -10,7 +10,7 @@ from attrs import frozen
 from agentrail import Ask, Context, Continue, Plugin, SessionHandle, SessionSpec, open_supervisor, tool
 from agentrail.errors import BadPlugin, ToolExists
 from agentrail.hooks.actions import Answered, AskAnswer, BlockTool, ChangeTools, Failed
-from agentrail.hooks.moments import BeforePrompt, BeforeTool
+from agentrail.hooks.hook_types import BeforePrompt, BeforeTool
 from agentrail.hooks.plugin import Attachable, Keyed
 from agentrail.journals import MemoryJournal
 from agentrail.models import AskModel, Compactor, Leaving

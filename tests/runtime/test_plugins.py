@@ -28,7 +28,7 @@ from agentrail.hooks.actions import (
     WriteFile,
 )
 from agentrail.hooks.context import Context
-from agentrail.hooks.moments import BeforePluginOptsUpdate, BeforePrompt, BeforeRequest, BeforeTool
+from agentrail.hooks.hook_types import BeforePluginOptsUpdate, BeforePrompt, BeforeRequest, BeforeTool
 from agentrail.hooks.plugin import Plugin
 from agentrail.runtime.work.plugin_asks import MAX_WRITTEN
 from agentrail.testing import ScriptedModel, call, say, stall, transient

@@ -13,7 +13,7 @@ from agentrail import errors
 from agentrail.errors import AgentrailError, PermanentModelError
 from agentrail.hooks.actions import Abort, Continue
 from agentrail.hooks.context import Context
-from agentrail.hooks.moments import BeforePrompt
+from agentrail.hooks.hook_types import BeforePrompt
 from agentrail.hooks.plugin import Plugin
 from agentrail.ports.model import EmitChunk
 from agentrail.testing import call, fail, say, stall

@@ -10,7 +10,7 @@ import trio
 from agentrail import SessionSpec, open_supervisor
 from agentrail.adapters.journals.auditing import audit
 from agentrail.adapters.journals.memory import MemoryJournal
-from agentrail.core.machine.repeat_doubts import HOLDER, MOST
+from agentrail.core.machine.in_doubt_calls import HOLDER, MOST
 from agentrail.errors import FourEyesWanted
 from agentrail.testing import ScriptedModel
 from agentrail.values.events import ApprovalRequired, ApprovalResolved

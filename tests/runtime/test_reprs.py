@@ -27,8 +27,8 @@ from agentrail.core.supervision_rules import Ward
 from agentrail.core.vocabulary.commands import DONE, Answer, StopSent
 from agentrail.ports.tool import ToolContext
 from agentrail.reprs import in_brackets, some
-from agentrail.runtime.actor.loop import Session
-from agentrail.runtime.actor.perform import Performer
+from agentrail.runtime.actor.effect_runner import Performer
+from agentrail.runtime.actor.session import Session
 from agentrail.runtime.actor.tool_sources import RunningSource
 from agentrail.runtime.events.bus import Bus
 from agentrail.runtime.events.subscription import Subscription
@@ -37,13 +37,12 @@ from agentrail.runtime.handle import SessionHandle
 from agentrail.runtime.inbox.letter import Letter
 from agentrail.runtime.inbox.mailbox import Mailbox
 from agentrail.runtime.shared.admission import Gate
-from agentrail.runtime.shared.clock import Clock
+from agentrail.runtime.shared.clock import Clock, Timers
 from agentrail.runtime.shared.journal_retry import SteadyJournal
 from agentrail.runtime.shared.reply_slot import Slot
-from agentrail.runtime.shared.timers import Timers
 from agentrail.runtime.status import Monitor
 from agentrail.runtime.supervision.children import Child, ServiceBody
-from agentrail.runtime.supervision.family.subagent_run import Run
+from agentrail.runtime.supervision.subagents.task_runs import Run
 from agentrail.runtime.supervision.supervisor import SupervisorNode
 from agentrail.runtime.work.plugin_asks import RunningAsk
 from agentrail.runtime.work.tool_call import RunningCall

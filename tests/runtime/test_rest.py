@@ -10,7 +10,7 @@ from attrs import frozen
 from agentrail.core.vocabulary.inputs import TimerFired
 from agentrail.hooks.context import Context
 from agentrail.hooks.plugin import Plugin
-from agentrail.runtime.actor import loop as session_module
+from agentrail.runtime.actor import session as session_module
 from agentrail.runtime.inbox.letter import Letter
 from agentrail.runtime.inbox.mailbox import LETTERS_PER_PASS, Mailbox
 from agentrail.runtime.shared.admission import Gate

@@ -9,7 +9,7 @@ from agentrail.core.supervision_rules import STRATEGIES, Strategy
 from agentrail.errors import SessionCrashed, TurnAborted
 from agentrail.hooks.actions import Continue
 from agentrail.hooks.context import Context
-from agentrail.hooks.moments import AfterResponse
+from agentrail.hooks.hook_types import AfterResponse
 from agentrail.hooks.plugin import Plugin
 from agentrail.plugins.budget import BudgetGuard
 from agentrail.ports.failpoints import Failpoint, watching

@@ -21,7 +21,7 @@ from agentrail.errors import (
 )
 from agentrail.hooks.actions import Continue
 from agentrail.hooks.context import Context
-from agentrail.hooks.moments import AfterTurn
+from agentrail.hooks.hook_types import AfterTurn
 from agentrail.hooks.plugin import Plugin
 from agentrail.plugins import HumanApproval
 from agentrail.ports.journal import ALL_SESSIONS, Journal, SessionFilter, StoredSession

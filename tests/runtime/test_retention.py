@@ -8,12 +8,11 @@ import trio
 from agentrail import SessionSpec, Supervisor, open_supervisor
 from agentrail.errors import WrongType
 from agentrail.journals import MemoryJournal, Retention
-from agentrail.ports.journal import ALL_SESSIONS, Journal, Lease, Record, SessionFilter, StoredSession
-from agentrail.ports.retention import A_DAY
-from agentrail.runtime.supervision import retention
-from agentrail.runtime.supervision.retention import PAUSE
+from agentrail.ports.journal import A_DAY, ALL_SESSIONS, Journal, Lease, Record, SessionFilter, StoredSession
+from agentrail.runtime.supervision import session_deletion
+from agentrail.runtime.supervision.session_deletion import PAUSE
 from agentrail.testing import ScriptedModel
-from agentrail.testing.conformance.journal_samples import prompted
+from agentrail.testing.conformance.journal_tests import prompted
 from agentrail.values.events.envelope import Envelope
 from agentrail.values.events.life import SessionEnded
 from tests.runtime.families import agent, task
@@ -182,7 +181,7 @@ def test_a_label_is_text() -> None:
 
 @pytest.mark.parametrize("count", [2, 3, 4, 9])
 async def test_however_many_are_listed_at_once_all_are_deleted(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(retention, "PAGE", 3)
+    monkeypatch.setattr(session_deletion, "PAGE", 3)
     journal = MemoryJournal()
     async with open_supervisor(journal=journal) as supervisor:
         for number in range(count):

@@ -8,8 +8,8 @@ import trio
 from agentrail import SessionSpec, Supervisor, open_supervisor
 from agentrail.adapters.journals.memory import MemoryJournal
 from agentrail.ports.journal import ALL_SESSIONS, Record, SessionFilter, StoredSession
-from agentrail.runtime.supervision import returning
-from agentrail.runtime.supervision.returning import AT_ONCE, AT_WORK, DUE, Returning
+from agentrail.runtime.supervision import restore
+from agentrail.runtime.supervision.restore import AT_ONCE, AT_WORK, DUE, Returning
 from agentrail.testing import ScriptedModel, stall
 from tests.runtime.journals import TestJournal
 from tests.runtime.world import spec_of, until
@@ -44,7 +44,7 @@ class Watched(TestJournal):
 
 
 async def test_only_what_is_at_work_is_read_and_several_come_back_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(returning, "PAGE", 7)
+    monkeypatch.setattr(restore, "DUE_PAGE", 7)
     inner = MemoryJournal()
     async with open_supervisor(journal=inner) as supervisor:
         for number in range(60):
@@ -70,7 +70,7 @@ async def listing(supervisor: Supervisor, count: int) -> list[StoredSession]:
 
 
 async def test_of_what_is_due_later_only_the_next_page_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(returning, "PAGE", 3)
+    monkeypatch.setattr(restore, "DUE_PAGE", 3)
     journal = MemoryJournal()
     async with open_supervisor(journal=journal) as supervisor:
         for number in range(9):

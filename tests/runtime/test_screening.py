@@ -19,15 +19,15 @@ from agentrail.core.vocabulary.personal_texts import TEXTS
 from agentrail.core.vocabulary.state import Setup, State
 from agentrail.errors import CommandConflict, TurnAborted
 from agentrail.hooks.attachments import seat_for
-from agentrail.hooks.contract import LONGEST_SCREENED
-from agentrail.hooks.live import Live
+from agentrail.hooks.live_hook_runner import Live
 from agentrail.hooks.plugin import AnyPlugin, Plugin
+from agentrail.hooks.plugin_checks import LONGEST_SCREENED
 from agentrail.ports.tool import ToolContext
 from agentrail.runtime.actor.screened_inputs import screened
-from agentrail.runtime.work.screens import WITHHELD
+from agentrail.runtime.work.screening import WITHHELD
 from agentrail.testing import ScriptedModel, call, check_plugin, fail, say, stall
-from agentrail.testing.breaking_probes import can_store
 from agentrail.testing.laws.laws import LawBrokenError, check_screen
+from agentrail.testing.probe_plugins import can_store
 from agentrail.values.content import File, Image, Text, Thinking
 from agentrail.values.events.envelope import Ephemeral
 from agentrail.values.events.life import PromptReceived

@@ -17,7 +17,7 @@ from agentrail.errors import (
 )
 from agentrail.hooks.actions import Continue
 from agentrail.hooks.context import Context
-from agentrail.hooks.moments import SessionEnd
+from agentrail.hooks.hook_types import SessionEnd
 from agentrail.hooks.plugin import Plugin
 from agentrail.ports.handles.session_values import SessionDown
 from agentrail.ports.model import EmitChunk

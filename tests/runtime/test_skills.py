@@ -10,7 +10,7 @@ import trio
 from agentrail import Context, Plugin, SessionSpec, open_supervisor
 from agentrail.errors import BadSpec, ToolExists
 from agentrail.hooks.actions import Continue, SetSection
-from agentrail.hooks.moments import AfterResponse, BeforePrompt
+from agentrail.hooks.hook_types import AfterResponse, BeforePrompt
 from agentrail.hooks.ruling import Section
 from agentrail.ports.sandbox import Content, Listing
 from agentrail.ports.tool import ToolContext

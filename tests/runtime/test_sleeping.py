@@ -10,7 +10,7 @@ from agentrail.core.vocabulary.inputs import SessionWoke
 from agentrail.errors import SessionAsleep, SessionCrashed
 from agentrail.hooks.actions import Ask, CallService, Continue
 from agentrail.hooks.context import Context
-from agentrail.hooks.moments import BeforePrompt
+from agentrail.hooks.hook_types import BeforePrompt
 from agentrail.hooks.plugin import Plugin
 from agentrail.plugins import HumanApproval
 from agentrail.ports.journal import Claim, Record, Snapshot

@@ -9,14 +9,13 @@ from agentrail import SessionSpec, open_supervisor
 from agentrail.adapters.journals.memory import MemoryJournal
 from agentrail.adapters.journals.packing import pack
 from agentrail.core.vocabulary.changes import Appended, Change, ChangedCall, ChangedCalls, ResultOf
+from agentrail.core.vocabulary.history_prefix import NO_STEM, Results, Stem, note_results, stem_after
 from agentrail.core.vocabulary.inputs import Arrival, TimerFired
 from agentrail.core.vocabulary.state import Setup, State
-from agentrail.core.vocabulary.stems import NO_STEM, Results, Stem, note_results, stem_after
 from agentrail.core.vocabulary.tool_calls import Batch, Call, CallList
 from agentrail.errors import BadRecord
-from agentrail.ports import snapshots
-from agentrail.ports.journal import Claim, Latest, Record, Snapshot
-from agentrail.ports.snapshots import MOST_KEPT, grown, snapshot_of
+from agentrail.ports import journal as snapshots
+from agentrail.ports.journal import MOST_KEPT, Claim, Latest, Record, Snapshot, grown, snapshot_of
 from agentrail.runtime.actor.journal_log import PAGE
 from agentrail.runtime.handle import SessionHandle
 from agentrail.testing import ScriptedModel, call, say

@@ -17,7 +17,7 @@ from agentrail import Secret, SessionSpec, open_supervisor
 from agentrail.errors import AgentrailError, BadOptions
 from agentrail.hooks.actions import Continue
 from agentrail.hooks.context import Context
-from agentrail.hooks.moments import AfterTurn
+from agentrail.hooks.hook_types import AfterTurn
 from agentrail.hooks.plugin import AnyPlugin, Plugin
 from agentrail.journals import SqliteJournal
 from agentrail.testing import ScriptedModel

@@ -2,7 +2,7 @@
 
 from agentrail.ports.journal import StoredSession
 from agentrail.testing import call, say, stall
-from agentrail.testing.probes import Holder
+from agentrail.testing.probe_plugins import Holder
 from tests.runtime.tools import quick
 from tests.runtime.world import World
 

@@ -16,7 +16,7 @@ from agentrail.app.supervisor import Supervisor
 from agentrail.errors import NotReady, SessionNotAlive, SessionParked, SupervisorClosed, SupervisorStuck, WrongType
 from agentrail.hooks.actions import Ask, CallService, Continue
 from agentrail.hooks.context import Context
-from agentrail.hooks.moments import BeforePrompt
+from agentrail.hooks.hook_types import BeforePrompt
 from agentrail.hooks.plugin import Plugin
 from agentrail.ports.failpoints import Failpoint, watching
 from agentrail.ports.journal import NO_LEASE, Claim, Lease, Record

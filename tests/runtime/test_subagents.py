@@ -15,7 +15,7 @@ from agentrail.errors import (
 )
 from agentrail.hooks.actions import Continue
 from agentrail.hooks.context import Context
-from agentrail.hooks.moments import AfterResponse
+from agentrail.hooks.hook_types import AfterResponse
 from agentrail.hooks.plugin import Plugin
 from agentrail.plugins import HumanApproval
 from agentrail.runtime.handle import SessionHandle

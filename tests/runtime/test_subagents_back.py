@@ -13,8 +13,8 @@ from agentrail.plugins import BudgetGuard, HumanApproval
 from agentrail.ports.journal import Claim, Journal, Record
 from agentrail.ports.model import EmitChunk
 from agentrail.runtime.handle import SessionHandle
-from agentrail.runtime.supervision.family import task_runs
-from agentrail.runtime.supervision.family.subagents import NO_PROMPT
+from agentrail.runtime.supervision.subagents import task_runs
+from agentrail.runtime.supervision.subagents.subagents import NO_PROMPT
 from agentrail.testing import ScriptedModel, call, say
 from agentrail.testing.scripted import Scripted
 from agentrail.tools import ToolContext

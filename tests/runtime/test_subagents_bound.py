@@ -8,7 +8,7 @@ from agentrail.core.vocabulary.state import State
 from agentrail.errors import TurnAborted
 from agentrail.hooks.actions import BlockTool, Continue
 from agentrail.hooks.context import Context
-from agentrail.hooks.moments import BeforeRequest, BeforeTool
+from agentrail.hooks.hook_types import BeforeRequest, BeforeTool
 from agentrail.hooks.plugin import AnyPlugin, Keyed, Plugin, Priority
 from agentrail.plugins import BudgetGuard, HumanApproval, SecurityGuard
 from agentrail.testing import call, say

@@ -21,7 +21,7 @@ from agentrail.errors import (
 )
 from agentrail.hooks.actions import Abort, Ask, CallService, Continue
 from agentrail.hooks.context import Context
-from agentrail.hooks.moments import SessionStart
+from agentrail.hooks.hook_types import SessionStart
 from agentrail.hooks.plugin import Plugin
 from agentrail.ports.handles.session_values import SessionDown
 from agentrail.runtime.handle import SessionHandle

@@ -11,7 +11,7 @@ from attrs import frozen
 from agentrail import Context, Continue, Plugin, SetSection
 from agentrail.core.system_prompt import LAYERS, MODES
 from agentrail.errors import BadSpec
-from agentrail.hooks.moments import AfterResponse, BeforePrompt, SessionStart
+from agentrail.hooks.hook_types import AfterResponse, BeforePrompt, SessionStart
 from agentrail.hooks.plugin import Keyed
 from agentrail.hooks.ruling import SECTION_LAYERS, Section
 from agentrail.ports.tool import ToolContext

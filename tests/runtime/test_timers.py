@@ -4,8 +4,7 @@ import pytest
 import trio
 import trio.testing
 
-from agentrail.runtime.shared.clock import Clock
-from agentrail.runtime.shared.timers import Timers
+from agentrail.runtime.shared.clock import Clock, Timers
 
 
 @pytest.fixture

@@ -18,10 +18,9 @@ from agentrail.app.supervisor import Supervisor
 from agentrail.ports.tool import ToolContext
 from agentrail.runtime.diagnosis import pulse as pulses
 from agentrail.runtime.diagnosis import watchdog
-from agentrail.runtime.diagnosis.alarms import Alarm, KernelAlarm
 from agentrail.runtime.diagnosis.pulse import Pulse
 from agentrail.runtime.diagnosis.stacks import Scratch
-from agentrail.runtime.diagnosis.watchdog import Watchdog
+from agentrail.runtime.diagnosis.watchdog import Alarm, KernelAlarm, Watchdog
 from agentrail.testing import ScriptedModel, call, say
 from agentrail.values.json import JsonObject
 from agentrail.values.tools import ToolResult, ok

@@ -18,7 +18,7 @@ from agentrail import Ask, Context, Emit, Plugin, SessionHandle, SessionSpec, Se
 from agentrail.core.compaction import LEFT_OUT
 from agentrail.errors import PermanentModelError, PluginExists, TurnAborted
 from agentrail.hooks.actions import AddContext, Answered, CallService
-from agentrail.hooks.moments import BeforePrompt, BeforeRequest
+from agentrail.hooks.hook_types import BeforePrompt, BeforeRequest
 from agentrail.hooks.plugin import Keyed
 from agentrail.testing import ScriptedModel, call, fail, say, transient
 from agentrail.values.content import Image, Text, text_of

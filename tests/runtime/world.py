@@ -10,14 +10,14 @@ from attrs import define, field
 
 from agentrail.app.spec import SessionSpec
 from agentrail.app.supervisor import Supervisor, open_supervisor
-from agentrail.codec.states import data_of
-from agentrail.codec.text import to_text
+from agentrail.codec.json_text import to_text
+from agentrail.codec.plugin_states import data_of
 from agentrail.codec.values import check_same
 from agentrail.core.audit import differences
 from agentrail.core.machine.step import step
 from agentrail.core.vocabulary.inputs import Arrival, StreamBegan
 from agentrail.core.vocabulary.state import Phase, State
-from agentrail.hooks.judge import Recorded
+from agentrail.hooks.hook_runner import Recorded
 from agentrail.ports.journal import Journal, folded
 from agentrail.ports.model import Model
 from agentrail.runtime.handle import SessionHandle

@@ -11,7 +11,7 @@ from typing import Final
 import pytest
 import trio
 
-from agentrail.adapters.sandboxes.receiving import NAMELESS
+from agentrail.adapters.sandboxes.files import NAMELESS
 from agentrail.errors import AgentrailError, DiskFull, FileFailed, PathRefused
 from agentrail.ports.sandbox import NextPiece, Written
 from agentrail.sandboxes import BubblewrapSandbox, CompositeSandbox, LocalSandbox, MemorySandbox, Receiver, Sandbox
@@ -76,7 +76,7 @@ async def test_a_file_never_has_two_names(tmp_path: Path, monkeypatch: pytest.Mo
         real(there, name, src_dir_fd=src_dir_fd, dst_dir_fd=dst_dir_fd, follow_symlinks=follow_symlinks)
         counts.append((tmp_path / "a").stat().st_nlink)
 
-    monkeypatch.setattr("agentrail.adapters.sandboxes.receiving.os.link", link)
+    monkeypatch.setattr("agentrail.adapters.sandboxes.files.os.link", link)
     await LocalSandbox(tmp_path).receive("a", pieces(b"x"))
     assert (counts, names(tmp_path)) == ([1], ["a"])
 
@@ -84,7 +84,7 @@ async def test_a_file_never_has_two_names(tmp_path: Path, monkeypatch: pytest.Mo
 async def test_a_file_comes_also_where_there_are_none_without_a_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("agentrail.adapters.sandboxes.receiving.NAMELESS", 0)
+    monkeypatch.setattr("agentrail.adapters.sandboxes.files.NAMELESS", 0)
     sandbox = LocalSandbox(tmp_path)
     assert await sandbox.receive("a", pieces(b"one", b"two")) == Written(6, created=True)
     with pytest.raises(FileFailed):
@@ -102,7 +102,7 @@ async def test_a_link_in_place_of_a_file_that_comes_is_not_followed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A command in the sandbox may put one there, to a file that it cannot reach."""
-    monkeypatch.setattr("agentrail.adapters.sandboxes.receiving.NAMELESS", 0)
+    monkeypatch.setattr("agentrail.adapters.sandboxes.files.NAMELESS", 0)
     inside, outside = tmp_path / "in", tmp_path / "key"
     inside.mkdir()
     outside.write_bytes(b"secret")
@@ -179,7 +179,7 @@ async def test_nothing_is_left_if_the_disk_is_full(tmp_path: Path, monkeypatch: 
         return taken
 
     sandbox = LocalSandbox(tmp_path)
-    monkeypatch.setattr("agentrail.adapters.sandboxes.receiving.os.write", write)
+    monkeypatch.setattr("agentrail.adapters.sandboxes.files.os.write", write)
     with pytest.raises(DiskFull) as found:
         await sandbox.receive("a", pieces(b"eight by", b"tes, and more"))
     assert str(found.value) == "cannot write `a`: no space left on device; remove what is not needed"

@@ -10,7 +10,7 @@ from attrs import field, frozen
 from agentrail import BlockTool, Continue, Plugin
 from agentrail.hooks.actions import Intervene, ReplaceToolArgs, ReplaceToolResult, SetSection
 from agentrail.hooks.context import Context
-from agentrail.hooks.moments import AfterTool, AfterTurn, BeforeFinish, BeforePrompt, BeforeRequest, BeforeTool
+from agentrail.hooks.hook_types import AfterTool, AfterTurn, BeforeFinish, BeforePrompt, BeforeRequest, BeforeTool
 from agentrail.plugins import BudgetGuard, EventLogger, HumanApproval, PermissionPolicy, SecurityGuard
 from agentrail.testing import Trace
 from agentrail.values.events.envelope import Envelope

@@ -15,7 +15,7 @@ from attrs import frozen
 from agentrail import BlockTool, Continue, Plugin
 from agentrail.hooks.actions import Abort, ReplaceToolArgs
 from agentrail.hooks.context import Context
-from agentrail.hooks.moments import BeforeTool
+from agentrail.hooks.hook_types import BeforeTool
 from agentrail.hooks.plugin import AnyPlugin
 from agentrail.testing import Cue, Trace, call, prompt, say
 from agentrail.values.json import JsonObject

@@ -9,7 +9,7 @@ from attrs import frozen
 
 from agentrail.hooks.actions import BlockTool, Continue
 from agentrail.hooks.context import Context
-from agentrail.hooks.moments import AfterResponse, AfterTool, AfterToolBatch, BeforeTool
+from agentrail.hooks.hook_types import AfterResponse, AfterTool, AfterToolBatch, BeforeTool
 from agentrail.hooks.plugin import AnyPlugin, Plugin
 from agentrail.values.events.envelope import Envelope
 from agentrail.values.events.tools import ToolExecutionStart

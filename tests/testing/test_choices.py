@@ -2,11 +2,11 @@
 
 import pytest
 
-from agentrail.hooks.moments import HOOK_NAMES
-from agentrail.testing.calling import Caller
-from agentrail.testing.known_words import vocabulary
+from agentrail.hooks.hook_types import HOOK_NAMES
+from agentrail.testing.code_words import vocabulary
+from agentrail.testing.laws.checking import TRIES, Replayed, Simplest
 from agentrail.testing.laws.showing import draw_hook
-from agentrail.testing.laws.simplest import TRIES, Replayed, Simplest
+from agentrail.testing.random_calls import Caller
 from agentrail.testing.world.choose import Choose, InTurn
 from tests.testing.planted import Archivist
 

@@ -11,7 +11,7 @@ from agentrail.core.vocabulary.effects import StartCall, StartRequest
 from agentrail.hooks.plugin import AnyPlugin
 from agentrail.plugins import BudgetGuard
 from agentrail.testing import INVARIANTS, Cue, Trace, call, prompt, say, simulate
-from agentrail.testing.probes import Guard, Holder
+from agentrail.testing.probe_plugins import Guard, Holder
 from agentrail.testing.turns.simulation import Happened
 from agentrail.values.events import AgentEnd
 from agentrail.values.messages import ToolMessage

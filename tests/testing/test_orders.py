@@ -8,7 +8,7 @@ from attrs import frozen
 from agentrail import BlockTool, Continue, Plugin
 from agentrail.hooks.actions import AddContext, Ask, ReadFile, ReplacePrompt, ReplaceToolArgs
 from agentrail.hooks.context import Context
-from agentrail.hooks.moments import BeforePrompt, BeforeRequest, BeforeTool
+from agentrail.hooks.hook_types import BeforePrompt, BeforeRequest, BeforeTool
 from agentrail.hooks.plugin import AnyPlugin, Attachable, Keyed
 from agentrail.testing import Cue, Trace, call, find_conflict, order_report, prompt, say, simulate
 from agentrail.testing.turns.orders import difference

@@ -7,7 +7,7 @@ from attrs import frozen
 
 from agentrail import BlockTool, Continue, Plugin
 from agentrail.hooks.context import Context
-from agentrail.hooks.moments import BeforePrompt, BeforeTool
+from agentrail.hooks.hook_types import BeforePrompt, BeforeTool
 from agentrail.hooks.plugin import AnyPlugin
 from agentrail.testing.plugin_code import reads
 from agentrail.values.json import Json

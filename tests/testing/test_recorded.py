@@ -7,7 +7,7 @@ from agentrail.adapters.journals.memory import MemoryJournal
 from agentrail.errors import PermanentModelError
 from agentrail.hooks.actions import Ask, CallModel, Continue
 from agentrail.hooks.context import Context
-from agentrail.hooks.moments import BeforePrompt
+from agentrail.hooks.hook_types import BeforePrompt
 from agentrail.hooks.plugin import Plugin
 from agentrail.ports.model import Model
 from agentrail.testing import RecordedModel, ScriptedModel, call, say, transient

@@ -21,30 +21,29 @@ from agentrail.core.vocabulary.inputs import SleepDue
 from agentrail.errors import BadChoice
 from agentrail.hooks.actions import Continue
 from agentrail.hooks.context import Context
-from agentrail.hooks.moments import BeforeRequest
+from agentrail.hooks.hook_types import BeforeRequest
 from agentrail.hooks.plugin import Plugin
 from agentrail.plugins import BudgetGuard
 from agentrail.ports.journal import Snapshot
 from agentrail.runtime.actor.journal_log import rebuilt
-from agentrail.runtime.actor.loop import Session
+from agentrail.runtime.actor.session import Session
 from agentrail.runtime.inbox.letter import Letter
-from agentrail.runtime.shared.clock import Clock
-from agentrail.runtime.shared.timers import Timers
+from agentrail.runtime.shared.clock import Clock, Timers
 from agentrail.runtime.supervision.supervisor import SupervisorNode
 from agentrail.testing import ScriptedModel, SimulationFailedError, Simulator, call, say, stall
-from agentrail.testing.probes import Holder
+from agentrail.testing.probe_plugins import Holder
 from agentrail.testing.simulator import process_life
 from agentrail.testing.simulator.__main__ import main
 from agentrail.testing.simulator.auditor import is_same
+from agentrail.testing.simulator.environment import Stage, nobody
 from agentrail.testing.simulator.fault_kinds import FAULTS, generator
 from agentrail.testing.simulator.faulty_journal import FaultyJournal
-from agentrail.testing.simulator.last_look import Intensity, begin_to_close, check_order, check_reports
+from agentrail.testing.simulator.final_checks import Intensity, begin_to_close, check_order, check_reports
+from agentrail.testing.simulator.liveness import Watchman
+from agentrail.testing.simulator.patches import breakable, watched
 from agentrail.testing.simulator.rules import RULES
 from agentrail.testing.simulator.run import MODES, Report
-from agentrail.testing.simulator.seams import breakable, watched
-from agentrail.testing.simulator.stage import Stage, nobody
 from agentrail.testing.simulator.virtual import ClockWatch, NothingMovesError, run
-from agentrail.testing.simulator.watchman import Watchman
 from agentrail.values.events.life import SteeringApplied
 from tests.profiles import CAMPAIGN
 from tests.runtime.tools import quick

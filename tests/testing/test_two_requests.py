@@ -3,10 +3,9 @@
 from agentrail.core.vocabulary.commands import PromptSent
 from agentrail.core.vocabulary.inputs import StreamEnded
 from agentrail.hooks.plugin import Keyed
-from agentrail.testing.breaking_probes import CriticalListener
-from agentrail.testing.probes import Recorder, Scripted
-from agentrail.testing.world.plausible import World
-from agentrail.testing.world.scenes import Scene
+from agentrail.testing.probe_plugins import CriticalListener, Recorder, Scripted
+from agentrail.testing.world.random_sessions import World
+from agentrail.testing.world.random_setups import Scene
 from agentrail.values.content import Text
 from agentrail.values.stream import Response
 

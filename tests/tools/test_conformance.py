@@ -9,7 +9,7 @@ import trio
 from agentrail.errors import BadTool
 from agentrail.ports.tool import Tool, ToolContext
 from agentrail.testing import ToolConformance
-from agentrail.testing.conformance.sample_arguments import arguments_for
+from agentrail.testing.conformance.tool_tests import arguments_for
 from agentrail.tools import Range, tool
 from agentrail.tools.builtin import standard_tools
 from agentrail.values.json import Json

@@ -17,7 +17,7 @@ from agentrail.tools import make_spec, validator_for
 from agentrail.tools.json_schema.dialect import READY_STEPS
 from agentrail.tools.json_schema.validation import schema_problem
 from agentrail.values.json import Json, JsonObject, freeze_object
-from agentrail.values.meter import CHECK_STEPS
+from agentrail.values.step_budget import CHECK_STEPS
 from agentrail.values.tools import ToolSpec
 from tests.opcodes import counted_opcodes
 from tests.profiles import CAMPAIGN

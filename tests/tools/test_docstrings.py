@@ -1,6 +1,6 @@
 import pytest
 
-from agentrail.tools.docstrings import read_docstring
+from agentrail.tools.fields import read_docstring
 
 ROWS: list[tuple[str | None, str, dict[str, str]]] = [
     (None, "", {}),

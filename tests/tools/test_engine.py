@@ -14,7 +14,7 @@ from agentrail.tools.json_schema.dialect import META, FlawError, node_of
 from agentrail.tools.json_schema.nodes import Check
 from agentrail.tools.json_schema.validation import schema_problem, validator_for
 from agentrail.values.json import Json, JsonObject, freeze, freeze_object
-from agentrail.values.meter import Meter, TooManyStepsError
+from agentrail.values.step_budget import Meter, TooManyStepsError
 from agentrail.values.tools import ToolSpec
 from tests.tools.reference import reference_fits, reference_takes
 from tests.tools.schemas import SCHEMAS, VALUES

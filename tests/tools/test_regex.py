@@ -9,9 +9,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from agentrail.tools.json_schema.regex import Regex, flaw_of
-from agentrail.tools.json_schema.regex_parser import MAX_GROUPS, MAX_PATTERN, UnusableError
-from agentrail.values.meter import CHECK_STEPS, Meter, TooManyStepsError
+from agentrail.tools.json_schema.regex import MAX_GROUPS, MAX_PATTERN, Regex, UnusableError, flaw_of
+from agentrail.values.step_budget import CHECK_STEPS, Meter, TooManyStepsError
 
 PLENTY = 10_000_000
 

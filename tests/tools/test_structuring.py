@@ -5,9 +5,9 @@ import attrs
 import pytest
 
 from agentrail.tools import Length, Pattern, Range, ToolContext, tool
-from agentrail.tools.annotations import ShapePlace, shape_of
+from agentrail.tools.argument_reader import ArgumentMisfitError, NotTakenError, object_reader, reader_of
 from agentrail.tools.fields import ArgumentField
-from agentrail.tools.structuring import ArgumentMisfitError, NotTakenError, object_reader, reader_of
+from agentrail.tools.type_shapes import ShapePlace, shape_of
 from agentrail.values.json import Json, JsonObject, freeze
 from agentrail.values.tools import Todo, err
 from tests.tools.kinds import UNLUCKY, Color, Level, Point, Query, Size, Span, Tree

@@ -9,7 +9,7 @@ from pkgutil import walk_packages
 import pytest
 
 import agentrail
-from agentrail.codec.misfit import MisfitError
+from agentrail.codec.decode_error import MisfitError
 from agentrail.values.value import Value
 from tests.codec.shapes import parts_of, shape_of
 

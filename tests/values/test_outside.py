@@ -3,7 +3,7 @@
 import pytest
 
 from agentrail.values.content import Text
-from agentrail.values.foreign import CHARACTERS_OF_A_FACT, MAX_FACTS, MOST_WORDS, leaves, words
+from agentrail.values.untrusted_values import CHARACTERS_OF_A_FACT, MAX_FACTS, MOST_WORDS, leaves, words
 
 SHOWN = 0
 

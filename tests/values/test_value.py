@@ -15,7 +15,7 @@ from msgspec.structs import force_setattr
 
 from agentrail.errors import UnknownField
 from agentrail.hooks.context import Context
-from agentrail.hooks.moments import (
+from agentrail.hooks.hook_types import (
     AfterResponse,
     AfterTool,
     AfterToolBatch,
@@ -201,7 +201,7 @@ QUICK = {
     ),
     "agentrail.runtime.actor.journal_log": (Record,),
     "agentrail.runtime.events.replay": (MessageDelta, Envelope),
-    "agentrail.runtime.shared.sanitize": (Text,),
+    "agentrail.runtime.shared.untrusted_calls": (Text,),
     "agentrail.runtime.work.model_stream": (ThinkingDelta, MessageStart),
     "agentrail.values.content": (Text,),
     "agentrail.values.fitting": (TextChunk, ThinkingChunk, CallChunk, Ok, Response, UserMessage, AssistantMessage),

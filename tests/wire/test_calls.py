@@ -9,9 +9,8 @@ import pytest
 
 from agentrail.errors import NotAuthenticated, ScopeMissing, TooManyRequests
 from agentrail.wire.bodies import CallBody
-from agentrail.wire.call_rows.host_call import SCOPES, HostCall, Scope
-from agentrail.wire.calls import CALLS, errors_of
-from agentrail.wire.problem_rows import ROWS
+from agentrail.wire.operation_table import CALLS, SCOPES, HostCall, Scope, errors_of
+from agentrail.wire.problems import ROWS
 from agentrail.wire.routes import ROUTES
 
 ALL = pytest.mark.parametrize("call", CALLS.values(), ids=lambda call: call.name)

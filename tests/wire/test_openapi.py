@@ -16,13 +16,11 @@ from openapi_spec_validator import OpenAPIV31SpecValidator
 
 from agentrail.errors import BadBody
 from agentrail.values.events import EVENTS
-from agentrail.wire.call_rows.host_call import HostCall
-from agentrail.wire.calls import CALLS, errors_of
-from agentrail.wire.described.openapi import document, openapi_json
-from agentrail.wire.problem_rows import ROWS
-from agentrail.wire.problems import problem_of
+from agentrail.wire.body_parsing import read_body
+from agentrail.wire.openapi import document, openapi_json
+from agentrail.wire.operation_table import CALLS, HostCall, errors_of
+from agentrail.wire.problems import ROWS, problem_of
 from agentrail.wire.routes import ROUTES
-from agentrail.wire.strict_reading import read_body
 from agentrail.wire.views import OpenedView, View, to_json
 from tests.codec.sampling import event_sample
 from tests.wire.schemas import Schema, Schemas

@@ -12,9 +12,7 @@ import pytest
 from agentrail import errors
 from agentrail.errors import AgentrailError, HostFailed
 from agentrail.values.json import Json, freeze_object
-from agentrail.wire.problem_reading import NO_DOCUMENT, NOT_TOLD, error_of
-from agentrail.wire.problem_rows import ROWS
-from agentrail.wire.problems import INTERNAL, MODEL_FAILED, problem_of
+from agentrail.wire.problems import INTERNAL, MODEL_FAILED, NO_DOCUMENT, NOT_TOLD, ROWS, error_of, problem_of
 from agentrail.wire.public_ids import new_name
 
 FACTS: Final[Mapping[object, object]] = {

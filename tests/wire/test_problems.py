@@ -17,8 +17,18 @@ from agentrail.errors import (
     RefusedError,
     UsageError,
 )
-from agentrail.wire.problem_rows import BROKEN, INFRASTRUCTURE, OUTSIDE, REFUSED, ROWS, USAGE
-from agentrail.wire.problems import INTERNAL, Problem, problem_of, slug
+from agentrail.wire.problems import (
+    BROKEN,
+    INFRASTRUCTURE,
+    INTERNAL,
+    OUTSIDE,
+    REFUSED,
+    ROWS,
+    USAGE,
+    Problem,
+    problem_of,
+    slug,
+)
 from agentrail.wire.public_ids import new_name
 
 FACT = 7_171_717

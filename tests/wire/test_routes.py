@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentrail.errors import MethodRefused, UnknownRoute
-from agentrail.wire.calls import CALLS
+from agentrail.wire.operation_table import CALLS
 from agentrail.wire.routes import ROUTES, HostRoute, Matched, match
 
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT", "get", "")

@@ -13,7 +13,7 @@ from agentrail.errors import BadFrame, BadText, QueueFull, UnknownSession
 from agentrail.values.events.envelope import Cursor
 from agentrail.values.events.policies import POLICIES, Policy
 from agentrail.wire import socket_frames as frames
-from agentrail.wire.calls import CALLS
+from agentrail.wire.operation_table import CALLS
 from agentrail.wire.problems import problem_of
 from agentrail.wire.socket_frames import (
     SOCKET_CALLS,

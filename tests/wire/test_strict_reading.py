@@ -25,8 +25,8 @@ from agentrail.wire.bodies import (
     SessionsQuery,
     UpdatePluginBody,
 )
-from agentrail.wire.calls import CALLS
-from agentrail.wire.strict_reading import check_media, command_of, read_body, read_query, start_of, types_of
+from agentrail.wire.body_parsing import check_media, command_of, read_body, read_query, start_of, types_of
+from agentrail.wire.operation_table import CALLS
 from tests.profiles import CAMPAIGN
 
 PROMPT_FIELDS = "(its fields are `files`, `message`, `returns`)"

@@ -7,19 +7,18 @@ import json
 import pytest
 
 from agentrail.core.vocabulary.commands import Accepted
-from agentrail.ports.agents import Task
 from agentrail.ports.handles.session_values import Asking, Background, ChildView, Compacting, HeldCall, Reply, Status
+from agentrail.ports.tool import Task
 from agentrail.values.content import Text
 from agentrail.values.json import freeze_object
 from agentrail.values.messages import AssistantMessage, History, UserMessage
 from agentrail.values.usage import NOTHING_USED, Usage
-from agentrail.wire.call_rows.handle_views import WholeReplyView
-from agentrail.wire.call_rows.host_views import HealthView
-from agentrail.wire.calls import CALLS
+from agentrail.wire.operation_table import CALLS
 from agentrail.wire.views import (
     AcceptedView,
     AskingView,
     ChildShown,
+    HealthView,
     HeldView,
     MessagesView,
     ReplyView,
@@ -29,6 +28,7 @@ from agentrail.wire.views import (
     TaskView,
     UsageView,
     View,
+    WholeReplyView,
     to_json,
     view,
 )

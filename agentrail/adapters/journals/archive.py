@@ -15,19 +15,19 @@ from typing import Final
 
 import trio
 
-from agentrail.adapters.journals.message_places import MessagePlaces, messages_in
+from agentrail.adapters.journals.message_index import MessagePlaces, messages_in
 from agentrail.adapters.journals.packing import NO_CHECK, Packed, UnpackError, check_of, unpack
-from agentrail.adapters.journals.sharing import shared
-from agentrail.adapters.journals.sqlite.ownership import ONLY_ITS_OWNERS_FILE
+from agentrail.adapters.journals.sqlite.writer_lock import ONLY_ITS_OWNERS_FILE
 from agentrail.adapters.journals.stored_form import stored
-from agentrail.codec.text import DOCUMENT_DEPTH, from_text, to_text
-from agentrail.codec.upcasting import FORMAT
+from agentrail.adapters.journals.text_dedup import shared
+from agentrail.codec.json_text import DOCUMENT_DEPTH, from_text, to_text
 from agentrail.codec.values import write
+from agentrail.codec.versions import FORMAT
 from agentrail.errors import BadArchive, BadText, FileFailed, NotReadable, SessionExists, SessionNotStored
 from agentrail.ports.journal import Journal, Record
+from agentrail.values.argument_checks import checked
 from agentrail.values.json import Json
 from agentrail.values.messages import Message
-from agentrail.values.spelling import checked
 
 VERSION: Final = 1
 """The version of the file's format; `import_session` refuses a file of another version."""

@@ -1,16 +1,23 @@
-"""Audits a stored session: makes its recorded steps again, and tells where today's code does otherwise."""
+"""Audits a stored session: makes its recorded steps again, and tells where today's code does otherwise.
+
+What the model of a stored session saw: its requests, rendered again from the records.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 import trio
 
 from agentrail.core.audit import Audit, Difference
+from agentrail.core.machine.requests import rendered
 from agentrail.core.vocabulary.state import State
-from agentrail.errors import SessionNotStored
+from agentrail.errors import BadRecord, SessionNotStored
 from agentrail.ports.journal import Journal, Record, Redaction, folded, opening_of
-from agentrail.values.spelling import checked
+from agentrail.values.argument_checks import checked
+from agentrail.values.stream import ModelRequest
+from agentrail.values.untrusted_values import crash
 
 REDACTED: Final = "redacted"
 """What `Difference.what` says of a record that was redacted, or of one after it of which nothing can be told."""
@@ -57,3 +64,54 @@ async def audit(journal: Journal, session_id: str) -> tuple[Difference, ...]:
 
 def _told(record: Record, note: Redaction) -> Difference:
     return Difference(record.number, REDACTED, "", f"at {note.at} (milliseconds since 1970), by {note.by}")
+
+
+def sent(before: State, after: State) -> ModelRequest | None:
+    """Return the request that the step from *before* to *after* sent to the model; `None` if it sent none.
+
+    A request that was cut in the same step was never sent.
+    """
+    request, turn = after.request, after.turn
+    if request is None or turn is None:
+        return None
+    if before.request is not None and before.request.request_id == request.request_id:
+        return None
+    return rendered(after, turn, request)
+
+
+def _requests_in(records: Iterable[Record], state: State | None) -> Iterator[tuple[State, ModelRequest | None]]:
+    """Yield the state after each record, and the request that its step sent to the model, if any.
+
+    *state* is the one before the first of the *records*; `None` if that is the first of the session.
+    """
+    for record in records:
+        before = opening_of(record) if state is None else state
+        state = folded(before, record)
+        try:
+            request = sent(before, state)
+        except (ValueError, LookupError) as error:
+            problem = f"its model request does not fit the state after it: {crash(error)}"
+            raise BadRecord(record.session_id, record.number, problem) from error
+        yield state, request
+
+
+@checked
+async def model_requests(journal: Journal, session_id: str) -> tuple[ModelRequest, ...]:
+    """Return the requests to the model of a session, each as the model got it, from the records alone.
+
+    The requests of plugins (`CallModel`) are not among them. No step is made again, so newer code tells the same. Of a
+    session that was redacted, texts are replaced by a mark.
+    """
+    found: list[ModelRequest] = []
+    state: State | None = None
+    number = 0
+    while records := await journal.read(session_id, number, PAGE):
+        for after, request in _requests_in(records, state):
+            state = after
+            if request is not None:
+                found.append(request)
+        number = records[-1].number
+        await trio.lowlevel.checkpoint()
+    if state is None:
+        raise SessionNotStored(session_id)
+    return tuple(found)

@@ -9,7 +9,7 @@ from heapq import nsmallest
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
-from agentrail.adapters.journals.pages import Pages, put_away, taken_out
+from agentrail.adapters.journals.record_pages import Pages, put_away, taken_out
 from agentrail.errors import Fenced
 from agentrail.ports.journal import (
     ALL_SESSIONS,
@@ -25,17 +25,19 @@ from agentrail.ports.journal import (
     Snapshot,
     StoredAnswer,
     StoredSession,
+    about_after,
     check_free,
     check_numbers,
+    check_snapshot,
     last_seq,
+    parent_of,
+    stored_session,
 )
-from agentrail.ports.session_summary import about_after, parent_of, stored_session
-from agentrail.ports.snapshots import check_snapshot
 from agentrail.reprs import in_brackets, some
-from agentrail.values.spelling import checked
+from agentrail.values.argument_checks import checked
 
 if TYPE_CHECKING:
-    from agentrail.adapters.journals.message_places import MessagePlaces
+    from agentrail.adapters.journals.message_index import MessagePlaces
     from agentrail.adapters.journals.packing import Packed
     from agentrail.values.messages import Message
 
@@ -105,7 +107,7 @@ class _Shelf:
 
     def _messages(self, number: int) -> Sequence[Message]:
         """Return the messages in the change of a record, which another one refers to."""
-        from agentrail.adapters.journals.message_places import messages_in  # noqa: PLC0415 - see `_packed`
+        from agentrail.adapters.journals.message_index import messages_in  # noqa: PLC0415 - see `_packed`
         from agentrail.adapters.journals.packing import unpack_messages  # noqa: PLC0415 - see `_packed`
 
         kept = next(self.pages.after(number - 1))
@@ -325,7 +327,7 @@ class ForgettingJournal(MemoryJournal):
 
 
 def _packed(value: Record | Snapshot, shelf: _Shelf | None = None) -> Packed:
-    from agentrail.adapters.journals.message_places import MessagePlaces  # noqa: PLC0415 - see above
+    from agentrail.adapters.journals.message_index import MessagePlaces  # noqa: PLC0415 - see above
     from agentrail.adapters.journals.packing import pack  # noqa: PLC0415 - costs 20 ms that most sessions need not pay
 
     if shelf is not None and shelf.places is None:

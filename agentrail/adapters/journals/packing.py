@@ -7,13 +7,13 @@ from hashlib import blake2b
 from types import MappingProxyType
 from typing import Final, TypeVar
 
-from agentrail.adapters.journals.message_places import MessagePlaces, MessagesOf, messages_in, nothing_earlier
-from agentrail.adapters.journals.sharing import expanded, shared
+from agentrail.adapters.journals.message_index import MessagePlaces, MessagesOf, messages_in, nothing_earlier
 from agentrail.adapters.journals.stored_form import StoredRecord, stored, whole
-from agentrail.codec.misfit import MisfitError
-from agentrail.codec.text import from_own_text, to_text
-from agentrail.codec.upcasting import FORMAT, upcast
+from agentrail.adapters.journals.text_dedup import expanded, shared
+from agentrail.codec.decode_error import MisfitError
+from agentrail.codec.json_text import from_own_text, to_text
 from agentrail.codec.values import decode, read, write
+from agentrail.codec.versions import FORMAT, upcast
 from agentrail.errors import BadData, BadText
 from agentrail.ports.journal import Record, Snapshot
 from agentrail.values.json import Json

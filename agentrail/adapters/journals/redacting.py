@@ -16,19 +16,18 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from agentrail.adapters.journals.packing import pack, unpack
-from agentrail.codec.states import Stored
+from agentrail.codec.plugin_states import Stored
 from agentrail.core.tools_on_demand import CALLER, FINDER
 from agentrail.core.vocabulary.changes import ChangedTools
 from agentrail.core.vocabulary.personal_texts import PAIRS, TEXTS, TOOL_NAMES
 from agentrail.core.vocabulary.tool_calls import Call, CallList
 from agentrail.hooks.actions import Continue, HoldTool
 from agentrail.hooks.ruling import PluginAnswer
-from agentrail.ports.journal import About, Record, Redaction
-from agentrail.ports.session_summary import about_after
+from agentrail.ports.journal import About, Record, Redaction, about_after
+from agentrail.values.argument_checks import checked
 from agentrail.values.content import File, Image, Text, ToolCall
 from agentrail.values.json import EMPTY, FrozenObject, Json
 from agentrail.values.messages import History, Message
-from agentrail.values.spelling import checked
 from agentrail.values.value import TAG, Value
 
 MARK: Final = "[redacted]"

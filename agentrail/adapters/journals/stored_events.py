@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Final, TypeAlias, Union
 
 from msgspec import UNSET, Struct, UnsetType
 
-from agentrail.adapters.journals.message_places import MessageAt, MessagePlaces, MessagesOf, message_at
-from agentrail.codec.misfit import MisfitError
+from agentrail.adapters.journals.message_index import MessageAt, MessagePlaces, MessagesOf, message_at
+from agentrail.codec.decode_error import MisfitError
 from agentrail.core.vocabulary.inputs import Arrival, ToolReturned
 from agentrail.values.content import Part, ToolCall
 from agentrail.values.events import EVENTS
@@ -19,8 +19,7 @@ from agentrail.values.events.response import ResponseComplete
 from agentrail.values.events.tools import ToolExecutionEnd, ToolExecutionMetrics, ToolExecutionStart
 from agentrail.values.json import JsonObject
 from agentrail.values.messages import AssistantMessage, Message
-from agentrail.values.standing_approval import StandingApproval
-from agentrail.values.tools import Err, Ok
+from agentrail.values.tools import Err, Ok, StandingApproval
 from agentrail.values.usage import NOTHING_USED, Usage
 from agentrail.values.value import TAG, Value
 

@@ -3,28 +3,58 @@
 Of the envelope of an event, only what differs from the event before it is written. `stored_events` has the forms of
 events, `stored_pauses` those of rulings that wait for an answer, and `message_places` the references to messages. A
 ruling that decides nothing is written as the name of its hook. `whole` makes the record again.
+
+Leaves the pause of a run out of its ruling where it is stored: the change of the same record has it.
+
+A pause holds what a plugin asked for, which is most of such a record. An audit needs it in the ruling, so it is put
+back when the record is read.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from operator import attrgetter
+from itertools import repeat
+from operator import attrgetter, is_
 from typing import Final, TypeAlias, cast
 
 from msgspec import UNSET, UnsetType
 
-from agentrail.adapters.journals.message_places import MessagePlaces, MessagesOf, messages_in
+from agentrail.adapters.journals.message_index import MessagePlaces, MessagesOf, messages_in
 from agentrail.adapters.journals.stored_events import STORING, AnyStoredEvent, Surroundings, whole_event
-from agentrail.adapters.journals.stored_pauses import with_pauses, without_pauses
 from agentrail.core.vocabulary.changes import NO_CHANGE, Change
 from agentrail.core.vocabulary.commands import Answer
 from agentrail.core.vocabulary.inputs import Arrival
 from agentrail.core.vocabulary.state import State
-from agentrail.hooks.ruling import Ruling
+from agentrail.hooks.ruling import ASK, Pause, Ruling
 from agentrail.ports.journal import Record, Redaction
 from agentrail.values.events.envelope import Envelope
 from agentrail.values.messages import Message
 from agentrail.values.value import Value, quick
+
+
+def without_pauses(rulings: tuple[Ruling, ...], change: Change) -> tuple[Ruling, ...]:
+    """Return *rulings* without their pauses, if these are those of the last runs in *change*, in order."""
+    if change.suspended is UNSET or not change.suspended.put:
+        return rulings
+    pauses = [ruling.pause for ruling in rulings if ruling.verdict is ASK]
+    if not pauses or not all(map(is_, pauses, _last(change, len(pauses)))):
+        return rulings
+    return tuple([ruling.but(pause=None) if ruling.verdict is ASK else ruling for ruling in rulings])
+
+
+def with_pauses(rulings: tuple[Ruling, ...], change: Change) -> tuple[Ruling, ...]:
+    """Return the rulings that `without_pauses` was given."""
+    asks = [place for place, ruling in enumerate(rulings) if ruling.verdict is ASK and ruling.pause is None]
+    if not asks:
+        return rulings
+    found = dict(zip(asks, _last(change, len(asks)), strict=True))
+    return tuple([ruling.but(pause=found[place]) if place in found else ruling for place, ruling in enumerate(rulings)])
+
+
+def _last(change: Change, count: int) -> Sequence[Pause | None]:
+    """Return the pauses of the last *count* runs in *change*, with `None` for each that it does not have."""
+    put = () if change.suspended is UNSET else change.suspended.put[-count:]
+    return (*repeat(None, count - len(put)), *[each.run.pause for each in put])
 
 
 class Moved(Value):

@@ -20,9 +20,9 @@ from agentrail.adapters.extras import need_extra
 from agentrail.errors import BadMcpServer
 from agentrail.ports.tool import Offer
 from agentrail.reprs import in_brackets
-from agentrail.values.foreign import is_time
-from agentrail.values.spelling import spelt
+from agentrail.values.argument_checks import spelt
 from agentrail.values.tools import cut_time
+from agentrail.values.untrusted_values import is_time
 
 Serve: TypeAlias = "Callable[[McpServer, str, Offer], Awaitable[None]]"
 

@@ -30,12 +30,12 @@ from agentrail.adapters.mcp.server import McpServer
 from agentrail.errors import BadTool, NotJson
 from agentrail.ports.tool import ToolContext
 from agentrail.tools import EffectClass, ToolResult, ToolSpec, make_spec
-from agentrail.tools.json_schema.regex_parser import UnusableError
-from agentrail.tools.json_schema.simple_keywords import expression
+from agentrail.tools.json_schema.keywords import expression
+from agentrail.tools.json_schema.regex import UnusableError
 from agentrail.values.content import Data, File, Image, Part, Text
 from agentrail.values.fitting import MAX_IMAGE, MAX_IMAGES
 from agentrail.values.json import Json, JsonObject, freeze, freeze_object, weight
-from agentrail.values.meter import Meter, TooManyStepsError
+from agentrail.values.step_budget import Meter, TooManyStepsError
 from agentrail.values.tools import Err, Ok
 
 _VALUES: Final = frozenset({"const", "default", "enum", "examples"})

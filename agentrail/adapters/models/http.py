@@ -7,6 +7,8 @@ has no limit: httpcore 1.0 loses the slots of requests that are cancelled while 
 A request that is cancelled or fails closes its connection. A connection is used again only if the answer was read to
 its end, so no answer can reach the wrong request. Redirects are not followed and no cookies are kept. The proxies and
 certificates that environment variables name are used.
+
+Unpacks compressed HTTP answers. Uncompressed ones are asked for, but proxies may compress them all the same.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ import logging
 import math
 import socket
 import ssl
+import zlib
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import Final, Protocol, runtime_checkable
@@ -23,8 +26,8 @@ import httpx  # noqa: ASYNC127 - the client that pyproject.toml names
 import msgspec
 import trio
 
-from agentrail.adapters.models.decompression import PLAIN, Unpacker
-from agentrail.adapters.models.no_proxy import is_final, is_kept_from_proxies, why_unusable
+from agentrail.adapters.models.environment_proxies import is_final, is_kept_from_proxies, why_unusable
+from agentrail.adapters.models.provider_errors import SHOWN
 from agentrail.errors import (
     CertificateRefused,
     ConnectionFailed,
@@ -40,9 +43,72 @@ from agentrail.errors import (
     StreamGarbled,
     WrongEndpoint,
 )
-from agentrail.values.foreign import leaves
 from agentrail.values.json import JsonObject
+from agentrail.values.untrusted_values import leaves
 from agentrail.values.value import Value
+
+PLAIN: Final = "identity"
+
+PACKED: Final = frozenset({"gzip", "x-gzip", "deflate"})
+"""The values of `Content-Encoding` that can be unpacked."""
+
+MOST: Final = 64 * 1024 * 1024
+"""The most bytes that one answer may unpack to, by default; more raise `StreamGarbled`.
+
+Without a limit, a few kilobytes could become gigabytes in memory.
+"""
+
+SLICE: Final = 64 * 1024
+"""The most bytes that are unpacked in one step, so that the event loop is not blocked for long."""
+
+ANY_ZLIB: Final = 32 + zlib.MAX_WBITS
+"""The `wbits` with which zlib detects by itself whether the data is gzip or deflate."""
+
+
+class Unpacker:
+    """Unpacks the body of one answer piece by piece.
+
+    Uncompressed bytes pass unchanged. An encoding that is not in `PACKED` raises `EncodingRefused`.
+    """
+
+    __slots__ = ("_left", "_most", "_unpack")
+
+    def __init__(self, encoding: str, most: int = MOST) -> None:
+        if encoding not in PACKED | {PLAIN}:
+            problem = f"it is encoded as `{encoding[:SHOWN]}`, and plain text was asked for"
+            raise EncodingRefused(problem)
+        self._unpack = None if encoding == PLAIN else zlib.decompressobj(wbits=ANY_ZLIB)
+        self._most = self._left = most
+
+    def pieces(self, packed: bytes) -> Iterator[bytes]:
+        """Yield the unpacked bytes of *packed*, in slices; raise `StreamGarbled` if it is damaged or too large."""
+        if self._unpack is None:
+            yield packed
+            return
+        while packed:
+            piece, packed = self._slice(packed)
+            self._left -= len(piece)
+            if self._left < 0:
+                problem = f"it unpacks to more than {self._most:,} bytes"
+                raise StreamGarbled(problem)
+            if piece:
+                yield piece
+
+    def _slice(self, packed: bytes) -> tuple[bytes, bytes]:
+        """Return the next unpacked bytes, and the packed bytes that remain."""
+        unpack = self._unpack
+        if unpack is None or unpack.eof:  # a server may send several compressed texts, one after another
+            unpack = self._unpack = zlib.decompressobj(wbits=ANY_ZLIB)
+        try:
+            piece = unpack.decompress(packed, SLICE)
+        except zlib.error as error:
+            problem = f"it is said to be packed, and cannot be unpacked: {error}"
+            raise StreamGarbled(problem) from None
+        return piece, unpack.unused_data if unpack.eof else unpack.unconsumed_tail
+
+
+# noqa: ASYNC127 - the client that pyproject.toml names
+
 
 CONNECTIONS: Final = 100
 """The most requests of one supervisor that run at the same time, unless `Http` is given another number; others wait."""

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Final, final
 
 from agentrail.adapters.models.provider_errors import error_of_body
 from agentrail.adapters.models.providers import Provider, format_of
-from agentrail.adapters.models.redaction import Redactor
-from agentrail.adapters.models.secret_headers import LookUp, api_key, usable
+from agentrail.adapters.models.redaction import LookUp, Redactor, api_key, usable
 from agentrail.adapters.models.settings import Settings, read_settings, with_extra
 from agentrail.adapters.models.sse import EventReader
 from agentrail.core.answers import with_answer_tool, without_answer_tool

@@ -29,7 +29,7 @@ from agentrail.adapters.sandboxes.local import LocalSandbox, shell
 from agentrail.adapters.sandboxes.paths import PROTECTED, parts_of
 from agentrail.errors import CommandRefused, SandboxMissing
 from agentrail.ports.sandbox import Command, OnOutput, Process
-from agentrail.values.spelling import checked
+from agentrail.values.argument_checks import checked
 from agentrail.values.value import Authored
 
 

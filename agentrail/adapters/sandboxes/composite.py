@@ -29,8 +29,8 @@ from agentrail.ports.sandbox import (
     Written,
 )
 from agentrail.reprs import in_brackets, listed, some
-from agentrail.values.meter import Meter
-from agentrail.values.spelling import checked
+from agentrail.values.argument_checks import checked
+from agentrail.values.step_budget import Meter
 
 T = TypeVar("T")
 Owned: TypeAlias = Sequence[tuple[T, Parts]]

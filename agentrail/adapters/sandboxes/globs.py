@@ -14,7 +14,7 @@ from typing import Final
 
 from agentrail.adapters.sandboxes.paths import MAX_PATH, Parts, parts_of
 from agentrail.errors import BadPattern
-from agentrail.values.meter import Meter
+from agentrail.values.step_budget import Meter
 
 MAX_ALTERNATIVES: Final = 64
 """The most patterns that a pattern with braces may expand to; beyond that it is refused (`BadPattern`)."""

@@ -17,9 +17,8 @@ from typing import Final, TypeVar
 import trio
 
 from agentrail.adapters.processes import Launch, ProcessTree, Ready, argv_of, check_environment, clean_environment
-from agentrail.adapters.sandboxes.files import DiskFiles
+from agentrail.adapters.sandboxes.files import DiskFiles, IncomingFile, removed
 from agentrail.adapters.sandboxes.paths import PROTECTED, parts_of
-from agentrail.adapters.sandboxes.receiving import IncomingFile, removed
 from agentrail.adapters.sandboxes.searching import Grep, Stopped, find, finished, listed, uncounted
 from agentrail.errors import SearchTooSlow
 from agentrail.ports.sandbox import (
@@ -38,7 +37,7 @@ from agentrail.ports.sandbox import (
     Written,
 )
 from agentrail.reprs import in_brackets
-from agentrail.values.spelling import checked
+from agentrail.values.argument_checks import checked
 
 T = TypeVar("T")
 

@@ -38,10 +38,9 @@ from agentrail.ports.sandbox import (
     Written,
 )
 from agentrail.reprs import in_brackets, some
-from agentrail.tools.json_schema.regex import Regex
-from agentrail.tools.json_schema.regex_parser import UnusableError
-from agentrail.values.meter import Meter, TooManyStepsError
-from agentrail.values.spelling import checked
+from agentrail.tools.json_schema.regex import Regex, UnusableError
+from agentrail.values.argument_checks import checked
+from agentrail.values.step_budget import Meter, TooManyStepsError
 from agentrail.values.value import quick
 
 _made = quick(Entry)

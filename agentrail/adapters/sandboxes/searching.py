@@ -20,7 +20,7 @@ from agentrail.adapters.sandboxes.matcher import Found, Order
 from agentrail.adapters.sandboxes.paths import Parts, parts_of
 from agentrail.errors import AgentrailError, BadPattern, FileMissing, SearchTooSlow
 from agentrail.ports.sandbox import Entry, Kind, Listing, Match, Matches, Search
-from agentrail.values.meter import Meter, TooManyStepsError
+from agentrail.values.step_budget import Meter, TooManyStepsError
 
 MAX_SEEN: Final = 200_000
 """The most files and folders that one walk visits; if there are more, it raises `SeenEnough`."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from agentrail.core.machine.draft import StepDraft
-from agentrail.core.machine.repeat_doubts import clear_about
+from agentrail.core.machine.in_doubt_calls import clear_about
 from agentrail.core.machine.resting import wake
 from agentrail.core.machine.tool_checks import unfit
 from agentrail.core.machine.tool_results import give_error, hold_timer, put
@@ -24,8 +24,7 @@ from agentrail.errors import (
 from agentrail.hooks.ruling import NOTHING_GATHERED, START
 from agentrail.values.events.people import ApprovalResolved, ToolApprovedAlways, UserResponded
 from agentrail.values.json import JsonObject, is_same
-from agentrail.values.standing_approval import StandingApproval
-from agentrail.values.tools import ok
+from agentrail.values.tools import StandingApproval, ok
 
 STOPPED_CALL: Final = "a stopped call that may have taken effect, and does not run again"
 """What a decision that does not fit was made about, if its id names a doubt."""

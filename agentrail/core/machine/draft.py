@@ -4,23 +4,22 @@ from __future__ import annotations
 
 from typing import Final
 
-from agentrail.core.prompt_prefix import altered_form, altered_section, noted, switching
+from agentrail.core.cache_prefix import altered_form, altered_section, noted, switching
 from agentrail.core.system_prompt import NO_PAIRS, memory_of, pairs_of
 from agentrail.core.vocabulary.commands import Answer, Refused, SteerSent
 from agentrail.core.vocabulary.effects import AnyEffect, ClearTimer, SetTimer
-from agentrail.core.vocabulary.measure import Altered
 from agentrail.core.vocabulary.options import Spare
-from agentrail.core.vocabulary.state import NOBODY_ASKED, AskedBy, Draft, Due, Steering, Turn
+from agentrail.core.vocabulary.state import NOBODY_ASKED, Altered, AskedBy, Draft, Due, Steering, Turn
 from agentrail.core.vocabulary.tool_calls import CallList, Doubt
 from agentrail.errors import AgentrailError
 from agentrail.hooks.context import Context
-from agentrail.hooks.judge import Judge
+from agentrail.hooks.hook_runner import Judge
 from agentrail.hooks.ruling import Ruling, Section, Switch
 from agentrail.values.events.envelope import Envelope, Event
 from agentrail.values.events.response import ModelOptionsChanged, ModelSwitched
 from agentrail.values.json import EMPTY, JsonObject
 from agentrail.values.messages import AssistantMessage, Message
-from agentrail.values.meter import Meter
+from agentrail.values.step_budget import Meter
 from agentrail.values.stream import NOTHING_YET, Partial
 from agentrail.values.usage import NOTHING_USED, Usage
 from agentrail.values.value import quick

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from agentrail.core.machine.configuration import drop_changes
 from agentrail.core.machine.draft import StepDraft
-from agentrail.core.machine.reconfiguring import drop_changes
 from agentrail.core.machine.tool_results import (
     call_timer,
     drop_suspension,
@@ -17,7 +17,7 @@ from agentrail.core.vocabulary.effects import CancelCompaction, CancelRequest, C
 from agentrail.core.vocabulary.state import RUNNING, Phase, Turn
 from agentrail.core.vocabulary.tool_calls import Batch
 from agentrail.errors import AgentrailError, SessionRefused
-from agentrail.hooks.moments import AfterTurn, Hook, SessionEnd
+from agentrail.hooks.hook_types import AfterTurn, Hook, SessionEnd
 from agentrail.hooks.ruling import Ruling
 from agentrail.values.content import Text
 from agentrail.values.events.context import CompactEnd

@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from agentrail.core.machine import (
+    configuration,
     endings,
     prompts,
-    reconfiguring,
     requests,
     responses,
     steering,
@@ -16,14 +16,14 @@ from agentrail.core.machine import (
     tool_runs,
 )
 from agentrail.core.machine.draft import StepDraft
-from agentrail.core.machine.repeat_doubts import find_doubt, hint_about
+from agentrail.core.machine.in_doubt_calls import find_doubt, hint_about
 from agentrail.core.machine.tool_results import doubt, drop_rulings_on, tell_of_asked
 from agentrail.core.vocabulary.effects import CarryOut
 from agentrail.core.vocabulary.inputs import AskSettled, CallsEnded, ToolRaised, ToolReturned, ToolStopped
 from agentrail.core.vocabulary.state import Due, Suspension
 from agentrail.hooks.actions import Answered, AskAnswer, ChangeTools, Errand, Failed, RunTool, TimedOut
-from agentrail.hooks.judge import NO_CONSENT, Consent
-from agentrail.hooks.moments import BeforeTool, Hook
+from agentrail.hooks.hook_runner import NO_CONSENT, Consent
+from agentrail.hooks.hook_types import BeforeTool, Hook
 from agentrail.hooks.ruling import ASK, NOTHING_GATHERED, PASS, SKIP, START, UNRULED, Gathered, Place, Ruling
 from agentrail.values.events.plugins import AskAnswered, AskStarted
 from agentrail.values.events.tools import ToolExecutionStart
@@ -51,7 +51,7 @@ FLOW: Final[Mapping[str, tuple[Begin, Finish]]] = {
     "before_finish": (responses.begin_before_finish, responses.finish_before_finish),
     "before_compact": (requests.begin_before_compact, requests.finish_before_compact),
     "before_steering": (steering.begin_before_steering, steering.finish_before_steering),
-    "before_plugin_opts_update": (reconfiguring.begin_opts_update, reconfiguring.finish_opts_update),
+    "before_plugin_opts_update": (configuration.begin_opts_update, configuration.finish_opts_update),
 }
 """For each hook: the function that builds it, and the function that applies the plugins' ruling."""
 
@@ -61,7 +61,7 @@ STAGES: Final[Mapping[str, Stage]] = {
     "request": requests.request,
     "advance_batch": tool_runs.advance_batch,
     "probe": tool_runs.probe,
-    "change_plugins": reconfiguring.change_plugins,
+    "change_plugins": configuration.change_plugins,
     "turn_over": endings.turn_over,
     "after_aborted_nothing": endings.after_aborted_nothing,
 }
@@ -164,7 +164,7 @@ def _begin_ask(w: StepDraft, waiting: Suspension) -> None:
         else:
             _screen(w, waiting, request)
     elif isinstance(request, ChangeTools):
-        answer(w, waiting.ask_id, reconfiguring.change_for(w, waiting.plugin, request))
+        answer(w, waiting.ask_id, configuration.change_for(w, waiting.plugin, request))
     elif request is not None:
         _hand_over(w, waiting, request)
 

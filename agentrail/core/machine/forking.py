@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from agentrail.core.machine.draft import StepDraft
 from agentrail.core.machine.endings import close_batch, fail_start
+from agentrail.core.machine.in_doubt_calls import doubt_about, remember
 from agentrail.core.machine.recovery import change_tools, reseat
-from agentrail.core.machine.repeat_doubts import doubt_about, remember
 from agentrail.core.machine.tool_results import doubt, give_error, hold_timer, put
 from agentrail.core.vocabulary.commands import DONE
 from agentrail.core.vocabulary.effects import ReportStart

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from agentrail import errors
+from agentrail.core.cache_prefix import altered_form
 from agentrail.core.machine.draft import StepDraft
 from agentrail.core.machine.endings import (
     TURN_TIMER,
@@ -12,9 +13,8 @@ from agentrail.core.machine.endings import (
     let_go_of_resting,
     stop_subagents,
 )
-from agentrail.core.machine.repeat_doubts import grow_old
+from agentrail.core.machine.in_doubt_calls import grow_old
 from agentrail.core.machine.tool_results import drop_suspension, kill, release
-from agentrail.core.prompt_prefix import altered_form
 from agentrail.core.system_prompt import dated
 from agentrail.core.vocabulary import commands
 from agentrail.core.vocabulary.effects import ReportStart
@@ -22,7 +22,7 @@ from agentrail.core.vocabulary.inputs import SessionOpened
 from agentrail.core.vocabulary.state import IDLE, NOBODY_ASKED, RUNNING, AskedBy, Prompt, Turn
 from agentrail.errors import PluginRefused, QueueFull, SessionRefused, StateNotStorable, UnknownPrompt
 from agentrail.hooks.attachments import STATE_LIMIT
-from agentrail.hooks.moments import BeforePrompt, Hook, SessionStart
+from agentrail.hooks.hook_types import BeforePrompt, Hook, SessionStart
 from agentrail.hooks.ruling import ABORT, Gathered, Ruling, Verdict
 from agentrail.values.content import Part, Text, with_text
 from agentrail.values.events.context import Intervention

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from agentrail.core.machine.configuration import REPORTS, gone, put_tools
 from agentrail.core.machine.draft import StepDraft
 from agentrail.core.machine.endings import RETRY_TIMER
-from agentrail.core.machine.reconfiguring import REPORTS, gone, put_tools
-from agentrail.core.machine.repeat_doubts import remember
+from agentrail.core.machine.in_doubt_calls import remember
 from agentrail.core.machine.resting import again, let_rest, rest, wake
 from agentrail.core.machine.subagents import bring_back
 from agentrail.core.machine.tool_results import GRACE_TIMER, call_timer, doubt, has_its_tool, put, tell_of

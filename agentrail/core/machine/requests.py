@@ -6,13 +6,7 @@ from collections.abc import Callable, Sequence
 from operator import attrgetter
 from typing import Final
 
-from agentrail.core.context_budget import budget_of, characters, crowded_by, is_due, kept, room, tokens_of
-from agentrail.core.machine.draft import StepDraft
-from agentrail.core.machine.endings import abort_turn, end_turn
-from agentrail.core.machine.finding import tell_again
-from agentrail.core.machine.steering import merge_steering
-from agentrail.core.machine.todo_list import tell_todos
-from agentrail.core.prompt_prefix import (
+from agentrail.core.cache_prefix import (
     UPFRONT,
     closing,
     compacted,
@@ -21,15 +15,20 @@ from agentrail.core.prompt_prefix import (
     prefix_changed,
     shown_before,
 )
+from agentrail.core.context_window import budget_of, characters, crowded_by, is_due, kept, room, tokens_of
+from agentrail.core.machine.deferred_tools import tell_again
+from agentrail.core.machine.draft import StepDraft
+from agentrail.core.machine.endings import abort_turn, end_turn
+from agentrail.core.machine.steering import merge_steering
+from agentrail.core.machine.todo_list import tell_todos
 from agentrail.core.system_prompt import count_memory, fixed_text, split
 from agentrail.core.tools_on_demand import declared
 from agentrail.core.vocabulary import commands
 from agentrail.core.vocabulary.effects import StartCompaction, StartRequest
 from agentrail.core.vocabulary.inputs import CompactionEnded
-from agentrail.core.vocabulary.measure import Compaction, Request, Shown
-from agentrail.core.vocabulary.state import IDLE, RUNNING, Attached, Draft, State, Turn
+from agentrail.core.vocabulary.state import IDLE, RUNNING, Attached, Compaction, Draft, Request, Shown, State, Turn
 from agentrail.errors import Busy
-from agentrail.hooks.moments import BeforeCompaction, BeforeRequest, Hook
+from agentrail.hooks.hook_types import BeforeCompaction, BeforeRequest, Hook
 from agentrail.hooks.ruling import ABORT, Ruling, Verdict
 from agentrail.values.content import Text
 from agentrail.values.events.context import BeforeCompact, CompactEnd, CompactStart, Intervention

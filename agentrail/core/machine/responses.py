@@ -7,20 +7,20 @@ from operator import attrgetter
 from typing import Final
 
 from agentrail.core.answers import UNFIT, read_answer
-from agentrail.core.context_budget import measured
+from agentrail.core.cache_prefix import form_changed
+from agentrail.core.context_window import measured
 from agentrail.core.inline_tags import title_in, without_tags
+from agentrail.core.machine.deferred_tools import meant
 from agentrail.core.machine.draft import StepDraft
 from agentrail.core.machine.endings import RETRY_TIMER, abort_turn, end_turn, keep_partial
-from agentrail.core.machine.finding import meant
 from agentrail.core.machine.requests import OVERFLOW, abort_by, after_compaction, next_round, want_compaction
 from agentrail.core.machine.tool_results import find, put
-from agentrail.core.prompt_prefix import form_changed
 from agentrail.core.vocabulary.effects import CancelRequest, OpenStream
 from agentrail.core.vocabulary.inputs import CompactionFailed, StreamBegan, StreamCut, StreamEnded, StreamStalled
 from agentrail.core.vocabulary.options import Options
 from agentrail.core.vocabulary.state import EXECUTING_TOOLS, RUNNING, STREAMING, Due, Turn
 from agentrail.core.vocabulary.tool_calls import DONE, Batch, first_calls
-from agentrail.hooks.moments import AfterResponse, BeforeFinish, Hook
+from agentrail.hooks.hook_types import AfterResponse, BeforeFinish, Hook
 from agentrail.hooks.ruling import ABORT, Ruling, Verdict
 from agentrail.values.content import Said, Text, ToolCall
 from agentrail.values.events.context import CompactEnd, Intervention

@@ -9,7 +9,7 @@ from agentrail.core.machine.tool_results import skip_for_steering
 from agentrail.core.vocabulary import commands
 from agentrail.core.vocabulary.state import AskedBy, Phase, Steering
 from agentrail.errors import PluginRefused, SteeringQueueFull, TaskDone
-from agentrail.hooks.moments import BeforeSteering, Hook
+from agentrail.hooks.hook_types import BeforeSteering, Hook
 from agentrail.hooks.ruling import Ruling, Verdict
 from agentrail.values.content import Text
 from agentrail.values.events.context import Intervention

@@ -10,14 +10,14 @@ from types import FunctionType, MappingProxyType, ModuleType
 from typing import Final
 
 from agentrail.core.machine import (
-    actor_notes,
+    actor_events,
     approvals,
+    configuration,
     due_timers,
     endings,
     flow,
     forking,
     prompts,
-    reconfiguring,
     recovery,
     requests,
     responses,
@@ -27,7 +27,7 @@ from agentrail.core.machine import (
 )
 from agentrail.core.machine.draft import StepDraft
 from agentrail.core.machine.flow import drain
-from agentrail.core.machine.repeat_doubts import recall
+from agentrail.core.machine.in_doubt_calls import recall
 from agentrail.core.machine.table import TABLE
 from agentrail.core.machine.tool_results import put
 from agentrail.core.vocabulary.commands import AbortSent, Answer
@@ -36,7 +36,7 @@ from agentrail.core.vocabulary.inputs import INPUTS, Arrival, StreamBegan
 from agentrail.core.vocabulary.state import ENDED, Phase, State, drafted, finished
 from agentrail.core.vocabulary.tool_calls import CallStatus
 from agentrail.errors import IllegalInput, LeftItsRow, ReplayDiffers
-from agentrail.hooks.judge import Judge, Recorded
+from agentrail.hooks.hook_runner import Judge, Recorded
 from agentrail.hooks.ruling import Ruling
 from agentrail.values.events.envelope import Envelope
 from agentrail.values.events.plugins import PluginError
@@ -88,9 +88,9 @@ GROUPS: Final = (
     steering,
     endings,
     approvals,
-    reconfiguring,
+    configuration,
     requests,
-    actor_notes,
+    actor_events,
     forking,
     recovery,
     responses,

@@ -1,17 +1,11 @@
-"""The transition table: for each phase and kind of input, the phases a step may lead to and the effects it may ask for.
-
-It covers every pair, is checked at every step, and is printed in the docs. Tests demand that each entry is really used.
-Two things are allowed with every rule and are not listed. A plugin's `on_event` may ask for `WriteLog`. A critical
-plugin that fails in `on_event` aborts the open turn, as the rule of `AbortSent` allows in the phase reached.
-"""
+"""The transition table: for each phase and kind of input, the phases and effects to which a step may lead."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Final, get_args
+from typing import Final, TypeAlias, get_args
 
-from agentrail.core.machine.table_rows import Kinds, Rows, TableRule, each, goes, illegal
 from agentrail.core.vocabulary import commands
 from agentrail.core.vocabulary.effects import (
     CancelAsk,
@@ -60,6 +54,37 @@ from agentrail.core.vocabulary.inputs import (
 )
 from agentrail.core.vocabulary.state import Phase
 from agentrail.values.value import Value
+
+
+class TableRule(Value, gc=True):
+    """What one kind of input may do in one phase."""
+
+    to: frozenset[Phase]
+    """Phases in which the step may leave the session; empty if the input is illegal in this phase."""
+    may: frozenset[type[Value]]
+    """Types of the effects that the step may ask for."""
+    why: str
+    """Explanation of this rule, printed in the docs."""
+
+
+Kinds: TypeAlias = tuple[type[Value], ...]
+Rows: TypeAlias = dict[type[Value], TableRule]
+
+
+def illegal(why: str) -> TableRule:
+    """Return the rule of an input that is an error in its phase."""
+    return TableRule(frozenset(), frozenset(), why)
+
+
+def goes(*to: Phase, may: Kinds = (), why: str) -> TableRule:
+    """Return the rule of an input that may lead to the phases *to* and ask for the effects *may*."""
+    return TableRule(frozenset(to), frozenset(may), why)
+
+
+def each(inputs: Kinds, rule: TableRule) -> Rows:
+    """Return a dict that gives each of *inputs* the same rule."""
+    return dict.fromkeys(inputs, rule)
+
 
 NEW, IDLE, RUNNING = Phase.NEW, Phase.IDLE, Phase.RUNNING
 STREAMING, EXECUTING, ENDED = Phase.STREAMING, Phase.EXECUTING_TOOLS, Phase.ENDED

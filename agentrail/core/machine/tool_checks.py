@@ -4,22 +4,21 @@ from __future__ import annotations
 
 from itertools import islice
 
+from agentrail.core.machine.deferred_tools import hint, is_led, lead, note_found, shown_if_deferred
 from agentrail.core.machine.draft import StepDraft
 from agentrail.core.machine.endings import abort_turn
-from agentrail.core.machine.finding import hint, is_led, lead, note_found, shown_if_deferred
-from agentrail.core.machine.repeat_doubts import HOLDER, REPEAT_TIMEOUT, find_doubt, hint_about
+from agentrail.core.machine.in_doubt_calls import HOLDER, REPEAT_TIMEOUT, find_doubt, hint_about
 from agentrail.core.machine.requests import abort_by
 from agentrail.core.machine.tool_results import find, give_error, hold_timer, put
 from agentrail.core.vocabulary.tool_calls import NEW, READY, RULING, Call, CallStatus, Hold
-from agentrail.hooks.judge import NO_CONSENT, Consent
-from agentrail.hooks.moments import BeforeTool, Hook
+from agentrail.hooks.hook_runner import NO_CONSENT, Consent
+from agentrail.hooks.hook_types import BeforeTool, Hook
 from agentrail.hooks.ruling import ABORT, BLOCK, HOLD, NOTHING_GATHERED, PASS, START, Gathered, Pause, Place, Ruling
 from agentrail.values.events.people import ApprovalRequired
 from agentrail.values.events.tools import LoopDetected, ToolBlocked, ToolCallUnknown
 from agentrail.values.json import JsonObject, is_same
-from agentrail.values.meter import RESPONSE_STEPS, Meter
-from agentrail.values.standing_approval import StandingApproval
-from agentrail.values.tools import ToolSpec
+from agentrail.values.step_budget import RESPONSE_STEPS, Meter
+from agentrail.values.tools import StandingApproval, ToolSpec
 from agentrail.values.value import quick
 
 _before_tool = quick(BeforeTool)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from agentrail.core.machine.draft import StepDraft
-from agentrail.core.machine.repeat_doubts import doubt_about, remember
+from agentrail.core.machine.in_doubt_calls import doubt_about, remember
 from agentrail.core.vocabulary.effects import CancelAsk, CancelCalls
 from agentrail.core.vocabulary.state import Suspension
 from agentrail.core.vocabulary.tool_calls import (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from agentrail.core.machine.draft import StepDraft
 from agentrail.core.machine.endings import close_batch, end_turn
-from agentrail.core.machine.repeat_doubts import clear_up, doubt_about, remember
+from agentrail.core.machine.in_doubt_calls import clear_up, doubt_about, remember
 from agentrail.core.machine.requests import abort_by, next_round
 from agentrail.core.machine.resting import key_of, rest, start_clock, stop_clock
 from agentrail.core.machine.tool_checks import standing_approvals
@@ -39,7 +39,7 @@ from agentrail.core.vocabulary.tool_calls import (
     Question,
     touches_files,
 )
-from agentrail.hooks.moments import AfterTool, AfterToolBatch, Hook, OnToolError
+from agentrail.hooks.hook_types import AfterTool, AfterToolBatch, Hook, OnToolError
 from agentrail.hooks.ruling import ABORT, Ruling, Verdict
 from agentrail.values.content import Text
 from agentrail.values.events.context import Intervention

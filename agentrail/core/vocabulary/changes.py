@@ -1,26 +1,29 @@
-"""What one step changed in the state of a session, as it is stored: `folding` makes it, and applies it."""
+"""What one step changed in the state of a session, as it is stored: `change` makes it, and `fold` applies it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Final, TypeVar, cast, get_type_hints
+from itertools import compress, count, filterfalse, repeat
+from operator import is_, is_not, itemgetter
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar, cast, get_type_hints
 
 from msgspec import UNSET, Struct, UnsetType, defstruct
+from msgspec.structs import astuple
 
-from agentrail.core.vocabulary.state import (
-    NO_TOOLS,
-    Attached,
-    Prompt,
-    State,
-    Suspension,
-    Turn,
-)
-from agentrail.core.vocabulary.tool_calls import (
-    Batch,
-    Call,
-)
+from agentrail.core.vocabulary.state import NO_TOOLS, Attached, Prompt, Request, Shown, State, Suspension, Turn
+from agentrail.core.vocabulary.tool_calls import Batch, Call, CallList, first_call
+from agentrail.hooks.hook_types import AfterTurn, BeforeCompaction, BeforeRequest
 from agentrail.values.json import EMPTY
-from agentrail.values.messages import Message, Rearranged
+from agentrail.values.messages import (
+    EMPTY_HISTORY,
+    AssistantMessage,
+    History,
+    Message,
+    Rearranged,
+    ToolMessage,
+    rearranged,
+)
 from agentrail.values.tools import ToolSpec
 from agentrail.values.usage import NOTHING_USED
 from agentrail.values.value import TAG, Value, defaults_of
@@ -207,3 +210,328 @@ class Change(Value):
 
 
 NO_CHANGE: Final = Change()
+
+
+_SPEC_OF_TOOL: Final = SpecOfTool()
+_NO_BATCH: Final = Batch(CallList())
+_SPEC_PLACE: Final = Call.__struct_fields__.index("spec")
+
+Changed: TypeAlias = dict[str, object]
+"""Fields of a state with their new values."""
+
+NAMES: Final = State.__struct_fields__
+_PLACES: Final = range(len(NAMES))
+_PLAIN: Final = frozenset({int, str})
+"""Types of which equal values have the same text."""
+
+
+def change(old: State, new: State) -> Change:
+    """Return the fields of *old* that *new* has changed: folded on *old*, they give *new*, down to its text.
+
+    Fields that are the same object are unchanged. Equality does not decide, as `1 == True` and `0.0 == -0.0`; only of
+    equal whole numbers and texts, nothing is written.
+    """
+    changed = _differing(old, new)
+    for place, made in compress(_MADE, map(is_not, _FORMED(changed), repeat(UNSET))):
+        changed[place] = made(old, new)
+    return Change(*changed)
+
+
+def _differing(old: Struct, new: Struct) -> list[object]:
+    """Return the fields of *new*, by place; `UNSET` for those that *old* has, as `change` compares them."""
+    before, after = astuple(old), astuple(new)
+    changed: list[object] = [UNSET] * len(before)
+    for place in compress(_PLACES, map(is_not, before, after)):
+        now: object = after[place]
+        if type(now) in _PLAIN and now == (was := before[place]) and type(now) is type(was):
+            continue
+        changed[place] = now
+    return changed
+
+
+def fold(state: State, change: Change) -> State:
+    """Return *state* with *change* applied; raise `ValueError` or `LookupError` if the change is of another state."""
+    fields = astuple(change)
+    changed: dict[str, object] = {}
+    for place in compress(_PLACES, map(is_not, fields, repeat(UNSET))):
+        name, now = NAMES[place], fields[place]
+        form = _FORMS.get(name)
+        changed[name] = now if form is None else form[1](state, now, changed)
+    return state.but(**changed)
+
+
+def _grown(before: State, after: State) -> Appended | Rearranged | UnsetType:
+    added = after.history.added_to(before.history)
+    if added is None:
+        return rearranged(before.history, after.history)
+    batch = before.batch
+    meant = added if batch is None else tuple([_meant(message, batch) for message in added])
+    return Appended(meant) if meant else UNSET
+
+
+def _meant(message: Message, batch: Batch) -> Message | ResultOf:
+    """Return *message*, or what stands for it if it is the result of a call of *batch*."""
+    if not isinstance(message, ToolMessage):
+        return message
+    call = batch.calls.find(message.call_id)
+    return message if call is None or call.result is not message else ResultOf(message.call_id)
+
+
+def _grow(before: State, form: Appended | Rearranged, _: Changed) -> History:
+    old = before.history
+    if isinstance(form, Appended):
+        batch = before.batch
+        return old.and_(*[_result(m.call_id, batch) if isinstance(m, ResultOf) else m for m in form.messages])
+    return History(form.of(old))
+
+
+def _result(call_id: str, batch: Batch | None) -> ToolMessage:
+    call = None if batch is None else batch.calls.find(call_id)
+    if call is None or call.result is None:
+        problem = f"it appends the result of call {call_id}, and there is none"
+        raise ValueError(problem)
+    return call.result
+
+
+def _changed_batch(before: State, after: State) -> Batch | ChangedCalls | None:
+    old, new = before.batch, after.batch
+    if new is None:
+        return None
+    pairs = None if old is None else new.calls.changed_since(old.calls)
+    begins = pairs is None
+    if old is None or pairs is None:
+        first = _first_calls(after.history)
+        if [call.call_id for call in first] != [call.call_id for call in new.calls]:
+            return new
+        old, pairs = _NO_BATCH, tuple(zip(first, new.calls, strict=True))
+    return ChangedCalls(
+        tuple([_changed_call(was, now, before.tools) for was, now in pairs]),
+        begins,
+        UNSET if new.decisions is old.decisions else new.decisions,
+        UNSET if new.texts is old.texts else new.texts,
+    )
+
+
+def _first_calls(history: History) -> tuple[Call, ...]:
+    """Return the calls of the last message, none of which is ruled on."""
+    last = history[-1] if history else None
+    return tuple(map(first_call, last.calls)) if isinstance(last, AssistantMessage) else ()
+
+
+def _written(form: Value) -> dict[str, object]:
+    """Return the fields of *form* that are not `UNSET`."""
+    names, fields = form.__struct_fields__, astuple(form)
+    return {names[at]: fields[at] for at in compress(range(len(names)), map(is_not, fields, repeat(UNSET)))}
+
+
+def _changed_call(old: Call, new: Call, tools: Mapping[str, Attached]) -> ChangedCall:
+    changed = _differing(old, new)
+    changed[0] = new.call_id
+    if changed[_SPEC_PLACE] is not UNSET and (attached := tools.get(new.name)) and attached.spec is new.spec:
+        changed[_SPEC_PLACE] = _SPEC_OF_TOOL
+    return ChangedCall(*changed)
+
+
+def _change_call(call: Call, form: ChangedCall, tools: Mapping[str, Attached]) -> Call:
+    changed = _written(form)
+    if isinstance(form.spec, SpecOfTool):
+        changed["spec"] = tools[cast("str", changed.get("name", call.name))].spec
+    return call.but(**changed)
+
+
+def _change_batch(before: State, form: Batch | ChangedCalls | None, changed: Changed) -> Batch | None:
+    if not isinstance(form, ChangedCalls):
+        return form
+    old = before.batch
+    if form.begins:
+        old = Batch(CallList(_first_calls(cast("History", changed.get("history", before.history)))))
+    if old is None:
+        problem = "it changes calls, and there is no batch"
+        raise ValueError(problem)
+    calls = old.calls
+    for put in form.put:
+        call = calls.find(put.call_id)
+        if call is None:
+            problem = f"it changes call {put.call_id}, which is not in the batch"
+            raise ValueError(problem)
+        calls = calls.put(_change_call(call, put, before.tools))
+    return Batch(
+        calls,
+        old.decisions if form.decisions is UNSET else form.decisions,
+        old.texts if form.texts is UNSET else form.texts,
+    )
+
+
+def _changed_states(before: State, after: State) -> ChangedStates:
+    old, new = before.plugin_states, after.plugin_states
+    had = len(old)
+    put = [(place, state) for place, state in enumerate(new) if place >= had or old[place] is not state]
+    return ChangedStates(len(new), tuple(put))
+
+
+def _change_states(before: State, form: ChangedStates, _: Changed) -> tuple[object, ...]:
+    old = before.plugin_states
+    put = dict(form.put)
+    if not put.keys() | range(len(old)) >= set(range(form.count)) or max(put, default=-1) >= form.count:
+        problem = f"it has states of the plugins {sorted(put)} of {form.count}, and there were {len(old)}"
+        raise ValueError(problem)
+    return tuple([put[place] if place in put else old[place] for place in range(form.count)])
+
+
+def _changed_tools(before: State, after: State) -> ChangedTools:
+    old, new = before.tools, after.tools
+    gone = tuple(name for name in old if name not in new)
+    put = {name: attached for name, attached in new.items() if old.get(name) is not attached}
+    form = ChangedTools(gone, MappingProxyType(put))
+    if list(_change_tools(before, form, {})) == list(new):
+        return form
+    return ChangedTools(tuple(old), MappingProxyType(dict(new)))
+
+
+def _change_tools(before: State, form: ChangedTools, _: Changed) -> Mapping[str, Attached]:
+    kept = {name: attached for name, attached in before.tools.items() if name not in form.gone}
+    return kept | dict(form.put)
+
+
+def _changed_turn(before: State, after: State) -> ChangedTurn | UnsetType | None:
+    if after.turn is None:
+        return None
+    changed = _differing(before.turn or NO_TURN, after.turn)
+    return UNSET if before.turn and changed.count(UNSET) == len(changed) else ChangedTurn(*changed)
+
+
+def _change_turn(before: State, form: ChangedTurn | None, _: Changed) -> Turn | None:
+    return None if form is None else (before.turn or NO_TURN).but(**_written(form))
+
+
+def _changed_queue(before: State, after: State) -> tuple[Prompt, ...] | ChangedQueue:
+    old, new = before.queue, after.queue
+    had, has = {id(prompt) for prompt in old}, {id(prompt) for prompt in new}
+    rest = [prompt for prompt in old if id(prompt) in has]
+    if not rest or len({prompt.ref for prompt in old}) < len(old):
+        return new
+    begin = next(place for place, prompt in enumerate(new) if id(prompt) in had)
+    if list(map(id, new[begin : begin + len(rest)])) != list(map(id, rest)):  # they are in another order
+        return new
+    gone = tuple([prompt.ref for prompt in old if id(prompt) not in has])
+    return ChangedQueue(gone, new[:begin], new[begin + len(rest) :])
+
+
+def _change_queue(before: State, form: tuple[Prompt, ...] | ChangedQueue, _: Changed) -> tuple[Prompt, ...]:
+    if not isinstance(form, ChangedQueue):
+        return form
+    gone = frozenset(form.gone)
+    return (*form.first, *[prompt for prompt in before.queue if prompt.ref not in gone], *form.put)
+
+
+def _changed_timers(before: State, after: State) -> ChangedTimers:
+    old, new = before.timers, after.timers
+    if not old:
+        return ChangedTimers((), new)
+    place = next(compress(count(), map(is_not, old, new)), min(len(old), len(new)))
+    cleared, rest = old[place : place + 1], old[place + 1 :]
+    stop = place + len(rest)
+    if new[place:stop] != rest:  # more than one was cleared
+        has = set(new)
+        rest = tuple(filter(has.__contains__, old))
+        cleared, stop = tuple(filterfalse(has.__contains__, old)), len(rest)
+        if new[:stop] != rest:  # the others are in another order
+            cleared, stop = old, 0
+    put = new[stop:]
+    names = dict(put)
+    return ChangedTimers(tuple([name for name, _ in cleared if name not in names]), put)
+
+
+def _change_timers(before: State, form: ChangedTimers, _: Changed) -> tuple[tuple[str, int], ...]:
+    gone = {*form.gone, *(name for name, _ in form.put)}
+    return (*[each for each in before.timers if each[0] not in gone], *form.put)
+
+
+def _changed_shown(_: State, after: State) -> ChangedShown | None:
+    shown, request = after.shown, after.request
+    if shown is None:
+        return None
+    same = request is not None and request.messages is shown.messages
+    return ChangedShown(UNSET if same else shown.messages, shown.by)
+
+
+def _change_shown(before: State, form: ChangedShown | None, changed: Changed) -> Shown | None:
+    if form is None:
+        return None
+    messages = form.messages
+    if messages is UNSET:
+        request = cast("Request | None", changed.get("request", before.request))
+        if request is None or request.messages is None:
+            problem = "it shows the messages of the request, and no request has messages of its own"
+            raise ValueError(problem)
+        messages = request.messages
+    return Shown(messages, form.by)
+
+
+def _changed_suspended(before: State, after: State) -> ChangedSuspended:
+    old, new, history = before.suspended, after.suspended, after.history
+    if not new:
+        return NONE_LEFT
+    if not old:
+        return ChangedSuspended(tuple([_without_messages(run, history) for run in new]))
+    had, has = {run.ask_id: run for run in old}, {run.ask_id for run in new}
+    kept = [ask_id for ask_id in had if ask_id in has]
+    if [run.ask_id for run in new[: len(kept)]] != kept:  # they are in another order
+        return ChangedSuspended(tuple([_without_messages(run, history) for run in new]), begins=True)
+    put = tuple([_without_messages(run, history) for run in new if had.get(run.ask_id) is not run])
+    return ChangedSuspended(put, tuple([ask_id for ask_id in had if ask_id not in has]))
+
+
+def _without_messages(run: Suspension, history: History) -> Suspended:
+    match run.hook:
+        case BeforeRequest() | BeforeCompaction() as hook:
+            return Suspended(run.but(hook=hook.but(messages=EMPTY_HISTORY)), rearranged(history, hook.messages))
+        case AfterTurn() as hook:
+            return Suspended(run.but(hook=hook.but(messages_diff=())), rearranged(history, hook.messages_diff))
+        case _:
+            return Suspended(run)
+
+
+def _change_suspended(before: State, form: ChangedSuspended, changed: Changed) -> tuple[Suspension, ...]:
+    history = cast("History", changed.get("history", before.history))
+    runs = {} if form.begins else {run.ask_id: run for run in before.suspended}
+    for ask_id in form.gone:
+        del runs[ask_id]
+    runs |= {each.run.ask_id: _with_messages(each, history) for each in form.put}
+    return tuple(runs.values())
+
+
+def _with_messages(form: Suspended, history: History) -> Suspension:
+    if form.messages is None:
+        return form.run
+    found = form.messages.of(history)
+    if isinstance(form.run.hook, AfterTurn):
+        return form.run.but(hook=form.run.hook.but(messages_diff=found))
+    whole = len(found) == len(history) and all(map(is_, found, history))
+    return form.run.but(hook=form.run.hook.but(messages=history if whole else History(found)))
+
+
+# Of each field that is not written whole: the function that makes its form of the states before and after the step,
+# and the one that makes its value of the state before, the form, and the fields that are changed already.
+_FORMS: Final = cast(
+    "Mapping[str, tuple[Callable[[State, State], object], Callable[[State, object, Changed], object]]]",
+    MappingProxyType(
+        {
+            "history": (_grown, _grow),
+            "batch": (_changed_batch, _change_batch),
+            "plugin_states": (_changed_states, _change_states),
+            "tools": (_changed_tools, _change_tools),
+            "turn": (_changed_turn, _change_turn),
+            "suspended": (_changed_suspended, _change_suspended),
+            "queue": (_changed_queue, _change_queue),
+            "timers": (_changed_timers, _change_timers),
+            "shown": (_changed_shown, _change_shown),
+        }
+    ),
+)
+
+_MADE: Final = tuple((NAMES.index(name), make) for name, (make, _) in _FORMS.items())
+"""The function that makes the form of a field, by the field's place, in the order of `_FORMS`."""
+
+_FORMED: Final = cast("Callable[[list[object]], tuple[object, ...]]", itemgetter(*[place for place, _ in _MADE]))
+"""Returns those of the fields that have a form."""

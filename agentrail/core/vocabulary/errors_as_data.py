@@ -10,8 +10,8 @@ import msgspec
 
 import agentrail.errors
 from agentrail.errors import AgentrailError, BrokenContractError, NotJson
-from agentrail.values.foreign import shown
 from agentrail.values.json import Json, freeze
+from agentrail.values.untrusted_values import shown
 
 ERRORS: Final[Mapping[str, type[AgentrailError]]] = {
     name: found

@@ -7,8 +7,8 @@ from collections import Counter
 from pathlib import Path
 from typing import Final, TypeAlias
 
-from agentrail.host.http11.request_note import RequestNote
-from agentrail.runtime.diagnosis.figures import Spread
+from agentrail.host.http11.access_log import RequestNote
+from agentrail.runtime.diagnosis.metrics import Spread
 
 STATM: Final = Path("/proc/self/statm")
 """Has the memory of this process in pages, on Linux; the second number is what is resident."""

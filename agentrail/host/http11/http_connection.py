@@ -10,7 +10,7 @@ import h11
 import trio
 
 from agentrail.errors import BadChoice, BodyTooLarge, OriginRefused
-from agentrail.host.http11.access_log import tell_request, told_target
+from agentrail.host.http11.access_log import RequestNote, tell_request, told_target
 from agentrail.host.http11.http_messages import (
     Handler,
     HttpRequest,
@@ -20,15 +20,14 @@ from agentrail.host.http11.http_messages import (
     Upgrade,
     problem_answer,
 )
-from agentrail.host.http11.inbound.received import PIECE, Inbound
-from agentrail.host.http11.inbound.request_body import ConnectionBody
-from agentrail.host.http11.inbound.request_head import RequestHead, read_head
-from agentrail.host.http11.outbound import DateHeader, Outbound
 from agentrail.host.http11.places import ConnectionPlace, Places, Wait
 from agentrail.host.http11.proxies import Proxies
+from agentrail.host.http11.receive_buffer import PIECE, Inbound
 from agentrail.host.http11.refusals import GAVE_WAY, NOT_FOR_H11, HttpRefusal
-from agentrail.host.http11.request_note import RequestNote
-from agentrail.runtime.shared.sanitize import Contained, tell
+from agentrail.host.http11.request_body import ConnectionBody
+from agentrail.host.http11.request_head import RequestHead, read_head
+from agentrail.host.http11.response_writer import DateHeader, Outbound
+from agentrail.runtime.shared.untrusted_calls import Contained, tell
 from agentrail.wire.limits import HostLimits
 from agentrail.wire.problems import INTERNAL, problem_of
 

@@ -10,8 +10,8 @@ import trio
 from attrs import field, frozen
 
 from agentrail.errors import BodyTooLarge
+from agentrail.host.http11.access_log import RequestNote
 from agentrail.host.http11.places import ConnectionPlace
-from agentrail.host.http11.request_note import RequestNote
 from agentrail.wire.problems import MEDIA_TYPE, Problem
 
 Headers: TypeAlias = tuple[tuple[str, str], ...]

@@ -13,17 +13,16 @@ from typing import Final, TypeAlias
 
 import trio
 
-from agentrail.host.http11.accepting import EagerListener, Stream
+from agentrail.host.http11.access_log import RequestNote
 from agentrail.host.http11.http_connection import LINGER, SILENT, HttpConnection
 from agentrail.host.http11.http_messages import Handler
-from agentrail.host.http11.inbound.received import PIECE
-from agentrail.host.http11.listening import Address, Inherited, Listening, opened
-from agentrail.host.http11.outbound import DateHeader
+from agentrail.host.http11.listening import Address, EagerListener, Inherited, Listening, Stream, opened
 from agentrail.host.http11.places import Places
 from agentrail.host.http11.proxies import NO_PROXIES, UNIX, Proxies
+from agentrail.host.http11.receive_buffer import PIECE
 from agentrail.host.http11.refusals import NO_PLACE, HttpRefusal
-from agentrail.host.http11.request_note import RequestNote
-from agentrail.runtime.shared.sanitize import Contained, tell
+from agentrail.host.http11.response_writer import DateHeader
+from agentrail.runtime.shared.untrusted_calls import Contained, tell
 from agentrail.wire.limits import DEFAULTS, HostLimits
 from agentrail.wire.problems import MEDIA_TYPE
 

@@ -6,10 +6,10 @@ from collections.abc import Awaitable, Sequence
 from functools import partial
 from typing import Final, cast
 
-from agentrail.host.access.identity import Identity
-from agentrail.host.plugins.hook_answers import UnfitAnswerError
+from agentrail.host.authentication.identity import Identity
 from agentrail.host.plugins.host_plugin import HostPlugin
-from agentrail.host.plugins.rows import Given, HostPluginRow
+from agentrail.host.plugins.plugin_runner import Given, HostPluginRow
+from agentrail.host.plugins.plugin_values import UnfitAnswerError
 from agentrail.values.value import Authored
 
 COMMANDS: Final = "commands"

@@ -8,18 +8,17 @@ from typing import Final
 
 from attrs import asdict, frozen
 
-from agentrail.codec.text import to_text
+from agentrail.codec.json_text import to_text
 from agentrail.errors import BrokenPlugin
 from agentrail.hooks.actions import AddContext, Answered, Ask, CallService, Continue
 from agentrail.hooks.context import Context
-from agentrail.hooks.contract import MOST_SAID
-from agentrail.hooks.moments import AfterTurn, BeforeRequest
+from agentrail.hooks.hook_types import AfterTurn, BeforeRequest
 from agentrail.hooks.plugin import AnyPlugin, Plugin
-from agentrail.host.plugins.hook_answers import UnfitAnswerError, additions_to
+from agentrail.hooks.plugin_checks import MOST_SAID
 from agentrail.host.plugins.host_plugin import DEADLINE, name_of
 from agentrail.host.plugins.host_tools import BROKEN, ON_THE_WAY
-from agentrail.host.plugins.plugin_values import ContextProvider, RequestContext
-from agentrail.host.plugins.rows import Given, HostPluginRow
+from agentrail.host.plugins.plugin_runner import Given, HostPluginRow
+from agentrail.host.plugins.plugin_values import ContextProvider, RequestContext, UnfitAnswerError, additions_to
 from agentrail.values.content import Text
 from agentrail.values.json import FrozenObject, Json, freeze, freeze_object
 from agentrail.values.messages import AssistantMessage, Message, Origin, UserMessage

@@ -13,7 +13,7 @@ from typing import Final, Protocol, TypeAlias, cast
 
 from agentrail.errors import BadPlugin
 from agentrail.errors.branches import nearest
-from agentrail.hooks.contract import LIKE, MOST_SAID, check_method
+from agentrail.hooks.plugin_checks import LIKE, MOST_SAID, check_method
 from agentrail.host.plugins.plugin_values import (
     AfterToolCall,
     Allow,
@@ -27,9 +27,9 @@ from agentrail.host.plugins.plugin_values import (
     RequestEnd,
     TurnEnd,
 )
-from agentrail.values.foreign import number, plain_text, seconds, shown
 from agentrail.values.json import EMPTY, JsonObject
 from agentrail.values.tools import Err, Ok
+from agentrail.values.untrusted_values import number, plain_text, seconds, shown
 from agentrail.values.value import Value
 
 DEADLINE: Final = 10.0

@@ -23,13 +23,19 @@ from agentrail.hooks.actions import (
     TimedOut,
 )
 from agentrail.hooks.context import Context
-from agentrail.hooks.contract import MOST_SAID
-from agentrail.hooks.moments import AfterTool, BeforeTool, Hook
+from agentrail.hooks.hook_types import AfterTool, BeforeTool, Hook
 from agentrail.hooks.plugin import AnyPlugin, Plugin
-from agentrail.host.plugins.hook_answers import result_of, ruling_of
+from agentrail.hooks.plugin_checks import MOST_SAID
 from agentrail.host.plugins.host_plugin import DEADLINE, HostPlugin, name_of
-from agentrail.host.plugins.plugin_values import AfterToolCall, BeforeToolCall, Deny, RequestContext
-from agentrail.host.plugins.rows import HookFault, HostPluginRow
+from agentrail.host.plugins.plugin_runner import HookFault, HostPluginRow
+from agentrail.host.plugins.plugin_values import (
+    AfterToolCall,
+    BeforeToolCall,
+    Deny,
+    RequestContext,
+    result_of,
+    ruling_of,
+)
 from agentrail.values.content import Part, Text
 from agentrail.values.json import EMPTY, FrozenObject, Json, JsonObject, freeze, freeze_object, is_same, thaw
 from agentrail.values.tools import Err, Ok, err

@@ -10,21 +10,18 @@ from typing import Final
 import trio
 
 from agentrail.errors import AgentrailError, BadChoice, HostClosing, NotAuthenticated
-from agentrail.host.access.identity import NOBODY
-from agentrail.host.answering.call_request import CallRequest, LaterAnswer
-from agentrail.host.answering.plugin_calls import COMMAND, GivenBody
+from agentrail.host.authentication.identity import NOBODY
+from agentrail.host.error_responses import told_problem
 from agentrail.host.hosted_sessions import check_scope
-from agentrail.host.http11.access_log import tell_request
+from agentrail.host.http11.access_log import RequestNote, tell_request
 from agentrail.host.http11.http_messages import PROBLEM, HttpRequest, HttpResponse, PeerGone, problem_answer
-from agentrail.host.http11.request_note import RequestNote
-from agentrail.host.told_refusals import told_problem
-from agentrail.host.websocket.socket_parts import SocketParts
-from agentrail.host.websocket.socket_user import SocketUser
-from agentrail.runtime.shared.sanitize import Contained, tell
+from agentrail.host.operations.call_request import CallRequest, LaterAnswer
+from agentrail.host.operations.plugin_calls import COMMAND, GivenBody
+from agentrail.host.websocket.socket_user import SocketParts, SocketUser
+from agentrail.runtime.shared.untrusted_calls import Contained, tell
 from agentrail.values.json import thaw
 from agentrail.wire import socket_frames
-from agentrail.wire.call_rows.host_call import JSON
-from agentrail.wire.calls import CALLS
+from agentrail.wire.operation_table import CALLS, JSON
 from agentrail.wire.problems import INTERNAL, MEDIA_TYPE
 from agentrail.wire.socket_frames import PATH, CallFrame, check_place
 from agentrail.wire.views import to_json

@@ -11,22 +11,20 @@ from typing import Final, TypeVar
 import trio
 
 from agentrail.errors import AgentrailError, AuthenticatorFailed, BadFrame, BadText, ConnectionsInUse, NotAuthenticated
-from agentrail.host.access.identity import Identity
-from agentrail.host.access.request_places import take_place
+from agentrail.host.authentication.identity import Identity
+from agentrail.host.authentication.request_places import take_place
+from agentrail.host.error_responses import told_problem
 from agentrail.host.http11.http_messages import HttpRequest
 from agentrail.host.http11.places import Wait
 from agentrail.host.http11.refusals import HttpRefusal
-from agentrail.host.told_refusals import told_problem
-from agentrail.host.websocket.outbox import Outbox
+from agentrail.host.websocket.send_queue import Outbox
 from agentrail.host.websocket.socket_calls import SocketCalls
 from agentrail.host.websocket.socket_listening import SocketListening
-from agentrail.host.websocket.socket_parts import SocketParts
-from agentrail.host.websocket.socket_stream import SocketStream
-from agentrail.host.websocket.socket_user import SocketUser
-from agentrail.host.websocket.web_socket import SocketClosed, WebSocket, accepted
-from agentrail.runtime.shared.sanitize import Contained, tell
+from agentrail.host.websocket.socket_user import SocketParts, SocketUser
+from agentrail.host.websocket.web_socket import SocketClosed, SocketStream, WebSocket, accepted
+from agentrail.runtime.shared.untrusted_calls import Contained, tell
 from agentrail.wire import socket_frames
-from agentrail.wire.calls import CALLS
+from agentrail.wire.operation_table import CALLS
 from agentrail.wire.problems import Problem
 from agentrail.wire.socket_frames import (
     BROKEN_RULE,

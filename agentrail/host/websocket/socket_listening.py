@@ -10,29 +10,28 @@ from hashlib import sha256
 import trio
 
 from agentrail.errors import AgentrailError, HostClosing
-from agentrail.host.access.identity import NOBODY
-from agentrail.host.answering.call_request import CallRequest, LaterAnswer
-from agentrail.host.answering.event_frames import AT_ONCE
-from agentrail.host.answering.plugin_calls import GivenBody
+from agentrail.host.authentication.identity import NOBODY
+from agentrail.host.error_responses import told_problem
 from agentrail.host.hosted_sessions import check_scope
+from agentrail.host.http11.access_log import RequestNote
 from agentrail.host.http11.http_messages import HttpRequest
-from agentrail.host.http11.request_note import RequestNote
-from agentrail.host.told_refusals import told_problem
-from agentrail.host.websocket.outbox import MOST_AT_ONCE, Outbox
-from agentrail.host.websocket.socket_parts import SocketParts
-from agentrail.host.websocket.socket_user import SocketUser
+from agentrail.host.operations.call_request import CallRequest, LaterAnswer
+from agentrail.host.operations.event_frames import AT_ONCE
+from agentrail.host.operations.plugin_calls import GivenBody
+from agentrail.host.websocket.send_queue import MOST_AT_ONCE, Outbox
+from agentrail.host.websocket.socket_user import SocketParts, SocketUser
 from agentrail.runtime.events.subscription import Subscription
-from agentrail.runtime.shared.sanitize import Contained, tell
+from agentrail.runtime.shared.untrusted_calls import Contained, tell
 from agentrail.values.events.envelope import Envelope
 from agentrail.values.events.plugins import Gap
 from agentrail.values.events.policies import POLICIES
 from agentrail.wire import socket_frames
 from agentrail.wire.bodies import EventsQuery
-from agentrail.wire.calls import CALLS
+from agentrail.wire.body_parsing import classes_of, start_of
+from agentrail.wire.operation_table import CALLS
 from agentrail.wire.problems import INTERNAL, Problem
 from agentrail.wire.socket_frames import PATH, ListenFrame, is_view
 from agentrail.wire.sse_frames import data_of
-from agentrail.wire.strict_reading import classes_of, start_of
 
 log = logging.getLogger("agentrail.host")
 

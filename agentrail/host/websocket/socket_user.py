@@ -1,13 +1,28 @@
-"""`SocketUser`: who uses a WebSocket, by the key of its handshake or of its first message."""
+"""`SocketUser`: who uses a WebSocket, by the key of its handshake or of its first message.
+
+`SocketParts`: what all WebSockets of a host share.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
+from attrs import frozen
+
 from agentrail.errors import AgentrailError, NotAuthenticated
-from agentrail.host.access.identity import Authenticator, Identity
-from agentrail.host.access.key_watch import CHANGED, KeyWatch
+from agentrail.host.authentication.identity import Authenticator, Identity
+from agentrail.host.authentication.key_watch import CHANGED, KeyWatch
+from agentrail.host.authentication.request_rates import Rates
+from agentrail.host.health.request_figures import RequestFigures
+from agentrail.host.host_drain import HostDrain
 from agentrail.host.http11.http_messages import Headers
+from agentrail.host.operations.call_request import CarryOut
+from agentrail.host.operations.client_streams import ClientStreams
+from agentrail.host.operations.event_frames import EventFrames
+from agentrail.host.operations.view_calls import ViewCalls
+from agentrail.runtime.shared.admission import Gate
+from agentrail.wire.limits import HostLimits
 
 AUTHORIZATION: Final = "authorization"
 
@@ -49,3 +64,25 @@ class SocketUser:
     async def refusal(self, began: Identity) -> AgentrailError:
         """Wait until the WebSocket of who *began* it has to end because of its key; return the error that says why."""
         return await self._watch.refusal(began, self.headers)
+
+
+@frozen
+class SocketParts:
+    """What all WebSockets of a host share."""
+
+    functions: Mapping[str, CarryOut]
+    """The functions of the calls, by name."""
+    authenticator: Authenticator
+    keys: KeyWatch
+    """Looks at the keys of WebSockets as long as they are open."""
+    rates: Rates
+    drain: HostDrain
+    limits: HostLimits
+    looking: ViewCalls
+    """Opens subscriptions to events."""
+    frames: EventFrames
+    streams: ClientStreams
+    closing: Gate
+    """Lets the connections go, a few per pass, whose clients are too slow."""
+    requests: RequestFigures
+    """Counts the calls."""

@@ -26,14 +26,14 @@ from agentrail.hooks.actions import (
     TimedOut,
 )
 from agentrail.hooks.context import Context
-from agentrail.hooks.moments import BeforePrompt, BeforeRequest, BeforeSteering
+from agentrail.hooks.hook_types import BeforePrompt, BeforeRequest, BeforeSteering
 from agentrail.hooks.plugin import NamedModel, Plugin, Priority
-from agentrail.plugins.invisible import visible
+from agentrail.plugins.invisible_characters import visible
 from agentrail.plugins.options import are_texts, as_model, as_set, as_tuple, is_flag, is_model, name_and_options
 from agentrail.values.events.context import ContentPolicyViolated
-from agentrail.values.foreign import seconds, shown
 from agentrail.values.json import Json, JsonObject, freeze_object
 from agentrail.values.messages import AssistantMessage, Message, Origin, UserMessage
+from agentrail.values.untrusted_values import seconds, shown
 from agentrail.values.value import Value
 
 POLICIES: Final[Mapping[str, str]] = MappingProxyType(

@@ -13,9 +13,9 @@ from attrs import frozen
 from agentrail.errors import BadOptions
 from agentrail.hooks.actions import Abort, Continue, ReplaceResponse
 from agentrail.hooks.context import Context
-from agentrail.hooks.contract import LONGEST_SCREENED
-from agentrail.hooks.moments import AfterResponse
+from agentrail.hooks.hook_types import AfterResponse
 from agentrail.hooks.plugin import Plugin, Priority
+from agentrail.hooks.plugin_checks import LONGEST_SCREENED
 from agentrail.plugins.guards.linear_patterns import flaw_of, width_of
 from agentrail.plugins.guards.pii_patterns import (
     PII_PATTERNS,

@@ -10,12 +10,14 @@ from attrs import evolve, frozen
 from agentrail.errors import BadOptions
 from agentrail.hooks.actions import BlockTool, Continue, HoldTool
 from agentrail.hooks.context import Context
-from agentrail.hooks.moments import BeforeTool
+from agentrail.hooks.hook_types import BeforeTool
 from agentrail.hooks.plugin import AnyPlugin, Plugin, Priority
+from agentrail.plugins.approval import approved_family, offered
 from agentrail.plugins.arguments import COMMAND_ARGS, shown_as_json
-from agentrail.plugins.guards.call_facts import CallFacts, facts_of
 from agentrail.plugins.guards.permission_rules import (
+    CallFacts,
     Naming,
+    facts_of,
     is_below,
     means_tool,
     naming,
@@ -23,12 +25,11 @@ from agentrail.plugins.guards.permission_rules import (
     problem_of,
     rules_of,
 )
-from agentrail.plugins.lasting import approved_family, offered
 from agentrail.plugins.options import NO_NAMES, are_texts, as_plain_set, as_tuple, is_patience
 from agentrail.plugins.shell.command_line import Commands
 from agentrail.plugins.shell.paths import PathPlace, directory
 from agentrail.plugins.shell.rule_context import YES
-from agentrail.values import foreign
+from agentrail.values import untrusted_values
 from agentrail.values.json import JsonObject, freeze_object
 
 PermissionMode: TypeAlias = Literal["default", "strict", "accept_edits", "dont_ask", "bypass"]
@@ -45,18 +46,20 @@ def _are_rules(policy: PermissionPolicy, field: attrs.Attribute[tuple[str, ...]]
     for text in found:
         problem = problem_of(text, allows=field.name == "allow")
         if problem is not None:
-            raise BadOptions("PermissionPolicy", f"`{field.name}` has {foreign.shown(text)}, {problem}")
+            raise BadOptions("PermissionPolicy", f"`{field.name}` has {untrusted_values.shown(text)}, {problem}")
 
 
 def _is_mode(_policy: PermissionPolicy, _field: attrs.Attribute[PermissionMode], found: object) -> None:
     if not isinstance(found, str) or found not in MODES:
-        raise BadOptions("PermissionPolicy", f"its `mode` is {foreign.shown(found)}; it must be {', '.join(MODES)}")
+        raise BadOptions(
+            "PermissionPolicy", f"its `mode` is {untrusted_values.shown(found)}; it must be {', '.join(MODES)}"
+        )
 
 
 def _is_folder(_policy: PermissionPolicy, _field: attrs.Attribute[str | None], found: object) -> None:
     if found is not None and not isinstance(found, str):
         raise BadOptions(
-            "PermissionPolicy", f"its `root` is {foreign.shown(found)}; give the path of a folder, or None"
+            "PermissionPolicy", f"its `root` is {untrusted_values.shown(found)}; give the path of a folder, or None"
         )
 
 

@@ -23,13 +23,13 @@ from agentrail.hooks.actions import (
     TimedOut,
 )
 from agentrail.hooks.context import Context
-from agentrail.hooks.moments import AfterResponse, AfterTurn, BeforeFinish, BeforeRequest, BeforeSteering
+from agentrail.hooks.hook_types import AfterResponse, AfterTurn, BeforeFinish, BeforeRequest, BeforeSteering
 from agentrail.hooks.plugin import NamedModel, Plugin, Priority
 from agentrail.plugins.options import are_texts, as_model, as_tuple, is_count, is_deadline, is_model, name_and_options
 from agentrail.values.content import Text
-from agentrail.values.foreign import shown
 from agentrail.values.json import JsonObject, canonical, freeze, freeze_object
 from agentrail.values.messages import AssistantMessage, Message, Origin, UserMessage
+from agentrail.values.untrusted_values import shown
 from agentrail.values.value import quick
 
 T = TypeVar("T")

@@ -9,7 +9,7 @@ from attrs import frozen
 
 from agentrail.hooks.actions import Answered, Ask, AskAnswer, Continue, Emit, Failed, Intervene, RunTool, TimedOut
 from agentrail.hooks.context import Context
-from agentrail.hooks.moments import AfterTool, AfterTurn, BeforeFinish
+from agentrail.hooks.hook_types import AfterTool, AfterTurn, BeforeFinish
 from agentrail.hooks.plugin import Plugin, Priority
 from agentrail.plugins.options import are_texts, as_object, as_tuple, is_count, is_deadline, is_object, is_said
 from agentrail.plugins.shell.paths import meets

@@ -13,11 +13,11 @@ from agentrail.errors import BadOptions, NotJson
 from agentrail.errors.branches import meant
 from agentrail.hooks.actions import Continue, SwitchModel
 from agentrail.hooks.context import Context
-from agentrail.hooks.moments import BeforeRequest
+from agentrail.hooks.hook_types import BeforeRequest
 from agentrail.hooks.plugin import NamedModel, Plugin, Priority
 from agentrail.plugins.options import is_list
-from agentrail.values.foreign import number, plain_text, shown
 from agentrail.values.json import EMPTY, FrozenObject, Json, JsonObject, canonical, freeze_object
+from agentrail.values.untrusted_values import number, plain_text, shown
 
 HOURS: Final = 24
 HOUR_MS: Final = 3_600_000

@@ -11,13 +11,13 @@ from attrs import field, frozen
 
 from agentrail.hooks.actions import Continue, ReplaceMessages
 from agentrail.hooks.context import Context
-from agentrail.hooks.moments import BeforeCompaction, BeforeRequest
+from agentrail.hooks.hook_types import BeforeCompaction, BeforeRequest
 from agentrail.hooks.plugin import Plugin, Priority
 from agentrail.plugins.options import is_flag, is_said
 from agentrail.values.content import Text, ToolCall
-from agentrail.values.foreign import mended
 from agentrail.values.json import freeze
 from agentrail.values.messages import AssistantMessage, History, Message, ToolMessage, why_unfit
+from agentrail.values.untrusted_values import mended
 
 LOST: Final = (
     "The result of this call is not in the conversation. The call may have taken effect: check before a retry."

@@ -10,11 +10,11 @@ from attrs import field, frozen
 from agentrail.errors import BadOptions
 from agentrail.hooks.actions import Continue, SwitchModel
 from agentrail.hooks.context import Context
-from agentrail.hooks.moments import BeforeRequest
+from agentrail.hooks.hook_types import BeforeRequest
 from agentrail.hooks.plugin import Plugin, Priority
 from agentrail.plugins.options import is_count
-from agentrail.values.foreign import number, shown
 from agentrail.values.json import FrozenObject
+from agentrail.values.untrusted_values import number, shown
 
 HAS_MARKS: Final = "anthropic:"
 """The beginning of the names of models whose provider has cache marks; all others cache without, or not at all."""

@@ -11,13 +11,13 @@ from attrs import evolve, field, frozen
 from agentrail.errors import BadOptions, NotJson
 from agentrail.hooks.actions import Abort, Continue, SwitchModel
 from agentrail.hooks.context import Context
-from agentrail.hooks.moments import AfterTool, AfterTurn, BeforeRequest, OnToolError
+from agentrail.hooks.hook_types import AfterTool, AfterTurn, BeforeRequest, OnToolError
 from agentrail.hooks.plugin import NamedModel, Plugin, Priority
 from agentrail.plugins.options import is_flag, is_list, is_patience
 from agentrail.values.content import text_of
-from agentrail.values.foreign import mended, number, plain_text, shown
 from agentrail.values.json import EMPTY, Json, JsonObject, freeze, freeze_object, weight
 from agentrail.values.tools import Err
+from agentrail.values.untrusted_values import mended, number, plain_text, shown
 
 T = TypeVar("T")
 

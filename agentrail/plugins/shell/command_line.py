@@ -12,9 +12,9 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Final
 
+from agentrail.plugins.shell.code_arguments import holds_program
 from agentrail.plugins.shell.lexer_words import SimpleCommand, StuckError, Unlexable, Word, names, stop, trusted
 from agentrail.plugins.shell.parser import MAX_COMMANDS, ShellReader
-from agentrail.plugins.shell.programs import holds_program
 from agentrail.plugins.shell.wrappers import SHELLS, inside, is_interpreter
 from agentrail.values.value import Value
 

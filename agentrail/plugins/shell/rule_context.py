@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from enum import IntEnum
 from typing import Final
 
+from agentrail.plugins.shell.code_arguments import git_verb
 from agentrail.plugins.shell.command_line import Commands
 from agentrail.plugins.shell.lexer_words import SimpleCommand, Word, names
 from agentrail.plugins.shell.paths import (
@@ -22,7 +23,6 @@ from agentrail.plugins.shell.paths import (
     mentioned,
     pieces,
 )
-from agentrail.plugins.shell.programs import git_verb
 from agentrail.values.value import Value
 
 

@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterable
 from itertools import pairwise
 from typing import Final, TypeAlias
 
-from agentrail.plugins.shell.commits import looks_up, reads_commits
-from agentrail.plugins.shell.finds import fed_by_find, finds_others
+from agentrail.plugins.shell.code_arguments import MAKEFILES, holds_program, scripts
+from agentrail.plugins.shell.git_command import looks_up, reads_commits
 from agentrail.plugins.shell.lexer_words import SimpleCommand, Word, names
 from agentrail.plugins.shell.paths import LOST, PathPlace, fold, is_unsure, meets
-from agentrail.plugins.shell.programs import MAKEFILES, holds_program, scripts
+from agentrail.plugins.shell.recursive_commands import looks_at, reads_tree
 from agentrail.plugins.shell.rule_context import (
     CHANGES_DIRECTORY,
     MAYBE,
@@ -27,7 +27,7 @@ from agentrail.plugins.shell.rule_context import (
     written,
     yes,
 )
-from agentrail.plugins.shell.trees import looks_at, reads_tree
+from agentrail.plugins.shell.search_commands import fed_by_find, finds_others
 from agentrail.plugins.shell.wrappers import OTHER_SHELLS, SHELLS, reads_program
 from agentrail.values.value import Value
 

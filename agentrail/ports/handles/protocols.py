@@ -12,15 +12,15 @@ from typing import Literal, Protocol, TypeAlias, TypeVar, cast, overload
 from agentrail.core.vocabulary.commands import Accepted
 from agentrail.core.vocabulary.state import Prompt
 from agentrail.hooks.plugin import AnyPlugin, Attachable
-from agentrail.ports.agents import Task
 from agentrail.ports.handles.session_values import ChildView, HeldCall, Reply, SessionDown, Status
 from agentrail.ports.journal import StoredSession
 from agentrail.ports.model import ModelChain
+from agentrail.ports.tool import Task
+from agentrail.values.argument_checks import checked
 from agentrail.values.content import Part
 from agentrail.values.events.envelope import Cursor, Envelope, Event
 from agentrail.values.json import Json, JsonObject
 from agentrail.values.messages import Message
-from agentrail.values.spelling import checked
 from agentrail.values.tools import Err, Ok
 
 T = TypeVar("T")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from agentrail.core.answers import read_answer
-from agentrail.ports.agents import Task
+from agentrail.ports.tool import Task
 from agentrail.values.json import JsonObject
 from agentrail.values.messages import AssistantMessage, Message
 from agentrail.values.usage import NOTHING_USED, Usage

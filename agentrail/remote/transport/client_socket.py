@@ -2,6 +2,10 @@
 
 It uses wsproto directly. trio-websocket, which the host uses, waits for ever if the connection is cut during the
 handshake of a client, and holds messages back behind a pong that cannot be sent.
+
+`OpenConnection`: sends and receives over one WebSocket until it is cut.
+
+Reads the response with which a host, or something else, refuses the handshake of a WebSocket.
 """
 
 from __future__ import annotations
@@ -9,6 +13,7 @@ from __future__ import annotations
 import os
 import ssl
 from collections import deque
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Final, cast
 
@@ -17,9 +22,12 @@ from wsproto import ConnectionType, WSConnection, events
 from wsproto.connection import ConnectionState
 from wsproto.utilities import ProtocolError
 
-from agentrail.remote.transport.host_address import HostAddress
-from agentrail.remote.transport.host_key import HostKey
+from agentrail.errors import BadText
+from agentrail.remote.transport.host_address import HostAddress, HostKey
+from agentrail.remote.transport.host_frames import RefusalFrame, read_host_frame
+from agentrail.values.json import JsonObject
 from agentrail.values.value import Value
+from agentrail.wire import problems
 from agentrail.wire.socket_frames import PATH, SUBPROTOCOL
 
 MAX_MESSAGE: Final = 64 * 1024 * 1024
@@ -267,3 +275,100 @@ def _reason(error: BaseException) -> str:
             number = found.errno or 0
             return os.strerror(number) if number > 0 else found.strerror or str(found)
     return CUT
+
+
+QUIET_SECONDS: Final = 25.0
+"""After how long without a word of the host it is asked for one."""
+
+PONG_SECONDS: Final = 20.0
+"""How long the host has to answer that."""
+
+
+class OpenConnection:
+    """One WebSocket, with what waits to be sent over it."""
+
+    def __init__(self, socket: ClientSocket, take: Callable[[str], None]) -> None:
+        self._socket = socket
+        self._take = take
+        self._texts: deque[str] = deque()
+        self._controls: deque[events.Event] = deque(maxlen=4)
+        self._work = trio.Event()
+        self._cut: CutError | None = None
+        self.has_heard = False
+        """Whether the host has said anything since the handshake."""
+
+    def post(self, text: str) -> None:
+        """Send *text* when its turn comes."""
+        self._texts.append(text)
+        self._work.set()
+
+    async def run(self) -> CutError:
+        """Send and receive until the connection is cut; return how that was. It is closed then."""
+        self._control(events.Ping())  # its answer tells that the host is there
+        try:
+            async with trio.open_nursery() as nursery:  # noqa: TID251 - its tasks end with the connection
+                for work in (self._read, self._write, self._watch):
+                    nursery.start_soon(self._until_cut, work, nursery.cancel_scope)
+        finally:
+            await self._socket.close()  # noqa: ASYNC102 - it is shielded, and bounds its own time
+        return self._cut or CutError("it was left")
+
+    async def _until_cut(self, work: Callable[[], Awaitable[None]], scope: trio.CancelScope) -> None:
+        try:
+            await work()
+        except CutError as cut:
+            self._cut = self._cut or cut
+            scope.cancel()
+
+    async def _read(self) -> None:
+        while True:
+            found = await self._socket.receive()
+            if isinstance(found, events.Ping):
+                self._control(found.response())
+                continue
+            self.has_heard = True
+            if isinstance(found, str):
+                try:
+                    self._take(found)
+                except BadText as bad:
+                    raise CutError(problem=f"it sent a message that cannot be read: {bad.args[0]}") from None
+
+    async def _write(self) -> None:
+        while True:
+            while self._controls or self._texts:
+                if self._controls:
+                    await self._socket.send(self._controls.popleft())
+                else:
+                    await self._socket.send(events.TextMessage(data=self._texts.popleft()))
+            self._work = trio.Event()
+            await self._work.wait()
+
+    def _control(self, event: events.Event) -> None:
+        self._controls.append(event)
+        self._work.set()
+
+    async def _watch(self) -> None:
+        while True:
+            heard_at = self._socket.heard_at
+            await trio.sleep_until(heard_at + QUIET_SECONDS)
+            if self._socket.heard_at == heard_at:
+                self._control(events.Ping())
+                await trio.sleep(PONG_SECONDS)
+            if self._socket.heard_at == heard_at:
+                raise CutError(problem=f"nothing came from it for {QUIET_SECONDS + PONG_SECONDS:g} s")
+
+
+def document_in(rejection: Rejection) -> JsonObject | None:
+    """Return the problem document in a response; `None` if there is none."""
+    if rejection.media != problems.MEDIA_TYPE:
+        return None
+    try:
+        found = read_host_frame(f'{{"problem":{rejection.body.decode(errors="replace")}}}')
+    except BadText:
+        return None
+    return found.problem if isinstance(found, RefusalFrame) else None
+
+
+def said_by(rejection: Rejection) -> str:
+    """Return what a response without a problem document says, in words."""
+    return f"it answers the handshake of a WebSocket with status {rejection.status}"

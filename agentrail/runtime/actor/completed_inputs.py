@@ -20,8 +20,8 @@ from agentrail.core.vocabulary.inputs import (
 )
 from agentrail.core.vocabulary.state import State
 from agentrail.hooks.plugin import ON_EVENT
+from agentrail.runtime.actor.effect_runner import Performer
 from agentrail.runtime.actor.parent_link import Ties
-from agentrail.runtime.actor.perform import Performer
 from agentrail.runtime.actor.slow_hooks import SlowHooks
 from agentrail.runtime.inbox.letter import Letter
 from agentrail.runtime.inbox.mailbox import Mailbox

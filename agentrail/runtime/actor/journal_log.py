@@ -10,10 +10,10 @@ from typing import Final, NamedTuple, Protocol, TypeVar
 import trio
 
 from agentrail.core.machine.step import Step
-from agentrail.core.vocabulary.folding import change, fold
+from agentrail.core.vocabulary.changes import change, fold
+from agentrail.core.vocabulary.history_prefix import NO_STEM, Results, Stem, stem_after
 from agentrail.core.vocabulary.inputs import Arrival
 from agentrail.core.vocabulary.state import State
-from agentrail.core.vocabulary.stems import NO_STEM, Results, Stem, stem_after
 from agentrail.errors import (
     AgentrailError,
     BadRecord,
@@ -27,11 +27,10 @@ from agentrail.errors import (
 )
 from agentrail.hooks.plugin import UNKNOWN, AnyPlugin, state_type
 from agentrail.ports.failpoints import reach
-from agentrail.ports.journal import Claim, Journal, Record, Snapshot, folded, opening_of
-from agentrail.ports.snapshots import grown, snapshot_of, stem_of
+from agentrail.ports.journal import Claim, Journal, Record, Snapshot, folded, grown, opening_of, snapshot_of, stem_of
 from agentrail.runtime.resources import SharedServices
 from agentrail.runtime.shared.journal_retry import patiently
-from agentrail.runtime.shared.sanitize import traced
+from agentrail.runtime.shared.untrusted_calls import traced
 from agentrail.values.json import Json, canonical
 from agentrail.values.value import quick
 
@@ -107,7 +106,7 @@ def with_plugins_of(state: State, live: State, number: int) -> State:
     """
     if state.plugin_states == live.plugin_states:
         return state.but(plugin_states=live.plugin_states)
-    from agentrail.codec.states import data_of  # noqa: PLC0415 - only what was written and read again needs it
+    from agentrail.codec.plugin_states import data_of  # noqa: PLC0415 - only what was written and read again needs it
 
     if _texts(map(data_of, state.plugin_states)) != _texts(map(data_of, live.plugin_states)):
         raise ReplayDiffers(state.session_id, number, "the states of its plugins")
@@ -116,8 +115,8 @@ def with_plugins_of(state: State, live: State, number: int) -> State:
 
 def revived(session_id: str, key: str, plugin: AnyPlugin, state: object) -> object:
     """Return a stored plugin state as an object of the class the plugin declares; raise `PluginMismatch` if unfit."""
+    from agentrail.codec.plugin_states import Stored  # noqa: PLC0415 - only what was written and read again needs it
     from agentrail.codec.plugin_types import revive  # noqa: PLC0415 - only what was written and read again needs it
-    from agentrail.codec.states import Stored  # noqa: PLC0415 - only what was written and read again needs it
 
     wanted = state_type(type(plugin))
     if wanted is UNKNOWN:

@@ -17,9 +17,8 @@ from agentrail.runtime.actor.parent_link import Ties
 from agentrail.runtime.resources import SessionCode, SharedServices
 from agentrail.runtime.shared.clock import Clock
 from agentrail.runtime.shared.provider_limits import ProviderLimits, Sends, nobody
-from agentrail.runtime.work.limit_queue import Limits
+from agentrail.runtime.work.limit_queue import Limits, Pending, Purse, Reached, most_of
 from agentrail.runtime.work.model_stream import UsageMeter, formed
-from agentrail.runtime.work.spending import Pending, Purse, Reached, most_of
 from agentrail.values.stream import ModelRequest, Response
 from agentrail.values.tools import err
 from agentrail.values.usage import NOTHING_USED, Usage

@@ -12,12 +12,12 @@ from agentrail.core.vocabulary.inputs import AnyInput, ElsewhereUsed, SubagentEn
 from agentrail.core.vocabulary.state import Phase, State
 from agentrail.core.vocabulary.tool_calls import Subagent
 from agentrail.errors import AgentrailError, UnknownTask
-from agentrail.ports.agents import Task
 from agentrail.ports.handles.session_values import HeldCall
+from agentrail.ports.tool import Task
 from agentrail.runtime.inbox.replies import Outcome, told
 from agentrail.runtime.resources import Subagents
 from agentrail.runtime.shared.reply_slot import Slot
-from agentrail.runtime.work.spending import FamilyUsage, Purse
+from agentrail.runtime.work.limit_queue import FamilyUsage, Purse
 from agentrail.values.events.envelope import Envelope, Event
 from agentrail.values.tools import Err, Ok, err
 from agentrail.values.usage import NOTHING_USED, Usage

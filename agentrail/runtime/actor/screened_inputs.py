@@ -22,10 +22,10 @@ from agentrail.core.inline_tags import without_tags
 from agentrail.core.vocabulary.inputs import Arrival, CompactionEnded, StreamEnded
 from agentrail.core.vocabulary.personal_texts import TEXTS
 from agentrail.core.vocabulary.state import State
-from agentrail.hooks.live import Live
-from agentrail.runtime.inbox.known_commands import digest_of
+from agentrail.hooks.live_hook_runner import Live
+from agentrail.runtime.inbox.command_results import digest_of
 from agentrail.runtime.inbox.letter import Letter
-from agentrail.runtime.work.screens import screens_of
+from agentrail.runtime.work.screening import screens_of
 from agentrail.values.content import File, Image, Said, Text, Thinking
 from agentrail.values.events.envelope import Event
 from agentrail.values.json import FrozenObject, Json

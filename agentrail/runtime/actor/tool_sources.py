@@ -15,14 +15,14 @@ from agentrail.errors import AgentrailError, SourceFailed, ToolExists, UnknownTo
 from agentrail.errors.branches import fresh
 from agentrail.ports.tool import Tool, ToolSource
 from agentrail.reprs import in_brackets, listed, some
-from agentrail.runtime.inbox.known_commands import digest_of
+from agentrail.runtime.inbox.command_results import digest_of
 from agentrail.runtime.inbox.letter import Letter
 from agentrail.runtime.inbox.mailbox import Mailbox
 from agentrail.runtime.resources import SessionCode, SharedServices
 from agentrail.runtime.shared.reply_slot import NOBODY, Caller, Slot
-from agentrail.runtime.shared.sanitize import Contained, tell
+from agentrail.runtime.shared.untrusted_calls import Contained, tell
 from agentrail.tools.declaring import check_declared
-from agentrail.values.foreign import described
+from agentrail.values.untrusted_values import described
 
 log = logging.getLogger("agentrail.source")
 

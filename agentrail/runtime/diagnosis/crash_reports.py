@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import cast
 
-from agentrail.values.foreign import described
+from agentrail.values.untrusted_values import described
 from agentrail.values.value import Value
 
 MAX_DEPTH = 8

@@ -28,9 +28,9 @@ from agentrail.ports.journal import (
     StoredSession,
 )
 from agentrail.values.events.envelope import Envelope, Event
-from agentrail.values.foreign import crash, number, shown
 from agentrail.values.json import INT_MAX
 from agentrail.values.stream import Partial
+from agentrail.values.untrusted_values import crash, number, shown
 
 T = TypeVar("T")
 

@@ -10,7 +10,7 @@ from typing import Final
 from agentrail.core.vocabulary.effects import WriteLog
 from agentrail.hooks.attachments import AttachedPlugin
 from agentrail.hooks.context import EventLines
-from agentrail.runtime.shared.sanitize import tell
+from agentrail.runtime.shared.untrusted_calls import tell
 from agentrail.values.events.envelope import Envelope
 
 log = logging.getLogger("agentrail.plugin")

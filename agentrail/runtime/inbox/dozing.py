@@ -9,7 +9,7 @@ from functools import partial
 from itertools import islice
 from typing import Final, Protocol
 
-from agentrail.runtime.shared.timers import Timers
+from agentrail.runtime.shared.clock import Timers
 
 DOZE_AFTER: Final = 1.0
 """Seconds for which a session is idle before it dozes; at most twice as long."""

@@ -1,26 +1,37 @@
-"""Callers of `ask`, who wait for the end of a turn, and the `Reply` they get; and classes that other callers gave."""
+"""Callers of `ask`, who wait for the end of a turn, and the `Reply` they get; and classes that other callers gave.
+
+Early answers: callers of `abort` and `stop` do not wait while the journal cannot write, as the work has stopped.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from agentrail.core.answers import UNFIT
-from agentrail.core.vocabulary.commands import Accepted
+from agentrail.core.vocabulary.commands import DONE, AbortSent, Accepted, Refused, StopSent
 from agentrail.core.vocabulary.state import State
 from agentrail.core.vocabulary.tool_calls import Call, Question
-from agentrail.errors import AgentrailError, AnswerUnfit, PromptWasDropped, PromptWasRejected, TurnAborted
+from agentrail.errors import (
+    AgentrailError,
+    AnswerUnfit,
+    NotWrittenYet,
+    PromptWasDropped,
+    PromptWasRejected,
+    TurnAborted,
+)
 from agentrail.errors.branches import fresh
 from agentrail.ports.handles.session_values import HeldCall, Reply
 from agentrail.ports.journal import Record
 from agentrail.reprs import in_brackets
+from agentrail.runtime.inbox.letter import Letter
 from agentrail.runtime.shared.reply_slot import Slot
 from agentrail.values.events.envelope import Event
 from agentrail.values.events.life import AgentAbort, AgentEnd, PromptDropped, PromptRejected, PromptWithdrawn
 
 if TYPE_CHECKING:
     from agentrail.core.machine.step import Step
-    from agentrail.hooks.judge import ReadAnswer
+    from agentrail.hooks.hook_runner import ReadAnswer
 
 
 FIRST_PAGE: Final = 4
@@ -290,3 +301,18 @@ _ENDS: Final[Mapping[type[Event], Callable[..., tuple[str, Outcome] | None]]] = 
     PromptWithdrawn: _withdrawn,
 }
 """Function that makes the reply, by type of the event that ends a turn."""
+
+
+def relieve(session_id: str, letters: Iterable[Letter], stuck: AgentrailError) -> None:
+    """Answer callers of aborts and stops in *letters* early; the letters stay, and are journaled when possible.
+
+    An abort without a command id is answered as done. A stop, or an abort with a command id, is answered with
+    `NotWrittenYet`: the end of the session, and the answer to the id, are not in the journal yet.
+    """
+    for letter in letters:
+        given = letter.given
+        if not letter.slots or not isinstance(given, AbortSent | StopSent):
+            continue
+        done = isinstance(given, AbortSent) and letter.command is None
+        letter.settle(DONE if done else Refused.of(NotWrittenYet(session_id, str(stuck))))
+        letter.slots.clear()

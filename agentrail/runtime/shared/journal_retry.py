@@ -34,8 +34,8 @@ from agentrail.ports.journal import (
 )
 from agentrail.reprs import in_brackets
 from agentrail.runtime.shared.clock import Clock
-from agentrail.runtime.shared.sanitize import split
-from agentrail.values.foreign import described, leaves
+from agentrail.runtime.shared.untrusted_calls import split
+from agentrail.values.untrusted_values import described, leaves
 
 log = logging.getLogger("agentrail.journal")
 

@@ -12,8 +12,8 @@ from agentrail.errors import AgentrailError, JournalUnavailable
 from agentrail.ports.failpoints import reach
 from agentrail.ports.journal import Claim, Journal, Lease
 from agentrail.reprs import in_brackets, some
+from agentrail.runtime.shared.clock import Timers
 from agentrail.runtime.shared.journal_retry import patiently
-from agentrail.runtime.shared.timers import Timers
 
 log = logging.getLogger("agentrail.supervisor")
 

@@ -15,8 +15,8 @@ import trio
 
 from agentrail.errors import RateLimited, WrongType
 from agentrail.ports.model import EmitChunk, Model
-from agentrail.runtime.shared.sanitize import fit_response, fit_wait
-from agentrail.runtime.shared.timers import Timers
+from agentrail.runtime.shared.clock import Timers
+from agentrail.runtime.shared.untrusted_calls import fit_response, fit_wait
 from agentrail.values.secrets import secret_name
 from agentrail.values.stream import ModelRequest, Response, read_tokens
 from agentrail.values.usage import Limit

@@ -17,7 +17,7 @@ from typing import Final, cast
 import trio
 
 from agentrail.reprs import in_brackets, some
-from agentrail.runtime.shared.sanitize import Contained
+from agentrail.runtime.shared.untrusted_calls import Contained
 
 MOST_SPARE: Final = 64
 """How many tasks without work are kept; each takes some 3 kB."""

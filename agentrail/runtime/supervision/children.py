@@ -17,12 +17,12 @@ from agentrail.errors import Fenced, JournalUnavailable
 from agentrail.ports.failpoints import reach
 from agentrail.ports.handles.session_values import ChildView
 from agentrail.reprs import in_brackets, listed, some
-from agentrail.runtime.actor.hibernation import husk
-from agentrail.runtime.actor.loop import Session
+from agentrail.runtime.actor.session import Session
+from agentrail.runtime.actor.sleep import husk
 from agentrail.runtime.handle import SessionHandle
 from agentrail.runtime.inbox.letter import Letter
+from agentrail.runtime.shared.clock import Timers
 from agentrail.runtime.shared.reply_slot import Slot
-from agentrail.runtime.shared.timers import Timers
 
 Service: TypeAlias = Callable[..., Awaitable[None]]
 """An async function that runs until it is cancelled; if it takes `task_status`, it reports itself when it is ready."""

@@ -11,12 +11,12 @@ import trio
 from agentrail.core.machine.recovery import risky_calls
 from agentrail.core.vocabulary.commands import TraceSent
 from agentrail.errors import MailboxFull
-from agentrail.runtime.actor.loop import Session
+from agentrail.runtime.actor.session import Session
 from agentrail.runtime.inbox.draining import Draining
 from agentrail.runtime.inbox.letter import Letter
 from agentrail.runtime.supervision.children import Child, session_of
-from agentrail.runtime.supervision.family.subagents import Family
 from agentrail.runtime.supervision.sessions import Sessions
+from agentrail.runtime.supervision.subagents.subagents import Family
 from agentrail.runtime.supervision.supervisor import SupervisorNode
 
 log = logging.getLogger("agentrail.supervisor")

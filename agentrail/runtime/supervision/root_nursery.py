@@ -17,7 +17,7 @@ import trio
 from agentrail.errors import SupervisorClosed
 from agentrail.runtime.diagnosis.stacks import ROOF, called, place_of, tasks_in, threads_among
 from agentrail.runtime.shared.reply_slot import Slot
-from agentrail.runtime.shared.sanitize import traced
+from agentrail.runtime.shared.untrusted_calls import traced
 
 log = logging.getLogger("agentrail.supervisor")
 

@@ -26,21 +26,20 @@ from agentrail.errors import (
 )
 from agentrail.ports.failpoints import reach
 from agentrail.ports.journal import Claim, SessionFilter, StoredAnswer, StoredSession
-from agentrail.runtime.actor.loop import Session
 from agentrail.runtime.actor.parent_link import Link
-from agentrail.runtime.diagnosis.figures import Figures
+from agentrail.runtime.actor.session import Session
+from agentrail.runtime.diagnosis.metrics import Figures
 from agentrail.runtime.diagnosis.stacks import threads_among
 from agentrail.runtime.handle import SessionHandle
-from agentrail.runtime.inbox.known_commands import digest_of
+from agentrail.runtime.inbox.command_results import digest_of
 from agentrail.runtime.inbox.letter import Letter
 from agentrail.runtime.resources import FindCode, Found, SessionCode
 from agentrail.runtime.shared.ids import follows_grammar
 from agentrail.runtime.shared.reply_slot import Slot
 from agentrail.runtime.supervision.children import Child, SessionBody, session_of
-from agentrail.runtime.supervision.family.subagents import Family
-from agentrail.runtime.supervision.recovery import brought_back, forked, stored_state
-from agentrail.runtime.supervision.returning import Returning
+from agentrail.runtime.supervision.restore import Returning, brought_back, forked, stored_state
 from agentrail.runtime.supervision.root_nursery import leavable
+from agentrail.runtime.supervision.subagents.subagents import Family
 from agentrail.runtime.supervision.supervisor import SupervisorNode
 from agentrail.runtime.supervision.tree import Tree
 

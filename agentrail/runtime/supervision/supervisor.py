@@ -26,10 +26,10 @@ from agentrail.reprs import in_brackets, listed, some
 from agentrail.runtime.diagnosis.crash_reports import CrashReport, reason_of
 from agentrail.runtime.inbox.dozing import DozeDue
 from agentrail.runtime.shared.reply_slot import Slot
-from agentrail.runtime.shared.sanitize import split, traced
+from agentrail.runtime.shared.untrusted_calls import split, traced
 from agentrail.runtime.supervision.children import DORMANT, Alarm, Child, SessionBody, not_started, when_finite
 from agentrail.runtime.supervision.tree import Tree
-from agentrail.values.foreign import described
+from agentrail.values.untrusted_values import described
 
 log = logging.getLogger("agentrail.supervisor")
 

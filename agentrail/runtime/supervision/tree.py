@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Final
 from weakref import WeakSet
 
-from agentrail.runtime.actor.loop import Session
+from agentrail.runtime.actor.session import Session
 from agentrail.runtime.diagnosis.crash_reports import CrashReport
 from agentrail.runtime.resources import SharedServices
 from agentrail.runtime.supervision.children import Child, forget_records, session_of

@@ -9,8 +9,8 @@ import trio
 
 from agentrail.errors import CommandRefused
 from agentrail.ports.sandbox import Process
-from agentrail.runtime.shared.sanitize import Contained, tell
-from agentrail.values.foreign import described
+from agentrail.runtime.shared.untrusted_calls import Contained, tell
+from agentrail.values.untrusted_values import described
 
 log = logging.getLogger("agentrail.process")
 

@@ -10,24 +10,23 @@ from typing import TypeVar
 
 import trio
 
-from agentrail.core.compaction import NOTHING, Plan, Slices, planning
+from agentrail.core.compaction import NOTHING, SYSTEM, Plan, Slices, planning, prompt_for
+from agentrail.core.context_window import ASSUMED
 from agentrail.core.machine.requests import READ_HISTORY
 from agentrail.core.machine.responses import UNREACHED_PACE, back_off, is_too_late
-from agentrail.core.summary_request import SYSTEM, prompt_for
 from agentrail.core.vocabulary.effects import StartCompaction
 from agentrail.core.vocabulary.inputs import AnyInput, CompactionEnded, CompactionFailed
-from agentrail.core.windows import ASSUMED
 from agentrail.errors import ModelError
 from agentrail.ports.failpoints import reach
 from agentrail.ports.model import Prices
-from agentrail.runtime.shared.sanitize import Contained, fit_failure, tell
+from agentrail.runtime.shared.untrusted_calls import Contained, fit_failure, tell
 from agentrail.runtime.work.model_stream import UsageMeter
 from agentrail.values.content import Text, text_of
 from agentrail.values.fitting import fit_text
-from agentrail.values.foreign import described, named
 from agentrail.values.json import freeze_object
 from agentrail.values.messages import AskModel, Compactor, Leaving, UserMessage
 from agentrail.values.stream import Failure, FailureKind, ModelRequest, Response
+from agentrail.values.untrusted_values import described, named
 from agentrail.values.usage import NOTHING_USED, Usage
 
 T = TypeVar("T")

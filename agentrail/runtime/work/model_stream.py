@@ -19,14 +19,12 @@ from agentrail.ports.model import Model, Prices, forms_answers, times_beginning
 from agentrail.runtime.events.bus import Bus
 from agentrail.runtime.shared.clock import Clock
 from agentrail.runtime.shared.provider_limits import Sends
-from agentrail.runtime.shared.sanitize import fit_chunk, fit_failure, tell
 from agentrail.runtime.shared.task_pool import Work
-from agentrail.runtime.work.held_text import HeldText
-from agentrail.runtime.work.screens import Screens
+from agentrail.runtime.shared.untrusted_calls import fit_chunk, fit_failure, tell
+from agentrail.runtime.work.screening import HeldText, Screens
 from agentrail.values.events.envelope import Event
 from agentrail.values.events.response import MessageStart, StatusUpdate, ThinkingDelta, ThinkingStart
 from agentrail.values.fitting import MAX_TEXT
-from agentrail.values.foreign import described, named
 from agentrail.values.stream import (
     CallChunk,
     Chunk,
@@ -42,6 +40,7 @@ from agentrail.values.stream import (
     tokens,
     with_read,
 )
+from agentrail.values.untrusted_values import described, named
 from agentrail.values.usage import NOTHING_USED, Usage
 from agentrail.values.value import quick
 

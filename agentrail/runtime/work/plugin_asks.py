@@ -28,26 +28,25 @@ from agentrail.ports.model import Prices
 from agentrail.ports.sandbox import KIB, Sandbox
 from agentrail.ports.tool import Service, Surroundings, Tool, ToolContext
 from agentrail.reprs import in_brackets
-from agentrail.runtime.shared.sanitize import traced
 from agentrail.runtime.shared.task_pool import Work
-from agentrail.runtime.work.file_finding import find_files
-from agentrail.runtime.work.file_replacing import replace_file
+from agentrail.runtime.shared.untrusted_calls import traced
 from agentrail.runtime.work.model_stream import UsageMeter
+from agentrail.runtime.work.plugin_files import find_files, replace_file
 from agentrail.runtime.work.tool_call import execute
 from agentrail.values.content import Text, text_of
 from agentrail.values.fitting import MAX_TEXT, fit_text
-from agentrail.values.foreign import described
 from agentrail.values.json import EMPTY, JsonObject, freeze, freeze_object
 from agentrail.values.messages import UserMessage
 from agentrail.values.stream import ModelRequest, Response
 from agentrail.values.tools import Err, Ok, result_text
+from agentrail.values.untrusted_values import described
 from agentrail.values.usage import NOTHING_USED, Usage
 from agentrail.values.value import quick
 
 if TYPE_CHECKING:
-    from agentrail.tools import answers
+    from agentrail.tools import answer_forms
 else:  # only needed if answers have a form
-    answers = LazyModule("agentrail.tools.answers")
+    answer_forms = LazyModule("agentrail.tools.answer_forms")
 
 log = logging.getLogger("agentrail.ask")
 
@@ -161,7 +160,7 @@ def _options_of(request: CallModel, state: State, name: str) -> JsonObject:
 def _object_in(text: str, schema: JsonObject) -> AskAnswer:
     """Return the JSON object in *text*, or why it does not fit *schema*."""
     found = read_answer(text)
-    problem = found if isinstance(found, str) else answers.misfit(schema, found)
+    problem = found if isinstance(found, str) else answer_forms.misfit(schema, found)
     return _answered(found) if problem is None else Failed(f"the answer does not fit: {problem}")
 
 

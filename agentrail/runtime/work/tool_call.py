@@ -18,17 +18,16 @@ from agentrail.errors import ToolError
 from agentrail.ports.failpoints import reach
 from agentrail.ports.tool import Checkable, Tool, ToolContext
 from agentrail.reprs import in_brackets, listed
-from agentrail.runtime.shared.sanitize import traced
 from agentrail.runtime.shared.task_pool import Work
 from agentrail.runtime.shared.threads import CallThreads, WorkerThreads
-from agentrail.runtime.work.held_text import HeldReports
-from agentrail.runtime.work.screens import Screens
+from agentrail.runtime.shared.untrusted_calls import traced
+from agentrail.runtime.work.screening import HeldReports, Screens
 from agentrail.values.events.envelope import Event
 from agentrail.values.events.tools import ToolExecutionUpdate
 from agentrail.values.fitting import fit_result, fit_text
-from agentrail.values.foreign import described, words
 from agentrail.values.json import JsonObject
 from agentrail.values.tools import Effect, NotStarted, Probed, ToolResult, Unknown, err
+from agentrail.values.untrusted_values import described, words
 
 
 class LateCalls:

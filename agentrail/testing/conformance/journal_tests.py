@@ -9,30 +9,633 @@
 
 The tests are async functions for pytest-trio. For a journal that outlives its process, override `again` too, so that
 records are written with one object and read with another.
-"""
 
-# ruff: noqa: PLR2004, S101 - these are tests
+Tests of claims and leases, which `JournalConformance` inherits.
+
+Tests of deleting sessions, which `JournalConformance` inherits.
+
+Tests of lists of sessions, which `JournalConformance` inherits.
+
+Tests of redacting records, which `JournalConformance` inherits.
+
+Records for tests of journals, and how such tests begin.
+"""
 
 from __future__ import annotations
 
 import math
 import random
+from collections.abc import Awaitable
+from itertools import pairwise, product
+from types import MappingProxyType
 
 import trio
 
-from agentrail.core.vocabulary.changes import Appended, Change
+from agentrail.core.vocabulary.changes import Appended, Change, ChangedTools
 from agentrail.core.vocabulary.commands import Accepted, PromptSent
 from agentrail.core.vocabulary.inputs import Arrival, TimerFired
-from agentrail.core.vocabulary.state import Phase, Setup, State
-from agentrail.errors import AgentrailError, BadRecord, Fenced
-from agentrail.ports.journal import Journal, Latest, Record, Snapshot, StoredAnswer
-from agentrail.testing.conformance.journal_redactions import RedactionConformance
-from agentrail.testing.conformance.journal_samples import opened, prompted, refused, run_of, silent
+from agentrail.core.vocabulary.state import Attached, Phase, Setup, State
+from agentrail.errors import AgentrailError, BadRecord, Fenced, SessionBeingDeleted, SessionHeld
+from agentrail.ports.journal import (
+    ALL_SESSIONS,
+    NO_LEASE,
+    About,
+    Claim,
+    Journal,
+    Latest,
+    Lease,
+    Record,
+    Redaction,
+    SessionFilter,
+    Snapshot,
+    StoredAnswer,
+    StoredSession,
+    folded,
+)
 from agentrail.values.content import Text, ToolCall
-from agentrail.values.events.envelope import Envelope
-from agentrail.values.events.life import AgentStart
-from agentrail.values.json import FrozenObject, freeze_object
-from agentrail.values.messages import AssistantMessage, History, UserMessage
+from agentrail.values.events.envelope import Envelope, Event
+from agentrail.values.events.life import AgentStart, LabelsChanged, SessionEnded
+from agentrail.values.json import EMPTY, INT_MAX, INT_MIN, FrozenObject, freeze_object
+from agentrail.values.messages import AssistantMessage, History, ToolMessage, UserMessage
+from agentrail.values.tools import ToolSpec
+
+# ruff: noqa: S101 - these are tests
+
+
+def prompted(session_id: str, number: int, text: str = "go on", **more: object) -> Record:
+    """Return a record of a prompt, with one event that has the same number; *more* are further fields of the record."""
+    events = (Envelope(session_id, number, 0, number, 1, 1, AgentStart(f"p{number}")),)
+    arrival = Arrival(PromptSent((Text(text),)), number, 0.5)
+    return Record(session_id, number, arrival, events=events).but(**more)
+
+
+def silent(session_id: str, number: int) -> Record:
+    """Return a record without an event."""
+    return Record(session_id, number, Arrival(TimerFired("t"), number))
+
+
+def run_of(session_id: str, first: int, count: int) -> tuple[Record, ...]:
+    """Return *count* records of a session, numbered from *first* on."""
+    return tuple(prompted(session_id, number) for number in range(first, first + count))
+
+
+async def refused(kind: type[AgentrailError], doing: Awaitable[object]) -> AgentrailError:
+    """Await *doing* and return the error of *kind* that it must raise."""
+    try:
+        answer = await doing
+    except kind as error:
+        return error
+    raise AssertionError(answer)
+
+
+async def opened(journal: Journal, session_id: str, count: int = 3, lease: Lease = NO_LEASE) -> Claim:
+    """Claim a session, write its first *count* records, and return the claim."""
+    claim = await journal.claim(session_id, "test", lease)
+    assert await journal.append(claim, 0, run_of(session_id, 1, count)) == count
+    return claim
+
+
+# ruff: noqa: PLR2004, S101 - these are tests
+
+
+class ClaimConformance:
+    """Tests of who may write the records of a session, and of leases."""
+
+    async def again(self, journal: Journal) -> Journal:
+        """Close the journal and return it as another process would open it: here, the same object."""
+        await journal.close()
+        return journal
+
+    # Claims
+
+    async def test_whoever_claims_last_is_the_only_writer(self, journal: Journal) -> None:
+        """A writer with an old epoch is refused, and has written nothing."""
+        first = await opened(journal, "s")
+        second = await journal.claim("s", "another")
+        assert (second.epoch > first.epoch, second.head) == (True, 3)
+        await refused(Fenced, journal.append(first, 3, run_of("s", 4, 1)))
+        await refused(Fenced, journal.keep(first, Snapshot("s", 3, State("s", Setup(), "demo"))))
+        assert await journal.append(second, 3, run_of("s", 4, 1)) == 4
+        journal = await self.again(journal)
+        await refused(Fenced, journal.append(first, 4, run_of("s", 5, 1)))
+        third = await journal.claim("s", "a third")
+        assert (third.epoch > second.epoch, third.head) == (True, 4)
+        assert await journal.read("s") == run_of("s", 1, 4)
+
+    async def test_what_somebody_holds_is_not_claimed_by_others(self, journal: Journal) -> None:
+        """While a lease lasts, another holder's claim is refused, changes nothing, and names the holder."""
+        first = await opened(journal, "s", lease=Lease(1000, 500))
+        for at in (0, 1000, 1499):
+            error = await refused(SessionHeld, journal.claim("s", "another", Lease(at, 500)))
+            assert error.args == ("s", "test", 1500)
+        await refused(SessionHeld, journal.claim("s", "another"))
+        assert await journal.append(first, 3, run_of("s", 4, 1)) == 4
+        second = await journal.claim("s", "another", Lease(1500, 500))
+        assert (second.epoch > first.epoch, second.head) == (True, 4)
+        await refused(Fenced, journal.append(first, 4, run_of("s", 5, 1)))
+        await refused(SessionHeld, journal.claim("s", "test", Lease(1999, 500)))
+
+    async def test_a_session_is_taken_over_from_whoever_holds_it(self, journal: Journal) -> None:
+        """With `take_over`, a claim is given at once, the earlier holder can write no more, and is told so."""
+        first = await opened(journal, "s", lease=Lease(1000, 500))
+        second = await journal.claim("s", "another", Lease(1100, 500), take_over=True)
+        await refused(Fenced, journal.append(first, 3, run_of("s", 4, 1)))
+        assert await journal.renew([first], Lease(1200, 500)) == (first,)
+        assert await journal.append(second, 3, run_of("s", 4, 1)) == 4
+
+    async def test_a_holder_claims_its_own_sessions_again(self, journal: Journal) -> None:
+        """A lease does not keep its own holder away: it may have started anew at the same address."""
+        first = await opened(journal, "s", lease=Lease(1000, 500))
+        second = await journal.claim("s", "test", Lease(1001, 500))
+        await refused(Fenced, journal.append(first, 3, run_of("s", 4, 1)))
+        assert await journal.append(second, 3, run_of("s", 4, 1)) == 4
+
+    async def test_leases_are_renewed_together(self, journal: Journal) -> None:
+        """`renew` makes the leases of several sessions last longer, also one that has ended and that nobody took."""
+        claims = [await opened(journal, name, lease=Lease(1000, 500)) for name in ("a", "b", "c")]
+        assert await journal.renew(claims[:2], Lease(2000, 500)) == ()
+        for name in ("a", "b"):
+            await refused(SessionHeld, journal.claim(name, "another", Lease(2499, 500)))
+        assert (await journal.claim("c", "another", Lease(2000, 500))).head == 3
+        assert await journal.renew([], Lease(2000, 500)) == ()
+
+    async def test_a_lease_that_was_lost_is_not_renewed(self, journal: Journal) -> None:
+        """`renew` returns the claims of sessions that were claimed since, and does not touch the later leases."""
+        lost = [await opened(journal, name, lease=Lease(1000, 500)) for name in ("a", "b")]
+        kept = await opened(journal, "c", lease=Lease(1000, 500))
+        again = await journal.claim("a", "test", Lease(1600, 500))
+        other = await journal.claim("b", "another", Lease(1600, 500))
+        assert set(await journal.renew([*lost, kept], Lease(9000, 500))) == set(lost)
+        await refused(SessionHeld, journal.claim("b", "a third", Lease(2099, 500)))
+        assert (await journal.claim("b", "a third", Lease(2100, 500))).epoch > other.epoch
+        assert await journal.renew([again, kept], Lease(9000, 500)) == ()
+        assert await journal.renew([Claim("nobody", 1, 0)], Lease(9000, 500)) == (Claim("nobody", 1, 0),)
+
+    async def test_what_is_released_is_free(self, journal: Journal) -> None:
+        """After `release`, others claim a session at once; an earlier holder releases nothing of a later one."""
+        first = await opened(journal, "s", lease=Lease(1000, 500))
+        await journal.release([first, Claim("nobody", 1, 0)])
+        second = await journal.claim("s", "another", Lease(1001, 500))
+        await journal.release([first])
+        await refused(SessionHeld, journal.claim("s", "test", Lease(1002, 500)))
+        assert await journal.append(second, 3, run_of("s", 4, 1)) == 4
+        await journal.release([second])
+        assert await journal.renew([second], Lease(1003, 500)) == ()
+        held = await refused(SessionHeld, journal.claim("s", "test", Lease(1004, 500)))
+        assert held.args[1] == "another"
+
+    async def test_a_claim_can_be_renewed_after_the_journal_was_closed(self, journal: Journal) -> None:
+        """A claim is not lost because the journal was closed and opened again."""
+        claim = await opened(journal, "s", lease=Lease(1000, 500))
+        await journal.close()
+        assert await journal.renew([claim], Lease(1200, 500)) == ()
+        await refused(SessionHeld, journal.claim("s", "another", Lease(1699, 500)))
+
+    async def test_nobody_writes_without_a_claim(self, journal: Journal) -> None:
+        """An `append` without a valid claim is refused, to a stored session and to an unknown one."""
+        await opened(journal, "s")
+        for session_id, head in (("s", 3), ("t", 0)):
+            for epoch in (0, 7, 2**40):
+                claim = Claim(session_id, epoch, head)
+                await refused(Fenced, journal.append(claim, head, run_of(session_id, head + 1, 1)))
+        assert [stored.session_id for stored in await journal.sessions()] == ["s"]
+
+    async def test_a_wrong_head_is_refused(self, journal: Journal) -> None:
+        """An `append` with a wrong number of the last record is refused."""
+        claim = await opened(journal, "s")
+        for expected in (0, 2, 4):
+            await refused(Fenced, journal.append(claim, expected, run_of("s", expected + 1, 1)))
+        assert await journal.read("s") == run_of("s", 1, 3)
+
+    async def test_claims_at_the_same_time_have_different_epochs(self, journal: Journal) -> None:
+        """Concurrent claims get different epochs, and only the highest can write."""
+        claims: list[Claim] = []
+
+        async def claim() -> None:
+            claims.append(await journal.claim("s", "test"))
+
+        async with trio.open_nursery() as nursery:  # noqa: TID251 - a test
+            for _ in range(20):
+                nursery.start_soon(claim)
+        claims.sort(key=lambda each: each.epoch)
+        assert all(one.epoch < other.epoch for one, other in pairwise(claims))
+        for old in claims[:-1]:
+            await refused(Fenced, journal.append(old, 0, run_of("s", 1, 1)))
+        assert await journal.append(claims[-1], 0, run_of("s", 1, 1)) == 1
+
+
+# ruff: noqa: PLR2004, S101 - these are tests
+
+
+def with_event(record: Record, event: Event) -> Record:
+    """Return *record* with *event* as its only one."""
+    return record.but(events=(Envelope(record.session_id, record.number, 0, 0, 0, 0, event),))
+
+
+def labelled(number: int, title: str, labels: tuple[str, ...]) -> Record:
+    """Return the record in which session `s` gets a title and labels."""
+    record = with_event(prompted("s", number), LabelsChanged(title, labels))
+    return record.but(change=record.change.but(title=title, labels=labels))
+
+
+class ListConformance(ClaimConformance):
+    """Tests of what a list tells of sessions, and of its filters and pages."""
+
+    async def test_stored_sessions_are_listed_in_order(self, journal: Journal) -> None:
+        """`sessions` lists page by page, with what a supervisor needs to know before it reads the records."""
+        records = {
+            "a": prompted("a", 1, due=4, at_work=True),
+            "B": with_event(prompted("B", 1), SessionEnded("stopped")),
+            "a-1": prompted("a-1", 1),
+        }
+        for name, record in records.items():
+            await journal.append(await journal.claim(name, "test"), 0, [record])
+        await journal.claim("claimed", "test")
+        journal = await self.again(journal)
+        new = About(created=1)
+        listed = (
+            StoredSession("B", 1, ended=True, about=new, active=1),
+            StoredSession("a", 1, due=4, at_work=True, about=new, active=1),
+            StoredSession("a-1", 1, about=new, active=1),
+        )
+        assert await journal.sessions() == listed
+        assert await journal.sessions(ALL_SESSIONS, listed[0], 1) == listed[1:2]
+        assert await journal.sessions(after=listed[2]) == ()
+        assert await journal.sessions(limit=0) == ()
+        await journal.append(await journal.claim("a", "test"), 1, [silent("a", 2)])
+        assert await journal.sessions(after=listed[0], limit=1) == (StoredSession("a", 2, about=new, active=2),)
+
+    async def test_a_list_tells_whose_a_session_is_and_what_it_is_called_last(self, journal: Journal) -> None:
+        """Tenant, owner and specification come from the first record, title and labels from the last that has them."""
+        setup = Setup(tenant="acme", owner="ann", spec="helper")
+        state = State("s", setup, "demo", title="a trip", labels=("new", "vip"))
+        claim = await journal.claim("s", "test")
+        await journal.append(claim, 0, [prompted("s", 1, opening=state), prompted("s", 2)])
+        about = About("acme", "ann", "helper", "a trip", ("new", "vip"), 1)
+        assert await journal.sessions() == (StoredSession("s", 2, about=about, active=2),)
+        await journal.append(claim, 2, [labelled(3, "trip \U0001f642", ("é", "vip"))])
+        journal = await self.again(journal)
+        about = about.but(title="trip \U0001f642", labels=("é", "vip"))
+        assert await journal.sessions(SessionFilter(label="é")) == (StoredSession("s", 3, about=about, active=3),)
+        assert await journal.sessions(SessionFilter(label="new")) == ()
+        await journal.append(claim, 3, [labelled(4, "", ("vip",)), prompted("s", 5)])
+        about = about.but(title="", labels=("vip",))
+        for wanted in (ALL_SESSIONS, SessionFilter(label="vip", owner="ann"), SessionFilter(tenant="acme")):
+            assert await journal.sessions(wanted) == (StoredSession("s", 5, about=about, active=5),)
+        assert await journal.sessions(SessionFilter(label="é")) == ()
+
+    async def test_each_filter_finds_what_it_asks_for_page_by_page(self, journal: Journal) -> None:
+        """All pairs of conditions, in pages of three, find the sessions for which they hold, in their order."""
+        kinds = tuple(
+            product(("", "acme", "bolt"), ("", "ann"), ((), ("new",), ("new", "vip")), (None, 5, 7), (0, 1, 2))
+        )
+        for number, (tenant, owner, labels, due, kind) in enumerate(kinds):
+            name = f"s{(number * 37) % len(kinds)}"
+            state = State(name, Setup(tenant=tenant, owner=owner), "demo", labels=labels)
+            record = prompted(name, 1, opening=state, due=due, at_work=kind == 1)
+            record = with_event(record, SessionEnded("stopped")) if kind == 2 else record
+            await journal.append(await journal.claim(name, "test"), 0, [record])
+        journal = await self.again(journal)
+        stored = await journal.sessions()
+        assert len(stored) == len(kinds)
+        conditions: dict[str, tuple[object, ...]] = {
+            "tenant": ("", "acme", "cut"),
+            "owner": ("", "ann"),
+            "label": ("new", "vip", "none"),
+            "due_before": (INT_MIN, 0, 6, 100, INT_MAX),
+            "at_work": (False, True),
+            "ended": (False, True),
+        }
+        each = [{name: value} for name, values in conditions.items() for value in values]
+        for one, other in product(each, each):
+            wanted = SessionFilter().but(**one, **{key: value for key, value in other.items() if key not in one})
+            listed: list[StoredSession] = []
+            while page := await journal.sessions(wanted, listed[-1] if listed else None, 30):
+                listed.extend(page)
+            assert listed == sorted(filter(wanted.holds, stored), key=wanted.rank)
+            assert await journal.sessions(wanted, listed[2] if listed[2:] else None, 3) == tuple(
+                listed[3:6] or listed[:3]
+            )
+
+
+# ruff: noqa: PLR2004, S101 - these are tests
+
+
+NOBODY = ""
+"""A holder of no session."""
+
+
+async def below(journal: Journal, session_id: str, *path: str) -> Claim:
+    """Write the first record of a session whose path of parents and calls is *path*; return the claim."""
+    claim = await journal.claim(session_id, "test")
+    state = State(session_id, Setup(path=path), "demo")
+    await journal.append(claim, 0, (prompted(session_id, 1, opening=state),))
+    return claim
+
+
+async def stored(journal: Journal) -> list[str]:
+    """Return the ids of all stored sessions."""
+    return [one.session_id for one in await journal.sessions()]
+
+
+class DeletionConformance(ListConformance):
+    """Tests of `delete`."""
+
+    async def test_of_a_deleted_session_nothing_is_left(self, journal: Journal) -> None:
+        """Records, answers and snapshot are gone, before and after the journal is opened again; others are whole."""
+        for name in ("s", "t"):
+            claim = await opened(journal, name)
+            await journal.append(claim, 3, (prompted(name, 4, command="c", answer=Accepted("p4", "started")),))
+            await journal.keep(claim, Snapshot(name, 4, State(name, Setup(), "demo")))
+        assert await journal.delete("s", NOBODY, 0) == 1
+        for _ in range(2):
+            assert await journal.read("s") == ()
+            assert await journal.answer("s", "c") is None
+            assert await journal.place("s", 2) == 0
+            assert (await journal.latest("s")).snapshot is None
+            assert await stored(journal) == ["t"]
+            journal = await self.again(journal)
+        assert len(await journal.read("t")) == 4
+        assert await journal.answer("t", "c") is not None
+        assert (await journal.latest("t")).snapshot is not None
+
+    async def test_what_is_not_stored_is_not_deleted(self, journal: Journal) -> None:
+        """`delete` returns 0 for an id without records, and 1 once for a session."""
+        assert await journal.delete("s", NOBODY, 0) == 0
+        await journal.claim("s", "test")
+        assert await journal.delete("s", NOBODY, 0) == 0
+        await opened(journal, "s")
+        assert await journal.delete("s", NOBODY, 0) == 1
+        assert await journal.delete("s", NOBODY, 0) == 0
+
+    async def test_an_id_can_be_used_again(self, journal: Journal) -> None:
+        """A new session with the id of a deleted one begins with nothing, and earlier claims of it are refused."""
+        old = await opened(journal, "s", 0)
+        said = State("s", Setup(tenant="acme", owner="ann"), "demo", title="a trip", labels=("vip",))
+        await journal.append(old, 0, (prompted("s", 1, opening=said), *run_of("s", 2, 2)))
+        await journal.append(old, 3, (prompted("s", 4, command="c", answer=Accepted("p4", "started")),))
+        await journal.delete("s", NOBODY, 0)
+        await refused(Fenced, journal.append(old, 4, run_of("s", 5, 1)))
+        journal = await self.again(journal)
+        assert await journal.sessions(SessionFilter(label="vip")) == ()
+        new = await opened(journal, "s")
+        assert await journal.sessions() == (StoredSession("s", 3, about=About(created=1), active=3),)
+        assert (new.epoch > old.epoch, new.head) == (True, 0)
+        await refused(Fenced, journal.append(old, 3, run_of("s", 4, 1)))
+        await refused(Fenced, journal.keep(old, Snapshot("s", 3, State("s", Setup(), "demo"))))
+        assert await journal.renew([old], Lease(0, 500)) == (old,)
+        assert await journal.answer("s", "c") is None
+        assert await journal.read("s") == run_of("s", 1, 3)
+
+    async def test_sub_agents_are_deleted_with_their_session(self, journal: Journal) -> None:
+        """Sub-agents at any depth are deleted, by who their parent is; an id that only looks like one of them stays."""
+        await opened(journal, "s")
+        await below(journal, "s.c1", "s", "c1")
+        await below(journal, "shortened", "s", "c2")
+        await below(journal, "s.c1.c9", "s", "c1", "s.c1", "c9")
+        await opened(journal, "s.c3")
+        await below(journal, "t.c1", "t", "c1")
+        journal = await self.again(journal)
+        assert await journal.delete("s", NOBODY, 0) == 4
+        assert await stored(journal) == ["s.c3", "t.c1"]
+
+    async def test_a_sub_agent_alone_can_be_deleted(self, journal: Journal) -> None:
+        """Its parent and its siblings stay, and a session that is started under its id later is not its parent's."""
+        await opened(journal, "s")
+        for child in ("s.c1", "s.c2"):
+            await below(journal, child, "s", child[2:])
+        assert await journal.delete("s.c1", NOBODY, 0) == 1
+        assert await stored(journal) == ["s", "s.c2"]
+        await opened(journal, "s.c1")
+        assert await journal.delete("s", NOBODY, 0) == 2
+        assert await stored(journal) == ["s.c1"]
+
+    async def test_what_somebody_holds_is_not_deleted(self, journal: Journal) -> None:
+        """While a session or one of its sub-agents is held, none of them is deleted, and the holder is named."""
+        await opened(journal, "s")
+        claim = await below(journal, "s.c1", "s", "c1")
+        await journal.claim("s.c1", "test", Lease(1000, 500))
+        for at in (0, 1499):
+            error = await refused(SessionHeld, journal.delete("s", "another", at))
+            assert error.args == ("s.c1", "test", 1500)
+        assert await stored(journal) == ["s", "s.c1"]
+        assert len(await journal.read("s.c1")) == claim.head + 1
+        assert await journal.delete("s", "another", 1500) == 2
+
+    async def test_a_holder_deletes_its_own_sessions(self, journal: Journal) -> None:
+        """A lease does not keep its own holder from deleting the session, and ends with it."""
+        claim = await opened(journal, "s", lease=Lease(1000, 500))
+        assert await journal.delete("s", "test", 1001) == 1
+        await refused(Fenced, journal.append(claim, 3, run_of("s", 4, 1)))
+        assert (await journal.claim("s", "another", Lease(1002, 500))).head == 0
+
+    async def test_what_another_session_needs_too_stays(self, journal: Journal) -> None:
+        """A text that two sessions have is kept until both are deleted, however long it is."""
+        long = "word " * 50_000
+        for name in ("s", "t", "u"):
+            await journal.append(await journal.claim(name, "test"), 0, (prompted(name, 1, long),))
+        assert await journal.delete("s", NOBODY, 0) == 1
+        journal = await self.again(journal)
+        assert await journal.read("t") == (prompted("t", 1, long),)
+        assert await journal.delete("t", NOBODY, 0) == 1
+        assert await journal.read("u") == (prompted("u", 1, long),)
+
+    async def test_others_write_while_sessions_are_deleted(self, journal: Journal) -> None:
+        """Sessions that are deleted at the same time do not mix with those that go on."""
+        for number in range(10):
+            await opened(journal, f"old-{number}", 70)
+        claims = {f"s{number}": await journal.claim(f"s{number}", "test") for number in range(5)}
+
+        async def write(name: str) -> None:
+            for head in range(10):
+                await journal.append(claims[name], head, run_of(name, head + 1, 1))
+
+        async def delete(name: str) -> None:
+            assert await journal.delete(name, NOBODY, 0) == 1
+
+        async with trio.open_nursery() as nursery:  # noqa: TID251 - a test
+            for number in range(10):
+                nursery.start_soon(delete, f"old-{number}")
+            for name in claims:
+                nursery.start_soon(write, name)
+        assert await stored(journal) == sorted(claims)
+        for name in claims:
+            assert await journal.read(name) == run_of(name, 1, 10)
+
+    async def test_a_deletion_that_is_cancelled_is_whole_or_goes_on(self, journal: Journal) -> None:
+        """After a cancelled `delete` the session is whole, refused or gone; the next `delete` finishes."""
+        for passes in range(12):
+            await opened(journal, "s", 150)
+            with trio.CancelScope() as scope:
+
+                async def cancel(scope: trio.CancelScope = scope, passes: int = passes) -> None:
+                    for _ in range(passes * passes):
+                        await trio.lowlevel.checkpoint()
+                    scope.cancel()
+
+                async with trio.open_nursery() as nursery:  # noqa: TID251 - a test
+                    nursery.start_soon(cancel)
+                    await journal.delete("s", NOBODY, 0)
+            try:
+                assert len(await journal.read("s")) in (0, 150)
+            except SessionBeingDeleted:
+                await refused(SessionBeingDeleted, journal.claim("s", "test"))
+                assert await stored(journal) == []
+            await journal.delete("s", NOBODY, 0)
+            assert await journal.read("s") == ()
+
+
+# ruff: noqa: PLR2004, S101 - these are tests
+
+
+NOTE = Redaction(1000, "the desk for privacy")
+PRIVATE = "what nobody may know"
+
+
+def told(session_id: str, number: int, text: str = PRIVATE) -> Record:
+    """Return a record of a prompt, which is also in its change and has a command id."""
+    change = Change(history=Appended((UserMessage((Text(text),)),)), seq=number)
+    accepted = Accepted(f"p{number}", "started")
+    record = prompted(session_id, number, text, change=change, command=f"c{number}", answer=accepted)
+    return record.but(opening=State(session_id, Setup(), "demo") if number == 1 else None)
+
+
+def text_of(record: Record) -> str:
+    """Return the text of a record's prompt."""
+    assert isinstance(record.arrival.input, PromptSent)
+    (part,) = record.arrival.input.parts
+    assert isinstance(part, Text)
+    return part.text
+
+
+class RedactionConformance(DeletionConformance):
+    """Tests of `redact`."""
+
+    async def test_texts_are_replaced_and_nothing_else(self, journal: Journal) -> None:
+        """A mark stands for each text of the range; the records say when and by whom, and others are as they were."""
+        claim = await journal.claim("s", "test")
+        records = [told("s", number) for number in range(1, 101)]
+        await journal.append(claim, 0, records)
+        assert await journal.redact("s", 20, 60, NOTE, NOBODY) == 41
+        for _ in range(2):
+            found = await journal.read("s")
+            assert [record.number for record in found] == list(range(1, 101))
+            for was, now in zip(records, found, strict=True):
+                if 20 <= was.number <= 60:
+                    assert (now.redacted, PRIVATE in repr(now)) == (NOTE, False)
+                    assert (now.events, now.command, now.answer) == (was.events, was.command, was.answer)
+                else:
+                    assert now == was
+            journal = await self.again(journal)
+
+    async def test_a_redacted_session_comes_back_by_its_changes(self, journal: Journal) -> None:
+        """The changes of redacted records can be folded, and lead to a history of the same length."""
+        claim = await journal.claim("s", "test")
+        await journal.append(claim, 0, [told("s", number) for number in range(1, 31)])
+        await journal.redact("s", 1, 30, NOTE, NOBODY)
+        first, *others = await journal.read("s")
+        assert first.opening is not None
+        state = folded(first.opening, first)
+        for record in others:
+            state = folded(state, record)
+        assert len(state.history) == 30
+        assert PRIVATE not in repr(list(state.history))
+
+    async def test_who_wrote_before_is_refused_and_the_session_goes_on(self, journal: Journal) -> None:
+        """After a redaction, an earlier claim is refused, snapshots are gone, and a new claim goes on at the head."""
+        claim = await opened(journal, "s", lease=Lease(1000, 500))
+        await journal.keep(claim, Snapshot("s", 3, State("s", Setup(PRIVATE), "demo")))
+        assert await journal.redact("s", 1, 2, NOTE, "test") == 2
+        assert (await journal.latest("s")).snapshot is None
+        assert await journal.renew([claim], Lease(1100, 500)) == (claim,)
+        await refused(Fenced, journal.append(claim, 3, run_of("s", 4, 1)))
+        await refused(Fenced, journal.keep(claim, Snapshot("s", 3, State("s", Setup(PRIVATE), "demo"))))
+        claim = await journal.claim("s", "test")
+        assert await journal.append(claim, 3, run_of("s", 4, 1)) == 4
+        journal = await self.again(journal)
+        assert (await journal.read("s"))[2:] == run_of("s", 3, 2)
+
+    async def test_a_redaction_can_be_repeated(self, journal: Journal) -> None:
+        """Records that were redacted keep their note; a range may reach beyond the last record, or be empty."""
+        await opened(journal, "s")
+        assert await journal.redact("s", 0, 2, NOTE, NOBODY) == 2
+        later = Redaction(2000, "another")
+        assert await journal.redact("s", 1, 1000, later, NOBODY) == 1
+        assert [record.redacted for record in await journal.read("s")] == [NOTE, NOTE, later]
+        assert await journal.redact("s", 4, 9, later, NOBODY) == 0
+        assert await journal.redact("s", 3, 1, later, NOBODY) == 0
+        assert await journal.redact("none", 1, 9, later, NOBODY) == 0
+        assert [one.session_id for one in await journal.sessions()] == ["s"]
+
+    async def test_names_of_tools_stay_if_a_tool_of_the_session_has_had_them(self, journal: Journal) -> None:
+        """A call by another name is one that the model made up; tools may come and go outside of the range."""
+        claim = await journal.claim("s", "test")
+        tools = MappingProxyType({"first": Attached(ToolSpec("first", "", EMPTY), 1)})
+        later = Change(tools=ChangedTools((), MappingProxyType({"second": Attached(ToolSpec("second", "", EMPTY), 2)})))
+        called = tuple(ToolMessage(f"c{name}", name, ()) for name in ("first", "second", PRIVATE))
+        records = [
+            told("s", 1).but(opening=State("s", Setup(), "demo", tools=tools)),
+            told("s", 2).but(change=Change(tools=ChangedTools(("first",), MappingProxyType({})))),
+            told("s", 3).but(change=Change(history=Appended(called))),
+            told("s", 4).but(change=later),
+        ]
+        await journal.append(claim, 0, records)
+        await journal.redact("s", 3, 3, NOTE, NOBODY)
+        (found,) = await journal.read("s", 2, 1)
+        assert isinstance(found.change.history, Appended)
+        assert [one.name for one in found.change.history.messages if isinstance(one, ToolMessage)] == [
+            "first",
+            "second",
+            "[redacted]",
+        ]
+
+    async def test_a_title_is_redacted_with_the_record_that_gave_it(self, journal: Journal) -> None:
+        """The list of sessions shows a mark for the title, if a record of the range has given it; labels stay."""
+        for name in ("s", "t"):
+            opening = State(name, Setup(), "demo", title=PRIVATE, labels=("urgent",))
+            first = prompted(name, 1, opening=opening)
+            await journal.append(await journal.claim(name, "test"), 0, (first, prompted(name, 2)))
+        await journal.redact("s", 1, 1, NOTE, NOBODY)
+        await journal.redact("t", 2, 2, NOTE, NOBODY)
+        journal = await self.again(journal)
+        one, other = await journal.sessions()
+        assert (PRIVATE in one.about.title, one.about.labels) == (False, ("urgent",))
+        assert (other.about.title, other.about.labels) == (PRIVATE, ("urgent",))
+
+    async def test_what_somebody_holds_is_not_redacted(self, journal: Journal) -> None:
+        """While a session is held, another holder's call is refused, and nothing is changed."""
+        claim = await opened(journal, "s", lease=Lease(900, 500))
+        error = await refused(SessionHeld, journal.redact("s", 1, 3, NOTE, "another"))
+        assert error.args == ("s", "test", 1400)
+        assert await journal.append(claim, 3, run_of("s", 4, 1)) == 4
+        assert await journal.read("s") == run_of("s", 1, 4)
+
+    async def test_what_another_session_says_too_stays(self, journal: Journal) -> None:
+        """A long text that is replaced in one session is still read in another, and in the rest of its own."""
+        long = "word " * 50_000
+        for name in ("s", "t"):
+            await journal.append(await journal.claim(name, "test"), 0, [told(name, n, long) for n in (1, 2)])
+        await journal.redact("s", 1, 1, NOTE, NOBODY)
+        journal = await self.again(journal)
+        assert [text_of(record) == long for record in await journal.read("s")] == [False, True]
+        assert [text_of(record) == long for record in await journal.read("t")] == [True, True]
+        await journal.redact("s", 2, 2, NOTE, NOBODY)
+        await journal.delete("s", NOBODY, 0)
+        assert [text_of(record) == long for record in await journal.read("t")] == [True, True]
+
+    async def test_commands_of_redacted_records_are_known(self, journal: Journal) -> None:
+        """An answer is still found by its command id, so that no command is carried out twice."""
+        claim = await journal.claim("s", "test")
+        await journal.append(claim, 0, [told("s", 1), told("s", 2)])
+        await journal.redact("s", 1, 2, NOTE, NOBODY)
+        journal = await self.again(journal)
+        known = await journal.answer("s", "c2")
+        assert known is not None
+        assert known.answer == Accepted("p2", "started")
+        assert PRIVATE not in repr(known)
+
+
+# ruff: noqa: PLR2004, S101 - these are tests
 
 
 class JournalConformance(RedactionConformance):

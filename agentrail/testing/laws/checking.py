@@ -1,11 +1,14 @@
-"""`check_plugin`: tries the laws with many hooks in a row, each with the state that the plugin returned before."""
+"""`check_plugin`: tries the laws with many hooks in a row, each with the state that the plugin returned before.
+
+Shrinks a failing random run: leaves out random choices of it or makes them smaller, and plays the run again.
+"""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache, partial
-from typing import Final, TypeAlias, TypeVar, cast
+from typing import Final, Generic, TypeAlias, TypeVar, cast
 
 from hypothesis import HealthCheck, Phase, Verbosity, given, settings
 from hypothesis import seed as seeded
@@ -16,11 +19,10 @@ from agentrail.errors import PluginRefused
 from agentrail.hooks.actions import AskAnswer
 from agentrail.hooks.attachments import implemented, unkeyed
 from agentrail.hooks.context import Context
-from agentrail.hooks.moments import Hook
+from agentrail.hooks.hook_types import Hook
 from agentrail.hooks.plugin import MATRIX, ON_EVENT, SCREEN, AnyPlugin, Attachable
 from agentrail.testing.as_code import CodeSource
-from agentrail.testing.calling import Caller
-from agentrail.testing.known_words import vocabulary
+from agentrail.testing.code_words import vocabulary
 from agentrail.testing.laws.laws import (
     LawBrokenError,
     check_event,
@@ -31,17 +33,94 @@ from agentrail.testing.laws.laws import (
     snapshot,
 )
 from agentrail.testing.laws.showing import draw_hook, retold, tells_of_calls
-from agentrail.testing.laws.simplest import Simplest
+from agentrail.testing.random_calls import Caller
 from agentrail.testing.strategies import WORDS, answers, chooses, contexts, hooks
 from agentrail.testing.turns.generating import ANSWERS
 from agentrail.testing.world.choose import Choose, InTurn
-from agentrail.testing.world.plausible import World
-from agentrail.testing.world.scenes import draw_scene
+from agentrail.testing.world.random_sessions import World
+from agentrail.testing.world.random_setups import draw_scene
+from agentrail.values.argument_checks import checked
 from agentrail.values.content import Text
 from agentrail.values.events.envelope import Envelope
-from agentrail.values.spelling import checked
 
 T = TypeVar("T")
+
+TRIES: Final = 2_000
+"""How many simpler runs are played at most."""
+
+SIZES: Final = (16, 12, 10, 8, 7, 6, 5, 4, 3, 2, 1)
+"""How many choices next to each other are left out at once."""
+
+SMALLER: Final[tuple[Callable[[int], int], ...]] = (lambda _: 0, lambda chosen: chosen // 2, lambda chosen: chosen - 1)
+"""Ways to make a choice smaller, tried in order; each is repeated as long as the run still fails."""
+
+
+class Replayed(Choose):
+    """Source of choices that repeats given ones, and then always chooses 0; `drawn` has the choices made."""
+
+    __slots__ = ("_choices", "drawn")
+
+    def __init__(self, choices: Sequence[int]) -> None:
+        super().__init__(self._below)
+        self._choices = choices
+        self.drawn: list[int] = []
+
+    def _below(self, below: int) -> int:
+        place = len(self.drawn)
+        drawn = min(self._choices[place], below - 1) if place < len(self._choices) else 0
+        self.drawn.append(drawn)
+        return drawn
+
+
+class Simplest(Generic[T]):
+    """Looks for the simplest list of choices with which a run still fails.
+
+    A shorter list is simpler; of two lists of the same length, the one that sorts first.
+    """
+
+    def __init__(self, choices: Sequence[int], failure: T, run: Callable[[Choose], T | None]) -> None:
+        self.choices = [*choices]
+        self.failure = failure
+        self._run = run
+        self._left = TRIES
+
+    def find(self) -> T:
+        """Simplify until nothing gets simpler, or `TRIES` runs were played; return the failure of the simplest run."""
+        before: list[int] = []
+        while before != self.choices and self._left > 0:
+            before = self.choices
+            self._fewer()
+            self._smaller()
+        return self.failure
+
+    def _fewer(self) -> None:
+        """Try to leave out groups of choices next to each other, large groups first, from the end to the start."""
+        for size in SIZES:
+            for start in range(len(self.choices) - size, -1, -1):
+                self._fails(start, size)
+
+    def _smaller(self) -> None:
+        """Try to make each choice a smaller number."""
+        for place in range(len(self.choices)):
+            for smaller in SMALLER:
+                while self._at(place) and self._fails(place, 1, smaller(self._at(place))):
+                    pass
+
+    def _at(self, place: int) -> int:
+        return self.choices[place] if place < len(self.choices) else 0
+
+    def _fails(self, start: int, size: int, *instead: int) -> bool:
+        """Play the run with other choices from *start* on; if it fails and is simpler, keep them and return `True`."""
+        if self._left <= 0:
+            return False
+        self._left -= 1
+        choose = Replayed([*self.choices[:start], *instead, *self.choices[start + size :]])
+        failure = self._run(choose)
+        if failure is None or (len(choose.drawn), choose.drawn) >= (len(self.choices), self.choices):
+            return False
+        self.choices, self.failure = choose.drawn, failure
+        return True
+
 
 _Shown: TypeAlias = Hook | Envelope | Text
 

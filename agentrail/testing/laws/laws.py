@@ -10,22 +10,21 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Final, TypeVar, cast
 
-from agentrail.codec.plugin_types import decode_state
-from agentrail.codec.states import data_of, storable
-from agentrail.codec.type_hints import readable
+from agentrail.codec.plugin_states import data_of, storable
+from agentrail.codec.plugin_types import decode_state, readable
 from agentrail.errors import AgentrailError, NotJson, PluginRefused
+from agentrail.hooks.action_checks import why_malformed
 from agentrail.hooks.actions import UNCHANGED, Action, Ask, AskAnswer
 from agentrail.hooks.attachments import options_of
 from agentrail.hooks.context import Context, Log
-from agentrail.hooks.moments import Hook
-from agentrail.hooks.pipeline import MAX_ASKS
+from agentrail.hooks.hook_run import MAX_ASKS
+from agentrail.hooks.hook_types import Hook
 from agentrail.hooks.plugin import MATRIX, ON_EVENT, SCREEN, UNKNOWN, AnyPlugin, Plugin, state_type
-from agentrail.hooks.wellformed import why_malformed
-from agentrail.runtime.work.screens import why_no_text
+from agentrail.runtime.work.screening import why_no_text
 from agentrail.testing.as_code import CodeSource
+from agentrail.values.argument_checks import checked
 from agentrail.values.events.envelope import Envelope
-from agentrail.values.foreign import names_of
-from agentrail.values.spelling import checked
+from agentrail.values.untrusted_values import names_of
 
 T = TypeVar("T")
 

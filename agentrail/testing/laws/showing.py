@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Final
 
-from agentrail.hooks.moments import (
+from agentrail.hooks.hook_types import (
     AfterResponse,
     AfterTool,
     AfterToolBatch,
@@ -26,7 +26,7 @@ from agentrail.hooks.moments import (
     SessionEnd,
     SessionStart,
 )
-from agentrail.testing.calling import Caller
+from agentrail.testing.random_calls import Caller
 from agentrail.values.content import Text, ToolCall
 from agentrail.values.events.envelope import Event
 from agentrail.values.events.life import AgentEnd

@@ -16,6 +16,7 @@ import trio
 from agentrail.adapters.journals.redacting import MARK
 from agentrail.core.machine.step import Step, step
 from agentrail.core.machine.table import COMMANDS
+from agentrail.core.vocabulary.changes import fold
 from agentrail.core.vocabulary.commands import (
     AbortSent,
     Accepted,
@@ -28,7 +29,6 @@ from agentrail.core.vocabulary.commands import (
     StopSent,
 )
 from agentrail.core.vocabulary.effects import StartCall, StartRequest
-from agentrail.core.vocabulary.folding import fold
 from agentrail.core.vocabulary.inputs import (
     AnyInput,
     Arrival,
@@ -41,14 +41,14 @@ from agentrail.core.vocabulary.inputs import (
 )
 from agentrail.core.vocabulary.state import State
 from agentrail.errors import AgentrailError, ReplayDiffers
-from agentrail.hooks.judge import Recorded
+from agentrail.hooks.hook_runner import Recorded
 from agentrail.plugins.budget import BudgetGuard
 from agentrail.ports.journal import Record, Snapshot, folded, opening_of
 from agentrail.runtime.actor.journal_log import with_plugins_of
-from agentrail.testing.probes import CANARY
+from agentrail.testing.probe_plugins import CANARY
 from agentrail.testing.simulator.rules import RunVerdict
-from agentrail.testing.world.ledger import Ledger
 from agentrail.testing.world.outstanding import InvariantBrokenError, Outstanding
+from agentrail.testing.world.state_invariants import Ledger
 from agentrail.values.content import Text
 from agentrail.values.events.envelope import Envelope, Event
 from agentrail.values.events.life import (

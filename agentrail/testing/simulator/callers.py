@@ -16,16 +16,15 @@ from agentrail.core.vocabulary.state import Phase
 from agentrail.errors import AgentrailError, CommandConflict, LeftItsRow, PromptWasDropped, QueueFull, ReplayDiffers
 from agentrail.hooks.plugin import Keyed
 from agentrail.runtime.handle import SessionHandle
-from agentrail.testing.breaking_probes import Listener
-from agentrail.testing.probes import ArgsReplacer
+from agentrail.testing.probe_plugins import ArgsReplacer, Listener
 from agentrail.testing.simulator.auditor import SAYS, Book
-from agentrail.testing.simulator.players import SimulatedWorker
+from agentrail.testing.simulator.environment import Stage
+from agentrail.testing.simulator.faulty_parts import SimulatedWorker
 from agentrail.testing.simulator.specs import NAMES, fitted
-from agentrail.testing.simulator.stage import Stage
-from agentrail.testing.world.behaviour import FILES
 from agentrail.testing.world.choose import Choose
-from agentrail.testing.world.moves import LABELS
-from agentrail.testing.world.scenes import ANSWER, fits_answer
+from agentrail.testing.world.next_inputs import LABELS
+from agentrail.testing.world.random_results import FILES
+from agentrail.testing.world.random_setups import ANSWER, fits_answer
 from agentrail.values.content import Part, Text
 from agentrail.values.tools import EffectClass, ToolSpec
 from agentrail.values.value import Value

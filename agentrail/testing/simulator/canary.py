@@ -10,7 +10,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Final
 
-from agentrail.testing.probes import CANARY
+from agentrail.testing.probe_plugins import CANARY
 from agentrail.testing.simulator.rules import RunVerdict
 from agentrail.values.events.envelope import Envelope
 from agentrail.values.events.plugins import Gap

@@ -10,7 +10,7 @@ from agentrail.core.vocabulary.state import Phase
 from agentrail.errors import SubscriberTooSlow
 from agentrail.runtime.handle import SessionHandle
 from agentrail.testing.simulator.canary import CanaryEar
-from agentrail.testing.simulator.stage import Stage
+from agentrail.testing.simulator.environment import Stage
 from agentrail.values.events.envelope import Cursor, Envelope
 from agentrail.values.events.plugins import Gap
 from agentrail.values.events.policies import POLICIES

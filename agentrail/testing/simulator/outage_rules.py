@@ -9,8 +9,8 @@ from typing import Final
 from agentrail import errors
 from agentrail.app.supervisor import Supervisor
 from agentrail.errors import JournalUnavailable
-from agentrail.runtime.actor.loop import Session
-from agentrail.testing.simulator.stage import Stage
+from agentrail.runtime.actor.session import Session
+from agentrail.testing.simulator.environment import Stage
 from agentrail.testing.simulator.virtual import swapped
 from agentrail.values.events.life import InputQuarantined, SessionQuarantined, SessionRestarted
 

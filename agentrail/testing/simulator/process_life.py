@@ -27,15 +27,15 @@ from agentrail.hooks.plugin import Attachable
 from agentrail.runtime.actor.journal_log import rebuilt
 from agentrail.runtime.handle import SessionHandle
 from agentrail.testing.simulator.callers import DOINGS, MEDDLING, SimulatedCaller
+from agentrail.testing.simulator.environment import Stage, nobody
 from agentrail.testing.simulator.fault_kinds import generator
 from agentrail.testing.simulator.faulty_journal import FaultyJournal
-from agentrail.testing.simulator.last_look import begin_to_close, check_order, check_reports, comes_to_rest
+from agentrail.testing.simulator.final_checks import begin_to_close, check_order, check_reports, comes_to_rest
 from agentrail.testing.simulator.listeners import CheckingListener
+from agentrail.testing.simulator.liveness import Watchman
 from agentrail.testing.simulator.specs import draw_spec
-from agentrail.testing.simulator.stage import Stage, nobody
-from agentrail.testing.simulator.watchman import Watchman
 from agentrail.testing.world.choose import Choose
-from agentrail.values.foreign import leaves
+from agentrail.values.untrusted_values import leaves
 
 CALLERS: Final = 4
 STRATEGIES: Final[tuple[Strategy, ...]] = ("one_for_one", "one_for_one", "one_for_one", "one_for_all", "rest_for_one")

@@ -19,15 +19,15 @@ from agentrail.errors import BadChoice
 from agentrail.hooks.plugin import Attachable
 from agentrail.testing.simulator.callers import DOINGS
 from agentrail.testing.simulator.canary import logs_read
+from agentrail.testing.simulator.environment import Stage
 from agentrail.testing.simulator.fault_kinds import BY_NAME, RUNS
 from agentrail.testing.simulator.outage_rules import outages_watched
+from agentrail.testing.simulator.patches import breakable, watched
 from agentrail.testing.simulator.process_life import Life
 from agentrail.testing.simulator.rules import Problem
-from agentrail.testing.simulator.seams import breakable, watched
-from agentrail.testing.simulator.stage import Stage
-from agentrail.testing.simulator.temper import draw_temper
+from agentrail.testing.simulator.run_settings import draw_temper
 from agentrail.testing.simulator.virtual import NothingMovesError, run
-from agentrail.values.spelling import checked
+from agentrail.values.argument_checks import checked
 from agentrail.values.value import Value
 
 MODES: Final = ("safety", "liveness")

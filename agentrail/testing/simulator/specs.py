@@ -11,12 +11,11 @@ from agentrail.app.spec import SessionSpec
 from agentrail.core.vocabulary.options import Options
 from agentrail.hooks.plugin import Attachable, Keyed
 from agentrail.plugins.budget import BudgetGuard
-from agentrail.testing.breaking_probes import Listener
-from agentrail.testing.probes import ArgsReplacer, Guard, Holder, Recorder, Screener, Scripted
-from agentrail.testing.simulator.players import HELPER, Dawdler, Prober, SimulatedProvider, SimulatedWorker, lookup
-from agentrail.testing.simulator.stage import Stage
+from agentrail.testing.probe_plugins import ArgsReplacer, Guard, Holder, Listener, Recorder, Screener, Scripted
+from agentrail.testing.simulator.environment import Stage
+from agentrail.testing.simulator.faulty_parts import HELPER, Dawdler, Prober, SimulatedProvider, SimulatedWorker, lookup
 from agentrail.testing.world.choose import Choose
-from agentrail.testing.world.scenes import ANSWER, CAN_ASK, DEFERRED, TOOLS, draw_options, draw_people
+from agentrail.testing.world.random_setups import ANSWER, CAN_ASK, DEFERRED, TOOLS, draw_options, draw_people
 from agentrail.values.json import EMPTY, freeze_object
 from agentrail.values.tools import ToolSpec
 from agentrail.values.usage import Price

@@ -17,7 +17,7 @@ import trio
 from trio._core import _run as scheduler  # pyright: ignore[reportPrivateUsage]  # there is no other way
 from trio.testing import MockClock
 
-from agentrail.runtime.actor import loop
+from agentrail.runtime.actor import session
 from agentrail.runtime.diagnosis.watchdog import Watchdog
 from agentrail.runtime.shared import clock
 
@@ -93,7 +93,7 @@ def run(seed: int, watch: ClockWatch, main: Callable[[MockClock], Awaitable[None
     with ExitStack() as swaps:
         swaps.enter_context(swapped(scheduler, "_ALLOW_DETERMINISTIC_SCHEDULING", True))
         swaps.enter_context(swapped(clock, "time", watch))
-        swaps.enter_context(swapped(loop, "time", watch))
+        swaps.enter_context(swapped(session, "time", watch))
         swaps.enter_context(swapped(Watchdog, "start", _no_thread))
         swaps.callback(scheduler._r.setstate, known)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
         swaps.callback(logging.disable, disabled)

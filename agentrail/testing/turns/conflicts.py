@@ -13,16 +13,15 @@ from agentrail.core.vocabulary.options import Options
 from agentrail.hooks.attachments import unkeyed
 from agentrail.hooks.plugin import Attachable
 from agentrail.testing.as_code import CodeSource
-from agentrail.testing.known_words import PLAIN_WORDS, Vocabulary, vocabulary
+from agentrail.testing.code_words import PLAIN_WORDS, Vocabulary, vocabulary
 from agentrail.testing.scripted import Cue
-from agentrail.testing.turns.cues import Script
 from agentrail.testing.turns.generating import draw_cues, simpler_scripts
-from agentrail.testing.turns.lore import Lore
-from agentrail.testing.turns.script_code import cue_code
+from agentrail.testing.turns.remembered_calls import Lore
+from agentrail.testing.turns.script_steps import Script, cue_code
 from agentrail.testing.turns.trace import Trace, simulate
 from agentrail.testing.world.choose import Choose
+from agentrail.values.argument_checks import checked
 from agentrail.values.content import ToolCall
-from agentrail.values.spelling import checked
 from agentrail.values.tools import ToolSpec
 
 Invariant: TypeAlias = Callable[[Trace], None]

@@ -7,10 +7,10 @@ from itertools import pairwise
 from typing import Final
 
 from agentrail.hooks.actions import Answered, AskAnswer, Failed, TimedOut
-from agentrail.testing.calling import Caller, Calls
-from agentrail.testing.known_words import Vocabulary
+from agentrail.testing.code_words import Vocabulary
+from agentrail.testing.random_calls import Caller, Calls
 from agentrail.testing.scripted import Cue, Saying, call, overflow, permanent, say, stall, transient
-from agentrail.testing.turns.cues import (
+from agentrail.testing.turns.script_steps import (
     Prompted,
     abort,
     approve,

@@ -20,8 +20,8 @@ from agentrail.hooks.attachments import unkeyed
 from agentrail.hooks.plugin import Attachable
 from agentrail.plugins.budget import BudgetGuard
 from agentrail.testing.turns.trace import Trace, simulate
-from agentrail.testing.world.ledger import Ledger
 from agentrail.testing.world.outstanding import Outstanding
+from agentrail.testing.world.state_invariants import Ledger
 from agentrail.values.events.life import AgentAbort, AgentEnd, AgentStart
 from agentrail.values.events.people import ApprovalRequired, ApprovalResolved
 from agentrail.values.events.tools import ToolBlocked

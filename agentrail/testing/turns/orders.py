@@ -11,18 +11,18 @@ from agentrail.hooks.attachments import unkeyed
 from agentrail.hooks.plugin import Attachable
 from agentrail.hooks.ruling import Ruling, Verdict
 from agentrail.testing.as_code import CodeSource
-from agentrail.testing.known_words import vocabulary
+from agentrail.testing.code_words import vocabulary
 from agentrail.testing.scripted import Cue
 from agentrail.testing.turns.conflicts import EXAMPLES
 from agentrail.testing.turns.generating import draw_cues, simpler_scripts
-from agentrail.testing.turns.lore import Lore
-from agentrail.testing.turns.script_code import cue_code
+from agentrail.testing.turns.remembered_calls import Lore
+from agentrail.testing.turns.script_steps import cue_code
 from agentrail.testing.turns.trace import Trace, simulate
 from agentrail.testing.world.choose import Choose
+from agentrail.values.argument_checks import checked
 from agentrail.values.content import ToolCall
 from agentrail.values.events.life import AgentAbort, PromptRejected, SessionEnded
 from agentrail.values.messages import Message
-from agentrail.values.spelling import checked
 from agentrail.values.value import Value
 
 Script: TypeAlias = tuple[Cue, ...]

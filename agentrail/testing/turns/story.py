@@ -9,21 +9,20 @@ from typing import Final, cast
 from agentrail.core.vocabulary.effects import StartCall
 from agentrail.core.vocabulary.inputs import AnyInput, AskSettled, CallsEnded, StreamEnded, TimerFired, ToolReturned
 from agentrail.hooks.actions import UNCHANGED, Continue, Emit
-from agentrail.hooks.moments import AfterTool, BeforePrompt, BeforeSteering, BeforeTool, Hook, OnToolError
+from agentrail.hooks.hook_types import AfterTool, BeforePrompt, BeforeSteering, BeforeTool, Hook, OnToolError
 from agentrail.testing.as_code import CodeSource
 from agentrail.testing.scripted import Cue
-from agentrail.testing.turns.script_code import cue_code
-from agentrail.testing.turns.simulation import Happened
-from agentrail.testing.turns.watching import Decision
+from agentrail.testing.turns.script_steps import cue_code
+from agentrail.testing.turns.simulation import Decision, Happened
 from agentrail.values.content import text_of
 from agentrail.values.events.envelope import Envelope, Event
 from agentrail.values.events.life import AgentAbort, AgentEnd, PromptRejected, SessionEnded
 from agentrail.values.events.people import ApprovalRequired
 from agentrail.values.events.plugins import PluginError, PluginEvent
 from agentrail.values.events.tools import ToolBlocked
-from agentrail.values.foreign import names_of
 from agentrail.values.json import canonical, freeze
 from agentrail.values.tools import Err, Ok, result_text
+from agentrail.values.untrusted_values import names_of
 
 _SHORT: Final = 160
 

@@ -12,18 +12,17 @@ from agentrail.core.vocabulary.options import Options
 from agentrail.core.vocabulary.state import Phase, State
 from agentrail.hooks.plugin import Attachable
 from agentrail.testing.scripted import Cue
-from agentrail.testing.turns.cues import Script
-from agentrail.testing.turns.simulation import Happened, Simulation, called
+from agentrail.testing.turns.script_steps import Script
+from agentrail.testing.turns.simulation import Decision, Happened, Simulation, Watch, called
 from agentrail.testing.turns.story import story
-from agentrail.testing.turns.watching import Decision, Watch
-from agentrail.testing.world.scenes import Scene
+from agentrail.testing.world.random_setups import Scene
+from agentrail.values.argument_checks import checked
 from agentrail.values.events.envelope import Envelope, Event
 from agentrail.values.events.life import AgentAbort, AgentEnd
 from agentrail.values.events.people import ApprovalRequired
 from agentrail.values.events.tools import ToolBlocked
 from agentrail.values.json import EMPTY, JsonObject, freeze_object
 from agentrail.values.messages import Message
-from agentrail.values.spelling import checked
 from agentrail.values.stream import ModelRequest
 from agentrail.values.tools import ToolSpec
 from agentrail.values.usage import Usage

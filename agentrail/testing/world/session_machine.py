@@ -32,9 +32,9 @@ from agentrail.core.vocabulary.commands import (
 from agentrail.core.vocabulary.state import Phase, State
 from agentrail.hooks.plugin import Attachable
 from agentrail.testing.world.choose import Choose
-from agentrail.testing.world.moves import Move, results
-from agentrail.testing.world.plausible import World
-from agentrail.testing.world.scenes import Scene, draw_scene
+from agentrail.testing.world.next_inputs import Move, results
+from agentrail.testing.world.random_sessions import World
+from agentrail.testing.world.random_setups import Scene, draw_scene
 from agentrail.values.content import Text
 from agentrail.values.value import Value
 

@@ -6,12 +6,10 @@
 from __future__ import annotations
 
 from agentrail.ports.tool import Tool
-from agentrail.tools.builtin.editing import edit_file, write_file
-from agentrail.tools.builtin.read_file import read_file
-from agentrail.tools.builtin.remembering import compact_conversation, read_history
+from agentrail.tools.builtin.conversation import ask_user, compact_conversation, read_history, write_todos
+from agentrail.tools.builtin.file_tools import edit_file, read_file, write_file
 from agentrail.tools.builtin.search import glob, grep, list_dir
 from agentrail.tools.builtin.shell import shell, shell_kill, shell_output
-from agentrail.tools.builtin.talking import ask_user, write_todos
 from agentrail.tools.builtin.web_fetch import web_fetch
 
 

@@ -6,12 +6,11 @@ import re
 from typing import Annotated, Final
 
 from agentrail.errors import AgentrailError
-from agentrail.ports.jobs import Job
 from agentrail.ports.sandbox import Command, Execution, OnOutput, Sandbox
-from agentrail.ports.tool import ToolContext
-from agentrail.tools.bounds import Length, Range
+from agentrail.ports.tool import Job, ToolContext
 from agentrail.tools.builtin.workspace import jobs_of, refuse, sandbox_of, shown, told
 from agentrail.tools.function import tool
+from agentrail.tools.type_shapes import Length, Range
 from agentrail.values.json import JsonObject
 from agentrail.values.tools import Err, Ok, err, ok
 

@@ -7,10 +7,8 @@ from contextlib import contextmanager
 from typing import NoReturn
 
 from agentrail.errors import AgentrailError, ToolError
-from agentrail.ports.jobs import Jobs
 from agentrail.ports.sandbox import Sandbox
-from agentrail.ports.tool import ToolContext
-from agentrail.ports.web import Web
+from agentrail.ports.tool import Jobs, ToolContext, Web
 
 MAX_TEXT = 28_000
 """The most characters of an answer; a note on what was left out still fits after it."""

@@ -11,12 +11,11 @@ from functools import cache
 from typing import Final, cast
 from urllib.parse import unquote, urldefrag, urljoin
 
-from agentrail.tools.json_schema.applicators import APPLICATORS
+from agentrail.tools.json_schema.keywords import APPLICATORS, LEAVES, expression
 from agentrail.tools.json_schema.nodes import KINDS, Check, Holds, Node, never
-from agentrail.tools.json_schema.regex_parser import UnusableError
-from agentrail.tools.json_schema.simple_keywords import LEAVES, expression
+from agentrail.tools.json_schema.regex import UnusableError
 from agentrail.values.json import Json, JsonObject
-from agentrail.values.meter import Meter
+from agentrail.values.step_budget import Meter
 
 READY_STEPS: Final = 50_000
 """The most steps that checking a schema may take, and then compiling it; a schema that takes more is refused."""

@@ -12,7 +12,7 @@ from typing import Final, TypeAlias
 
 from agentrail.tools.json_schema.regex import Regex
 from agentrail.values.json import FrozenObject, Json
-from agentrail.values.meter import Meter, TooManyStepsError
+from agentrail.values.step_budget import Meter, TooManyStepsError
 
 MAX_NESTED: Final = 240
 """The most schemas applied inside each other; more raise `TooManyStepsError`.

@@ -15,9 +15,9 @@ from typing import Final, Protocol, TypeAlias, cast
 from agentrail.tools.json_schema.dialect import READY_STEPS, FlawError, meta_node, node_of
 from agentrail.tools.json_schema.explain import clipped, explain
 from agentrail.tools.json_schema.nodes import MAX_NESTED, Check, Node, SchemaFault
+from agentrail.values.argument_checks import checked
 from agentrail.values.json import Json, JsonObject, canonical, canonical_once
-from agentrail.values.meter import CHECK_STEPS, RESPONSE_STEPS, Meter, TooManyStepsError
-from agentrail.values.spelling import checked
+from agentrail.values.step_budget import CHECK_STEPS, RESPONSE_STEPS, Meter, TooManyStepsError
 from agentrail.values.tools import ToolSpec
 
 Fits: TypeAlias = Callable[[JsonObject], bool]

@@ -1,4 +1,7 @@
-"""Finds the skills in folders of sandboxes: later folders come before earlier ones, and what is invalid is named."""
+"""Finds the skills in folders of sandboxes: later folders come before earlier ones, and what is invalid is named.
+
+Paths of skills and memory files, as a specification gives them.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +11,27 @@ from typing import Final, NamedTuple, TypeVar
 
 from agentrail.errors import FileMissing, WrongType
 from agentrail.ports.sandbox import Entry, Kind, Sandbox
-from agentrail.tools.skills.given_paths import is_outside, why_no_path
 from agentrail.tools.skills.skill import MAX_HEAD, Skill, SkillError, skill_of
-from agentrail.values.foreign import described, shown
-from agentrail.values.spelling import checked
+from agentrail.values.argument_checks import checked
+from agentrail.values.untrusted_values import described, shown
 from agentrail.values.value import Authored
+
+
+def is_outside(path: str) -> bool:
+    """Whether *path* is that of a file or folder of this machine, and not of one in the session's sandbox."""
+    return path.startswith(("/", "~/"))
+
+
+def why_no_path(found: object) -> str | None:
+    """Return why *found* cannot be the path of a file or folder; `None` if it can."""
+    if not isinstance(found, str):
+        return "a path is a text"
+    if not found.strip() or "\0" in found:
+        return "a path has characters, and none of them is NUL"
+    if ".." in found.split("/") and not is_outside(found):
+        return "it leads out of the sandbox; give a path that begins with `/` for what is elsewhere on this machine"
+    return None
+
 
 T = TypeVar("T")
 

@@ -7,13 +7,13 @@ from typing import Final, cast
 
 from agentrail.ports.sandbox import Sandbox
 from agentrail.ports.tool import ToolContext
-from agentrail.tools.builtin.file_lines import WIDEST, lines_of
+from agentrail.tools.builtin.file_tools import WIDEST, lines_of
 from agentrail.tools.builtin.workspace import refuse, sandbox_of, told
 from agentrail.tools.skills.folder_scan import FILE, SkillFolder, find_skill, find_skills, lines_about, places_of
 from agentrail.tools.skills.skill import NAME, Skill
-from agentrail.values.foreign import shown
 from agentrail.values.json import JsonObject, freeze_object
 from agentrail.values.tools import EffectClass, Ok, ToolSpec, ok
+from agentrail.values.untrusted_values import shown
 
 MOST_LINES: Final = 2000
 """The most lines of a file that one call returns."""

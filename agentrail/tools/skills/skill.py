@@ -1,14 +1,294 @@
-"""`Skill`: what the front matter of a `SKILL.md` says, in the public Agent Skills format."""
+"""`Skill`: what the front matter of a `SKILL.md` says, in the public Agent Skills format.
+
+Reads the front matter of a `SKILL.md`: the subset of YAML that the format needs. All else is refused.
+
+A value is a text on one line (plain or in quotes), a plain text that goes on in indented lines, a text after `|` or
+`>`, a list of texts, or one level of `key: text`. All scalars are texts, also `1.0` and `true`. Whatever this reads
+means the same in YAML: `yaml.BaseLoader` returns equal values. One thing more is read, because many public skills have
+it: a plain text after a key may hold `: `, which YAML refuses.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from typing import Final
+from collections.abc import Collection, Mapping, Sequence
+from typing import Final, NoReturn, TypeAlias
 
-from agentrail.tools.skills.front_matter import Field, FrontMatterError, front_matter
-from agentrail.values.foreign import shown
+from agentrail.values.untrusted_values import shown
 from agentrail.values.value import Authored
+
+Field: TypeAlias = "str | tuple[str, ...] | Mapping[str, str]"
+"""The value of one key: a text, a list of texts, or texts by key."""
+
+_FENCE: Final = "---"
+_KEY: Final = re.compile(r"([A-Za-z0-9][A-Za-z0-9_.-]*):(?: +(.*))?")
+_HIDDEN: Final = re.compile(
+    "[\x00-\x09\x0b-\x1f\x7f-\x9f\xad\u061c\u115f\u1160\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f"
+    "\u3164\ufeff\uffa0\ufff0-\ufffb\ufffe\uffff\U000e0000-\U000e0fff]"
+)
+"""Control characters, those that change the direction of text, and those that are never shown.
+
+U+200C and U+200D, which join letters and emoji, and U+FE00 to U+FE0F, which choose their form, are let through.
+"""
+
+_INDICATORS: Final = "&*!|>'\"%@`{}[],#?"
+_BLOCK: Final = re.compile(r"([|>])([+-]?)(?: +#.*)?")
+_SINGLE: Final = re.compile(r"'((?:[^']|'')*)'(?: +#.*)?")
+_DOUBLE: Final = re.compile(r'"((?:[^"\\]|\\.)*)"(?: +#.*)?')
+_FLOW: Final = re.compile(r"\[([^\[\]{}#'\"]*)\](?: +#.*)?")
+_ESCAPE: Final = re.compile(r"\\(u[0-9A-Fa-f]{4}|.)")
+_ESCAPES: Final[Mapping[str, str]] = {'"': '"', "\\": "\\", "/": "/", "n": "\n", " ": " "}
+
+
+class FrontMatterError(ValueError):
+    """The text has no front matter, or one that is not in the subset of YAML that is read."""
+
+
+def front_matter(text: str, known: Collection[str] | None = None) -> Mapping[str, Field]:
+    """Return the fields of the front matter that begins *text*; raise `FrontMatterError` with the line if it is bad.
+
+    The lines below a key that is not *known* are not read, if its own line has no value: such a field is left out.
+    `None` if all keys are known.
+    """
+    lines = [line.removesuffix("\r") for line in text.split("\n")]
+    if lines[0].rstrip(" ") != _FENCE:
+        message = f"it does not begin with a line `{_FENCE}`, as front matter must"
+        raise FrontMatterError(message)
+    ends = [number for number, line in enumerate(lines) if number and line.rstrip(" ") == _FENCE]
+    if not ends:
+        message = f"its front matter has no end: a second line `{_FENCE}`"
+        raise FrontMatterError(message)
+    return _Fields(lines[1 : ends[0]]).fields(known)
+
+
+class _Fields:
+    """Reads the lines of a front matter, from the first to the last."""
+
+    def __init__(self, lines: Sequence[str]) -> None:
+        self._lines = lines
+        self._at = 0
+
+    def fields(self, known: Collection[str] | None) -> Mapping[str, Field]:
+        """Return the value of each key; *known* are the keys whose nested lines are read, `None` if those of all."""
+        for number, line in enumerate(self._lines):
+            if found := _HIDDEN.search(line):
+                self._at = number
+                self._refuse("a tab" if found[0] == "\t" else f"the character {found[0]!a}", "write spaces or text")
+        fields: dict[str, Field] = {}
+        while self._skip_blank():
+            if self._indent():
+                self._refuse("an indented line that belongs to no key", "begin it in the first column")
+            key, rest = self._key(self._lines[self._at], fields)
+            if known is not None and key not in known and rest[:1] in {"", "#"}:
+                self._pass_over()
+                fields[key] = ""
+            else:
+                fields[key] = self._value(rest)
+        return fields
+
+    def _pass_over(self) -> None:
+        """Go to the next line that begins a key, or could: one that is neither indented nor an item of a list."""
+        self._at += 1
+        while self._skip_blank() and (self._indent() or self._lines[self._at][:2] in {"-", "- "}):
+            self._at += 1
+
+    # Lines
+
+    def _refuse(self, found: str, instead: str) -> NoReturn:
+        """Raise `FrontMatterError` for what was *found* in the line; the fence is line 1."""
+        message = f"line {self._at + 2} of its front matter has {found}; {instead}"
+        raise FrontMatterError(message)
+
+    def _skip_blank(self) -> bool:
+        """Go to the next line that is neither empty nor a comment; return whether there is one."""
+        while self._at < len(self._lines) and self._lines[self._at].lstrip(" ")[:1] in {"", "#"}:
+            self._at += 1
+        return self._at < len(self._lines)
+
+    def _indent(self) -> int:
+        line = self._lines[self._at]
+        return len(line) - len(line.lstrip(" "))
+
+    def _key(self, line: str, before: Mapping[str, object]) -> tuple[str, str]:
+        """Return the key of *line* and the text after it; *before* are the keys that came before."""
+        found = _KEY.fullmatch(line)
+        if found is None:
+            self._refuse("no `key: value`", "only plain keys, lists of texts and one level of keys are read")
+        if found[1] in before:
+            self._refuse(f"`{found[1]}` for the second time", "give each key once")
+        return found[1], (found[2] or "").strip(" ")
+
+    # Values
+
+    def _value(self, rest: str) -> Field:
+        """Return the value whose first line is *rest*, and go to the line after it."""
+        if block := _BLOCK.fullmatch(rest):
+            self._at += 1
+            return self._block(folds=block[1] == ">", chomp=block[2])
+        if rest[:1] == "[":
+            return self._flow(rest)
+        if rest[:1] in {"'", '"'}:
+            found = self._scalar(rest)
+            self._at += 1
+            return found
+        if rest and rest[:1] != "#":
+            return self._plain(rest)
+        self._at += 1
+        return self._nested() if self._skip_blank() else ""
+
+    def _nested(self) -> Field:
+        """Return the value in the lines after a key that has none in its own."""
+        indent, line = self._indent(), self._lines[self._at].lstrip(" ")
+        if line == "-" or line.startswith("- "):
+            return self._list(indent)
+        if not indent:
+            return ""
+        if _KEY.fullmatch(line):
+            return self._mapping(indent)
+        text = line.rstrip(" ")
+        if text[0] not in "[|>'\"":
+            self._without_colon(self._checked(text), text)
+        return self._value(text)
+
+    def _list(self, indent: int) -> tuple[str, ...]:
+        items: list[str] = []
+        while self._skip_blank():
+            line = self._lines[self._at][self._indent() :]
+            if self._indent() < indent or not (line == "-" or line.startswith("- ")):
+                if self._indent() > 0:
+                    self._refuse("a line in a list that is no text of one line", "write `- ` and a text, or quote it")
+                break
+            if self._indent() != indent:
+                self._refuse("a list in a list", "only lists of texts are read")
+            item = line[1:].strip(" ")
+            if _KEY.fullmatch(item):
+                self._refuse("a key in a list", "only lists of texts are read; put the text in quotes")
+            items.append(self._without_colon(self._scalar(item), item))
+            self._at += 1
+        return tuple(items)
+
+    def _mapping(self, indent: int) -> Mapping[str, str]:
+        found: dict[str, str] = {}
+        while self._skip_blank() and self._indent():
+            if self._indent() != indent:
+                self._refuse("a line that is indented in another way than those before it", "only one level is read")
+            key, rest = self._key(self._lines[self._at][indent:], found)
+            found[key] = self._scalar(rest)
+            self._at += 1
+        return found
+
+    def _flow(self, rest: str) -> tuple[str, ...]:
+        found = _FLOW.fullmatch(rest)
+        if found is None:
+            self._refuse(
+                "a list in brackets that is not read", "write plain texts with commas between them on one line"
+            )
+        items = [item.strip(" ") for item in found[1].split(",")] if found[1].strip(" ") else []
+        if not all(items):
+            self._refuse("a list with an empty item", "write a text between commas")
+        made = tuple([self._without_colon(self._scalar(item), item) for item in items])
+        self._at += 1
+        return made
+
+    # Texts
+
+    def _scalar(self, text: str) -> str:
+        """Return the text of *text*, which is plain or in quotes and stands on one line."""
+        if text[:1] == "'":
+            found = _SINGLE.fullmatch(text)
+            return self._unquotable() if found is None else found[1].replace("''", "'")
+        if text[:1] == '"':
+            found = _DOUBLE.fullmatch(text)
+            return self._unquotable() if found is None else _ESCAPE.sub(self._unescaped, found[1])
+        return self._checked(text)
+
+    def _unquotable(self) -> NoReturn:
+        self._refuse("a quote without its end, or text after it", "end the quote on the same line")
+
+    def _unescaped(self, escape: re.Match[str]) -> str:
+        code = escape[1]
+        made = chr(int.from_bytes(bytes.fromhex(code[1:]))) if len(code) > 1 else _ESCAPES.get(code)
+        if made is None or "\ud800" <= made <= "\udfff" or (made != "\n" and _HIDDEN.search(made)):
+            self._refuse(
+                f"the escape `\\{code}`", r"only `\"`, `\\`, `\/`, `\n` and `\uXXXX` of shown characters are read"
+            )
+        return made
+
+    def _checked(self, text: str) -> str:
+        """Return the plain *text* without a comment after it; refuse what YAML would not read as a text."""
+        text = re.split(" #", text, maxsplit=1)[0].rstrip(" ") if text[:1] != "#" else ""
+        if text and (text[0] in _INDICATORS or (text[0] in "-:" and text[1:2] in {"", " "})):
+            self._refuse(f"a value that begins with `{text[0]}`", "put the text in quotes")
+        return text
+
+    def _without_colon(self, text: str, given: str) -> str:
+        """Return *text*, read from *given*; refuse one that YAML would read as a key and its value."""
+        if text and given[0] not in "'\"" and (": " in text or text.endswith(":")):
+            self._refuse("a `:` where it ends a key, in a text without quotes", "put the text in quotes")
+        return text
+
+    def _plain(self, rest: str) -> str:
+        """Return a plain text; indented lines after it belong to it, and are joined by spaces."""
+        first = self._checked(rest)
+        is_open = first == rest
+        parts, breaks = [first], 0
+        self._at += 1
+        while self._at < len(self._lines):
+            line = self._lines[self._at].strip(" ")
+            if line and not self._indent():
+                break
+            if line.startswith("#"):
+                is_open = False
+            elif line:
+                if not is_open:
+                    self._refuse("text after a comment", "end the text before it, or put it in quotes")
+                said = line.split(" #", 1)[0].rstrip(" ")  # any first character but `#` is allowed
+                if _KEY.fullmatch(said):
+                    self._refuse("a key that is indented below a text", "begin it in the first column, or quote it")
+                is_open = said == line
+                parts += ["\n" * breaks or " ", said]
+            breaks = 0 if line else breaks + 1
+            self._at += 1
+        return "".join(parts)
+
+    def _block(self, *, folds: bool, chomp: str) -> str:
+        """Return the text after `|` or `>`: the lines that are indented at least as far as its first one."""
+        end = start = self._at
+        while end < len(self._lines) and self._lines[end][:1] in {"", " "}:
+            end += 1
+        lines = self._lines[start:end]
+        indent = next((len(line) - len(line.lstrip(" ")) for line in lines if line.strip(" ")), None)
+        for line in lines:
+            if line.strip(" ") and indent is not None and line[:indent].strip(" "):
+                self._refuse(
+                    "a line in a text after `|` or `>` that is indented less than its first", "indent it alike"
+                )
+            self._at += 1
+        if indent is None:
+            return "\n" * len(lines) if chomp == "+" else ""
+        if any(len(line) > indent for line in lines[: next(n for n, line in enumerate(lines) if line.strip(" "))]):
+            self._refuse("spaces before the first line of a text after `|` or `>`", "leave the line empty")
+        return _chomped([line[indent:] for line in lines], chomp, folds=folds)
+
+
+def _chomped(lines: Sequence[str], chomp: str, *, folds: bool) -> str:
+    """Return the *lines* of a block as a text: folded if it *folds*, and with the line ends that *chomp* keeps."""
+    last = max(number for number, line in enumerate(lines) if line)
+    said: list[str] = []
+    before: str | None = None
+    breaks = 0
+    for line in lines[: last + 1]:
+        if not line:
+            breaks += 1
+            continue
+        if before is not None:
+            joined = folds and before[0] != " " and line[0] != " "
+            said.append(("" if breaks else " ") if joined else "\n")
+        said += ["\n" * breaks, line]
+        before, breaks = line, 0
+    end = "" if chomp == "-" else "\n"
+    return "".join(said) + end + ("\n" * (len(lines) - last - 1) if chomp == "+" else "")
+
 
 MAX_SKILL: Final = 1024 * 1024
 """The most bytes of a `SKILL.md`. The format has no limit, and there are public skills of more than 64 KiB."""

@@ -7,8 +7,7 @@ from typing import TypeAlias
 from agentrail.values.content import Part, text_of
 from agentrail.values.events.envelope import Ephemeral, Event
 from agentrail.values.json import JsonObject
-from agentrail.values.standing_approval import StandingApproval
-from agentrail.values.tools import Todo
+from agentrail.values.tools import StandingApproval, Todo
 
 
 class ToolCalls(Event):

@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Final, TypeAlias, cast
 
 from agentrail.adapters.journals.packing import check_of, pack
-from agentrail.adapters.journals.sharing import shared
-from agentrail.adapters.journals.sqlite.summaries.about_table import ABOUT_COLUMNS, SEALED
+from agentrail.adapters.journals.sqlite.session_summaries import ABOUT_COLUMNS, SEALED
 from agentrail.adapters.journals.sqlite.tables import (
     FACTS,
     PAGE_SIZE,
@@ -25,8 +24,9 @@ from agentrail.adapters.journals.sqlite.tables import (
     check_of_snapshot,
     seal_of,
 )
-from agentrail.codec.upcasting import FORMAT
-from agentrail.testing.conformance.journal_samples import prompted
+from agentrail.adapters.journals.text_dedup import shared
+from agentrail.codec.versions import FORMAT
+from agentrail.testing.conformance.journal_tests import prompted
 from tests.codec.sampling import stored_classes
 from tests.codec.shapes import MISSING, Choice, Chosen, Instance, Items, Leaf, Row, Shape, Table, fields_of, shape_of
 

@@ -12,10 +12,10 @@ import trio
 from agentrail import SessionSpec, open_supervisor, tool
 from agentrail.adapters.journals.archive import export_session
 from agentrail.adapters.journals.sqlite import SqliteJournal
-from agentrail.codec.upcasting import FORMAT
+from agentrail.codec.versions import FORMAT
 from agentrail.hooks.actions import Ask, CallService, Continue
 from agentrail.hooks.context import Context
-from agentrail.hooks.moments import BeforeTool
+from agentrail.hooks.hook_types import BeforeTool
 from agentrail.hooks.plugin import Plugin
 from agentrail.plugins import (
     BudgetGuard,

@@ -17,7 +17,7 @@ from agentrail.core.vocabulary.state import Setup, State
 from agentrail.errors import BadArchive, FileFailed, NotReadable, SessionExists, UnknownSession
 from agentrail.hooks.ruling import Verdict
 from agentrail.ports.journal import Journal, Record
-from agentrail.testing.conformance.journal_samples import opened, prompted, refused, run_of
+from agentrail.testing.conformance.journal_tests import opened, prompted, refused, run_of
 from tests.codec.generators import a, floats
 
 

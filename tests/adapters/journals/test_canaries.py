@@ -18,9 +18,8 @@ from attrs import evolve, frozen
 
 from agentrail import SessionHandle, SessionSpec, Supervisor, open_supervisor, tool
 from agentrail.adapters.journals.archive import export_session, import_session
-from agentrail.adapters.journals.auditing import audit
+from agentrail.adapters.journals.auditing import audit, model_requests
 from agentrail.adapters.journals.memory import MemoryJournal
-from agentrail.adapters.journals.model_requests import model_requests
 from agentrail.adapters.journals.sqlite import SqliteJournal
 from agentrail.errors import AgentrailError
 from agentrail.events import ToolExecutionStart
@@ -46,7 +45,7 @@ from agentrail.hooks.actions import (
     WriteFile,
 )
 from agentrail.hooks.context import Context, Log
-from agentrail.hooks.moments import (
+from agentrail.hooks.hook_types import (
     AfterResponse,
     AfterTool,
     BeforeFinish,

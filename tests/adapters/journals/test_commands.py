@@ -17,7 +17,7 @@ from agentrail.core.vocabulary.state import Setup, State
 from agentrail.errors import JournalError
 from agentrail.ports.journal import Record
 from agentrail.testing import ScriptedModel
-from agentrail.testing.conformance.journal_samples import prompted
+from agentrail.testing.conformance.journal_tests import prompted
 from tests.adapters.journals.test_damage import flipped
 from tests.profiles import CAMPAIGN
 

@@ -24,7 +24,7 @@ from agentrail.core.vocabulary.state import Setup, State
 from agentrail.errors import BadRecord, JournalError, JournalUnusable
 from agentrail.ports.journal import Record, Redaction, Snapshot
 from agentrail.testing import ScriptedModel, call, say
-from agentrail.testing.conformance.journal_samples import prompted, run_of, silent
+from agentrail.testing.conformance.journal_tests import prompted, run_of, silent
 from agentrail.testing.scripted import Element
 from agentrail.values.events.life import SessionForked
 from tests.profiles import CAMPAIGN

@@ -15,13 +15,13 @@ import trio
 
 from agentrail.adapters.journals.sqlite import SqliteJournal
 from agentrail.adapters.journals.sqlite.deletion import erasing
-from agentrail.adapters.journals.sqlite.deletion.cleaning import dirty_gaps
+from agentrail.adapters.journals.sqlite.deletion.vacuum import dirty_gaps
 from agentrail.core.vocabulary.commands import Accepted
 from agentrail.core.vocabulary.state import Setup, State
 from agentrail.errors import BadRecord, JournalFailed, SessionBeingDeleted, SessionHeld
 from agentrail.ports.failpoints import Failpoint
 from agentrail.ports.journal import Journal, Lease, Record, Snapshot
-from agentrail.testing.conformance.journal_samples import prompted, run_of
+from agentrail.testing.conformance.journal_tests import prompted, run_of
 from agentrail.values.content import Text
 from agentrail.values.messages import History, UserMessage
 from tests.profiles import CAMPAIGN

@@ -13,7 +13,7 @@ import pytest
 from agentrail.adapters.journals.sqlite import SqliteJournal
 from agentrail.errors import Fenced, JournalFailed
 from agentrail.ports.journal import Claim
-from agentrail.testing.conformance.journal_samples import opened, prompted, refused, run_of
+from agentrail.testing.conformance.journal_tests import opened, prompted, refused, run_of
 from tests.adapters.journals.sick import Connection, connecting, sqlite_error
 
 

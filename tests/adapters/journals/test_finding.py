@@ -22,7 +22,7 @@ from agentrail.core.vocabulary.commands import Accepted
 from agentrail.core.vocabulary.state import Setup, State
 from agentrail.errors import BadRecord, JournalError
 from agentrail.ports.journal import Record, Snapshot
-from agentrail.testing.conformance.journal_samples import opened, prompted, refused, run_of
+from agentrail.testing.conformance.journal_tests import opened, prompted, refused, run_of
 from tests.adapters.journals.sick import Connection, connecting
 from tests.adapters.journals.test_sqlite import change, content, foreign
 from tests.patience import PATIENCE

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from agentrail.adapters.journals.sqlite import SqliteJournal
-from agentrail.adapters.journals.sqlite.summaries.listing import listed, path_of, statement
+from agentrail.adapters.journals.sqlite.session_summaries import listed, path_of, statement
 from agentrail.adapters.journals.sqlite.tables import APPLICATION, pragma
 from agentrail.core.vocabulary.changes import Change
 from agentrail.core.vocabulary.state import Setup, State
 from agentrail.ports.journal import ALL_SESSIONS, SessionFilter, StoredSession
-from agentrail.testing.conformance.journal_samples import opened, prompted
+from agentrail.testing.conformance.journal_tests import opened, prompted
 from agentrail.values.events.envelope import Envelope
 from agentrail.values.events.life import SessionEnded
 from tests.adapters.journals.many import COMBINED, NOW, OWNERS, TENANTS, WANTED, fill

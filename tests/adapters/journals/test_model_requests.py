@@ -5,11 +5,11 @@ from collections.abc import Callable
 import pytest
 
 from agentrail import AddContext, Context, Continue, Plugin, SessionSpec, open_supervisor
+from agentrail.adapters.journals.auditing import model_requests
 from agentrail.adapters.journals.memory import MemoryJournal
-from agentrail.adapters.journals.model_requests import model_requests
-from agentrail.core.vocabulary.measure import Request
+from agentrail.core.vocabulary.state import Request
 from agentrail.errors import BadRecord, SessionNotStored
-from agentrail.hooks.moments import BeforeRequest
+from agentrail.hooks.hook_types import BeforeRequest
 from agentrail.hooks.ruling import Section
 from agentrail.ports.journal import Record
 from agentrail.testing import ScriptedModel

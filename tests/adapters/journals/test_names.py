@@ -12,18 +12,17 @@ import pytest
 import trio
 
 from agentrail.adapters.journals.sqlite import SqliteJournal
-from agentrail.adapters.journals.sqlite.open_files import CAN_LOCK
-from agentrail.adapters.journals.sqlite.ownership import Ownership
+from agentrail.adapters.journals.sqlite.writer_lock import CAN_LOCK, Ownership
 from agentrail.errors import Fenced, JournalInUse, JournalLinked, JournalLocked, JournalUnusable
 from agentrail.ports.journal import Claim
-from agentrail.testing.conformance.journal_samples import opened, refused, run_of
+from agentrail.testing.conformance.journal_tests import opened, refused, run_of
 
 pytestmark = pytest.mark.skipif(not CAN_LOCK, reason="the kernel has no locks that belong to a descriptor")
 
 WRITER = """
 import os, sys, trio
 from agentrail.adapters.journals.sqlite import SqliteJournal
-from agentrail.testing.conformance.journal_samples import opened, run_of
+from agentrail.testing.conformance.journal_tests import opened, run_of
 
 async def main():
     journal = SqliteJournal(sys.argv[1])
@@ -327,7 +326,7 @@ HANGS = """
 import os, signal, sys, trio
 from agentrail.adapters.journals.sqlite import SqliteJournal
 from agentrail.ports.failpoints import Failpoint, watching
-from agentrail.testing.conformance.journal_samples import opened, run_of
+from agentrail.testing.conformance.journal_tests import opened, run_of
 
 def hang(point):
     if point is Failpoint[sys.argv[2]]:

@@ -7,7 +7,7 @@ from typing import cast
 import pytest
 
 from agentrail.adapters.journals.sqlite.tables import SCHEMA
-from agentrail.codec.upcasting import FORMAT
+from agentrail.codec.versions import FORMAT
 from tests.adapters.journals.numbered import Form, broken, form, known, spelling, tables
 
 ADD = "`python -m tests.adapters.journals.numbered` adds what is new"

@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from agentrail.adapters.journals.sqlite.open_files import FileUse
 from agentrail.adapters.journals.sqlite.opening import open_for_reading, open_for_writing
-from agentrail.adapters.journals.sqlite.ownership import Ownership, make_file
+from agentrail.adapters.journals.sqlite.writer_lock import FileUse, Ownership, make_file
 from tests.adapters.journals.sick import Connection, connecting
 
 FIRST_STATEMENTS = range(12)

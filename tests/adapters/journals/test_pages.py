@@ -8,12 +8,12 @@ import pytest
 
 from agentrail.adapters.journals import memory
 from agentrail.adapters.journals.memory import MemoryJournal
-from agentrail.adapters.journals.pages import LONG, Pages
+from agentrail.adapters.journals.record_pages import LONG, Pages
 from agentrail.core.vocabulary.inputs import Arrival
 from agentrail.core.vocabulary.state import Setup, State
 from agentrail.hooks.ruling import Ruling
 from agentrail.ports.journal import Record, Redaction, Snapshot
-from agentrail.testing.conformance.journal_samples import opened, prompted, run_of
+from agentrail.testing.conformance.journal_tests import opened, prompted, run_of
 
 
 @pytest.fixture(autouse=True)

@@ -12,9 +12,9 @@ from subprocess import PIPE, Popen
 import pytest
 
 from agentrail.adapters.journals.sqlite import SqliteJournal
-from agentrail.adapters.journals.sqlite.open_files import CAN_LOCK
+from agentrail.adapters.journals.sqlite.writer_lock import CAN_LOCK
 from agentrail.errors import JournalInUse
-from agentrail.testing.conformance.journal_samples import opened, refused, run_of
+from agentrail.testing.conformance.journal_tests import opened, refused, run_of
 from tests.adapters.journals.test_names import WRITER, Writer, path, readable, writing
 
 __all__ = ["path"]

@@ -10,7 +10,7 @@ import pytest
 
 from agentrail.adapters.journals.packing import pack
 from agentrail.adapters.journals.redacting import MARK, STATES, WHOLE, redacted, tool_names
-from agentrail.codec.states import Stored
+from agentrail.codec.plugin_states import Stored
 from agentrail.codec.values import PluginState
 from agentrail.core.vocabulary.changes import Change, ChangedStates, ChangedTools
 from agentrail.core.vocabulary.commands import Refused
@@ -18,18 +18,17 @@ from agentrail.core.vocabulary.personal_texts import PAIRS, STRUCTURE, TEXTS, TO
 from agentrail.core.vocabulary.state import Attached, Setup, State
 from agentrail.core.vocabulary.tool_calls import ANY_TOOL, Batch, Call, CallList, Doubt, Hold, first_call
 from agentrail.errors import BadArguments
-from agentrail.hooks.moments import Hook
+from agentrail.hooks.hook_types import Hook
 from agentrail.hooks.ruling import NOTHING_GATHERED, START, Gathered, Pause, PluginAnswer, Ruling, Section, Verdict
 from agentrail.ports.journal import Record, Redaction
-from agentrail.testing.conformance.journal_samples import prompted
+from agentrail.testing.conformance.journal_tests import prompted
 from agentrail.values.content import Data, Image, Text, Thinking, ToolCall
 from agentrail.values.events.envelope import Envelope, Event
 from agentrail.values.events.people import ApprovalRequired, ToolApprovedAlways
 from agentrail.values.events.tools import ToolCallUnknown, ToolExecutionStart, ToolUnknown
 from agentrail.values.json import EMPTY, FrozenObject, Json, JsonObject, freeze_object
 from agentrail.values.messages import AssistantMessage, History, ToolMessage, UserMessage
-from agentrail.values.standing_approval import StandingApproval
-from agentrail.values.tools import ToolSpec
+from agentrail.values.tools import StandingApproval, ToolSpec
 from tests.codec.shapes import fields_of, is_class
 
 NOTE = Redaction(5, "somebody")

@@ -15,13 +15,13 @@ from agentrail.adapters.journals.memory import MemoryJournal
 from agentrail.adapters.journals.packing import Packed, UnpackError, unpack, unpack_snapshot
 from agentrail.adapters.journals.sqlite import SqliteJournal
 from agentrail.adapters.journals.sqlite.tables import SCHEMA
-from agentrail.codec.misfit import MisfitError
-from agentrail.codec.states import Stored
-from agentrail.codec.text import from_text, to_text
-from agentrail.codec.upcasting import FORMAT, UPCASTERS, upcast
+from agentrail.codec.decode_error import MisfitError
+from agentrail.codec.json_text import from_text, to_text
+from agentrail.codec.plugin_states import Stored
+from agentrail.codec.versions import FORMAT, UPCASTERS, upcast
 from agentrail.core.vocabulary.state import Phase
 from agentrail.errors import BadArchive, JournalUnusable
-from agentrail.hooks.moments import BeforeTool
+from agentrail.hooks.hook_types import BeforeTool
 from agentrail.hooks.ruling import Verdict
 from agentrail.plugins.budget import BudgetGuard, Spent
 from agentrail.values.events.life import AgentAbort, AgentEnd

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentrail.adapters.journals.packing import Packed, UnpackError, pack, unpack
-from agentrail.adapters.journals.sharing import LEAST, MARK, expanded, shared
-from agentrail.testing.conformance.journal_samples import prompted
+from agentrail.adapters.journals.text_dedup import LEAST, MARK, expanded, shared
+from agentrail.testing.conformance.journal_tests import prompted
 from tests.opcodes import counted_opcodes
 
 ODD = st.sampled_from(

@@ -19,7 +19,7 @@ from agentrail.adapters.journals.sqlite import SqliteJournal
 from agentrail.app.supervisor import open_supervisor
 from agentrail.errors import CommitUnknown, JournalFailed, JournalFull, NothingWritten, SessionCrashed
 from agentrail.testing import ScriptedModel, say
-from agentrail.testing.conformance.journal_samples import opened, refused, run_of
+from agentrail.testing.conformance.journal_tests import opened, refused, run_of
 from agentrail.values.events.life import AbortPending, AgentAbort, AgentEnd, SessionRestarted
 from agentrail.values.events.response import MessageDelta
 from tests.adapters.journals.sick import Connection, Failing, connecting, sqlite_error

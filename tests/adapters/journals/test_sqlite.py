@@ -18,9 +18,9 @@ import pytest
 import trio
 
 from agentrail.adapters.journals.sqlite import SqliteJournal
-from agentrail.adapters.journals.sqlite.ownership import home
 from agentrail.adapters.journals.sqlite.tables import PAGE_SIZE, SCHEMA
-from agentrail.adapters.journals.sqlite.worker import Job, Worker
+from agentrail.adapters.journals.sqlite.writer_lock import home
+from agentrail.adapters.journals.sqlite.writer_thread import Job, Worker
 from agentrail.core.vocabulary.commands import PromptSent
 from agentrail.core.vocabulary.inputs import Arrival
 from agentrail.core.vocabulary.state import Setup, State
@@ -39,7 +39,7 @@ from agentrail.errors import (
     WrongType,
 )
 from agentrail.ports.journal import Snapshot
-from agentrail.testing.conformance.journal_samples import opened, prompted, refused, run_of
+from agentrail.testing.conformance.journal_tests import opened, prompted, refused, run_of
 from agentrail.values.content import Text
 from tests.adapters.journals.sick import Connection, connecting, sqlite_error
 
@@ -297,7 +297,7 @@ async def test_whoever_takes_over_is_the_only_writer(journal: SqliteJournal, pat
 OTHER_PROCESS = """
 import sys, trio
 from agentrail.adapters.journals.sqlite import SqliteJournal
-from agentrail.testing.conformance.journal_samples import opened
+from agentrail.testing.conformance.journal_tests import opened
 async def main():
     await opened(SqliteJournal(sys.argv[1]), "theirs")
     print("ready", flush=True)
@@ -629,7 +629,7 @@ async def test_those_who_were_answered_together_are_waited_for_until_all_have_co
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """However the first jobs fall; without that, the thread takes one alone while the loop is busy with the next."""
-    monkeypatch.setattr("agentrail.adapters.journals.sqlite.worker.LONGEST_PATIENCE", 30.0)
+    monkeypatch.setattr("agentrail.adapters.journals.sqlite.writer_thread.LONGEST_PATIENCE", 30.0)
     counting = Counting()
     worker = Worker("counting", counting, 100)
     never = threading.Event()
@@ -648,7 +648,7 @@ async def test_those_who_were_answered_together_are_waited_for_until_all_have_co
 
 
 async def test_whoever_is_held_up_is_not_waited_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("agentrail.adapters.journals.sqlite.worker.LONGEST_PATIENCE", 0.0)
+    monkeypatch.setattr("agentrail.adapters.journals.sqlite.writer_thread.LONGEST_PATIENCE", 0.0)
     counting = Counting()
     worker = Worker("counting", counting, 100)
     async with trio.open_nursery() as nursery:

@@ -15,12 +15,12 @@ from agentrail import SessionSpec, open_supervisor, tool
 from agentrail.adapters.journals import memory
 from agentrail.adapters.journals.archive import export_session, import_session
 from agentrail.adapters.journals.memory import MemoryJournal
-from agentrail.adapters.journals.message_places import LOST, MessagePlaces, PlacesBySession, messages_in
+from agentrail.adapters.journals.message_index import LOST, MessagePlaces, PlacesBySession, messages_in
 from agentrail.adapters.journals.packing import Packed, UnpackError, pack, unpack
 from agentrail.adapters.journals.redacting import MARK
 from agentrail.adapters.journals.sqlite import SqliteJournal
 from agentrail.adapters.journals.stored_events import STORING
-from agentrail.adapters.journals.stored_pauses import with_pauses, without_pauses
+from agentrail.adapters.journals.stored_form import with_pauses, without_pauses
 from agentrail.codec.values import read, write
 from agentrail.core.audit import differences
 from agentrail.core.vocabulary.changes import NONE_LEFT, Appended, Change, ChangedSuspended, Suspended
@@ -29,13 +29,13 @@ from agentrail.core.vocabulary.state import Suspension
 from agentrail.errors import BadRecord
 from agentrail.hooks.actions import Ask, CallService, Continue
 from agentrail.hooks.context import Context
-from agentrail.hooks.moments import BeforePrompt, BeforeTool
+from agentrail.hooks.hook_types import BeforePrompt, BeforeTool
 from agentrail.hooks.plugin import Plugin
 from agentrail.hooks.ruling import NOTHING_GATHERED, Pause, Place, Ruling, Verdict
 from agentrail.ports.journal import Journal, Record, Redaction, folded, opening_of
 from agentrail.testing import ScriptedModel, call, say
-from agentrail.testing.conformance.journal_samples import prompted
-from agentrail.testing.probes import Scripted
+from agentrail.testing.conformance.journal_tests import prompted
+from agentrail.testing.probe_plugins import Scripted
 from agentrail.values.content import Text, ToolCall
 from agentrail.values.events.envelope import Envelope, Event
 from agentrail.values.events.life import AgentEnd
@@ -445,7 +445,7 @@ def test_the_places_of_a_turn_are_forgotten_at_its_end() -> None:
 
 
 def test_places_are_kept_of_the_sessions_that_were_written_last(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("agentrail.adapters.journals.message_places.MOST_SESSIONS", 2)
+    monkeypatch.setattr("agentrail.adapters.journals.message_index.MOST_SESSIONS", 2)
     known = PlacesBySession()
     first, second = known["a"], known["b"]
     assert known["a"] is first

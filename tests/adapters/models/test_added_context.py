@@ -11,11 +11,11 @@ from attrs import frozen
 
 from agentrail import Context, Plugin, SessionSpec, open_supervisor
 from agentrail.adapters.models import anthropic, gemini, openai, openai_chat
-from agentrail.adapters.models.history import GO_ON, LEFT_OUT, PROGRAM, RULE
+from agentrail.adapters.models.model_turns import GO_ON, LEFT_OUT, PROGRAM, RULE
 from agentrail.adapters.models.settings import read_settings
 from agentrail.adapters.models.wire_format import WireFormat
 from agentrail.hooks.actions import AddContext
-from agentrail.hooks.moments import BeforeRequest
+from agentrail.hooks.hook_types import BeforeRequest
 from agentrail.testing import ScriptedModel, call, say
 from agentrail.values.content import Text
 from agentrail.values.json import FrozenObject, thaw

@@ -13,7 +13,7 @@ from agentrail import Context, Continue, Plugin, SessionSpec, open_supervisor
 from agentrail.adapters.models.anthropic import FORMAT
 from agentrail.adapters.models.settings import read_settings
 from agentrail.hooks.actions import AddContext, Ask, CallModel, SetSection
-from agentrail.hooks.moments import BeforePrompt, BeforeRequest
+from agentrail.hooks.hook_types import BeforePrompt, BeforeRequest
 from agentrail.hooks.plugin import AnyPlugin
 from agentrail.plugins import PromptCache
 from agentrail.testing import ScriptedModel, call, say

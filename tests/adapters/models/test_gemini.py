@@ -8,7 +8,7 @@ from agentrail import Secret, SessionSpec, open_supervisor, tool
 from agentrail.adapters.models.gemini import FORMAT
 from agentrail.adapters.models.gemini.faults import FAULTS
 from agentrail.adapters.models.gemini.schema_subset import fitted
-from agentrail.adapters.models.history import RULE
+from agentrail.adapters.models.model_turns import RULE
 from agentrail.adapters.models.provider_errors import error_of_body
 from agentrail.adapters.models.settings import read_settings
 from agentrail.adapters.models.sse import EventReader, ServerEvent

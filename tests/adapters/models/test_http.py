@@ -17,8 +17,7 @@ from httpcore import AsyncConnectionPool
 
 import agentrail
 from agentrail import SessionSpec, open_supervisor
-from agentrail.adapters.models.decompression import SLICE
-from agentrail.adapters.models.http import Http, HttpAnswer, Patience, Post
+from agentrail.adapters.models.http import SLICE, Http, HttpAnswer, Patience, Post
 from agentrail.errors import (
     ConnectionFailed,
     ModelError,

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from agentrail import Secret, SessionSpec, open_supervisor, tool
-from agentrail.adapters.models.history import RULE
+from agentrail.adapters.models.model_turns import RULE
 from agentrail.adapters.models.openai import FORMAT
 from agentrail.adapters.models.openai.faults import FAULTS, IN_STREAM
 from agentrail.adapters.models.settings import read_settings

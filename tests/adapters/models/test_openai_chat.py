@@ -5,7 +5,7 @@ import json
 import pytest
 
 from agentrail import SessionSpec, open_supervisor, tool
-from agentrail.adapters.models.history import RULE
+from agentrail.adapters.models.model_turns import RULE
 from agentrail.adapters.models.openai_chat import FORMAT
 from agentrail.adapters.models.providers import PROVIDERS
 from agentrail.adapters.models.settings import read_settings

@@ -14,9 +14,9 @@ from attrs import frozen
 from agentrail import Context, Continue, Plugin, SessionHandle, SessionSpec, SetSection, open_supervisor
 from agentrail.adapters.models.settings import READERS
 from agentrail.core.answers import with_answer_tool, without_answer_tool
-from agentrail.core.prompt_prefix import CHOICE, UNREAD
+from agentrail.core.cache_prefix import CHOICE, UNREAD
 from agentrail.hooks.actions import AddContext, Intervene, ReplaceMessages, SwitchModel
-from agentrail.hooks.moments import BeforeCompaction, BeforePrompt, BeforeRequest
+from agentrail.hooks.hook_types import BeforeCompaction, BeforePrompt, BeforeRequest
 from agentrail.hooks.plugin import AnyPlugin, Keyed
 from agentrail.ports.model import EmitChunk
 from agentrail.ports.tool import Offer, Tool

@@ -12,7 +12,7 @@ from attrs import frozen
 from agentrail import Context, Plugin, SessionSpec, SetSection, open_supervisor
 from agentrail.core.tools_on_demand import CALLER, FINDER
 from agentrail.hooks.actions import Intervene
-from agentrail.hooks.moments import BeforeRequest, SessionStart
+from agentrail.hooks.hook_types import BeforeRequest, SessionStart
 from agentrail.hooks.plugin import Keyed
 from agentrail.models import AskModel, Leaving
 from agentrail.testing import ScriptedModel, call, say

@@ -7,7 +7,7 @@ from typing import Final
 
 import pytest
 
-from agentrail.adapters.models.history import KEPT, RULE, UserTurn, system_of, turns_of, with_sections
+from agentrail.adapters.models.model_turns import KEPT, RULE, UserTurn, system_of, turns_of, with_sections
 from agentrail.adapters.models.wire_format import Takes
 from agentrail.values.content import Data, File, Part, Text
 from agentrail.values.messages import Message, Origin, UserMessage

@@ -10,8 +10,7 @@ import pytest
 import trio
 
 from agentrail import SessionSpec, open_supervisor
-from agentrail.adapters.models.decompression import MOST, SLICE, Unpacker
-from agentrail.adapters.models.http import Http, Patience, Post
+from agentrail.adapters.models.http import MOST, SLICE, Http, Patience, Post, Unpacker
 from agentrail.errors import EncodingRefused, StreamGarbled, TurnAborted
 from agentrail.testing import ScriptedModel
 from agentrail.values.json import EMPTY, Json

@@ -13,7 +13,7 @@ from typing import Final
 import httpx
 import pytest
 
-from agentrail.wire.call_rows.host_call import WEBSOCKET
+from agentrail.wire.operation_table import WEBSOCKET
 from agentrail.wire.routes import ROUTES
 from tests.host.clients.offline_host import KEY, OfflineHost, open_offline_host
 from tests.host.clients.programs import run

@@ -8,7 +8,7 @@ from pathlib import Path
 import trio
 
 from agentrail import SessionSpec
-from agentrail.host.access.api_keys import ApiKeys
+from agentrail.host.authentication.api_keys import ApiKeys
 from agentrail.host.host_server import Host
 from agentrail.host.profiles import Profile
 from agentrail.journals import SqliteJournal

@@ -13,7 +13,7 @@ from typing import Final
 import pytest
 import trio
 
-from agentrail.host.access.api_keys import ApiKeys
+from agentrail.host.authentication.api_keys import ApiKeys
 from agentrail.host.host_server import Host, Serving
 from agentrail.host.profiles import Profile
 from agentrail.wire.limits import HostLimits

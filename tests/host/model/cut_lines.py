@@ -11,8 +11,8 @@ import trio
 from wsproto import ConnectionType, WSConnection, events
 
 from agentrail.errors import AgentrailError
+from agentrail.remote.transport.host_connection import Line, open_line
 from agentrail.remote.transport.host_frames import EventFrame
-from agentrail.remote.transport.line import Line, open_line
 from agentrail.values.events.envelope import Cursor
 from tests.host.model.expecting import ModelError, expect
 from tests.host.model.in_process import first_of

@@ -10,8 +10,8 @@ from urllib.parse import unquote
 import trio
 from attrs import frozen
 
-from agentrail.host.access.identity import Authenticator
 from agentrail.host.application import Application
+from agentrail.host.authentication.identity import Authenticator
 from agentrail.host.host_server import Host, Opened
 from agentrail.host.http11.http_messages import Body, Headers, HttpRequest, Upgrade
 

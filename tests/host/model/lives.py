@@ -16,7 +16,7 @@ from attrs import define, field, frozen
 
 from agentrail import SessionSpec, tool
 from agentrail.errors import BrokenPlugin
-from agentrail.host.access.api_keys import ApiKeys
+from agentrail.host.authentication.api_keys import ApiKeys
 from agentrail.host.host_server import Host, Opened
 from agentrail.host.plugins.host_plugin import HOOKS, HostPlugin
 from agentrail.host.plugins.plugin_values import (

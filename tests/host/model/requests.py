@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 from attrs import frozen
 
-from agentrail.wire.call_rows.host_call import JSON
+from agentrail.wire.operation_table import JSON
 from agentrail.wire.routes import HostRoute
 from tests.host.model.in_process import Asked
 from tests.host.model.people import Person

@@ -15,11 +15,11 @@ from trio.testing import MockClock
 
 from agentrail import SessionSpec
 from agentrail.errors import NotAuthenticated
-from agentrail.host.access.api_keys import ApiKeys
-from agentrail.host.access.identity import Identity
+from agentrail.host.authentication.api_keys import ApiKeys
+from agentrail.host.authentication.identity import Identity
 from agentrail.host.host_server import Host, Opened
 from agentrail.host.profiles import Profile
-from agentrail.host.websocket.outbox import Outbox
+from agentrail.host.websocket.send_queue import Outbox
 from agentrail.testing import ScriptedModel, say
 from agentrail.testing.simulator.virtual import ClockWatch, run
 from agentrail.values.events.envelope import Cursor

@@ -11,7 +11,7 @@ from attrs import frozen
 from trio.testing import MockClock
 
 from agentrail import SessionSpec
-from agentrail.host.access.api_keys import ApiKeys
+from agentrail.host.authentication.api_keys import ApiKeys
 from agentrail.host.host_server import Host, Opened
 from agentrail.host.profiles import Profile
 from agentrail.ports.failpoints import Failpoint, watching

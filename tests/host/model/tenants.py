@@ -20,13 +20,13 @@ from attrs import define, field, frozen
 
 from agentrail.app.supervisor import Supervisor
 from agentrail.codec.values import write
-from agentrail.host.access.api_keys import ApiKeys
+from agentrail.host.authentication.api_keys import ApiKeys
 from agentrail.host.host_server import Host
 from agentrail.host.profiles import Profile
 from agentrail.journals import MemoryJournal
 from agentrail.testing.simulator.virtual import ClockWatch, run
-from agentrail.wire.call_rows.host_call import HostCall
 from agentrail.wire.limits import HostLimits
+from agentrail.wire.operation_table import HostCall
 from agentrail.wire.public_ids import visible
 from agentrail.wire.routes import ROUTES, HostRoute
 from tests.host.model.agent import MARK, agent, mark

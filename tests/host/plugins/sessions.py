@@ -12,9 +12,9 @@ from agentrail.app.supervisor import Supervisor
 from agentrail.hooks.plugin import Attachable
 from agentrail.host.plugins.host_context import OwnedProvider, providers_of
 from agentrail.host.plugins.host_plugin import HostPlugin
+from agentrail.host.plugins.plugin_runner import HostPluginRow
 from agentrail.host.plugins.plugin_values import RequestContext
-from agentrail.host.plugins.reaching import reaching
-from agentrail.host.plugins.rows import HostPluginRow
+from agentrail.host.plugins.session_bridge import reaching
 from agentrail.runtime.handle import SessionHandle
 from agentrail.testing import ScriptedModel, call, say
 from agentrail.values.json import Json

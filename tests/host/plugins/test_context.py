@@ -7,8 +7,8 @@ import trio
 
 from agentrail.errors import BrokenPlugin
 from agentrail.host.plugins.host_context import MOST_BYTES, OwnedProvider, providers_of
+from agentrail.host.plugins.plugin_runner import HostPluginRow
 from agentrail.host.plugins.plugin_values import RequestContext
-from agentrail.host.plugins.rows import HostPluginRow
 from agentrail.testing import say
 from agentrail.testing.scripted import ScriptedModel, transient
 from agentrail.values.content import Data, Image, Text, ToolCall

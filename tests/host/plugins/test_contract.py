@@ -6,7 +6,7 @@ import pytest
 
 from agentrail.errors import BadPlugin
 from agentrail.host.plugins.host_plugin import CONTRACT, HOOKS, HostPlugin
-from agentrail.host.plugins.rows import HostPluginRow
+from agentrail.host.plugins.plugin_runner import HostPluginRow
 
 MEMBERS = [
     "name",

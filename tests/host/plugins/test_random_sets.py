@@ -12,8 +12,8 @@ from attrs import define, field
 from agentrail.errors import BrokenPlugin, PluginFailed
 from agentrail.host.plugins.host_plugin import HOOKS, HostPlugin
 from agentrail.host.plugins.host_tools import ToolService
+from agentrail.host.plugins.plugin_runner import HostPluginRow
 from agentrail.host.plugins.plugin_values import Allow, Deny, HandledResponse
-from agentrail.host.plugins.rows import HostPluginRow
 from agentrail.values.json import FrozenObject, freeze_object
 from tests.host.plugins.probes import CONTEXT, REQUEST, hangs, later, raises, returns
 from tests.profiles import CAMPAIGN

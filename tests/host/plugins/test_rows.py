@@ -8,8 +8,8 @@ import trio.testing
 
 from agentrail.errors import BrokenPlugin, PluginFailed
 from agentrail.host.plugins.host_plugin import HostPlugin
+from agentrail.host.plugins.plugin_runner import HostPluginRow
 from agentrail.host.plugins.plugin_values import Attachment, HandledResponse, Request, RequestContext, RequestEnd
-from agentrail.host.plugins.rows import HostPluginRow
 from agentrail.values.usage import NOTHING_USED, Usage
 from tests.host.plugins.probes import CONTEXT, REQUEST, Broken, Calls, hangs, later, probe, raises, returns, row
 

@@ -6,7 +6,7 @@ import trio
 from agentrail import Ask, BlockTool, Context, HoldTool, Plugin, ReplaceToolArgs, SessionSpec
 from agentrail.errors import BrokenPlugin
 from agentrail.hooks.actions import AddContext, Answered, CallService, Continue, Failed, RunTool
-from agentrail.hooks.moments import BeforeRequest, BeforeTool
+from agentrail.hooks.hook_types import BeforeRequest, BeforeTool
 from agentrail.host.plugins import host_tools
 from agentrail.host.plugins.host_plugin import HostPlugin
 from agentrail.host.plugins.host_tools import REFUSED, WITHHELD, HostTools

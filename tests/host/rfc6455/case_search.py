@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import Random
 from typing import Final
 
-from agentrail.host.websocket.strict_frames import StrictFrames
+from agentrail.host.websocket.frame_checks import StrictFrames
 from tests.host.model.expecting import expect
 from tests.host.rfc6455.frame_cases import CASES, sizes
 

@@ -10,9 +10,9 @@ import pytest
 
 from agentrail import SessionSpec
 from agentrail.errors import BadChoice, UnknownArgument, WrongType
+from agentrail.host.builtin_plugins.request_log import RequestLog
 from agentrail.host.plugins.host_plugin import HostPlugin
 from agentrail.host.plugins.plugin_values import HandledResponse, Request
-from agentrail.host.shipped.request_log import RequestLog
 from agentrail.testing import ScriptedModel, say
 from agentrail.values.usage import Usage
 from tests.host.hosted import open_desk, scripted

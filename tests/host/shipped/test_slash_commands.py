@@ -11,11 +11,10 @@ import trio
 
 from agentrail import SessionSpec
 from agentrail.errors import AgentrailError, BadChoice, BadOptions, WrongType
-from agentrail.host.access.identity import Identity
+from agentrail.host.authentication.identity import Identity
+from agentrail.host.builtin_plugins.slash_commands import Invocation, SlashCommand, SlashCommands
 from agentrail.host.plugins.host_plugin import HostPlugin
 from agentrail.host.plugins.plugin_values import HandledResponse, Request, RequestEnd
-from agentrail.host.shipped.command_table import Invocation, SlashCommand
-from agentrail.host.shipped.slash_commands import SlashCommands
 from tests.host.hosted import Desk, open_desk, scripted
 from tests.host.test_host import chat
 

@@ -8,9 +8,9 @@ import trio
 from agentrail import SessionSpec
 from agentrail.adapters.sandboxes.memory import MemorySandbox
 from agentrail.errors import WrongType
+from agentrail.host.builtin_plugins.user_memory import UserMemory
 from agentrail.host.plugins.plugin_values import RequestContext
 from agentrail.host.profiles import Profile
-from agentrail.host.shipped.user_memory import UserMemory
 from agentrail.plugins import MemoryLoader
 from agentrail.testing import ScriptedModel
 from tests.host.hosted import open_desk, scripted

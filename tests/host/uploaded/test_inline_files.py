@@ -8,7 +8,7 @@ from typing import Any, Final
 import pytest
 
 from agentrail import SessionSpec
-from agentrail.host.uploaded.prompt_files import MOST_IMAGE
+from agentrail.host.uploads.prompt_files import MOST_IMAGE
 from agentrail.testing import ScriptedModel
 from agentrail.values.content import File, Image, Text
 from agentrail.values.messages import UserMessage

@@ -14,11 +14,11 @@ import pytest
 
 from agentrail import SessionSpec
 from agentrail.errors import BrokenPlugin
+from agentrail.host.builtin_plugins.attachment_hints import AttachmentHints
 from agentrail.host.plugins.host_plugin import HostPlugin
 from agentrail.host.plugins.plugin_values import Attachment, HandledResponse, Request, RequestContext, RequestEnd
-from agentrail.host.shipped.attachment_hints import AttachmentHints
-from agentrail.host.uploaded import prompt_files
-from agentrail.host.uploaded.session_files import folder_of
+from agentrail.host.uploads import prompt_files
+from agentrail.host.uploads.session_files import folder_of
 from agentrail.journals import SqliteJournal
 from agentrail.sandboxes import LocalSandbox, MemorySandbox, Sandbox
 from agentrail.testing import ScriptedModel

@@ -14,7 +14,7 @@ import pytest
 import trio
 
 from agentrail import SessionSpec
-from agentrail.host.uploaded.session_files import folder_of
+from agentrail.host.uploads.session_files import folder_of
 from agentrail.journals import SqliteJournal
 from agentrail.sandboxes import LocalSandbox
 from agentrail.testing import ScriptedModel

@@ -17,7 +17,7 @@ import trio
 from agentrail import SessionSpec
 from agentrail.host.plugins.plugin_values import RequestContext
 from agentrail.host.profiles import Profile
-from agentrail.host.uploaded.session_files import PIECE, folder_of
+from agentrail.host.uploads.session_files import PIECE, folder_of
 from agentrail.journals import MemoryJournal, SqliteJournal
 from agentrail.sandboxes import LocalSandbox, MemorySandbox, NextPiece, Written
 from agentrail.testing import ScriptedModel, stall
@@ -46,7 +46,7 @@ def notes(root: Path) -> int:
 def _coming(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let files that come be without a name until they are whole, or have one, as on systems that know no others."""
     if request.param == "with a name":
-        monkeypatch.setattr("agentrail.adapters.sandboxes.receiving.NAMELESS", 0)
+        monkeypatch.setattr("agentrail.adapters.sandboxes.files.NAMELESS", 0)
 
 
 def coming(root: Path) -> list[int]:
@@ -254,7 +254,7 @@ async def test_a_full_disk_is_told_and_nothing_is_left(
 
     async with open_desk(with_folder(tmp_path)) as desk:
         await opened(desk)
-        monkeypatch.setattr("agentrail.adapters.sandboxes.receiving.os.write", write)
+        monkeypatch.setattr("agentrail.adapters.sandboxes.files.os.write", write)
         found = await upload(desk, b"x" * 100_000)
         monkeypatch.undo()
         assert told(found) == (507, "disk-full")

@@ -6,7 +6,7 @@ import json
 
 import trio
 
-from agentrail.host.access.api_keys import ApiKeys
+from agentrail.host.authentication.api_keys import ApiKeys
 from agentrail.host.host_server import Host
 from agentrail.host.profiles import Profile
 from agentrail.wire.limits import HostLimits

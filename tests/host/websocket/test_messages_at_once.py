@@ -9,10 +9,10 @@ import trio
 import trio.testing
 
 from agentrail import SessionSpec
-from agentrail.host.answering.event_frames import AT_ONCE
 from agentrail.host.http11.sending import sent_at_once
-from agentrail.host.websocket import socket_stream
-from agentrail.host.websocket.outbox import MOST_AT_ONCE, Outbox
+from agentrail.host.operations.event_frames import AT_ONCE
+from agentrail.host.websocket import web_socket
+from agentrail.host.websocket.send_queue import MOST_AT_ONCE, Outbox
 from tests.benchmarks.rig import InstantModel
 from tests.host.hosted import open_desk
 from tests.host.websocket.talking import Talker, talking
@@ -49,7 +49,7 @@ async def test_events_that_are_ready_go_out_in_few_writes(monkeypatch: pytest.Mo
         writes.append(data)
         return sent_at_once(stream, data)
 
-    monkeypatch.setattr(socket_stream, "sent_at_once", noted)
+    monkeypatch.setattr(web_socket, "sent_at_once", noted)
     async with open_desk(SessionSpec(model=InstantModel(chunks=CHUNKS))) as desk, talking(desk) as talker:
         await talker.ask("open_session", body={"session": "trip"})
         await talker.say(id="e", listen="events", session="trip")

@@ -12,11 +12,11 @@ from functools import partial
 import pytest
 import trio
 
-from agentrail.host.access.api_keys import ApiKeys
-from agentrail.host.access.identity import Identity
+from agentrail.host.authentication.api_keys import ApiKeys
+from agentrail.host.authentication.identity import Identity
 from agentrail.host.host_server import Host
 from agentrail.host.profiles import Profile
-from agentrail.host.websocket.outbox import MOST_AT_ONCE, Outbox
+from agentrail.host.websocket.send_queue import MOST_AT_ONCE, Outbox
 from agentrail.testing import say
 from agentrail.wire.limits import HostLimits
 from tests.host.hosted import KEYS, Desk, open_desk, scripted

@@ -8,7 +8,7 @@ import pytest
 import trio
 from wsproto.frame_protocol import FrameProtocol
 
-from agentrail.host.websocket.socket_stream import SocketStream, text_frame
+from agentrail.host.websocket.web_socket import SocketStream, text_frame
 from agentrail.runtime.shared.admission import Gate
 from agentrail.wire.limits import DEFAULTS, HostLimits
 

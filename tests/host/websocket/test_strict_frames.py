@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from wsproto.connection import Connection, ConnectionState, ConnectionType
 
-from agentrail.host.websocket.strict_frames import FRAGMENT, BrokenRule, StrictFrames
+from agentrail.host.websocket.frame_checks import FRAGMENT, BrokenRule, StrictFrames
 from tests.host.rfc6455.frame_cases import CASES, each_byte, message, more, sizes, text
 from tests.host.rfc6455.mutated_frames import connection
 

@@ -11,8 +11,8 @@ import trio
 from agentrail.adapters.sandboxes.memory import MemorySandbox
 from agentrail.errors import AgentrailError
 from agentrail.hooks.actions import Answered, AskAnswer, Failed, FindFiles
-from agentrail.runtime.work.file_finding import find_files
-from agentrail.values.foreign import described
+from agentrail.runtime.work.plugin_files import find_files
+from agentrail.values.untrusted_values import described
 
 _WORLD: Final = (".env", "Makefile", "notes.txt", "src/app.py", "sub/.env")
 """The files of `World` in the session's folder; git tracks all of them."""

@@ -3,10 +3,8 @@
 from pathlib import Path
 
 from agentrail.adapters.sandboxes.local import LocalSandbox
-from agentrail.ports.jobs import Jobs
 from agentrail.ports.sandbox import Sandbox
-from agentrail.ports.tool import ToolContext
-from agentrail.ports.web import Web
+from agentrail.ports.tool import Jobs, ToolContext, Web
 from agentrail.tools import Effect, Err, validator_for
 from agentrail.tools.builtin import standard_tools
 from agentrail.values.content import text_of

@@ -10,12 +10,12 @@ import trio
 from agentrail import Plugin, SessionSpec, open_supervisor, tool
 from agentrail.hooks.actions import Ask, CallService, Continue, ReplaceResponse
 from agentrail.hooks.context import Context
-from agentrail.hooks.moments import AfterResponse
+from agentrail.hooks.hook_types import AfterResponse
 from agentrail.journals import MemoryJournal
 from agentrail.ports.journal import Record
 from agentrail.ports.tool import PLACES, PastMessage, ToolContext
-from agentrail.runtime.work import past
-from agentrail.runtime.work.past import StoredPast
+from agentrail.runtime.work import stored_messages
+from agentrail.runtime.work.stored_messages import StoredPast
 from agentrail.testing import ScriptedModel, call, say
 from agentrail.tools import CompactNow, Effect
 from agentrail.tools.builtin import compact_conversation, read_history
@@ -137,7 +137,7 @@ def texts(found: tuple[PastMessage, ...]) -> list[str]:
 
 @pytest.mark.parametrize("page", [2, 3, 4, 100])
 async def test_a_page_of_records_makes_no_difference(page: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(past, "PAGE", page)
+    monkeypatch.setattr(stored_messages, "PAGE", page)
     journal = MemoryJournal()
     await conversation(journal, 3)
     every = await StoredPast(journal, "s").messages(0, 100)
@@ -203,7 +203,7 @@ async def test_a_text_that_a_plugin_has_replaced_is_not_found(monkeypatch: pytes
         await session.ask("second")
     wanted = ["first", "better than one", "second", "better than two"]
     for page in (1, 2, 100):
-        monkeypatch.setattr(past, "PAGE", page)
+        monkeypatch.setattr(stored_messages, "PAGE", page)
         every = await StoredPast(journal, "s").messages(0, 100)
         assert texts(every) == wanted
         for limit in (1, 2, 3, 4):

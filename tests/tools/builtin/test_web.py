@@ -10,7 +10,7 @@ import trio
 
 from agentrail.adapters.html_to_markdown import to_markdown
 from agentrail.adapters.web import HttpxWeb, resolve
-from agentrail.ports.web import MAX_PAGE
+from agentrail.ports.tool import MAX_PAGE
 from agentrail.values.json import freeze_object
 from tests.tools.builtin.rig import call, called
 from tests.tools.builtin.web_rows import DIRECT, NAMES, REDIRECTS

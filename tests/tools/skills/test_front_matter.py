@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentrail.tools.skills.front_matter import Field, FrontMatterError, front_matter
+from agentrail.tools.skills.skill import Field, FrontMatterError, front_matter
 
 
 def read(*lines: str) -> Mapping[str, Field]:

@@ -13,11 +13,11 @@ import trio
 
 from agentrail.adapters.journals.redacting import tool_names
 from agentrail.adapters.journals.sqlite.deletion.deletions import Progress
-from agentrail.adapters.journals.sqlite.failures import still_read
+from agentrail.adapters.journals.sqlite.error_mapping import still_read
 from agentrail.adapters.journals.sqlite.opening import Connect
-from agentrail.adapters.journals.sqlite.ownership import place_of
 from agentrail.adapters.journals.sqlite.reading import JournalReader
-from agentrail.adapters.journals.sqlite.worker import Worker
+from agentrail.adapters.journals.sqlite.writer_lock import place_of
+from agentrail.adapters.journals.sqlite.writer_thread import Worker
 from agentrail.adapters.journals.sqlite.writing import Writer
 from agentrail.errors import BadChoice, BadRecord
 from agentrail.ports.journal import (
@@ -35,7 +35,7 @@ from agentrail.ports.journal import (
     check_numbers,
 )
 from agentrail.reprs import in_brackets
-from agentrail.values.spelling import checked
+from agentrail.values.argument_checks import checked
 
 SYNC: Final = ("full", "normal")
 """Whether each commit is synced to the disk (`full`), or a power cut may lose the last ones (`normal`)."""

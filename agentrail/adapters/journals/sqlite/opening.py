@@ -9,12 +9,11 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import quote
 
-from agentrail.adapters.journals.sqlite.failures import RAISED, is_locked, not_opened
+from agentrail.adapters.journals.sqlite.error_mapping import RAISED, is_locked, not_opened
 from agentrail.adapters.journals.sqlite.file_type import NOT_OURS, other_version
-from agentrail.adapters.journals.sqlite.open_files import FileUse
-from agentrail.adapters.journals.sqlite.ownership import Ownership, make_file, write_lock_holder
 from agentrail.adapters.journals.sqlite.tables import NO_TABLES, PAGE_SIZE, SCHEMA, TABLES, is_ours, pragma
 from agentrail.adapters.journals.sqlite.wal_file import check_log
+from agentrail.adapters.journals.sqlite.writer_lock import FileUse, Ownership, make_file, write_lock_holder
 from agentrail.errors import JournalError, JournalLocked, JournalUnusable
 from agentrail.ports.failpoints import reach
 

@@ -12,10 +12,9 @@ from typing import Final, TypeVar
 
 from agentrail.adapters.journals.packing import NO_CHECK, Packed, UnpackError, unpack, unpack_messages, unpack_snapshot
 from agentrail.adapters.journals.sqlite.deletion.erasing import refuse_deleting
-from agentrail.adapters.journals.sqlite.failures import RAISED, in_reading, is_passing
-from agentrail.adapters.journals.sqlite.open_files import FileUse
+from agentrail.adapters.journals.sqlite.error_mapping import RAISED, in_reading, is_passing
 from agentrail.adapters.journals.sqlite.opening import Connect, open_for_reading
-from agentrail.adapters.journals.sqlite.summaries.listing import DAMAGED, listed
+from agentrail.adapters.journals.sqlite.session_summaries import DAMAGED, listed
 from agentrail.adapters.journals.sqlite.tables import (
     COLUMNS,
     INDEXED,
@@ -25,7 +24,8 @@ from agentrail.adapters.journals.sqlite.tables import (
     SessionRow,
     check_of_snapshot,
 )
-from agentrail.adapters.journals.sqlite.worker import Job
+from agentrail.adapters.journals.sqlite.writer_lock import FileUse
+from agentrail.adapters.journals.sqlite.writer_thread import Job
 from agentrail.errors import AgentrailError, BadRecord
 from agentrail.ports.journal import Latest, Record, SessionFilter, Snapshot, StoredAnswer, StoredSession
 from agentrail.values.messages import Message

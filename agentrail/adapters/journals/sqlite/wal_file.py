@@ -18,9 +18,9 @@ from pathlib import Path
 from struct import Struct, unpack
 from typing import BinaryIO, Final, NamedTuple
 
-from agentrail.adapters.journals.sqlite.failures import in_checkpoint, in_mending, not_opened, read_meanwhile
-from agentrail.adapters.journals.sqlite.ownership import ONLY_ITS_OWNERS_FILE
+from agentrail.adapters.journals.sqlite.error_mapping import in_checkpoint, in_mending, not_opened, read_meanwhile
 from agentrail.adapters.journals.sqlite.tables import pragma
+from agentrail.adapters.journals.sqlite.writer_lock import ONLY_ITS_OWNERS_FILE
 from agentrail.errors import CommitUnknown, JournalError, JournalUnusable
 from agentrail.ports.failpoints import reach
 

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from agentrail.adapters.journals.message_places import PlacesBySession
+from agentrail.adapters.journals.message_index import PlacesBySession
 from agentrail.adapters.journals.packing import NO_CHECK, Packed, check_of, pack
 from agentrail.adapters.journals.sqlite.deletion.deletions import Deletions, Piece, Progress
 from agentrail.adapters.journals.sqlite.deletion.erasing import mark, marks_of, tree_of
@@ -19,12 +19,11 @@ from agentrail.adapters.journals.sqlite.deletion.redaction import (
     mark_cleaning,
     redact_some,
 )
-from agentrail.adapters.journals.sqlite.failures import RAISED, in_commit, is_passing, rolled_back
+from agentrail.adapters.journals.sqlite.error_mapping import RAISED, in_commit, is_passing, rolled_back
 from agentrail.adapters.journals.sqlite.lease_table import HeldClaim, LeaseTable
 from agentrail.adapters.journals.sqlite.opening import Connect, open_for_writing
-from agentrail.adapters.journals.sqlite.ownership import Ownership
 from agentrail.adapters.journals.sqlite.reading import checked, first_record, loaded, session_row
-from agentrail.adapters.journals.sqlite.summaries.about_table import AboutTable
+from agentrail.adapters.journals.sqlite.session_summaries import AboutTable
 from agentrail.adapters.journals.sqlite.tables import (
     FACTS,
     LATEST,
@@ -40,13 +39,25 @@ from agentrail.adapters.journals.sqlite.tables import (
     write_sessions,
 )
 from agentrail.adapters.journals.sqlite.wal_file import Checkpoints
-from agentrail.adapters.journals.sqlite.worker import Job
+from agentrail.adapters.journals.sqlite.writer_lock import Ownership
+from agentrail.adapters.journals.sqlite.writer_thread import Job
 from agentrail.errors import AgentrailError, BadRecord, Fenced, JournalError, NothingWritten, SessionBeingDeleted
 from agentrail.errors.branches import fresh
 from agentrail.ports.failpoints import reach
-from agentrail.ports.journal import Claim, Holding, Lease, Record, Redaction, Snapshot, check_free, last_seq
-from agentrail.ports.session_summary import has_ended, parent_of, tells_about
-from agentrail.ports.snapshots import check_snapshot
+from agentrail.ports.journal import (
+    Claim,
+    Holding,
+    Lease,
+    Record,
+    Redaction,
+    Snapshot,
+    check_free,
+    check_snapshot,
+    has_ended,
+    last_seq,
+    parent_of,
+    tells_about,
+)
 
 CHECKPOINT_AFTER: Final = 8 * 1024 * 1024
 """Bytes of new records, estimated high, after which a checkpoint moves the log into the file.

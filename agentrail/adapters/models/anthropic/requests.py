@@ -6,20 +6,21 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from agentrail.adapters.models.anthropic.thinking import manner_of, temperature_of
-from agentrail.adapters.models.history import (
+from agentrail.adapters.models.model_turns import (
     Asked,
     ModelTurn,
     Result,
+    ToolSearch,
     Turn,
     UserTurn,
     fixed_of,
     system_of,
+    tool_search,
     turns_of,
     with_sections,
 )
-from agentrail.adapters.models.providers.unseen import seen_by
+from agentrail.adapters.models.providers.unsupported_media import seen_by
 from agentrail.adapters.models.settings import Settings
-from agentrail.adapters.models.tool_search import ToolSearch, tool_search
 from agentrail.adapters.models.wire_format import A_FILE, PDF, TEXTS, Rendered, Takes, text_in
 from agentrail.errors import BadModelOptions
 from agentrail.values.content import File, Image, Part, Said, Text

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from agentrail.adapters.models.history import ModelTurn, Turn, UserTurn
+from agentrail.adapters.models.model_turns import ModelTurn, Turn, UserTurn
 from agentrail.adapters.models.settings import Settings
 from agentrail.errors import BadModelOptions
 from agentrail.values.content import Thinking

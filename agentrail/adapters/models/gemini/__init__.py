@@ -12,7 +12,7 @@ from agentrail.adapters.models.gemini.answers import ContentDecoder
 from agentrail.adapters.models.gemini.faults import FAULTS
 from agentrail.adapters.models.gemini.requests import OLDER, TAKES, render
 from agentrail.adapters.models.provider_errors import Faults
-from agentrail.adapters.models.providers.unseen import seen_by
+from agentrail.adapters.models.providers.unsupported_media import seen_by
 from agentrail.adapters.models.settings import Settings
 from agentrail.adapters.models.wire_format import Decoder, Rendered, Takes
 from agentrail.values.json import JsonObject

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Final, cast, final
 
-from agentrail.adapters.models.gemini import seals
+from agentrail.adapters.models.gemini import thought_signatures
 from agentrail.adapters.models.gemini.faults import FAULTS
 from agentrail.adapters.models.provider_errors import error_of
 from agentrail.adapters.models.sse import ServerEvent
@@ -141,21 +141,25 @@ class ContentDecoder:
             self._close(signature)
         else:
             self._close()
-            self._parts.append(seals.seal(seals.TEXT if piece.strip() else seals.ALONE, signature))
+            self._parts.append(
+                thought_signatures.seal(
+                    thought_signatures.TEXT if piece.strip() else thought_signatures.ALONE, signature
+                )
+            )
 
     def _close(self, signature: str = "") -> None:
         """Add the part whose pieces were collected to the answer; *signature* is the provider's, if it is a thought."""
         written = "".join(self._written)
         self._written.clear()
         if self._thinks and (written or signature):
-            self._parts.append(seals.thought(written, signature))
+            self._parts.append(thought_signatures.thought(written, signature))
         elif written:
             self._parts.append(Text(written))
 
     def _call(self, call: Mapping[str, object], signature: str) -> Sequence[Chunk]:
         written = json.dumps(call["args"], ensure_ascii=False) if call.get("args") is not None else ""
         if signature:
-            self._seals.append(seals.seal_of_call(len(self._calls), signature))
+            self._seals.append(thought_signatures.seal_of_call(len(self._calls), signature))
         self._calls.append(ToolCall("", text(call, "name"), arguments(written), text(call, "id")))
         return (_call(written),)
 

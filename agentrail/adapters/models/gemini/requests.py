@@ -7,20 +7,20 @@ from typing import Final
 from urllib.parse import quote
 
 from agentrail.adapters.models.gemini.schema_subset import fitted
-from agentrail.adapters.models.gemini.seals import ALONE, CALL, TEXT, THOUGHT, opened, opened_call
-from agentrail.adapters.models.history import (
+from agentrail.adapters.models.gemini.thought_signatures import ALONE, CALL, TEXT, THOUGHT, opened, opened_call
+from agentrail.adapters.models.model_turns import (
     Asked,
     ModelTurn,
     Result,
     Turn,
     UserTurn,
+    refuse_tool_search,
     system_of,
     turns_of,
     with_sections,
 )
-from agentrail.adapters.models.providers.unseen import seen_by
+from agentrail.adapters.models.providers.unsupported_media import seen_by
 from agentrail.adapters.models.settings import Settings
-from agentrail.adapters.models.tool_search import refuse_tool_search
 from agentrail.adapters.models.wire_format import ANY, Rendered, Takes
 from agentrail.values.content import File, Image, Part, Said, Text
 from agentrail.values.json import Json, JsonObject

@@ -9,20 +9,22 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from agentrail.adapters.models.history import (
+from agentrail.adapters.models.model_turns import (
+    NONE,
     Asked,
     ModelTurn,
     Result,
+    ToolSearch,
     Turn,
     UserTurn,
     plain,
     system_of,
+    tool_search,
     turns_of,
     with_sections,
 )
-from agentrail.adapters.models.providers.unseen import seen_by
+from agentrail.adapters.models.providers.unsupported_media import seen_by
 from agentrail.adapters.models.settings import Settings
-from agentrail.adapters.models.tool_search import NONE, ToolSearch, tool_search
 from agentrail.adapters.models.wire_format import ANY, Rendered, Takes
 from agentrail.core.tools_on_demand import FINDER
 from agentrail.errors import BadModelOptions

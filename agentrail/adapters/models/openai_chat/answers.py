@@ -15,10 +15,10 @@ from agentrail.adapters.models.sse import ServerEvent
 from agentrail.adapters.models.wire_format import arguments, count, object_of, sub, text
 from agentrail.errors import NotJson, StreamEndedEarly
 from agentrail.values.content import Said, Text, Thinking, ToolCall
-from agentrail.values.foreign import money
 from agentrail.values.json import canonical, freeze
 from agentrail.values.messages import StopReason
 from agentrail.values.stream import CallChunk, Chunk, Response, TextChunk, ThinkingChunk, UsageChunk
+from agentrail.values.untrusted_values import money
 from agentrail.values.usage import NOTHING_USED, Usage
 from agentrail.values.value import quick
 

@@ -7,20 +7,20 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Final, cast
 
-from agentrail.adapters.models.history import (
+from agentrail.adapters.models.model_turns import (
     ANY_ID,
     Asked,
     ModelTurn,
     Result,
     UserTurn,
+    refuse_tool_search,
     system_of,
     turns_of,
     with_sections,
 )
 from agentrail.adapters.models.openai.requests import NO_NAME, schema_of, text_of, url_of
-from agentrail.adapters.models.providers.unseen import seen_by
+from agentrail.adapters.models.providers.unsupported_media import seen_by
 from agentrail.adapters.models.settings import Settings
-from agentrail.adapters.models.tool_search import refuse_tool_search
 from agentrail.adapters.models.wire_format import A_FILE, PDF, Rendered, Takes
 from agentrail.values.content import File, Image, Part, Text, Thinking
 from agentrail.values.json import Json, JsonObject, canonical, freeze

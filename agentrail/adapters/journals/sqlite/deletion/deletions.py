@@ -8,8 +8,8 @@ from enum import Enum
 from pathlib import Path
 from typing import Generic, TypeVar
 
-from agentrail.adapters.journals.sqlite.deletion.cleaning import Round
 from agentrail.adapters.journals.sqlite.deletion.erasing import erase_some, is_marked
+from agentrail.adapters.journals.sqlite.deletion.vacuum import Round
 
 
 class Progress(Enum):

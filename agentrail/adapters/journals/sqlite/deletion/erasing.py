@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from hashlib import blake2b
 from typing import Final
 
-from agentrail.adapters.journals.sqlite.summaries.about_table import erase_about
+from agentrail.adapters.journals.sqlite.session_summaries import erase_about
 from agentrail.errors import SessionBeingDeleted
 from agentrail.ports.failpoints import reach
 

@@ -1,0 +1,115 @@
+"""Where the messages of a session are stored: each stands in the change of one record, and is not written again.
+
+A change appends a message to the history, or has it as the result of a call. An event that repeats the message refers
+to that place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final, TypeAlias
+
+from msgspec import UNSET
+
+from agentrail.codec.decode_error import MisfitError
+from agentrail.core.vocabulary.changes import Appended, Change, ChangedCalls
+from agentrail.values.content import Text
+from agentrail.values.messages import AssistantMessage, Message, Origin, Rearranged, ToolMessage, UserMessage
+
+MessageAt: TypeAlias = tuple[int, int]
+"""A reference to a message: the number of the record whose change holds it, and its index in `messages_in` there."""
+
+LOST: Final = "[lost: record {} cannot be read]"
+"""The text of the message that stands for one whose record is damaged."""
+
+MOST_SESSIONS: Final = 1000
+"""The most sessions whose messages are remembered by a journal, so that events can refer to them."""
+
+MessagesOf: TypeAlias = Callable[[int], Sequence[Message] | None]
+"""A function that returns the messages in the change of an earlier record; `None` if that cannot be read."""
+
+
+def messages_in(change: Change) -> list[Message]:
+    """Return the messages that *change* holds: those of the history, then the results of calls.
+
+    A redaction keeps each in its place.
+    """
+    history, batch = change.history, change.batch
+    found: list[Message] = []
+    if history is UNSET and batch is UNSET:
+        return found
+    if isinstance(history, Appended | Rearranged):
+        pieces: Iterable[object] = history.messages if isinstance(history, Appended) else history.pieces
+        found += [piece for piece in pieces if isinstance(piece, UserMessage | AssistantMessage | ToolMessage)]
+    if isinstance(batch, ChangedCalls):
+        found += [put.result for put in batch.put if isinstance(put.result, ToolMessage)]
+    return found
+
+
+class MessagePlaces:
+    """Where the messages of a session's open turn are stored; they are found by identity."""
+
+    __slots__ = ("_last", "_places")
+
+    def __init__(self) -> None:
+        self._last = 0
+        self._places: dict[int, tuple[Message, MessageAt]] = {}  # a message in it is kept: its `id` stays its own
+
+    def add(self, number: int, messages: Sequence[Message]) -> None:
+        """Note where the *messages* in the change of record *number* are; those stored before keep their places.
+
+        A record that is no successor of the last one takes the place of one that was not written after all, or follows
+        records that were not packed here. Then only the places in earlier records, or none, are kept.
+        """
+        if number != self._last + 1:
+            self._keep(range(1, number if number <= self._last else 1))
+        self._last = number
+        for index, message in enumerate(messages):
+            self._places.setdefault(id(message), (message, (number, index)))
+
+    def end_turn(self) -> None:
+        """Forget the messages in records before the last one: no later event repeats them."""
+        self._keep(range(self._last, self._last + 1))
+
+    def _keep(self, numbers: range) -> None:
+        self._places = {key: found for key, found in self._places.items() if found[1][0] in numbers}
+
+    def said(self, message: Message) -> MessageAt | None:
+        """Return where *message* is stored; `None` if that is not known."""
+        found = self._places.get(id(message))
+        return None if found is None else found[1]
+
+
+class PlacesBySession:
+    """The message places of the sessions that a journal has written last; of others, messages are written again."""
+
+    __slots__ = ("_known",)
+
+    def __init__(self) -> None:
+        self._known: dict[str, MessagePlaces] = {}
+
+    def __getitem__(self, session_id: str) -> MessagePlaces:
+        found = self._known.pop(session_id, None) or MessagePlaces()
+        self._known[session_id] = found
+        if len(self._known) > MOST_SESSIONS:
+            del self._known[next(iter(self._known))]
+        return found
+
+    def clear(self) -> None:
+        """Forget all places: records were not written after all, or another process may write the sessions."""
+        self._known.clear()
+
+
+def nothing_earlier(_: int) -> Sequence[Message]:
+    """Return no messages: the record is to stand alone, and refers to no earlier one."""
+    return ()
+
+
+def message_at(reference: MessageAt, home: Sequence[Message] | None, at: str) -> Message:
+    """Return the message that *reference* means, of those in its *home*; `None` if its record cannot be read."""
+    number, index = reference
+    if home is None:
+        return UserMessage((Text(LOST.format(number)),), Origin.NOTICE)
+    if not 0 <= index < len(home):
+        raise MisfitError(at, f"refers to message {index} of record {number}, which has {len(home)}")
+    return home[index]

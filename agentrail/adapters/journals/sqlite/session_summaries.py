@@ -1,0 +1,309 @@
+"""`AboutTable`: what is said of sessions, in tables of its own, because it is seldom written.
+
+Lists sessions by a filter: each condition has an index, and the list is read along one of them.
+
+The statement names that index, so that it does not depend on what SQLite estimates. Of label, owner and tenant it is
+the one that has the fewest sessions. The indexes of these three hold tenant, owner and end of each session too, so that
+sessions for which the filter does not hold are passed over without a look at their rows.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final, NamedTuple, TypeAlias, cast
+
+from agentrail.adapters.journals.redacting import about_redacted
+from agentrail.adapters.journals.sqlite.tables import COLUMNS, LATEST, SessionRow, seal_of
+from agentrail.ports.journal import About, Record, SessionFilter, StoredSession, about_after, has_ended, tells_about
+
+UNSAID: Final = About()
+"""What is said of a session before its first record."""
+
+ABOUT_COLUMNS: Final = "session, tenant, owner, spec, title, labels, created, seal, ended"
+
+SEALED: Final = 7
+"""How many columns the seal covers: those before it."""
+
+
+class AboutRow(NamedTuple):
+    """A row of the table `about`; the labels are JSON.
+
+    `ended` repeats what the session's row says, so that lists of ended or open sessions need not look there.
+    """
+
+    session: str
+    tenant: str
+    owner: str
+    spec: str
+    title: str
+    labels: str
+    created: int
+    seal: bytes
+    ended: int
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the row is unchanged since it was written: whether its seal fits."""
+        return self.seal == seal_of(self[:SEALED])
+
+    @property
+    def about(self) -> About:
+        """The row as a value."""
+        labels = cast("list[str]", json.loads(self.labels))
+        return About(self.tenant, self.owner, self.spec, self.title, tuple(labels), self.created)
+
+
+class AboutTable:
+    """What is said of sessions: noted while jobs run, and written at the end of their transaction."""
+
+    __slots__ = ("_ended", "_said")
+
+    def __init__(self) -> None:
+        self._said: dict[str, About] = {}
+        self._ended: set[str] = set()
+
+    def note(
+        self, db: sqlite3.Connection, row: SessionRow, records: Sequence[Record], first: Callable[[], Record]
+    ) -> None:
+        """Note what *records* change of it; *row* is that of their session, *first* reads the session's first record.
+
+        A stored row that is damaged is made again from that record: each change of labels tells all labels.
+        """
+        if has_ended(records[-1]):
+            self._ended.add(row.id)
+        telling = [record for record in records if tells_about(record)]
+        if not telling:
+            return
+        about = self._said.get(row.id)
+        if about is None and row.head:
+            stored = _stored(db, row.id)
+            about = about_after(first(), UNSAID) if stored is None else stored.about
+        about = about or UNSAID
+        for record in telling:
+            about = about_after(record, about)
+        self._said[row.id] = about
+
+    def redact(self, db: sqlite3.Connection, session_id: str, records: Sequence[Record]) -> None:
+        """Replace the title of a session by a mark, if one of *records* has given it."""
+        stored = _stored(db, session_id)
+        about = None if stored is None else about_redacted(stored.about, records)
+        if stored is not None and about is not None and about != stored.about:
+            self._said[session_id] = about
+
+    def write(self, db: sqlite3.Connection) -> None:
+        """Write what was noted; the rows of the sessions are written before."""
+        said, self._said = self._said, {}
+        ended, self._ended = self._ended, set()
+        for session_id, about in said.items():
+            before = _stored(db, session_id)
+            labels = json.dumps(about.labels, ensure_ascii=False)
+            facts = (session_id, about.tenant, about.owner, about.spec, about.title, labels, about.created)
+            db.execute(_WRITE, (*facts, seal_of(facts), session_id))
+            old, new = set[str]() if before is None else set(before.about.labels), set(about.labels)
+            db.executemany(_UNLABEL, [(one, session_id) for one in old - new])
+            db.executemany(_LABEL, [(one, session_id) for one in new - old])
+        for session_id in ended:
+            stored = _stored(db, session_id)
+            db.execute("UPDATE about SET ended = 1 WHERE session = ?", (session_id,))
+            labels_of = () if stored is None else stored.about.labels
+            db.executemany(_END_LABEL, [(one, session_id) for one in labels_of])
+
+    def undo(self) -> None:
+        """Forget what was noted: the transaction is rolled back."""
+        self._said.clear()
+        self._ended.clear()
+
+
+def erase_about(db: sqlite3.Connection, session_id: str) -> None:
+    """Erase what is said of a session; if its row is damaged, its labels are looked for among all labels."""
+    stored = _stored(db, session_id)
+    if stored is None:
+        db.execute("DELETE FROM label WHERE session = ?", (session_id,))
+    else:
+        db.executemany(_UNLABEL, [(one, session_id) for one in stored.about.labels])
+    db.execute("DELETE FROM about WHERE session = ?", (session_id,))
+
+
+_WRITE: Final = f"""INSERT OR REPLACE INTO about ({ABOUT_COLUMNS})
+SELECT ?, ?, ?, ?, ?, ?, ?, ?, ended FROM session WHERE id = ?"""  # noqa: S608
+
+_UNLABEL: Final = "DELETE FROM label WHERE label = ? AND session = ?"
+_LABEL: Final = "INSERT OR REPLACE INTO label SELECT ?, session, tenant, owner, ended FROM about WHERE session = ?"
+_END_LABEL: Final = "UPDATE label SET ended = 1 WHERE label = ? AND session = ?"
+
+
+def _stored(db: sqlite3.Connection, session_id: str) -> AboutRow | None:
+    """Return the stored row of a session; `None` if there is none, or it is damaged."""
+    found = db.execute(f"SELECT {ABOUT_COLUMNS} FROM about WHERE session = ?", (session_id,)).fetchone()  # noqa: S608
+    row = None if found is None else AboutRow._make(found)
+    return row if row is not None and row.is_whole else None
+
+
+DAMAGED: Final = "the entry that names its last record has changed since it was written"
+UNKNOWN: Final = "the entry that says whose it is, its title and its labels is lost, or has changed"
+
+Value: TypeAlias = str | int
+"""A value that is bound to a place of a statement."""
+
+
+class Path(NamedTuple):
+    """An index along which a list is read."""
+
+    tables: str
+    """The tables of the statement, the one with the index first."""
+    holds: str
+    """The condition that the index answers."""
+    rank: str = "session.id"
+    """The columns by which it is sorted."""
+
+
+SESSIONS: Final = "session {} LEFT JOIN about ON about.session = session.id"
+LEADING: Final = "{} CROSS JOIN session ON session.id = lead.session LEFT JOIN about ON about.session = session.id"
+
+EVERY: Final = Path(SESSIONS.format(""), "1")
+BY_DUE: Final = Path(
+    SESSIONS.format("INDEXED BY session_by_due"),
+    "session.due IS NOT NULL AND session.at_work = 0 AND session.due <= ?",
+    "session.due, session.id",
+)
+AT_WORK: Final = Path(SESSIONS.format("INDEXED BY session_at_work"), "session.at_work = 1 AND ?")
+BY_LABEL: Final = Path(LEADING.format("label AS lead"), "lead.label = ?", "lead.session")
+BY_OWNER: Final = Path(
+    LEADING.format("about AS lead INDEXED BY about_by_owner"), "lead.owner != '' AND lead.owner = ?", "lead.session"
+)
+BY_TENANT: Final = Path(
+    LEADING.format("about AS lead INDEXED BY about_by_tenant"), "lead.tenant != '' AND lead.tenant = ?", "lead.session"
+)
+BY_END: Final = Path(SESSIONS.format("INDEXED BY session_by_end"), "session.ended = ?")
+
+OF_ONES: Final = (BY_LABEL, BY_OWNER, BY_TENANT)
+"""The paths along an index that holds tenant, owner and end of each session too."""
+
+OTHERWISE: Final = {
+    AT_WORK: "session.at_work = ?",
+    BY_LABEL: "EXISTS (SELECT 1 FROM label WHERE label.label = ? AND label.session = session.id)",
+    BY_OWNER: "about.owner = ?",
+    BY_TENANT: "about.tenant = ?",
+}
+"""The condition of a path when the list is read along another one; the others need no other words."""
+
+OTHERWISE_OF_ONES: Final = {
+    AT_WORK: "session.at_work = ?",
+    BY_LABEL: "other.label = ? AND other.session = lead.session",
+    BY_OWNER: "lead.owner = ?",
+    BY_TENANT: "lead.tenant = ?",
+    BY_END: "lead.ended = ?",
+}
+"""The same, when the list is read along one of `OF_ONES`."""
+
+OTHER: Final = "CROSS JOIN label AS other "
+"""The labels, for a list that is read along an owner or tenant."""
+
+BUSY: Final = "session AS busy INDEXED BY session_at_work CROSS JOIN "
+"""The sessions at work, of which there are few: each of them is looked for in the list that is asked for."""
+
+SIZES: Final = (1_000, 10_000)
+"""Up to how many sessions are counted of each list, to find the shortest; if all have more, up to the next number.
+
+If all have still more, the list of the label is read, because its sessions need not be looked for in another one.
+"""
+
+_COLUMNS: Final = ", ".join(
+    (
+        *(f"session.{name}" for name in COLUMNS.split(", ")),
+        *(f"about.{name}" for name in ABOUT_COLUMNS.split(", ")),
+    )
+)
+
+
+def conditions(wanted: SessionFilter) -> Iterator[tuple[Path, Value]]:
+    """Yield what *wanted* asks for, with the value for each: the paths that find the fewest sessions first."""
+    if wanted.at_work is not None:
+        yield AT_WORK, int(wanted.at_work)
+    if wanted.due_before is not None:
+        yield BY_DUE, _stored_time(wanted.due_before - 1)
+    if wanted.label is not None:
+        yield BY_LABEL, wanted.label
+    if wanted.owner is not None:
+        yield BY_OWNER, wanted.owner
+    if wanted.tenant is not None:
+        yield BY_TENANT, wanted.tenant
+    if wanted.ended is not None:
+        yield BY_END, int(wanted.ended)
+
+
+def _leads(path: Path, value: Value, wanted: SessionFilter) -> bool:
+    """Whether a list can be read along *path*: the index has the value, and the order that is wanted."""
+    if wanted.due_before is not None:
+        return path is BY_DUE
+    return bool(value) or path is BY_END
+
+
+def path_of(db: sqlite3.Connection, wanted: SessionFilter) -> Path:
+    """Return the path along which the *wanted* sessions are listed."""
+    paths = [(one, value) for one, value in conditions(wanted) if _leads(one, value, wanted)]
+    ones = [(one, value) for one, value in paths if one in OF_ONES]
+    if not ones:
+        return paths[0][0] if paths else EVERY
+    if len(ones) == 1 or wanted.at_work:
+        return ones[0][0]
+    for most in SIZES:
+        counts = [_count(db, one, value, most) for one, value in ones]
+        if min(counts) < most:
+            return ones[counts.index(min(counts))][0]
+    return ones[0][0]
+
+
+def _count(db: sqlite3.Connection, path: Path, value: Value, most: int) -> int:
+    """Return how many sessions the list of *path* has, up to *most*."""
+    table = path.tables.partition(" CROSS JOIN")[0]
+    query = f"SELECT count(*) FROM (SELECT 1 FROM {table} WHERE {path.holds} LIMIT ?)"  # noqa: S608
+    (count,) = db.execute(query, (value, most)).fetchone()
+    return int(count)
+
+
+def statement(wanted: SessionFilter, path: Path, after: StoredSession | None, limit: int) -> tuple[str, list[Value]]:
+    """Return the statement that lists the *wanted* sessions after *after*, and the values for its places."""
+    asked = tuple(conditions(wanted))
+    otherwise = OTHERWISE_OF_ONES if path in OF_ONES else OTHERWISE
+    holds = [path.holds if one is path else otherwise.get(one, one.holds) for one, _ in asked]
+    values = [value for _, value in asked]
+    tables, order = path.tables, path.rank
+    if wanted.label is not None and path in (BY_OWNER, BY_TENANT):
+        tables = tables.replace("CROSS JOIN session", f"{OTHER}CROSS JOIN session")
+    if wanted.at_work and path in OF_ONES:
+        tables, order = BUSY + tables, "busy.id"
+        holds.append("busy.at_work = 1 AND lead.session = busy.id")
+    if after is not None:
+        rank = wanted.rank(after)
+        holds.append(f"({order}) > ({', '.join('?' * len(order.split(', ')))})")
+        values += (_stored_time(rank[0]), rank[1]) if path is BY_DUE else rank[1:]
+    where = " AND ".join((*holds, "session.head > 0"))
+    text = f"SELECT {_COLUMNS} FROM {tables} WHERE {where} ORDER BY {order} LIMIT ?"  # noqa: S608
+    return text, [*values, min(limit, LATEST)]
+
+
+def _stored_time(at: int) -> int:
+    """Return a time as the column `due` can hold it: one that it cannot hold is stored as the latest."""
+    return max(-LATEST, min(at, LATEST))
+
+
+def listed(
+    db: sqlite3.Connection, wanted: SessionFilter, after: StoredSession | None, limit: int
+) -> tuple[StoredSession, ...]:
+    """Return summaries of up to *limit* of the *wanted* sessions, after *after*."""
+    text, values = statement(wanted, path_of(db, wanted), after, limit)
+    return tuple(map(_summary, db.execute(text, values).fetchall()))
+
+
+def _summary(found: tuple[object, ...]) -> StoredSession:
+    width = len(SessionRow._fields)
+    row, said = SessionRow._make(found[:width]), AboutRow._make(found[width:])
+    if not row.is_whole:
+        return StoredSession(row.id, 0, row.due if type(row.due) is int else None, problem=DAMAGED)
+    stored = StoredSession(row.id, row.head, row.due, bool(row.at_work), bool(row.ended), active=row.active)
+    if not said.is_whole:
+        return stored.but(problem=UNKNOWN, about=About())
+    return stored.but(about=said.about)

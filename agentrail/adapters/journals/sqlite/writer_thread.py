@@ -1,0 +1,263 @@
+"""`Worker`: a thread that runs jobs for Trio tasks, so that they do not block the event loop.
+
+Jobs that run together are answered together. The thread then waits a moment for the answered tasks, so that their next
+jobs can run together again.
+
+A cancelled task takes its job back if the job has not begun. A job that has begun runs to its end, and its task waits
+for that. So `Cancelled` always means that nothing has happened.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from enum import Enum
+from functools import partial
+from typing import Final, Generic, Protocol, TypeVar, TypeVarTuple
+
+import trio
+from msgspec import Struct, field
+from trio.lowlevel import Task, TrioToken, current_task, current_trio_token
+
+from agentrail.ports.failpoints import reach
+from agentrail.values.untrusted_values import described
+
+log = logging.getLogger("agentrail.journal")
+
+T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
+Ts = TypeVarTuple("Ts")
+C = TypeVar("C")
+C_co = TypeVar("C_co", covariant=True)
+C_contra = TypeVar("C_contra", contravariant=True)
+
+
+class ThreadJob(Struct, Generic[C, T_co], eq=False):
+    """A function to run in the thread, and the task that waits for its result.
+
+    The function gets the resource that the thread owns, the reader or the writer of the journal, and what was *given*.
+    """
+
+    run: Callable[..., T_co]
+    given: tuple[object, ...]
+    about: str = ""
+    task: Task = field(default_factory=current_task)
+    token: TrioToken = field(default_factory=current_trio_token)
+    error: Exception | None = None
+    value: T_co | None = None
+
+    def do(self, held: C) -> None:
+        """Call the function with *held*, the resource of the thread, and keep its result."""
+        self.value = self.run(held, *self.given)
+
+    def outcome(self) -> T_co:
+        """Return the function's result, or raise its exception."""
+        if self.error is not None:
+            raise self.error
+        return self.value  # type: ignore[return-value]  # the job was done, so this is a T_co
+
+
+def _nothing(_: object) -> None:
+    """Do nothing: what waits for the thread to end needs a job, and has none for it."""
+
+
+class Job(Protocol[C_contra]):
+    """A function to run with the resource of the thread; the error that it raises is kept here."""
+
+    about: str
+    """The session that the job concerns; empty if none."""
+    error: Exception | None
+
+    def do(self, held: C_contra) -> None:
+        """Call the function with *held*, the resource of the thread."""
+        ...
+
+
+class Servant(Protocol[C_co]):
+    """Runs the jobs in the thread of a worker: the reader or the writer of a journal."""
+
+    def serve(self, jobs: Sequence[Job[C_co]]) -> None:
+        """Run *jobs*; an exception is stored in its job, and raised in the task that waits for it."""
+        ...
+
+    def rest(self) -> None:
+        """Do work that was put off until the jobs were answered, such as a checkpoint."""
+        ...
+
+    def close(self) -> None:
+        """Close the connection."""
+        ...
+
+
+PASSES: Final = 2
+"""Passes of the event loop until all woken tasks have run: in the first pass, some run after the callback."""
+
+LONGEST_PATIENCE: Final = 0.05
+"""The most seconds that the thread waits for those passes before its next jobs, in case the event loop is blocked."""
+
+
+class Mood(Enum):
+    """Tells the event loop's side what the thread waits for; `PATIENT` after several jobs were answered together."""
+
+    BUSY = "nothing"
+    IDLE = "a job"
+    PATIENT = "those who were just answered: they may have more to do, and it is cheaper to do it together"
+
+
+class Worker(Generic[C]):
+    """A queue of jobs and the thread that runs them; the thread is started for the first job."""
+
+    def __init__(self, name: str, servant: Servant[C], most: int) -> None:
+        self._name = name
+        self._servant = servant
+        self._most = most
+        self._jobs: list[ThreadJob[C, object]] = []
+        self._closing: list[ThreadJob[C, object]] = []
+        self._alive = False
+        self._mood = Mood.BUSY
+        self._lock = threading.Lock()
+        self._bell = threading.Lock()
+        self._bell.acquire()
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether the thread runs."""
+        return self._alive
+
+    async def do(self, run: Callable[[C, *Ts], T], *given: *Ts, about: str = "") -> T:
+        """Run the function *run* in the thread, with what is *given*, and return its result.
+
+        *about* is the session that it concerns.
+        """
+        await trio.lowlevel.checkpoint_if_cancelled()
+        job: ThreadJob[C, T] = ThreadJob(run, given, about)
+        self._give(job, self._jobs)
+        await trio.lowlevel.wait_task_rescheduled(partial(self._take_back, job, self._jobs))
+        return job.outcome()
+
+    async def close(self) -> None:
+        """Wait until the thread has done its jobs, closed its connection and ended; raise the error of closing it."""
+        with self._lock:
+            if not self._alive:
+                return
+        job: ThreadJob[C, None] = ThreadJob(_nothing, ())
+        self._give(job, self._closing)
+        await trio.lowlevel.wait_task_rescheduled(partial(self._take_back, job, self._closing))
+        job.outcome()
+
+    def _give(self, job: ThreadJob[C, object], queue: list[ThreadJob[C, object]]) -> None:
+        with self._lock:
+            queue.append(job)
+            if not self._alive:
+                self._alive = True
+                threading.Thread(target=self._run, name=self._name, daemon=True).start()
+            elif self._mood is Mood.IDLE:
+                self._mood = Mood.BUSY
+                self._bell.release()
+
+    def _take_back(
+        self, job: ThreadJob[C, object], queue: list[ThreadJob[C, object]], _: object
+    ) -> trio.lowlevel.Abort:
+        with self._lock:
+            if job not in queue:
+                return trio.lowlevel.Abort.FAILED
+            queue.remove(job)
+        return trio.lowlevel.Abort.SUCCEEDED
+
+    # Called in the event loop, where the thread schedules them; it calls `_go_on` itself too
+
+    def _wake(self, token: TrioToken, tasks: Sequence[Task], are_awaited: bool) -> None:
+        for task in tasks:
+            trio.lowlevel.reschedule(task)
+        if are_awaited:
+            self._pass(token, PASSES)
+
+    def _pass(self, token: TrioToken, left: int) -> None:
+        """Wait *left* passes of the event loop, in which the answered tasks run; then wake the thread."""
+        with suppress(trio.RunFinishedError):
+            if left:
+                token.run_sync_soon(self._pass, token, left - 1)
+                return
+        self._go_on()
+
+    def _go_on(self) -> None:
+        with self._lock:
+            if self._mood is Mood.PATIENT:
+                self._mood = Mood.BUSY
+                self._bell.release()
+
+    # Called in the thread
+
+    def _run(self) -> None:
+        while True:
+            jobs, closing = self._next()
+            if jobs:
+                self._serve(jobs)
+                are_awaited = len(jobs) > 1
+                self._mood = Mood.PATIENT if are_awaited else Mood.BUSY
+                self._answer(jobs, are_awaited=are_awaited)
+                reach("JOBS_ANSWERED")
+                self._rest()
+                if are_awaited and not self._bell.acquire(timeout=LONGEST_PATIENCE):
+                    self._go_on()
+                    self._bell.acquire()
+            elif not closing:
+                self._bell.acquire()
+            elif self._closed(closing):
+                return
+
+    def _next(self) -> tuple[list[ThreadJob[C, object]], list[ThreadJob[C, object]]]:
+        """Return the next jobs, or if there are none the jobs of `close`.
+
+        If both are empty, the thread waits for the bell, which the next job rings.
+        """
+        with self._lock:
+            jobs = self._jobs[: self._most]
+            del self._jobs[: self._most]
+            closing = [] if jobs else self._closing[:]
+            del self._closing[: len(closing)]
+            self._mood = Mood.BUSY if jobs or closing else Mood.IDLE
+        return jobs, closing
+
+    def _serve(self, jobs: Sequence[ThreadJob[C, object]]) -> None:
+        try:
+            self._servant.serve(jobs)
+        except Exception as error:  # noqa: BLE001 - raised in the tasks that wait for these jobs, which must be woken
+            for job in jobs:
+                job.error = error
+
+    def _rest(self) -> None:
+        """Call `Servant.rest`, for postponed work; log an exception, so that the thread goes on."""
+        try:
+            self._servant.rest()
+        except Exception as error:  # noqa: BLE001 - no task waits for this work, and the next jobs need the thread
+            log.error("the %s failed in work that it had postponed: %s", self._name, described(error))
+
+    def _answer(self, jobs: list[ThreadJob[C, object]], *, are_awaited: bool) -> None:
+        """Wake the tasks that wait for *jobs*, which is emptied; those of one Trio run are woken by one callback.
+
+        With *are_awaited*, that callback rings the bell after the tasks have run.
+        """
+        tokens = {job.token for job in jobs}
+        by_run = {token: [job.task for job in jobs if job.token is token] for token in tokens}
+        jobs.clear()  # so each job ends with its task, and the collector does not meet twice as many new objects
+        for token, tasks in by_run.items():
+            try:
+                token.run_sync_soon(self._wake, token, tasks, are_awaited)
+            except trio.RunFinishedError:  # the Trio run has ended, and with it the tasks that waited
+                self._go_on()
+
+    def _closed(self, closing: list[ThreadJob[C, object]]) -> bool:
+        """Close the connection; return whether the thread ends, which it does if no new jobs have arrived."""
+        try:
+            self._servant.close()
+        except Exception as error:  # noqa: BLE001 - raised in the tasks that wait in `close`, which must be woken
+            for job in closing:
+                job.error = error
+        with self._lock:
+            done = not self._jobs and not self._closing
+            self._alive = not done
+        self._answer(closing, are_awaited=False)
+        return done

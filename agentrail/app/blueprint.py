@@ -1,0 +1,50 @@
+"""`blueprint`: makes a function that builds a `SessionSpec` reusable, with a name and a purpose."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import ParamSpec, cast
+
+from agentrail.app.spec import SPEC_WANTED, SessionSpec
+from agentrail.errors import WrongType
+from agentrail.hooks.plugin_checks import indirect
+from agentrail.values.argument_checks import checked
+from agentrail.values.untrusted_values import shown
+
+P = ParamSpec("P")
+
+
+@checked
+def blueprint(name: str, *, purpose: str) -> Callable[[Callable[P, SessionSpec]], Callable[P, SessionSpec]]:
+    """Return a decorator for a function that builds a `SessionSpec`: a kind of agent with *name* and *purpose*.
+
+    What the function leaves out is filled in: `name`, `identity` (the model reads name and purpose there) and
+    `description` (by which another agent chooses this one). Give your own options by `but`: they come before all that
+    the blueprint says, such as `reviewer().but(model="demo")`.
+    """
+    for argument, given in (("name", name), ("purpose", purpose)):
+        if not given.strip():
+            raise WrongType(argument, shown(given), "a text that is not empty")
+
+    def decorated(build: Callable[P, SessionSpec]) -> Callable[P, SessionSpec]:
+        if not callable(cast("object", build)) or indirect(build):
+            raise WrongType("build", shown(build), "a plain function that returns a `SessionSpec`")
+
+        @wraps(build)
+        def built(*args: P.args, **kwargs: P.kwargs) -> SessionSpec:
+            return _filled(build(*args, **kwargs), name, purpose)
+
+        return built
+
+    return decorated
+
+
+def _filled(spec: SessionSpec, name: str, purpose: str) -> SessionSpec:
+    if not isinstance(cast("object", spec), SessionSpec):
+        raise WrongType.of("build", spec, SPEC_WANTED)
+    return spec.but(
+        name=spec.name or name,
+        identity=spec.identity or f"Your name: {name}\nYour purpose: {purpose}",
+        description=spec.description or purpose,
+    )

@@ -1,0 +1,368 @@
+"""Connects the parts: builds the objects that all sessions of a supervisor share, and each session's state and code.
+
+Also checks what is handed to `open_supervisor`, and makes the other children of a supervisor, services and supervisors.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import random
+import secrets as random_texts
+import socket
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Final, NamedTuple, cast
+
+import trio
+
+from agentrail.adapters.journals.memory import ForgettingJournal, MemoryJournal
+from agentrail.app.model_registry import Factory, Models
+from agentrail.app.preimport import bring
+from agentrail.app.session_code import (
+    SPECS_WANTED,
+    LateValidator,
+    attachments,
+    brought_by,
+    built,
+    check_builder,
+    chosen,
+    environment_told,
+    files_of,
+    judge_for,
+    prices_of,
+    refuse_misnamed,
+    sources_of,
+    surroundings,
+    tools_of,
+)
+from agentrail.app.spec import SessionSpec, Specs, schema_of
+from agentrail.app.subagent_code import recipes
+from agentrail.core.supervision_rules import STRATEGIES, Policy, Ward
+from agentrail.core.vocabulary.commands import SwitchModelSent
+from agentrail.core.vocabulary.state import NO_TOOLS, Attached, Setup, State
+from agentrail.errors import BadChoice, BadSupervisor, WrongType
+from agentrail.hooks.attachments import in_order, refuse_unknown_models, seat_for
+from agentrail.hooks.plugin_checks import ASYNC, indirect
+from agentrail.ports.journal import Journal, Retention
+from agentrail.ports.model import Model, ModelChain
+from agentrail.ports.protocol_checks import why_unfit, why_unfit_call
+from agentrail.runtime.actor.session import Session
+from agentrail.runtime.diagnosis.journal_contract import HeldToContract
+from agentrail.runtime.handle import SessionHandle
+from agentrail.runtime.resources import NO_TOOL_CODE, FindCode, Found, SessionCode, SharedServices, SharedSurroundings
+from agentrail.runtime.shared.admission import Gate
+from agentrail.runtime.shared.leases import Leases
+from agentrail.runtime.supervision.children import Child, Service, ServiceBody
+from agentrail.runtime.supervision.sessions import Sessions
+from agentrail.runtime.supervision.supervisor import SupervisorNode
+from agentrail.runtime.supervision.tree import Tree
+from agentrail.tools import as_tool
+from agentrail.values.json import JsonObject, freeze_object
+from agentrail.values.untrusted_values import named, number, seconds, shown
+from agentrail.values.usage import Limit
+
+JOURNAL_WANTED: Final = "an object with the methods of `agentrail.journals.Journal`, such as `SqliteJournal(path)`"
+MODELS_WANTED: Final = "a plain function, or a class, that takes the text after the colon and returns a `Model`"
+SECRETS_WANTED: Final = "a plain function of the name of a secret, which returns it or None"
+SERVICE_WANTED: Final = "an `async def` without arguments, or with `*, task_status` alone"
+
+MOST_RESTARTS: Final = 2**31
+"""The largest number of restarts, and of sessions admitted at once; larger arguments are cut to it."""
+
+SHORTEST_LEASE: Final = 0.1
+"""The least seconds that a lease may last: it is renewed three times in that."""
+
+
+def check_journal(found: object) -> None:
+    """Raise `WrongType` if *found* is neither a journal nor `None`."""
+    problem = None if found is None else why_unfit(found, Journal)
+    if problem is not None:
+        raise WrongType("journal", problem, JOURNAL_WANTED)
+
+
+def check_secrets(found: object) -> None:
+    """Raise `WrongType` if *found* is neither a plain function nor `None`."""
+    if found is not None and not _is_plain(found):
+        raise WrongType("secrets", _described(found), SECRETS_WANTED)
+
+
+def check_models(found: object) -> None:
+    """Raise `WrongType` if *found* is neither `None` nor a mapping from parts of names to factories of models."""
+    for name, factory in _named("models", found, MODELS_WANTED):
+        if not _is_plain(factory):
+            raise WrongType("models", f"{_described(factory)} under {name!r}", MODELS_WANTED)
+        if ":" in name:
+            raise WrongType("models", f"the name {name!r}", "the part of the models' names before the colon")
+
+
+def check_specs(found: object) -> None:
+    """Raise `WrongType` if *found* is neither `None`, a builder of specifications, nor a mapping to them."""
+    if callable(found):
+        check_builder("any name", found)
+        return
+    for name, build in _named("specs", found, SPECS_WANTED):
+        check_builder(name, build)
+
+
+def check_retain(found: object) -> None:
+    """Raise `WrongType` if *found* is no list or tuple of `Retention`."""
+    if not _are_retentions(found):
+        raise WrongType("retain", shown(found), "a list of `agentrail.journals.Retention`, such as `[Retention(30)]`")
+
+
+def _are_retentions(found: object) -> bool:
+    return isinstance(found, Sequence) and all(type(each) is Retention for each in cast("Sequence[object]", found))
+
+
+def check_service(found: object) -> None:
+    """Raise `WrongType` if *found* is no async function that can be run without arguments, or with `task_status`."""
+    if why_unfit_call(found, _bare) is not None and why_unfit_call(found, _with_status) is not None:
+        takes_others = callable(found) and indirect(found) == ASYNC
+        raise WrongType(
+            "service", "a function that needs arguments" if takes_others else _described(found), SERVICE_WANTED
+        )
+
+
+async def _bare() -> None:
+    """Example of a service function without arguments, with which a given one is compared; it is ready at once."""
+
+
+async def _with_status(*, task_status: object) -> None:
+    """Example of a service function that reports when it is ready, with which a given one is compared."""
+
+
+def _named(argument: str, found: object, wanted: str) -> Iterator[tuple[str, object]]:
+    """Yield the names of the mapping *found* with what they stand for; raise `WrongType` if it is no such mapping."""
+    if found is None:
+        return
+    if not isinstance(found, Mapping):
+        raise WrongType.of(argument, found, f"a mapping: for each name {wanted}")
+    for name, one in cast("Mapping[object, object]", found).items():
+        if not isinstance(name, str):
+            raise WrongType(argument, f"the name {name!r}", "a text as the name")
+        yield name, one
+
+
+def _is_plain(found: object) -> bool:
+    return callable(found) and not indirect(found)
+
+
+def _described(found: object) -> str:
+    kind = indirect(found) if callable(found) else ""
+    return f"a function that is {kind}" if kind else f"a `{named(found)}`"
+
+
+def policy(strategy: str, max_restarts: int, period: float) -> Policy:
+    """Return the restart policy of a supervisor; raise an error for an invalid argument."""
+    if strategy not in STRATEGIES:
+        raise BadChoice.among("strategy", strategy, STRATEGIES)
+    restarts, within = number(max_restarts), seconds(period)
+    if type(restarts) is not int or restarts < 0 or not within:
+        raise BadSupervisor(max_restarts, period)
+    return Policy(strategy, min(restarts, MOST_RESTARTS), within)
+
+
+def service(run: Service, name: str, restart: str, shutdown: float, start_timeout: float) -> Child:
+    """Return the `Child` record with which a supervisor runs the service *run*."""
+    times = (time_of("shutdown", shutdown), time_of("start_timeout", start_timeout))
+    return Child(ServiceBody(run), Ward(name, restart), *times)
+
+
+def time_of(name: str, found: object) -> float:
+    """Return *found*, the argument *name*, as seconds, cut to ten years; raise `WrongType` if it is no time."""
+    plain = seconds(found)
+    if plain is None:
+        raise WrongType(name, shown(found), "seconds, 0 or more")
+    return plain
+
+
+def width_of(found: object) -> float:
+    """Return *found* as the number of sessions admitted per pass of the scheduler, or raise `WrongType`."""
+    if type(found) is float and found == math.inf:
+        return math.inf
+    plain = number(found)
+    if plain is None or plain < 1:
+        raise WrongType("gate_width", shown(found), "a number from 1 on, or `math.inf`")
+    return min(plain, MOST_RESTARTS)
+
+
+class Storage(NamedTuple):
+    """The journal that a user gave to a supervisor, and how the supervisor claims sessions in it."""
+
+    journal: Journal
+    """The journal."""
+    address: str
+    """Where others find the supervisor."""
+    lease: int
+    """For how many milliseconds a claim keeps others away, unless it is renewed."""
+
+
+def storage(journal: Journal | None, address: object, lease: object) -> Storage | None:
+    """Return the checked arguments for a journal; `None` if none is given. Without an address, one is made up."""
+    check_journal(journal)
+    if address is None:
+        address = f"{socket.gethostname()}/{os.getpid()}/{random_texts.token_hex(4)}"
+    if not isinstance(address, str) or not address:
+        raise WrongType.of("address", address, "a text by which others find this supervisor")
+    plain = seconds(lease)
+    if plain is None or plain < SHORTEST_LEASE:
+        raise WrongType("lease", shown(lease), f"seconds, from {SHORTEST_LEASE} on")
+    return None if journal is None else Storage(journal, address, int(plain * 1000))
+
+
+def supervisor(above: SupervisorNode, name: str, policy: Policy, restart: str) -> tuple[SupervisorNode, Child]:
+    """Return a new supervisor, and the `Child` record with which *above*, its parent, runs it."""
+    node = SupervisorNode(above.tree, policy, (*above.path, name))
+    return node, Child(node, Ward(name, restart), math.inf)
+
+
+def wired(
+    nursery: trio.Nursery,
+    policy: Policy,
+    storage: Storage | None,
+    models: Mapping[str, Factory],
+    secrets: Callable[[str], str | None] | None,
+    seed: int | None,
+    gate_width: float | None,
+    limits: Mapping[str, Limit],
+) -> Sessions:
+    """Return the `Sessions` of a new supervisor; start the tasks that all sessions share in *nursery*."""
+    registry = Models(models, secrets)
+    registry.check_limited(limits)
+    own = ForgettingJournal()
+    journal = own if storage is None else storage.journal
+    shared = SharedServices(
+        nursery=nursery,
+        journal=own if storage is None else HeldToContract(journal),
+        forget=own.forget if storage is None else None,
+        crowded=journal if isinstance(journal, MemoryJournal) else None,
+        model=registry,
+        gate=Gate() if gate_width is None else Gate(width_of(gate_width)),
+        limits=limits,
+        random_=random.Random(seed),  # noqa: S311 - used for random delays, not for secrets
+    )
+    tree = Tree(shared)
+    if storage is not None:
+        shared.leases = Leases(shared.journal, shared.timers, storage.address, storage.lease)
+    shared.watchdog.start(shared.threads.working)
+    shared.collector.begin(tree.sessions)
+    nursery.start_soon(shared.timers.run)
+    nursery.start_soon(shared.gate.run)
+    nursery.start_soon(shared.hearing.run)
+    nursery.start_soon(registry.run)
+    nursery.start_soon(shared.leases.run)
+    return Sessions(SupervisorNode(tree, policy), wrap)
+
+
+def wrap(session: Session) -> SessionHandle:
+    """Return a handle of *session*."""
+    return SessionHandle(session, as_tool, _switched)
+
+
+class Builder:
+    """Makes the state and code of new sub-agents, and finds the code of stored ones; passed down as `Build`."""
+
+    def __init__(self, known: Callable[[str], Model]) -> None:
+        self._known = known
+
+    def new(
+        self, child: str, spec: SessionSpec, path: tuple[str, ...], shared: SharedSurroundings | None
+    ) -> tuple[State, SessionCode]:
+        """Return the first state and the code of a new session; *shared* are the surroundings of its parent's tools."""
+        return new_session(child, spec, self._known, path, shared)
+
+    def found(self, spec: SessionSpec) -> FindCode:
+        """Return a function that finds the code of a stored session from *spec*."""
+        from agentrail.app.session_code import reunited  # noqa: PLC0415 - it imports the codec, which only resumed sessions need
+
+        async def found(stored: State, records: int) -> Found:  # noqa: ASYNC124 - others wait for a function of the user
+            return reunited(stored, records, spec, self._known, self, pause=False)
+
+        return found
+
+
+def new_session(
+    session_id: str,
+    spec: SessionSpec,
+    known: Callable[[str], Model],
+    path: tuple[str, ...] = (),
+    shared: SharedSurroundings | None = None,
+) -> tuple[State, SessionCode]:
+    """Return the first state and the code of a new session; *shared* are sandbox and web of a sub-agent's parent."""
+    own: dict[str, Model] = {}
+    prices = prices_of(spec)
+    judge = judge_for(spec, own, known, prices)
+    keyed = attachments(spec)
+    if not path:  # sub-agents were checked together with their top-level parent
+        refuse_misnamed(spec)
+    seats = tuple(seat_for(key, plugin) for key, plugin in keyed)
+    order = in_order(seats)
+    for seat, (key, plugin) in zip(seats, keyed, strict=True):
+        judge.seat(key, seat.revision, plugin)
+    tools = tools_of(spec)
+    bring(spec, tools.values())
+    known_tools = tools | brought_by((plugin for _, plugin in keyed), tools)
+    tool_code = {(name, 0): tool for name, tool in known_tools.items()} or NO_TOOL_CODE
+    around = surroundings(spec, spec.working_dir) if shared is None else shared
+    agents = recipes(spec, Builder(known))
+    code = SessionCode(judge, tool_code, own, spec.services, around, LateValidator, prices, sources_of(spec), agents)
+    code.compactor = spec.compactor
+    code.section_files = files_of(spec, around)
+    code.environment = environment_told(spec, tools)
+    for name, tool in known_tools.items():
+        judge.tool(name, 0, LateValidator(tool))
+    first = chosen(code, known, spec.model, freeze_object(spec.model_options))
+    for key, plugin in keyed:
+        refuse_unknown_models(key, plugin, judge.why_no_model)
+    state = State(
+        session_id,
+        _setup(spec, path, tuple(agents)),
+        first.model,
+        first.options,
+        tools={name: Attached(tool.spec, 0) for name, tool in tools.items()} or NO_TOOLS,
+        seats=tuple(seats[place] for place in order),
+        spares=first.spares,
+        priced=first.priced,
+    )
+    return state, code
+
+
+def _setup(spec: SessionSpec, path: tuple[str, ...], agents: tuple[str, ...]) -> Setup:
+    """Return what a new session of *spec* keeps unchanged; *path* is empty unless it is a sub-agent."""
+    return Setup(
+        spec.system,
+        spec.options,
+        spec.working_dir,
+        freeze_object(spec.user_data),
+        spec.prompt_mode or ("task" if path and not spec.skills and not spec.memory else "full"),
+        path=path,
+        agents=agents,
+        spec=spec.name,
+        returns=schema_of(spec),
+        base=spec.base,
+        identity=spec.identity,
+    )
+
+
+def _switched(session: Session, model: ModelChain, options: JsonObject) -> SwitchModelSent:
+    return chosen(session.code, session.shared.model, model, options)
+
+
+class StoredCode:
+    """Finds the code for a stored session that is resumed, forked or woken from hibernation; sessions may share one."""
+
+    __slots__ = ("__weakref__", "_pause", "_sessions", "_specs", "spec")
+
+    def __init__(self, sessions: Sessions, specs: Specs, spec: SessionSpec | None, *, pause: bool = False) -> None:
+        self._sessions = sessions
+        self._specs = specs
+        self.spec = spec
+        self._pause = pause
+
+    async def __call__(self, stored: State, records: int) -> Found:
+        """Return the stored state with its code; see `FindCode`."""
+        spec = await built(self._specs, stored) if self.spec is None else self.spec
+        known = self._sessions.shared.model
+        from agentrail.app.session_code import reunited  # noqa: PLC0415 - it imports the codec
+
+        return reunited(stored, records, spec, known, Builder(known), pause=self._pause)

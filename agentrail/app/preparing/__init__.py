@@ -1,1 +1,0 @@
-"""What specifications are made of: blueprints, and the files whose texts stand in the prompt."""

@@ -1,0 +1,169 @@
+"""JSON text: `to_text` writes it in one form, `from_text` reads it with strict checks.
+
+`from_text` is for text from outside. Python's own reader accepts `NaN`, keeps the last of two equal keys, turns `1e999`
+into infinity, and accepts half a surrogate pair, which could not be written to a file later.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections import Counter
+from collections.abc import Mapping
+from typing import Final, NoReturn, cast
+
+from agentrail.codec.decode_error import MisfitError, shortened
+from agentrail.errors import BadText, NotJson
+from agentrail.values.json import MAX_DEPTH, TOO_DEEP, Json, freeze
+
+DOCUMENT_DEPTH: Final = 2 * MAX_DEPTH
+"""The most levels of a text: those of one JSON value, and as many for the objects it is wrapped in."""
+
+_LONGEST_INT: Final = 20
+"""The most characters, sign included, of a whole number that may fit 64 bits."""
+
+
+def _plain(found: object) -> object:
+    """Return a mapping as a `dict`, refuse all else; the encoder calls this for types that it does not know."""
+    if isinstance(found, Mapping):
+        return dict(cast("Mapping[str, object]", found))
+    raise TypeError(type(found).__name__)
+
+
+_ENCODER: Final = json.JSONEncoder(
+    separators=(",", ":"), ensure_ascii=False, allow_nan=False, check_circular=False, default=_plain
+)
+
+
+def to_text(value: Json) -> str:
+    """Return *value* as JSON text without spaces or needless escapes, with keys in the order of *value*.
+
+    `agentrail.values.json.canonical` sorts the keys, so that equal values have equal texts.
+    """
+    try:
+        text = _ENCODER.encode(value)
+        check_levels(text.encode())
+    except (ValueError, TypeError, RecursionError) as why:
+        freeze(value)  # raises a better error, with the path, for most values
+        raise NotJson("$", "a value that cannot be written") from why
+    return text
+
+
+def from_text(text: str | bytes, depth: int = DOCUMENT_DEPTH) -> Json:
+    """Return the value of a JSON *text*; raise `BadText` if it is not strict JSON, or has more than *depth* levels."""
+    try:
+        value = cast("Json", _DECODER.decode(text.decode() if isinstance(text, bytes) else text))
+        frozen(value, depth)
+    except (ValueError, RecursionError, MisfitError) as why:
+        raise BadText(_problem(why, depth)) from None
+    return value
+
+
+def from_own_text(text: bytes) -> Json:
+    """Return the value of JSON *text* of our own whose checksum was verified; three times as fast as `from_text`.
+
+    Types, numbers and texts are checked later, when `decode` makes values of the result.
+    """
+    try:
+        return cast("Json", json.loads(text.decode()))
+    except (ValueError, RecursionError) as why:
+        raise BadText(_problem(why, DOCUMENT_DEPTH)) from None
+
+
+def _problem(why: Exception, depth: int) -> str:
+    match why:
+        case json.JSONDecodeError():
+            return f"{why.msg[:1].lower()}{why.msg[1:]} at line {why.lineno}, column {why.colno}"
+        case UnicodeDecodeError():
+            return f"byte {why.start} is not UTF-8"
+        case MisfitError():
+            return f"{why.place} {why.problem}"
+        case _:
+            return f"it has more than {depth} levels"
+
+
+def frozen(data: object, depth: int = MAX_DEPTH) -> Json:
+    """Return *data*, which may have any number of items, as frozen JSON of ours.
+
+    Raises `MisfitError` for what JSON cannot hold, and `RecursionError` for more than *depth* levels.
+    """
+    try:
+        return freeze(data, "", MAX_DEPTH - depth, [sys.maxsize - 1])
+    except NotJson as not_json:
+        at, what = not_json.args
+        if what == TOO_DEEP:
+            raise RecursionError from None
+        raise MisfitError(at, f"is {what}, which JSON cannot hold") from None
+
+
+def with_tuples(found: object, depth: int = 1) -> Json:
+    """Return *found*, decoded from the text of frozen JSON, with tuples in place of lists: it equals the frozen JSON.
+
+    Raises `RecursionError` for more than `MAX_DEPTH` levels. `frozen` checks each key, text and number as well. The
+    lists and objects in *found* are used up.
+    """
+    if type(found) not in NESTED:
+        return cast("Json", found)
+    if depth > MAX_DEPTH:
+        raise RecursionError
+    if type(found) is list:
+        items = cast("list[Json]", found)
+        if NESTED.isdisjoint(map(type, items)):
+            return tuple(items)
+        return tuple([with_tuples(item, depth + 1) if type(item) in NESTED else item for item in items])
+    whole = cast("dict[str, Json]", found)
+    if not NESTED.isdisjoint(map(type, whole.values())):
+        if depth == MAX_DEPTH:
+            raise RecursionError
+        for key, item in whole.items():
+            if item and type(item) in NESTED:
+                whole[key] = with_tuples(item, depth + 1)
+            elif type(item) is list:
+                whole[key] = ()
+    return cast("Json", whole)
+
+
+NESTED: Final = frozenset[object]({dict, list})
+"""Types of parts of JSON with parts of their own, as they are decoded."""
+
+
+def check_levels(text: bytes) -> None:
+    """Raise `RecursionError` if the JSON *text* has more than `DOCUMENT_DEPTH` levels.
+
+    Most texts have fewer opening brackets than that, so only those are counted.
+    """
+    if text.count(b"[") + text.count(b"{") <= DOCUMENT_DEPTH:
+        return
+    brackets = text.replace(b"\\\\", b"").replace(b'\\"', b"").translate(_ALIKE, _OTHERS)
+    left = brackets.replace(b'""', b"")
+    if b'"' in left:  # there are brackets in a text
+        left = b"".join(brackets.split(b'"')[::2])
+    for _ in range(DOCUMENT_DEPTH + 1):
+        if not left:
+            return
+        left = left.replace(b"[]", b"")  # the innermost level
+    raise RecursionError
+
+
+_ALIKE: Final = bytes.maketrans(b"{}", b"[]")
+_OTHERS: Final = bytes({*_ALIKE} - {*b'[]"'})
+"""For `bytes.translate`: makes all brackets alike, and drops all else but quotes."""
+
+
+def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    made = dict(pairs)
+    if len(made) != len(pairs):
+        (key, _), *_others = Counter(key for key, _ in pairs).most_common(1)
+        raise MisfitError("", f"has an object with the key `{shortened(key)}` twice")
+    return made
+
+
+def _int(digits: str) -> int:
+    return int(digits[: _LONGEST_INT + 1])  # more would take long, and these do not fit 64 bits either
+
+
+def _constant(name: str) -> NoReturn:
+    raise MisfitError("", f"has `{name}`, which is no JSON number")
+
+
+_DECODER: Final = json.JSONDecoder(object_pairs_hook=_object, parse_int=_int, parse_constant=_constant)

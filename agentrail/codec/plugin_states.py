@@ -1,0 +1,392 @@
+"""Writes plugin states, which may be of any class, as JSON, and says why one cannot be stored."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import fields, is_dataclass
+from enum import Enum, Flag
+from functools import cache
+from itertools import count, repeat
+from operator import attrgetter
+from types import MappingProxyType, NoneType
+from typing import Final, TypeAlias, TypeVar, cast, get_args
+
+import attrs
+import msgspec
+
+from agentrail.codec.decode_error import MisfitError, blemish, described, one
+from agentrail.codec.json_text import to_text
+from agentrail.core.vocabulary.changes import NO_CHANGE, Change, ChangedStates
+from agentrail.core.vocabulary.state import State
+from agentrail.errors import BadValue
+from agentrail.hooks.attachments import STATE_LIMIT
+from agentrail.hooks.ruling import Ruling
+from agentrail.values.json import INT_MAX, INT_MIN, MAX_DEPTH, FrozenObject, Json, canonical, thaw
+from agentrail.values.messages import History
+from agentrail.values.value import TAG, Value
+
+MIXED: Final = "mixed"
+"""Written in place of a class name for a tuple, frozenset or mapping that holds more than plain data."""
+
+FROZENSET: Final = "frozenset"
+"""Written in place of a class name for a frozenset of plain data."""
+
+SCALARS: Final = frozenset({NoneType, bool, int, float, str})
+MAPPINGS: Final = frozenset({MappingProxyType, FrozenObject})
+
+_WORST: Final = 6
+"""By how much the size of a state may be misjudged: an escaped character takes six bytes, and counts as one."""
+
+_INSTEAD: Final[Mapping[type[object], str]] = {
+    list: "which can change; keep a tuple",
+    dict: "which can change; keep a frozen mapping, such as `types.MappingProxyType`",
+    set: "which can change; keep a frozenset",
+    bytearray: "which can change; keep text, such as base64",
+    bytes: "which JSON cannot hold; keep text, such as base64",
+    History: "which grows behind your back; keep a tuple of its messages",
+}
+
+_Items: TypeAlias = "tuple[object, ...] | frozenset[object]"
+
+
+@attrs.frozen
+class _Probe:
+    """Exists only for its `__setattr__`, which all frozen attrs classes share."""
+
+
+_FROZEN_BY_ATTRS: Final[object] = _Probe.__setattr__
+
+
+class _TooLargeError(Exception):
+    """The value takes more bytes than the limit; writing it stopped there."""
+
+
+class Stored(Value):
+    """A plugin state read from storage whose class the reader does not know, or no longer knows."""
+
+    name: str
+    """`module:name` of the value's class, or `mixed`."""
+    data: Json
+    """The state, as JSON."""
+
+
+def storable(state: object, limit: int = STATE_LIMIT) -> str | None:
+    """Say why *state* cannot be stored, naming the field, or return `None`.
+
+    It may hold `None`, booleans, numbers, text, tuples, frozensets, enum members, frozen mappings with text keys, and
+    frozen attrs classes, frozen dataclasses and named tuples of these; written, it takes at most *limit* bytes.
+    """
+    room = [_WORST * limit]
+    try:
+        data = _encode(state, 0, room)
+    except _TooLargeError:
+        return f"it takes more than {limit:,} bytes when it is written, and no more are kept"
+    except MisfitError as misfit:
+        return f"{misfit.place} {misfit.problem}"
+    taken = _WORST * limit - room[0]
+    size = len(to_text(data).encode()) if _WORST * taken > limit else 0
+    if size > limit:
+        return f"it takes {size:,} bytes when it is written; at most {limit:,} are kept"
+    if len(_CHECKED) == MOST_CHECKED:
+        _CHECKED.clear()
+    _CHECKED[id(state)] = state, data
+    return None
+
+
+MOST_CHECKED: Final = 256
+"""How many states that were checked are kept with their JSON until they are written, so that it is made once."""
+
+_CHECKED: Final[dict[int, tuple[object, Json]]] = {}
+
+
+def written(state: object) -> Json:
+    """Return *state* as JSON; raise `MisfitError` if it cannot be stored."""
+    checked = _CHECKED.pop(id(state), None)
+    return _encode(state, 0, [sys.maxsize]) if checked is None else checked[1]
+
+
+def data_of(state: object) -> Json:
+    """Return a plugin state (a value or `Stored`) as JSON, which `Plugin.upgrade` takes and `decode_state` reads.
+
+    Raises `BadValue` if it cannot be stored.
+    """
+    try:
+        return state.data if type(state) is Stored else written(state)
+    except MisfitError as misfit:
+        raise BadValue(type(state).__name__, misfit.place, misfit.problem) from None
+
+
+def kept(state: object) -> dict[str, Json]:
+    """Return the JSON object that stores *state*: its `data`, and its `class` unless it is plain data."""
+    if type(state) is Stored:
+        return {"class": state.name, "data": cast("Json", thaw(state.data))}
+    data = written(state)
+    name = _name(state)
+    return {"data": data} if name is None else {"class": name, "data": data}
+
+
+def _name(state: object) -> str | None:
+    kind = type(state)
+    if _is_plain(state):
+        return None
+    if kind is frozenset and all(map(_is_plain, cast("_Items", state))):
+        return FROZENSET
+    if kind is tuple or kind is frozenset or kind in MAPPINGS:
+        return MIXED
+    return f"{kind.__module__}:{kind.__qualname__}"
+
+
+def _is_plain(state: object) -> bool:
+    """Whether *state* is plain data: scalars, tuples and mappings, which can be read back without a class name."""
+    kind = type(state)
+    if kind in MAPPINGS:
+        state = (*cast("Mapping[str, object]", state).values(),)
+    return kind in SCALARS or (type(state) is tuple and all(map(_is_plain, cast("_Items", state))))
+
+
+def _encode(found: object, depth: int, room: list[int]) -> Json:
+    """Return *found* as JSON, and take from *room* the bytes for it: one for each character, five for what is no text.
+
+    That is at most `_WORST` times too much or too little. A text for which there is no room is not looked at.
+    """
+    room[0] -= len(found) + 3 if type(found) is str else 5
+    if room[0] < 0:
+        raise _TooLargeError
+    if found is None or found is True or found is False or (type(found) is str and found.isascii()):
+        return found
+    if type(found) is int and INT_MIN <= found <= INT_MAX:
+        return found
+    kind = type(found)
+    if kind in SCALARS:
+        if problem := blemish(found):
+            raise MisfitError("", problem)
+        return cast("Json", found)
+    if depth >= MAX_DEPTH:
+        raise MisfitError("", f"has more than {MAX_DEPTH} levels")
+    if issubclass(kind, Enum):
+        return _encode(plain_value(cast("Enum", found)), depth, room)
+    if kind is tuple or kind is frozenset or kind in MAPPINGS:
+        return _encode_container(found, kind, depth, room)
+    return _encode_fields(found, kind, depth, room)
+
+
+def _encode_container(found: object, kind: type, depth: int, room: list[int]) -> Json:
+    """Return a tuple, a frozenset or a mapping as JSON, as `_encode` does."""
+    form, keys, items = _parts(found, kind)
+    made: list[Json] = []
+    key: object = None
+    try:
+        for key, item in zip(keys, items, strict=False):
+            if kind in MAPPINGS:
+                _check_key(key, depth, room)
+            made.append(_encode(item, depth + 1, room))
+    except MisfitError as misfit:
+        misfit.under(form.format(key))
+        raise
+    if kind is frozenset:
+        return sorted(made, key=canonical)  # so that every process writes them in the same order
+    return made if kind is tuple else dict(zip(cast("Iterable[str]", keys), made, strict=True))
+
+
+def _encode_fields(found: object, kind: type, depth: int, room: list[int]) -> Json:
+    """Return an instance of the class *kind* as JSON, as `_encode` does."""
+    head, names, size = _form_of(kind)
+    left = room[0] - size
+    made: dict[str, Json] = head.copy()
+    name = ""
+    try:
+        for name in names:
+            item: object = getattr(found, name)
+            # Without a call, as in most fields of most states, and as in `_encode`.
+            if item is None or item is True or item is False or (type(item) is int and INT_MIN <= item <= INT_MAX):
+                left -= 5
+                made[name] = item
+                continue
+            if type(item) is str and item.isascii():
+                after = left - len(item) - 3
+                if after >= 0:
+                    left = after
+                    made[name] = item
+                    continue
+            room[0] = left
+            made[name] = _encode(item, depth + 1, room)
+            left = room[0]
+    except MisfitError as misfit:
+        misfit.under(f".{name}")
+        raise
+    room[0] = left
+    return made
+
+
+def _parts(found: object, kind: type) -> tuple[str, Iterable[object], Iterable[object]]:
+    """Return for a container the form of a path into it, and names and values of its parts."""
+    if kind is tuple:
+        return "[{}]", count(), cast("_Items", found)
+    if kind is frozenset:
+        return "[]", repeat(None), cast("_Items", found)
+    table = cast("Mapping[object, object]", found)
+    return "[{!a:.60}]", table.keys(), table.values()
+
+
+def _check_key(key: object, depth: int, room: list[int]) -> None:
+    if type(key) is not str:
+        raise MisfitError("", f"has a key that {described(key)}; keys must be text")
+    if key == TAG:
+        raise MisfitError("", "has the key `$`, which is reserved; use another one")
+    _encode(key, depth, room)
+
+
+def plain_value(member: Enum) -> object:
+    """Return the value of *member* of an enum; raise `MisfitError` if it cannot stand for the member in JSON."""
+    if isinstance(member, Flag):
+        name = type(member).__name__
+        raise MisfitError("", f"is a member of the flag `{name}`; keep a frozenset of members of an `Enum`")
+    if type(cast("object", member.value)) not in SCALARS:
+        raise MisfitError("", f"is a member of `{type(member).__name__}` whose value is not plain")
+    return cast("object", member.value)
+
+
+@cache
+def _form_of(kind: type[object]) -> tuple[dict[str, Json], tuple[str, ...], int]:
+    """Return what the JSON of instances of *kind* begins with, the names of its fields, and the bytes for all that."""
+    names = names_in_order(kind)
+    if names is None:
+        instead = _INSTEAD.get(kind, "which cannot be stored; keep frozen attrs classes of plain values")
+        raise MisfitError("", f"is {one(kind)}, {instead}")
+    untagged = issubclass(kind, Value) and kind.__struct_config__.tag is None
+    head: dict[str, Json] = {} if untagged else {TAG: kind.__name__}
+    return head, names, len(to_text(head)) + sum(len(name) + 3 for name in names)
+
+
+def names_in_order(kind: object) -> tuple[str, ...] | None:
+    """Return the names of the fields with which a frozen class or named tuple is made; `None` for all else.
+
+    Raises `MisfitError` for an attrs class or dataclass that is not frozen.
+    """
+    if not isinstance(kind, type):
+        return None
+    cls = cast("type[object]", kind)
+    if issubclass(cls, Value):
+        return cls.__struct_fields__
+    if attrs.has(cls):
+        if cast("object", cls.__setattr__) is not _FROZEN_BY_ATTRS:
+            raise MisfitError("", f"is {one(cls)}, which can change; make it `@attrs.frozen`")
+        return tuple(field.name for field in attrs.fields(cls) if field.init)
+    if is_dataclass(cls):
+        if not cls.__dataclass_params__.frozen:  # type: ignore[attr-defined]  # every dataclass has it
+            raise MisfitError("", f"is {one(cls)}, which can change; make it `@dataclass(frozen=True)`")
+        return tuple(field.name for field in fields(cls) if field.init)
+    names: object = getattr(cast("object", cls), "_fields", None)
+    return cast("tuple[str, ...] | None", names) if issubclass(cls, tuple) else None
+
+
+V = TypeVar("V", bound=Value)
+
+_HOLDERS: Final[Mapping[type[object], str]] = {
+    State: "plugin_states",
+    Ruling: "states",
+    Change: "plugin_states",
+    ChangedStates: "put",
+}
+"""The field that is or holds plugin states, by class. Of other classes, the fields that hold such a value have them."""
+
+Known: TypeAlias = dict[int, dict[str, Json]]
+"""What plugin states were made to in one value, by their ids: a record has a state that changes twice."""
+
+
+@cache
+def _holding(cls: type[Value]) -> tuple[str, ...]:
+    """Return the names of the fields of *cls* that may hold plugin states, or a value with plugin states."""
+    if cls in _HOLDERS:
+        return (_HOLDERS[cls],)
+    return tuple([each.name for each in msgspec.structs.fields(cls) if _names_holder(each.type)])
+
+
+def _names_holder(hint: object) -> bool:
+    return any(hint is cls for cls in _HOLDERS) or any(map(_names_holder, get_args(hint)))
+
+
+def with_states_as_json(value: V) -> V:
+    """Return *value* with the JSON that stores them in place of plugin states, which may be of any class.
+
+    They are in a state, a ruling or a change, or in these as fields of a record.
+    """
+    known: Known = {}
+    if type(value) in _HOLDERS:
+        return _holder_as_json(value, known)
+    changes: dict[str, object] = {}
+    name = ""
+    try:
+        for name in _holding(type(value)):
+            found: object = getattr(value, name)
+            made = found
+            if type(found) in _HOLDERS:
+                made = _holder_as_json(cast("Value", found), known)
+            elif type(found) is tuple:
+                made = _rulings_as_json(cast("tuple[object, ...]", found), known)
+            if made is not found:
+                changes[name] = made
+    except MisfitError as misfit:
+        misfit.under(f".{name}")
+        raise
+    return value.but(**changes) if changes else value
+
+
+def _holder_as_json(value: V, known: Known) -> V:
+    """Return *value*, of a class in `_HOLDERS`, with the JSON of its states."""
+    name = _HOLDERS[type(value)]
+    found: object = getattr(value, name)
+    if not found or found is NO_CHANGE:
+        return value
+    try:
+        if type(found) is ChangedStates:
+            return value.but(**{name: _holder_as_json(found, known)})
+        if type(found) is tuple:
+            states = _states_as_json(cast("tuple[object, ...]", found), known, alone=isinstance(value, State))
+            return value.but(**{name: states})
+    except MisfitError as misfit:
+        misfit.under(f".{name}")
+        raise
+    return value
+
+
+def _states_as_json(found: tuple[object, ...], known: Known, *, alone: bool) -> tuple[object, ...]:
+    """Return the JSON of the states in *found*, which stand there *alone* or each behind the index of its plugin."""
+    made: list[object] = []
+    try:
+        for item in found:
+            if alone:
+                made.append(_kept(item, known))
+            else:
+                seat, state = cast("tuple[int, object]", item)
+                made.append((seat, _kept(state, known)))
+    except MisfitError as misfit:
+        misfit.under(f"[{len(made)}]" if alone else f"[{len(made)}][1]")
+        raise
+    return tuple(made)
+
+
+def _rulings_as_json(found: tuple[object, ...], known: Known) -> tuple[object, ...]:
+    """Return *found* with the JSON of the states of the rulings among it; itself if they have none, as mostly."""
+    if _RULINGS.issuperset(map(type, found)) and not any(map(_states, found)):
+        return found
+    made: list[object] = []
+    try:
+        made.extend(_holder_as_json(item, known) if type(item) is Ruling else item for item in found)
+    except MisfitError as misfit:
+        misfit.under(f"[{len(made)}]")
+        raise
+    return tuple(made)
+
+
+_RULINGS: Final = frozenset[type]({Ruling})
+_states: Final = attrgetter(_HOLDERS[Ruling])
+
+
+def _kept(state: object, known: Known) -> dict[str, Json]:
+    """Return the JSON object that stores *state*, made once."""
+    made = known.get(id(state))
+    if made is None:
+        made = known[id(state)] = kept(state)
+    return made

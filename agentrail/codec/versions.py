@@ -1,0 +1,87 @@
+"""Stored JSON of older formats is converted to the newest; an event of a newer one is an `UnknownEvent`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Final, TypeAlias, cast
+
+from agentrail.codec.decode_error import MisfitError
+from agentrail.values.events import EVENTS
+from agentrail.values.events.plugins import UnknownEvent
+from agentrail.values.json import FrozenObject, Json
+from agentrail.values.value import TAG
+
+FORMAT: Final = 5
+"""Number of the newest format, in which records and snapshots are written."""
+
+Upcaster: TypeAlias = Callable[[Json], Json]
+
+
+def _from_4(data: Json) -> Json:
+    """Let a change say of paused runs which it put: format 4 wrote all that were paused after the step."""
+    if not isinstance(data, Mapping):
+        return data
+    change = data.get("change")
+    if not isinstance(change, Mapping) or "suspended" not in change:
+        return data
+    suspended = {"begins": True, "put": change["suspended"]}
+    return {**data, "change": {**change, "suspended": suspended}}
+
+
+UPCASTERS: Final[Mapping[int, Upcaster]] = MappingProxyType({4: _from_4})
+"""For each older format that is read, the function that converts its JSON to the next. Format 4 is the oldest.
+
+Whoever raises `FORMAT` must add one. It takes a record or a snapshot. A field of `State` is at three places: in the
+`change` of a record, in the `opening` of the first one, and in the `state` of a snapshot.
+"""
+
+
+def upcast(data: Json, found: int, newest: int = FORMAT, upcasters: Mapping[int, Upcaster] = UPCASTERS) -> Json:
+    """Return *data* of format *found* converted to format *newest*; raise `MisfitError` if it cannot be converted."""
+    if found > newest:
+        raise _unknown(found, f"knows formats up to {newest}; use a newer agentrail")
+    for older in range(found, newest):
+        if older not in upcasters:
+            first = min(upcasters, default=newest)
+            raise _unknown(older, f"reads formats from {first} on; use the agentrail that has written it")
+        data = upcasters[older](data)
+    return data
+
+
+def _unknown(found: int, what_it_does: str) -> MisfitError:
+    from agentrail.version import __version__  # noqa: PLC0415 - looking it up takes time, and only an error needs it
+
+    return MisfitError("", f"has format {found}, and agentrail {__version__} {what_it_does}")
+
+
+_KNOWN_EVENTS: Final = frozenset(cls.__name__ for cls in EVENTS)
+_UNKNOWN_CLASS: Final = re.compile(r"Invalid value .*? - at `[$]([^`]*)[.][$]`(?: - at `[$]([^`]*)`)?", re.DOTALL)
+"""Matches what msgspec says of a class that is not in the union, with the path of the object; see `misfit_of`."""
+
+
+def with_unknown_event(data: Json, said: str) -> Json | None:
+    """Return *data* with an `UnknownEvent` in place of the object that msgspec *said* is of a class it does not know.
+
+    `None` if it said something else.
+    """
+    found = _UNKNOWN_CLASS.fullmatch(said)
+    path = "" if found is None else f"{found[2] or ''}{found[1]}"
+    return None if found is None or "..." in path else _replaced(data, re.findall(r"\w+", path))
+
+
+def _replaced(data: Json, path: Sequence[str]) -> Json | None:
+    if path:
+        key, *others = path
+        if isinstance(data, Mapping):
+            inner = _replaced(data[key], others)
+            return None if inner is None else FrozenObject({**data, key: inner})
+        items = cast("tuple[Json, ...]", data)
+        inner = _replaced(items[int(key)], others)
+        return None if inner is None else (*items[: int(key)], inner, *items[int(key) + 1 :])
+    body = dict(data) if isinstance(data, Mapping) else {}
+    kind = body.pop(TAG, None)
+    if type(kind) is not str or kind in _KNOWN_EVENTS:
+        return None
+    return FrozenObject({TAG: UnknownEvent.__name__, "kind": kind, "body": FrozenObject(body)})

@@ -1,0 +1,358 @@
+"""Finds out why a request does not begin with the last one, so that the provider's prompt cache does not fit it.
+
+Each step that changes a part of the prompt before its end notes the part, with a mark of what it was: a digest. The
+next request looks at the noted parts alone, so a request whose prompt only grew costs nothing, however long it is.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from hashlib import blake2s
+from typing import Final
+
+from agentrail.core.context_window import tools_size
+from agentrail.core.system_prompt import fixed_text, lasting
+from agentrail.core.vocabulary.state import NO_TOOLS, Altered, Attached, Shown, State
+from agentrail.hooks.ruling import ENVIRONMENT, MEMORY, SKILLS, Section
+from agentrail.values.events.context import PrefixChanged
+from agentrail.values.json import Json, JsonObject, canonical
+from agentrail.values.messages import (
+    Added,
+    AssistantMessage,
+    History,
+    Message,
+    Range,
+    Rearranged,
+    ToolMessage,
+    answered_of,
+    size_of,
+)
+from agentrail.values.stream import tokens
+
+CHOICE: Final = "tool_choice"
+
+KINDS: Final = ("model", "options", "returns", "tool", ENVIRONMENT, SKILLS, MEMORY, CHOICE, "messages")
+"""Kinds of parts, in the order in which a provider reads them; before the tools stands what all depends on."""
+
+HEAD: Final = KINDS[:3]
+
+UPFRONT: Final = KINDS[:4]
+"""Kinds of parts after whose change the way in which a model gets the form of the answer may be another one."""
+
+REFUSED: Final = "refused"
+"""Name of the part `returns` if the provider has refused the schema, and the answer tool takes its place."""
+
+ACCEPTED: Final = "accepted"
+"""Name of the part `returns` if the provider takes a schema that it has refused before."""
+
+UNREAD: Final = frozenset(
+    {
+        "api_key",
+        "cache",
+        "connect_timeout",
+        "first_byte_timeout",
+        "headers",
+        "max_tokens",
+        "next_byte_timeout",
+        "stop",
+        "temperature",
+    }
+)
+"""Options of a model that are no part of what it reads. Any other option is taken for one: it may be a model's own."""
+
+CHOOSY: Final = re.compile("^anthropic:|claude", re.IGNORECASE)
+"""Names of models for which all messages are read again if other tools may or must be called.
+
+They are those of the wire format of Anthropic, wherever its server is, and Claude behind other servers.
+"""
+
+LIMIT: Final = "max_turns"
+"""Name of the part that the last request of a turn changes, as it forbids calls."""
+
+_LAST: Final = (Altered(CHOICE, LIMIT, ""),)
+
+ONE_MARK: Final = "marks"
+"""Name of the part whose cached beginning cannot be found with the one cache mark that a request may have."""
+
+MARKED: Final = "anthropic:"
+"""Beginning of the names of models whose provider caches a request up to a mark, and looks for it from marks."""
+
+LOOK_BACK: Final = 20
+"""Blocks before a mark, itself included, at whose ends the provider looks for a beginning that it has cached."""
+
+COMPACTION: Final = "compaction"
+"""Name of the part that a compaction changes."""
+
+FRONT: Final = "front"
+"""Name of the part that a plugin changes if what it adds before the messages is not what it was."""
+
+_SECTIONS: Final = (ENVIRONMENT, SKILLS, MEMORY)
+
+
+def noted(altered: tuple[Altered, ...], *more: Altered) -> tuple[Altered, ...]:
+    """Return *altered* with *more* parts; a part that was noted before keeps its older mark."""
+    found = {(part.kind, part.name): part for part in altered}
+    for part in more:
+        before = found.setdefault((part.kind, part.name), part)
+        found[part.kind, part.name] = before.but(by=part.by, kept=min(before.kept, part.kept))
+    return tuple(found.values())
+
+
+def altered_section(before: Sequence[Section], section: Section, mode: str) -> tuple[Altered, ...]:
+    """Return the note that *section* is about to be set or removed; none if the model gets it in no lasting layer."""
+    sent = lasting(before, mode)
+    place = next((place for place, other in enumerate(sent) if other.key == section.key), None)
+    if place is not None:
+        return (Altered(sent[place].layer, section.key, section.by, _section_mark(sent, place), _size(sent[:place])),)
+    if section.text is None or not lasting((section,), mode):
+        return ()
+    last = KINDS.index(section.layer)
+    return (
+        Altered(section.layer, section.key, section.by, kept=_size([o for o in sent if KINDS.index(o.layer) <= last])),
+    )
+
+
+def altered_tools(before: Mapping[str, Attached], after: Mapping[str, Attached], by: str) -> tuple[Altered, ...]:
+    """Return a note for each tool that is added, removed or replaced."""
+    marks = _tool_marks(before)
+    end = _end(before)
+    changed = [name for name in {**before, **after} if before.get(name) != after.get(name)]
+    return tuple([Altered("tool", name, by, *marks.get(name, end)) for name in changed])
+
+
+def compacted(before: History, after: Sequence[Message], by: str) -> Altered | None:
+    """Return the note of a compaction from *before* to *after*, caused by *by*; `None` if it changed no message."""
+    same = _common(before, after)
+    return None if same == len(before) else Altered("messages", COMPACTION, by, "before", before.first(same).size)
+
+
+def front_of(messages: Rearranged | None) -> tuple[Added, ...]:
+    """Return what plugins have added before the *messages* of a request; `None` are those of the history."""
+    front = list[Added]()
+    for piece in () if messages is None else messages.pieces:
+        if not isinstance(piece, Added):
+            break
+        front.append(piece)
+    return tuple(front)
+
+
+def shown_before(shown: Shown | None, before: History, after: Sequence[Message]) -> Shown | None:
+    """Return what of the last request's messages a compaction from *before* to *after* leaves to compare the next with.
+
+    The compaction has a note of its own. What plugins had added before the messages still stands there.
+    """
+    front = () if shown is None else front_of(shown.messages)
+    if shown is None or not front:
+        return None
+    same = _common(before, after)
+    return Shown(Rearranged((*front, *((Range(0, same),) if same else ()))), shown.by)
+
+
+def switching(by: str) -> tuple[Altered, ...]:
+    """Return the note that *by* switches the model or its options; whether they differ is seen at the next request."""
+    return (Altered("model", "model", by),)
+
+
+def altered_form(before: JsonObject) -> tuple[Altered, ...]:
+    """Return the note that answers may get another form; *before* is the schema of the last ones, empty if none."""
+    return (Altered("returns", "returns", "", _form_mark(before)),)
+
+
+def closing(state: State) -> tuple[Altered, ...]:
+    """Return the note for the next request that the one of *state* forbids calls; none if nothing depends on it."""
+    choosy = state.round >= state.setup.options.max_turns and CHOOSY.search(state.using[0])
+    return _LAST if choosy else ()
+
+
+def prefix_changed(
+    state: State,
+    shown: Sequence[Message],
+    by: str,
+    switched: tuple[str, JsonObject] | None = None,
+    front: tuple[Added, ...] = (),
+) -> PrefixChanged | None:
+    """Return why the request that *state* sends does not begin with the last one; `None` if it does, or is the first.
+
+    It shows the messages *shown*, which the plugin *by* replaced, and which begin with what plugins added in *front*.
+    The last one went to the model *switched* with other options, or to the same one if that is `None`.
+    """
+    tools = _tool_marks(state.tools if any(part.kind == "tool" for part in state.altered) else NO_TOOLS)
+    changed = [part for part in state.altered if _differs(state, tools, part)]
+    if switched is not None:
+        changed += _switched(state, switched)
+    changed += _chosen(state, state.using[1] if switched is None else switched[1])
+    answered = answered_of(state.history)
+    if state.shown is not None or shown is not state.history:
+        changed += _replaced(state, answered, shown, by, front)
+    if not changed and is_out_of_reach(state):
+        changed = [Altered("messages", ONE_MARK, "")]
+    if not changed or not (answered or any(part.name == COMPACTION for part in changed)):
+        return None
+    first = min(changed, key=lambda part: (KINDS.index(part.kind), part.kept, part.name != FRONT))
+    return PrefixChanged(first.kind, first.name, first.by, tokens(_read_again(state, first, answered)))
+
+
+def form_changed(state: State, *, by_tool: bool) -> tuple[PrefixChanged, ...]:
+    """Return the event that the answer in a form came by another way than the last one; none if it did not.
+
+    It is known with the response alone, as the model itself sends a request with the tool after its provider has
+    refused the schema. Nothing is told if the provider had neither form in its cache.
+    """
+    if state.by_tool is None or state.by_tool is by_tool:
+        return ()
+    again = _read_again(state, Altered("returns", "returns", ""), answered_of(state.history))
+    return (PrefixChanged("returns", REFUSED if by_tool else ACCEPTED, "", tokens(again)),)
+
+
+def is_out_of_reach(state: State) -> bool:
+    """Return whether so much was added since the last request that its one cache mark is too far back to be found.
+
+    With two marks, the second one is where the last request had its own, and all before it is found.
+    """
+    model, options = state.using
+    marks = options.get("cache")
+    if not isinstance(marks, Mapping) or marks.get("points") != 1 or not model.startswith(MARKED):
+        return False
+    answered = answered_of(state.history)
+    return answered > 0 and sum(map(_blocks, state.history[answered:])) >= LOOK_BACK
+
+
+def _blocks(message: Message) -> int:
+    """Return how many blocks of a request *message* takes."""
+    if isinstance(message, ToolMessage):
+        return 1
+    return len(message.parts) + (len(message.calls) if isinstance(message, AssistantMessage) else 0)
+
+
+def _differs(state: State, tools: Mapping[str, tuple[str, int]], part: Altered) -> bool:
+    if part.kind == "tool":
+        return tools.get(part.name, ("", 0))[0] != part.was
+    if part.kind in _SECTIONS:
+        sent = lasting(state.sections, state.setup.prompt_mode)
+        places = [place for place, section in enumerate(sent) if section.key == part.name]
+        return (_section_mark(sent, places[0]) if places else "") != part.was
+    if part.kind == "returns":
+        return _form_mark(state.returns) != part.was
+    return part.kind not in {"model", CHOICE}
+
+
+def _switched(state: State, last: tuple[str, JsonObject]) -> list[Altered]:
+    """Return the note that the model, or options that it reads, are not those of the last request; none if they are."""
+    model, options = state.using
+    by = next((part.by for part in state.altered if part.kind == "model"), "")
+    if model != last[0]:
+        return [Altered("model", model, by)]
+    before = last[1]
+    names = sorted({*before, *options} - UNREAD - {CHOICE})
+    changed = [name for name in names if before.get(name) != options.get(name)]
+    if changed:
+        return [Altered("options", ", ".join(changed), by)]
+    demanded, demands = _declared_for(state, before), _declared_for(state, options)
+    return [Altered("tool", demands or demanded, by, *_end(state.tools))] if demanded != demands else []
+
+
+def _declared_for(state: State, options: JsonObject) -> str:
+    """Return the deferred tool that *options* demand, so that it is declared after the others; empty if none is."""
+    choice = options.get(CHOICE)
+    name = choice.get("tool") if isinstance(choice, Mapping) else None
+    attached = state.tools.get(name) if isinstance(name, str) else None
+    return "" if attached is None or not attached.spec.deferred else attached.spec.name
+
+
+def _chosen(state: State, before: JsonObject) -> list[Altered]:
+    """Return the note that other tools may or must be called than *before*, if the provider reads messages again."""
+    model, options = state.using
+    if not state.tools or not CHOOSY.search(model):
+        return []
+    forbade, forbids = any(part.kind == CHOICE for part in state.altered), bool(closing(state))
+    if _choice(before, forbids=forbade) == _choice(options, forbids=forbids):
+        return []
+    if forbade != forbids:
+        return [Altered(CHOICE, LIMIT, "")]
+    return [Altered(CHOICE, CHOICE, next((part.by for part in state.altered if part.kind == "model"), ""))]
+
+
+def _choice(options: JsonObject, *, forbids: bool) -> Json:
+    return "none" if forbids else options.get(CHOICE) or "auto"
+
+
+def _replaced(
+    state: State, answered: int, shown: Sequence[Message], by: str, front: tuple[Added, ...]
+) -> list[Altered]:
+    """Return the note that plugins replaced messages of the last request, or no longer do; none if they are alike.
+
+    What they add in *front* may change too: all that follows is read again.
+    """
+    last = state.shown
+    last_front = () if last is None else front_of(last.messages)
+    before: Sequence[Message] = state.history[:answered]
+    if last is not None:
+        before = last.messages.of(state.history)
+    same = _common(before, shown)
+    if same < max(len(front), len(last_front)):
+        first = front[same] if same < len(front) else last_front[same]
+        return [Altered("messages", FRONT, first.by)]
+    if same == len(before):
+        return []
+    kept = sum(map(size_of, before[len(last_front) : same]))
+    return [Altered("messages", "replaced", by or (last.by if last else ""), "", kept)]
+
+
+def _read_again(state: State, part: Altered, answered: int) -> int:
+    """Return the characters that the provider has had before and reads again, because *part* differs."""
+    messages = state.history.first(answered).size
+    if part.kind in {CHOICE, "messages"}:
+        return max(0, messages - part.kept)
+    background = _size(lasting(state.sections, state.setup.prompt_mode))
+    if part.kind in _SECTIONS:
+        return max(0, background - part.kept) + messages
+    tools = tools_size(state.tools)
+    if part.kind not in HEAD:
+        tools = max(0, tools - part.kept)
+    return tools + len(fixed_text(state.setup, state.tools)) + background + messages
+
+
+def _common(one: Sequence[Message], other: Sequence[Message]) -> int:
+    """Return with how many equal messages *one* and *other* begin."""
+    pairs = zip(one, other, strict=False)
+    return next((place for place, (a, b) in enumerate(pairs) if a is not b and a != b), min(len(one), len(other)))
+
+
+def _size(sections: Sequence[Section]) -> int:
+    return sum(len(section.text or "") for section in sections)
+
+
+def _end(tools: Mapping[str, Attached]) -> tuple[str, int]:
+    """Return the mark of a tool that is not among *tools*, and the characters of those that are no deferred ones."""
+    return "", sum(attached.spec.size for attached in tools.values() if not attached.spec.deferred)
+
+
+def _tool_marks(tools: Mapping[str, Attached]) -> Mapping[str, tuple[str, int]]:
+    """Return the mark of each tool, which tells its place too, and the characters of the tools before it."""
+    marks: dict[str, tuple[str, int]] = {}
+    size, last = 0, ""
+    for name, attached in tools.items():
+        spec = attached.spec
+        if not spec.deferred:
+            marks[name] = (_digest(last, name, spec.description, canonical(spec.parameters)), size)
+            size, last = size + spec.size, name
+    last = ""
+    for name, attached in tools.items():
+        if attached.spec.deferred:  # the model is told its name alone, in the description of a tool after all others
+            marks[name] = (_digest(last, name), size)
+            last = name
+    return marks
+
+
+def _section_mark(sections: Sequence[Section], place: int) -> str:
+    section = sections[place]
+    return _digest(*[other.key for other in sections[:place][-1:]], section.layer, section.key, section.text or "")
+
+
+def _form_mark(schema: JsonObject) -> str:
+    return _digest(canonical(schema)) if schema else ""
+
+
+def _digest(*texts: str) -> str:
+    return blake2s("\0".join(texts).encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()

@@ -1,0 +1,264 @@
+"""How many tokens a model can read, how many the context takes, and how many it may take before a compaction."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache, lru_cache
+from itertools import chain
+from typing import Final, NamedTuple
+
+from agentrail.core.system_prompt import fixed_text, split
+from agentrail.core.tools_on_demand import declared
+from agentrail.core.vocabulary.state import Attached, Measured, State
+from agentrail.values.json import weight
+from agentrail.values.stream import CHARS_PER_TOKEN
+from agentrail.values.usage import Crowded, Usage
+
+ASSUMED: Final = 32_000
+"""The window that is assumed of a model that has no row, in tokens, unless the option `context_window` says it."""
+
+LOOKED_UP: Final = "2026-11-22"
+"""The date on which the rows of `BY_HAND` were looked up.
+
+They were compared with models.dev (as of 2026-07-02) and the table of LiteLLM (2026-08-06). Where those differ, a row
+has the smaller figure, because a window that is too large ends in refused requests.
+"""
+
+
+class ByHand(NamedTuple):
+    """A window that the printed table lacks, for all models whose names begin with one of some texts."""
+
+    provider: str
+    """The provider; models of the built-in offline models have their own."""
+    window: int
+    """Tokens that the models can read."""
+    names: str
+    """How the names of the models begin, with a space between; if empty, all models of the provider."""
+    source: str
+    """URL of the provider's page on the models; empty for offline models."""
+    confirmed: bool = True
+    """Whether the figure was found; `False`: not confirmed, and the smallest of what was found is taken."""
+
+
+_CLAUDE: Final = "https://platform.claude.com/docs/en/about-claude/models/overview"
+_GEMINI: Final = "https://ai.google.dev/gemini-api/docs/models"
+_GEMMA: Final = "https://ai.google.dev/gemma/docs/core"
+_GPT: Final = "https://platform.openai.com/docs/models"
+_MISTRAL: Final = "https://docs.mistral.ai/getting-started/models/models_overview"
+_GROQ: Final = "https://console.groq.com/docs/models"
+
+BY_HAND: Final = (
+    # They read any number of words; a window keeps their sessions from growing without end.
+    ByHand("demo", 1_000_000, "", ""),
+    ByHand("scripted", 1_000_000, "", ""),
+    ByHand("anthropic", 9_000, "claude-instant", _CLAUDE, confirmed=False),
+    ByHand("anthropic", 200_000, "claude-3", _CLAUDE),
+    ByHand("anthropic", 1_000_000, "claude-fable- claude-mythos-", _CLAUDE),
+    ByHand("gemini", 30_720, "gemini-1", _GEMINI, confirmed=False),
+    ByHand("gemini", 128_000, "gemini-2.5-computer-use", "https://ai.google.dev/gemini-api/docs/computer-use"),
+    ByHand("gemini", 1_048_576, "gemini-2 gemini-3-pro gemini-3.1-pro gemini-pro-latest", _GEMINI),
+    ByHand("gemini", 32_767, "learnlm", _GEMINI),
+    ByHand("gemini", 8_192, "gemma", _GEMMA),
+    ByHand("gemini", 32_768, "gemma-3-1b gemma-3-270m gemma-3n", _GEMMA),
+    ByHand("gemini", 131_072, "gemma-3", _GEMMA),
+    ByHand("openai", 4_096, "gpt-3 ft:gpt-3.5-turbo-0613", f"{_GPT}/gpt-3.5-turbo"),
+    ByHand("openai", 16_385, "ft:gpt-3.5-turbo", f"{_GPT}/gpt-3.5-turbo"),
+    ByHand("openai", 128_000, "chatgpt- ft:gpt-4o gpt-5-chat gpt-5.1-chat gpt-5.2-chat", _GPT),
+    ByHand("openai", 128_000, "gpt-5-search-api", f"{_GPT}/gpt-5-search-api", confirmed=False),
+    ByHand("openai", 1_047_576, "ft:gpt-4.1", f"{_GPT}/gpt-4.1"),
+    ByHand("mistral", 8_000, "open-mistral-7b", _MISTRAL),
+    ByHand(
+        "mistral", 32_000, "mistral-tiny open-mixtral-8x7b mistral-large-2402 mistral-medium mistral-small", _MISTRAL
+    ),
+    ByHand("mistral", 40_000, "magistral", "https://mistral.ai/news/magistral"),
+    ByHand("mistral", 64_000, "open-mixtral-8x22b", _MISTRAL),
+    ByHand("mistral", 128_000, "devstral ministral mistral-large open-mistral-nemo pixtral", _MISTRAL),
+    ByHand("mistral", 128_000, "mistral-small-2503 mistral-small-2506 mistral-small-latest", _MISTRAL),
+    ByHand("mistral", 131_072, "mistral-medium-2505 mistral-medium-2508", _MISTRAL),
+    ByHand("mistral", 256_000, "devstral-latest devstral-medium-latest devstral-small-latest", _MISTRAL),
+    ByHand("mistral", 262_144, "mistral-large-latest mistral-medium-latest", _MISTRAL),
+    # The router chooses among models of which those for long texts begin here; the tables say 2,000,000.
+    ByHand("openrouter", 128_000, "openrouter/auto", "https://openrouter.ai/openrouter/auto"),
+    ByHand("groq", 8_192, "llama3", _GROQ, confirmed=False),
+    ByHand("groq", 128_000, "llama-3.1 llama-3.3", _GROQ),
+)
+"""Windows that the printed table lacks; a printed row of the same name counts."""
+
+SAME: Final = {"openai-chat": "openai"}
+"""Providers that have the models of another one."""
+
+
+@cache
+def _rows(provider: str) -> Mapping[str, int]:
+    """Return the windows of the models of *provider* by the beginnings of their names."""
+    from agentrail.core.printed_windows import PRINTED  # noqa: PLC0415 - 18 kB, which many programs never need
+
+    rows: dict[str, int] = {}
+    for by_hand in BY_HAND:
+        if by_hand.provider == provider:
+            rows.update(dict.fromkeys(by_hand.names.split() or ("",), by_hand.window))
+    for window, names in PRINTED.get(provider, {}).items():
+        rows.update(dict.fromkeys(names.split(), window))
+    return rows
+
+
+@lru_cache(maxsize=1000)
+def window_of(model: str) -> int | None:
+    """Return how many tokens *model* can read; `None` if no row has its name, or the beginning of it."""
+    provider, _, name = model.partition(":")
+    rows = _rows(SAME.get(provider, provider))
+    return next((rows[name[:length]] for length in range(len(name), -1, -1) if name[:length] in rows), None)
+
+
+SURE: Final = 10_000
+"""Characters of a context from which the provider's count also says how many characters its tokens have.
+
+Of a smaller one, much of the count may be what the provider itself adds.
+"""
+
+FEWEST: Final = 0.5
+"""The fewest characters per token that are taken from a provider's count."""
+
+UNSEEN: Final = 100_000
+"""The most tokens that a context may have beside those of its characters: files that the provider keeps, images.
+
+A count beyond that is not believed. It would have each turn aborted, and nothing that a compaction leaves out would
+make it smaller.
+"""
+
+MOST: Final = 8.0
+"""The most characters per token that are taken from a provider's count."""
+
+HALF: Final = 0.5
+"""The share of a history that a compaction leaves, if `compact_to` is a number of tokens and there are fewer."""
+
+
+MORE: Final = 16
+"""After a compaction that missed its target, one part in so many of the window comes before the next one."""
+
+
+class Budget(NamedTuple):
+    """How many tokens the context of a session may take."""
+
+    window: int
+    """Tokens that the model can read."""
+    is_assumed: bool
+    """Whether the window is assumed, because neither the option `context_window` nor the table of models has it."""
+    trigger: int
+    """A context with more tokens is compacted."""
+    target: int
+    """Tokens that a compaction leaves, if it can."""
+
+
+def budget_of(state: State) -> Budget:
+    """Return the budget of a session, for the model that it uses now."""
+    options = state.setup.options
+    return budget_for(state.using[0], options.context_window, options.compact_at, options.compact_to)
+
+
+@lru_cache(maxsize=1000)
+def budget_for(model: str, known: int | None, compact_at: float, compact_to: float) -> Budget:
+    """Return the budget of a session with *model* and these options, of which *known* is `context_window`."""
+    if known is None:
+        known = window_of(model)
+    window = ASSUMED if known is None else known
+    trigger, target = _tokens(compact_at, window), _tokens(compact_to, window)
+    return Budget(window, known is None, trigger, min(trigger, target))
+
+
+def _tokens(wanted: float, window: int) -> int:
+    """Return *wanted*, a share of the window or a number of tokens, as tokens; no more than the window has."""
+    return int(min(wanted * window if wanted <= 1 else wanted, window))
+
+
+def overhead(state: State) -> int:
+    """Return the characters of all that goes with each request beside the history."""
+    size = len(fixed_text(state.setup, state.tools)) + tools_size(state.tools)
+    if state.sections:
+        for _, text in chain(*split(state.sections, state.setup.prompt_mode)):
+            size += len(text)
+    returns = state.returns
+    return size + weight(returns) if returns else size
+
+
+def tools_size(tools: Mapping[str, Attached]) -> int:
+    """Return the characters of the definitions that a request declares: of deferred tools, only the names."""
+    size = 0
+    for attached in tools.values():
+        if attached.spec.deferred:
+            return sum(spec.size for spec in declared([each.spec for each in tools.values()]))
+        size += attached.spec.size
+    return size
+
+
+def measured(state: State, usage: Usage) -> Measured | None:
+    """Return the count of a response with *usage*, which *state* has in its history.
+
+    Return `None` if nobody has counted, or the count cannot be that of this context.
+    """
+    if not usage.input_tokens:
+        return None
+    size = overhead(state) + state.history.size
+    return Measured(usage.total_tokens, size) if usage.total_tokens <= UNSEEN + size / FEWEST else None
+
+
+def tokens_of(state: State) -> int:
+    """Return about how many tokens the context of *state* takes."""
+    whole = overhead(state) + state.history.size
+    counted = state.measured
+    if counted is None:
+        return whole // CHARS_PER_TOKEN
+    return max(0, counted.tokens + int((whole - counted.size) / _chars_per_token(counted)))
+
+
+def room(state: State, tokens: int) -> int:
+    """Return how many characters the history may have, if the whole context is to take no more than *tokens*."""
+    counted = state.measured
+    whole = tokens * CHARS_PER_TOKEN
+    if counted is not None:
+        whole = counted.size + int((tokens - counted.tokens) * _chars_per_token(counted))
+    return max(0, whole - overhead(state))
+
+
+def characters(state: State, tokens: int) -> int:
+    """Return about how many characters *tokens* of this conversation are."""
+    return int(tokens * (CHARS_PER_TOKEN if state.measured is None else _chars_per_token(state.measured)))
+
+
+def _chars_per_token(counted: Measured) -> float:
+    if counted.size < SURE:
+        return CHARS_PER_TOKEN
+    return min(max(counted.size / max(1, counted.tokens), FEWEST), MOST)
+
+
+def crowded_by(state: State) -> Crowded | None:
+    """Return what takes the space in the context of *state*; `None` if it has no more tokens than the target."""
+    tokens, target = tokens_of(state), budget_of(state).target
+    if tokens <= target:
+        return None
+    tools = tools_size(state.tools) + (weight(state.returns) if state.returns else 0)
+    whole = overhead(state)
+    messages = state.history.size
+    share = tokens / max(1, whole + messages)
+    return Crowded(tokens, target, int((whole - tools) * share), int(tools * share), int(messages * share))
+
+
+def is_due(state: State) -> bool:
+    """Whether the context of *state* is to be compacted before the next request.
+
+    If the last compaction could not reach its target, another one could do little: it waits until more has come. It
+    does not if more than `compact_at` was left of a window that is known: then the model is another one by now.
+    """
+    budget = budget_of(state)
+    due, left = budget.trigger, state.crowded
+    if left and budget.is_assumed:
+        due = max(due, left + budget.window // MORE)
+    elif left and left <= due:
+        due = max(due, min(left + budget.window // MORE, budget.window))
+    return tokens_of(state) > due
+
+
+def kept(state: State) -> int:
+    """Return how many characters a compaction is to leave in the history: always fewer than there are."""
+    share = state.setup.options.compact_to
+    return min(room(state, budget_of(state).target), int(state.history.size * (share if share <= 1 else HALF)))

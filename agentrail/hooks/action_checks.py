@@ -1,0 +1,354 @@
+"""Checks the types inside a returned action at run time, and makes of it what is stored.
+
+Plugins need not have been type-checked, and may go on changing what they have returned.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Final, cast
+
+from agentrail.errors import NotJson
+from agentrail.hooks.actions import (
+    Abort,
+    Action,
+    AddContext,
+    Ask,
+    AskRequest,
+    BlockTool,
+    CallModel,
+    CallService,
+    ChangeTools,
+    Continue,
+    Emission,
+    Emit,
+    FindFiles,
+    HoldTool,
+    Intervene,
+    ReadFile,
+    ReplaceMessages,
+    ReplacePrompt,
+    ReplaceResponse,
+    ReplaceToolArgs,
+    ReplaceToolResult,
+    RunTool,
+    SetSection,
+    SwitchModel,
+    WriteFile,
+)
+from agentrail.hooks.hook_types import BeforeCompaction, BeforeRequest, Hook
+from agentrail.hooks.ruling import SECTION_LAYERS, PluginAnswer
+from agentrail.values.content import Text
+from agentrail.values.events.context import (
+    ContentPolicyViolated,
+    MemoryFlushed,
+    PlanGenerated,
+    PlanStepCompleted,
+    SecurityAudit,
+)
+from agentrail.values.events.envelope import Event
+from agentrail.values.events.plugins import PluginEvent
+from agentrail.values.events.tools import LargeResultOffloaded
+from agentrail.values.fitting import fit_message, fit_result
+from agentrail.values.json import FrozenObject, JsonObject, freeze, freeze_object
+from agentrail.values.messages import (
+    AssistantMessage,
+    History,
+    Message,
+    Origin,
+    Range,
+    Rearranged,
+    ToolMessage,
+    UserMessage,
+    rearranged,
+    why_unfit,
+)
+from agentrail.values.tools import Err, Ok
+from agentrail.values.untrusted_values import seconds, shown
+from agentrail.values.value import quick
+
+REPORTABLE: Final = frozenset(
+    {
+        ContentPolicyViolated,
+        LargeResultOffloaded,
+        MemoryFlushed,
+        PlanGenerated,
+        PlanStepCompleted,
+        PluginEvent,
+        SecurityAudit,
+    }
+)
+"""The events of the catalogue that a plugin may emit; all others report what the session itself did."""
+
+
+NO_USER_DATA: Final = "_no_user_data"
+
+_event = quick(PluginEvent)
+
+_MESSAGES: Final = frozenset({UserMessage, AssistantMessage, ToolMessage})
+
+
+def told(plugin: str, emission: Emission, user_data: JsonObject) -> PluginEvent:
+    """Return the event that *emission* of a *plugin* tells of, frozen.
+
+    If its payload is an object, it gets *user_data*, unless it says that it must not.
+    """
+    payload = freeze(emission.payload)
+    if isinstance(payload, FrozenObject):
+        if NO_USER_DATA in payload:
+            payload = FrozenObject({key: item for key, item in payload.items() if key != NO_USER_DATA})
+        else:
+            payload = FrozenObject({"user_data": user_data, **payload})
+    return _event(plugin, emission.name, payload)
+
+
+def _is_text(found: object) -> bool:
+    return (type(found) is str and found.isascii()) or isinstance(freeze(found), str)
+
+
+def _is_said(found: object) -> bool:
+    """Whether *found* is a text that a provider accepts as the whole text of a message: not a blank one."""
+    return _is_text(found) and not str(found).isspace() and found != ""
+
+
+def _is_said_or_empty(found: object) -> bool:
+    return found == "" or _is_said(found)
+
+
+def _is_text_or_none(found: object) -> bool:
+    return found is None or _is_text(found)
+
+
+def _is_layer(found: object) -> bool:
+    return type(found) is str and found in SECTION_LAYERS
+
+
+def _is_seconds(found: object) -> bool:
+    return seconds(found) is not None
+
+
+def _is_seconds_or_none(found: object) -> bool:
+    return found is None or _is_seconds(found)
+
+
+def _are_messages(found: object) -> bool:
+    """Whether *found* is a non-empty list of messages, as a request needs."""
+    if not issubclass(type(found), (tuple, list, History)) or not found:  # a union would be built at each call
+        return False
+    return _MESSAGES.issuperset(map(type, cast("Sequence[object]", found)))
+
+
+def _are_context(found: object) -> bool:
+    """Whether *found* is a list of messages that may stand anywhere: of the user, or texts of the model."""
+    return issubclass(type(found), (tuple, list)) and all(map(_is_context, cast("Sequence[object]", found)))
+
+
+def _is_context(found: object) -> bool:
+    if isinstance(found, AssistantMessage):
+        return not found.calls and all(isinstance(part, Text) for part in found.parts) and _is_said(found.text)
+    return isinstance(found, UserMessage) and bool(found.parts)
+
+
+def _is_result(found: object) -> bool:
+    return issubclass(type(found), Ok | Err)
+
+
+def _is_object(found: object) -> bool:
+    freeze_object(found)
+    return True
+
+
+def _is_flag(found: object) -> bool:
+    return isinstance(found, bool)
+
+
+def _is_model_call(found: CallModel) -> bool:
+    messages, most = cast("object", found.messages), cast("object", found.max_tokens)
+    texts = _is_text(found.prompt) and _is_text_or_none(found.model) and _is_text(found.system)
+    fits = type(messages) is tuple and _MESSAGES.issuperset(map(type, found.messages))
+    fits = fits and why_unfit(found.messages) is None
+    fits = fits and _is_object(found.returns) and _is_object(found.options)
+    return texts and fits and (most is None or (type(most) is int and most > 0))
+
+
+def _is_request(found: object) -> bool:
+    match found:
+        case CallModel():
+            return _is_model_call(found)
+        case CallService(name=name, payload=payload):
+            freeze(payload)
+            return _is_text(name)
+        case RunTool(name=name, args=args):
+            return _is_text(name) and _is_object(args)
+        case ReadFile(path=path):
+            return _is_text(path)
+        case WriteFile(path=path, text=text, replaces=replaces):
+            return _is_text(path) and _is_text(text) and _is_text_or_none(replaces)
+        case FindFiles(names=names, folders=folders, tracked=tracked, ignored=ignored):
+            return _is_flag(ignored) and all(map(_are_texts, (names, folders, tracked)))
+        case ChangeTools(attach=attach, detach=detach):
+            return _are_texts(attach) and _are_texts(detach)
+        case _:
+            return False
+
+
+def frozen_request(request: AskRequest) -> AskRequest:
+    """Return *request* with its JSON frozen, so that later changes by the plugin have no effect."""
+    match request:
+        case CallModel(messages=messages, returns=returns, options=options) if messages or returns or options:
+            frozen = returns if type(returns) is FrozenObject else freeze_object(returns)
+            fit = tuple(map(fit_message, messages))
+            return request.but(messages=fit, returns=frozen, options=freeze_object(options))
+        case RunTool(name=name, args=args) if type(args) is not FrozenObject:
+            return RunTool(name, freeze_object(args))
+        case CallService(name=name, payload=payload) if type(payload) is not FrozenObject:
+            return CallService(name, freeze(payload))
+        case _:
+            return request
+
+
+def answer_of(plugin: str, action: Action[object], given: Hook, shown: Hook) -> PluginAnswer:
+    """Return what the *plugin* of this key answered, as data that it can no longer change; it is read only here.
+
+    *given* is the hook, and *shown* what the plugin was shown in place of it.
+    """
+    kind = action.kind
+    match action:
+        case Continue(family=name):
+            return PluginAnswer(plugin, kind, name=name)
+        case Ask(request=request, deadline=deadline):
+            return PluginAnswer(plugin, kind, request=frozen_request(request), seconds=seconds(deadline))
+        case (
+            Intervene(text=text)
+            | Abort(reason=text)
+            | BlockTool(reason=text)
+            | ReplacePrompt(text=text)
+            | ReplaceResponse(text=text)
+        ):
+            return PluginAnswer(plugin, kind, text)
+        case AddContext(text=text, front=front, behind=behind):
+            around = _around(_messages_of(given), front, behind) if front or behind else None
+            return PluginAnswer(plugin, kind, text or None, messages=around)
+        case SetSection(key=name, text=text, layer=layer):
+            return PluginAnswer(plugin, kind, text, name, layer=layer)
+        case SwitchModel(model=name, provider_options=options):
+            return PluginAnswer(plugin, kind, name=name, args=freeze_object(options))
+        case ReplaceToolArgs(args=args):
+            return PluginAnswer(plugin, kind, args=freeze_object(args))
+        case ReplaceToolResult(result=result):
+            return PluginAnswer(plugin, kind, result=cast("Ok | Err", fit_result(result)))  # the kind that it was
+        case ReplaceMessages(messages=messages):
+            there = {id(message) for message in _messages_of(shown)}
+            fit = [one if id(one) in there else fit_message(one) for one in messages]
+            return PluginAnswer(plugin, kind, messages=rearranged(_messages_of(given), fit))
+        case HoldTool(hint=text, timeout=timeout, family=name):
+            return PluginAnswer(plugin, kind, text, name, seconds=seconds(timeout))
+        case _:
+            return PluginAnswer(plugin, kind)
+
+
+def _around(given: Sequence[Message], front: Sequence[Message], behind: Sequence[Message]) -> Rearranged:
+    return Rearranged((*map(_context, front), Range(0, len(given)), *map(_context, behind)))
+
+
+def _context(message: Message) -> Message:
+    """Return *message* as it is stored; no plugin speaks with the voice of the user."""
+    fit = fit_message(message)
+    return fit.but(origin=Origin.INTERVENTION) if isinstance(fit, UserMessage) else fit
+
+
+def _messages_of(hook: Hook) -> Sequence[Message]:
+    return hook.messages if isinstance(hook, BeforeRequest | BeforeCompaction) else ()
+
+
+_WANTED: Final[Mapping[type[object], Mapping[str, Callable[[object], bool]]]] = MappingProxyType(
+    {
+        Intervene: {"text": _is_text},
+        AddContext: {"text": _is_said_or_empty, "front": _are_context, "behind": _are_context},
+        Abort: {"reason": _is_text},
+        BlockTool: {"reason": _is_text},
+        SwitchModel: {"model": _is_text, "provider_options": _is_object},
+        ReplacePrompt: {"text": _is_said},
+        ReplaceResponse: {"text": _is_said},
+        ReplaceMessages: {"messages": _are_messages},
+        ReplaceToolArgs: {"args": _is_object},
+        ReplaceToolResult: {"result": _is_result},
+        Continue: {"family": _is_text_or_none},
+        HoldTool: {"hint": _is_text, "timeout": _is_seconds_or_none, "family": _is_text_or_none},
+        SetSection: {"key": _is_text, "text": _is_text_or_none, "layer": _is_layer},
+        Ask: {"request": _is_request, "deadline": _is_seconds},
+    }
+)
+"""For each action, the fields to check, with the check; `ReplaceToolArgs.args` is checked when it is frozen."""
+
+
+def why_malformed(answer: Action[object]) -> str | None:
+    """Return which field of *answer* has a wrong type, or holds what JSON cannot; `None` if none has."""
+    for field, fits in _WANTED.get(type(answer), {}).items():
+        found: object = getattr(answer, field)
+        try:
+            if not fits(found):
+                return f"its `{answer.kind}` has {shown(found)} for `{field}`"
+        except NotJson as error:
+            return f"its `{answer.kind}` is given no JSON for `{field}`: {error}"
+    if isinstance(answer, AddContext) and not (answer.text or answer.front or answer.behind):
+        return f"its `{answer.kind}` has no `text`, and no messages for `front` or `behind`"
+    emits = cast("object", answer.emits)
+    if (emits or type(emits) is not tuple) and not _are_emissions(emits):
+        return f"it emits {shown(emits)}, which is neither an emission nor an event of its own to report"
+    if isinstance(answer, Emit) and not _is_emit(name := cast("object", answer.name)):
+        return f"it emits {shown(name)}, which is neither a name nor pairs nor an event of its own to report"
+    return None
+
+
+def _are_emissions(found: object) -> bool:
+    return type(found) is tuple and all(map(_is_emission, cast("tuple[object, ...]", found)))
+
+
+def _is_emission(found: object) -> bool:
+    return _is_text(found.name) if isinstance(found, Emission) else is_reportable(found)
+
+
+def is_reportable(found: object) -> bool:
+    """Whether *found* is an event that a plugin may emit, with fields of the declared types."""
+    if type(found) not in REPORTABLE:
+        return False
+    event = cast("Event", found)
+    return all(_FIELDS[type(event).__annotations__[name]](getattr(event, name)) for name in event.__struct_fields__)
+
+
+def _is_json(found: object) -> bool:
+    freeze(found)
+    return True
+
+
+def _is_whole(found: object) -> bool:
+    return type(found) is int and freeze(found) is not None
+
+
+def _are_texts(found: object) -> bool:
+    return type(found) is tuple and all(map(_is_text, cast("tuple[object, ...]", found)))
+
+
+_FIELDS: Final[Mapping[str, Callable[[object], bool]]] = MappingProxyType(
+    {"str": _is_text, "int": _is_whole, "Json": _is_json, "tuple[str, ...]": _are_texts}
+)
+"""The check of an event's field, by the field's annotation."""
+
+
+def _is_emit(found: object) -> bool:
+    if _is_text_itself(found) or is_reportable(found):
+        return True
+    return issubclass(type(found), tuple | list) and all(map(_is_pair, cast("Sequence[object]", found)))
+
+
+def _is_text_itself(found: object) -> bool:
+    return type(found) is str and _is_text(found)
+
+
+def _is_pair(found: object) -> bool:
+    if not issubclass(type(found), tuple | list):
+        return False
+    items = cast("Sequence[object]", found)
+    return len(items) == 2 and _is_text(items[0])  # noqa: PLR2004 - a name and a payload

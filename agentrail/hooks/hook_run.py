@@ -1,0 +1,419 @@
+"""`Pipeline`: runs one hook of all plugins in order, and combines their actions to a ruling."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Final, cast
+
+from agentrail.errors import BrokenPlugin, NotJson
+from agentrail.hooks.action_checks import answer_of, is_reportable, told, why_malformed
+from agentrail.hooks.actions import (
+    UNCHANGED,
+    Abort,
+    Action,
+    AddContext,
+    Ask,
+    BlockTool,
+    CallModel,
+    Continue,
+    Emission,
+    Emit,
+    HoldTool,
+    Intervene,
+    ReplaceMessages,
+    ReplacePrompt,
+    ReplaceResponse,
+    ReplaceToolArgs,
+    ReplaceToolResult,
+    SetSection,
+    Skip,
+    SwitchModel,
+)
+from agentrail.hooks.attachments import AttachedPlugin
+from agentrail.hooks.context import Context
+from agentrail.hooks.hook_runner import AnswerChecks, Consent, PluginEntry, Spoken
+from agentrail.hooks.hook_types import BeforeTool, Hook
+from agentrail.hooks.plugin import MATRIX
+from agentrail.hooks.ruling import (
+    ABORT,
+    ASK,
+    BLOCK,
+    HOLD,
+    NOTHING_GATHERED,
+    PASS,
+    SKIP,
+    START,
+    UNRULED,
+    WHEN_CRITICAL_BREAKS,
+    Gathered,
+    Pause,
+    Place,
+    PluginAnswer,
+    Ruling,
+    Switch,
+    Verdict,
+)
+from agentrail.values.events.envelope import Event
+from agentrail.values.events.plugins import PluginError
+from agentrail.values.json import EMPTY, is_same
+from agentrail.values.untrusted_values import crash, named, shown, words
+
+MAX_ASKS: Final = 8
+"""The most times that one plugin may return `Ask` in one run of a hook; once more counts as its failure."""
+
+Complain = Callable[[AttachedPlugin, str, str, BaseException | None], None]
+"""Function that logs a failing plugin: its description, the hook, the error as text, and the exception."""
+
+
+def nobody_listens(_seat: AttachedPlugin, _hook: str, _problem: str, _error: BaseException | None) -> None:
+    """No-op: a `Complain` that logs nothing; the ruling contains the error too."""
+
+
+class Pipeline:
+    """One run of one hook, until all plugins were asked, one ended it, or one paused it by `Ask` or `HoldTool`."""
+
+    __slots__ = (
+        "answers",
+        "changed",
+        "checks",
+        "complain",
+        "consent",
+        "ctx",
+        "errors",
+        "final",
+        "gathered",
+        "given",
+        "hook",
+        "states",
+    )
+
+    def __init__(
+        self,
+        hook: Hook,
+        states: tuple[object, ...],
+        ctx: Context,
+        gathered: Gathered,
+        consent: Consent,
+        checks: AnswerChecks,
+        complain: Complain,
+    ) -> None:
+        self.given = hook
+        self.hook = hook if gathered is NOTHING_GATHERED else gathered.shown_in(hook)
+        self.ctx = ctx
+        self.consent = consent
+        self.checks = checks
+        self.complain = complain
+        self.states = list(states)
+        self.changed: dict[int, object] = {}
+        self.errors: list[Event] = []
+        self.answers: list[PluginAnswer] = []
+        self.gathered = gathered
+        self.final = False
+
+    def run(self, entries: tuple[PluginEntry, ...], place: Place, spoken: Spoken | None = None) -> Ruling:
+        """Ask the plugins *entries*, from *place* on or behind the one that has *spoken*, and return the ruling.
+
+        If a plugin has replaced the arguments of a call, critical plugins that were asked before it are asked again.
+        """
+        if not place.final:
+            stopped = self._ask(entries, place) if spoken is None else self._hear(entries, spoken)
+            if stopped is not None and stopped.verdict is not SKIP:
+                return stopped
+            if self.gathered.replaced_at < 0 or not self._must_ask_again(entries):
+                return stopped or self._passed()
+            place = START
+        self.final = True
+        guards = tuple(entry for entry in entries if entry.seat.critical and entry.place < self.gathered.replaced_at)
+        return self._ask(guards, place) or self._passed()
+
+    def _passed(self) -> Ruling:
+        """Return the ruling of a run that no plugin has ended; most often none has said anything."""
+        is_told = self.gathered is not NOTHING_GATHERED or self.changed or self.errors or self.answers
+        return self.ruling(PASS) if is_told else UNRULED[self.hook.moment]
+
+    def _must_ask_again(self, entries: tuple[PluginEntry, ...]) -> bool:
+        behind = self.gathered.replaced_at
+        return any(entry.seat.critical and entry.place < behind for entry in entries)
+
+    def _ask(self, entries: tuple[PluginEntry, ...], place: Place) -> Ruling | None:
+        first, hook = place.seat, self.hook
+        # Of a call that a person has approved, or that critical plugins are asked about again, each sees another hook.
+        judged = self.final or self.consent.approved is not None
+        changes = place.asked is not None or (isinstance(hook, BeforeTool) and (judged or hook.approved or hook.final))
+        for entry in entries:
+            at = entry.place
+            if at < first:
+                continue
+            hook = self._shown(entry, place) if changes else self.hook
+            before = self.states[at]
+            try:
+                answer: object = entry.method(hook, before, self.ctx)
+                if type(answer) is Continue:
+                    went_on = cast("Continue[object]", answer)
+                    is_plain = not went_on.emits and went_on.family is None
+                    if is_plain and (went_on.state is UNCHANGED or went_on.state is before):
+                        continue
+                stopped = self._take(entry, answer)
+            # A hook is sync, so no cancellation of its task can be raised in it; any exception is the plugin's own:
+            # tests/runtime/test_hostile_errors.py::test_what_a_hook_raises_ends_nothing_but_itself
+            except BaseException as error:  # noqa: BLE001, ASYNC103 - a plugin may raise anything; it is reported, never hidden
+                stopped = self._broken(entry, crash(error), error)
+            if stopped is not None:
+                return stopped
+        return None
+
+    def _hear(self, entries: tuple[PluginEntry, ...], spoken: Spoken) -> Ruling | None:
+        """Take what a plugin has *spoken*, and ask those behind it."""
+        entry, answer, error = spoken
+        try:
+            stopped = self._take(entry, answer) if error is None else self._broken(entry, crash(error), error)
+        except BaseException as wrong:  # noqa: BLE001, ASYNC103 - as in `_ask`
+            stopped = self._broken(entry, crash(wrong), wrong)  # noqa: ASYNC104 - it is reported
+        return stopped or self._ask(entries, Place(entry.place + 1))
+
+    def _shown(self, entry: PluginEntry, place: Place) -> Hook:
+        """Return the hook as the plugin of *entry* sees it."""
+        hook = self.hook
+        if isinstance(hook, BeforeTool):
+            approved = self.consent.approved is not None and is_same(hook.args, self.consent.approved)
+            if approved is not hook.approved or self.final is not hook.final:
+                self.hook = hook = hook.but(approved=approved, final=self.final)
+        asked_again = place.asked is not None and entry.place == place.seat
+        return hook.but(asked=place.asked, answer=place.answer) if asked_again else hook
+
+    def _take(self, entry: PluginEntry, answer: object) -> Ruling | None:
+        if type(answer) in MATRIX[self.hook.moment]:
+            return self._carry_out(entry, cast("Action[object]", answer))
+        if inspect.iscoroutine(answer):
+            answer.close()
+        return self._broken(entry, f"it answered {_named(answer)}, which `{self.hook.moment}` does not accept")
+
+    def _carry_out(self, entry: PluginEntry, answer: Action[object]) -> Ruling | None:
+        try:
+            new: object = getattr(answer, "state", UNCHANGED)
+            malformed = why_malformed(answer)
+            if malformed is not None:
+                return self._broken(entry, malformed)
+            if new is not UNCHANGED and new is not self.states[entry.place]:
+                problem = self.checks.state_problem(entry.plugin, new)
+                if problem is not None:
+                    return self._broken(entry, problem)
+            emits = self._emitted(entry, answer) if answer.emits or isinstance(answer, Emit) else ()
+            stopped = self._apply(entry, answer, len(emits))
+        except NotJson as error:
+            return self._broken(entry, f"its `{answer.kind}` is given no JSON: {words(error)}", error)
+        except BrokenPlugin as error:
+            return self._broken(entry, words(error), error)
+        except BaseException as error:  # noqa: BLE001, ASYNC103 - what a plugin hands over may raise when it is read
+            return self._broken(entry, crash(error), error)  # noqa: ASYNC104 - it is reported
+        if new is not UNCHANGED and new is not self.states[entry.place]:
+            self.states[entry.place] = self.changed[entry.place] = new
+        if emits:
+            self.gathered = self.gathered.but(emits=(*self.gathered.emits, *emits))
+            if stopped is not None:
+                stopped = stopped.but(gathered=stopped.gathered.but(emits=self.gathered.emits))
+        if stopped is not None:
+            return stopped.but(states=tuple(self.changed.items()), answers=tuple(self.answers))
+        return None
+
+    def _apply(self, entry: PluginEntry, answer: Action[object], emits: int) -> Ruling | None:
+        """Let *answer* take effect, and keep it for the ruling; return a ruling if it ends or pauses the run."""
+        if type(answer) is Continue and not emits and answer.family is None:
+            return None
+        said = answer_of(entry.seat.key, answer, self.given, self.hook)
+        effect = None if self.final and type(answer) not in _COUNT_AT_LAST else _APPLY[type(answer)]
+        stopped = effect(self, entry, said) if effect is not None else None
+        said = said if stopped is None or said.request is None else said.but(request=None)  # the pause has it
+        self.answers.append(said.but(emits=emits, final=self.final) if emits or self.final else said)
+        return stopped
+
+    def _emitted(self, entry: PluginEntry, answer: Action[object]) -> tuple[Event, ...]:
+        given = answer.emissions if isinstance(answer, Emit) else answer.emits
+        made: list[Event] = []
+        for one in given:
+            event: Event = told(entry.seat.key, one, self.ctx.user_data) if isinstance(one, Emission) else one
+            # Names in `Emit` are checked here: an iterable of the plugin may give others if it is read again.
+            if (event is one or isinstance(answer, Emit)) and not is_reportable(event):
+                raise BrokenPlugin(entry.seat.key, self.hook.moment, f"it emits {shown(event)}")
+            made.append(event)
+        return tuple(made)
+
+    def _broken(self, entry: PluginEntry, problem: str, error: BaseException | None = None) -> Ruling | None:
+        """Report a plugin that failed; return a ruling that stops the run if the plugin is critical."""
+        moment = self.hook.moment
+        self.complain(entry.seat, moment, problem, error)
+        self.errors.append(PluginError(entry.seat.key, moment, problem))
+        verdict = WHEN_CRITICAL_BREAKS[moment] if entry.seat.critical else PASS
+        if verdict is PASS:
+            return None
+        return self.ruling(verdict, entry, f"critical plugin `{entry.seat.key}` broke: {problem}", critical=True)
+
+    def ruling(
+        self,
+        verdict: Verdict,
+        entry: PluginEntry | None = None,
+        reason: str = "",
+        *,
+        critical: bool = False,
+        pause: Pause | None = None,
+    ) -> Ruling:
+        """Return the ruling of the run; an abort or a block keeps only the emitted events."""
+        kept = self.gathered
+        if verdict is ABORT or verdict is BLOCK or (critical and verdict is SKIP):
+            kept = Gathered(emits=kept.emits)
+        return Ruling(
+            self.hook.moment,
+            verdict,
+            entry.seat.key if entry is not None else None,
+            reason,
+            critical,
+            kept,
+            tuple(self.changed.items()),
+            tuple(self.errors),
+            pause,
+            (),
+            tuple(self.answers),
+        )
+
+    def replace(self, entry: PluginEntry, **replaced: object) -> None:
+        """Take what the plugin of *entry* put in place of something that the hook shows; later plugins see that."""
+        by = (*self.gathered.replaced_by, entry.seat.key)
+        self.gathered = self.gathered.but(replaced_by=by, **replaced)
+        self.hook = self.gathered.shown_in(self.given)
+
+    def paused(self, entry: PluginEntry, verdict: Verdict, pause: Pause) -> Ruling:
+        """Return the ruling of a run that stops on its way, at an `Ask` or a hold."""
+        return self.ruling(verdict, entry, pause.hint, pause=pause)
+
+
+def _intervene(run: Pipeline, _: PluginEntry, said: PluginAnswer) -> None:
+    run.gathered = run.gathered.but(texts=(*run.gathered.texts, said.text))
+    run.hook = run.gathered.shown_in(run.given)
+
+
+def _add_context(run: Pipeline, _: PluginEntry, said: PluginAnswer) -> None:
+    gathered = run.gathered
+    run.gathered = gathered.but(front=(*gathered.front, *said.front), added=(*gathered.added, *said.behind))
+
+
+def _abort(run: Pipeline, entry: PluginEntry, said: PluginAnswer) -> Ruling:
+    return run.ruling(ABORT, entry, said.text or "")
+
+
+def _skip(run: Pipeline, entry: PluginEntry, _: PluginAnswer) -> Ruling:
+    return run.ruling(SKIP, entry)
+
+
+def _block(run: Pipeline, entry: PluginEntry, said: PluginAnswer) -> Ruling:
+    return run.ruling(BLOCK, entry, said.text or "")
+
+
+def _replace_args(run: Pipeline, entry: PluginEntry, said: PluginAnswer) -> Ruling | None:
+    if run.final:
+        return run.ruling(BLOCK, entry, "its arguments were replaced again after the guards had ruled on them")
+    args = said.args
+    if args is None or not isinstance(run.hook, BeforeTool) or is_same(args, run.hook.args):
+        return None
+    run.replace(entry, args=args, replaced_at=entry.place)
+    return None
+
+
+def _replace_said(run: Pipeline, entry: PluginEntry, said: PluginAnswer) -> None:
+    run.replace(entry, said=said.text)
+
+
+def _replace_messages(run: Pipeline, entry: PluginEntry, said: PluginAnswer) -> None:
+    run.replace(entry, messages=said.messages)
+
+
+def _replace_result(run: Pipeline, entry: PluginEntry, said: PluginAnswer) -> None:
+    run.replace(entry, result=said.result)
+
+
+def _switch(run: Pipeline, entry: PluginEntry, said: PluginAnswer) -> None:
+    model, options = said.name or "", said.args or EMPTY
+    problem = run.checks.why_no_model(model, options)
+    if problem is not None:
+        raise BrokenPlugin(entry.seat.key, run.hook.moment, f"it chose a model that cannot be used: {problem}")
+    priced = run.checks.has_price(model, options)
+    run.gathered = run.gathered.but(switch=Switch(model, options, entry.seat.key, priced))
+
+
+def _set_section(run: Pipeline, _: PluginEntry, said: PluginAnswer) -> None:
+    run.gathered = run.gathered.but(sections=(*run.gathered.sections, said.section))
+
+
+def _hold(run: Pipeline, entry: PluginEntry, said: PluginAnswer) -> Ruling | None:
+    hook = run.hook
+    if isinstance(hook, BeforeTool):
+        approved = run.consent.approved is not None and is_same(hook.args, run.consent.approved)
+        consented = entry.seat.key in run.consent.holders and approved
+        if consented or _passes_always(run, said):
+            return None
+    behind = Place(entry.place + 1, run.final)
+    return run.paused(entry, HOLD, Pause(behind, None, said.seconds, said.text or "", said.name))
+
+
+def _go_on(run: Pipeline, _: PluginEntry, said: PluginAnswer) -> None:
+    _passes_always(run, said)
+
+
+def _passes_always(run: Pipeline, said: PluginAnswer) -> bool:
+    """Return whether a person approved the family of *said* for always; if so, keep it for the record of the call."""
+    hook, family = run.hook, said.name
+    if family is None or not isinstance(hook, BeforeTool) or (hook.name, family) not in run.consent.always:
+        return False
+    if family not in run.gathered.families:
+        run.gathered = run.gathered.but(families=(*run.gathered.families, family))
+    return True
+
+
+def _pause_for_ask(run: Pipeline, entry: PluginEntry, said: PluginAnswer) -> Ruling:
+    key = entry.seat.key
+    if run.final:
+        raise BrokenPlugin(key, run.hook.moment, "it returned `Ask` when it was asked about the final arguments")
+    asks = dict(run.gathered.asks)
+    asks[key] = asks.get(key, 0) + 1
+    if asks[key] > MAX_ASKS:
+        raise BrokenPlugin(key, run.hook.moment, f"it asked more than {MAX_ASKS} times")
+    request = said.request
+    if isinstance(request, CallModel) and request.options:
+        problem = run.checks.why_no_model(request.model or run.ctx.model, request.options)
+        if problem is not None:
+            raise BrokenPlugin(key, run.hook.moment, f"it asks a model that cannot be used: {problem}")
+    run.gathered = run.gathered.but(asks=tuple(asks.items()))
+    return run.paused(entry, ASK, Pause(Place(entry.place), request, said.seconds))
+
+
+def _nothing(_run: Pipeline, _entry: PluginEntry, _said: PluginAnswer) -> None:
+    """Apply an action without further effect (`Emit`): state and events are kept for all actions."""
+
+
+_APPLY: Final[Mapping[type[object], Callable[..., Ruling | None]]] = {
+    Continue: _go_on,
+    Intervene: _intervene,
+    AddContext: _add_context,
+    Abort: _abort,
+    Skip: _skip,
+    BlockTool: _block,
+    ReplaceToolArgs: _replace_args,
+    Emit: _nothing,
+    SwitchModel: _switch,
+    ReplacePrompt: _replace_said,
+    ReplaceResponse: _replace_said,
+    ReplaceMessages: _replace_messages,
+    ReplaceToolResult: _replace_result,
+    HoldTool: _hold,
+    SetSection: _set_section,
+    Ask: _pause_for_ask,
+}
+"""How each action changes the pipeline; one that returns a ruling ends or pauses it."""
+
+_COUNT_AT_LAST: Final = frozenset({Continue, BlockTool, HoldTool, Abort, ReplaceToolArgs, Ask})
+"""Actions that take effect when a critical plugin is asked again about replaced arguments; others are ignored then."""
+
+
+def _named(answer: object) -> str:
+    plain = f"`{answer.kind}`" if isinstance(answer, Action) else f"a `{named(answer)}`"
+    return "nothing (is a `return` missing?)" if answer is None else plain

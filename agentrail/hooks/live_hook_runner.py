@@ -1,0 +1,401 @@
+"""`Live`: the judge of a live session, which runs the plugins' code."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Mapping, Sequence
+from types import MappingProxyType
+from typing import Final, cast
+
+from agentrail.errors import BrokenPlugin, PluginRefused
+from agentrail.hooks.actions import Action
+from agentrail.hooks.attachments import AttachedPlugin
+from agentrail.hooks.context import Context, EventLines, Log
+from agentrail.hooks.hook_run import Complain, Pipeline, nobody_listens
+from agentrail.hooks.hook_runner import (
+    NO_CONSENT,
+    AnswerChecks,
+    AnswerForm,
+    Askers,
+    Consent,
+    Method,
+    ModelCheck,
+    PluginEntry,
+    PluginRow,
+    PriceCheck,
+    ReadAnswer,
+    StateCheck,
+    Storable,
+    first_spoken,
+    have_on_event,
+)
+from agentrail.hooks.hook_types import BeforeTool, Hook
+from agentrail.hooks.plugin import ON_EVENT, SCREEN, AnyPlugin, Plugin, takes_none
+from agentrail.hooks.ruling import (
+    ANSWERS,
+    FITS,
+    NOTHING_GATHERED,
+    START,
+    UNRULED,
+    Gathered,
+    Place,
+    PluginAnswer,
+    Ruling,
+    Verdict,
+    answer_failed,
+    check_failed,
+)
+from agentrail.values.events.envelope import Envelope, Event
+from agentrail.values.events.plugins import PluginError, PluginSlow
+from agentrail.values.fitting import fit_text
+from agentrail.values.json import MAX_DEPTH, MAX_ITEMS, Json, JsonObject, excess, freeze_object
+from agentrail.values.step_budget import Meter
+from agentrail.values.untrusted_values import MOST_WORDS, crash, mended, shown
+
+Validator = Callable[[JsonObject, Meter], str | None]
+
+Misfit = Callable[[JsonObject, JsonObject], str | None]
+"""Function that returns why an object (second) does not fit a JSON Schema (first); `None` if it fits."""
+
+MAX_FAILURES: Final = 3
+"""Failures of `on_event` in one turn after which a plugin gets no more events until the next turn."""
+
+UNHEARD: Final[frozenset[type[Event]]] = frozenset({PluginSlow})
+"""The events that are never passed to `on_event`.
+
+`PluginSlow` reports a slow `on_event`. If it were passed to `on_event`, that might be slow again, and so on for ever.
+`PluginError` needs no such exception, because `MAX_FAILURES` limits it.
+"""
+
+_UNREAD: Final = ""
+"""The only key of arguments that were no valid JSON; a model adapter puts the invalid text under it."""
+
+STATE_MISSING: Final = "its `init` returned nothing (is a `return` missing?), and its class declares another state"
+
+Data = Callable[[object], Json]
+"""Function that returns a plugin's stored state as JSON."""
+
+_Row = Mapping[str, tuple[PluginEntry, ...]]
+
+_NO_PLUGINS: Final[Mapping[tuple[str, int], AnyPlugin]] = MappingProxyType({})
+_NO_VALIDATORS: Final[Mapping[tuple[str, int], Validator]] = MappingProxyType({})
+_NO_ROW: Final[_Row] = MappingProxyType({})
+"""What a session without plugins or tools holds, of which there may be many."""
+
+
+def any_model(_: str, _options: JsonObject) -> str | None:
+    """Default `ModelCheck`: accept any model name."""
+    return None
+
+
+def no_price(_: str, _options: JsonObject) -> bool:
+    """Default `PriceCheck`: no price is known."""
+    return False
+
+
+def comes_back(_: AnyPlugin, _state: object) -> str | None:
+    """Default `StateCheck`: accept any state, because no journal reads it."""
+    return None
+
+
+def no_schemas(_: JsonObject, _found: JsonObject) -> str | None:
+    """Default `Misfit`: refuse each answer, because no schema can be checked."""
+    return "it cannot be checked here"
+
+
+def as_it_is(state: object) -> Json:
+    """Default `Data`: return the state itself. It is enough if no state is stored."""
+    return cast("Json", state)
+
+
+def _limits(plugin: AnyPlugin) -> bool:
+    """Whether *plugin*, or the one that it stands for, has a `limit_reached` of its own."""
+    return getattr(plugin.limit_reached, "__func__", None) is not AnyPlugin.limit_reached
+
+
+class Live:
+    """Runs plugins and validators. It holds only their code, by key and revision; the session holds their states."""
+
+    __slots__ = (
+        "_amends",
+        "_checks",
+        "_data",
+        "_for",
+        "_form",
+        "_limits",
+        "_lines",
+        "_misfit",
+        "_plugins",
+        "_row",
+        "_screening",
+        "_validators",
+        "askers",
+        "complain",
+    )
+
+    def __init__(
+        self,
+        storable: Storable,
+        why_no_model: ModelCheck = any_model,
+        has_price: PriceCheck = no_price,
+        data: Data = as_it_is,
+        misfit: Misfit = no_schemas,
+        form: AnswerForm | None = None,
+        why_lost: StateCheck = comes_back,
+    ) -> None:
+        self._data = data
+        self._form = form
+        self._misfit = misfit
+        self._plugins: Mapping[tuple[str, int], AnyPlugin] = _NO_PLUGINS
+        self._validators: Mapping[tuple[str, int], Validator] = _NO_VALIDATORS
+        self._checks = AnswerChecks(storable, why_no_model, has_price, why_lost)
+        self._for: tuple[AttachedPlugin, ...] = ()
+        self._row = _NO_ROW
+        self._screening: tuple[PluginEntry, ...] = ()
+        self._lines: tuple[EventLines, ...] = ()
+        self._limits = self._amends = False
+        self.askers: Askers | None = None
+        self.complain: Complain = nobody_listens
+
+    def why_no_model(self, name: str, options: JsonObject) -> str | None:
+        """Return why the model of this name cannot be used with these options; `None` if it can."""
+        return self._checks.why_no_model(name, options)
+
+    def seat(self, key: str, revision: int, plugin: AnyPlugin) -> None:
+        """Add the code of *plugin* under the key and revision of its description."""
+        if not isinstance(self._plugins, dict):
+            self._plugins = {}
+        self._plugins[key, revision] = plugin
+
+    def plugin(self, seat: AttachedPlugin) -> AnyPlugin:
+        """Return the plugin that *seat* describes."""
+        return self._plugins[seat.key, seat.revision]
+
+    def tool(self, name: str, revision: int, validator: Validator) -> None:
+        """Add the *validator* of a tool's arguments."""
+        if not isinstance(self._validators, dict):
+            self._validators = {}
+        self._validators[name, revision] = validator
+
+    def keep(self, plugins: Container[tuple[str, int]], tools: Container[tuple[str, int]]) -> None:
+        """Drop the code of plugins and the validators of tools that are not among those given."""
+        self._plugins = {code: plugin for code, plugin in self._plugins.items() if code in plugins}
+        self._validators = {code: validator for code, validator in self._validators.items() if code in tools}
+
+    def _entries(self, seats: tuple[AttachedPlugin, ...]) -> _Row:
+        if seats is not self._for:
+            row: dict[str, list[PluginEntry]] = {}
+            for place, seat in enumerate(seats):
+                plugin = self._plugins[seat.key, seat.revision]
+                for hook in seat.hooks:
+                    row.setdefault(hook, []).append(
+                        PluginEntry(place, seat, cast("Method", getattr(plugin, hook)), plugin)
+                    )
+            self._for, self._row = seats, {hook: tuple(entries) for hook, entries in row.items()}
+            self._screening = self._row.get(SCREEN, ())
+            plugins = [self._plugins[seat.key, seat.revision] for seat in seats]
+            self._lines = tuple([lines for plugin in plugins if (lines := plugin.event_lines) is not None])
+            self._limits = any(_limits(plugin) for plugin in plugins)
+            self._amends = bool(self._screening) or any(seat.critical and ON_EVENT in seat.hooks for seat in seats)
+        return self._row
+
+    def unheard(self, hook: str, seats: tuple[AttachedPlugin, ...]) -> Ruling | None:
+        """Return the ruling on the hook of this name if none of the plugins has it, else `None`."""
+        if not seats:
+            return UNRULED[hook]
+        row = self._row if seats is self._for else self._entries(seats)
+        return None if hook in row else UNRULED[hook]
+
+    def rule(
+        self,
+        hook: Hook,
+        row: PluginRow,
+        context: Callable[[], Context],
+        place: Place = START,
+        gathered: Gathered = NOTHING_GATHERED,
+        consent: Consent = NO_CONSENT,
+    ) -> Ruling:
+        """Run *hook* of the plugins of *row*, from *place* on, and return their combined ruling."""
+        seats = row.seats
+        entries = (self._row if seats is self._for else self._entries(seats)).get(hook.moment)
+        if entries is None:
+            return UNRULED[hook.moment]
+        if row.among is not None:
+            entries = tuple(entry for entry in entries if entry.seat.key in row.among)
+        ctx, spoken = context(), None
+        if place is START and gathered is NOTHING_GATHERED and type(hook) is not BeforeTool:
+            spoken = first_spoken(entries, hook, row.states, ctx)
+            if spoken is None:
+                return UNRULED[hook.moment]
+        pipeline = Pipeline(hook, row.states, ctx, gathered, consent, self._checks, self.complain)
+        return pipeline.run(entries, place, spoken)
+
+    def screening(self, seats: tuple[AttachedPlugin, ...]) -> tuple[PluginEntry, ...]:
+        """Return the plugins that have a `screen`, in order."""
+        if seats is not self._for:
+            self._entries(seats)
+        return self._screening
+
+    def amends(self, seats: tuple[AttachedPlugin, ...]) -> bool:
+        """Whether any of the plugins screens texts, or may abort a turn when it is shown an event."""
+        if seats is not self._for:
+            self._entries(seats)
+        return self._amends
+
+    def event_lines(self, seats: tuple[AttachedPlugin, ...]) -> tuple[EventLines, ...]:
+        """Return how plugins want durable events to be written to the log."""
+        if seats is not self._for:
+            self._entries(seats)
+        return self._lines
+
+    def has_limits(self, seats: tuple[AttachedPlugin, ...]) -> bool:
+        """Whether any of the plugins limits what the session may use."""
+        if seats is not self._for:
+            self._entries(seats)
+        return self._limits
+
+    def learns(self, seats: tuple[AttachedPlugin, ...]) -> bool:
+        """Whether any of the plugins has `on_event`."""
+        return ON_EVENT in self._row if seats is self._for else have_on_event(seats)
+
+    def learn(
+        self, events: Sequence[Envelope], row: PluginRow, context: Callable[[], Context], failures: Mapping[str, int]
+    ) -> Ruling:
+        """Pass *events* (except those of `UNHEARD`) to plugins with `on_event`, each until it has failed too often."""
+        ctx = context()
+        states: dict[int, object] = {}
+        errors: list[Event] = []
+        logs: list[tuple[str, str, JsonObject]] = []
+        loggers: list[PluginAnswer] = []
+        broke_critical = None
+        for entry in self._entries(row.seats).get(ON_EVENT, ()):
+            failed = failures.get(entry.seat.key, 0)
+            before = state = row.states[entry.place]
+            for envelope in events:
+                if failed >= MAX_FAILURES:
+                    break
+                if type(envelope.event) in UNHEARD:
+                    continue
+                try:
+                    state = self._heard(entry, envelope, state, ctx, logs)
+                except BaseException as error:  # noqa: BLE001, ASYNC103 - a plugin may raise anything; it is reported
+                    problem = crash(error)
+                    self.complain(entry.seat, ON_EVENT, problem, error)
+                    errors.append(PluginError(entry.seat.key, ON_EVENT, problem))
+                    failed += 1
+                    broke_critical = entry.seat.key if entry.seat.critical else broke_critical
+            loggers += [PluginAnswer(entry.seat.key, "log")] * (len(logs) - len(loggers))
+            if state is not before:
+                states[entry.place] = state
+        return Ruling(
+            ON_EVENT,
+            Verdict.ABORT if broke_critical is not None else Verdict.PASS,
+            broke_critical,
+            "its `on_event` failed" if broke_critical is not None else "",
+            broke_critical is not None,
+            states=tuple(states.items()),
+            errors=tuple(errors),
+            logs=tuple(logs),
+            answers=tuple(loggers),
+        )
+
+    def _heard(
+        self,
+        entry: PluginEntry,
+        envelope: Envelope,
+        state: object,
+        ctx: Context,
+        logs: list[tuple[str, str, JsonObject]],
+    ) -> object:
+        """Pass one event to a plugin's `on_event`; return the plugin's new state, and add its log line to *logs*."""
+        on_event = cast("Callable[[Envelope, object, Context], object]", entry.method)
+        heard = on_event(envelope, state, ctx)
+        if isinstance(heard, Log):
+            line = cast("Log[object]", heard)
+            logs.append((fit_text(line.level), fit_text(line.message), freeze_object(line.fields)))
+            heard = line.state
+        if isinstance(heard, Action):
+            raise BrokenPlugin(entry.seat.key, ON_EVENT, f"it returned `{heard.kind}` where its state is wanted")
+        problem = None if heard is state else self._checks.state_problem(entry.plugin, heard)
+        if problem is not None:
+            raise BrokenPlugin(entry.seat.key, ON_EVENT, problem)
+        return heard
+
+    def init(self, seat: AttachedPlugin, context: Callable[[], Context]) -> Ruling:
+        """Call `init` of a new plugin; the ruling has its first state."""
+        plugin = cast("Plugin[object]", self._plugins[seat.key, seat.revision])
+        return self._stateful("init", seat, plugin, lambda: plugin.init(context()))
+
+    def options(self, seat: AttachedPlugin, state: object, new: JsonObject) -> Ruling:
+        """Call `on_options` of a plugin with its *new* options; the ruling has its new state."""
+        plugin = cast("Plugin[object]", self._plugins[seat.key, seat.revision])
+        return self._stateful("on_options", seat, plugin, lambda: plugin.on_options(new, state))
+
+    def upgrade(self, seat: AttachedPlugin, state: object) -> Ruling:
+        """Call `upgrade` of a plugin whose stored state is of an earlier version; the ruling has its new state."""
+        plugin = cast("Plugin[object]", self._plugins[seat.key, seat.revision])
+        return self._stateful("upgrade", seat, plugin, lambda: plugin.upgrade(self._data(state)))
+
+    def _stateful(self, hook: str, seat: AttachedPlugin, plugin: AnyPlugin, call: Callable[[], object]) -> Ruling:
+        try:
+            state = call()
+            is_missing = hook == "init" and state is None and not takes_none(type(plugin))
+            problem = STATE_MISSING if is_missing else self._checks.state_problem(plugin, state)
+        except PluginRefused as refusal:
+            return Ruling(hook, Verdict.ABORT, seat.key, _reason(refusal))
+        except BaseException as error:  # noqa: BLE001, ASYNC103 - a plugin may raise anything; it is reported
+            problem = crash(error)
+            self.complain(seat, hook, problem, error)
+            return Ruling(hook, Verdict.ABORT, seat.key, problem, critical=True)  # noqa: ASYNC104 - it is reported
+        if problem is not None:
+            return Ruling(hook, Verdict.ABORT, seat.key, problem, critical=True)
+        return Ruling(hook, states=((0, state),))
+
+    def check(self, tool: str, revision: int, args: JsonObject, meter: Meter, chars: int, items: int) -> Ruling:
+        """Check whether *args* fit the schema of *tool*, and have at most *chars* characters and *items* items."""
+        more = excess(args, chars, items)
+        if len(args) == 1 and _UNREAD in args:
+            limits = f"{MAX_DEPTH} levels or {MAX_ITEMS} keys and items"
+            problem: str | None = f"they are no JSON object, or one of more than {limits}"
+        elif more is not None:
+            problem = f"they {more}; send less in one call"
+        else:
+            problem = self._validators[tool, revision](args, meter)
+        return FITS if problem is None else check_failed(problem)
+
+    def answer(self, schema: JsonObject, found: JsonObject, prompt: str | None) -> Ruling:
+        """Check whether *found*, the answer of a turn, fits *schema*, and the class that was asked for if it is known.
+
+        The class is known while a caller of *prompt* waits, or if it was sent by this process and its caller does not
+        wait; or if the specification of the session gave it (*prompt* is `None`).
+        """
+        problem = self._misfit(schema, found)
+        if problem is None:
+            problem = refused(self._readers(schema, prompt), found)
+        return ANSWERS if problem is None else answer_failed(problem)
+
+    def _readers(self, schema: JsonObject, prompt: str | None) -> Sequence[ReadAnswer]:
+        if prompt is not None:
+            return () if self.askers is None else self.askers.readers(prompt)
+        form = self._form  # of the specification of now, which may want another form than the session was made with
+        return () if form is None or form.schema != schema else (form.read,)
+
+
+def why_refused(error: BaseException) -> str:
+    """Return the reason of a class that raised *error* for an answer; raise an interrupt (Ctrl-C) again."""
+    return f"its class refuses it: {crash(error)}"[:MOST_WORDS]
+
+
+def refused(readers: Sequence[ReadAnswer], found: JsonObject) -> str | None:
+    """Return why the first of *readers* that refuses the answer *found* does so; `None` if all make an object of it."""
+    for read in readers:
+        try:
+            read(found)
+        except BaseException as error:  # noqa: BLE001, ASYNC103 - a class may raise anything, as a plugin may
+            return why_refused(error)  # noqa: ASYNC104 - it is reported
+    return None
+
+
+def _reason(refusal: PluginRefused) -> str:
+    """Return the reason in *refusal* as text, even if the plugin gave another type."""
+    found: object = refusal.args[0] if refusal.args else ""
+    return mended(found)[:MOST_WORDS] if type(found) is str else shown(found)

@@ -1,0 +1,488 @@
+"""Checks of a plugin class: its hooks are plain methods with the right arguments, and no part of it can change."""
+
+from __future__ import annotations
+
+import dis
+import inspect
+from collections.abc import Callable, Collection, Iterator, Mapping, MutableMapping, MutableSequence, MutableSet
+from functools import cached_property, lru_cache, partial, partialmethod
+from types import BuiltinFunctionType, CodeType, FunctionType, MappingProxyType, MethodType, ModuleType, NoneType
+from typing import Final, cast
+from weakref import WeakKeyDictionary
+
+from attrs import frozen
+
+from agentrail.errors import BadPlugin
+from agentrail.errors.branches import nearest
+from agentrail.hooks.context import EventLines, MoneyLimit
+from agentrail.hooks.hook_types import HOOK_NAMES
+from agentrail.values.argument_checks import refuse_unknown
+from agentrail.values.json import FrozenObject
+from agentrail.values.tools import ToolSpec
+from agentrail.values.untrusted_values import crash, money, names_of, number, shown
+
+FROZEN: Final = "decorate the class with `@attrs.frozen`, and keep what it remembers in its state"
+_PLAIN: Final = frozenset({NoneType, bool, int, float, str, bytes, object})
+_BETTER: Final[tuple[tuple[type, str], ...]] = (
+    (bytearray, "bytes"),
+    (MutableSequence, "a tuple"),
+    (MutableMapping, "a mapping that is frozen, such as a `MappingProxyType`"),
+    (MutableSet, "a frozenset"),
+    (Iterator, "a tuple of its items"),
+    (cached_property, "a property"),
+    (type(lru_cache(len)), "a function without a cache, or one of the module"),
+)
+"""Mutable classes, with what to use instead."""
+_A_VALUE: Final = "a value, such as an object of a class with `@attrs.frozen`"
+_STORES: Final = frozenset(
+    dis.opmap[f"{verb}_{where}"] for verb in ("STORE", "DELETE") for where in ("GLOBAL", "DEREF")
+)
+_ATTRS_OWN: Final = frozenset(vars(frozen(type("Frozen", (), {})))[name] for name in ("__setattr__", "__delattr__"))
+_OBJECTS: Final = frozenset({object.__setattr__, object.__delattr__})
+
+
+@frozen
+class _Part:
+    """A value found in a plugin, with words for where it was found."""
+
+    found: object
+    where: str
+    option: bool = False
+    """Whether the value belongs to an option, which must be immutable; elsewhere only containers are refused."""
+
+
+def why_changeable(member: object, *, option: bool = False) -> str | None:
+    """Return which part of *member* is mutable, with what to use instead; `None` if no part is.
+
+    An *option* must be an immutable value as a whole.
+    """
+    waiting = [_Part(member, "is a {}", option)]
+    seen: set[int] = set()
+    while waiting:
+        part = waiting.pop()
+        kind = type(part.found)
+        if kind in _PLAIN or id(part.found) in seen or isinstance(part.found, FrozenObject):
+            continue
+        seen.add(id(part.found))
+        for mutable, better in _BETTER:
+            if isinstance(part.found, mutable):
+                return f"{part.where.format(f'`{kind.__name__}`')}, which can change; use {better}"
+        outside = next(_set_outside(part.found), None)
+        if outside is not None:
+            return f"sets `{outside}`, a variable outside of it; {FROZEN}"
+        parts = _parts(part)
+        if parts is None:
+            return f"{part.where.format(f'`{kind.__name__}`')}, which can change; use {_A_VALUE}"
+        waiting += parts
+    return None
+
+
+def _parts(part: _Part) -> list[_Part] | None:
+    """Return the parts of *part*, to be checked next; `None` if it belongs to an option and is no immutable value."""
+    found = part.found
+    inner = "has a {}" if part.where == "is a {}" else part.where
+    match found:
+        case tuple() | frozenset():
+            items = list(cast("tuple[object, ...]", found))
+        case MappingProxyType():
+            table = cast("Mapping[object, object]", found)
+            items = [*table, *table.values()]
+        case FunctionType() | partial() | partialmethod() | staticmethod() | classmethod() | property():
+            return _parts_of_callable(cast("object", found))
+        case MethodType():
+            return [_Part(found.__func__, inner), _Part(found.__self__, inner, part.option)]
+        case BuiltinFunctionType():
+            items = [found.__self__]
+        case _ if not part.option or isinstance(found, type | ModuleType):
+            return []
+        case _:
+            fields = _fields(found)
+            if fields is None:
+                return [] if _is_compared(found) else None
+            if any(can_set(found, name, item) for name, item in fields.items()):
+                return None
+            items = list(fields.values())
+    return [_Part(item, inner, part.option) for item in items]
+
+
+def _parts_of_callable(found: object) -> list[_Part]:
+    """Return the values that a function (or a wrapper of one) keeps: defaults, closure, attributes."""
+    match found:
+        case FunctionType():
+            kept = [*(found.__defaults__ or ()), *(found.__kwdefaults__ or {}).values()]
+            parts = [_Part(each, "has a {} as a default") for each in kept]
+            for name, cell in zip(found.__code__.co_freevars, found.__closure__ or (), strict=True):
+                try:
+                    parts.append(_Part(cell.cell_contents, f"has a {{}} in `{name}`, a variable outside of it"))
+                except ValueError:  # the cell is still empty
+                    continue
+            return parts
+        case property():
+            return [_Part(each, "is a {}") for each in (found.fget, found.fset, found.fdel)]
+        case partial() | partialmethod():
+            given = cast("partial[object]", found)
+            kept = [*given.args, *given.keywords.values()]
+            return [_Part(given.func, "is a {}"), *(_Part(each, "is given a {}") for each in kept)]
+        case _:
+            return [_Part(cast("staticmethod[..., object]", found).__func__, "is a {}")]
+
+
+def _fields(found: object) -> Mapping[str, object] | None:
+    """Return the fields of a value, or of an object of an attrs class or a dataclass; `None` for any other object."""
+    names = names_of(type(found))
+    if names is None:
+        return None
+    return {name: getattr(found, name) for name in (*names, *getattr(found, "__dict__", ()))}
+
+
+def _is_compared(found: object) -> bool:
+    """Whether *found* is hashable by a hash of its own class, which is taken as a promise to be immutable."""
+    if type(found).__hash__ is object.__hash__:
+        return False
+    try:
+        hash(found)
+    except TypeError:
+        return False
+    return True
+
+
+def _set_outside(found: object) -> Iterator[str]:
+    """Yield the names of outer variables that the function *found* assigns: of its module or enclosing functions."""
+    if not isinstance(found, FunctionType):
+        return
+    free = found.__code__.co_freevars
+    waiting = [found.__code__]
+    while waiting:
+        code = waiting.pop()
+        waiting += [each for each in code.co_consts if isinstance(each, CodeType)]
+        if _STORES.isdisjoint(code.co_code[::2]):
+            continue
+        for done in dis.get_instructions(code):
+            if done.opcode in _STORES and (done.opname.endswith("GLOBAL") or done.argval in free):
+                yield str(done.argval)
+
+
+def is_own_setter(owner: type, name: str, member: object) -> bool:
+    """Whether *owner* defines its own `__setattr__`; those made by attrs and dataclasses do not count."""
+    if name not in ("__setattr__", "__delattr__") or member in _OBJECTS or member in _ATTRS_OWN:
+        return False
+    made = vars(owner)
+    frozen_data = getattr(made.get("__dataclass_params__"), "frozen", False)
+    return not (made.get("__attrs_own_setattr__") or frozen_data)
+
+
+def can_set(owner: object, name: str, found: object) -> bool:
+    """Whether the attribute *name* of *owner* can be assigned; tried with its value *found*, so nothing changes."""
+    try:
+        setattr(owner, name, found)
+    except Exception:  # noqa: BLE001 - each kind of frozen class raises another error
+        return False
+    return True
+
+
+HOOK_LIKE: Final = ("before_", "after_", "on_", "session_")
+_HOOK: Final = ("hook", "state", "ctx")
+OTHERS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
+    {
+        "init": ("ctx",),
+        "on_options": ("new", "state"),
+        "upgrade": ("old",),
+        "inherited": ("state", "ctx"),
+        "on_event": ("event", "state", "ctx"),
+        "screen": ("text",),
+        "describe": (),
+        "limit_reached": ("used",),
+    }
+)
+"""The arguments of each method of a plugin that is not a hook."""
+PAIR: Final = 2
+"""Length of a pair of a model's name and its options."""
+MOST_SAID: Final = 2**31
+"""The largest absolute value of a priority, a version or a length."""
+LONGEST_SCREENED: Final = 200
+"""How many characters after the end of a piece are screened with it before it is told, unless a plugin says more."""
+
+
+def _is_small(found: object) -> bool:
+    plain = number(found)
+    return type(plain) is int and abs(plain) <= MOST_SAID
+
+
+def _is_length(found: object) -> bool:
+    return _is_small(found) and cast("int", found) >= 1
+
+
+def _are_names(found: object) -> bool:
+    return type(found) in (tuple, list, set, frozenset) and all(
+        isinstance(name, str) for name in cast("Collection[object]", found)
+    )
+
+
+def _are_models(found: object) -> bool:
+    return type(found) in (tuple, list, set, frozenset) and all(map(_is_model, cast("Collection[object]", found)))
+
+
+def _is_model(found: object) -> bool:
+    if type(found) is not tuple:
+        return isinstance(found, str)
+    pair = cast("tuple[object, ...]", found)
+    name, options = pair if len(pair) == PAIR else (None, None)
+    return isinstance(name, str) and isinstance(options, Mapping)
+
+
+def _are_hooks(found: object) -> bool:
+    return _are_names(found) and HOOK_NAMES.issuperset(cast("Collection[str]", found))
+
+
+def _are_tools(found: object) -> bool:
+    if type(found) not in (tuple, list):
+        return False
+    specs: list[object] = [getattr(tool, "spec", None) for tool in cast("Collection[object]", found)]
+    names = {spec.name for spec in specs if isinstance(spec, ToolSpec)}
+    return len(names) == len(specs)
+
+
+def _is_compactor(found: object) -> bool:
+    return found is None or (callable(found) and indirect(found) == ASYNC)
+
+
+def _is_limit(found: object) -> bool:
+    return found is None or (type(found) is MoneyLimit and money(found.max_usd) is not None)
+
+
+def _are_lines(found: object) -> bool:
+    if found is None or type(found) is not EventLines:
+        return found is None
+    return type(found.level) is str and _is_small(found.texts) and type(found.only) is frozenset
+
+
+Attribute = tuple[Callable[[object], bool], str]
+"""A function that checks the value of an attribute, and a description of the values that it accepts."""
+
+PROPERTIES: Final[Mapping[str, Attribute]] = MappingProxyType(
+    {
+        "key": (lambda found: isinstance(found, str) and bool(found), "a text"),
+        "money_limit": (_is_limit, "a `MoneyLimit` of at least 0 US dollars, or None"),
+        "counts_work": (lambda found: type(found) is bool, "True or False"),
+        "event_lines": (_are_lines, "`EventLines` with a level, a frozenset of names and a number, or None"),
+        "idle_hooks": (_are_hooks, "a tuple of names of hooks"),
+        "tools_named": (_are_names, "a tuple of names"),
+        "models_named": (_are_models, "a tuple of names, or of pairs of a name and a mapping of options"),
+        "tools_brought": (_are_tools, "a tuple of tools with different names, as `@tool` makes them"),
+        "compactor": (_is_compactor, "an `async def` that takes `leaving` and `ask`, or None"),
+        "longest_screened": (_is_length, f"a whole number from 1 to {MOST_SAID:,}"),
+    }
+)
+CONSTANTS: Final[Mapping[str, Attribute]] = MappingProxyType(
+    {
+        "priority": (_is_small, "a whole number, such as `Priority.OWN`"),
+        "critical": (lambda found: type(found) is bool, "True or False"),
+        "version": (_is_small, "a whole number"),
+    }
+)
+ATTRIBUTES: Final[Mapping[str, Attribute]] = MappingProxyType({**PROPERTIES, **CONSTANTS})
+"""The members of a plugin that are read and never called: constants of the class, properties or fields."""
+_PLAIN_KINDS: Final = frozenset({bool, float, int, str, bytes, tuple, list, set, frozenset, dict})
+"""Classes of values that are checked in the class; any other value may be a descriptor, or declare a field."""
+LIKE: Final = 0.85
+"""Similarity (0 to 1) from which a method name counts as a misspelt hook."""
+AT_ONCE: Final = "it must answer at once: write a plain `def`, and return `Ask(…)` for what takes time"
+ASYNC: Final = "async"
+"""What `indirect` returns for an `async def`."""
+_BY_NAME: Final = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+
+
+def check_class(cls: type, hooks: frozenset[str], home: str) -> None:
+    """Raise `BadPlugin` if a member of *cls* is a misspelt hook, or a hook that cannot be called as specified.
+
+    Classes defined in module *home* (the contract itself) are not checked.
+    """
+    methods: dict[str, tuple[str, ...]] = {**dict.fromkeys(hooks, _HOOK), **OTHERS}
+    seen: set[str] = set()
+    for owner in cls.__mro__:
+        if owner.__module__ == home:
+            seen.update(vars(owner))
+        if owner.__module__ in {home, "builtins", "typing"}:
+            continue
+        annotated = cast("Mapping[str, object]", vars(owner).get("__annotations__", {}))
+        for name, member in vars(owner).items():
+            if name in methods:
+                check_method(cls, name, member, methods[name])
+                if name in seen:
+                    problem = (
+                        f"the `{name}` of its base `{owner.__name__}` is never called: name that base before `Plugin`"
+                    )
+                    raise BadPlugin(cls.__name__, problem)
+            elif name in ATTRIBUTES:
+                _check_attribute(cls, name, member)
+            elif not name.startswith("_"):
+                _check_name(cls, name, member, methods, is_field=name in annotated)
+
+
+def _check_name(cls: type, name: str, member: object, methods: Mapping[str, object], *, is_field: bool) -> None:
+    if name.startswith(HOOK_LIKE) and not is_field:
+        hooks = sorted(hook for hook in methods if hook.startswith(HOOK_LIKE))
+        raise BadPlugin(cls.__name__, f"there is no hook `{name}`; the hooks are {', '.join(hooks)}")
+    known = (*methods, *PROPERTIES) if callable(member) or isinstance(member, property) else ATTRIBUTES
+    near = None if is_field else nearest(name, known, LIKE)
+    if near is not None:
+        problem = f"it has no `{name}`; if you mean `{near}`, write that, else begin the name with `_`"
+        raise BadPlugin(cls.__name__, problem)
+
+
+def _check_attribute(cls: type, name: str, member: object) -> None:
+    """Raise `BadPlugin` if *member*, the attribute *name* of *cls*, is a method or has an invalid value."""
+    right = f"put `@property` above `def {name}(self)`" if name in PROPERTIES else f"write `{name} = …` in the class"
+    if isinstance(member, staticmethod | classmethod | partialmethod) or callable(member):
+        raise BadPlugin(cls.__name__, f"its `{name}` is a method, but is read and never called; {right}")
+    kind = indirect(member.fget) if isinstance(member, property) else ""
+    if kind:
+        raise BadPlugin(cls.__name__, f"its `{name}` is {kind}, but is read and never awaited; {right}")
+    if type(member) in _PLAIN_KINDS:
+        _check_value(cls.__name__, name, member)
+
+
+def _check_value(whose: str, name: str, found: object) -> None:
+    fits, wanted = ATTRIBUTES[name]
+    if not fits(found):
+        raise BadPlugin(whose, f"its `{name}` is {shown(found)}, which is not valid; it must be {wanted}")
+
+
+def check_attributes(plugin: object) -> None:
+    """Raise `BadPlugin` if an attribute of *plugin*, such as its priority, cannot be read or is invalid."""
+    whose = type(plugin).__name__
+    for name in ATTRIBUTES:
+        try:
+            found: object = getattr(plugin, name)
+        except BaseException as error:
+            raise BadPlugin(whose, f"its `{name}` raised {crash(error)}") from error  # noqa: ASYNC104 - no await here
+        _check_value(whose, name, found)
+
+
+_FITTING: Final = WeakKeyDictionary[FunctionType, tuple[str, ...]]()
+"""The arguments that functions take, as found: each spawn asks for them again, and to look takes 70 µs a method."""
+
+
+def check_method(cls: type, name: str, member: object, wanted: tuple[str, ...], *, may_be_async: bool = False) -> None:
+    """Raise `BadPlugin` if *member* cannot be the method *name*, which is called with the arguments *wanted*."""
+    own = member if isinstance(member, FunctionType) else None
+    if own is not None and _FITTING.get(own) == wanted:
+        return
+    bound: tuple[object, ...] = wanted
+    named = type(member).__name__
+    function: object = member
+    if isinstance(member, staticmethod | classmethod):
+        function = cast("staticmethod[..., object]", member).__func__
+        bound = (cls, *wanted) if isinstance(member, classmethod) else wanted
+    elif inspect.isfunction(member):
+        bound = (cls, *wanted)
+    if isinstance(member, partialmethod):
+        given = cast("partialmethod[object]", member)
+        function = partial(given.func, None, *given.args, **given.keywords)
+        bound = wanted
+    if not callable(function):
+        kind = "a property" if isinstance(member, property) else f"a `{named}`"
+        raise BadPlugin(cls.__name__, f"its `{name}` is {kind}; write `{_written(name, wanted)}`")
+    kind = indirect(function)
+    if kind and not (may_be_async and kind == ASYNC):
+        told = "it must answer by `return`" if may_be_async else AT_ONCE
+        raise BadPlugin(cls.__name__, f"its `{name}` is {kind}; {told}")
+    _check_arguments(cls, name, function, bound, wanted)
+    if own is not None and not may_be_async:
+        _FITTING[own] = wanted
+
+
+def _check_arguments(
+    cls: type, name: str, function: Callable[..., object], bound: tuple[object, ...], wanted: tuple[str, ...]
+) -> None:
+    try:
+        signature = inspect.signature(function, follow_wrapped=False)
+    except (TypeError, ValueError):  # a function written in C may have no signature
+        return
+    try:
+        signature.bind(*bound)
+    except TypeError as error:
+        right = _written(name, wanted)
+        raise BadPlugin(cls.__name__, f"its `{name}` does not take its arguments: {error}; write `{right}`") from error
+
+
+def _written(name: str, wanted: tuple[str, ...]) -> str:
+    """Return the correct first line of the method *name*: its `def` with the arguments *wanted*."""
+    return f"def {name}({', '.join(('self', *wanted))})"
+
+
+def indirect(function: object) -> str:
+    """Return "async" or the like if calling *function* gives no direct answer; an empty text if it does."""
+    while True:
+        while isinstance(function, partial):
+            function = cast("object", function.func)
+        if not isinstance(function, type):
+            call: object = getattr(type(function), "__call__", None)  # noqa: B004 - the function that calling it would run
+            function = call if inspect.isfunction(call) else function
+        if inspect.iscoroutinefunction(function):
+            return ASYNC
+        if inspect.isasyncgenfunction(function) or inspect.isgeneratorfunction(function):
+            return "a generator"
+        wrapped: object = getattr(function, "__wrapped__", None)
+        if wrapped is None:
+            return ""
+        function = wrapped
+
+
+def check_members(cls: type, home: str) -> None:
+    """Raise `BadPlugin` if a member of *cls* is mutable or contains something mutable; all its objects share it.
+
+    Classes defined in module *home* (the contract itself) are not checked.
+    """
+    for owner in cls.__mro__:
+        for name, member in () if owner.__module__ in {home, "builtins", "typing"} else vars(owner).items():
+            if is_own_setter(owner, name, member):
+                raise BadPlugin(cls.__name__, f"it has a `{name}` of its own; {FROZEN}")
+            written = name.startswith("__") and name.endswith("__")  # a name set by Python, attrs or dataclasses
+            problem = None if written else why_changeable(member)
+            if problem:
+                raise BadPlugin(cls.__name__, f"its `{name}` {problem}")
+
+
+def check_frozen(plugin: object, names: frozenset[str]) -> None:
+    """Raise `BadPlugin` if an option of *plugin* is mutable, or a hook (one of *names*) is set on the object."""
+    cls = type(plugin)
+    own = cast("Mapping[str, object]", getattr(plugin, "__dict__", {}))
+    for name in own:
+        if name in names or name in OTHERS:
+            raise BadPlugin(cls.__name__, f"its `{name}` is set on the object; define it in the class")
+    for name in dict.fromkeys((*(names_of(cls) or ()), *own)):
+        found: object = getattr(plugin, name)
+        problem = why_changeable(found, option=True)
+        if problem:
+            raise BadPlugin(cls.__name__, f"its option `{name}` {problem}")
+        if can_set(plugin, name, found):
+            raise BadPlugin(cls.__name__, f"its `{name}` can be set; {FROZEN}")
+
+
+def _init_of(cls: type) -> Callable[..., None]:
+    return cast("Callable[..., None]", inspect.getattr_static(cls, "__init__"))
+
+
+class SignatureOfInit:
+    """Descriptor that gives a class the signature of its `__init__`; that of `__new__` takes any arguments."""
+
+    def __get__(self, _: object, cls: type) -> inspect.Signature:
+        """Return the signature of the `__init__` of *cls*."""
+        init = _init_of(cls)
+        if init is object.__init__:
+            return inspect.Signature()
+        whole = inspect.signature(init)
+        return whole.replace(parameters=list(whole.parameters.values())[1:])
+
+
+def refuse_unknown_options(cls: type, given: tuple[object, ...], named: Mapping[str, object]) -> None:
+    """Raise `UnknownField` if *named* holds a name that is not an option of *cls*."""
+    if not named and (not given or _init_of(cls) is not object.__init__):
+        return
+    parameters = inspect.signature(cls).parameters
+    if any(one.kind is inspect.Parameter.VAR_KEYWORD for one in parameters.values()):
+        return
+    refuse_unknown(cls.__name__, named, [name for name, one in parameters.items() if one.kind in _BY_NAME])
+    if not parameters:
+        raise BadPlugin(cls.__name__, f"it has no options, and was given {len(given)}")

@@ -1,1 +1,0 @@
-"""Who makes a request, and how many they may make."""

@@ -1,1 +1,0 @@
-"""Functions that carry out the calls of a host."""

@@ -1,1 +1,0 @@
-"""Calls of programs that use a session as they would use one of their own."""

@@ -1,0 +1,101 @@
+"""`GuardedAuthenticator`: an authenticator of the program, asked within a time, with what it returns checked.
+
+`LocalToken`: the authenticator of a host that was given none, for the one person at this machine.
+"""
+
+from __future__ import annotations
+
+import hmac
+import logging
+import secrets
+from collections.abc import Sequence
+from typing import Final, cast
+
+import trio
+
+from agentrail.errors import AuthenticatorFailed, NotAuthenticated, RefusedError
+from agentrail.host.authentication.api_keys import ApiKeys
+from agentrail.host.authentication.identity import Authenticator, Identity, bearer
+from agentrail.runtime.shared.untrusted_calls import Contained, tell
+from agentrail.values.untrusted_values import named
+from agentrail.wire.operation_table import SCOPES
+
+WRONG: Final = "the token is not the one that was printed at the start of this host"
+
+LOCAL: Final = Identity("local", "you", frozenset(SCOPES))
+
+
+class LocalToken:
+    """Authenticator: whoever has the token, which is new at each start, may do everything."""
+
+    def __init__(self) -> None:
+        self._token = secrets.token_urlsafe(32)
+
+    def __repr__(self) -> str:
+        return "<LocalToken>"
+
+    @property
+    def fragment(self) -> str:
+        """The token as the fragment of an address, which a browser does not send: `#token=…`."""
+        return f"#token={self._token}"
+
+    async def identify(self, headers: Sequence[tuple[str, str]]) -> Identity:
+        """Return the one user; raise `NotAuthenticated` if the request does not bear the token."""
+        given = bearer(headers)
+        if not hmac.compare_digest(given.encode(errors="surrogatepass"), self._token.encode()):
+            raise NotAuthenticated(WRONG)
+        return LOCAL
+
+
+log = logging.getLogger("agentrail.host")
+
+WITHIN: Final = 10.0
+"""Seconds that an authenticator may take, as a hook of a host plugin may."""
+
+LATE: Final = f"it was not done after {WITHIN:g} s"
+
+
+class GuardedAuthenticator:
+    """Asks an authenticator of the program: the host goes on if that fails, hangs, or returns something else."""
+
+    def __init__(self, authenticator: Authenticator) -> None:
+        self._authenticator = authenticator
+
+    async def identify(self, headers: Sequence[tuple[str, str]]) -> Identity:
+        """Return who sends the request; raise `AuthenticatorFailed` if nobody could find that out.
+
+        An error of the branch `RefusedError`, such as `NotAuthenticated`, is the answer of the authenticator.
+        """
+        failed: list[BaseException] = []
+        found: object = None
+        with trio.move_on_after(WITHIN) as scope, Contained(failed.append):
+            found = await self._authenticator.identify(headers)
+        if failed and isinstance(failed[0], RefusedError):
+            raise failed[0]
+        if not failed and not scope.cancelled_caught and _is_identity(found):
+            return cast("Identity", found)
+        problem = LATE if scope.cancelled_caught else f"it returned a `{named(found)}` that is no valid `Identity`"
+        # Without its words: they may hold the key.
+        tell(
+            log,
+            failed[0] if failed else None,
+            "the authenticator failed%s",
+            "" if failed else f": {problem}",
+            words=False,
+        )
+        raise AuthenticatorFailed
+
+
+def guarded(authenticator: Authenticator) -> Authenticator:
+    """Return *authenticator*, guarded if it is one of the program."""
+    is_ours = isinstance(authenticator, ApiKeys | LocalToken)
+    return authenticator if is_ours else GuardedAuthenticator(authenticator)
+
+
+def _is_identity(found: object) -> bool:
+    if not isinstance(found, Identity):
+        return False
+    texts = cast("tuple[object, ...]", (found.tenant, found.user))
+    return all(isinstance(text, str) and text for text in texts) and isinstance(
+        cast("object", found.scopes), frozenset | set
+    )

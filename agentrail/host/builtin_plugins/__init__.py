@@ -1,0 +1,3 @@
+"""Host plugins that come with agentrail."""
+
+from __future__ import annotations

@@ -1,0 +1,325 @@
+"""`SlashCommands`: a host plugin that carries out messages such as `/compact` itself, so that no model gets them.
+
+`SlashCommand`, one command of `SlashCommands`, and the table that finds the one that a message means.
+
+The commands that `SlashCommands` brings: each is a call of the host, with the scope that the call needs.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
+from types import MappingProxyType
+from typing import Final, TypeAlias, cast
+
+import msgspec
+
+from agentrail.errors import AgentrailError, BadChoice, BadOptions, UnknownCommand, WrongType
+from agentrail.host.authentication.identity import Identity
+from agentrail.host.hosted_sessions import may
+from agentrail.host.plugins.command_plugin import CommandPlugin, HostCommand
+from agentrail.host.plugins.host_plugin import PluginHost
+from agentrail.host.plugins.plugin_values import HandledResponse, Request, UnfitAnswerError
+from agentrail.values.argument_checks import checked
+from agentrail.values.json import EMPTY, Json, JsonObject
+from agentrail.values.untrusted_values import is_time, plain_text, shown
+from agentrail.values.usage import NOTHING_USED
+from agentrail.values.value import Authored, learned
+from agentrail.wire.operation_table import CALLS
+from agentrail.wire.problems import MEDIA_TYPE, problem_of
+from agentrail.wire.views import DetailView, ReplyView, UsageView, to_json, view
+
+LONGEST: Final = 64
+"""The most characters of a command's name."""
+
+_NAME: Final = re.compile(r"/[a-z][a-z0-9_-]*(?: [a-z][a-z0-9_-]*)*", re.ASCII)
+_LIKE: Final = re.compile(r"(/[A-Za-z][A-Za-z0-9_-]*)(?:\s|\Z)", re.ASCII)
+
+PLUGIN: Final = "SlashCommands"
+
+
+class Invocation(Authored, gc=True):
+    """A command that somebody has said."""
+
+    name: str
+    """Name of the command, with its slash."""
+    arguments: str
+    """What follows the name, without spaces around it; empty if nothing does."""
+    request: Request
+    """The request: who said it, and in `request.context.session_id` to which session."""
+    host: PluginHost
+    """The host."""
+
+    async def call(self, name: str, body: JsonObject = EMPTY) -> HandledResponse:
+        """Carry out the call *name* of the host about the session, with what the person may do: see `PluginHost`."""
+        return await self.host.call(name, self.request, body)
+
+
+CommandAnswer: TypeAlias = str | HandledResponse
+"""What a command answers: a text, which looks like the reply of an agent, or a response of its own."""
+RunCommand: TypeAlias = Callable[[Invocation], CommandAnswer | Awaitable[CommandAnswer]]
+
+
+def for_everybody(_: Identity) -> bool:
+    """Return true: the command is there for all."""
+    return True
+
+
+class SlashCommand(HostCommand, gc=True):
+    """A command that is said in place of a message.
+
+    Its name has a slash and words of lower-case letters, digits, `-` and `_`, such as `/ping` or `/memory clear`;
+    `about` is one line, for `/help` and `GET /v1/commands`.
+    """
+
+    run: RunCommand
+    """Function that carries it out; it may be async."""
+    available: Callable[[Identity], bool] = for_everybody
+    """Function that says who has the command; for others, it is as if it were not there."""
+
+
+def check_command(found: object) -> None:
+    """Raise `BadOptions` if *found* is no command that can be used."""
+    if not isinstance(found, SlashCommand):
+        raise BadOptions(PLUGIN, f"`commands` has {shown(found)}; give objects of `SlashCommand`")
+    name, about = plain_text(cast("object", found.name)) or "", plain_text(cast("object", found.about))
+    if not _NAME.fullmatch(name) or len(name) > LONGEST:
+        wanted = f"a slash and words of lower-case letters, digits, `-` and `_`, at most {LONGEST} characters"
+        raise BadOptions(PLUGIN, f"{shown(found.name)} is no name of a command: it has {wanted}")
+    if not about or not about.isprintable():
+        raise BadOptions(PLUGIN, f"`about` of `{name}` must be one line of text")
+    if not all(map(callable, (found.run, found.available))):
+        raise BadOptions(PLUGIN, f"`run` and `available` of `{name}` must be functions")
+
+
+class CommandTable:
+    """Finds the command that a message means."""
+
+    def __init__(self, commands: Sequence[SlashCommand]) -> None:
+        known: dict[str, SlashCommand] = {}
+        for command in cast("Sequence[object]", commands):
+            check_command(command)
+        for command in commands:
+            if command.name in known:
+                advice = "call yours differently, or leave the other out of `shipped`"
+                raise BadOptions(PLUGIN, f"there are two commands `{command.name}`; {advice}")
+            known[command.name] = command
+        self._by_name = {name: known[name] for name in sorted(known)}
+        self._longest_first = sorted(known, key=len, reverse=True)
+
+    def available(self, who: Identity) -> tuple[SlashCommand, ...]:
+        """Return the commands that *who* has, by name."""
+        return tuple([command for command in self._by_name.values() if command.available(who)])
+
+    def find(self, message: str, who: Identity) -> tuple[SlashCommand, str] | None:
+        """Return the command at the beginning of *message* with the longest name, and what follows it.
+
+        Return `None` if there is none that *who* has.
+        """
+        for name in self._longest_first:
+            rest = message.removeprefix(name)
+            if len(rest) < len(message) and (not rest or rest[0].isspace()):
+                command = self._by_name[name]
+                if command.available(who):
+                    return command, rest.strip()
+        return None
+
+
+def looked_like(message: str) -> str | None:
+    """Return the word at the beginning of *message* that looks like the name of a command; `None` if none does.
+
+    A path, such as `/etc/hosts`, does not.
+    """
+    found = _LIKE.match(message)
+    return None if found is None else found[1]
+
+
+STOP_REASON: Final = "command"
+"""The stop reason of the answer to a command."""
+
+REFUSED: Final = 400
+"""Statuses from here on say that a call was not carried out."""
+
+
+def reply(text: str, session: str, answer: JsonObject | None = None) -> HandledResponse:
+    """Return a response that looks like the reply of an agent."""
+    shown = ReplyView("", STOP_REASON, text, answer, view(UsageView, NOTHING_USED), (), session)
+    return HandledResponse(body=cast("Json", json.loads(to_json(shown))))
+
+
+async def _compact(said: Invocation) -> CommandAnswer:
+    found = await said.call("compact", {"reason": said.arguments or None})
+    if found.status >= REFUSED:
+        return found
+    return "The context is compacted: now, or before the next request of the turn that is open."
+
+
+async def _fork(said: Invocation) -> CommandAnswer:
+    found = await said.call("fork", {"session": said.arguments or None})
+    if found.status >= REFUSED:
+        return found
+    body = cast("Mapping[str, str]", found.body)
+    return reply(f"The session goes on as `{body['session']}`, too.", body["session"], cast("JsonObject", body))
+
+
+async def _model(said: Invocation) -> CommandAnswer:
+    if not said.arguments:
+        detail = await said.call("show_session")
+        if detail.status >= REFUSED:
+            return detail
+        status = _detail(detail).status
+        return "The session does not run now." if status is None else f"The model is `{status.model}`."
+    names = said.arguments.split()
+    found = await said.call("switch_model", {"model": names[0] if len(names) == 1 else tuple(names)})
+    if found.status >= REFUSED:
+        return found
+    return f"From the next turn on, the model is {', else '.join([f'`{name}`' for name in names])}."
+
+
+async def _status(said: Invocation) -> CommandAnswer:
+    found = await said.call("show_session")
+    if found.status >= REFUSED:
+        return found
+    return reply(_told(_detail(found)), said.request.context.session_id, cast("JsonObject", found.body))
+
+
+def _detail(found: HandledResponse) -> DetailView:
+    return cast("DetailView", msgspec.convert(found.body, learned(DetailView)))
+
+
+def _told(detail: DetailView) -> str:
+    status = detail.status
+    if status is None:
+        return f"`{detail.session}` does not run now{f': {detail.problem}' if detail.problem else ''}."
+    usage = status.usage
+    cost = "" if usage.cost_usd is None else f", {usage.cost_usd:.4f} US dollars"
+    facts = [
+        f"`{detail.session}` is {status.phase.replace('_', ' ')}",
+        f"model `{status.model}`",
+        f"{status.turn} turns, {usage.input_tokens} tokens read and {usage.output_tokens} written{cost}",
+        *([f"{status.queued} prompts wait"] if status.queued else []),
+        *([f"{len(status.held)} calls wait for a person"] if status.held else []),
+    ]
+    return f"{'; '.join(facts)}."
+
+
+def _may(call: str, who: Identity) -> bool:
+    return may(CALLS[call], who)
+
+
+SHIPPED: Final[Mapping[str, SlashCommand]] = MappingProxyType(
+    {
+        command.name: command
+        for command in (
+            SlashCommand("/compact", "shorten the context: /compact [WHY]", _compact, partial(_may, "compact")),
+            SlashCommand("/fork", "go on in a copy of the session, too: /fork [NAME]", _fork, partial(_may, "fork")),
+            SlashCommand("/model", "switch the model: /model [NAME …]", _model, partial(_may, "switch_model")),
+            SlashCommand("/status", "say what the session does", _status, partial(_may, "show_session")),
+        )
+    }
+)
+"""The commands by name; `/help` is that of the plugin itself."""
+
+
+UNKNOWN: Final = ("refuse", "pass")
+"""What may become of a message that looks like a command and is none: an error is the answer, or the agent gets it."""
+
+DEADLINE: Final = 60.0
+"""Seconds that a command may take, if the plugin is given nothing else."""
+
+HELP: Final = "/help"
+
+
+class SlashCommands(CommandPlugin):
+    """Carries out commands that people say in place of a message: `/help`, `/status`, `/compact`, `/fork`, `/model`.
+
+    Give it to the host, with commands of your own if you like, such as
+    `SlashCommands([SlashCommand("/ping", "say pong", ping)])` with `def ping(said): return "pong"`. The command with
+    the longest name that a message begins with is meant. Its answer looks like the reply of an agent with the stop
+    reason `command`; no turn begins, and no model gets it.
+
+    The shipped commands are calls of the host: whoever may not make the call, has not the command. It is critical: if a
+    command fails or takes too long, the request is refused, and the message does not go to the agent.
+    """
+
+    name = "slash-commands"
+    critical = True
+
+    @checked
+    def __init__(
+        self,
+        commands: Sequence[SlashCommand] = (),
+        *,
+        shipped: Sequence[str] = tuple(SHIPPED),
+        unknown: str = "refuse",
+        deadline: float = DEADLINE,
+    ) -> None:
+        """Have *commands*, those of the *shipped* ones that are named, and `/help`.
+
+        A message that looks like a command and is none is answered by an error that names the nearest one; with
+        *unknown* `"pass"`, the agent gets it. A path such as `/etc/hosts` does not look like one, and a message that
+        begins with a space is never one. Each command may take *deadline* seconds.
+        """
+        if unknown not in UNKNOWN:
+            raise BadChoice.among("unknown", unknown, UNKNOWN)
+        for name in shipped:
+            if name not in SHIPPED:
+                raise BadChoice.among("shipped", plain_text(name) or shown(name), SHIPPED)
+        if not is_time(deadline):
+            raise WrongType("deadline", shown(deadline), "a number of seconds above 0")
+        own = SlashCommand(HELP, "list the commands: /help [COMMAND]", self._help)
+        self._table = CommandTable([*commands, *[SHIPPED[name] for name in SHIPPED if name in shipped], own])
+        self._refuses = unknown == "refuse"
+        self._host: PluginHost | None = None
+        self.deadline = deadline
+
+    def start(self, host: PluginHost) -> None:
+        """Note the host, of which commands make calls."""
+        self._host = host
+
+    async def intercept(self, request: Request) -> HandledResponse | None:
+        """Carry out the command that the message is, if it is one."""
+        found = self._table.find(request.message, request.identity)
+        if found is None:
+            return self._unknown(request)
+        command, arguments = found
+        if self._host is None:
+            raise BadOptions(PLUGIN, "it was not started")
+        answer = command.run(Invocation(command.name, arguments, request, self._host))
+        if isinstance(answer, Awaitable):
+            answer = await answer
+        if isinstance(answer, HandledResponse):
+            return answer
+        text = plain_text(answer)
+        if text is None:
+            raise UnfitAnswerError(answer, f"a text or a `HandledResponse`, from `{command.name}`")
+        return reply(text, request.context.session_id)
+
+    def commands(self, who: Identity) -> Sequence[SlashCommand]:
+        """Return the commands that *who* has, by name."""
+        return self._table.available(who)
+
+    def _unknown(self, request: Request) -> HandledResponse | None:
+        word = looked_like(request.message) if self._refuses else None
+        if word is None:
+            return None
+        return _refusal(UnknownCommand.among(word, self._names(request.identity)), request)
+
+    def _names(self, who: Identity) -> list[str]:
+        return [command.name for command in self.commands(who)]
+
+    def _help(self, said: Invocation) -> CommandAnswer:
+        who, wanted = said.request.identity, said.arguments
+        commands = self.commands(who)
+        if wanted:
+            commands = tuple([each for each in commands if each.name.removeprefix("/") == wanted.removeprefix("/")])
+            if not commands:
+                return _refusal(UnknownCommand.among(wanted, self._names(who)), said.request)
+        return "\n".join([f"{command.name}: {command.about}" for command in commands])
+
+
+def _refusal(error: AgentrailError, request: Request) -> HandledResponse:
+    problem = problem_of(error, "carry out the command", request.identity.tenant)
+    return HandledResponse(problem.status, json.loads(problem.content), {"content-type": MEDIA_TYPE})

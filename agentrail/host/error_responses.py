@@ -1,0 +1,42 @@
+"""The answers to requests that fail: problem documents, and lines in the log for what the operator has to see."""
+
+from __future__ import annotations
+
+import logging
+from typing import Final
+
+from agentrail.errors import AgentrailError, HostClosing, SessionParked, SupervisorClosed, TurnAborted, UsageError
+from agentrail.host.http11.http_messages import HttpResponse, problem_answer
+from agentrail.runtime.shared.untrusted_calls import tell
+from agentrail.wire.problems import OPERATOR, Problem, problem_of
+
+SERVER_ERROR: Final = 500
+"""Statuses from here on say that the host, or something outside of it, has failed."""
+
+log = logging.getLogger("agentrail.host")
+
+
+def refusal(error: AgentrailError, attempt: str, tenant: str, request: str) -> HttpResponse:
+    """Return the answer with the problem document of *error*, and log an error that is for the operator."""
+    return problem_answer(told_problem(error, attempt, tenant, request))
+
+
+def told_problem(error: AgentrailError, attempt: str, tenant: str, request: str) -> Problem:
+    """Return the problem document of *error*, and log an error of the host or of something outside.
+
+    The line of the log names the *request* by its id.
+
+    The log gets no words of the error and of its causes, which may quote the conversation, unless they are about the
+    program around the host. Sessions are parked only when the host stops, so clients are told that, which is no
+    trouble for the log.
+    """
+    if isinstance(error, SessionParked | SupervisorClosed):
+        error = HostClosing()
+    problem = problem_of(error, attempt, tenant)
+    is_for_operator = problem.status >= SERVER_ERROR or problem.to_do == OPERATOR
+    if is_for_operator and not isinstance(error, HostClosing):
+        traced = None if isinstance(error, TurnAborted) else error  # where it was raised says nothing of its cause
+        words = isinstance(error, UsageError)  # no client can cause one of this status
+        line = "cannot %s: %s (request %s)"
+        tell(log, traced, line, attempt, problem.title, request, level=logging.WARNING, words=words)
+    return problem

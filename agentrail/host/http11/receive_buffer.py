@@ -1,0 +1,103 @@
+"""`Inbound`: what a connection has received and not used yet."""
+
+from __future__ import annotations
+
+from typing import Final, cast
+
+import trio
+
+from agentrail.host.http11.http_messages import PeerGone
+from agentrail.host.http11.places import ConnectionPlace, Wait
+from agentrail.host.http11.refusals import CUT_HEAD, ENDLESS_LINE, GAVE_WAY, LATE_HEAD, LONG_HEAD, HttpRefusal
+from agentrail.host.http11.request_head import refuse_control
+from agentrail.host.http11.sending import received_at_once
+from agentrail.wire.limits import HostLimits
+
+PIECE: Final = 64 * 1024
+"""The most bytes that are received, or sent, at once."""
+
+_END: Final = b"\r\n\r\n"
+
+
+class Inbound:
+    """The receiving side of a connection."""
+
+    __slots__ = ("_limits", "_place", "_stream", "buffer")
+
+    def __init__(self, stream: trio.abc.Stream, limits: HostLimits, place: ConnectionPlace) -> None:
+        self._stream = stream
+        self._place = place
+        self._limits = limits
+        self.buffer = bytearray()
+
+    async def more(self, within: float, wait: Wait, until: float) -> bool | None:
+        """Receive; return whether something came, `None` if nothing did *within* so many seconds.
+
+        Raise `HttpRefusal` if the connection gives way meanwhile, of which *wait* and *until* say how near it is to it.
+        """
+        with trio.move_on_after(within) as scope, self._place.waiting(wait, until, scope.cancel):
+            return await self.more_whenever()
+        if self._place.gave_way:
+            raise HttpRefusal(GAVE_WAY)
+        return None
+
+    async def more_whenever(self) -> bool:
+        """Receive, however long it takes; return false at the end of the peer's bytes."""
+        try:
+            received = await self._stream.receive_some(PIECE)
+        except (trio.BrokenResourceError, trio.ClosedResourceError) as error:
+            raise PeerGone from error
+        self.buffer += received
+        return bool(received)
+
+    async def shake_hands(self) -> None:
+        """Begin TLS, if the connection uses it and has not begun."""
+        stream: object = self._stream
+        if isinstance(stream, trio.SSLStream):
+            try:
+                await cast("trio.SSLStream[trio.SocketStream]", stream).do_handshake()
+            except (trio.BrokenResourceError, trio.ClosedResourceError) as error:
+                raise PeerGone from error
+
+    def more_at_once(self) -> bool:
+        """Receive what the system has; return whether that is anything. With TLS it has none that is readable."""
+        received = received_at_once(self._stream, PIECE)
+        self.buffer += received
+        return bool(received)
+
+    async def head(self) -> bytes:
+        """Return the bytes of the next head, of which some are there already; raise `HttpRefusal` if none can come."""
+        end = self._head_end(0)
+        if end < 0:
+            end = await self._late_head_end()
+        head = bytes(self.buffer[: end + len(_END)])
+        del self.buffer[: len(head)]
+        return head
+
+    async def _late_head_end(self) -> int:
+        """Receive until the whole head is there; return where it ends."""
+        seconds, began = self._limits.header_seconds, trio.current_time()
+        with trio.move_on_after(seconds) as scope, self._place.waiting(Wait.CALLER, began, scope.cancel):
+            while True:
+                seen = len(self.buffer)
+                if not await self.more_whenever():
+                    raise HttpRefusal(CUT_HEAD)
+                end = self._head_end(seen)
+                if end >= 0:
+                    return end
+        raise HttpRefusal(GAVE_WAY) if self._place.gave_way else HttpRefusal(LATE_HEAD, seconds)
+
+    def _head_end(self, seen: int) -> int:
+        """Return where the head ends, below 0 if it goes on; the first *seen* bytes are known to be good."""
+        end = self.buffer.find(_END, max(seen - len(_END), 0), self._limits.header_bytes)
+        if end < 0:
+            self._refuse(seen)
+        return end
+
+    def _refuse(self, seen: int) -> None:
+        """Raise `HttpRefusal` if what is there cannot become a head; the first *seen* bytes are known to be good."""
+        buffer, most = self.buffer, self._limits.header_bytes
+        end = min(len(buffer), most)
+        refuse_control(buffer, max(seen - 1, 0), end - buffer.endswith(b"\r", 0, end))
+        if len(buffer) >= most:
+            raise HttpRefusal(LONG_HEAD if b"\r\n" in buffer[:most] else ENDLESS_LINE, most)

@@ -1,0 +1,228 @@
+"""`ConnectionBody`: the body of the request that a connection is serving.
+
+`ChunkedBody` and `PlainBody`: take the bytes of one body from the buffer of a connection, and not one more.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable
+from typing import Final, Protocol
+
+import h11
+import trio
+
+from agentrail.host.http11.http_messages import Body
+from agentrail.host.http11.places import Wait
+from agentrail.host.http11.receive_buffer import Inbound
+from agentrail.host.http11.refusals import BAD_CHUNK, CUT_BODY, LATE_BODY, LONG_CHUNK, SLOW_BODY, TRAILER, HttpRefusal
+from agentrail.host.http11.request_head import RequestHead
+from agentrail.wire.limits import HostLimits
+
+_SIZE: Final = re.compile(rb"([0-9A-Fa-f]{1,8})\r\n")
+_PART_OF_SIZE: Final = re.compile(rb"[0-9A-Fa-f]{0,8}|[0-9A-Fa-f]{1,8}\r")
+_LONGEST_SIZE: Final = 10
+_END: Final = b"\r\n"
+
+AT_ONCE: Final = 1_000
+"""Chunks that are read without letting other tasks run."""
+
+
+class Framing(Protocol):
+    """How the end of a body is found."""
+
+    @property
+    def ended(self) -> bool:
+        """Whether the whole body has been taken."""
+        ...
+
+    def take(self, buffer: bytearray) -> bytes:
+        """Remove the next bytes of the body from the front of *buffer*, and return its content, which may be empty."""
+        ...
+
+
+class PlainBody:
+    """A body of `Content-Length` bytes."""
+
+    __slots__ = ("_left",)
+
+    def __init__(self, length: int) -> None:
+        self._left = length
+
+    @property
+    def ended(self) -> bool:
+        """Whether the whole body has been taken."""
+        return self._left == 0
+
+    def take(self, buffer: bytearray) -> bytes:
+        """Remove and return what *buffer* has of the body."""
+        content = bytes(buffer[: self._left])
+        del buffer[: len(content)]
+        self._left -= len(content)
+        return content
+
+
+class ChunkedBody:
+    """A body in chunks (RFC 9112, 7.1), without extensions and trailers: other readers may end those elsewhere."""
+
+    __slots__ = ("_last", "_left", "ended")
+
+    def __init__(self) -> None:
+        self.ended = False
+        self._left: int | None = None
+        """Bytes of the current chunk that are still to come; `None` before the line with its size."""
+        self._last = False
+
+    def take(self, buffer: bytearray) -> bytes:
+        """Remove whole parts of the body from *buffer*, of at most `AT_ONCE` chunks, and return their content."""
+        content, at = bytearray(), 0
+        for _ in range(AT_ONCE):
+            if self._left is None:
+                found = _SIZE.match(buffer, at)
+                if found is None:
+                    _refuse_other_size(buffer[at : at + _LONGEST_SIZE])
+                    break
+                self._left = int(found[1], 16)
+                self._last = self._left == 0
+                at = found.end()
+            piece = buffer[at : at + self._left]
+            content += piece
+            at += len(piece)
+            self._left -= len(piece)
+            if self._left or not self._ends(bytes(buffer[at : at + 2])):
+                break
+            at += 2
+            self._left = None
+            if self._last:
+                self.ended = True
+                break
+        del buffer[:at]
+        return bytes(content)
+
+    def _ends(self, end: bytes) -> bool:
+        """Whether *end* closes the chunk; raise `HttpRefusal` if it cannot become that."""
+        if end == _END:
+            return True
+        if not _END.startswith(end):
+            raise HttpRefusal(TRAILER if self._last else LONG_CHUNK)
+        return False
+
+
+def _refuse_other_size(line: bytearray) -> None:
+    if not _PART_OF_SIZE.fullmatch(line):
+        raise HttpRefusal(BAD_CHUNK)
+
+
+class ConnectionBody(Body):
+    """Reads a body from a connection, and tells h11 of it in a plain form."""
+
+    __slots__ = (
+        "_detached",
+        "_framing",
+        "_inbound",
+        "_length",
+        "_limits",
+        "_machine",
+        "_received",
+        "_say_continue",
+        "_waited",
+        "_waits",
+    )
+
+    def __init__(
+        self,
+        head: RequestHead,
+        inbound: Inbound,
+        machine: h11.Connection,
+        limits: HostLimits,
+        say_continue: Callable[[], Awaitable[None]],
+    ) -> None:
+        self._framing: Framing = ChunkedBody() if head.length is None else PlainBody(head.length)
+        self._inbound = inbound
+        self._machine = machine
+        self._limits = limits
+        self._length = head.length
+        self._say_continue = say_continue
+        self._waits = head.expects
+        self._detached = False
+        self._received = len(inbound.buffer)  # bytes, as they were sent
+        self._waited = 0.0  # seconds, without those in which the handler did something else
+        if head.length == 0:
+            self._machine.next_event()  # the end of the message
+
+    @property
+    def length(self) -> int | None:
+        """The number of bytes that the peer has announced; `None` if it sends chunks."""
+        return self._length
+
+    @property
+    def limit(self) -> int:
+        """The most bytes that `read` takes, if it is given no limit."""
+        return self._limits.body_bytes
+
+    @property
+    def ended(self) -> bool:
+        """Whether the whole body has been taken."""
+        return self._framing.ended
+
+    def detach(self) -> None:
+        """End the reading: what comes now is another request, also for a task that still has this body."""
+        self._detached = True
+
+    async def chunk(self) -> bytes:
+        """Return the next bytes, of any number; no bytes at the end."""
+        while not self._framing.ended:
+            if self._detached:
+                raise HttpRefusal(CUT_BODY)
+            content = self._take()
+            if content:
+                await trio.lowlevel.checkpoint()  # many small chunks may be there already
+                return content
+            if not self._framing.ended:
+                await self._receive()
+        return b""
+
+    def take_what_is_there(self) -> bool:
+        """Drop what has been received of the body already; return whether that was the rest.
+
+        A peer that still waits for `100 Continue` may leave its body out, and go on with another request.
+        """
+        if self._waits:
+            return False
+        try:
+            while self._inbound.buffer and self._take():
+                pass
+        except HttpRefusal:
+            return False
+        return self._framing.ended
+
+    def _take(self) -> bytes:
+        """Take what is in the buffer, and hand it to h11 as one chunk, or as it is."""
+        content = self._framing.take(self._inbound.buffer)
+        told = content
+        if self._length is None:
+            told = b"%x\r\n%b\r\n" % (len(content), content) if content else b""
+            if self._framing.ended:
+                told += b"0\r\n\r\n"
+        if told:
+            self._machine.receive_data(told)
+            while self._machine.their_state is h11.SEND_BODY and self._machine.next_event() is not h11.NEED_DATA:
+                pass
+        return content
+
+    async def _receive(self) -> None:
+        if self._waits:
+            self._waits = False
+            if not self._inbound.buffer:
+                await self._say_continue()
+        limits, began, there = self._limits, trio.current_time(), len(self._inbound.buffer)
+        left = limits.body_seconds + self._received / limits.body_rate - self._waited
+        came = await self._inbound.more(min(limits.body_seconds, max(left, 0)), Wait.BODY, began + left)
+        self._waited += trio.current_time() - began
+        self._received += len(self._inbound.buffer) - there
+        if came is None and left < limits.body_seconds:
+            raise HttpRefusal(SLOW_BODY, self._received, round(self._waited, 1), limits.body_seconds, limits.body_rate)
+        if came is None:
+            raise HttpRefusal(LATE_BODY, limits.body_seconds)
+        if not came:
+            raise HttpRefusal(CUT_BODY)

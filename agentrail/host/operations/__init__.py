@@ -1,0 +1,3 @@
+"""Functions that carry out the calls of a host."""
+
+from __future__ import annotations

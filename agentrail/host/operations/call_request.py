@@ -1,0 +1,120 @@
+"""`CallRequest`: one request for a call of the table, with who makes it; and the answers that are made of it."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from functools import partial
+from hashlib import sha256
+from typing import Final, TypeAlias, TypeVar, cast
+
+from attrs import field, frozen
+
+from agentrail.errors import AgentrailError
+from agentrail.host.authentication.identity import Identity
+from agentrail.host.error_responses import told_problem
+from agentrail.host.http11.http_messages import PROBLEM, Headers, HttpRequest, HttpResponse
+from agentrail.host.journal_watch import JournalWatch
+from agentrail.host.plugins.plugin_values import NO_BODY, HandledResponse, RequestContext, RequestKind
+from agentrail.runtime.shared.ids import new_id
+from agentrail.values.json import thaw
+from agentrail.wire.body_parsing import check_media, command_of, read_body, read_query
+from agentrail.wire.limits import HostLimits
+from agentrail.wire.operation_table import JSON, HostCall
+from agentrail.wire.problems import Problem
+from agentrail.wire.views import View, to_json
+
+T = TypeVar("T")
+
+NO_STORE: Final = ("cache-control", "no-store")
+OF_JSON: Final[Headers] = (("content-type", JSON), NO_STORE)
+
+
+@frozen
+class LaterAnswer(HttpResponse):
+    """The answer to a call on a WebSocket: its content is made when there is room for it."""
+
+    make: Callable[[], bytes] = bytes
+
+
+@frozen
+class CallRequest:
+    """A request for one call."""
+
+    request: HttpRequest
+    call: HostCall
+    who: Identity
+    """Who makes it; of a call that needs no key, nobody."""
+    session: str
+    """The id of the session in the path, as it was sent; empty if the path has none."""
+    limits: HostLimits
+    on_socket: bool = False
+    """Whether it came on a WebSocket, and not as a request of its own."""
+    watch: JournalWatch = field(factory=JournalWatch, init=False)
+    """Ends the wait for the answer if the journal cannot write for the session of the request."""
+
+    async def answered(self, carry_out: CarryOut) -> HttpResponse:
+        """Return the answer of *carry_out*; raise an error if the journal cannot write for too long."""
+        return await self.watch.answered(partial(carry_out, self))
+
+    async def body(self, _: type[T]) -> T:
+        """Return the body of the request, of the class that the table has for the call."""
+        check_media(self.call, self.request.header("content-type") or "")
+        content = await self.request.body.read(self.limits.body_bytes)
+        return cast("T", read_body(self.call, content, self.limits.json_depth))
+
+    def query(self, _: type[T]) -> T:
+        """Return the query of the request, of the class that the table has for the call."""
+        return cast("T", read_query(self.call, self.request.query))
+
+    @property
+    def command(self) -> str | None:
+        """The command id of the request, if its sender gave one: each user has their own."""
+        key = command_of(self.call, self.request.header("idempotency-key"))
+        if key is None:
+            return None
+        digest = sha256(f"{self.who.user}\n{key}".encode(errors="surrogatepass"))
+        return f"k-{digest.hexdigest()}"
+
+    @property
+    def made_name(self) -> str:
+        """A name for a new session whose user gives none: the same one if the request is sent again."""
+        command = self.command
+        return new_id() if command is None else f"s-{command[2:34]}"
+
+    def context(self, kind: RequestKind, session: str = "", agent: str | None = None) -> RequestContext:
+        """Return the context that host plugins get of a request to an agent; on a WebSocket, its kind is `ws`."""
+        kind = "ws" if self.on_socket else kind
+        request = f"{kind}-{self.request.note.id}"  # its kind is known by it after a restart
+        return RequestContext(kind, self.who.tenant, self.who.user, session, agent or "", request)
+
+    def given(self, found: View, status: int | None = None, headers: Headers = ()) -> HttpResponse:
+        """Return an answer with *found* as its content, which no cache may keep."""
+        return self._answer(self.call.status if status is None else status, OF_JSON + headers, partial(to_json, found))
+
+    def handled(self, answer: HandledResponse) -> HttpResponse:
+        """Return the response that a plugin gives; its headers take the place of ours."""
+        headers = dict([NO_STORE] if answer.status in NO_BODY else OF_JSON)
+        headers |= {name.lower(): value for name, value in answer.headers.items()}
+        body = answer.body
+        make = bytes if answer.status in NO_BODY else lambda: to_json(thaw(body))
+        return self._answer(answer.status, tuple(headers.items()), make)
+
+    def refused(self, error: AgentrailError) -> HttpResponse:
+        """Return the answer with the problem document of *error*."""
+        problem = self.problem(error)
+        return self._answer(problem.status, problem.headers + PROBLEM, lambda: problem.content)
+
+    def problem(self, error: AgentrailError) -> Problem:
+        """Return the problem document of *error*, which is logged if it is for the operator."""
+        return told_problem(error, self.call.attempt, self.who.tenant, self.request.note.id)
+
+    def _answer(self, status: int, headers: Headers, make: Callable[[], bytes]) -> HttpResponse:
+        return LaterAnswer(status, headers, make=make) if self.on_socket else HttpResponse(status, headers, make())
+
+    def done(self) -> HttpResponse:
+        """Return the answer of a call that gives nothing back."""
+        return HttpResponse(self.call.status, (NO_STORE,))
+
+
+CarryOut: TypeAlias = Callable[[CallRequest], Awaitable[HttpResponse]]
+"""Carries out one call of the table."""

@@ -1,0 +1,151 @@
+"""`EventFrames`: the events of sessions as frames of streams; an event is encoded once, however many listen."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+import trio
+
+from agentrail.runtime.diagnosis.metrics import Figures
+from agentrail.runtime.events.subscription import Subscription
+from agentrail.values.events.envelope import Cursor, Envelope
+from agentrail.wire.limits import HostLimits
+from agentrail.wire.public_ids import read_internal
+from agentrail.wire.sse_frames import HEARTBEAT, event_frame
+
+KEPT: Final = 1024
+"""Frames that are kept for others who listen; one is asked for at once by all, or never again."""
+
+AT_ONCE: Final = 16 * 1024
+"""Bytes of frames from which no more are added to what is given at once."""
+
+LOOK: Final = 0.5
+"""Seconds between two looks at which clients take no event."""
+
+LOOKS: Final = 2
+"""So many looks that find a client at the same event tell that it has stopped reading; one may only be late itself."""
+
+KEPT_BYTES: Final = 4 * 1024 * 1024
+"""The most bytes of all frames that are kept: the last ones."""
+
+
+class EventFrames:
+    """Makes frames of events, and keeps the last ones for others who listen."""
+
+    def __init__(self, limits: HostLimits, figures: Figures | None = None) -> None:
+        self.limits = limits
+        self._figures = figures
+        self._kept: dict[tuple[str, Cursor], tuple[Envelope, bytes]] = {}
+        self.bytes = 0
+        """How many bytes all frames have that are kept."""
+        self.encoded = 0
+        self._given: dict[Subscription, int] = {}  # how many looks have found the client at the event that it is given
+
+    def frame(self, envelope: Envelope) -> bytes:
+        """Return the frame of an event."""
+        key = envelope.session_id, envelope.cursor
+        found = self._kept.get(key)
+        if found is not None and found[0] == envelope:  # a merged delta has the place of its last part
+            return found[1]
+        made = event_frame(envelope)
+        self.encoded += 1
+        if found is not None:
+            self._forget(key)
+        self._kept[key] = envelope, made
+        self.bytes += len(made)
+        while len(self._kept) > KEPT or self.bytes > KEPT_BYTES:
+            self._forget(next(iter(self._kept)))
+        return made
+
+    def erase(self, session_id: str) -> None:
+        """Forget the frames of a session and its sub-agents: it is erased, or its texts are."""
+        below = f"{session_id}."
+        for key in [key for key in self._kept if key[0] == session_id or key[0].startswith(below)]:
+            self._forget(key)
+
+    def _forget(self, key: tuple[str, Cursor]) -> None:
+        self.bytes -= len(self._kept.pop(key)[1])
+
+    async def give_each(
+        self,
+        events: Subscription,
+        give: Callable[[bytes], Awaitable[bool]],
+        frame: Callable[[Envelope], bytes] | None = None,
+    ) -> None:
+        """Give the frames of events as they come, up to the last one, or until *give* returns false.
+
+        Those that are ready are given together, and a heartbeat when no event has come for as long as heartbeats are
+        apart. *frame* makes a frame, or none for an event that is left out.
+        """
+        try:
+            await self._give_each(events, give, frame or self.frame)
+        finally:
+            self._given.pop(events, None)
+
+    async def give_all(self, events: Subscription, give: Callable[[Envelope], Awaitable[None]]) -> None:
+        """Give each event as it comes, up to the last one. A WebSocket needs no heartbeat: it has pings."""
+        given = self._given
+        try:
+            async for envelope in events:
+                if events.merged or events.dropped:
+                    self._count(envelope.session_id, events)
+                given[events] = 0
+                await give(envelope)
+                del given[events]
+        finally:
+            given.pop(events, None)
+
+    async def shed(self) -> None:
+        """Body of the task that lets go, for each client that has stopped reading, of the events that wait for it.
+
+        They are read again from the journal if it goes on.
+        """
+        while True:
+            await trio.sleep(LOOK)
+            for events in self._given:
+                self._given[events] += 1
+                if self._given[events] >= LOOKS:
+                    events.let_go()
+
+    async def _give_each(
+        self, events: Subscription, give: Callable[[bytes], Awaitable[bool]], frame: Callable[[Envelope], bytes]
+    ) -> None:
+        apart, goes_on, given = self.limits.heartbeat_seconds, True, self._given
+        while goes_on:
+            late = HEARTBEAT
+            # One scope for many events: one for each took a tenth of what an event costs.
+            with trio.move_on_after(apart) as scope:
+                async for envelope in events:
+                    scope.deadline = math.inf
+                    frames = self._ready(events, envelope, frame)
+                    if scope.cancel_called:  # at the same time: in this scope they could not be sent
+                        late = frames
+                        break
+                    given[events] = 0
+                    if not await give(frames):
+                        return
+                    del given[events]
+                    scope.deadline = trio.current_time() + apart
+                else:
+                    return
+            goes_on = await give(late)
+
+    def _ready(self, events: Subscription, first: Envelope, frame: Callable[[Envelope], bytes]) -> bytes:
+        """Return the frames of *first* and of the events after it that are there."""
+        if events.merged or events.dropped:
+            self._count(first.session_id, events)
+        frames = frame(first)
+        while len(frames) < AT_ONCE and (envelope := events.next_now()) is not None:
+            frames += frame(envelope)
+        return frames
+
+    def _count(self, session_id: str, events: Subscription) -> None:
+        """Count what a slow client has lost since its last event."""
+        owned = read_internal(session_id)
+        if self._figures is not None and owned is not None:
+            figures = self._figures.of(owned.tenant)
+            figures.merged += events.merged
+            figures.dropped += events.dropped
+        events.merged = events.dropped = 0

@@ -1,0 +1,50 @@
+"""Calls about uploaded files, and the files that a prompt names."""
+
+from __future__ import annotations
+
+from agentrail.errors import BadBody, FilesNotTaken, UnknownFile, UnknownSession
+from agentrail.host.hosted_sessions import HostedSessions
+from agentrail.host.http11.http_messages import HttpResponse
+from agentrail.host.operations.call_request import CallRequest
+from agentrail.host.uploads.file_kinds import said_media
+from agentrail.host.uploads.prompt_files import NO_FILES, PromptFiles
+from agentrail.host.uploads.session_files import SessionFiles
+from agentrail.wire.bodies import FileQuery
+from agentrail.wire.public_ids import SessionName
+from agentrail.wire.views import FileView
+
+
+class FileCalls:
+    """Carries out the call `upload`, and finds files for others."""
+
+    def __init__(self, sessions: HostedSessions, files: SessionFiles) -> None:
+        self._sessions = sessions
+        self._files = files
+
+    async def upload(self, exchange: CallRequest) -> HttpResponse:
+        """Store the body as a file of the session; if the connection breaks, nothing of it is kept."""
+        query = exchange.query(FileQuery)
+        name = self._sessions.name(exchange.call, exchange.who, exchange.session)
+        said = said_media(exchange.request.header("content-type") or "")
+        with self._files.taking(name) as intake:
+            sandbox = await self._sessions.storage(name, exchange.watch)
+            body = exchange.request.body
+            file = await self._files.receive(name.internal, sandbox, intake, body, query.name, said)
+        return exchange.given(FileView(file.name, file.note.media_type, file.size))
+
+    async def named(self, exchange: CallRequest, session: SessionName, names: tuple[str, ...]) -> PromptFiles:
+        """Return the files of *session* that a prompt names; raise `UnknownFile` for one that is not there."""
+        if not names:
+            return NO_FILES
+        most = exchange.limits.prompt_files
+        if len(names) > most:
+            raise BadBody(exchange.call.name, "its `files`", f"are {len(names)}, and {most} are the most")
+        try:
+            sandbox = await self._sessions.storage(session, exchange.watch)
+        except UnknownSession:
+            if session.user != exchange.who.user or exchange.session:
+                raise
+            raise UnknownFile(names[0]) from None  # the prompt would open the session
+        except FilesNotTaken:
+            raise UnknownFile(names[0]) from None
+        return PromptFiles(sandbox, await self._files.find(session.internal, sandbox, names))

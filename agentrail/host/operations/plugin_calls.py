@@ -1,0 +1,80 @@
+"""`PluginCalls`: carries out calls of the host for its plugins, as if whoever makes a request had sent them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from hashlib import sha256
+from typing import Final
+
+from agentrail.errors import AgentrailError
+from agentrail.host.error_responses import refusal
+from agentrail.host.hosted_sessions import check_scope
+from agentrail.host.http11.http_messages import Body, HttpRequest
+from agentrail.host.operations.call_request import CallRequest, CarryOut
+from agentrail.host.plugins.plugin_values import HandledResponse, Request
+from agentrail.values.json import JsonObject, thaw
+from agentrail.wire.limits import HostLimits
+from agentrail.wire.operation_table import CALLS, JSON
+from agentrail.wire.views import to_json
+
+TALKS: Final = frozenset({"chat", "stream", "prompt", "steer"})
+"""Calls that go through the plugins themselves, so that one of them would wait for itself."""
+
+COMMAND: Final = "idempotency-key"
+
+
+class GivenBody(Body):
+    """A body that is there already."""
+
+    __slots__ = ("_content", "_rest")
+
+    def __init__(self, content: bytes) -> None:
+        self._content = self._rest = content
+
+    @property
+    def length(self) -> int:
+        """The number of bytes."""
+        return len(self._content)
+
+    @property
+    def limit(self) -> int:
+        """The number of bytes: all of them may be read."""
+        return len(self._content)
+
+    async def chunk(self) -> bytes:
+        """Return all bytes, and none when it is called again."""
+        found, self._rest = self._rest, b""
+        return found
+
+
+class PluginCalls:
+    """Carries out calls of the host for its plugins."""
+
+    def __init__(self, functions: Mapping[str, CarryOut], limits: HostLimits) -> None:
+        self._functions = functions
+        self._limits = limits
+
+    async def carry_out(self, name: str, request: Request, body: JsonObject) -> HandledResponse | None:
+        """Carry out the call *name* about the session of *request*; `None` if plugins cannot make it."""
+        call, function = CALLS.get(name), self._functions.get(name)
+        if call is None or function is None or name in TALKS or call.scope is None or call.media != JSON:
+            return None
+        sent = HttpRequest("POST", "/", "", _headers(request, name), "", GivenBody(to_json(thaw(body))))
+        exchange = CallRequest(sent, call, request.identity, request.context.session_id, self._limits)
+        try:
+            check_scope(call, request.identity)
+            answer = await exchange.answered(function)
+        except AgentrailError as error:
+            answer = refusal(error, call.attempt, request.identity.tenant, sent.note.id)
+        content = answer.content
+        if not isinstance(content, bytes):
+            return None
+        return HandledResponse(answer.status, json.loads(content) if content else None, dict(answer.headers))
+
+
+def _headers(request: Request, name: str) -> tuple[tuple[str, str], ...]:
+    """Return the headers of the call: of those of the request, its command id, which is another one for each call."""
+    key = request.header(COMMAND)
+    given = (("content-type", JSON),)
+    return given if key is None else (*given, (COMMAND, sha256(f"{name} {key}".encode()).hexdigest()))

@@ -1,0 +1,314 @@
+"""Calls about the life of sessions: open, list, show, fork, delete.
+
+Calls that list what is not of one session: what waits for a decision, and commands.
+"""
+
+from __future__ import annotations
+
+import logging
+from functools import partial
+from typing import Final
+
+import trio
+
+from agentrail.app.supervisor import Supervisor
+from agentrail.core.vocabulary.inputs import AnyInput, SessionBranched, SessionOpened
+from agentrail.errors import (
+    BadQuery,
+    BadRecord,
+    ScopeMissing,
+    SessionBeingDeleted,
+    SessionExists,
+    SessionNotStored,
+    SessionStored,
+    UnknownSession,
+)
+from agentrail.host.authentication.identity import Identity
+from agentrail.host.hosted_sessions import ADMIN, HostedSessions, is_for_others
+from agentrail.host.http11.http_messages import HttpResponse
+from agentrail.host.operations.call_request import CallRequest
+from agentrail.host.operations.event_frames import EventFrames
+from agentrail.host.plugins.command_plugin import commands_for
+from agentrail.host.plugins.plugin_runner import HostPluginRow
+from agentrail.host.uploads.session_files import SessionFiles
+from agentrail.ports.handles.session_values import ChildView, HeldCall
+from agentrail.ports.journal import SessionFilter, StoredSession
+from agentrail.runtime.inbox.replies import held_calls
+from agentrail.wire.bodies import DeleteQuery, ForkBody, OpenBody, PageQuery, SessionsQuery
+from agentrail.wire.public_ids import SessionName, named, new_name, read_internal, visible
+from agentrail.wire.views import (
+    ApprovalsView,
+    ChildShown,
+    CommandsView,
+    CommandView,
+    DetailView,
+    ErasedView,
+    HeldView,
+    OpenedView,
+    SessionsView,
+    SessionView,
+    StatusView,
+    view,
+)
+
+audit_log = logging.getLogger("agentrail.audit")
+
+SESSION: Final = "session"
+"""The kind of a session in the tree."""
+
+EVERYBODY: Final = "*"
+"""As the owner in a query: all users of the tenant."""
+
+
+class SessionCalls:
+    """Carries out the calls about the life of sessions."""
+
+    def __init__(
+        self, sessions: HostedSessions, supervisor: Supervisor, files: SessionFiles, frames: EventFrames
+    ) -> None:
+        self._sessions = sessions
+        self._files = files
+        self._frames = frames
+        self._supervisor = supervisor
+
+    async def open(self, exchange: CallRequest) -> HttpResponse:
+        """Open a new session."""
+        body = await exchange.body(OpenBody)
+        name = _new(exchange, exchange.who.user, body.session)
+        context = exchange.context("chat", name.visible, body.agent)
+        taken: SessionExists | SessionStored | None = None
+        try:
+            await self._sessions.opened(exchange.who, context, name, body.title, body.labels, exchange.command)
+        except (SessionExists, SessionStored) as error:
+            taken = error
+        if taken is not None:
+            first = await self._first(exchange, name)
+            about = (await self._sessions.stored(name)).about
+            wanted = (body.title, tuple(sorted(set(body.labels))), body.agent or about.spec)
+            if not isinstance(first, SessionOpened) or (about.title, about.labels, about.spec) != wanted:
+                raise taken
+        return _opened(exchange, name)
+
+    async def fork(self, exchange: CallRequest) -> HttpResponse:
+        """Open a new session with the past of another, which belongs to the same user."""
+        body = await exchange.body(ForkBody)
+        origin = self._sessions.name(exchange.call, exchange.who, exchange.session)
+        agent = (await self._sessions.stored(origin)).about.spec
+        name = _new(exchange, origin.user, body.session)
+        taken: SessionExists | SessionStored | None = None
+        try:
+            await self._sessions.forked(origin, agent, name, body.at, exchange.command)
+        except (SessionExists, SessionStored) as error:
+            taken = error
+        if taken is not None:
+            first = await self._first(exchange, name)
+            if not isinstance(first, SessionBranched) or first.origin != origin.internal:
+                raise taken
+            if body.at not in (None, first.at):
+                raise taken
+        return _opened(exchange, name)
+
+    async def _first(self, exchange: CallRequest, name: SessionName) -> AnyInput | None:
+        """Return how the session *name* began, if it was by the command of this request, which was sent before."""
+        if exchange.command is None:
+            return None
+        found = await self._supervisor.answered(name.internal, exchange.command)
+        return None if found is None else found.input
+
+    async def list(self, exchange: CallRequest) -> HttpResponse:
+        """List the sessions of the user, or of others of the tenant."""
+        query, who, limits = exchange.query(SessionsQuery), exchange.who, exchange.limits
+        owner = who.user if query.owner is None else query.owner
+        everybody = query.owner == EVERYBODY  # a user may be called so, too
+        if (everybody or owner != who.user) and not is_for_others(exchange.call, who):
+            raise ScopeMissing(exchange.call.name, exchange.call.others or ADMIN)
+        limit = min(query.limit or limits.page, limits.most_page)
+        wanted = SessionFilter(
+            tenant=who.tenant, owner=None if everybody else owner, label=query.label, ended=query.ended
+        )
+        after = None
+        if query.after is not None:
+            try:
+                after = named(who.tenant, who.user, query.after)
+            except UnknownSession:
+                raise BadQuery(exchange.call.name, "its `after`", "is not the `next` of a page") from None
+        found = await self._sessions.listed(wanted, after, limit + 1)
+        items = tuple([_listed(each) for each in found[:limit]])
+        return exchange.given(SessionsView(items, items[-1].session if len(found) > limit else None))
+
+    async def show(self, exchange: CallRequest) -> HttpResponse:
+        """Show a session with what it does; it is neither started nor woken for that."""
+        name = self._sessions.name(exchange.call, exchange.who, exchange.session)
+        listed = _listed(await self._sessions.stored(name))
+        handle = self._sessions.here(name)
+        state = None if handle is None else await self._sessions.state(name)
+        return exchange.given(
+            DetailView(
+                *[getattr(listed, field) for field in SessionView.__struct_fields__],
+                status=None if handle is None else view(StatusView, handle.status(), handle.id),
+                tools=() if state is None else tuple(sorted(state.tools)),
+                plugins=() if state is None else tuple([seat.key for seat in state.seats]),
+            )
+        )
+
+    async def tree(self, exchange: CallRequest) -> HttpResponse:
+        """Show the sessions of the tenant that run here, with their sub-agents."""
+        await trio.lowlevel.checkpoint()
+        return exchange.given(view(ChildShown, _only(self._supervisor.tree(), exchange.who.tenant)))
+
+    async def delete(self, exchange: CallRequest) -> HttpResponse:
+        """Erase a session, or blot out its texts; its uploaded files are erased in both cases."""
+        query = exchange.query(DeleteQuery)
+        if not query.redact and (query.first is not None or query.last is not None):
+            raise BadQuery(
+                exchange.call.name, "its `first` or `last`", "says which texts are blotted out: give `redact`"
+            )
+        name = self._sessions.name(exchange.call, exchange.who, exchange.session)
+        agent = (await self._sessions.stored(name)).about.spec
+        sandbox = await self._sessions.storage_to_erase(name, agent)
+        await self._sessions.parted(name)
+        records = None
+        async with self._files.closed(name):
+            if query.redact:  # files last: who is refused, because its turn is open, keeps them
+                records = await self._supervisor.redact(
+                    name.internal, query.first or 1, query.last, by=exchange.who.user
+                )
+                await self._files.erase(name, sandbox)
+            else:  # files first: if that fails, or the process ends, the session is still there to be deleted
+                erase = partial(self._files.erase, name, sandbox)
+                await self._supervisor.delete(name.internal, first=erase)
+            self._frames.erase(name.internal)
+        # Of a session that is deleted nothing is left that could say it; and a redaction says it in the records alone.
+        done = "deleted" if records is None else f"redacted ({records} records)"
+        audit_log.info("the session `%s` was %s by `%s`", name.internal, done, exchange.who.user)
+        return exchange.given(ErasedView(name.visible, records))
+
+
+def _new(exchange: CallRequest, user: str, wanted: str | None) -> SessionName:
+    return new_name(exchange.who.tenant, user, wanted or exchange.made_name)
+
+
+def _opened(exchange: CallRequest, name: SessionName) -> HttpResponse:
+    headers = (("location", f"/v1/sessions/{name.visible}"),)
+    return exchange.given(OpenedView(name.visible), headers=headers)
+
+
+def _listed(stored: StoredSession) -> SessionView:
+    about = stored.about
+    return SessionView(
+        session=visible(stored.session_id),
+        owner=about.owner,
+        agent=about.spec,
+        title=about.title,
+        labels=tuple(sorted(about.labels)),
+        created=about.created,
+        active=stored.active,
+        at_work=stored.at_work,
+        ended=stored.ended,
+        records=stored.head,
+        due=stored.due,
+        problem=stored.problem,
+    )
+
+
+def _only(child: ChildView, tenant: str) -> ChildView:
+    """Return *child* with the sessions of *tenant* alone; what is under a session stays."""
+    kept = [each if each.kind == SESSION else _only(each, tenant) for each in child.children]
+    return child.but(children=tuple([each for each in kept if each.kind != SESSION or _is_of(each.name, tenant)]))
+
+
+def _is_of(session_id: str, tenant: str) -> bool:
+    owned = read_internal(session_id)
+    return owned is not None and owned.tenant == tenant
+
+
+APPROVAL: Final = "approval"
+"""The kind of a held call that is to be approved or rejected; a question is answered."""
+
+TENANTS: Final = 200
+"""Of how many tenants it is kept what waits in their sessions that do not run; of others it is read again."""
+
+SEPARATOR: Final = "~"
+"""Stands in a cursor between since when something waits, and its id."""
+
+
+class ListingCalls:
+    """Carries out the calls that list what is not of one session."""
+
+    def __init__(
+        self, rows: HostPluginRow, sessions: HostedSessions, supervisor: Supervisor, *, four_eyes: bool
+    ) -> None:
+        self._rows = rows
+        self._sessions = sessions
+        self._supervisor = supervisor
+        self._four_eyes = four_eyes
+        self._read: dict[str, dict[str, tuple[int, tuple[HeldCall, ...]]]] = {}  # by tenant and session
+
+    async def commands(self, exchange: CallRequest) -> HttpResponse:
+        """List the commands of host plugins."""
+        await trio.lowlevel.checkpoint()
+        found = await commands_for(self._rows, exchange.who)
+        return exchange.given(CommandsView(tuple([view(CommandView, command) for command in found])))
+
+    async def approvals(self, exchange: CallRequest) -> HttpResponse:
+        """List the held calls and questions of the tenant that the caller may decide about, oldest first."""
+        query, limits = exchange.query(PageQuery), exchange.limits
+        limit = min(query.limit or limits.page, limits.most_page)
+        after = (0, "") if query.after is None else _place(exchange, query.after)
+        found = [each for each in await self._waiting(exchange.who.tenant) if self._may_decide(exchange.who, each)]
+        rest = sorted([each for each in found if _cursor(each) > after], key=_cursor)
+        last = _cursor(rest[limit - 1]) if len(rest) > limit else None
+        following = None if last is None else f"{last[0]}{SEPARATOR}{last[1]}"
+        return exchange.given(ApprovalsView(tuple(rest[:limit]), following))
+
+    def _may_decide(self, who: Identity, held: HeldView) -> bool:
+        """Whether *who*, who may decide in general, may decide about *held*."""
+        return not (self._four_eyes and held.kind == APPROVAL and who.user in held.asked_by)
+
+    async def _waiting(self, tenant: str) -> list[HeldView]:
+        """Return what waits for a person in the sessions of *tenant*; no session is started or woken for that."""
+        stored = await self._sessions.listed(SessionFilter(tenant=tenant, ended=False))
+        known = self._read.get(tenant, {})
+        now = dict[str, tuple[int, tuple[HeldCall, ...]]]()
+        found: list[HeldView] = []
+        for each in stored:
+            name = read_internal(each.session_id)
+            handle = None if name is None else self._sessions.here(name)
+            if handle is not None:
+                held = handle.status().held
+            else:
+                last = known.get(each.session_id)
+                held = last[1] if last is not None and last[0] == each.head else await self._stored_calls(each)
+                now[each.session_id] = each.head, held
+            found += [view(HeldView, one, each.session_id) for one in held]
+        self._keep(tenant, now)
+        return found
+
+    def _keep(self, tenant: str, now: dict[str, tuple[int, tuple[HeldCall, ...]]]) -> None:
+        """Keep what was read for *tenant*, as one of the last `TENANTS`."""
+        self._read.pop(tenant, None)
+        if now:
+            self._read[tenant] = now
+            if len(self._read) > TENANTS:
+                del self._read[next(iter(self._read))]
+
+    async def _stored_calls(self, stored: StoredSession) -> tuple[HeldCall, ...]:
+        """Return what waits in a session that does not run here, from its records; nothing if they cannot be read."""
+        if stored.problem:
+            return ()
+        try:
+            return held_calls(await self._supervisor.state(stored.session_id))
+        except (BadRecord, SessionBeingDeleted, SessionNotStored):
+            return ()
+
+
+def _cursor(held: HeldView) -> tuple[int, str]:
+    return held.since, held.id
+
+
+def _place(exchange: CallRequest, after: str) -> tuple[int, str]:
+    """Return the place in the list that a cursor stands for."""
+    since, separator, held = after.partition(SEPARATOR)
+    if not (separator and since.isascii() and since.isdigit()):
+        raise BadQuery(exchange.call.name, "its `after`", "is not the `next` of a page")
+    return int(since), held

@@ -1,0 +1,390 @@
+"""The life of a request to talk with an agent.
+
+Its order is one: `on_request_start`, `intercept`, attachments, the session, `on_turn_persisted`, `on_request_end`. It
+runs in a task of the host: a client that goes away ends neither the turn nor the request.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from functools import partial
+from typing import Final, TypeAlias
+
+import trio
+from attrs import evolve, frozen
+
+from agentrail.core.vocabulary.commands import When
+from agentrail.errors import (
+    AgentrailError,
+    RefusedError,
+    SessionExists,
+    SessionStored,
+    TurnAborted,
+    UnknownSession,
+    UsageError,
+)
+from agentrail.host.hosted_sessions import HostedSessions
+from agentrail.host.hosted_turns import SessionTurns, Turns
+from agentrail.host.http11.http_messages import HttpResponse, problem_answer, while_here
+from agentrail.host.operations.call_request import CallRequest
+from agentrail.host.operations.client_streams import ClientStreams, FrameRelay
+from agentrail.host.operations.event_frames import EventFrames
+from agentrail.host.operations.file_calls import FileCalls
+from agentrail.host.plugins.plugin_runner import HostPluginRow, RequestLife
+from agentrail.host.plugins.plugin_values import Request, RequestContext, RequestKind
+from agentrail.host.uploads.inline_files import checked_words
+from agentrail.ports.handles.session_values import Reply
+from agentrail.runtime.events.subscription import Subscription
+from agentrail.runtime.handle import SessionHandle
+from agentrail.runtime.inbox.replies import AskedPrompt
+from agentrail.runtime.shared.reply_slot import Slot
+from agentrail.runtime.shared.untrusted_calls import Contained, tell
+from agentrail.values.content import Part, Text, text_of
+from agentrail.values.events.envelope import Envelope
+from agentrail.values.events.life import PromptDropped, PromptQueued, PromptReceived
+from agentrail.wire.bodies import ChatBody, PromptBody, SteerBody
+from agentrail.wire.problems import INTERNAL
+from agentrail.wire.public_ids import SessionName, new_name
+from agentrail.wire.sse_frames import PROBLEM, REPLY, frame
+from agentrail.wire.views import AcceptedView, ReplyView, WholeReplyView, to_json, view
+
+log = logging.getLogger("agentrail.host")
+
+HELD: Final = 202
+"""Status of the answer to a request whose turn waits for a person."""
+
+
+@frozen
+class Talk:
+    """A request to talk, on its way to a session."""
+
+    exchange: CallRequest
+    body: ChatBody
+    words: tuple[Part, ...]
+    """What is said: the message, and before it what of its files goes to the model."""
+    name: SessionName
+    context: RequestContext
+    life: RequestLife
+    reply: Callable[[HttpResponse], None]
+    """Sends the answer; it may be called once."""
+
+    def speaking(self, session: SessionHandle) -> SessionHandle:
+        """Return a handle of *session* whose commands are those of who makes the request."""
+        return session.by(self.exchange.who.user, self.context.request_id)
+
+
+@frozen
+class PromptAsked:
+    """A prompt that is in the journal of its session, and its reply once it comes."""
+
+    session: SessionHandle
+    turns: SessionTurns
+    sent: AskedPrompt
+
+
+Step: TypeAlias = Callable[[Talk], Awaitable[None]]
+
+
+class TalkCalls:
+    """Carries out the calls `chat`, `stream` and `prompt`."""
+
+    def __init__(
+        self,
+        sessions: HostedSessions,
+        files: FileCalls,
+        rows: HostPluginRow,
+        turns: Turns,
+        frames: EventFrames,
+        streams: ClientStreams,
+        nursery: trio.Nursery,
+    ) -> None:
+        self._sessions = sessions
+        self._files = files
+        self._rows = rows
+        self._turns = turns
+        self._frames = frames
+        self._streams = streams
+        self._nursery = nursery
+
+    async def chat(self, exchange: CallRequest) -> HttpResponse:
+        """Prompt a session, and answer with the end of its turn."""
+        return await self._replying(exchange, await exchange.body(ChatBody), ReplyView)
+
+    async def ask(self, exchange: CallRequest) -> HttpResponse:
+        """Prompt a session that is there, and answer with the end of its turn and all that was said in it."""
+        body = await exchange.body(PromptBody)
+        return await self._replying(exchange, _as_chat(exchange, body), WholeReplyView)
+
+    async def _replying(self, exchange: CallRequest, body: ChatBody, shown: type[ReplyView]) -> HttpResponse:
+        answer = self._lived(exchange, "chat", body, partial(self._chat, shown))
+        return await while_here(exchange.request, answer.wait)  # without the client, the turn and the request go on
+
+    async def stream(self, exchange: CallRequest) -> HttpResponse:
+        """Prompt a session, and answer with its events up to the end of its turn."""
+        body = await exchange.body(ChatBody)
+        self._streams.check(exchange.who.tenant)
+        return await self._lived(exchange, "stream", body, self._stream).wait()
+
+    async def prompt(self, exchange: CallRequest) -> HttpResponse:
+        """Prompt a session, and answer when the prompt is in its journal."""
+        body = await exchange.body(PromptBody)
+        return await self._lived(exchange, "chat", _as_chat(exchange, body), self._prompt).wait()
+
+    async def steer(self, exchange: CallRequest) -> HttpResponse:
+        """Add a text to the open turn; as it begins a turn if none is open, it is a request to talk as others are."""
+        body = await exchange.body(SteerBody)
+        chat = ChatBody(body.text, session=exchange.session)
+        return await self._lived(exchange, "chat", chat, partial(self._steer, body.when)).wait()
+
+    # The life of a request
+
+    def _lived(self, exchange: CallRequest, kind: RequestKind, body: ChatBody, step: Step) -> Slot[HttpResponse]:
+        """Begin the life of a request, in a task of the host; return where its answer will be."""
+        name = self._name(exchange, body)
+        context = exchange.context(kind, name.visible, body.agent)
+        answer = Slot[HttpResponse]()
+        self._nursery.start_soon(self._live, exchange, body, name, context, step, answer)
+        return answer
+
+    def _name(self, exchange: CallRequest, body: ChatBody) -> SessionName:
+        """Return the session that the request is for. One that has no name gets one, the same for the same command."""
+        if body.session and "." not in body.session and not exchange.session:  # it is opened if it is not there
+            return new_name(exchange.who.tenant, exchange.who.user, body.session)
+        if body.session:
+            return self._sessions.name(exchange.call, exchange.who, body.session)
+        return new_name(exchange.who.tenant, exchange.who.user, exchange.made_name)
+
+    async def _live(
+        self,
+        exchange: CallRequest,
+        body: ChatBody,
+        name: SessionName,
+        context: RequestContext,
+        step: Step,
+        answer: Slot[HttpResponse],
+    ) -> None:
+        """Body of the task: carry a request through its life, and send its answer."""
+        failed: list[BaseException] = []
+        with Contained(failed.append):
+            context = context.but(agent_id=await self._sessions.agent(name, context.agent_id))
+            async with self._rows.request(context) as life:
+                talk = Talk(exchange, body, _words(body), name, context, life, answer.settle)
+                try:
+                    await self._carry_out(talk, step)
+                except AgentrailError as error:
+                    life.outcome, life.error = _outcome_of(error), type(error).__name__
+                    answer.settle(exchange.refused(error))
+        for found in failed:
+            tell(log, found, "a request to `%s` failed (request %s)", name.internal, exchange.request.note.id)
+        if not answer.settled:
+            answer.settle(problem_answer(INTERNAL.but(attempted=exchange.call.attempt)))
+
+    async def _carry_out(self, talk: Talk, step: Step) -> None:
+        talk = evolve(talk, words=checked_words(talk.exchange.call.name, talk.words, talk.exchange.limits))
+        files = await self._files.named(talk.exchange, talk.name, talk.body.files)
+        asked = Request(
+            text_of(talk.words),
+            files.attachments,
+            talk.exchange.request.headers,
+            talk.context.kind,
+            talk.exchange.who,
+            talk.context,
+        )
+        answer = await self._rows.intercept(asked)
+        if answer is not None:
+            talk.life.outcome = "intercepted"
+            talk.reply(talk.exchange.handled(answer))
+            return
+        await step(evolve(talk, words=await files.message(talk.words, self._rows)))
+
+    # What the calls differ in
+
+    async def _chat(self, shown: type[ReplyView], talk: Talk) -> None:
+        asked = await self._asked(await self._session(talk), talk)
+        found = await self._replied(asked, talk)
+        talk.reply(talk.exchange.given(view(shown, found, asked.session.id), HELD if found.held else None))
+
+    async def _prompt(self, talk: Talk) -> None:
+        session = await self._session(talk)
+        turns = self._turns.of(session)
+        with turns.sending(talk.context):
+            form, command = talk.body.returns or None, talk.exchange.command
+            accepted = await talk.speaking(session).prompt_nowait(talk.words, returns=form, command=command)
+            turns.began(accepted.ref, talk.context)
+        talk.life.outcome = accepted.status
+        talk.reply(talk.exchange.given(view(AcceptedView, accepted, session.id)))
+
+    async def _steer(self, when: When, talk: Talk) -> None:
+        session = await self._session(talk)
+        turns = self._turns.of(session)
+        with turns.sending(talk.context):
+            words = text_of(talk.words)
+            accepted = await talk.speaking(session).steer(words, when=when, command=talk.exchange.command)
+            if accepted.status == "started":
+                turns.began(accepted.ref, talk.context)
+        talk.life.outcome = accepted.status
+        talk.reply(talk.exchange.given(view(AcceptedView, accepted, session.id)))
+
+    async def _stream(self, talk: Talk) -> None:
+        session = await self._session(talk)
+        async with session.subscribe() as events:
+            seen = session.inspect().seq
+            asked = await self._asked(session, talk)
+            # The turn goes on when the client has gone, so a task of the host follows it, and not the connection's.
+            relay = FrameRelay()
+            talk.reply(self._streams.turn(talk.exchange, relay))
+            with relay.ending():
+                await self._follow(talk, asked, Following(self._frames, events, relay, asked, seen))
+
+    async def _follow(self, talk: Talk, asked: PromptAsked, following: Following) -> None:
+        """Send the events of the turn, and its end; if the client goes away, wait for the end all the same."""
+        async with trio.open_nursery() as nursery:  # noqa: TID251 - it ends with the turn
+            nursery.start_soon(following.send_events)
+            try:
+                found = await self._replied(asked, talk)
+            except AgentrailError as error:
+                last = frame(PROBLEM, talk.exchange.problem(error).content)
+                talk.life.outcome, talk.life.error = _outcome_of(error), type(error).__name__
+            else:
+                last = frame(REPLY, to_json(view(ReplyView, found, asked.session.id)))
+            following.last = last
+
+    async def _session(self, talk: Talk) -> SessionHandle:
+        """Return the session of the request, which may be a new one."""
+        session = await self._found(talk)
+        talk.life.agent = self._turns.of(session).agent
+        return session
+
+    async def _found(self, talk: Talk) -> SessionHandle:
+        if talk.body.session or talk.exchange.command:
+            try:
+                return await self._sessions.running(talk.name, talk.exchange.watch)
+            except UnknownSession:
+                if talk.name.user != talk.exchange.who.user or talk.exchange.session:
+                    raise
+        name = new_name(*talk.name)  # `named` takes names of sub-agents too
+        try:
+            session = await self._sessions.opened(talk.exchange.who, talk.context, name)
+        except (SessionExists, SessionStored):  # another request has opened it meanwhile
+            return await self._sessions.running(name, talk.exchange.watch)
+        talk.exchange.watch.follow(session)
+        return session
+
+    async def _asked(self, session: SessionHandle, talk: Talk) -> PromptAsked:
+        """Prompt the session, so that its reply can be waited for."""
+        turns = self._turns.of(session)
+        with turns.sending(talk.context):
+            form, command = talk.body.returns or None, talk.exchange.command
+            sent = await talk.speaking(session).ask_nowait(talk.words, returns=form, command=command)
+            turns.began(sent.accepted.ref, talk.context)
+        return PromptAsked(session, turns, sent)
+
+    async def _replied(self, asked: PromptAsked, talk: Talk) -> Reply:
+        """Return the end of the turn, after plugins have heard of it, or what waits for a person."""
+        try:
+            found = await asked.sent.reply()
+        except AgentrailError:
+            await asked.turns.wait_ended(asked.sent.accepted.ref)  # noqa: ASYNC120 - who cancels it wants no error
+            raise
+        talk.life.usage = found.usage
+        if found.held:
+            talk.life.outcome = "held"
+        else:
+            await asked.turns.wait_ended(asked.sent.accepted.ref)
+        return found
+
+
+class Following:
+    """Sends the events of one turn to a client."""
+
+    def __init__(
+        self,
+        frames: EventFrames,
+        events: Subscription,
+        relay: FrameRelay,
+        asked: PromptAsked,
+        seen: int,
+    ) -> None:
+        self._frames = frames
+        self._events = events
+        self._relay, self._patience = relay, 2 * frames.limits.write_seconds  # who reads on has taken a frame by then
+        self._asked = asked
+        self._turn: int | None = None
+        self._seen = seen  # a command that was carried out before has no events any more
+        self._until: int | None = None
+        self._scope = trio.CancelScope()
+        self._last = b""
+        self._is_over = trio.Event()
+
+    @property
+    def last(self) -> bytes:
+        """The last frame: setting it says that the turn is over."""
+        return self._last
+
+    @last.setter
+    def last(self, found: bytes) -> None:
+        self._last = found
+        self._is_over.set()
+        try:
+            self._until = self._asked.session.inspect().seq
+        except AgentrailError:  # the session is gone for good: nothing of its events is left
+            self._until = 0
+        if self._seen >= self._until:
+            self._scope.cancel()
+
+    async def send_events(self) -> None:
+        """Send events until the turn is over, then the last frame; no-op once the client has gone."""
+        with suppress(trio.BrokenResourceError, trio.TooSlowError):
+            with self._scope:
+                if self._goes_on:
+                    await self._frames.give_each(self._events, self._send, self._frame)
+            await self._is_over.wait()  # the events of a session that is stopped end before its turn has its end
+            await self._give(self._last)
+            self._relay.end()  # at once, so that the last frame goes out together with the end of the answer
+
+    async def _give(self, data: bytes) -> None:
+        """Send frames; raise `TooSlowError` if nobody takes some: its answer may have been lost with the client."""
+        if not self._relay.put_now(data):
+            with trio.fail_after(self._patience):
+                await self._relay.put(data)
+
+    @property
+    def _goes_on(self) -> bool:
+        """Whether there may be events to send."""
+        return self._until is None or self._seen < self._until
+
+    async def _send(self, frames: bytes) -> bool:
+        """Send frames, if there are some; return whether there may be more."""
+        if frames:
+            await self._give(frames)
+        return self._goes_on
+
+    def _frame(self, envelope: Envelope) -> bytes:
+        """Return the frame of an event; none if it is not ours, or came after the end that the last frame tells."""
+        is_before_end = self._goes_on
+        self._seen = envelope.seq
+        return self._frames.frame(envelope) if is_before_end and self._is_ours(envelope) else b""
+
+    def _is_ours(self, envelope: Envelope) -> bool:
+        """Whether an event is about the prompt or its turn; turns before it may still be under way."""
+        event, ref = envelope.event, self._asked.sent.accepted.ref
+        if isinstance(event, PromptReceived) and event.ref == ref:
+            self._turn = envelope.turn
+        return envelope.turn == self._turn or (isinstance(event, PromptQueued | PromptDropped) and event.ref == ref)
+
+
+def _as_chat(exchange: CallRequest, body: PromptBody) -> ChatBody:
+    return ChatBody(body.message, session=exchange.session, files=body.files, returns=body.returns)
+
+
+def _words(body: ChatBody) -> tuple[Part, ...]:
+    """Return what is said, as parts."""
+    return (Text(body.message),) if isinstance(body.message, str) else body.message
+
+
+def _outcome_of(error: AgentrailError) -> str:
+    if isinstance(error, TurnAborted):
+        return "aborted"
+    return "refused" if isinstance(error, RefusedError | UsageError) else "failed"

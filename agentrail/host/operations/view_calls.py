@@ -1,0 +1,65 @@
+"""Calls that look at a session: its events as a stream, and its messages."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from agentrail.host.hosted_sessions import HostedSessions
+from agentrail.host.http11.http_messages import HttpResponse, Send
+from agentrail.host.operations.call_request import CallRequest
+from agentrail.host.operations.client_streams import ClientStreams
+from agentrail.host.operations.event_frames import EventFrames
+from agentrail.runtime.events.subscription import Subscription
+from agentrail.values.events.envelope import Cursor, Event
+from agentrail.values.events.policies import POLICIES, Policy
+from agentrail.wire.bodies import EventsQuery, MessagesQuery
+from agentrail.wire.body_parsing import start_of, types_of
+from agentrail.wire.views import MessagesView
+
+
+class ViewCalls:
+    """Carries out the calls that look at a session."""
+
+    def __init__(self, sessions: HostedSessions, frames: EventFrames, streams: ClientStreams) -> None:
+        self._sessions = sessions
+        self._frames = frames
+        self._streams = streams
+
+    async def events(self, exchange: CallRequest) -> HttpResponse:
+        """Stream the events of a session, from a cursor on or live, until the client goes or the session ends."""
+        query = exchange.query(EventsQuery)
+        since = start_of(exchange.call, query, exchange.request.header("last-event-id") or "")
+        types = types_of(exchange.call, query)
+        self._streams.check(exchange.who.tenant)
+        subscription = await self.subscribed(exchange, since, types)
+        return self._streams.session(exchange, partial(self._send_events, subscription))
+
+    async def subscribed(
+        self,
+        exchange: CallRequest,
+        since: Cursor | None,
+        types: tuple[type[Event], ...] | None,
+        policy: Policy = POLICIES[0],
+    ) -> Subscription:
+        """Return a subscription to the events of the session that *exchange* is about."""
+        name = self._sessions.name(exchange.call, exchange.who, exchange.session)
+        session = await self._sessions.running(name, exchange.watch)
+        return session.subscribe(since=since, types=types, policy=policy)
+
+    async def _send_events(self, subscription: Subscription, send: Send) -> None:
+        async def give(frames: bytes) -> bool:
+            await send(frames)
+            return True
+
+        async with subscription as events:
+            await self._frames.give_each(events, give)
+
+    async def messages(self, exchange: CallRequest) -> HttpResponse:
+        """Show a page of the conversation."""
+        query = exchange.query(MessagesQuery)
+        name = self._sessions.name(exchange.call, exchange.who, exchange.session)
+        limit = min(query.limit or exchange.limits.page, exchange.limits.most_page)
+        found = (await self._sessions.state(name)).history
+        first = query.after or 0
+        last = first + limit
+        return exchange.given(MessagesView(tuple(found[first:last]), last if last < len(found) else None))

@@ -1,0 +1,346 @@
+"""`HostPluginRow`: runs the hooks of host plugins in order, isolated and with deadlines, and starts and stops them."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
+from types import CoroutineType
+from typing import Final, Generic, TypeAlias, TypeVar, cast
+
+import trio
+
+from agentrail.errors import BrokenPlugin, PluginFailed
+from agentrail.host.plugins.host_plugin import DEADLINE, HostPlugin, check_plugins, has, name_of
+from agentrail.host.plugins.plugin_values import (
+    Attachment,
+    HandledResponse,
+    Request,
+    RequestContext,
+    RequestEnd,
+    TurnEnd,
+    UnfitAnswerError,
+    answer_of,
+    nothing,
+    text_or_nothing,
+)
+from agentrail.runtime.shared.untrusted_calls import Contained, traced
+from agentrail.values.json import EMPTY, JsonObject
+from agentrail.values.messages import Message
+from agentrail.values.untrusted_values import described
+from agentrail.values.usage import NOTHING_USED, Usage
+from agentrail.values.value import Value
+
+log = logging.getLogger("agentrail.host")
+
+T = TypeVar("T")
+
+OnPluginError = Callable[[str, str, BaseException], Awaitable[None] | None]
+"""Called with the plugin's name, the hook and the error; it may be async."""
+
+CarryOutFor: TypeAlias = Callable[[str, Request, JsonObject], Awaitable[HandledResponse | None]]
+"""Carries out a call by its name for a plugin; returns `None` if plugins cannot make it."""
+
+RULING: Final = frozenset({"intercept", "before_tool_call", "after_tool_call"})
+"""Hooks by which a critical plugin rules on what happens."""
+
+FAILING: Final = 30.0
+"""Seconds after a failure of a critical plugin for which the host is not ready, unless the plugin rules again."""
+
+TASK: Final = "task"
+"""Name of the hook that `OnPluginError` is told for a task that a plugin has started."""
+
+
+class HookFault(Value, gc=True):
+    """A hook has failed, and `on_plugin_error` was told."""
+
+    error: BaseException
+    """The exception that it raised, or what else was wrong."""
+
+
+class Given(Value, Generic[T], gc=True):
+    """A hook has returned a value of a right kind."""
+
+    value: T
+    """The value, as the host uses it."""
+
+
+def log_plugin_error(plugin: str, hook: str, error: BaseException) -> None:
+    """Write a warning to the log: the default of `on_plugin_error`."""
+    if isinstance(error.__cause__, UnfitAnswerError):
+        problem = error.__cause__.unquoted
+    elif isinstance(error, BrokenPlugin) and error.__traceback__ is None:  # never raised: its words are the row's own
+        problem = error.args[2]
+    else:
+        problem = traced(error)
+    log.warning("plugin `%s` failed in `%s`: %s", plugin, hook, problem)
+
+
+class Tasks:
+    """The host for one plugin: its tasks, which end when it was stopped, and its calls."""
+
+    __slots__ = ("_nursery", "_of", "_plugin", "_row", "_scope", "over")
+
+    def __init__(self, plugin: HostPlugin, row: HostPluginRow) -> None:
+        self._of = plugin
+        self._plugin = name_of(plugin)
+        self._row = row
+        self._nursery: trio.Nursery | None = None
+        # Shielded: if the host is cancelled, tasks end after the plugin's `stop`, as they do otherwise.
+        # tests/host/plugins/test_tasks.py::test_a_task_ends_after_stop_even_if_the_host_is_cancelled
+        self._scope = trio.CancelScope(shield=True)
+        self.over = trio.Event()
+
+    async def keep(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Body of the task in which the others live: it ends when `end` is called."""
+        try:
+            with self._scope:
+                async with trio.open_nursery() as nursery:  # noqa: TID251 - the tasks of a plugin end with it
+                    self._nursery = nursery
+                    task_status.started()
+                    await trio.sleep_forever()
+        finally:
+            self._nursery = None
+            self.over.set()
+
+    def start_task(self, function: Callable[..., Awaitable[object]], *args: object) -> None:
+        """Run the async *function* beside the host, until it returns or the plugin was stopped."""
+        if self._nursery is None:
+            raise BrokenPlugin(self._plugin, TASK, "it starts a task, but it has been stopped")
+        self._nursery.start_soon(self._run, partial(function, *args))
+
+    async def _run(self, function: Callable[[], Awaitable[object]]) -> None:
+        errors = list[BaseException]()
+        with Contained(errors.append):
+            await function()
+        for error in errors:
+            self._row.lost_task(self._of)
+            await self._row.report(self._plugin, TASK, error)
+
+    async def call(self, name: str, request: Request, body: JsonObject = EMPTY) -> HandledResponse:
+        """Carry out the call *name* of the host for whoever makes *request*, about its session."""
+        if self._row.carry_out is None:
+            raise BrokenPlugin(self._plugin, name, "the host does not serve yet")
+        found = await self._row.carry_out(name, request, body)
+        if found is None:
+            raise BrokenPlugin(self._plugin, name, "plugins cannot make this call")
+        return found
+
+    async def end(self) -> None:
+        """Cancel the tasks, and wait until all have ended."""
+        self._scope.cancel()
+        await self.over.wait()
+
+
+class RequestLife:
+    """How a request goes on: the host sets what `on_request_end` is told."""
+
+    __slots__ = ("agent", "error", "outcome", "usage")
+
+    def __init__(self) -> None:
+        self.agent = ""
+        self.outcome: str | None = None
+        self.usage: Usage = NOTHING_USED
+        self.error: str | None = None
+
+    def ended(self, context: RequestContext, started: float, error: BaseException | None) -> RequestEnd:
+        """Return the context of the end of the request; *error* is the exception that ended it."""
+        outcome, problem = self.outcome, self.error
+        if error is not None:
+            cancelled = isinstance(error, trio.Cancelled)
+            outcome = "cancelled" if cancelled else "failed"
+            problem = problem or (None if cancelled else type(error).__name__)
+        fields = {name: getattr(context, name) for name in RequestContext.__struct_fields__}
+        fields["agent_id"] = self.agent or context.agent_id
+        lasted = round((trio.current_time() - started) * 1000)
+        return RequestEnd(**fields, outcome=outcome or "finished", usage=self.usage, duration_ms=lasted, error=problem)
+
+
+class HostPluginRow:
+    """The plugins of a host, in order: higher priority first; equal: in the order of registration."""
+
+    def __init__(self, plugins: Sequence[HostPlugin], on_plugin_error: OnPluginError | None = None) -> None:
+        check_plugins(plugins)
+        self.plugins: tuple[HostPlugin, ...] = tuple(sorted(plugins, key=lambda plugin: -plugin.priority))
+        self._on_plugin_error = on_plugin_error or log_plugin_error
+        self._failed: dict[str, float] = {}  # by critical plugin: when a hook by which it rules failed last
+        self._lost = False
+        self.carry_out: CarryOutFor | None = None
+        """Carries out calls for plugins: there when the host serves."""
+
+    def having(self, hook: str) -> tuple[HostPlugin, ...]:
+        """Return the plugins that define *hook*, in order."""
+        return tuple(plugin for plugin in self.plugins if has(plugin, hook))
+
+    # One hook of one plugin
+
+    async def report(self, plugin: str, hook: str, error: BaseException) -> None:
+        """Tell `on_plugin_error`; if that fails itself or takes too long, write both errors to the log."""
+
+        def failed(found: BaseException) -> None:
+            log.error("`on_plugin_error` failed: %s\nit was told that %s failed in %s", traced(found), plugin, hook)
+
+        with trio.move_on_after(DEADLINE) as scope, Contained(failed):
+            answered = self._on_plugin_error(plugin, hook, error)
+            if isinstance(answered, Awaitable):
+                await answered
+        if scope.cancelled_caught:
+            failed(TimeoutError())
+
+    async def ask(
+        self, plugin: HostPlugin, hook: str, call: Callable[[], object], read: Callable[[object], T]
+    ) -> Given[T] | HookFault:
+        """Call a hook of *plugin*, and return what it gives, as *read* checks it, or how it failed.
+
+        It fails by an exception, by a value that *read* raises for, and by being late; that is reported.
+        """
+        found = await self.ask_for(name_of(plugin), plugin.deadline, hook, call, read)
+        if plugin.critical and hook in RULING:
+            self._failed.pop(name_of(plugin), None)
+            if isinstance(found, HookFault):
+                self._failed[name_of(plugin)] = trio.current_time()
+        return found
+
+    def is_well(self, now: float) -> bool:
+        """Whether each critical plugin rules, and its tasks live.
+
+        One whose last ruling failed is not well for `FAILING` seconds: without requests it cannot show that it rules.
+        """
+        return not self._lost and all(at + FAILING < now for at in self._failed.values())
+
+    def lost_task(self, plugin: HostPlugin) -> None:
+        """Note that a task of *plugin* has failed: nobody starts it again."""
+        self._lost = self._lost or plugin.critical
+
+    async def ask_for(
+        self, whose: str, seconds: float, hook: str, call: Callable[[], object], read: Callable[[object], T]
+    ) -> Given[T] | HookFault:
+        """Do what `ask` does, for a function that belongs to *whose* and may take *seconds*."""
+        errors = list[BaseException]()
+        given: Given[T] | None = None
+        ends = trio.current_time() + seconds
+        with trio.CancelScope(deadline=ends) as scope, Contained(errors.append):
+            found = call()
+            if isinstance(found, (CoroutineType, Awaitable)):  # the usual class first: the other asks more
+                found = await cast("Awaitable[object]", found)
+            given = Given(read(found))
+        # A plain function cannot be cancelled, and an async one may have shielded itself.
+        late = scope.cancel_called or trio.current_time() > ends
+        if given is not None and not late:
+            return given
+        error: BaseException = errors[0] if errors else TimeoutError()
+        if late:
+            late_error = BrokenPlugin(whose, hook, f"it was not done after {seconds:g} s, its deadline")
+            late_error.__cause__ = error if errors else None
+            error = late_error
+        elif isinstance(error, UnfitAnswerError):
+            unfit = BrokenPlugin(whose, hook, str(error))
+            unfit.__cause__ = error
+            error = unfit
+        await self.report(whose, hook, error)
+        await trio.lowlevel.checkpoint_if_cancelled()
+        return HookFault(error)
+
+    # The life of the host
+
+    @asynccontextmanager
+    async def running(self) -> AsyncGenerator[None, None]:
+        """Start the plugins in order; at the end stop them in the exact reverse.
+
+        Raise `BrokenPlugin` if one does not start; those that had started are stopped again.
+        """
+        failure: BaseException | None = None
+        async with trio.open_nursery() as nursery:  # noqa: TID251 - tasks of plugins end with the host
+            # Taken out of the nursery, which would wrap it in a group. A cancellation is raised again below.
+            try:
+                async with AsyncExitStack() as started:
+                    for plugin in self.plugins:
+                        await started.enter_async_context(self._running(plugin, nursery))
+                    yield
+            except BaseException as error:  # noqa: BLE001, ASYNC103 - raised again below
+                failure = error
+        if failure is not None:
+            raise failure
+
+    @asynccontextmanager
+    async def _running(self, plugin: HostPlugin, nursery: trio.Nursery) -> AsyncGenerator[None, None]:
+        tasks = Tasks(plugin, self)
+        try:
+            await nursery.start(tasks.keep)
+            if has(plugin, "start"):
+                await self._start(plugin, tasks)
+            try:
+                yield
+            finally:
+                if has(plugin, "stop"):
+                    # Shielded: a host that is cancelled stops its plugins too. Each has its deadline.
+                    # tests/host/plugins/test_rows.py::test_plugins_are_stopped_if_the_host_is_cancelled
+                    with trio.CancelScope(shield=True):
+                        await self.ask(plugin, "stop", plugin.stop, nothing)
+        finally:
+            with trio.CancelScope(shield=True):  # as above: no task outlives the host
+                await tasks.end()
+
+    async def _start(self, plugin: HostPlugin, tasks: Tasks) -> None:
+        given = await self.ask(plugin, "start", partial(plugin.start, tasks), nothing)
+        if isinstance(given, HookFault):
+            problem = f"the host does not start: {described(given.error)}"
+            raise BrokenPlugin(name_of(plugin), "start", problem) from given.error
+
+    # The life of a request
+
+    @asynccontextmanager
+    async def request(self, context: RequestContext) -> AsyncGenerator[RequestLife, None]:
+        """Call `on_request_start`, and at the end `on_request_end` of the same plugins, whatever happens."""
+        started = trio.current_time()
+        life = RequestLife()
+        begun = list[HostPlugin]()
+        error: BaseException | None = None
+        try:
+            for plugin in self.plugins:
+                begun.append(plugin)
+                if has(plugin, "on_request_start"):
+                    await self.ask(plugin, "on_request_start", partial(plugin.on_request_start, context), nothing)
+            yield life
+        except BaseException as found:
+            error = found
+            raise
+        finally:
+            ended = life.ended(context, started, error)
+            # Shielded: who has seen the start of a request sees its end, also if it is cancelled.
+            # tests/host/plugins/test_rows.py::test_a_request_that_is_cancelled_ends_for_all_for_whom_it_began
+            with trio.CancelScope(shield=True):
+                for plugin in begun:
+                    if has(plugin, "on_request_end"):
+                        await self.ask(plugin, "on_request_end", partial(plugin.on_request_end, ended), nothing)
+
+    async def intercept(self, request: Request) -> HandledResponse | None:
+        """Return the first answer of a plugin to *request*; `None` if none has one.
+
+        Raise `PluginFailed` if a critical plugin fails.
+        """
+        for plugin in self.having("intercept"):
+            given = await self.ask(plugin, "intercept", partial(plugin.intercept, request), answer_of)
+            if isinstance(given, Given):
+                if given.value is not None:
+                    return given.value
+            elif plugin.critical:
+                raise PluginFailed(name_of(plugin))
+        return None
+
+    async def attachment_text(self, files: Sequence[Attachment]) -> str:
+        """Return what plugins say about *files*, joined by blank lines; empty if there are no files."""
+        texts = list[str]()
+        for plugin in self.having("attachment_handler") if files else ():
+            call = partial(plugin.attachment_handler, tuple(files))
+            given = await self.ask(plugin, "attachment_handler", call, text_or_nothing)
+            if isinstance(given, Given) and given.value:
+                texts.append(given.value)
+        return "\n\n".join(texts)
+
+    async def turn_persisted(self, context: RequestContext, messages: tuple[Message, ...] = ()) -> None:
+        """Tell the plugins that the turn of a request, with these *messages*, is durable."""
+        end = TurnEnd(**{name: getattr(context, name) for name in RequestContext.__struct_fields__}, messages=messages)
+        for plugin in self.having("on_turn_persisted"):
+            await self.ask(plugin, "on_turn_persisted", partial(plugin.on_turn_persisted, end), nothing)

@@ -1,1 +1,0 @@
-"""Host plugins that come with agentrail."""

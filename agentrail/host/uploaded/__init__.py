@@ -1,1 +1,0 @@
-"""Files that people upload to sessions."""

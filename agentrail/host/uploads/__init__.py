@@ -1,0 +1,3 @@
+"""Files that people upload to sessions."""
+
+from __future__ import annotations

@@ -1,0 +1,94 @@
+"""`PromptFiles`: the files that are given with a prompt, and what of them goes into the message."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Sequence
+from typing import Final
+
+import trio
+from attrs import frozen
+
+from agentrail.host.plugins.plugin_runner import HostPluginRow
+from agentrail.host.plugins.plugin_values import Attachment
+from agentrail.host.uploads.file_kinds import HEAD, IMAGES, PDF, SHOWN, shown_media
+from agentrail.host.uploads.session_files import Storage, StoredFile
+from agentrail.ports.sandbox import KIB
+from agentrail.values.content import File, Image, Part, Text
+from agentrail.values.fitting import MAX_IMAGE, MAX_IMAGES
+
+MOST_IMAGE: Final = MAX_IMAGE // 4 * 3
+"""The most bytes of an image that a model is shown; providers accept no more."""
+
+MOST_SHOWN: Final = MAX_IMAGES // 4 * 3
+"""The most bytes of all images and PDFs of one message."""
+
+PIECE: Final = 768 * KIB
+"""How many bytes are encoded at once: a multiple of three, so that the pieces can be joined."""
+
+NOT_SHOWN: Final = "[`{name}` ({media}) cannot be shown to you: {why}. It is the file `{path}` of the sandbox.]"
+TOO_LARGE: Final = "it has {size} bytes, and {left} are the most here"
+CHANGED: Final = "its content is something else by now"
+
+
+@frozen
+class PromptFiles:
+    """The files of one prompt, in the sandbox of its session."""
+
+    sandbox: Storage | None
+    files: tuple[StoredFile, ...]
+
+    @property
+    def attachments(self) -> tuple[Attachment, ...]:
+        """The files as plugins of the host are told of them."""
+        return tuple(
+            [Attachment(each.note.name, each.note.media_type, each.path, -(-each.size // KIB)) for each in self.files]
+        )
+
+    async def message(self, words: Sequence[Part], rows: HostPluginRow) -> tuple[Part, ...]:
+        """Return the parts of the message: what plugins say of the files, images and PDFs, the user's *words*."""
+        if self.sandbox is None:
+            return tuple(words)
+        text = await rows.attachment_text(self.attachments)
+        parts: list[Part] = [Text(f"{text}\n\n")] if text else []
+        left = MOST_SHOWN - sum([len(word.data) * 3 // 4 for word in words if isinstance(word, Image | File)])
+        for file in self.files:
+            if file.note.media_type in SHOWN:
+                parts.append(await _part(self.sandbox, file, left))
+                left -= 0 if isinstance(parts[-1], Text) else file.size
+        return (*parts, *words)
+
+
+NO_FILES: Final = PromptFiles(None, ())
+
+
+def most_shown(media: str, left: int) -> int:
+    """Return how many bytes a file of a media type may have that a model is shown, if *left* are left for all."""
+    return min(left, MOST_IMAGE) if media in IMAGES else left
+
+
+async def _part(sandbox: Storage, file: StoredFile, left: int) -> Part:
+    """Return an image or a PDF as a part of the message; a text in its place if it cannot be one."""
+    media = file.note.media_type
+    most = most_shown(media, left)
+    if file.size > most:
+        return _not_shown(file, TOO_LARGE.format(size=file.size, left=most))
+    content = (await sandbox.read(file.path, 0, most)).data
+    if len(content) != file.size or shown_media(content[:HEAD]) != media:  # tools of the session can change it
+        return _not_shown(file, CHANGED)
+    data = await _in_base64(content)
+    return File(media, data, name=file.note.name) if media == PDF else Image(media, data)
+
+
+async def _in_base64(content: bytes) -> str:
+    """Return *content* in base64; after each piece, other tasks may run."""
+    pieces: list[bytes] = []
+    for at in range(0, len(content), PIECE):
+        pieces.append(b64encode(content[at : at + PIECE]))
+        await trio.lowlevel.checkpoint()
+    return b"".join(pieces).decode()
+
+
+def _not_shown(file: StoredFile, why: str) -> Text:
+    said = NOT_SHOWN.format(name=file.note.name, media=file.note.media_type, why=why, path=file.path)
+    return Text(f"{said}\n\n")

@@ -1,0 +1,243 @@
+"""`SessionFiles`: the files that were uploaded to sessions, each in a folder of its session's sandbox.
+
+Beside each file there is a note with what its sender said of it: what has none does not count as uploaded. Both are
+erased with the session.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Generator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from hashlib import sha256
+from typing import Final, Protocol
+
+import msgspec
+import trio
+from attrs import frozen
+
+from agentrail.errors import (
+    BadBody,
+    BodyTooLarge,
+    FileMissing,
+    FilesTooLarge,
+    TooManyFiles,
+    UnknownFile,
+    UnknownSession,
+)
+from agentrail.host.http11.http_messages import Body
+from agentrail.host.uploads.file_kinds import HEAD, is_ours, media_of, new_name, readable
+from agentrail.ports.sandbox import KIB, Kind, Receiver, Sandbox
+from agentrail.values.value import Value, learned
+from agentrail.wire.limits import HostLimits
+from agentrail.wire.public_ids import SessionName
+
+FOLDER: Final = "uploads"
+"""The folder, in a sandbox, with a folder for each session."""
+
+NOTES: Final = "notes"
+"""The folder, in that of a session, with the notes."""
+
+PIECE: Final = 64 * KIB
+"""How many bytes a sandbox gets at once."""
+
+MOST_NOTE: Final = 4 * KIB
+UNNAMED: Final = "."
+"""How names begin of files that never came to their end, because the process was killed."""
+
+
+class Storage(Sandbox, Receiver, Protocol):
+    """A sandbox that takes files."""
+
+
+class FileNote(Value):
+    """What is kept of a file beside its content."""
+
+    name: str
+    """Name that the sender gave to the file, without what cannot be printed."""
+    media_type: str
+    """Its media type."""
+
+
+@frozen
+class StoredFile:
+    """An uploaded file."""
+
+    name: str
+    """Its name in the session."""
+    path: str
+    """Its path in the sandbox."""
+    size: int
+    """Its size in bytes."""
+    note: FileNote
+
+
+class Intake:
+    """The uploads to one session that are under way, and what its files take."""
+
+    __slots__ = ("bytes", "count", "is_counted", "looking", "over", "scopes")
+
+    def __init__(self) -> None:
+        self.bytes = 0
+        self.count = 0
+        self.is_counted = False
+        self.looking = trio.Lock()
+        self.scopes = set[trio.CancelScope]()
+        self.over = trio.Event()
+
+
+class Incoming:
+    """The body of an upload, in pieces: each is counted before it is written."""
+
+    def __init__(self, body: Body, said: str, intake: Intake, limits: HostLimits) -> None:
+        self._body = body
+        self._said = said
+        self._intake = intake
+        self._limits = limits
+        self.media_type = ""
+        self.size = 0
+
+    async def next_piece(self) -> bytes:
+        """Return the next bytes; raise what refuses the file."""
+        piece = bytearray()
+        while len(piece) < PIECE and (chunk := await self._body.chunk()):
+            self.check(len(chunk))
+            self.size += len(chunk)
+            self._intake.bytes += len(chunk)
+            piece += chunk
+        if not self.media_type:
+            self.media_type = media_of(self._said, bytes(piece[:HEAD]))
+        if not self.size:
+            raise BadBody("upload", "it", "is empty, and must be the file itself")
+        return bytes(piece)
+
+    def check(self, more: int) -> None:
+        """Raise `BodyTooLarge` or `FilesTooLarge` if *more* bytes are more than there may be."""
+        limits = self._limits
+        if self.size + more > limits.file_bytes:
+            raise BodyTooLarge(limits.file_bytes)
+        if self._intake.bytes + more > limits.session_files_bytes:
+            raise FilesTooLarge(limits.session_files_bytes)
+
+
+class SessionFiles:
+    """Stores, finds and erases the files of sessions."""
+
+    def __init__(self, limits: HostLimits) -> None:
+        self._limits = limits
+        self._intakes: dict[str, Intake] = {}  # by the session's id; of those with uploads under way
+        self._erasing = set[str]()
+
+    @contextmanager
+    def taking(self, name: SessionName) -> Generator[Intake]:
+        """Let an upload to a session begin; raise `UnknownSession` if its files are erased meanwhile."""
+        session = name.internal
+        if session in self._erasing:
+            raise UnknownSession(name.visible)
+        intake = self._intakes.setdefault(session, Intake())
+        scope = trio.CancelScope()
+        intake.scopes.add(scope)
+        try:
+            with scope:
+                yield intake
+        finally:
+            intake.scopes.remove(scope)
+            if not intake.scopes:
+                del self._intakes[session]
+                intake.over.set()
+        if scope.cancelled_caught:
+            raise UnknownSession(name.visible)
+
+    async def receive(
+        self, session: str, sandbox: Storage, intake: Intake, body: Body, said_name: str, said_media: str
+    ) -> StoredFile:
+        """Store a file under a name of ours; raise an error, and leave nothing behind, if it cannot be taken."""
+        await self._count(session, sandbox, intake)
+        if intake.count >= self._limits.session_files:
+            raise TooManyFiles(self._limits.session_files)
+        incoming = Incoming(body, said_media, intake, self._limits)
+        incoming.check(body.length or 0)
+        intake.count += 1
+        try:
+            return await self._store(session, sandbox, incoming, said_name)
+        except BaseException:
+            intake.count -= 1
+            intake.bytes -= incoming.size
+            raise
+
+    async def _store(self, session: str, sandbox: Storage, incoming: Incoming, said_name: str) -> StoredFile:
+        name = new_name(said_name)
+        path = f"{folder_of(session)}/{name}"
+        await sandbox.receive(path, incoming.next_piece)
+        note = FileNote(readable(said_name), incoming.media_type)
+        try:
+            await sandbox.write(_note_path(session, name), msgspec.json.encode(note))
+        except BaseException:
+            # Shielded: the file would stay although nobody has its name.
+            # tests/host/uploaded/test_session_files.py::test_a_file_whose_note_cannot_be_written_is_removed
+            with trio.CancelScope(shield=True):
+                await sandbox.remove(path)
+            raise
+        return StoredFile(name, path, incoming.size, note)
+
+    async def _count(self, session: str, sandbox: Storage, intake: Intake) -> None:
+        """Look what files the session has, once for all uploads that are under way together."""
+        async with intake.looking:
+            if intake.is_counted:
+                return
+            folder, most = folder_of(session), self._limits.session_files
+            try:
+                found = await sandbox.list(folder, 2 * most)
+            except FileMissing:
+                found = None
+            for entry in found.entries if found else ():
+                if entry.path.rpartition("/")[2].startswith(UNNAMED):
+                    await sandbox.remove(entry.path)
+                elif entry.kind is Kind.FILE:
+                    intake.bytes += entry.size
+                    intake.count += 1
+            intake.is_counted = True
+
+    async def find(self, session: str, sandbox: Storage, names: Sequence[str]) -> tuple[StoredFile, ...]:
+        """Return the files of a session by their names; raise `UnknownFile` for one that is not there."""
+        return tuple([await self._find(session, sandbox, name) for name in dict.fromkeys(names)])
+
+    async def _find(self, session: str, sandbox: Storage, name: str) -> StoredFile:
+        if not is_ours(name):
+            raise UnknownFile(name)
+        path = f"{folder_of(session)}/{name}"
+        try:
+            written = await sandbox.read(_note_path(session, name), 0, MOST_NOTE)
+            size = (await sandbox.read(path, 0, 0)).size
+            note = msgspec.json.decode(written.data, type=learned(FileNote))
+        except (FileMissing, msgspec.MsgspecError, UnicodeDecodeError):  # tools of the session may have been there
+            raise UnknownFile(name) from None
+        return StoredFile(name, path, size, note)
+
+    @asynccontextmanager
+    async def closed(self, name: SessionName) -> AsyncGenerator[None, None]:
+        """End the uploads to a session, and let none begin until the `async with` is left."""
+        session = name.internal
+        self._erasing.add(session)
+        try:
+            intake = self._intakes.get(session)
+            if intake is not None:
+                for scope in intake.scopes:
+                    scope.cancel()
+                await intake.over.wait()
+            yield
+        finally:
+            self._erasing.discard(session)
+
+    async def erase(self, name: SessionName, sandbox: Storage | None) -> None:
+        """Erase the files of a session. No-op if *sandbox* is `None`: its sessions take no files."""
+        if sandbox is not None:
+            await sandbox.remove(folder_of(name.internal))
+
+
+def folder_of(session: str) -> str:
+    """Return the folder, in a sandbox, with the files of a session; it tells nobody whose they are."""
+    return f"{FOLDER}/{sha256(session.encode()).hexdigest()[:16]}"
+
+
+def _note_path(session: str, name: str) -> str:
+    return f"{folder_of(session)}/{NOTES}/{name}.json"

@@ -1,0 +1,108 @@
+"""`Outbox`: the messages that wait to be sent on one WebSocket, within a bound."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Final
+
+import trio
+
+from agentrail.host.operations.event_frames import AT_ONCE
+
+MOST_AT_ONCE: Final = 16
+"""How many messages are sent without a pass of the scheduler."""
+
+
+class Outbox:
+    """Messages that wait to be sent, in order; whoever adds some waits while there are too many bytes.
+
+    Messages are made when they have their turn: beside those that wait to be sent, there are those of one who adds at
+    most. What the system takes at once never waits: it is sent by whoever adds it, without a pass of the scheduler.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._send_now: Callable[[Sequence[bytes]], bool] = _not_now
+        self._sent_now = 0
+        self._waiting: deque[bytes] = deque()
+        self.unsent = 0
+        """How many bytes wait, those of the messages that are being sent among them."""
+        self._turn = trio.StrictFIFOLock()  # whoever waits for room has the place before all who come later
+        self._changed = trio.lowlevel.ParkingLot()
+        self._is_over = False
+
+    def open(self, send_now: Callable[[Sequence[bytes]], bool]) -> None:
+        """Have *send_now* send messages that find none waiting; if it returns false, they wait."""
+        self._send_now = send_now
+
+    def put_now(self, *messages: bytes) -> None:
+        """Add messages, whether there is room or not; no-op if the outbox is closed."""
+        if self._is_over or (not self._waiting and self._send_now(messages)):
+            return
+        self._waiting += messages
+        self.unsent += sum(map(len, messages))
+        self._changed.unpark_all()
+
+    async def put(self, make: Callable[[], bytes]) -> None:
+        """Add the message that *make* returns; wait for a turn to make it, then for room. Alone, each fits."""
+        await self.put_all(lambda: (make(),))
+
+    async def put_all(self, make: Callable[[], Sequence[bytes]]) -> None:
+        """Add the messages that *make* returns, as `put` adds one; what the system takes goes out in one write."""
+        if not self._waiting and not self._turn.locked():
+            messages = make()
+            self.put_now(*messages)
+            self._sent_now += len(messages)
+            if self._sent_now >= MOST_AT_ONCE:
+                self._sent_now = 0
+                await trio.lowlevel.checkpoint()
+            return
+        if self._turn.locked():
+            await self._turn.acquire()
+        else:
+            self._turn.acquire_nowait()
+        try:
+            messages = make()
+            while not self._has_room(sum(map(len, messages))):
+                await self._changed.park()
+            self.put_now(*messages)
+        finally:
+            self._turn.release()
+
+    async def first(self) -> Sequence[bytes]:
+        """Wait for messages, and return the first ones, for one write; they count until they are told to be `sent`."""
+        while not self._waiting:
+            await self._changed.park()
+        found, size = list[bytes](), 0
+        for message in self._waiting:
+            found.append(message)
+            size += len(message)
+            if size >= AT_ONCE:
+                break
+        return found
+
+    def sent(self, count: int) -> None:
+        """Note that the first *count* messages have been sent."""
+        for _ in range(count):
+            self.unsent -= len(self._waiting.popleft())
+        self._changed.unpark_all()
+
+    async def emptied(self) -> None:
+        """Wait until all messages have been sent."""
+        while self._waiting:
+            await self._changed.park()
+
+    def close(self) -> None:
+        """Take and keep no more messages: none can be sent."""
+        self._is_over = True
+        self._waiting.clear()
+        self.unsent = 0
+        self._changed.unpark_all()
+
+    def _has_room(self, size: int) -> bool:
+        return self._is_over or not self._waiting or self.unsent + size <= self._most
+
+
+def _not_now(_: Sequence[bytes]) -> bool:
+    return False

@@ -1,0 +1,179 @@
+"""`MemoryLoader`: brings memory files into the system prompt."""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Iterator
+from typing import Final
+
+import attrs
+from attrs import frozen
+
+from agentrail.errors import BadOptions
+from agentrail.hooks.actions import Answered, Ask, Continue, Failed, ReadFile, SetSection, TimedOut
+from agentrail.hooks.context import Context
+from agentrail.hooks.hook_types import (
+    AfterTool,
+    AfterToolBatch,
+    BeforeCompaction,
+    BeforePrompt,
+    BeforeRequest,
+    Hook,
+    SessionStart,
+)
+from agentrail.hooks.plugin import AnyPlugin, Plugin, Priority
+from agentrail.plugins.arguments import COMMAND_ARGS, PATH_ARGS, named, texts
+from agentrail.plugins.memory.own_paths import why_no_path
+from agentrail.plugins.options import NO_NAMES, are_texts, as_set, as_tuple
+from agentrail.plugins.security import WRITERS
+from agentrail.values.content import memory_text
+from agentrail.values.json import JsonObject
+from agentrail.values.untrusted_values import shown
+from agentrail.values.value import Value
+
+MOST_FILES: Final = 3
+"""The most files of one plugin: so many hooks before the first request can set a section."""
+
+RELOADS: Final = ("never", "writes", "prompts")
+
+
+class Unread(Value):
+    """The files that are to be read at the next hook that can."""
+
+    due: tuple[str, ...] = ()
+    """Paths of the files."""
+
+
+def _are_files(plugin: AnyPlugin, field: attrs.Attribute[tuple[str, ...]], found: tuple[str, ...]) -> None:
+    are_texts(plugin, field, found)
+    if not 1 <= len(found) <= MOST_FILES or len(set(found)) < len(found):
+        problem = f"its `files` are {shown(found)}; give one to {MOST_FILES} different paths, and others to a second"
+        raise BadOptions("MemoryLoader", f"{problem} `MemoryLoader` with a key of its own")
+    for path in found:
+        problem = why_no_path(path) or ""
+        if problem:
+            raise BadOptions("MemoryLoader", f"one of its `files` {problem}")
+
+
+def _is_reload(plugin: AnyPlugin, field: attrs.Attribute[str], found: str) -> None:  # noqa: ARG001 - the signature
+    if found not in RELOADS:
+        raise BadOptions("MemoryLoader", f"its `reload` is {shown(found)}; it must be one of {', '.join(RELOADS)}")
+
+
+@frozen
+class MemoryLoader(Plugin[Unread]):
+    """Put the contents of memory files, such as `AGENTS.md`, into the system prompt.
+
+    Each file is a section of the layer `memory`, with its path as key; other plugins and tools find the texts in
+    `memory_contents`. What is over 64 KiB is cut, with a mark; a file over 1 MiB, or one that is no UTF-8, is not read,
+    and the event `memory_not_loaded` says so. A missing or empty file has no section, and nothing is told. The files
+    are read when the session starts, and again when a tool has written one or the context was compacted, which is when
+    `MemoryFlush` writes.
+    """
+
+    files: tuple[str, ...] = attrs.field(default=("AGENTS.md", "MEMORY.md"), converter=as_tuple, validator=_are_files)
+    """Paths of at most three files, relative to the working directory."""
+    reload: str = attrs.field(default="writes", validator=_is_reload)
+    """When files are read again: after `writes` by tools and after compactions, at all `prompts` too, or `never`."""
+    writers: frozenset[str] = attrs.field(default=NO_NAMES, converter=as_set, validator=are_texts)
+    """Names of tools that write to the paths in their arguments, in addition to those that `SecurityGuard` knows."""
+
+    priority = Priority.CORE + 50
+
+    @property
+    def tools_named(self) -> tuple[str, ...]:
+        """Names in `writers`; the session refuses to start if it has no such tool."""
+        return tuple(sorted(self.writers))
+
+    def init(self, ctx: Context) -> Unread:
+        """Return the first state: all files are to be read."""
+        return Unread(self.files)
+
+    def on_options(self, new: JsonObject, state: Unread) -> Unread:
+        """Read the files again after a change of options. Sections of files that are no longer named stay."""
+        return Unread(self.files)
+
+    def session_start(
+        self, hook: SessionStart, state: Unread, ctx: Context
+    ) -> Continue[Unread] | SetSection[Unread] | Ask[Unread]:
+        """Read the files."""
+        return _load(hook, state, ctx)
+
+    def before_prompt(
+        self, hook: BeforePrompt, state: Unread, ctx: Context
+    ) -> Continue[Unread] | SetSection[Unread] | Ask[Unread]:
+        """Read the files that are due; all of them if `reload` says so."""
+        again = self.reload == "prompts" and hook.asked is None
+        return _load(hook, Unread(self.files) if again else state, ctx)
+
+    def before_request(
+        self, hook: BeforeRequest, state: Unread, ctx: Context
+    ) -> Continue[Unread] | SetSection[Unread] | Ask[Unread]:
+        """Read the files that are due."""
+        return _load(hook, state, ctx)
+
+    def after_tool(
+        self, hook: AfterTool, state: Unread, ctx: Context
+    ) -> Continue[Unread] | SetSection[Unread] | Ask[Unread]:
+        """Read the files that the call may have written."""
+        if hook.asked is None and self.reload != "never":
+            written = set(self._written(hook, ctx.working_dir))
+            if written:
+                state = Unread(tuple(path for path in self.files if path in written or path in state.due))
+        return _load(hook, state, ctx)
+
+    def after_tool_batch(
+        self, hook: AfterToolBatch, state: Unread, ctx: Context
+    ) -> Continue[Unread] | SetSection[Unread] | Ask[Unread]:
+        """Read the files that are due."""
+        return _load(hook, state, ctx)
+
+    def before_compact(self, hook: BeforeCompaction, state: Unread, ctx: Context) -> Continue[Unread]:
+        """Have the files read before the next request, because plugins that are asked later may write them."""
+        return Continue(state) if self.reload == "never" else Continue(Unread(self.files))
+
+    def _written(self, hook: AfterTool, working_dir: str) -> Iterator[str]:
+        """Yield the files that the call may have written: named by a path argument of a writer, or in a command."""
+        if hook.name in WRITERS or hook.name in self.writers:
+            for _, found, _ in named(hook.args, PATH_ARGS):
+                places = {_place(working_dir, text) for text in texts(found)}
+                yield from (path for path in self.files if _place(working_dir, path) in places)
+        for _, found, _ in named(hook.args, COMMAND_ARGS):
+            for text in texts(found):
+                yield from (path for path in self.files if posixpath.basename(path) in text)
+
+
+def _place(working_dir: str, path: str) -> str:
+    return posixpath.normpath(posixpath.join(working_dir, path))
+
+
+def _load(hook: Hook, state: Unread, ctx: Context) -> Continue[Unread] | SetSection[Unread] | Ask[Unread]:
+    """Read the files that are due, one after the other, until one of them has another text than its section."""
+    due, problem = state.due, ""
+    asked = hook.asked
+    if isinstance(asked, ReadFile):
+        due = tuple(path for path in due if path != asked.path)
+        new = old = ctx.memory_contents.get(asked.path)
+        match hook.answer:
+            case Answered(value=str() | None as found):
+                new = memory_text(found) if found and found.strip() else None
+            case Failed(error=error):
+                new, problem = None, error
+            case TimedOut(seconds=seconds):
+                problem = f"it took more than {seconds:g} s"
+            case _:
+                problem = "the answer is no text"
+        if new != old:
+            text = new if isinstance(new, str) else None
+            return _telling(SetSection(asked.path, text, Unread(due), "memory"), asked.path, problem)
+        if problem:
+            return _telling(Continue(Unread(due)), asked.path, problem)
+    if due:
+        return Ask(ReadFile(due[0]), Unread(due))
+    return Continue(Unread()) if state.due else Continue()
+
+
+def _telling(
+    action: Continue[Unread] | SetSection[Unread], path: str, problem: str
+) -> Continue[Unread] | SetSection[Unread]:
+    return action.emitting("memory_not_loaded", {"path": path, "error": problem}) if problem else action

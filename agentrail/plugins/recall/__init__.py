@@ -1,1 +1,0 @@
-"""Plugins that keep what a context cannot hold: large results, memory files, earlier runs."""

@@ -1,0 +1,131 @@
+"""Examines searches such as `grep -r` and `rg`: which folders they read, and which files they leave out or select.
+
+Recognises `find` commands that cannot find a blocked file, because they search for other names.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import Final
+
+from agentrail.plugins.shell.lexer_words import SimpleCommand, Word, names
+from agentrail.plugins.shell.paths import Fence, meets
+from agentrail.plugins.shell.rule_context import CommandScene, given
+
+_GIVES_PATTERN: Final = re.compile(r"-[A-Za-z0-9]*[ef].*|--(?:regexp|file)(?:=.*)?")
+_TAKES_VALUE: Final = re.compile(
+    r"-[A-Za-z0-9]*[efABCmdDgtT]|--(?:regexp|file|i?glob|include|exclude|exclude-dir|max-count|type)"
+)
+_GLOB: Final = re.compile(r"-[A-Za-z0-9]*g|--(?:i?glob|include)")
+_GLOB_ATTACHED: Final = re.compile(r"(?:-g|--(?:i?glob|include)=)(.+)", re.DOTALL)
+
+
+def searched(args: Sequence[Word]) -> tuple[Word, ...]:
+    """Return the operands of a search except its pattern: the files and folders that it reads."""
+    operands = _operands(args)
+    return operands if any(_GIVES_PATTERN.fullmatch(word.text) for word in args) else operands[1:]
+
+
+def asks_for_hidden(args: Sequence[Word]) -> bool:
+    """Whether `rg` is told to read hidden files: by name, by the second `-u`, or by a glob that matches them."""
+    texts = [word.text for word in args]
+    loose = sum(text.count("u") for text in texts if re.fullmatch(r"-[A-Za-z.]+", text))
+    return (
+        given(args).has(".", "hidden")
+        or loose + texts.count("--unrestricted") > 1
+        or any(meets(glob.rpartition("/")[2], ".env", hidden=True) for glob in _globs(args))
+    )
+
+
+def reads_ignored(args: Sequence[Word]) -> bool:
+    """Whether `rg` is told to read also what `.gitignore` names."""
+    options = given(args)
+    return options.has("u", "unrestricted") or any(name.startswith("no-ignore") for name in options.long)
+
+
+def only_others(args: Sequence[Word], fence: Fence) -> bool:
+    """Whether `--include` is given, and selects only files whose names match no last part of a pattern of *fence*."""
+    globs = [word.text.partition("=")[2] for word in args if word.text.startswith("--include=")]
+    return bool(globs) and not any(fits(glob, fence.lasts) for glob in globs)
+
+
+def fits(glob: str, lasts: frozenset[str]) -> bool:
+    """Whether some name may match both *glob* and one of the patterns *lasts*."""
+    wanted = glob.rpartition("/")[2].casefold()
+    return any(meets(wanted, last, hidden=True) or meets(last, wanted, hidden=True) for last in lasts)
+
+
+def _globs(args: Sequence[Word]) -> Iterator[str]:
+    """Return the globs that select the files to search, without those that leave files out."""
+    return (glob for glob in _values(args, _GLOB, _GLOB_ATTACHED) if not glob.startswith("!"))
+
+
+def _values(args: Sequence[Word], option: re.Pattern[str], attached: re.Pattern[str]) -> Iterator[str]:
+    """Yield the values of an option, each given as the next word (*option*) or in the same one (*attached*)."""
+    before = ""
+    for word in args:
+        if option.fullmatch(before):
+            yield word.text
+        elif (found := attached.fullmatch(word.text)) is not None:
+            yield found[1]
+        before = word.text
+
+
+def _operands(args: Sequence[Word]) -> tuple[Word, ...]:
+    values = {n + 1 for n, word in enumerate(args) if _TAKES_VALUE.fullmatch(word.text)}
+    return given([word for n, word in enumerate(args) if n not in values]).operands
+
+
+_NAMES: Final = names("-iname -name")
+_NARROWS: Final = names("-depth -empty -exec -iname -maxdepth -mindepth -mtime -name -newer -print -print0 -size -type")
+"""Options of `find` that cannot make it find more files: each leaves files out, or says what is done with each."""
+_PLACED: Final = "{}"
+_QUIET_XARGS: Final = re.compile(r"-[0rt]*(?:[nP][0-9]*)?|[0-9]+|--(?:null|no-run-if-empty)")
+
+
+def finds_others(command: SimpleCommand, scene: CommandScene) -> bool:
+    """Whether *command* is a `find` in the session's folder by names none of which is part of a blocked path.
+
+    Commands in `-exec` must take each file as a separate word, `{}`.
+    """
+    if command.program != "find" or any(word.expands for word in command.args):
+        return False
+    found = [word.text for before, word in pairwise(command.argv) if before.text in _NAMES]
+    if not found or any(fits(name, scene.blocked.names) for name in found):
+        return False
+    told = tuple(_without_commands(command.args))
+    starts = tuple(_starts(told))
+    if any(word.text[:1] in {"-", "!", "(", ",", ")"} and word.text not in _NARROWS for word in told[len(starts) :]):
+        return False
+    if any(_PLACED in word.text and word.text != _PLACED for word in command.args):
+        return False
+    return all(place.is_under(scene.working) for word in starts or (Word("."),) for place in scene.aim(word).places)
+
+
+def fed_by_find(command: SimpleCommand, scene: CommandScene) -> bool:
+    """Whether the line begins with a `find` that passes `finds_others`, and `xargs` gives *command* its output only."""
+    match tuple(scene.commands):
+        case (first, second, *_) if second is command and len(command.via) == 1:
+            quiet = all(_QUIET_XARGS.fullmatch(word.text) for word in command.around)
+            redirected = any(not found.writes for found in command.redirections) or first.redirections
+            return quiet and not redirected and finds_others(first, scene)
+        case _:
+            return False
+
+
+def _starts(told: tuple[Word, ...]) -> Iterator[Word]:
+    for word in told:
+        if word.text[:1] in {"-", "!", "("}:
+            return
+        yield word
+
+
+def _without_commands(args: tuple[Word, ...]) -> Iterator[Word]:
+    """Yield the arguments of `find` without the commands that it runs, whose words are read as commands."""
+    inner = False
+    for before, word in pairwise((Word(""), *args)):
+        inner = (inner and before.text not in {";", "+"}) or before.text == "-exec"
+        if not inner:
+            yield word

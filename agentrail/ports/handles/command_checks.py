@@ -1,0 +1,130 @@
+"""Checks what callers give to handles and commands, so that a host and a local handle refuse with the same words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final, cast
+
+from agentrail.core.vocabulary.inputs import AnyInput
+from agentrail.errors import BadChoice, BadMessage, NotJson, WrongType
+from agentrail.values.content import Data, File, Image, Part, Text
+from agentrail.values.events.envelope import Cursor, Event
+from agentrail.values.json import freeze
+from agentrail.values.untrusted_values import number, shown
+from agentrail.values.value import Value, quick
+
+_text = quick(Text)
+
+TEXT = "the text"
+PART = "a part"
+
+
+class _PlainFields(dict[type[Value], tuple[tuple[str, str], ...]]):
+    """By class: the fields that are text, text or `None`, or a boolean, each with its annotation."""
+
+    def __missing__(self, kind: type[Value]) -> tuple[tuple[str, str], ...]:
+        plain = ("str", "str | None", "bool")
+        found = self[kind] = tuple((name, noted) for name, noted in kind.__annotations__.items() if noted in plain)
+        return found
+
+
+_PLAIN_FIELDS = _PlainFields()
+
+
+def check_fields(given: AnyInput, command: str | None) -> int:
+    """Return how many bytes the texts of *given* have; raise `BadMessage` or `BadChoice` if a field cannot be stored.
+
+    Parts of a prompt, and JSON, are checked where they are made.
+    """
+    if command is not None:
+        kept_text(command, "the command id")
+    size = 0
+    for name, kind in _PLAIN_FIELDS[type(given)]:
+        found = getattr(given, name)
+        if kind == "bool":
+            check_flag(name, found)
+        elif found is not None or kind == "str":
+            size += len(kept_text(found, f"the {name}").encode())
+    return size
+
+
+def check_flag(name: str, found: object) -> None:
+    """Raise `BadChoice` if *found*, the argument called *name*, is not a boolean."""
+    if not isinstance(found, bool):
+        raise BadChoice.among(name, found, ("True", "False"))
+
+
+def kept_text(text: object, what: str) -> str:
+    """Return *text* if it can be stored; raise `BadMessage` otherwise."""
+    if not isinstance(text, str):
+        raise BadMessage(what, f"a `{type(text).__name__}`")
+    if not text.isascii():
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            raise BadMessage(what, "text with half a surrogate pair") from None
+    return text
+
+
+def kept_parts(said: object) -> tuple[Part, ...]:
+    """Return a caller's text or parts as a tuple of parts; raise `BadMessage` if they cannot be stored."""
+    if isinstance(said, str):
+        return (_text(kept_text(said, TEXT)),)
+    if not isinstance(said, Iterable):
+        raise BadMessage(TEXT, f"a `{type(said).__name__}`")
+    return tuple(_kept_part(part) for part in cast("Iterable[object]", said))
+
+
+def _kept_part(part: object) -> Part:
+    match part:
+        case Text(text=text):
+            return _text(kept_text(text, PART))
+        case Image(media_type=media_type, data=data):
+            return Image(kept_text(media_type, "a media type"), kept_text(data, "an image"))
+        case File():
+            kept = File(*(kept_text(getattr(part, name), "a file") for name in File.__struct_fields__))
+            if kept.problem is not None:
+                raise BadMessage(PART, kept.problem)
+            return kept
+        case Data(data=found):
+            try:
+                return Data(freeze(found))
+            except NotJson as error:
+                raise BadMessage(PART, str(error)) from None
+        case _:
+            raise BadMessage(PART, f"a `{type(part).__name__}`")
+
+
+CURSOR_WANTED: Final = "the `cursor` of an envelope: a pair of whole numbers from 0 on, or the first of them"
+TYPES_WANTED: Final = "a list of classes of events, such as `[AgentEnd]`"
+PLUGIN_WANTED: Final = "its class, or the key that it was given"
+
+
+def cursor_of(since: object) -> Cursor | None:
+    """Return *since* as a cursor; `None` if it is `None`. Raise `WrongType` unless it is one number or two."""
+    if since is None:
+        return None
+    is_pair = type(since) in (tuple, list, Cursor)
+    parts = cast("Sequence[object]", since) if is_pair else (since,)
+    numbers = [plain for plain in map(number, parts) if type(plain) is int and plain >= 0]
+    if not 1 <= len(parts) == len(numbers) <= len(Cursor._fields):
+        raise WrongType("since", shown(since), CURSOR_WANTED)
+    return Cursor(*numbers)
+
+
+def kinds_of(types: object) -> tuple[type[Event], ...]:
+    """Return *types* as a tuple; raise `WrongType` if they are no iterable of classes of events."""
+    is_many = isinstance(types, Iterable)
+    found = tuple(cast("Iterable[object]", types)) if is_many else (None,)
+    if not all(isinstance(kind, type) and issubclass(kind, Event) for kind in found):
+        raise WrongType.of("types", types, TYPES_WANTED)
+    return cast("tuple[type[Event], ...]", found)
+
+
+def key_of(plugin: object) -> str:
+    """Return the key of a plugin given by its key or its class; raise `WrongType` for anything else."""
+    if isinstance(plugin, str):
+        return plugin
+    if isinstance(plugin, type):
+        return plugin.__name__
+    raise WrongType.of("plugin", plugin, PLUGIN_WANTED)

@@ -1,0 +1,399 @@
+"""Performs the effects of a step: plain functions that start or cancel work and return at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Final
+
+from agentrail.core.system_prompt import memory_of
+from agentrail.core.vocabulary import effects
+from agentrail.core.vocabulary.effects import AnyEffect
+from agentrail.core.vocabulary.inputs import AnyInput, StreamCut, TimerFired, ToolRaised, ToolReturned, ToolStopped
+from agentrail.core.vocabulary.state import State
+from agentrail.core.vocabulary.tool_calls import CallStatus
+from agentrail.errors import AgentrailError, UnknownTool
+from agentrail.hooks.actions import CallModel, CallService, RunTool
+from agentrail.ports.tool import Tool, ToolContext, unheard
+from agentrail.reprs import in_brackets, listed, some
+from agentrail.runtime.actor.model_access import ModelAccess
+from agentrail.runtime.actor.parent_link import Ties
+from agentrail.runtime.actor.screened_inputs import screened_event
+from agentrail.runtime.diagnosis.plugin_complaints import write_line
+from agentrail.runtime.events.bus import Bus
+from agentrail.runtime.inbox.mailbox import Mailbox
+from agentrail.runtime.resources import SessionCode, SharedServices
+from agentrail.runtime.shared.reply_slot import Slot
+from agentrail.runtime.shared.threads import CallThreads
+from agentrail.runtime.work.background_jobs import BackgroundJobs
+from agentrail.runtime.work.compacting import RunningCompaction
+from agentrail.runtime.work.model_stream import Stream
+from agentrail.runtime.work.plugin_asks import RunningAsk
+from agentrail.runtime.work.screening import Screens, screens_of
+from agentrail.runtime.work.stored_messages import StoredPast
+from agentrail.runtime.work.tool_call import LateCalls, RunningCall
+from agentrail.values.events.envelope import Event
+from agentrail.values.stream import NOTHING_YET, Failure, FailureKind, Partial
+
+
+class Performer(ModelAccess):
+    """All work under way of one session: requests, calls, timers, plugin requests."""
+
+    __slots__ = (
+        "_asks",
+        "_bus",
+        "_calls",
+        "_compaction",
+        "_jobs",
+        "_mailbox",
+        "_requests",
+        "_stall_waits",
+        "_stream",
+        "closed",
+        "late",
+        "started",
+    )
+
+    def __init__(
+        self,
+        state: State,
+        shared: SharedServices,
+        code: SessionCode,
+        bus: Bus,
+        mailbox: Mailbox,
+        ties: Ties,
+    ) -> None:
+        super().__init__(state, shared, code, ties)
+        code.judge.complain = shared.complain
+        self._bus = bus
+        self._mailbox = mailbox
+        self._stream: Stream | None = None
+        self._requests: tuple[str, ...] = ()  # those that have not closed; one that was cut may be among them
+        self._stall_waits = False
+        self._calls: dict[str, RunningCall] | None = None
+        self._asks: dict[str, RunningAsk] | None = None
+        self._jobs: BackgroundJobs | None = None
+        self.late = LateCalls()
+        self._compaction: RunningCompaction | None = None
+        self.started: Slot[AgentrailError | None] = Slot()
+        self.closed = False
+
+    @in_brackets
+    def __repr__(self) -> str:
+        stream = "" if self._stream is None else "streaming"
+        busy = listed(stream, some(len(self._calls or ()), "call"), some(len(self._asks or ()), "question"))
+        return f"{self._session_id!r} {'closed' if self.closed else busy or 'idle'}"
+
+    def perform(self, effect: AnyEffect) -> None:
+        """Start or cancel the work that *effect* names."""
+        _PERFORM[type(effect)](self, effect)
+
+    def stop_early(self, wanted: Sequence[AnyEffect]) -> None:
+        """Cancel the work that a step ends before the step is journaled, as cancelling never waits."""
+        for effect in wanted:
+            if type(effect) in _STOPS:
+                self.perform(effect)
+
+    def partial_response(self) -> Partial | None:
+        """Return the part of the running response that subscribers have seen."""
+        return None if self._stream is None else self._stream.heard()
+
+    def stop_now(self, state: State, kill_tools: str) -> None:
+        """Cancel the stream, and running calls as *kill_tools* says, before the machine handles the abort."""
+        if self._stream is not None:
+            self._stream.cut()
+        if kill_tools == "none":
+            return
+        calls = () if state.batch is None else state.batch.calls
+        wanted = [call.call_id for call in calls if call.status is CallStatus.RUNNING]
+        if kill_tools == "all":
+            wanted += [stray.call_id for stray in state.lingering]
+        for call_id in wanted:
+            running = self._call(call_id)
+            if running is not None and (kill_tools == "all" or not running.immune):
+                running.cancel()
+
+    def _call(self, call_id: str) -> RunningCall | None:
+        return None if self._calls is None else self._calls.get(call_id)
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether any work is under way."""
+        return bool(self._requests or self._calls or self._asks or self._jobs_now)
+
+    @property
+    def _jobs_now(self) -> tuple[str, ...]:
+        return () if self._jobs is None else self._jobs.names()
+
+    def close(self) -> None:
+        """Cancel all work."""
+        self.closed = True
+        if self._stream is not None:
+            self._stream.cut()
+        for call in tuple((self._calls or {}).values()):
+            call.cancel()
+        for ask in tuple((self._asks or {}).values()):
+            ask.cancel()
+        if self._jobs is not None:
+            self._jobs.close()
+        self._ties.close()
+        if self._compaction is not None:
+            self._compaction.scope.cancel()
+        if self.spending is not None:
+            self.spending.close()
+
+    def _whisper(self, event: Event) -> None:
+        self._bus.whisper(screened_event(event, self.state, self._code.judge), self._shared.clock.now_ms())
+
+    def _screens(self) -> Screens | None:
+        return screens_of(self._code.judge, self.state.seats)
+
+    # The model
+
+    def start_request(self, effect: effects.StartRequest) -> None:
+        """Send a request in a task of its own."""
+        request = effect.request
+        stream = self._stream = Stream(effect, self._shared.clock, self._bus, self._mailbox.post, self._code.prices)
+        stream.screen_by(self._screens())
+        self._requests += ((request_id := request.request_id),)
+        try:
+            model = self.model(request.model)
+        except AgentrailError as error:
+            failure = Failure(FailureKind.PERMANENT, type(error).__name__, str(error))
+            self._mailbox.post(StreamCut(request_id, NOTHING_YET, failure))
+            return
+        name = f"model {request.model} ({self._session_id})"
+        body = partial(stream.run, model, self._session_id, self.limits(request_id, stream.used))
+        self._shared.tasks.start(stream, body, name)
+        self._watch(stream)
+
+    def _watch(self, stream: Stream) -> None:
+        """Set a timer for the time when *stream* may have stalled."""
+        self._shared.timers.set((self._session_id, "stall"), stream.stalls_at, self._look)
+
+    def _look(self) -> None:
+        """Report a stall of the running response, if it has stalled, and set the next timer."""
+        stream = self._stream
+        if stream is None or stream.closed or stream.ended:
+            return
+        now = self._shared.clock.now()
+        if stream.waiting:
+            stream.last = now
+        elif now >= stream.stalls_at:
+            if not self._stall_waits:
+                self._mailbox.post(stream.stalled(now))
+                self._stall_waits = True
+            stream.reported = now
+        self._watch(stream)
+
+    def stall_taken(self) -> None:
+        """Note that the posted stall is being handled, so that another one may be posted."""
+        self._stall_waits = False
+
+    def release(self, request_id: str) -> None:
+        """Forget a request whose end the machine has handled."""
+        self._requests = tuple([each for each in self._requests if each != request_id])
+        if self._stream is not None and self._stream.request.request_id == request_id:
+            self._stream = None
+            self._shared.timers.clear((self._session_id, "stall"))
+
+    def open_stream(self, effect: effects.OpenStream) -> None:
+        """Publish the deltas of the response."""
+        if self._stream is not None and self._stream.request.request_id == effect.request_id:
+            self._stream.open()
+
+    def cancel_request(self, effect: effects.CancelRequest) -> None:
+        """Cancel the request."""
+        if self._stream is not None and self._stream.request.request_id == effect.request_id:
+            self._stream.cut()
+
+    # Tools
+
+    def start_call(self, effect: effects.StartCall | effects.ProbeCall) -> None:
+        """Run a tool, or probe it, in a task; without code, wait for the sources of tools if they start, or fail."""
+        tool = self._code.tools.get((effect.name, effect.revision))
+        if tool is None:
+            if not self.late.takes(effect):
+                why = "was redefined before the call ran" if effect.name in self.state.tools else "has no code here"
+                self._mailbox.post(ToolRaised(effect.call_id, effect.attempt, f"UnknownTool: `{effect.name}` {why}"))
+            return
+        if self.state.seats and (refused := self._too_late(effect)) is not None:
+            self._mailbox.post(refused)
+            return
+        call = RunningCall(effect, tool, self._shared.threads, self._whisper, self._call_ended, self._screens())
+        if self._calls is None:
+            self._calls = {}
+        self._calls[effect.call_id] = call
+        self._shared.calls.add(call)
+        ctx = self._context(effect.call_id, effect.key, call.report, call.threads)
+        self._shared.tasks.start(call, partial(call.run, ctx), f"tool {effect.name} ({effect.key})")
+
+    def _call_ended(self, call: RunningCall, closing: AnyInput) -> None:
+        self._shared.calls.remove(call)
+        if self._calls is not None and self._calls.get(call.call_id) is call:
+            del self._calls[call.call_id]
+        if isinstance(closing, ToolReturned):
+            closing = self._with_jobs(closing)
+        self._mailbox.post(closing)
+
+    def _with_jobs(self, closing: ToolReturned) -> ToolReturned:
+        """Return *closing* with the names of the commands that run in the background, if the state has other ones."""
+        jobs = self._jobs_now
+        return closing if jobs == self.state.jobs else closing.but(jobs=jobs)
+
+    def _context(self, call_id: str, key: str, report: Callable[[str], None], threads: CallThreads) -> ToolContext:
+        state = self.state
+        surroundings = self._code.surroundings
+        if self._jobs is None:
+            self._jobs = BackgroundJobs(self._shared.nursery, closed=self.closed)
+        return ToolContext(
+            self._session_id,
+            call_id,
+            key,
+            state.setup.working_dir,
+            state.using[0],
+            state.todos,
+            state.setup.user_data,
+            state.turns,
+            state.usage.total_tokens,
+            state.usage.cost_usd,
+            report,
+            surroundings,
+            self._jobs,
+            surroundings,
+            threads,
+            self._ties.subagents,
+            memory_of(state.sections),
+            StoredPast(self._shared.journal, self._session_id),
+            self._ties,
+        )
+
+    def cancel_calls(self, effect: effects.CancelCalls) -> None:
+        """Cancel calls; the task of each posts an input when it has ended."""
+        for call_id in effect.call_ids:
+            call = self._call(call_id)
+            if call is not None:
+                call.cancel()
+            late = self.late.drop(call_id)
+            if late is not None:
+                self._mailbox.post(ToolStopped(call_id, late.attempt))
+
+    def resume_subagents(self, effect: effects.ResumeSubagents) -> None:
+        """Begin to resume sub-agents after a restart; the task of each posts an input when it has ended."""
+        self._ties.resume(effect.children, self.state, self._mailbox.post)
+
+    def stop_subagents(self, effect: effects.StopSubagents) -> None:
+        """Begin to stop sub-agents; the task of each posts an input when it has ended."""
+        self._ties.stop(effect.children)
+
+    def _tool(self, name: str) -> Tool:
+        attached = self.state.tools.get(name)
+        if attached is None:
+            raise UnknownTool.among(name, self.state.tools)
+        return self._code.tools[name, attached.revision]
+
+    # Time, questions, compaction
+
+    def set_timer(self, effect: effects.SetTimer) -> None:
+        """Set a timer that posts `TimerFired`; `later` says when, if it is that of a sub-agent's call."""
+        due = self._shared.clock.moment(effect.at)
+        self._shared.timers.set((self._session_id, effect.timer), due, partial(self._fire, effect.timer, due))
+
+    def _fire(self, timer: str, due: float) -> None:
+        at = self.later(timer, due)
+        if at > self._shared.clock.now():
+            self._shared.timers.set((self._session_id, timer), at, partial(self._fire, timer, due))
+        else:
+            self._mailbox.post(TimerFired(timer))
+
+    def clear_timer(self, effect: effects.ClearTimer) -> None:
+        """Delete a timer."""
+        self._shared.timers.clear((self._session_id, effect.timer))
+
+    def carry_out(self, effect: effects.CarryOut) -> None:
+        """Do what a plugin asked for (action `Ask`), in a task of its own."""
+        ask_id, request, code = effect.ask_id, effect.request, self._code
+        ask = RunningAsk(ask_id, self._ask_ended)
+        if self._asks is None:
+            self._asks = {}
+        self._asks[ask_id] = ask
+        if isinstance(request, CallModel):
+            body = partial(ask.judge, request, effect.model, self.state, code.prices, partial(self.ask_model, ask_id))
+        elif isinstance(request, CallService):
+            body = partial(ask.serve, request, code.services)
+        else:
+            body = partial(ask.run, request, self._tool, code.surroundings, self._context_of_ask)
+        self._shared.tasks.start(ask, body, f"question {ask_id} ({self._session_id})")
+
+    def _context_of_ask(self, ask_id: str) -> ToolContext:
+        """Return the context of a tool that a plugin asks for."""
+        threads = CallThreads(self._shared.threads, RunTool.__name__)
+        return self._context(ask_id, f"{self._session_id}/{ask_id}", unheard, threads)
+
+    def _ask_ended(self, ask: RunningAsk, given: AnyInput) -> None:
+        if self._asks is not None:
+            self._asks.pop(ask.ask_id, None)
+        self._mailbox.post(given)
+
+    def cancel_ask(self, effect: effects.CancelAsk) -> None:
+        """Cancel the task that does what a plugin asked for."""
+        ask = None if self._asks is None else self._asks.get(effect.ask_id)
+        if ask is not None:
+            ask.cancel()
+
+    def start_compaction(self, effect: effects.StartCompaction) -> None:
+        """Start a task that compacts the context."""
+        post, code = self._mailbox.post, self._code
+        words, find = self._screens() is None, partial(code.compactor_for, self.state)
+        ask = partial(self.ask_model, effect.compaction_id)
+        self._compaction = RunningCompaction(effect, post, ask, code.prices, find, words=words)
+        self._shared.nursery.start_soon(self._compaction.run, name=f"compaction ({self._session_id})")
+
+    def cancel_compaction(self, _: effects.CancelCompaction) -> None:
+        """Cancel the task of the compaction."""
+        if self._compaction is not None:
+            self._compaction.scope.cancel()
+
+    # The rest
+
+    def report_start(self, effect: effects.ReportStart) -> None:
+        """Report the start, or its failure, to the caller of `spawn`, and a return to the family of a sub-agent."""
+        self.started.settle(effect.error)
+        above = self._ties.above
+        if effect.error is None and above is not None and above.beside is not None:
+            above.beside.is_back(self.state)
+
+    def write_log(self, effect: effects.WriteLog) -> None:
+        """Write a line of a plugin to the logger `agentrail.plugin`, at the level that it says."""
+        write_line(self._session_id, effect)
+
+    def close_session(self, _: effects.CloseSession) -> None:
+        """Cancel all work of an ended session; the actor's loop ends by itself."""
+        self.close()
+
+
+_PERFORM: Final[Mapping[type[object], Callable[..., None]]] = {
+    effects.ReportStart: Performer.report_start,
+    effects.StartRequest: Performer.start_request,
+    effects.OpenStream: Performer.open_stream,
+    effects.CancelRequest: Performer.cancel_request,
+    effects.StartCall: Performer.start_call,
+    effects.ProbeCall: Performer.start_call,
+    effects.CancelCalls: Performer.cancel_calls,
+    effects.SetTimer: Performer.set_timer,
+    effects.ClearTimer: Performer.clear_timer,
+    effects.CarryOut: Performer.carry_out,
+    effects.CancelAsk: Performer.cancel_ask,
+    effects.StartCompaction: Performer.start_compaction,
+    effects.CancelCompaction: Performer.cancel_compaction,
+    effects.ResumeSubagents: Performer.resume_subagents,
+    effects.StopSubagents: Performer.stop_subagents,
+    effects.WriteLog: Performer.write_log,
+    effects.CloseSession: Performer.close_session,
+}
+"""The method for each type of effect."""
+
+_STOPS: Final = frozenset(
+    {effects.CancelRequest, effects.CancelCalls, effects.CancelAsk, effects.CancelCompaction, effects.StopSubagents}
+)
+"""Effects that only stop something: doing one twice does no harm."""

@@ -1,0 +1,399 @@
+"""The session's actor: one task that takes messages, runs steps and journals them. Only it changes the state."""
+
+from __future__ import annotations
+
+import time
+from functools import partial
+from typing import TYPE_CHECKING
+
+from agentrail.core.machine.actor_events import can_sleep
+from agentrail.core.machine.recovery import risky_calls
+from agentrail.core.machine.step import Step, step
+from agentrail.core.vocabulary import inputs
+from agentrail.core.vocabulary.commands import Accepted, Answer, ChangeToolsSent, Refused
+from agentrail.core.vocabulary.effects import AnyEffect
+from agentrail.core.vocabulary.state import ENDED, Phase, State
+from agentrail.errors import SessionAsleep
+from agentrail.ports.journal import Claim
+from agentrail.ports.tool import ToolSource
+from agentrail.reprs import in_brackets
+from agentrail.runtime.actor.completed_inputs import COMPLETED, completed, with_partial
+from agentrail.runtime.actor.effect_runner import Performer
+from agentrail.runtime.actor.journal_log import rebuilt, with_plugins_of
+from agentrail.runtime.actor.screened_inputs import screened, screened_digest
+from agentrail.runtime.actor.sleep import Parts, Sleep, without_code
+from agentrail.runtime.actor.slow_hooks import SLOW_HOOKS, SlowHooks
+from agentrail.runtime.actor.tool_sources import RunningSource
+from agentrail.runtime.inbox.command_results import digest_of
+from agentrail.runtime.inbox.end_reason import Gone, why_gone
+from agentrail.runtime.inbox.letter import Letter
+from agentrail.runtime.inbox.replies import Outcome, outcome_of
+from agentrail.runtime.resources import FindCode, SessionCode, SharedServices
+from agentrail.runtime.shared.reply_slot import NOBODY, Caller, Slot
+from agentrail.values.events.life import AbortPending
+
+LATE_COMMIT = 0.05
+"""Seconds after which an abort that is not journaled yet is announced by an event."""
+
+TOLD = (inputs.ActorRestarted, inputs.CrashedTooOften, inputs.SessionWoke)
+"""Inputs that report the actor's own crash or wake-up. After another crash they are made anew, not put back."""
+
+
+class Session(Parts):
+    """A running session: mailbox, state, journal and the work under way."""
+
+    __slots__ = (
+        "_aborting",
+        "_code",
+        "_in_doubt",
+        "_left",
+        "_performer",
+        "_slow",
+        "_touched",
+        "broke",
+        "down",
+        "gone",
+        "parked",
+    )
+
+    def __init__(
+        self,
+        state: State,
+        claim: Claim,
+        shared: SharedServices,
+        code: SessionCode,
+        find_code: FindCode,
+        *,
+        returned: bool = False,
+    ) -> None:
+        super().__init__(state, claim, shared, Sleep(find_code, code.revision), returned=returned)
+        self._code: SessionCode | None = code
+        code.judge.askers = self.waiters
+        self._performer: Performer | None = Performer(state, shared, code, self.bus, self.mailbox, self.ties)
+        self.down: tuple[Slot[Gone], ...] = ()
+        self.gone: Gone | None = None
+        self._aborting: Slot[Answer] | None = None
+        self.broke: str | None = None
+        self.parked = False
+        self._touched = 0
+        self._slow: SlowHooks | None = None
+        self._in_doubt: Step | None = None
+        self._left: tuple[Step, Letter, bool] | None = None
+
+    @in_brackets
+    def __repr__(self) -> str:
+        return self.summary
+
+    @property
+    def code(self) -> SessionCode:
+        """Code of the session; raises `SessionAsleep` while the session hibernates."""
+        if self._code is None:
+            raise SessionAsleep(self.session_id)
+        return self._code
+
+    @property
+    def performer(self) -> Performer:
+        """Work under way (requests, calls, timers); raises `SessionAsleep` while the session hibernates."""
+        if self._performer is None:
+            raise SessionAsleep(self.session_id)
+        return self._performer
+
+    # The loop
+
+    async def run(self) -> None:
+        """Run the actor until the session ends, falls asleep or dozes (`DozeDue`); after a crash, recover first."""
+        self.unpack()
+        if self.sleep.is_deep:
+            await self._wake()
+        elif self.broke is not None:
+            await self._come_back(inputs.ActorRestarted(self.broke))
+        self.broke = None
+        self._touched = self.shared.clock.now_ms()
+        self._look_after()
+        while self.state.phase is not ENDED:
+            if self.shared.draining is not None and self._has_nothing_to_lose():
+                self.performer.stop_now(self.state, "none")  # a response is asked for again in the next process
+                await self.shared.draining.wait_parked(self.session_id)
+            await self._take(await self.mailbox.receive())
+            if self.state.asleep:
+                if self.mailbox.is_empty and await self._fall_asleep():
+                    return
+                await self._take(Letter(inputs.SessionWoke()))
+
+    def _has_nothing_to_lose(self) -> bool:
+        """Whether all work under way is taken up again if the session is parked now, and no abort or stop waits."""
+        return not (self.state.opening or self.mailbox.control or risky_calls(self.state))
+
+    async def _take(self, letter: Letter) -> None:
+        """Handle one letter; until that is done, it is kept as the letter in hand, for a crash on the way."""
+        self._in_hand = letter
+        await self._handle(letter)
+        self._in_hand = None
+
+    @property
+    def in_hand(self) -> str:
+        """Kind and number of the letter that is being handled, as text; empty if none is."""
+        letter = self._in_hand
+        return "" if letter is None else f"{type(letter.given).__name__} {letter.number}"
+
+    async def set_aside(self, cause: str, input_: str) -> None:
+        """Journal that the session is quarantined, if the journal can write."""
+        self.unpack()
+        told = inputs.CrashedTooOften(cause, input_)
+        if not self.sleep.is_deep:
+            await self._come_back(told)
+            return
+        state = await self._stored()
+        arrival = inputs.Arrival(told, self.shared.clock.now_ms(), self.shared.random.random())
+        outcome = step(state, arrival, without_code())
+        await self.records.write(state, arrival, outcome, None)
+        if self.shared.figures is not None:
+            self.shared.figures.stepped(self.state, told, outcome)
+        self.state = outcome.state
+        self.sleep.is_thin = False
+        self.bus.publish(outcome.events)
+
+    async def _stored(self) -> State:
+        """Return the state rebuilt from the journal; raise if another process has continued the session."""
+        rebuilding = partial(rebuilt, self.shared.journal, self.session_id)
+        state, head, self.records.stem, _ = await self.records.through(rebuilding)
+        if head != self.records.head:
+            raise self.records.fenced
+        return state
+
+    async def _come_back(self, told: inputs.ActorRestarted | inputs.CrashedTooOften) -> None:
+        """After a crash: rebuild the state, answer or put back the message in hand, and report the crash."""
+        rebuilding = partial(rebuilt, self.shared.journal, self.session_id)
+        state, head, stem, _ = await self.records.through(rebuilding)
+        letter, doubtful, records = self._in_hand, self._in_doubt, self.records
+        if doubtful is not None and letter is not None and head == records.head + len(records.unwritten):
+            self.state, self._left = doubtful.state, (doubtful, letter, True)
+        elif head != records.head:
+            raise records.fenced
+        self._in_doubt = None
+        self.state = records.come_back(with_plugins_of(state, self.state, head), head, stem)
+        if self._left is not None:
+            self._show(self.performer, *self._left)
+        elif letter is not None and type(letter.given) not in TOLD:
+            self.mailbox.put_back(letter)
+        if self.state.phase is not Phase.ENDED:  # it ended while the supervisor restarted others, and it with them
+            await self._take(Letter(told))
+
+    async def _handle(self, letter: Letter) -> None:
+        shared, performer, judge = self.shared, self.performer, self.code.judge
+        self._touched = shared.clock.now_ms()
+        if letter.command is not None and await self._was_answered(letter.command, letter):
+            return
+        given = letter.given
+        if type(given) in COMPLETED:
+            given = completed(letter, performer, self.mailbox, self.ties, self._slow)
+        if letter.prepare is not None:
+            letter.prepare()
+        who, request, _ = letter.caller
+        arrival = inputs.Arrival(given, self._touched, shared.random.random(), by=who, request=request)
+        began = time.perf_counter()
+        crumb = shared.watchdog.begin(self.session_id, type(given).__name__, began)
+        try:
+            if self.state.seats and judge.amends(self.state.seats):
+                arrival = screened(with_partial(arrival, self.state, performer), self.state, judge)
+            outcome = step(self.state, arrival, judge)
+        finally:
+            shared.watchdog.step = None
+        ended = time.perf_counter()
+        if ended - began > SLOW_HOOKS:
+            self.mailbox.let_others_run()
+            if self._slow is None:
+                self._slow = SlowHooks(self.session_id, self.mailbox)
+            self._slow.took(ended - began - shared.watchdog.collecting(crumb, ended), self.state, given, outcome)
+        performer.stop_early(outcome.effects)
+        told = letter.command is not None and outcome.answer is not None  # refusals too: an id keeps its first answer
+        if told or outcome.events or outcome.changes(self.state):
+            if type(given) is inputs.StreamBegan:
+                self.records.begin(given.request_id, self.state, outcome)
+            elif not self._never_was(outcome):
+                self._in_doubt = outcome
+                # Durable before it is published or answered.
+                await self.records.write(self.state, arrival, outcome, letter.command)
+                self._in_doubt = None
+        if self.traces:
+            self.traces.show(self.state, arrival, outcome)
+        self.state = outcome.state
+        self._show(performer, outcome, letter)
+        if letter.prepare is not None:
+            self.code.keep(self.state)
+
+    async def _was_answered(self, command: str, letter: Letter) -> bool:
+        """If the letter's command id was answered before, give the same answer; return whether it was."""
+        known = await self._answers.known(command, screened_digest(letter, self.state, self.code.judge))
+        if known is None:
+            return False
+        letter.is_repeat = True
+        if letter.watch is not None and isinstance(known, Accepted):
+            letter.watch(known.ref)
+        letter.settle(known)
+        return True
+
+    async def past(self, ref: str) -> Outcome | None:
+        """Return how a prompt's turn ended, or that it waits for a person; `None` if it is queued or still runs."""
+        return await outcome_of(self.state, ref, self.records.read, self.records.head, self.ties.held)
+
+    def _show(self, performer: Performer, outcome: Step, letter: Letter, publish: bool = True) -> None:
+        """Publish, perform and answer a step that is journaled; after a crash here, recovery does the rest."""
+        given = letter.given
+        if self.shared.figures is not None and performer.state is not outcome.state:  # else it is counted already
+            self.shared.figures.stepped(performer.state, given, outcome)
+        performer.state = outcome.state
+        if type(given) is inputs.StreamEnded or type(given) is inputs.StreamCut:
+            performer.release(given.request_id)
+        if performer.spending is not None:
+            performer.spending.stepped(outcome.state, given)
+        effects = iter(outcome.effects)
+        left: tuple[AnyEffect, ...] = ()
+        try:
+            if publish:
+                self.bus.publish(outcome.events)
+                if outcome.state.seats:
+                    self.write_lines(outcome, self.code.judge)
+            for effect in effects:
+                left = (effect,)
+                performer.perform(effect)
+            left = ()
+            answer = outcome.answer
+            if answer is not None:
+                if letter.command is not None:
+                    self._answers.remember(letter.command, letter.digest, answer)
+                if letter.watch is not None and isinstance(answer, Accepted):
+                    letter.watch(answer.ref)
+                letter.settle(answer)
+            if self.waiters:
+                self.waiters.notice(outcome, self.ties.held)
+            self.ties.tell(outcome)
+        except BaseException:
+            unseen = publish and bool(outcome.events) and self.bus.cursor.seq < outcome.events[-1].seq
+            self._left = (outcome.but(effects=(*left, *effects)), letter, unseen)
+            raise
+        self._left = None
+
+    async def open_sources(self) -> None:
+        """Start the sources of tools; return when each has offered tools or failed."""
+        parts = (self.shared, self.code, self.mailbox, lambda: self.state)
+        await self.sources.open([RunningSource(source, *parts) for source in self.code.sources], self.shared.nursery)
+        for late in self.performer.late.release():
+            self.performer.start_call(late)
+
+    async def join_source(self, source: ToolSource, command: str | None, caller: Caller = NOBODY) -> None:
+        """Start one more source of tools; return when it has offered tools, or raise why it could not."""
+        if command is not None and await self._answers.known(command, digest_of(ChangeToolsSent(source=source.name))):
+            return
+        parts = (self.shared, self.code, self.mailbox, lambda: self.state)
+        await self.sources.join(
+            RunningSource(source, *parts, joins=True, command=command, caller=caller), self.shared.nursery
+        )
+
+    # Sleep
+
+    def _look_after(self) -> None:
+        """Post `SleepDue` if the session was idle for `hibernate_after` seconds and is quiet; set the next check."""
+        after = self.state.setup.options.hibernate_after
+        if after is not None:
+            at = self.shared.clock.moment(self._touched) + after
+            if (now := self.shared.clock.now()) >= at:
+                at = now + after
+                if self._is_quiet():
+                    self.mailbox.post(inputs.SleepDue())
+            self.shared.timers.set((self.session_id, "sleep"), at, self._look_after)
+
+    def _is_quiet(self) -> bool:
+        """Whether the session may hibernate: no work, letters, tool sources or traces, and not suspended."""
+        idle = self._in_hand is None and self.mailbox.is_empty and not self.mailbox.suspended
+        return idle and can_sleep(self.state) and not (self.sources or self.traces or self.performer.is_busy)
+
+    async def _fall_asleep(self) -> bool:
+        """Store a snapshot, then free state and code; if a letter came meanwhile, keep them and return `False`."""
+        await self.records.keep(self.state, self.records.head, self.records.stem)
+        if not self.mailbox.is_empty:
+            return False
+        self.shared.timers.clear((self.session_id, "sleep"))
+        self._performer = self._slow = self._aborting = None
+        self._touched = 0
+        self._answers.forget()
+        self.bus.rest()
+        self.state, self._code = self.sleep.begin(self.state, self.code)
+        return True
+
+    async def _wake(self) -> None:
+        """Rebuild state and code of a hibernating session, because a letter came, and report that it woke."""
+        self.state, self._code = await self.sleep.end(await self._stored(), self.records.head)
+        self._code.judge.askers = self.waiters
+        self._performer = Performer(self.state, self.shared, self._code, self.bus, self.mailbox, self.ties)
+        await self._take(Letter(inputs.SessionWoke()))
+
+    # From the handle
+
+    def abort_now(self, kill_tools: str, command: str | None, answer: Slot[Answer]) -> None:
+        """Stop the work that an abort stops, at once and before it is journaled; *answer* comes after that."""
+        if self.gone is not None or self.sleeps or self._answers.has(command):
+            return
+        if self.shared.figures is not None:
+            self.shared.figures.abort_began(self.session_id)
+        # Not through the mailbox: a commit may take a second, and running work would go on until the abort is handled.
+        # tests/runtime/test_abort.py::test_it_is_cut_at_once_also_while_another_commit_is_late
+        self.performer.stop_now(self.state, kill_tools)
+        if self._aborting is None or self._aborting.settled:
+            self._aborting = answer
+            announce = partial(self._announce, answer)
+            self.shared.timers.set((self.session_id, "abort"), self.shared.clock.after(LATE_COMMIT), announce)
+
+    def _announce(self, answer: Slot[Answer]) -> None:
+        """Emit `AbortPending` if the abort that *answer* waits for is still not journaled."""
+        if not answer.settled or self.records.stuck is not None:
+            self.bus.whisper(AbortPending(), self.shared.clock.now_ms())
+
+    # The end
+
+    async def wait_down(self) -> Gone:
+        """Wait until the session is gone for good, and return why."""
+        if self.gone is not None:
+            return self.gone
+        slot: Slot[Gone] = Slot()
+        self.down = (*self.down, slot)
+        try:
+            return await slot.wait()
+        finally:
+            self.down = tuple(other for other in self.down if other is not slot)
+
+    def finish(self, error: BaseException | None) -> None:
+        """Clean up after the loop, however it ended, and answer all callers that still wait."""
+        self.unpack()
+        if self.shared.figures is not None:
+            self.shared.figures.left(self.state if self._performer is None else self._performer.state)
+        gone = self.gone = why_gone(self.state, error, parked=self.parked)
+        if self._performer is not None:
+            self._performer.close()
+            self._performer.started.settle(gone.error)
+        self.sources.close(gone.error)
+        self.shared.timers.clear_all(self.session_id)
+        if self._in_hand is not None:
+            self._in_hand.settle(Refused.of(gone.error))
+        self.mailbox.close(Refused.of(gone.error))
+        self.waiters.close(gone.error)
+        self.bus.close()
+        self.traces.end()
+        self.ties.gone(gone.error)
+        self.shared.idlers.forget(self)
+        self.records.callers = None  # a session that is gone is freed without the garbage collector
+        waiting, self.down = self.down, ()
+        for slot in waiting:
+            slot.settle(gone)
+
+
+class PackedSession(Session):
+    """A session that hibernates and whose parts are put away."""
+
+    __slots__ = ()
+
+    if not TYPE_CHECKING:  # type checkers know the parts of a `Session`
+        __getattr__ = Session.part
+
+
+Session.awake_class, Session.packed_class = Session, PackedSession

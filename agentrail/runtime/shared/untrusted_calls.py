@@ -1,0 +1,226 @@
+"""Checks what foreign code returns or raises (tools, models, services, callers) before the machine sees it.
+
+Half a surrogate pair is text that no file can hold. In text from outside it is replaced. In text from a caller it
+raises an error. Numbers are read by `values/untrusted_values.py`.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Callable
+from traceback import format_exception, format_tb
+from typing import Final, cast
+
+import trio
+
+from agentrail.errors import (
+    BadResponse,
+    ContextTooLong,
+    EncodingRefused,
+    LimitReached,
+    ModelError,
+    ModelMissing,
+    NotJson,
+    PermanentModelError,
+    ProviderNotReached,
+    ProxyRefused,
+    QuotaSpent,
+    ResponseTooLong,
+    ServerMissing,
+    TransientModelError,
+)
+from agentrail.values import fitting
+from agentrail.values.content import Text
+from agentrail.values.json import TOO_DEEP, TOO_MANY
+from agentrail.values.stream import Chunk, Failure, FailureKind, Response
+from agentrail.values.untrusted_values import inside, is_short, mended, named, pass_interrupt, seconds, trace, words
+from agentrail.values.value import quick
+
+_text = quick(Text)
+
+TEXT = "the text"
+PART = "a part"
+
+MAX_FRAMES: Final = 50
+"""The most frames of a traceback that are logged: the innermost ones."""
+
+KINDS: tuple[tuple[type[ModelError], FailureKind], ...] = (
+    (ContextTooLong, FailureKind.OVERFLOW),
+    (LimitReached, FailureKind.LIMIT),
+    (TransientModelError, FailureKind.TRANSIENT),
+    (PermanentModelError, FailureKind.PERMANENT),
+    (ModelError, FailureKind.PERMANENT),
+)
+"""Kind of failure for each error of a model; the first class that fits counts."""
+
+HERE_ALONE: Final[tuple[type[ModelError], ...]] = (
+    EncodingRefused,
+    ModelMissing,
+    ProxyRefused,
+    QuotaSpent,
+    ServerMissing,
+)
+"""Permanent errors after which a fallback model is tried; for others, that would hide a mistake in the program."""
+
+
+UNREACHED: Final[tuple[type[ModelError], ...]] = (ProviderNotReached, ServerMissing)
+"""Errors after which it is certain that no server has heard of the request: there was no connection."""
+
+
+class Contained:
+    """Context manager around foreign code: an exception is passed to *told* and does not spread further.
+
+    Trio's cancellation passes through, also inside an exception group. A `Cancelled` that nothing requested (kept from
+    an earlier call and raised again) is handled like any other exception.
+    """
+
+    __slots__ = ("_told",)
+
+    def __init__(self, told: Callable[[BaseException], None]) -> None:
+        self._told = told
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> bool:
+        if error is None:
+            return False
+        passing, crash = split(error)
+        if crash is not None:
+            self._told(_bare(crash))
+        if passing is None or passing is error:
+            return passing is None
+        # Foreign nurseries wrap Trio's cancellation in a group. It must not be swallowed: the task would go on.
+        # tests/runtime/test_hostile_errors.py::test_a_cancellation_in_a_group_ends_the_task_and_the_errors_beside_it_are_told  # noqa: E501
+        try:
+            raise passing from None
+        finally:
+            del passing  # its traceback has this frame, which would hold it
+
+
+def split(error: BaseException) -> tuple[BaseException | None, BaseException | None]:
+    """Split *error* into the part that must be raised on (cancellation, interrupt) and the part that is a crash."""
+    if isinstance(error, BaseExceptionGroup):
+        group = cast("BaseExceptionGroup[BaseException]", error)
+        try:
+            return BaseExceptionGroup.split(group, _is_ours)
+        except Exception:  # noqa: BLE001 - nested too deep, or a group class that cannot be rebuilt
+            return None, group
+    is_closed = isinstance(error, GeneratorExit) and _is_closing(error)  # in a group: from a nursery of foreign code
+    return (error, None) if is_closed or _is_ours(error) else (None, error)
+
+
+def _is_ours(error: BaseException) -> bool:
+    """Whether *error* is Trio's cancellation of the current task, or an interrupt (Ctrl-C)."""
+    if isinstance(error, trio.Cancelled):
+        # A tool may keep a `Cancelled` and raise it in a task that is not cancelled: then it counts as a crash.
+        # tests/runtime/test_hostile_errors.py::test_a_cancellation_that_was_kept_and_is_raised_elsewhere_is_an_error_of_the_tool  # noqa: E501
+        return trio.current_effective_deadline() == -math.inf
+    return isinstance(error, KeyboardInterrupt)
+
+
+def _is_closing(error: GeneratorExit) -> bool:
+    """Whether this coroutine is being closed; then *error* (a `GeneratorExit`) was raised in our own frame."""
+    came = trace(error)
+    return came is not None and came.tb_next is None
+
+
+def _bare(error: BaseException) -> BaseException:
+    """Return *error* without the groups around it that hold a single exception."""
+    found = error
+    while len(held := inside(found)) == 1:
+        found = held[0]
+    return found
+
+
+def traced(error: BaseException) -> str:
+    """Return class and traceback of *error* for the log, without its message, which may quote the conversation."""
+    return mended(f"{named(error)}\n{''.join(format_tb(trace(error), -MAX_FRAMES))}")
+
+
+def tell(
+    log: logging.Logger,
+    error: BaseException | None,
+    message: str,
+    *about: object,
+    level: int = logging.ERROR,
+    words: bool = True,
+) -> None:
+    """Log *error* with its traceback and causes, as far as they can be formatted.
+
+    Without *words*, the class and the traceback alone are logged: the texts of exceptions may hold what plugins screen
+    out, and so may the exception itself, which handlers of logs read too.
+    The text is made here. A log handler that cannot encode half a surrogate pair would drop the whole line.
+    """
+    if not log.isEnabledFor(level):
+        return
+    said = mended(message % about)
+    text = None if error is None else _led_to(error) if words else traced(error)
+    told = None if error is None or not words else (type(error), error, trace(error))
+    file, line, function, _ = log.findCaller(stacklevel=2)
+    record = log.makeRecord(log.name, level, file, line, "%s", (said,), told, function)
+    record.exc_text = text
+    log.handle(record)
+
+
+def _led_to(error: BaseException) -> str:
+    """Return the traceback of *error* with its causes as text, as far as that can be made and is no great work."""
+    if not is_short(error):
+        return traced(error)
+    try:
+        return mended("".join(format_exception(error)).rstrip("\n"))
+    except BaseException as worse:  # noqa: BLE001, ASYNC103 - nested too deep for `traceback`, or its class is hostile
+        pass_interrupt(worse)
+        return traced(error)  # noqa: ASYNC104 - nothing is awaited here, so it is no cancellation of ours
+
+
+# From a model
+
+
+def fit_response(response: object) -> Response:
+    """Return a model's response, rebuilt from plain values; raise `BadResponse` if it is none.
+
+    One that is above a limit raises `ResponseTooLong`: the model has said it, not the code of its `Model`.
+    """
+    try:
+        return fitting.fit_response(response)
+    except fitting.TooLongError as error:
+        raise ResponseTooLong(words(error)) from error
+    except NotJson as error:
+        at, found = error.args
+        if found in {TOO_DEEP, TOO_MANY}:
+            problem = f"the arguments of a call have {found} at `{at}`"
+            raise ResponseTooLong(problem) from error
+        raise BadResponse(words(error)) from error
+    except TypeError as error:
+        raise BadResponse(words(error)) from error
+
+
+def fit_chunk(chunk: object, room: int) -> Chunk:
+    """Return a chunk of a response with at most *room* characters; raise `ResponseTooLong` for one with more.
+
+    What is no chunk raises `BadResponse`.
+    """
+    try:
+        return fitting.fit_chunk(chunk, room)
+    except fitting.TooLongError as error:
+        problem = f"it has more than {fitting.MAX_TEXT:,} characters of text, thoughts and arguments"
+        raise ResponseTooLong(problem) from error
+    except TypeError as error:
+        raise BadResponse(words(error)) from error
+
+
+def fit_failure(error: ModelError, took: float = 0.0) -> Failure:
+    """Return the `Failure` that tells the machine about *error* of a model, after an attempt that *took* seconds."""
+    kind = next(kind for cls, kind in KINDS if isinstance(error, cls))
+    unreached_ms = round(1000 * took) if isinstance(error, UNREACHED) else None
+    return Failure(kind, named(error), words(error), fit_wait(error), isinstance(error, HERE_ALONE), unreached_ms)
+
+
+def fit_wait(error: ModelError) -> float | None:
+    """Return the seconds that *error* asks to wait; `None` if it names none."""
+    try:
+        return seconds(error.retry_after)
+    except Exception:  # noqa: BLE001 - a foreign error class whose attribute fails
+        return None

@@ -1,1 +1,0 @@
-"""The sub-agents of one session: how they run, what they are told, and the limits that all of them share."""

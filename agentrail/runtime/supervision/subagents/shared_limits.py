@@ -1,0 +1,142 @@
+"""What a session and its sub-agents use of the limits that they share, and who is told of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from agentrail.core.vocabulary.inputs import ElsewhereUsed
+from agentrail.core.vocabulary.state import State
+from agentrail.runtime.actor.model_access import reached, time_used, time_used_up, used_beside
+from agentrail.runtime.actor.parent_link import Link
+from agentrail.runtime.actor.session import Session
+from agentrail.runtime.supervision.subagents.task_runs import Run, TaskRuns
+from agentrail.runtime.work.limit_queue import Pending, Purse, Reached
+from agentrail.values.usage import NOTHING_USED, Usage
+
+
+class SharedLimits(TaskRuns):
+    """The running sub-agents of a session, under the limits that it set for them and for itself."""
+
+    __slots__ = ("_coming", "_known", "_links", "_spread", "_stood", "purse")
+
+    def __init__(self, parent: Session) -> None:
+        super().__init__(parent)
+        self._spread: tuple[Usage, Usage, int] | None = None
+        self._stood: frozenset[str] = frozenset()  # the sub-agents of which nothing goes on without a person
+        self._links: dict[str, Link] = {}  # of the sub-agents whose usage the parent may not have counted yet
+        self._known: frozenset[str] = frozenset()
+        self._coming: dict[str, Pending] = {}  # stands for what a sub-agent has used, until that is known
+        above = parent.ties.above
+        self.purse = Purse() if above is None or above.beside is None else above.beside.purse
+
+    def _sessions(self) -> Iterable[Session]:
+        """Return the sessions of the sub-agents."""
+        raise NotImplementedError
+
+    def spread(self, state: State) -> None:
+        """Tell sub-agents that share limits what the other sessions have used; *state* is the parent's.
+
+        The time in which a sub-agent waited for a person, and others worked, it is told of when it goes on.
+        """
+        if self._links:
+            known = frozenset(agent.child for agent in state.subagents)
+            for child in self._known - known:
+                self._links.pop(child, None)
+            self._known = known
+        stand = frozenset(agent.child for agent in state.subagents if not agent.works)
+        go_on, self._stood = self._stood - stand, stand
+        before, self._spread = self._spread, (state.usage, state.elsewhere, state.worked_elsewhere)
+        if before == self._spread and not go_on:
+            return
+        total = state.usage.plus(state.elsewhere)
+        counted = {agent.child: agent.used for agent in state.subagents}
+        told_of_time = before is None or before[2] != state.worked_elsewhere
+        for session in self._sessions():
+            run = self._runs.get(session.state.session_id)
+            if run is None or run.task.child in self._coming or not session.state.setup.shares:
+                continue
+            link, child = run.link, run.task.child
+            others = total.plus(link.elsewhere_before).minus(link.base).minus(counted.get(child, NOTHING_USED))
+            worked = link.elsewhere.worked_ms
+            if child in go_on or (told_of_time and child not in stand):
+                at = self._shared.clock.now_ms()
+                worked = max(worked, self.worked_since(child, at) - session.state.worked(at))
+            if link.used_elsewhere(ElsewhereUsed(others, worked)):
+                session.mailbox.post(ElsewhereUsed(others, worked))
+
+    def untold(self) -> Usage:
+        """Return what the sub-agents have used that their parent has not counted yet."""
+        if self._of is None:  # all of them are gone, and what they have used is told
+            return NOTHING_USED
+        counted = {agent.child: agent.used for agent in self._of.state.subagents}
+        total = NOTHING_USED
+        for child, link in self._links.items():
+            total = total.plus(self._used_by(link).minus(counted.get(child, NOTHING_USED)))
+        return total
+
+    def _used_by(self, link: Link) -> Usage:
+        """Return what a sub-agent has used by now, with its own sub-agents."""
+        session = self._session(link.task.child)
+        if session is None:
+            return link.used
+        below = session.ties.subagents
+        return session.state.usage if below is None else session.state.usage.plus(below.untold())
+
+    def used_beside(self, child: str) -> tuple[str, Usage]:
+        """Return what others have used of the limits that a sub-agent shares, and whose limits those are."""
+        parent, link = self._parent, self._links[child]
+        set_by, elsewhere = used_beside(parent.state, parent.ties)
+        total = parent.state.usage.plus(self.untold()).plus(elsewhere)
+        return set_by, total.plus(link.elsewhere_before).minus(link.base).minus(self._used_by(link))
+
+    def worked_since(self, child: str, at: int) -> int:
+        """Return for how many milliseconds the family has worked, up to *at*, since a sub-agent began; 0 if all end."""
+        parent, link = self._of, self._links.get(child)
+        if parent is None or link is None:
+            return 0
+        used = time_used(parent.state, parent.ties, at)
+        return used.worked_ms + used.worked_elsewhere_ms - link.base_ms
+
+    def reached_above(self, at: int, *, at_most: bool) -> Reached | None:
+        """Return a limit of the parent, or of a session above whose limits it shares, that is reached."""
+        parent = self._parent
+        return reached(parent.state, parent.code, parent.ties, self.purse, at, at_most=at_most, of_turn=False)
+
+    def time_used_up(self, at: int, *, of_turn: bool) -> str | None:
+        """Return a limit of seconds of the parent, or of one above whose limits it shares, that is used up at *at*."""
+        parent = self._of
+        if parent is None:
+            return None
+        return time_used_up(parent.state, parent.code, parent.ties, at, of_turn=of_turn)
+
+    # After a restart
+
+    def _comes_back(self, run: Run, used: Usage) -> None:
+        """Note that a sub-agent will come back that had *used* so much, as far as its parent has counted it."""
+        state = self._parent.state
+        run.link.base = state.usage.plus(state.elsewhere).minus(used)
+        run.comes_back = True
+
+    def _hold(self, run: Run) -> None:
+        """Let requests wait until it is known what a sub-agent that comes back has used."""
+        self._coming[run.task.child] = self.purse.hold((*self._path[::2], run.task.child))
+
+    def is_back(self, child: State) -> None:
+        """See `FamilyUsage`. Nobody waits for the sources of its tools, which may never answer."""
+        name = child.session_id
+        if name in self._coming:
+            run, at, state = self._runs[name], self._shared.clock.now_ms(), self._parent.state
+            run.link.elsewhere_before = child.elsewhere
+            run.link.elsewhere = ElsewhereUsed(NOTHING_USED, child.worked_elsewhere)
+            began = next((agent.began_ms for agent in state.subagents if agent.child == name), None)
+            if began is None:
+                began = state.worked(at) + state.worked_elsewhere - child.worked(at) - child.worked_elsewhere
+            run.link.base_ms = began
+            self._has_come(run)
+
+    def _has_come(self, run: Run) -> None:
+        """Let requests go on that have waited until it is known what a sub-agent has used."""
+        coming = self._coming.pop(run.task.child, None)
+        if coming is not None:
+            self.purse.drop(coming)
+            self._spread = None

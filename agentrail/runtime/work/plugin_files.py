@@ -1,0 +1,198 @@
+"""Carries out `FindFiles`: looks for names of files and folders on the disk, and in the index of a git repository.
+
+Replaces files that several sessions may write: none of them takes away what another one has written.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import hashlib
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
+
+import trio
+
+from agentrail.errors import BadEdit, FileFailed, FileMissing, NotReadable
+from agentrail.hooks.actions import FindFiles
+from agentrail.ports.sandbox import MAX_FILE, Receiver, Sandbox
+
+MOST_FOUND: Final = 100
+"""The most paths that are found; if there are more, the request fails."""
+
+MOST_LISTED: Final = 100_000
+"""The most files of one folder that are looked at; if there are more, the request fails."""
+
+AT_ONCE: Final = 500
+"""Paths that are compared before other tasks run."""
+
+INDEX: Final = ".git/index"
+READABLE: Final = frozenset({2, 3})
+"""Versions of git's index that can be read; in others paths are shortened."""
+
+_HEAD: Final = 12
+_STAT: Final = 62
+"""Bytes of an entry before its path."""
+_FLAGS: Final = 60
+_EXTENDED: Final = 0x40
+"""Bit in the flags of an entry: two more bytes of flags follow."""
+_ALIGNED: Final = 8
+_CHECKSUM: Final = 20
+_EXTENSION: Final = 8
+
+
+async def find_files(sandbox: Sandbox, request: FindFiles) -> tuple[str, ...]:
+    """Return the paths that *request* asks for, in order; raise `NotReadable` if not all could be looked at."""
+    wanted = Wanted(request.names)
+    found: set[str] = set()
+    for folder in request.folders:
+        await _add(found, wanted, await _on_disk(sandbox, folder, ignored=request.ignored), folder)
+    for folder in request.tracked:
+        await _add(found, wanted, await _in_index(sandbox, folder), folder)
+    return tuple(sorted(found))
+
+
+async def _add(found: set[str], wanted: Wanted, paths: Iterable[str], folder: str) -> None:
+    """Add to *found* the beginnings of *paths* that end in a wanted name."""
+    for number, path in enumerate(paths):
+        if number % AT_ONCE == 0:
+            await trio.lowlevel.checkpoint()
+        beginning = wanted.beginning(path.split("/"))
+        if beginning is not None:
+            found.add(beginning)
+            if len(found) > MOST_FOUND:
+                raise NotReadable(folder, f"more than {MOST_FOUND} files in it have one of the names")
+
+
+class Wanted:
+    """Names to look for."""
+
+    __slots__ = ("_patterns", "_plain")
+
+    def __init__(self, names: Iterable[str]) -> None:
+        folded = [name.casefold() for name in names]
+        self._plain = frozenset(folded)
+        wild = [fnmatch.translate(name) for name in folded if not {"*", "?", "["}.isdisjoint(name)]
+        self._patterns = [re.compile(pattern) for pattern in wild]
+
+    def beginning(self, parts: Sequence[str]) -> str | None:
+        """Return the path *parts* up to the first part with a wanted name; `None` if no part has one."""
+        for place, part in enumerate(parts):
+            folded = part.casefold()
+            if folded in self._plain or any(pattern.match(folded) for pattern in self._patterns):
+                return "/".join(parts[: place + 1])
+        return None
+
+
+async def _on_disk(sandbox: Sandbox, folder: str, *, ignored: bool) -> Iterable[str]:
+    try:
+        listing = await sandbox.glob("**", folder, ignored=ignored, limit=MOST_LISTED)
+    except FileMissing:
+        return ()
+    except FileFailed:
+        await sandbox.read(folder, 0, 0)  # a file has nothing below it; if it is none, this raises
+        return ()
+    if listing.cut:
+        raise NotReadable(folder, "it has too many files to look through")
+    return (entry.path for entry in listing.entries)
+
+
+async def _in_index(sandbox: Sandbox, folder: str) -> Iterable[str]:
+    """Return the paths below *folder* that the index of the nearest repository at or above it has."""
+    parts = [part for part in folder.split("/") if part not in {"", "."}]
+    for depth in range(len(parts), -1, -1):
+        above = "".join(f"{part}/" for part in parts[:depth])
+        try:
+            content = await sandbox.read(above + INDEX, 0, MAX_FILE)
+        except FileMissing:
+            continue
+        if content.size > len(content.data):
+            raise NotReadable(above + INDEX, f"it is larger than {MAX_FILE} bytes")
+        below = "".join(f"{part}/" for part in parts)
+        return (path for name in paths_of_index(content.data) if (path := above + name).startswith(below))
+    raise NotReadable(INDEX, "there is no repository of git whose files could be looked through")
+
+
+def paths_of_index(data: bytes) -> Iterator[str]:
+    """Yield the paths in git's index *data*; raise `NotReadable` if it does not name all files in a form known here."""
+    if data[:4] != b"DIRC" or _number(data, 4) not in READABLE:
+        raise NotReadable(INDEX, "it has another form than versions 2 and 3 of git's index")
+    if hashlib.sha1(data[:-_CHECKSUM], usedforsecurity=False).digest() != data[-_CHECKSUM:]:
+        raise NotReadable(INDEX, "its SHA-1 does not fit")
+    at = _HEAD
+    for _ in range(_number(data, 8)):
+        start = at + _STAT + (2 if data[at + _FLAGS] & _EXTENDED else 0)
+        end = data.index(0, start)
+        yield data[start:end].decode(errors="replace")
+        at += (end - at) // _ALIGNED * _ALIGNED + _ALIGNED
+    while at < len(data) - _CHECKSUM:
+        if not data[at : at + 1].isupper():  # such an extension says that files are named elsewhere
+            raise NotReadable(INDEX, f"its part {data[at : at + 4]!r} is not known")
+        at += _EXTENSION + _number(data, at + 4)
+
+
+def _number(data: bytes, at: int) -> int:
+    return int.from_bytes(data[at : at + 4], "big")
+
+
+async def replace_file(sandbox: Sandbox, path: str, data: bytes, before: bytes | None) -> None:
+    """Write *data* to a file that holds *before*; `None`: to a new file. No-op if the file holds *data* already.
+
+    Raise `FileFailed` if it holds anything else, also if that is written at the same moment; only what is added to
+    *before* at the same moment stays, and stands after *data*.
+    """
+    found = await data_of_file(sandbox, path, max(len(data), len(before or b"")) + 1)
+    if found == data:
+        return
+    if found != before:
+        raise _changed(path)
+    if before is None:
+        await _create(sandbox, path, data)
+    elif not before:  # in an empty file there is nothing that an edit could replace
+        await sandbox.write(path, data)
+    else:
+        try:
+            await sandbox.edit(path, before, data)  # a write would replace what has changed since it was read
+        except (BadEdit, FileMissing) as error:
+            raise _changed(path) from error
+
+
+async def data_of_file(sandbox: Sandbox, path: str, most: int = MAX_FILE) -> bytes | None:
+    """Return up to *most* bytes of a file; `None` if there is none."""
+    try:
+        return (await sandbox.read(path, 0, most)).data
+    except FileMissing:
+        return None
+
+
+async def _create(sandbox: Sandbox, path: str, data: bytes) -> None:
+    """Write a new file; raise `FileFailed` if there is one by now."""
+    if isinstance(sandbox, Receiver):
+        try:
+            await sandbox.receive(path, _Pieces(data).next)
+        except FileFailed as error:
+            failed = error
+        else:
+            return
+        if await data_of_file(sandbox, path, 1) is not None:
+            raise _changed(path) from failed
+    await sandbox.write(path, data)  # the disk, or a sandbox below a prefix, cannot receive files
+
+
+class _Pieces:
+    """A file in one piece."""
+
+    __slots__ = ("_left",)
+
+    def __init__(self, data: bytes) -> None:
+        self._left = data
+
+    async def next(self) -> bytes:
+        """Return the whole, and then nothing."""
+        await trio.lowlevel.checkpoint()
+        piece, self._left = self._left, b""
+        return piece
+
+
+def _changed(path: str) -> FileFailed:
+    return FileFailed("write", path, "it does not hold the text that is to be replaced; read it again")

@@ -1,0 +1,210 @@
+"""`Screens`: the `screen` of a session's plugins, through which each text goes before it becomes a record.
+
+`HeldText` and `HeldReports`: hold texts back until they are screened, so that nothing is told that is screened out.
+
+A plugin may replace any part of a text, so pieces cannot be screened each for itself. A place where the text is cut is
+safe if screening both sides apart gives the same as screening them together: then nothing that is replaced crosses it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from types import MethodType
+from typing import Final, cast
+
+from agentrail.hooks.attachments import AttachedPlugin
+from agentrail.hooks.hook_run import Complain
+from agentrail.hooks.hook_runner import PluginEntry
+from agentrail.hooks.live_hook_runner import Live
+from agentrail.hooks.plugin import SCREEN, AnyPlugin
+from agentrail.values.events.plugins import PluginError
+from agentrail.values.fitting import MAX_TEXT
+from agentrail.values.untrusted_values import named
+
+WITHHELD: Final = "[withheld]"
+"""What stands for a text that a critical plugin could not screen."""
+
+
+class Screens:
+    """Screens texts with all plugins that have a `screen`, in the order of the row; each sees what the last one left.
+
+    A plugin that breaks leaves the text as it was, and a critical one withholds it. Neither the log nor `broken` quotes
+    its exception, which may hold the text.
+    """
+
+    __slots__ = ("_complain", "_entries", "broken")
+
+    def __init__(self, entries: tuple[PluginEntry, ...], complain: Complain) -> None:
+        self._entries = entries
+        self._complain = complain
+        self.broken: tuple[PluginError, ...] = ()
+
+    @property
+    def reach(self) -> int:
+        """The most characters that any of the plugins takes out as one."""
+        plugins = [cast("MethodType", entry.method).__self__ for entry in self._entries]
+        return max([cast("AnyPlugin", plugin).longest_screened for plugin in plugins])
+
+    def text(self, text: str) -> str:
+        """Return *text* as it may be written."""
+        for entry in self._entries if text else ():
+            screen = cast("Callable[[str], object]", entry.method)
+            try:
+                found = screen(text)
+                if found is text:
+                    continue
+                problem = why_no_text(found)
+            # A `screen` is sync, so no cancellation can be raised in it, and any exception is the plugin's own.
+            except BaseException as error:  # noqa: BLE001, ASYNC103 - a plugin may raise anything; it is reported
+                found, problem = "", f"it raised a `{named(error)}`"
+            if problem is None:
+                text = cast("str", found)
+                continue
+            self._tell(entry.seat, problem)
+            if entry.seat.critical:
+                return WITHHELD
+        return text
+
+    def _tell(self, seat: AttachedPlugin, problem: str) -> None:
+        """Report a plugin that broke, once for all texts that are screened together."""
+        error = PluginError(seat.key, SCREEN, problem)
+        if error not in self.broken:
+            self.broken += (error,)
+            self._complain(seat, SCREEN, problem, None)
+
+
+def screens_of(judge: Live, seats: tuple[AttachedPlugin, ...]) -> Screens | None:
+    """Return the `screen` of the plugins in *seats*, for texts that are screened together; `None` if none has one."""
+    entries = judge.screening(seats)
+    return Screens(entries, judge.complain) if entries else None
+
+
+def why_no_text(found: object) -> str | None:
+    """Return why *found* is no text that can be stored; `None` if it is one."""
+    if type(found) is not str:
+        return f"it returned a `{named(found)}` where a text is wanted"
+    if len(found) > MAX_TEXT:
+        return f"it returned a text of more than {MAX_TEXT} characters"
+    try:
+        found.encode()
+    except UnicodeEncodeError:
+        return "it returned text with half a surrogate pair"
+    return None
+
+
+LONGEST: Final = 400
+"""The most characters of a sentence; a longer one is cut at a space, or anywhere if it has none."""
+
+STEP: Final = 32
+"""The least characters that must come between two searches for a place to cut."""
+
+STEPS: Final = 8
+"""In how many searches the characters that are looked at after a piece are received, if they are many."""
+
+TRIES: Final = 3
+"""How many places are tried in one search."""
+
+MOST_HELD: Final = 1_000_000
+"""The most characters of a call's reports that are held; if they are more, a mark is told in their place."""
+
+_ENDS: Final = re.compile(r"[.!?:;…][\"'”’)\]]*\s|[。！？\n]")  # noqa: RUF001 - ends of sentences in other languages
+"""The end of a sentence or of a line."""
+
+
+class HeldText:
+    """The text of a response that was received and is not told yet.
+
+    After each place where it is cut, *reach* characters must have come: what is taken out as one may be so long.
+    """
+
+    __slots__ = ("_held", "_length", "_next", "_reach", "_screen", "_step")
+
+    def __init__(self, screen: Callable[[str], str], reach: int) -> None:
+        self._screen = screen
+        self._reach = reach
+        self._step = max(STEP, reach // STEPS)
+        self._held: list[str] = []
+        self._length = 0
+        self._next = reach
+
+    def feed(self, piece: str) -> tuple[str, str]:
+        """Take the next piece; return the text that may be told now: as it was received, and as it is told."""
+        self._held.append(piece)
+        self._length += len(piece)
+        return self._cut() if self._length >= self._next else ("", "")
+
+    def end(self) -> tuple[str, str]:
+        """Return all that is still held: as it was received, and as it is told."""
+        text = "".join(self._held)
+        self._keep("", self._reach)
+        return text, self._screen(text)
+
+    def places(self, text: str, limit: int) -> list[int]:
+        """Return where *text* may be cut, up to *limit*: the last ends of sentences or lines, the last one first."""
+        return _places(text, limit)
+
+    def _cut(self) -> tuple[str, str]:
+        text = "".join(self._held)
+        places = self.places(text, len(text) - self._reach)
+        whole = self._screen(text) if places else ""
+        for place in places:
+            told = self._screen(text[:place])
+            if told + self._screen(text[place:]) == whole:
+                self._keep(text[place:], max(len(text) - place + self._step, self._reach))
+                return text[:place], told
+        # Something that is replaced may go on. The next search is after twice as much, so that all searches together
+        # take time in proportion to the text.
+        self._keep(text, 2 * len(text) if places else len(text) + self._step)
+        return "", ""
+
+    def _keep(self, text: str, wanted: int) -> None:
+        self._held = [text] if text else []
+        self._length = len(text)
+        self._next = wanted
+
+
+class HeldReports(HeldText):
+    """The reports of a call that were received and are not told yet; it is cut between two reports only."""
+
+    __slots__ = ("_ends",)
+
+    def __init__(self, screen: Callable[[str], str], reach: int) -> None:
+        super().__init__(screen, reach)
+        self._ends: list[int] = []
+
+    def places(self, text: str, limit: int) -> list[int]:  # noqa: ARG002 - that of the base
+        """Return the ends of the last reports up to *limit*, the last one first."""
+        return [end for end in self._ends if end <= limit][: -TRIES - 1 : -1]
+
+    def reports(self, update: str) -> list[str]:
+        """Take the next report; return those that may be told now, each to be screened."""
+        self._ends.append(self._length + len(update))
+        received, told = self.feed(update)
+        if self._length > MOST_HELD:
+            self.left()
+            return [WITHHELD]
+        return self._split(received, told)
+
+    def left(self) -> list[str]:
+        """Return the reports that are still held, each to be screened."""
+        return self._split(*self.end())
+
+    def _split(self, received: str, told: str) -> list[str]:
+        """Return the reports in *received*; as one, if something that is taken out goes over two of them."""
+        begins, found = 0, list[str]()
+        ends = [end for end in self._ends if end <= len(received)]
+        self._ends = [end - len(received) for end in self._ends[len(ends) :]]
+        for end in ends:
+            found.append(received[begins:end])
+            begins = end
+        return found if "".join(map(self._screen, found)) == told else [received]
+
+
+def _places(text: str, limit: int) -> list[int]:
+    """Return the last places up to *limit* where a sentence or a line of *text* ends, the last one first."""
+    ends = [found.end() for found in _ENDS.finditer(text, 0, max(limit, 0))]
+    if ends or limit < LONGEST:
+        return ends[: -TRIES - 1 : -1]
+    space = text.rfind(" ", 0, limit) + 1
+    return [space] if space else [limit]

@@ -1,0 +1,171 @@
+"""Draws random tool calls that are likely to matter to the plugins under test: from the words that their code reads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cache
+from itertools import combinations
+from math import prod
+from typing import Final, TypeAlias, TypeVar
+
+from agentrail.testing.code_words import Vocabulary
+from agentrail.testing.plugin_code import Key, Read
+from agentrail.testing.scripted import call
+from agentrail.testing.world.choose import Choose
+from agentrail.values.content import ToolCall
+from agentrail.values.json import Json, JsonObject, freeze_object
+
+T = TypeVar("T")
+
+Calls: TypeAlias = Sequence[Sequence[ToolCall]]
+"""Groups of calls to make again; each group is drawn equally often."""
+
+KEYS: Final = 4
+"""How many arguments one call has at most, if they are drawn from those next to each other in a plugin's code."""
+
+
+class Caller:
+    """Draws the calls of one script from the vocabularies of the plugins that the script is for.
+
+    Two plugins may conflict only at a call that matters to both. So a call is made from the arguments that one plugin
+    reads, from those of two plugins together, or from two known calls at which plugins did something.
+    """
+
+    def __init__(self, choose: Choose, words: Sequence[Vocabulary], calls: Calls = ()) -> None:
+        self.choose = choose
+        self.words = words
+        self.reads: list[Read] = [one.read for one in words if one.read is not None]
+        self.calls = calls
+        self.said: list[ToolCall] = []
+
+    def draw(self) -> ToolCall:
+        """Draw a tool call, and remember it so that later steps of the script may repeat it."""
+        ways: list[tuple[int, Callable[[], ToolCall]]] = [(2, self._of_any_words)]
+        if self.reads:
+            ways += [(2, self._of_one), (4, self._of_two)]
+        if self.calls:
+            ways += [
+                (2, self._known),
+                (2, lambda: self._changed(self._known())),
+                (6, self._of_two_known),
+            ]
+        if self.said:
+            ways += [(3, lambda: self._changed(self.choose.pick(self.said)))]
+        drawn = self.choose.weighted(ways)()
+        self.said.append(drawn)
+        return drawn
+
+    def in_turn(self) -> ToolCall:
+        """Draw a call of a tool and a few arguments that stand next to each other in the code of a plugin.
+
+        Repeated draws go through all sets of such arguments in turn, and for each set through all combinations of tool
+        and values. If no plugin reads arguments, this is `draw`.
+        """
+        if not self.reads:
+            return self.draw()
+        read = self.choose.pick(self.reads)
+        sets = _sets(read)
+        keys = sets[self.choose.turn(read, len(sets))]
+        values = [key.values or read.values for key in keys]
+        tools = (*read.tools, None)
+        place = self.choose.turn((read, keys), len(tools) * prod(map(len, values)))
+        args: dict[str, Json] = {}
+        for key, several in zip(keys, values, strict=True):
+            place, at = divmod(place, len(several))
+            args[key.name] = several[at]
+        drawn = call(tools[place] or self._tool(read), args)
+        self.said.append(drawn)
+        return drawn
+
+    def text(self) -> str:
+        """Draw a text."""
+        return self.choose.pick(self.choose.pick(self.words).texts)
+
+    def name(self) -> str:
+        """Draw a name for a tool or an argument."""
+        return self.choose.pick(self.choose.pick(self.words).names)
+
+    def args(self) -> JsonObject:
+        """Draw arguments alone, such as those with which a person approves a call."""
+        return self._of_one().args if self.reads and self.choose.percent(50) else self._any_args()
+
+    def _known(self) -> ToolCall:
+        return self.choose.pick(self.choose.pick(self.calls))
+
+    def _of_two_known(self) -> ToolCall:
+        return self._merged(*(self.choose.pick(group) for group in self._two(self.calls)))
+
+    def _of_two(self) -> ToolCall:
+        return self._merged(*(self._of_one(read) for read in self._two(self.reads)))
+
+    def _two(self, options: Sequence[T]) -> tuple[T, T]:
+        """Draw two of *options*: two different ones, unless there is only one."""
+        first = self.choose.below(len(options))
+        step = self.choose.number(1, len(options) - 1) if len(options) > 1 else 0
+        return options[first], options[(first + step) % len(options)]
+
+    def _of_any_words(self) -> ToolCall:
+        return call(self.name(), self._any_args())
+
+    def _any_args(self) -> JsonObject:
+        drawn: dict[str, Json] = {}
+        words = self.choose.pick(self.words)
+        for _ in range(self.choose.weighted(((1, 0), (4, 1), (4, 2), (2, 3)))):
+            name = self.choose.pick(words.names)
+            drawn[name] = self.choose.pick(words.texts if self.choose.percent(50) else words.numbers)
+        return freeze_object(drawn)
+
+    def _of_one(self, read: Read | None = None) -> ToolCall:
+        """Draw a call from the code of one plugin: from arguments next to each other in it, each taken by chance."""
+        read = read or self.choose.pick(self.reads)
+        first = self.choose.below(len(read.keys)) if len(read.keys) > KEYS else 0
+        keys = self.choose.some(read.keys[first : first + KEYS], 80)
+        return call(self._tool(read), {key.name: self._value(key, read) for key in keys})
+
+    def _tool(self, read: Read) -> str:
+        """Draw the name of a tool: mostly one that the code of *read* names, else a word of any plugin."""
+        if read.tools and self.choose.percent(90):
+            return self.choose.pick(read.tools)
+        return self.name()
+
+    def _value(self, key: Key, read: Read) -> Json:
+        """Draw a value of the argument *key*: of an earlier call, or one that the code compares an argument with.
+
+        Some texts are put together of two, also of two plugins: one looks at the beginning, which the other takes off.
+        """
+        said = [one.args[key.name] for one in self.said if key.name in one.args]
+        if said and self.choose.percent(40):
+            return self.choose.pick(said)
+        values = key.values if key.values and self.choose.percent(80) else read.values
+        drawn = self.choose.pick(values)
+        readers = [one.values for read in self.reads for one in read.keys if one.name == key.name and one.values]
+        if isinstance(drawn, str) and self.choose.percent(30 if len(readers) > 1 else 10):
+            more = self.choose.pick(self.choose.pick([values, *readers]))
+            return drawn + more if isinstance(more, str) else drawn
+        return drawn
+
+    def _merged(self, one: ToolCall, other: ToolCall) -> ToolCall:
+        """Return a call with the name of *one* and the arguments of both; for an argument of both, either value."""
+        return call(one.name, {**other.args, **one.args} if self.choose.percent(50) else {**one.args, **other.args})
+
+    def _changed(self, known: ToolCall) -> ToolCall:
+        """Return *known* with another name, or with one argument more, less or changed."""
+        if self.choose.percent(40):
+            return call(self._of_one().name if self.reads else self._of_any_words().name, known.args)
+        args = dict(known.args)
+        if args and self.choose.percent(25):
+            del args[self.choose.pick(list(args))]
+            return call(known.name, args)
+        more = self.args()
+        place = self.choose.pick(list(more)) if more else None
+        return call(known.name, args if place is None else {**args, place: more[place]})
+
+
+@cache
+def _sets(read: Read) -> tuple[tuple[Key, ...], ...]:
+    """Return all sets of one to `KEYS` arguments that are near each other in the code, the small sets first."""
+    found: dict[tuple[Key, ...], None] = {}
+    for size in range(1, KEYS + 1):
+        for first in range(max(1, len(read.keys) - KEYS + 1)):
+            found.update(dict.fromkeys(combinations(read.keys[first : first + KEYS], size)))
+    return tuple(found)

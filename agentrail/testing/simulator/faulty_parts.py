@@ -1,0 +1,325 @@
+"""The models, tools and plugins of a simulation: each works correctly, except when a fault of its kind fires."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Callable
+from typing import Final, cast
+
+import trio
+from attrs import field, frozen
+
+from agentrail.core.answers import NAME as ANSWER_TOOL
+from agentrail.core.tools_on_demand import CALLER, FINDER
+from agentrail.errors import ContextTooLong, PermanentModelError, TransientModelError
+from agentrail.hooks.actions import Ask, CallService, Continue
+from agentrail.hooks.context import Context
+from agentrail.hooks.hook_types import Hook
+from agentrail.hooks.plugin import Plugin
+from agentrail.ports.model import EmitChunk
+from agentrail.ports.tool import ToolContext
+from agentrail.testing.probe_plugins import LIES, Answering
+from agentrail.testing.simulator.environment import Stage
+from agentrail.testing.world.random_results import FILES, FORMED
+from agentrail.values.content import File, Said, Text, Thinking, ToolCall
+from agentrail.values.events.envelope import Envelope
+from agentrail.values.json import Json, JsonObject, freeze_object
+from agentrail.values.messages import StopReason
+from agentrail.values.stream import ModelRequest, Response, TextChunk, ThinkingChunk, UsageChunk
+from agentrail.values.tools import (
+    AskPerson,
+    CompactNow,
+    Effect,
+    NotStarted,
+    Probed,
+    SetTodos,
+    Todo,
+    ToolResult,
+    ToolSpec,
+    Unknown,
+    err,
+    ok,
+)
+from agentrail.values.usage import NOTHING_USED, Usage
+
+ON_PURPOSE: Final = "on purpose"
+MORE: Final = (" and so it goes on for a while. ",) * 20
+"""What a model says after the canary now and then, so that much is told before the response ends."""
+PATHS: Final = ("a", "b", "secret", "replaced")
+
+DAWDLES: Final = 0.06
+"""Seconds that a slow listener takes for one event."""
+
+HELPER: Final = "helper"
+TASK_TOOL: Final = "task"
+TASK: Final = freeze_object({"agent": HELPER, "description": "help", "prompt": "Help."})
+
+GARBAGE: Final[tuple[Callable[[ModelRequest], object], ...]] = (
+    lambda _: None,
+    lambda _: "an answer",
+    lambda _: Response((Text("half a pair \ud800"),)),
+    lambda _: Response((), (ToolCall("", "nobody", freeze_object({"path": "a"}), "x"),), StopReason.TOOL_CALLS),
+    lambda _: Response((), (ToolCall("", "read", freeze_object({"path": 7}), "x"),), StopReason.TOOL_CALLS),
+    lambda _: Response((), tuple(ToolCall("", "read", freeze_object({"path": "a"}), "x") for _ in range(3))),
+    lambda _: Response((), (), StopReason.TOOL_CALLS),
+    lambda _: Response(),
+    lambda _: Response((Text("x" * 5000),), (), StopReason.LENGTH),
+    lambda _: Response((Text("no"),), (), StopReason.REFUSED),
+)
+"""Functions that make bad responses: of a wrong type, unusual, or with calls of unknown tools or wrong arguments."""
+
+NONSENSE: Final[tuple[object, ...]] = (None, "done", 7, {"content": "done"}, ok, b"done", [])
+"""Values that a tool may not return."""
+
+
+class BrokenOnPurposeError(Exception):
+    """Raised by a simulated model, tool or plugin when a fault fires."""
+
+
+class SimulatedProvider:
+    """A model that answers with random words and tool calls, and fails when a fault fires."""
+
+    def __init__(self, stage: Stage, session_id: str, name: str) -> None:
+        self.name = name
+        self._stage = stage
+        self._chance = stage.choice("model", session_id, name)
+        self._secret = stage.choice("canary", "model", session_id, name)
+        self.forms_answers = stage.choice("forms", session_id, name).percent(50)
+        self._session_id = session_id
+
+    async def stream(self, request: ModelRequest, emit: EmitChunk) -> Response:
+        """Answer a request; note with the stage that it was made, and that it is going on."""
+        stage = self._stage
+        stage.asked(request)
+        key = request.session_id, request.request_id
+        stage.asking[key] += 1
+        try:
+            return await self._answer(request, emit)
+        finally:
+            stage.asking[key] -= 1
+
+    async def _answer(self, request: ModelRequest, emit: EmitChunk) -> Response:
+        stage, chance = self._stage, self._chance
+        stage.moment(self._session_id)
+        await trio.sleep(chance.below(1000) / 2000)
+        if stage.fires("model_deaf"):
+            with trio.CancelScope(shield=True):  # a model that ignores its cancellation, on purpose
+                await trio.sleep(chance.number(1, 3000) / 1000)
+        await self._fail(emit)
+        self._blab(request)
+        said = [chance.pick(FORMED)] if request.returns else self._says(request)
+        thought = self._thinks(emit)
+        for piece in said:
+            emit(TextChunk(piece))
+            await trio.sleep(chance.below(200) / 1000)
+            stage.moment(self._session_id)
+        if stage.fires("model_cut"):
+            raise TransientModelError(self._purpose())
+        if stage.fires("model_garbage"):
+            return cast("Response", chance.pick(GARBAGE)(request))
+        calls = self._calls(request)
+        used = NOTHING_USED
+        if not stage.fires("model_uncounted"):
+            used = Usage(request.size // 4 + 1, sum(map(len, said)) // 4 + 5)
+            emit(UsageChunk(used))
+        parts = (Text("".join(said)),) if said else ()
+        return Response((*thought, *parts), calls, StopReason.TOOL_CALLS if calls else StopReason.END, used)
+
+    def _purpose(self) -> str:
+        return f"{ON_PURPOSE}{self._stage.canary(self._secret, 50)}"
+
+    async def _fail(self, emit: EmitChunk) -> None:
+        stage, chance = self._stage, self._chance
+        if stage.fires("model_transient"):
+            raise TransientModelError(self._purpose(), chance.pick((None, None, 0.5)))
+        if stage.fires("model_permanent"):
+            raise PermanentModelError(self._purpose())
+        if stage.fires("model_overflow"):
+            raise ContextTooLong(self._purpose())
+        if stage.fires("model_raises"):
+            raise BrokenOnPurposeError(self._purpose())
+        if stage.fires("model_stalls"):
+            for _ in range(chance.below(3)):
+                emit(ThinkingChunk("hm "))
+            await trio.sleep_forever()
+
+    def _blab(self, request: ModelRequest) -> None:
+        """Fail now and then with the canary when a summary is wanted: its text comes back in an error, to the log."""
+        why = "" if request.request_id else self._stage.canary(self._secret, 25)
+        if why:
+            said = f"{ON_PURPOSE}{why}"
+            raise PermanentModelError(said)
+
+    def _thinks(self, emit: EmitChunk) -> tuple[Said, ...]:
+        """Think of the canary, in two pieces, or of nothing."""
+        thought = self._stage.canary(self._secret, 15)
+        for piece in (thought[:7], thought[7:]) if thought else ():
+            emit(ThinkingChunk(piece))
+        return (Thinking(thought),) if thought else ()
+
+    def _says(self, request: ModelRequest) -> list[str]:
+        chance = self._chance
+        words = chance.below(4) + (0 if request.tools else 1)
+        said = [f"word{chance.below(100)} " for _ in range(words)] or ["done"]
+        canary = self._stage.canary(self._secret, 25 if request.request_id else 80)
+        if not canary:
+            return said
+        at = self._secret.number(1, 9)
+        return [*said, canary[:at], canary[at:], *(MORE if self._secret.percent(20) else ())]
+
+    def _calls(self, request: ModelRequest) -> tuple[ToolCall, ...]:
+        chance = self._chance
+        if not request.may_call or not request.tools or not chance.percent(55):
+            return ()
+        names = [chance.pick(request.tools).name for _ in range(chance.number(1, 3))]
+        if any(tool.name == TASK_TOOL for tool in request.tools) and chance.percent(50):
+            names[0] = TASK_TOOL
+        answers = [tool.name for tool in request.tools if tool.name.startswith(ANSWER_TOOL)]
+        if answers and self._chance.percent(60):
+            names = answers
+        if request.must_call:
+            names = [request.must_call]
+        return tuple(ToolCall("", name, self._args(name), f"x{place}") for place, name in enumerate(names))
+
+    def _args(self, name: str) -> JsonObject:
+        chance = self._chance
+        if name == TASK_TOOL:
+            return TASK
+        if name.startswith(ANSWER_TOOL):
+            return freeze_object({"sum": chance.pick((3, 4, "three"))})
+        if name.startswith(FINDER):
+            return freeze_object({"query": chance.pick(("seek", "stars and soil", "dig", "nothing"))})
+        args: dict[str, object] = {"path": chance.pick(PATHS)}
+        canary = self._stage.canary(self._secret, 15)
+        if canary:
+            args |= {"note": canary, f"a{canary}": 1}
+        if name.startswith(CALLER):
+            args = {"name": chance.pick(("seek", "dig")), "arguments": args}
+        return freeze_object(args)
+
+
+class SimulatedWorker:
+    """A tool that waits for a random time and returns a random result, or fails when a fault fires."""
+
+    def __init__(self, stage: Stage, session_id: str, spec: ToolSpec) -> None:
+        self.spec = spec
+        self._stage = stage
+        self._session_id = session_id
+        self._chance = stage.choice("tool", session_id, spec.name)
+        self._secret = stage.choice("canary", "tool", session_id, spec.name)
+
+    async def execute(self, args: JsonObject, ctx: ToolContext) -> ToolResult:
+        """Execute the call: wait, then return a result, or fail if a fault fires; note with the stage that it runs."""
+        stage = self._stage
+        stage.runs(ctx.session_id, ctx.call_id, args)
+        key = f"{ctx.session_id}/{ctx.call_id}"
+        stage.running[key] += 1
+        stage.ran[ctx.idempotency_key] += 1
+        stage.moment(self._session_id)
+        try:
+            return await self._work(ctx)
+        finally:
+            stage.running[key] -= 1
+            stage.verdict.note("ran", key)
+
+    async def _work(self, ctx: ToolContext) -> ToolResult:
+        stage, chance = self._stage, self._chance
+        if stage.fires("tool_chatters"):
+            for number in range(chance.below(300)):
+                ctx.report(f"step {number}")
+        canary = stage.canary(self._secret)
+        for piece in (canary[:5], canary[5:]) if canary else ():
+            ctx.report(piece)
+        late = stage.fires("tool_late")
+        try:
+            if stage.fires("tool_deaf"):
+                with trio.CancelScope(shield=True):  # a tool that ignores its cancellation, on purpose
+                    await trio.sleep(chance.number(1, 6000) / 1000)
+            if stage.fires("tool_hangs"):
+                await trio.sleep_forever()
+            await trio.sleep(chance.pick((1, 50, 400, 1500)) * (1 + chance.below(100) / 100) / 1000)
+        except trio.Cancelled:  # noqa: ASYNC103 - late on purpose
+            if not late:
+                raise
+            return ok("as if nothing had been")  # noqa: ASYNC104 - on purpose
+        stage.moment(self._session_id)
+        if stage.fires("tool_raises"):
+            why = f"{self.spec.name}{stage.canary(self._secret, 50)}"
+            raise BrokenOnPurposeError(why)
+        if stage.fires("tool_exits"):
+            raise SystemExit(3)
+        if stage.fires("tool_nonsense"):
+            return cast("ToolResult", chance.pick(NONSENSE))
+        return self._result()
+
+    async def probe(self, key: str) -> Probed:
+        """Return what became of an interrupted call: whether it ran, or in a fifth of the cases `Unknown`."""
+        await trio.sleep(0.05)
+        done = self._stage.ran[key]
+        if self._chance.percent(20):
+            return Unknown()
+        return ok("it was done") if done else NotStarted()
+
+    def _result(self) -> ToolResult:
+        chance = self._chance
+        canary = self._stage.canary(self._secret)
+        if canary:
+            with_file = ok((Text("see"), _named(canary)), freeze_object({"a": canary}))
+            given: tuple[ToolResult, ...] = (ok(f"done{canary}"), err(canary), with_file)
+            return self._secret.pick(given)
+        if self.spec.name == "talk" and chance.percent(60):
+            return Effect(AskPerson("which one?", chance.pick(((), ("a", "b")))))
+        kinds: tuple[tuple[int, ToolResult], ...] = (
+            (12, ok("done")),
+            (3, err("it could not be done")),
+            (1, Effect(SetTodos((Todo("tidy up"),)))),
+            (1, Effect(CompactNow())),
+            (1, ok((Text("see"), FILES[1]))),
+        )
+        return chance.weighted(kinds)
+
+
+def _named(name: str) -> File:
+    return File("text/plain", b64encode(name.encode()).decode(), name=name)
+
+
+@frozen
+class Prober(Answering):
+    """A plugin that lets all hooks pass, asks a service at the hooks in `asks`, and breaks when a fault fires."""
+
+    stage: Stage = field(eq=False, repr=False)
+    asks: frozenset[str] = frozenset()
+
+    def answer(self, hook: Hook, state: int) -> object:
+        """Let the hook pass or ask the service; raise, lie or take virtual time if a fault fires."""
+        fires = self.stage.fires
+        if fires("plugin_slow"):
+            self.stage.watch.worked += 0.3
+        if fires("plugin_raises"):
+            raise BrokenOnPurposeError(hook.moment)
+        if fires("plugin_lies"):
+            return LIES[state % len(LIES)](hook, state)
+        if hook.moment in self.asks and hook.answer is None:
+            return Ask(CallService("lookup"), state + 1, 2.0)
+        return Continue(state + 1)
+
+
+@frozen
+class Dawdler(Plugin[None]):
+    """A plugin that takes longer for each event than the hooks of a step should take."""
+
+    stage: Stage = field(eq=False, repr=False)
+
+    def on_event(self, event: Envelope, state: None, ctx: Context) -> None:  # noqa: ARG002 - the signature of the hook
+        """Add `DAWDLES` seconds to the virtual time that the step takes."""
+        self.stage.watch.worked += DAWDLES
+
+
+async def lookup(stage: Stage, _: Json) -> Json:
+    """Service that plugins call (`CallService`): return an answer, or hang or raise if a fault fires."""
+    if stage.fires("service_hangs"):
+        await trio.sleep_forever()
+    await trio.sleep(0.013)
+    if stage.fires("service_raises"):
+        raise BrokenOnPurposeError(ON_PURPOSE)
+    return {"found": stage.canary(stage.choice("canary", "service", trio.current_time())) or 1}

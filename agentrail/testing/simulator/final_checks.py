@@ -1,0 +1,185 @@
+"""Checks at the end of each life of the process: crashes and restarts, sessions at rest, and the order of stops."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final, Protocol
+
+import trio
+
+from agentrail.app.supervisor import Supervisor
+from agentrail.core.supervision_rules import SAME_INPUT, Strategy
+from agentrail.errors import SessionAsleep
+from agentrail.ports.handles.session_values import ChildView
+from agentrail.runtime.diagnosis.crash_reports import CrashReport
+from agentrail.runtime.handle import SessionHandle
+from agentrail.testing.simulator.auditor import is_same
+from agentrail.testing.simulator.callers import DOINGS, SimulatedCaller
+from agentrail.testing.simulator.environment import Stage
+from agentrail.testing.simulator.outage_rules import check_outages
+
+REST: Final = 60.0
+"""Seconds within which every session must come to rest after the faults have stopped, if no clock was set back."""
+
+QUIET: Final = 5.0
+"""Seconds for which sessions at rest are watched; longer than any of them waits before it goes to sleep."""
+
+OVERDUE: Final = 5000
+"""By how many milliseconds a timer of a session at rest may be overdue."""
+
+ON_PURPOSE: Final[Mapping[str, tuple[str, ...]]] = {
+    "BrokenOnPurposeError": ("actor_breaks", "actor_breaks_behind", "effect_breaks", "message_poisoned"),
+    "BrokenJournal": ("journal_breaks", "journal_breaks_behind"),
+    "CommitUnknown": ("commit_unknown", "commit_unknown_kept", "process_dies"),
+    "Fenced": ("fenced",),
+}
+"""The errors by which a session may crash, each with the faults that cause it; one of them must have fired."""
+
+NEAR: Final = 5
+"""Milliseconds around the edge of a restart period. A crash so near the edge may count or not.
+
+Then what was done about the last crash is not judged.
+"""
+
+
+class Intensity(Protocol):
+    """The restart policy of a supervisor: its strategy, and how many restarts it allows within a period."""
+
+    strategy: Strategy
+    max_restarts: int
+    period: float
+
+
+def check_reports(stage: Stage, policy: Intensity, supervisor: Supervisor) -> None:
+    """Check every crash report: its cause must be a fault that fired, and the restart what the policy demands."""
+    crashes: dict[str, list[CrashReport]] = {}
+    check_outages(stage, supervisor)
+    for report in supervisor.crashes():
+        name = report.path[-1]
+        kind = report.reason.kind
+        stage.auditor.book(name).crashed = True
+        wanted = any(stage.chaos.counts[fault] for fault in ON_PURPOSE.get(kind, ()))
+        stage.demand(wanted, "crashes", "`{}` crashed: {}, {}", name, report.reason.text, report.reason.where)
+        mine = kind != "Fenced" or report.done == "given_up"
+        stage.demand(mine, "restarts", "`{}`, which another owner has claimed, is {}", name, report.done)
+        if report.kind == "session" and report.done in ("restarted", "set_aside"):
+            crashes.setdefault(name, []).append(report)
+    if policy.strategy == "one_for_one" and len(supervisor.crashes()) < 100:  # noqa: PLR2004 - a supervisor keeps 100
+        for name, reports in crashes.items():
+            for place in range(len(reports)):
+                _check_restart(stage, policy, name, reports[: place + 1])
+
+
+def _check_restart(stage: Stage, policy: Intensity, name: str, reports: Sequence[CrashReport]) -> None:
+    """Check what was done about the last crash in *reports*: set aside if there were too many, else restarted."""
+    last = reports[-1]
+    ago = [last.at - report.at for report in reports]
+    edge = policy.period * 1000
+    if any(abs(age - edge) < NEAR for age in ago):
+        return
+    often = sum(1 for age in ago if age <= edge) > policy.max_restarts
+    inputs = [report.input for report in reports[-SAME_INPUT:]]
+    same = len(inputs) == SAME_INPUT and bool(last.input) and set(inputs) == {last.input}
+    wanted = "set_aside" if often or same else "restarted"
+    text = f"`{name}` is {last.done} after its crashes {ago} ms ago, on {inputs}"
+    stage.demand(last.done == wanted, "restarts", text)
+
+
+def begin_to_close(stage: Stage, supervisor: Supervisor) -> None:
+    """Note the children of the supervisor when it begins to close, for `check_order`."""
+    stage.closing = [child.name for child in supervisor.tree().children]
+    stage.ending.clear()
+    stage.down.clear()
+
+
+def check_order(stage: Stage) -> None:
+    """Check that the closing supervisor ended its children from the youngest to the oldest.
+
+    A child that crashes or ends by itself, while the supervisor waits for a younger one, does not count.
+    """
+    gone = [name for name in stage.down if name in stage.closing]
+    wanted = [name for name in reversed(stage.closing) if name in gone]
+    stage.demand(gone == wanted, "order", "{} have gone in the order {}", stage.closing, gone)
+    stage.closing = []
+
+
+async def comes_to_rest(stage: Stage, supervisor: Supervisor, quiet: Callable[[], bool]) -> None:
+    """Decide held calls and questions until every session rests and *quiet* is true; check that this comes in time."""
+    janitor = SimulatedCaller(stage, "janitor")
+    began = trio.current_time()
+    longest = REST + stage.watch.behind
+    with trio.move_on_after(longest) as scope:
+        while not (await _all_rest(supervisor, janitor) and quiet()):  # noqa: ASYNC110 - no event says that it rests
+            await trio.sleep(0.1 if trio.current_time() < began + REST else REST)
+    if scope.cancelled_caught:
+        stuck = [f"{handle.id}: {handle.status()}" for handle in _living(supervisor) if _busy(handle)]
+        stage.demand(False, "rest", "after {:g} s: callers wait: {}; {}", longest, not quiet(), stuck)
+        return
+    await trio.sleep(1)
+    for handle in _living(supervisor):
+        _check_idle(stage, supervisor, handle)
+    await _stays_quiet(stage, supervisor)
+
+
+async def _stays_quiet(stage: Stage, supervisor: Supervisor) -> None:
+    """Check that each session at rest writes at most one more record within `QUIET`: the one of falling asleep."""
+    written = {handle.id: stage.auditor.book(handle.id).records for handle in _living(supervisor, "asleep")}
+    await trio.sleep(QUIET)
+    for name, before in written.items():
+        more = stage.auditor.book(name).records - before
+        stage.demand(more <= 1, "quiet", "`{}` has written {} records in {:g} s, without any call", name, more, QUIET)
+
+
+def _living(supervisor: Supervisor, *also: str) -> list[SessionHandle]:
+    states = {child.name: child.state for child in supervisor.tree().children}
+    return [handle for handle in supervisor.sessions() if states.get(handle.id) in ("running", *also)]
+
+
+def _busy(handle: SessionHandle) -> bool:
+    status = handle.status()
+    at_work = status.phase not in ("idle", "ended") or status.turn_open
+    return at_work or bool(status.queued or status.lingering or status.quarantined)
+
+
+async def _all_rest(supervisor: Supervisor, janitor: SimulatedCaller) -> bool:
+    return all(
+        [await _rests(handle, janitor, _view(supervisor, handle.id)) for handle in _living(supervisor, "asleep")]
+    )
+
+
+async def _rests(handle: SessionHandle, janitor: SimulatedCaller, view: ChildView | None) -> bool:
+    """Return whether a session is at rest; on the way decide its held calls, and resume it if it is suspended."""
+    if view is None:
+        return True
+    try:
+        paused = view.state == "running" and bool(handle.inspect().paused)
+    except SessionAsleep:  # the session is about to wake, and waits for the journal
+        return False
+    if view.suspended or paused:
+        await janitor.do(RESUME, handle)
+    if handle.status().held:
+        await janitor.do(DECIDE, handle)
+    return not _busy(handle) and not view.suspended and not any(view.mailbox)
+
+
+def _check_idle(stage: Stage, supervisor: Supervisor, handle: SessionHandle) -> None:
+    book, state = stage.auditor.book(handle.id), handle.inspect()
+    if state.turn is not None or _busy(handle):
+        return
+    view = _view(supervisor, handle.id)
+    stage.demand(view is None or not any(view.mailbox), "idle", "`{}` is at rest, and letters wait", handle.id)
+    stage.demand(is_same(state, book.state), "visible", "`{}` is not what its records tell", handle.id)
+    now = stage.watch.time() * 1000
+    late = [timer for timer, due in state.timers if due < now - OVERDUE]
+    stage.demand(not late, "idle", "`{}` waits for timers that never fire: {}", handle.id, late)
+    leaving = {stray.call_id for stray in (*state.lingering, *state.quarantined)}
+    alive = {key.partition("/")[2] for key, count in stage.running.items() if count and key.startswith(f"{handle.id}/")}
+    stage.demand(alive <= leaving, "idle", "`{}` is at rest, and tools run: {}", handle.id, alive - leaving)
+
+
+def _view(supervisor: Supervisor, name: str) -> ChildView | None:
+    return next((child for child in supervisor.tree().children if child.name == name), None)
+
+
+DECIDE: Final = next(doing for doing in DOINGS if doing.name == "decide")
+RESUME: Final = next(doing for doing in DOINGS if doing.name == "resume")

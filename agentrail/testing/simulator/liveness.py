@@ -1,0 +1,137 @@
+"""Checks sessions at moments at which all tasks wait.
+
+The work that runs and the timers that are set must be those in the session's records. No letter may lie unread, and no
+sub-agent that was stopped may go on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import count
+from typing import Final
+
+import trio
+from trio.testing import wait_all_tasks_blocked
+
+from agentrail.app.supervisor import Supervisor
+from agentrail.core.vocabulary.effects import StartCall
+from agentrail.core.vocabulary.state import Phase, State
+from agentrail.ports.handles.session_values import ChildView
+from agentrail.runtime.actor.session import Session
+from agentrail.testing.simulator.auditor import Book
+from agentrail.testing.simulator.environment import Stage
+from agentrail.testing.simulator.faulty_parts import TASK_TOOL
+
+PAUSE: Final = 0.41
+"""Seconds between two looks."""
+
+FEWER: Final = 200
+"""After how many looks the pauses get a hundred times as long; only a clock that was set back makes a life so long."""
+
+ROUNDED: Final = 2
+"""Milliseconds by which a timer may fire late, because times are rounded."""
+
+
+class Watchman:
+    """Compares all sessions with their records, now and then, at moments at which all tasks wait for time to pass."""
+
+    def __init__(self, stage: Stage, supervisor: Supervisor) -> None:
+        self._stage = stage
+        self._supervisor = supervisor
+        self._goes_on: set[str] = set()
+
+    async def run(self) -> None:
+        """Look until the life is over."""
+        for looks in count():
+            await trio.sleep(PAUSE if looks < FEWER else 100 * PAUSE)
+            await wait_all_tasks_blocked()
+            self.look()
+
+    def look(self) -> None:
+        """Check every session that is not just starting, ended, or in the middle of its work."""
+        views = {view.name: view for view in _flat(self._supervisor.tree())}
+        suspects: set[str] = set()
+        for name, session in self._stage.actors.items():
+            book, view = self._stage.auditor.book(name), views.get(name)
+            state = book.state
+            if view is None or state is None or state.opening or state.phase is Phase.ENDED:
+                continue
+            suspects |= self._going_on(book, views)
+            # It may wait for the journal, which may be away.
+            waits = not session.is_packed and (session.in_hand or session.records.stuck is not None)
+            if view.state in ("running", "asleep") and not waits:
+                self._look_at(session, book, state, view)
+        self._goes_on = suspects
+
+    def _look_at(self, session: Session, book: Book, state: State, view: ChildView) -> None:
+        """Check a session that handles no letter now: its mailbox, its timers and its work."""
+        name, waits = session.session_id, any(view.mailbox)
+        asleep = view.state == "asleep"
+        if asleep:
+            self._demand(
+                not waits and not view.children, "`{}` sleeps, beside {} {}", name, view.mailbox, view.children
+            )
+        if waits:
+            reads = not (asleep or state.asleep or view.suspended)
+            self._demand(not reads, "`{}` does nothing, and letters wait: {}", name, view.mailbox)
+            return
+        self._timers(name, state)
+        self._work(session, book)
+
+    def _timers(self, name: str, state: State) -> None:
+        """Check that each timer in *state* is really set, and not overdue."""
+        now = self._stage.watch.time() * 1000
+        for timer, due in state.timers:
+            there = (name, timer) in self._stage.timers
+            self._demand(
+                there, "`{}` waits for the timer `{}`, due in {:.0f} ms, which is not set", name, timer, due - now
+            )
+            self._demand(
+                due > now - ROUNDED, "`{}` waits for the timer `{}`, due {:.0f} ms ago", name, timer, now - due
+            )
+
+    def _work(self, session: Session, book: Book) -> None:
+        """Check that the calls and requests that run are those that the records call running."""
+        name, stage, out = session.session_id, self._stage, book.out
+        begins = f"{name}/"
+        runs = {key.removeprefix(begins) for key, count in stage.running.items() if count and key.startswith(begins)}
+        self._demand(
+            runs <= {*out.calls, *out.asks}, "of `{}` run {}, and only {} are to", name, sorted(runs), [*out.calls]
+        )
+        calls = {call_id for call_id in out.live_calls if _is_seen(out.calls[call_id].start)}
+        self._demand(calls <= runs, "of `{}` {} are said to run, and do not", name, sorted(calls - runs))
+        requests = {request_id for request_id in out.live_requests if not stage.asking[name, request_id]}
+        purse = session.ties.purse
+        if requests and purse is not None and purse.queue.waits(name):
+            runs_beside = any(not one.ended for one in purse.pending)
+            self._demand(runs_beside, "a request of `{}` waits near a limit, and no other is under way", name)
+        else:
+            told = sorted(requests)
+            self._demand(not requests, "of `{}` the requests {} are said to be out, and are not", name, told)
+
+    def _going_on(self, book: Book, views: dict[str, ChildView]) -> set[str]:
+        """Return the sub-agents that run though they were stopped; one that did so at the last look breaks a rule."""
+        found: set[str] = set()
+        for child, agent in book.out.agents.items():
+            call = book.out.calls.get(agent.call_id)
+            stopped = agent.cancelled or (call is not None and call.cancelled and not agent.background)
+            view = views.get(child)
+            if stopped and view is not None and view.state == "running":
+                found.add(child)
+        for child in sorted(found & self._goes_on):
+            self._demand(False, "the task of `{}` was stopped, and it goes on", child)
+        return found
+
+    def _demand(self, holds: bool, text: str, *about: object) -> None:
+        self._stage.demand(holds, "alive", text, *about)
+
+
+def _is_seen(start: object) -> bool:
+    """Return whether *start* starts a simulated tool, which notes when it runs; the task tool does not."""
+    return isinstance(start, StartCall) and start.name != TASK_TOOL
+
+
+def _flat(view: ChildView) -> Iterator[ChildView]:
+    yield view
+    for child in view.children:
+        yield from _flat(child)

@@ -1,0 +1,129 @@
+"""Wraps functions of the runtime: to make actors crash on purpose, and to note sessions and timers for the checks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterable
+from contextlib import ExitStack, contextmanager
+
+import trio
+
+from agentrail.core.machine.step import Step, step
+from agentrail.core.vocabulary.effects import AnyEffect
+from agentrail.core.vocabulary.inputs import Arrival
+from agentrail.core.vocabulary.state import State
+from agentrail.errors import AgentrailError
+from agentrail.hooks.hook_runner import Judge
+from agentrail.ports import journal
+from agentrail.runtime.actor import journal_log, session, sleep
+from agentrail.runtime.actor.effect_runner import Performer
+from agentrail.runtime.actor.journal_log import SNAPSHOT_EVERY
+from agentrail.runtime.actor.session import Session
+from agentrail.runtime.inbox.letter import Letter
+from agentrail.runtime.inbox.replies import relieve
+from agentrail.runtime.shared.clock import Key, Timers
+from agentrail.runtime.supervision.children import Child
+from agentrail.runtime.supervision.supervisor import SupervisorNode
+from agentrail.testing.simulator.environment import Stage
+from agentrail.testing.simulator.faulty_parts import BrokenOnPurposeError
+from agentrail.testing.simulator.virtual import swapped
+
+
+@contextmanager
+def breakable(stage: Stage) -> Generator[None]:
+    """While this is open, actors crash when faults fire, and the order in which a supervisor ends them is noted."""
+    perform, finish = Performer.perform, Session.finish
+    park, stop = SupervisorNode.park, SupervisorNode.stop
+
+    def breaking_step(state: State, arrival: Arrival, judge: Judge) -> Step:
+        stage.moment(state.session_id)
+        given: object = arrival.input
+        if stage.fires("message_poisoned"):
+            stage.poison.append(given)
+        if stage.fires("actor_breaks") or any(given is poison for poison in stage.poison):
+            raise BrokenOnPurposeError("step")
+        done = step(state, arrival, judge)
+        if stage.fires("actor_breaks_behind"):
+            raise BrokenOnPurposeError("step")
+        return done
+
+    def breaking_perform(performer: Performer, effect: AnyEffect) -> None:
+        if stage.fires("effect_breaks"):
+            raise BrokenOnPurposeError(type(effect).__name__)
+        perform(performer, effect)
+
+    async def noted_park(node: SupervisorNode, child: Child) -> None:
+        stage.ending.add(child.key)
+        await park(node, child)
+
+    async def noted_stop(node: SupervisorNode, child: Child) -> None:
+        stage.ending.add(child.key)
+        await stop(node, child)
+
+    def noted_finish(ended: Session, error: BaseException | None) -> None:
+        if ended.session_id in stage.ending:
+            stage.down.append(ended.session_id)
+        finish(ended, error)
+
+    with ExitStack() as swaps:
+        swaps.enter_context(swapped(SupervisorNode, "park", noted_park))
+        swaps.enter_context(swapped(SupervisorNode, "stop", noted_stop))
+        swaps.enter_context(swapped(Session, "finish", noted_finish))
+        swaps.enter_context(swapped(session, "step", breaking_step))
+        swaps.enter_context(swapped(Performer, "perform", breaking_perform))
+        yield
+
+
+@contextmanager
+def watched(stage: Stage) -> Generator[None]:
+    """While this is open, the stage notes living sessions and set timers, and sets how often snapshots are kept."""
+    run = Session.run
+
+    def noted_relieve(session_id: str, letters: Iterable[Letter], stuck: AgentrailError) -> None:
+        stage.relieved[session_id] += 1
+        relieve(session_id, letters, stuck)
+
+    async def noted_run(begun: Session) -> None:
+        stage.actors[begun.session_id] = begun
+        await run(begun)
+
+    with ExitStack() as swaps:
+        swaps.enter_context(swapped(journal_log, "SNAPSHOT_EVERY", stage.temper.snapshots))
+        if stage.temper.snapshots < SNAPSHOT_EVERY:
+            swaps.enter_context(swapped(journal, "MOST_KEPT", 0))
+        swaps.enter_context(swapped(Session, "run", noted_run))
+        swaps.enter_context(swapped(sleep, "relieve", noted_relieve))
+        swaps.enter_context(_timed(stage))
+        yield
+
+
+@contextmanager
+def _timed(stage: Stage) -> Generator[None]:
+    """While this is open, the stage notes which timers are set, and each that fires is checked: set, and not early."""
+    set_timer, clear_timer, clear_all = Timers.set, Timers.clear, Timers.clear_all
+
+    def noted_set(timers: Timers, key: Key, at: float, fire: Callable[[], None]) -> None:
+        mine = object()
+
+        def fires() -> None:
+            now = trio.current_time()
+            stage.demand(stage.timers.pop(key, None) is mine, "timers", "{} fires, and was cleared or set anew", key)
+            stage.demand(now >= at, "timers", "{} fires {:.3f} s before its time", key, at - now)
+            fire()
+
+        stage.timers[key] = mine
+        set_timer(timers, key, at, fires)
+
+    def noted_clear(timers: Timers, key: Key) -> None:
+        stage.timers.pop(key, None)
+        clear_timer(timers, key)
+
+    def noted_clear_all(timers: Timers, owner: str) -> None:
+        for key in [key for key in stage.timers if key[0] == owner]:
+            del stage.timers[key]
+        clear_all(timers, owner)
+
+    with ExitStack() as swaps:
+        swaps.enter_context(swapped(Timers, "set", noted_set))
+        swaps.enter_context(swapped(Timers, "clear", noted_clear))
+        swaps.enter_context(swapped(Timers, "clear_all", noted_clear_all))
+        yield

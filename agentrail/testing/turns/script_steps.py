@@ -1,0 +1,307 @@
+"""The steps of a script for `simulate`, called cues: what users do, what tools return, how time passes.
+
+The model's answers are written as for `ScriptedModel`: with `say`, `transient`, `permanent`, `overflow` or `stall`. All
+other cues are here. Each cue is a frozen value, so that a script can be drawn, shrunk and printed.
+
+Writes the cues of a script as Python code, so that a printed failure can be pasted into a test.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final, TypeAlias
+
+from agentrail.errors import ContextTooLong, ModelError, PermanentModelError, TransientModelError
+from agentrail.hooks.actions import AskAnswer
+from agentrail.testing.as_code import CodeSource, quoted
+from agentrail.testing.scripted import Cue, Failing, Saying, Stalling
+from agentrail.values.argument_checks import checked
+from agentrail.values.content import Text, Thinking, text_of
+from agentrail.values.json import Json, JsonObject, freeze_object
+from agentrail.values.messages import StopReason
+from agentrail.values.stream import Response
+from agentrail.values.tools import Ok as Done
+from agentrail.values.tools import ToolResult, ok, result_text
+from agentrail.values.usage import NOTHING_USED
+from agentrail.values.value import defaults_of
+
+
+class Prompted(Cue):
+    """A user sends a prompt."""
+
+    text: str
+    """The text of the prompt."""
+    at_once: bool = False
+    """Whether the prompt is sent even while a turn runs; otherwise it is sent when the session has come to rest."""
+
+
+class Steered(Cue):
+    """A user steers the session."""
+
+    text: str
+    """The steering text."""
+    when: str = "gap"
+    """`gap`: a response that streams is left to end; `now`: it is cut."""
+
+
+class Aborted(Cue):
+    """A user aborts the open turn."""
+
+    reason: str | None = None
+    """The reason that the user gives, if any."""
+    kill_tools: str = "killable"
+    """Which running tools are cancelled: `killable` (all but immune ones), `all` or `none`."""
+    clear_queue: bool = False
+    """Whether queued prompts are dropped too."""
+
+
+class Approved(Cue):
+    """A person approves the first held call."""
+
+    args: JsonObject | None = None
+    """The arguments that the call runs with instead of its own; `None` if it keeps them."""
+    always: bool = False
+    """Whether calls of the same tool and command family need no approval from now on."""
+
+
+class Rejected(Cue):
+    """A person rejects the first held call."""
+
+    reason: str | None = None
+    """The reason that the person gives, if any."""
+    auto_resume: bool = False
+    """Whether the turn goes on, with a request that shows the rejection to the model."""
+
+
+class Responded(Cue):
+    """A person answers the first question that a tool has asked and that is still open."""
+
+    text: str
+    """The answer."""
+
+
+class Returned(Cue):
+    """The first of the running calls returns."""
+
+    result: ToolResult
+    """The result that the call returns."""
+
+
+class Raised(Cue):
+    """The first of the running calls raises an exception."""
+
+    error: str
+    """The text of the exception."""
+
+
+class Told(Cue):
+    """A plugin that asked for something (action `Ask`) gets its answer."""
+
+    answer: AskAnswer
+    """The answer that the plugin gets."""
+
+
+class Waited(Cue):
+    """Time passes; timers that come due meanwhile fire."""
+
+    seconds: float
+    """How many seconds pass."""
+
+
+class Switched(Cue):
+    """A user switches the session to another model."""
+
+    model: str
+    """Name of the new model."""
+
+
+class Compacted(Cue):
+    """A user asks for a compaction."""
+
+
+class Stopped(Cue):
+    """The session is stopped for good."""
+
+    reason: str = "stopped"
+    """The reason that is given."""
+
+
+Script: TypeAlias = Sequence[Cue]
+"""A script: cues, in the order in which they happen to the session."""
+
+
+@checked
+def prompt(text: str, *, at_once: bool = False) -> Prompted:
+    """Return a cue: a user prompts the session when it has come to rest, or *at_once*, even while a turn runs."""
+    return Prompted(text, at_once)
+
+
+@checked
+def steer(text: str, when: str = "gap") -> Steered:
+    """Return a cue: a user steers the session; with *when* `now`, a response that streams is cut."""
+    return Steered(text, when)
+
+
+@checked
+def abort(reason: str | None = None, *, kill_tools: str = "killable", clear_queue: bool = False) -> Aborted:
+    """Return a cue: a user aborts the open turn."""
+    return Aborted(reason, kill_tools, clear_queue)
+
+
+@checked
+def approve(args: Mapping[str, Json] | None = None, *, always: bool = False) -> Approved:
+    """Return a cue: a person approves the first held call, with other arguments if *args* is given."""
+    return Approved(None if args is None else freeze_object(args), always)
+
+
+@checked
+def reject(reason: str | None = None, *, auto_resume: bool = False) -> Rejected:
+    """Return a cue: a person rejects the first held call."""
+    return Rejected(reason, auto_resume)
+
+
+@checked
+def respond(text: str) -> Responded:
+    """Return a cue: a person answers the first open question of a tool."""
+    return Responded(text)
+
+
+@checked
+def returns(result: str | ToolResult) -> Returned:
+    """Return a cue: the first running call returns *result*; a text counts as a result without error."""
+    return Returned(ok(result) if isinstance(result, str) else result)
+
+
+@checked
+def raises(error: str) -> Raised:
+    """Return a cue: the first running call raises an exception with the text *error*."""
+    return Raised(error)
+
+
+@checked
+def tell(answer: AskAnswer) -> Told:
+    """Return a cue: a plugin that asked for something gets *answer*: `Answered`, `Failed` or `TimedOut`."""
+    return Told(answer)
+
+
+@checked
+def wait(seconds: float) -> Waited:
+    """Return a cue: *seconds* pass, and timers that come due fire."""
+    return Waited(seconds)
+
+
+@checked
+def switch_model(model: str) -> Switched:
+    """Return a cue: a user switches the session to *model*."""
+    return Switched(model)
+
+
+@checked
+def compact() -> Compacted:
+    """Return a cue: a user asks for a compaction."""
+    return Compacted()
+
+
+@checked
+def stop(reason: str = "stopped") -> Stopped:
+    """Return a cue: the session is stopped for good."""
+    return Stopped(reason)
+
+
+KIT: Final = "agentrail.testing"
+
+_NAMES: Final[dict[type[object], tuple[str, int]]] = {
+    Prompted: ("prompt", 1),
+    Steered: ("steer", 2),
+    Aborted: ("abort", 1),
+    Approved: ("approve", 1),
+    Rejected: ("reject", 1),
+    Responded: ("respond", 1),
+    Raised: ("raises", 1),
+    Told: ("tell", 1),
+    Waited: ("wait", 1),
+    Switched: ("switch_model", 1),
+    Compacted: ("compact", 0),
+    Stopped: ("stop", 1),
+}
+"""The public function that makes each cue, and how many of its arguments are written without their name."""
+
+_FAILURES: Final[tuple[tuple[type[ModelError], str], ...]] = (
+    (ContextTooLong, "overflow"),
+    (TransientModelError, "transient"),
+    (PermanentModelError, "permanent"),
+)
+
+
+def cue_code(cue: Cue, source: CodeSource) -> str:
+    """Return the code of the call that makes *cue*, such as `prompt("go")`; *source* collects the imports."""
+    match cue:
+        case Saying(response=response):
+            return _say(response, source)
+        case Failing(error=error, chunks=chunks):
+            return _fail(error, len(chunks), source)
+        case Stalling(chunks=chunks):
+            return f"{source.wants(KIT, 'stall')}({_after(len(chunks))})"
+        case Returned(result=result):
+            return f"{source.wants(KIT, 'returns')}({_result(result, source)})"
+        case _:
+            name, positional = _NAMES[type(cue)]
+            return f"{source.wants(KIT, name)}({_arguments(cue, positional, source)})"
+
+
+def _arguments(cue: Cue, positional: int, source: CodeSource) -> str:
+    said: list[str] = []
+    defaults = defaults_of(type(cue))
+    for place, name in enumerate(cue.__struct_fields__):
+        found: object = getattr(cue, name)
+        if name not in defaults or found != defaults[name]:
+            named = place >= positional or len(said) < place
+            said.append(f"{name}={source.plain(found)}" if named else source.plain(found))
+    return ", ".join(said)
+
+
+def _say(response: Response, source: CodeSource) -> str:
+    said: list[str] = []
+    text = text_of(tuple(part for part in response.parts if isinstance(part, Text)))
+    thought = "".join(part.text for part in response.parts if isinstance(part, Thinking))
+    if text:
+        said.append(quoted(text))
+    if thought:
+        said.append(f"thinking={quoted(thought)}")
+    if response.calls:
+        make = source.wants(KIT, "call")
+        calls = (
+            f"{make}({quoted(call.name)}"
+            + (f", {source.plain(call.args)}" if call.args else "")
+            + (f", id={quoted(call.provider_id)})" if call.provider_id else ")")
+            for call in response.calls
+        )
+        said.append(f"calls=[{', '.join(calls)}]")
+    if response.stop is not (StopReason.TOOL_CALLS if response.calls else StopReason.END):
+        said.append(f"stop={source.code(response.stop)}")
+    if response.usage != NOTHING_USED:
+        said.append(f"usage={source.code(response.usage)}")
+    return f"{source.wants(KIT, 'say')}({', '.join(said)})"
+
+
+def _fail(error: Exception, after: int, source: CodeSource) -> str:
+    for cls, name in _FAILURES:
+        if type(error) is cls:
+            said = [quoted(str(error))]
+            retry_after: object = getattr(error, "retry_after", None)
+            if retry_after is not None:
+                said.append(f"retry_after={retry_after!r}")
+            if after:
+                said.append(_after(after))
+            return f"{source.wants(KIT, name)}({', '.join(said)})"
+    return f"{source.wants(KIT, 'fail')}({source.name(type(error))}({quoted(str(error))}))"
+
+
+def _after(chunks: int) -> str:
+    return f"after={chunks}" if chunks else ""
+
+
+def _result(result: ToolResult, source: CodeSource) -> str:
+    if isinstance(result, Done) and result == ok(result_text(result)):
+        return quoted(result_text(result))
+    return source.code(result)

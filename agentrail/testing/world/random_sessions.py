@@ -1,0 +1,294 @@
+"""Plays whole random sessions against the pure machine, without Trio: thousands of steps a second.
+
+A `World` is one session with all that is outstanding. It performs an effect by noting it, and draws the next input from
+what outstanding effects could produce and from the calls of users. After every step it checks the invariants. All
+random choices come from a `Choose` that the caller passes. A `Tally` counts which rows of the transition table were
+reached, and which phases and effects that a row allows were never seen.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from operator import is_
+from typing import Final, TypeAlias, get_args
+
+from msgspec.structs import astuple
+
+from agentrail.core.audit import differences
+from agentrail.core.machine.step import Step, step
+from agentrail.core.machine.table import TABLE
+from agentrail.core.vocabulary.changes import Change, change, fold
+from agentrail.core.vocabulary.commands import Answer, ChangeToolsSent, Command
+from agentrail.core.vocabulary.effects import WriteLog
+from agentrail.core.vocabulary.inputs import AnyInput, Arrival, SessionOpened, SessionReturned, TimerFired
+from agentrail.core.vocabulary.state import NO_TOOLS, Attached, Phase, Setup, State
+from agentrail.errors import IllegalInput
+from agentrail.hooks.attachments import AttachedPlugin, in_order, refuse_twins, seat_for, unkeyed
+from agentrail.hooks.hook_runner import Storable
+from agentrail.hooks.live_hook_runner import Live
+from agentrail.hooks.plugin import AnyPlugin
+from agentrail.hooks.ruling import Ruling
+from agentrail.testing.probe_plugins import can_store
+from agentrail.testing.world.choose import Choose
+from agentrail.testing.world.next_inputs import Move, calls, results
+from agentrail.testing.world.outstanding import Outstanding, demand
+from agentrail.testing.world.random_setups import Scene, fits, fits_answer
+from agentrail.testing.world.state_invariants import Ledger
+from agentrail.values.argument_checks import checked
+from agentrail.values.events.envelope import Envelope
+from agentrail.values.value import Value
+
+Row: TypeAlias = tuple[Phase, type[Value]]
+Promise: TypeAlias = Phase | type[Value]
+
+RARE: Final = 600
+"""Weight of a row of the table that was never reached; it is divided by one more than the times it was reached."""
+
+HELD_BACK: Final = 4
+"""How much less often an input comes where it came often, while another phase has seldom seen one of its kind.
+
+What ended in its own phase cannot come late in another one, which takes several steps to reach.
+"""
+
+SELDOM: Final = 20
+"""How often a row is to be reached."""
+
+UNSEEN: Final = 60
+"""Weight that a row gets for each phase or effect that it allows and that was never seen."""
+
+
+class Tally:
+    """Counts over any number of sessions: steps, rows of the transition table, and what rows allow but never did."""
+
+    def __init__(self) -> None:
+        self.steps = 0
+        self.rows: Counter[Row] = Counter()
+        self.unseen: dict[Row, set[Promise]] = {
+            (phase, kind): {*rule.to, *rule.may}
+            for phase, rules in TABLE.items()
+            for kind, rule in rules.items()
+            if rule.to
+        }
+        self._wanting = Counter(kind for _, kind in self.unseen)  # rows that were seldom reached, by kind of input
+
+    def note(self, before: State, given: type[Value], step: Step) -> None:
+        """Count one step, which was made in the state *before* with an input of the class *given*."""
+        row = (before.phase, given)
+        self.steps += 1
+        self.rows[row] += 1
+        if self.rows[row] == SELDOM:
+            self._wanting[row[1]] -= 1
+        left = self.unseen[row]
+        if not left or any(ruling.hook == "on_event" and ruling.critical for ruling in step.rulings):
+            return  # a critical `on_event` may have aborted: its effects belong to the row of an abort
+        left.discard(step.state.phase)
+        left.difference_update(type(effect) for effect in step.effects if type(effect) is not WriteLog)
+
+    def wanted(self, phase: Phase, kind: type[Value], *, apt: bool = True) -> int:
+        """Return the weight with which a row of the table is looked for.
+
+        For a move that is not *apt*, what the row allows does not count, because the move would not show it.
+        """
+        row = (phase, kind)
+        unseen = len(self.unseen.get(row, ())) if apt else 0
+        weight = 1 + RARE // (1 + self.rows[row]) + UNSEEN * unseen
+        is_done = self.rows[row] >= SELDOM and not unseen
+        return weight if is_done and self._wanting[kind] else weight * HELD_BACK
+
+    def seldom(self, least: int = SELDOM) -> dict[str, int]:
+        """Return the rows that were reached less than *least* times, each with how often, without illegal ones."""
+        return {_named(row): self.rows[row] for row in self.unseen if self.rows[row] < least}
+
+    def broken(self) -> dict[str, list[str]]:
+        """Return by row the phases and effects that it allows and that were never seen."""
+        return {
+            _named(row): sorted(left.value if isinstance(left, Phase) else left.__name__ for left in unseen)
+            for row, unseen in self.unseen.items()
+            if unseen
+        }
+
+
+def _named(row: Row) -> str:
+    return f"{row[0].value} × {row[1].__name__}"
+
+
+COMMANDS: Final = frozenset(get_args(Command))
+"""The inputs that are calls of users; an ended session refuses them."""
+
+
+class WorldRecord(Value, gc=True):
+    """One step as a journal keeps it."""
+
+    number: int
+    """Number of the record."""
+    arrival: Arrival
+    """The input."""
+    rulings: tuple[Ruling, ...]
+    """What the plugins decided in the step."""
+    events: tuple[Envelope, ...]
+    """The events of the step."""
+    effects: tuple[str, ...]
+    """Names of the effects of the step."""
+    change: Change
+    """What the step changed in the state."""
+    answer: Answer | None
+    """The answer to the caller."""
+    began: str | None = None
+    """Always `None`: the first chunk of a response has a record of its own here."""
+
+
+class World:
+    """One random session, with everything that it has started and that has not ended."""
+
+    def __init__(
+        self, scene: Scene, *, session_id: str = "s", storable: Storable = can_store, tally: Tally | None = None
+    ) -> None:
+        self.scene = scene
+        self.now = 1_000_000
+        self.tally = tally if tally is not None else Tally()
+        self.out = Outstanding()
+        self.ledger = Ledger()
+        self.records: list[WorldRecord] = []
+        self.revisions = 0
+        self.slow = False
+        self.judge = Live(storable, misfit=fits_answer)
+        self.state = self.first = self._first(session_id)
+
+    def _first(self, session_id: str) -> State:
+        given = [unkeyed(plugin) for plugin in self.scene.plugins]
+        refuse_twins([key for key, _ in given])
+        seats = tuple(self.teach(key, plugin) for key, plugin in given)
+        tools: dict[str, Attached] = {}
+        for spec in self.scene.tools:
+            self.judge.tool(spec.name, 0, fits)
+            tools[spec.name] = Attached(spec, 0)
+        return State(
+            session_id,
+            Setup(options=self.scene.options, user_data=self.scene.user_data, returns=self.scene.returns),
+            self.scene.model,
+            tools=tools or NO_TOOLS,
+            seats=tuple(seats[place] for place in in_order(seats)),
+            spares=self.scene.spares,
+        )
+
+    def teach(self, key: str, plugin: AnyPlugin) -> AttachedPlugin:
+        """Give the judge the code of *plugin* under a new revision, and return it as an attached plugin."""
+        self.revisions += 1
+        self.judge.seat(key, self.revisions, plugin)
+        seat = seat_for(key, plugin, self.revisions)
+        for spec in seat.tools:
+            self.judge.tool(spec.name, self.revisions, fits)
+        return seat
+
+    # Steps
+
+    def open(self) -> Step:
+        """Open the session."""
+        return self.apply(SessionOpened())
+
+    def moves(self) -> list[Move]:
+        """Return the inputs that could come next."""
+        if self.state.phase is Phase.ENDED:
+            return list(results(self.out, slow=self.slow))
+        return [*results(self.out, slow=self.slow), *calls(self.state, self.out, self.teach)]
+
+    def go(self, choose: Choose, *, seek: bool = False) -> Step | None:
+        """Draw an input and make the step; return `None` if no input can come.
+
+        With *seek*, inputs for rows of the table that the tally has seen least are drawn more often.
+        """
+        moves = self.moves()
+        if not moves:
+            return None
+        weights = [move.weight for move in moves]
+        if seek and choose.percent(50):
+            wanted = self.tally.wanted
+            weights = [move.weight * wanted(self.state.phase, move.kind, apt=move.apt) for move in moves]
+        move = choose.weighted(tuple(zip(weights, moves, strict=True)))
+        return self.apply(move.make(choose), choose)
+
+    def apply(self, given: AnyInput, choose: Choose | None = None) -> Step:
+        """Make a step of the input *given*, perform its effects, and check the invariants."""
+        if choose is not None:
+            self.now += choose.pick((1, 0, 30, 120))
+        self._comes(given)
+        arrival = Arrival(given, self.now, 0.5 if choose is None else choose.below(10) / 10)
+        before = self.state
+        kept, length, tools = before.but(), len(before.history), dict(before.tools)
+        done = step(before, arrival, self.judge)
+        same = all(map(is_, astuple(before), astuple(kept)))
+        demand(same and len(before.history) == length and dict(before.tools) == tools, "the state given was changed")
+        names = tuple(type(effect).__name__ for effect in done.effects)
+        made, number = change(before, done.state), len(self.records) + 1
+        self.records.append(WorldRecord(number, arrival, done.rulings, done.events, names, made, done.answer))
+        self.tally.note(before, type(given), done)
+        for effect in done.effects:
+            self.out.perform(effect, self.now)
+        self.out.back(done.state.subagents, done.effects)
+        self.state = done.state
+        self.slow = bool(done.rulings)
+        self.ledger.check(before, arrival, done, self.out)
+        return done
+
+    def refuses(self, given: AnyInput) -> None:
+        """Check that the session, which has ended, refuses the call *given*."""
+        try:
+            step(self.state, Arrival(given, self.now), self.judge)
+        except IllegalInput:
+            return
+        demand(False, "an ended session took {}", given)
+
+    def _comes(self, given: AnyInput) -> None:
+        """Note that the input *given* comes: what it ends is no longer outstanding, and its tools are known."""
+        match given:
+            case TimerFired(timer=timer):
+                self._fires(timer)
+            case SessionReturned():
+                self.out = Outstanding()  # a restart: all work ended with the old process
+            case ChangeToolsSent(attach=attach, revision=revision):
+                for spec in attach:
+                    self.judge.tool(spec.name, revision, fits)
+            case _:
+                self.out.answered(given)
+
+    def _fires(self, timer: str) -> None:
+        """Fire *timer*: at its time, or late, when it was cleared and its name may be set to another time already."""
+        out = self.out
+        if timer not in out.fired_late:
+            self.now = max(self.now, out.timers.pop(timer))
+            return
+        out.fired_late.remove(timer)
+        if timer in out.timers and out.timers[timer] <= self.now:
+            del out.timers[timer]
+            out.fired_late.append(timer)
+
+    # Records
+
+    def replay(self, upto: int | None = None) -> State:
+        """Fold the first *upto* records, or all, and return the state; raise if an audit finds a difference."""
+        state = self.first
+        for record in self.records[:upto]:
+            before, state = state, fold(state, record.change)
+            found = differences(before, state, record)
+            demand(not found, "the audit of record {} finds {}", record.number, found)
+        return state
+
+    def check_replay(self) -> None:
+        """Check that a replay of all records leads to the session's state."""
+        again = self.replay()
+        demand(again == self.state and repr(again) == repr(self.state), "the replay leads to another state")
+
+
+@checked
+def play(choose: Choose, scene: Scene, steps: int, *, tally: Tally | None = None, seek: bool = False) -> World:
+    """Play the session of *scene* for at most *steps* inputs, check that its records replay, and return its world.
+
+    Steps after its end are inputs of work that still runs; when none is left, playing stops.
+    """
+    world = World(scene, tally=tally)
+    world.open()
+    for _ in range(steps):
+        if world.go(choose, seek=seek) is None:
+            break
+    world.check_replay()
+    return world

@@ -1,0 +1,84 @@
+"""Checks that span several steps of a session: what may happen only so often, and what must stay the same.
+
+They repeat rules of the machine in other words, so that a mistake in the machine shows.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Final
+
+from agentrail.core.vocabulary.effects import ProbeCall, StartCall
+from agentrail.core.vocabulary.inputs import CompactionEnded
+from agentrail.testing.world.choose import Seen
+from agentrail.testing.world.outstanding import demand
+from agentrail.values.events.life import AgentAbort, PromptReceived
+from agentrail.values.events.plugins import PluginError
+from agentrail.values.events.response import ContextOverflow
+from agentrail.values.events.tools import LoopDetected
+from agentrail.values.json import canonical
+from agentrail.values.messages import AssistantMessage
+
+MAX_FAILURES: Final = 3
+"""How often a plugin's `on_event` may raise in a turn before it is shown no more events until the next turn.
+
+The runtime's limit is in `hooks/live_hook_runner.py`. It is not imported, so that the check fails if it changes.
+"""
+
+
+class Course:
+    """Remembers what a session did so far, where this limits its later steps, and checks each step against it."""
+
+    def __init__(self) -> None:
+        self._keys: dict[str, str] = {}
+        self._failures: Counter[str] = Counter()
+        self._calls: Counter[tuple[str, str]] = Counter()
+        self._overflow: tuple[int, int] | None = None
+
+    def check(self, seen: Seen) -> None:
+        """Raise `InvariantBrokenError` if the step *seen* does not agree with earlier steps."""
+        self._keys_stay(seen)
+        self._deaf(seen)
+        self._loops(seen)
+        self._overflows(seen)
+
+    def _keys_stay(self, seen: Seen) -> None:
+        """Check that all attempts of a call have one idempotency key, which no other call has."""
+        for effect in seen.step.effects:
+            if isinstance(effect, StartCall | ProbeCall):
+                key = self._keys.setdefault(effect.call_id, effect.key)
+                demand(key == effect.key, "{} runs under another key than before: {}", effect, key)
+        demand(len(set(self._keys.values())) == len(self._keys), "two calls run under one key")
+
+    def _deaf(self, seen: Seen) -> None:
+        """Check that a plugin whose `on_event` raised `MAX_FAILURES` times is shown no more events in the turn.
+
+        The events are gone through one by one, because a new turn may start within the step.
+        """
+        for event in seen.events:
+            if isinstance(event, PromptReceived):
+                self._failures.clear()
+            elif isinstance(event, PluginError) and event.hook == "on_event":
+                self._failures[event.plugin] += 1
+        often = {plugin: count for plugin, count in self._failures.items() if count > MAX_FAILURES}
+        demand(not often, "plugins have broken at events, and hear more: {}", often)
+
+    def _loops(self, seen: Seen) -> None:
+        """Check that a `LoopDetected` event counts a call no more often than the same call was really made."""
+        before, after = seen.before, seen.after
+        if after.history is not before.history and not isinstance(seen.given, CompactionEnded):
+            for message in after.history[len(before.history) :]:
+                for call in message.calls if isinstance(message, AssistantMessage) else ():
+                    self._calls[call.name, canonical(call.args)] += 1
+        for event in seen.events:
+            if isinstance(event, LoopDetected) and event.kind == "repeat_pattern":
+                most = max((count for (name, _), count in self._calls.items() if name == event.name), default=0)
+                demand(event.count <= most, "{}, and the same call was made {} times", event, most)
+
+    def _overflows(self, seen: Seen) -> None:
+        """Check that the turn is aborted if the context is too long for the second time in one round."""
+        if any(isinstance(event, ContextOverflow) for event in seen.events):
+            now = (seen.before.turns, seen.before.round)
+            ends = any(isinstance(event, AgentAbort) for event in seen.events)
+            demand(now != self._overflow or ends, "the context is too long again in round {}", now[1])
+            self._overflow = now

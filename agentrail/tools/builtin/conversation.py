@@ -1,0 +1,138 @@
+"""The tools `write_todos` and `ask_user`: they return effects, which the session carries out.
+
+The tools `compact_conversation` and `read_history`: the model makes room in its context, and reads what has left.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Final, Literal
+
+from typing_extensions import TypedDict
+
+from agentrail.core.compaction import lines_of
+from agentrail.errors import ToolError
+from agentrail.ports.tool import PLACES, PastMessage, ToolContext
+from agentrail.tools.function import tool
+from agentrail.tools.type_shapes import Length, Range
+from agentrail.values.messages import Message
+from agentrail.values.tools import AskPerson, CompactNow, Effect, SetTodos, Todo
+
+
+class Item(TypedDict):
+    """One thing to do.
+
+    Attributes:
+        text: What is to be done.
+        status: How far it is.
+    """
+
+    text: Annotated[str, Length(min=1, max=500)]
+    status: Literal["pending", "in_progress", "done"]
+
+
+@tool(timeout=10, effect="idempotent")
+async def write_todos(todos: Annotated[list[Item], Length(max=100)]) -> Effect:  # noqa: ASYNC124 - tools are async
+    """Replace the list of things to do; use it to plan work of several steps, and keep it up to date.
+
+    Args:
+        todos: The whole new list, in order.
+    """
+    return Effect(SetTodos(tuple(Todo(item["text"], item["status"]) for item in todos)))
+
+
+@tool(timeout=10, effect="idempotent")
+async def ask_user(  # noqa: ASYNC124 - tools are async
+    question: Annotated[str, Length(min=1, max=4000)],
+    options: Annotated[list[Annotated[str, Length(min=1, max=500)]], Length(max=20)] | None = None,
+) -> Effect:
+    """Ask the person something that only they can decide, and wait for the answer.
+
+    Args:
+        question: The question.
+        options: Answers to choose from; without any, the answer is free text.
+    """
+    return Effect(AskPerson(question, tuple(options or ())))
+
+
+MAX_SHOWN: Final = 20_000
+"""The most characters of messages that one call shows."""
+
+MAX_OF_A_MESSAGE: Final = 4_000
+"""The most characters that are shown of one text of a message."""
+
+MAX_MESSAGES: Final = 50
+"""The most messages that one call shows."""
+
+
+NUMBER: Final = re.compile(r"\[?\s*([0-9]{0,12})(?:\.([0-9]{1,6}))?\s*\]?")
+"""The number of a message, as it is shown: the number of its record, and its place there, if that is not the first."""
+
+
+@tool(timeout=10, effect="idempotent")
+async def compact_conversation(  # noqa: ASYNC124 - tools are async
+    reason: Annotated[str, Length(max=500)] = "asked by the model",
+) -> Effect:
+    """Make room in your context: older messages are replaced by a summary before you go on.
+
+    Args:
+        reason: Why, for those who watch.
+    """
+    return Effect(CompactNow(reason or "asked by the model"))
+
+
+@tool(timeout=60, effect="pure", max_result_chars=30_000)
+async def read_history(  # noqa: D417 - the model does not see `ctx`
+    ctx: ToolContext,
+    first: Annotated[str, Length(max=30)] = "",
+    search: Annotated[str, Length(max=500)] = "",
+    count: Annotated[int, Range(ge=1, le=MAX_MESSAGES)] = MAX_MESSAGES,
+) -> str:
+    """Read messages of this conversation as they were said, also those that have left your context.
+
+    Args:
+        first: Number of the first message to show, as it is shown in brackets: 12 or 12.3; without it, the oldest one.
+        search: Show only messages with this text, whatever its case; without it, all.
+        count: How many messages to show, 50 at most.
+    """
+    if ctx.past is None:
+        problem = "there is no conversation to read: this call is of no session"
+        raise ToolError(problem)
+    word = search.casefold()
+
+    def has_word(message: Message) -> bool:
+        return word in "\n".join(lines_of(message)).casefold()
+
+    found = await ctx.past.messages(_number(first) - 1, count + 1, has_word if word else None)
+    return _shown(found, count, search)
+
+
+def _number(text: str) -> int:
+    """Return the number of a message as a number, of that which is shown; 1 of an empty text."""
+    match = NUMBER.fullmatch(text)
+    if match is None:
+        problem = f"first={text!r} is no number of a message; give one as it is shown in brackets, such as 12 or 12.3"
+        raise ToolError(problem)
+    return int(match[1] or 0) * PLACES + int(match[2] or 0) or 1
+
+
+def _shown_number(number: int) -> str:
+    record, place = divmod(number, PLACES)
+    return f"{record}.{place}" if place else str(record)
+
+
+def _shown(found: tuple[PastMessage, ...], wanted: int, search: str) -> str:
+    """Return the messages as text, and how to go on if there are more of them."""
+    if not found:
+        return f"no message has {search!r} from there on" if search else "there are no messages from there on"
+    lines: list[str] = []
+    room = MAX_SHOWN
+    for number, message in found[:wanted]:
+        said = [f"[{_shown_number(number)}] {line}" for line in lines_of(message, MAX_OF_A_MESSAGE)]
+        room -= sum(map(len, said))
+        if room < 0 and lines:
+            return "\n".join([*lines, f"[there is more: go on with first={_shown_number(number)}]"])
+        lines += [line[:MAX_SHOWN] for line in said]
+    if len(found) > wanted:
+        lines.append(f"[there is more: go on with first={_shown_number(found[wanted].number)}]")
+    return "\n".join(lines)

@@ -1,0 +1,375 @@
+"""The keywords of JSON Schema that contain sub-schemas, such as `items` and `anyOf`: a function for each.
+
+For `unevaluatedItems` and `unevaluatedProperties`, the parts that other keywords have evaluated are computed again. The
+library jsonschema does the same, and the tests compare our verdicts with its.
+
+The keywords of JSON Schema without sub-schemas, such as `minimum`: the JSON types of each, and its check.
+"""
+
+from __future__ import annotations
+
+import json
+import operator
+from collections.abc import Callable, Mapping, Sequence, Sized
+from fractions import Fraction
+from typing import Final, TypeAlias, cast
+
+from agentrail.tools.json_schema.nodes import KINDS, MAX_NESTED, Apply, Check, Holds, Node, Path, SchemaFault
+from agentrail.tools.json_schema.regex import Regex
+from agentrail.values.json import Json
+from agentrail.values.step_budget import Meter, TooManyStepsError
+
+_SAME: Final = ("allOf", "anyOf", "oneOf")
+
+
+def _object(found: Json) -> Mapping[str, Json]:
+    return cast("Mapping[str, Json]", found)
+
+
+def _array(found: Json) -> Sequence[Json]:
+    return cast("Sequence[Json]", found)
+
+
+def _properties(check: Check, node: Node, found: Json, path: Path, faults: list[SchemaFault]) -> None:
+    there, known = _object(found), node.named["properties"]
+    names = known if len(known) < len(there) else there
+    check.meter.spend(len(names))
+    for name in names:
+        if name in known and name in there:
+            check.apply(known[name], there[name], (path, name), faults)
+
+
+def _pattern_properties(check: Check, node: Node, found: Json, path: Path, faults: list[SchemaFault]) -> None:
+    for expression, child in node.patterns:
+        for name, item in _object(found).items():
+            if expression.found_in(name, check.meter):
+                check.apply(child, item, (path, name), faults)
+
+
+def _additional_properties(check: Check, node: Node, found: Json, path: Path, faults: list[SchemaFault]) -> None:
+    there, known = _object(found), node.named.get("properties", {})
+    check.meter.spend(len(there))
+    extra = [
+        name
+        for name in there
+        if name not in known and not any(one.found_in(name, check.meter) for one, _ in node.patterns)
+    ]
+    if extra and node.schema["additionalProperties"] is False:
+        faults.append(SchemaFault(path, "additionalProperties", found, node.schema, names=extra))
+        return
+    child = node.children["additionalProperties"]
+    for name in extra:
+        check.apply(child, there[name], (path, name), faults)
+
+
+def _property_names(check: Check, node: Node, found: Json, path: Path, faults: list[SchemaFault]) -> None:
+    for name in _object(found):
+        check.apply(node.children["propertyNames"], name, path, faults)
+
+
+def _dependent_schemas(check: Check, node: Node, found: Json, path: Path, faults: list[SchemaFault]) -> None:
+    children = node.named["dependentSchemas"]
+    check.meter.spend(len(children))
+    for name, child in children.items():
+        if name in _object(found):
+            check.apply(child, found, path, faults)
+
+
+def _prefix_items(check: Check, node: Node, found: Json, path: Path, faults: list[SchemaFault]) -> None:
+    for place, (child, item) in enumerate(zip(node.lists["prefixItems"], _array(found), strict=False)):
+        check.apply(child, item, (path, place), faults)
+
+
+def _items(check: Check, node: Node, found: Json, path: Path, faults: list[SchemaFault]) -> None:
+    items, before = _array(found), len(node.lists.get("prefixItems", ()))
+    if node.schema["items"] is False:
+        if len(items) > before:
+            faults.append(SchemaFault(path, "items", found, node.schema))
+        return
+    child = node.children["items"]
+    for place in range(before, len(items)):
+        check.apply(child, items[place], (path, place), faults)
+
+
+def _contains(check: Check, node: Node, found: Json, path: Path, faults: list[SchemaFault]) -> None:
+    child = node.children["contains"]
+    matches = 0
+    for item in _array(found):
+        matches += check.fits(child, item)
+    most = node.schema.get("maxContains")
+    if most is not None and matches > cast("int", most):
+        faults.append(SchemaFault(path, "maxContains", found, node.schema))
+    elif matches < cast("int", node.schema.get("minContains", 1)):
+        faults.append(SchemaFault(path, "contains", found, node.schema))
+
+
+def _all_of(check: Check, node: Node, found: Json, path: Path, faults: list[SchemaFault]) -> None:
+    for child in node.lists["allOf"]:
+        check.apply(child, found, path, faults)
+
+
+def _any_of(check: Check, node: Node, found: Json, path: Path, faults: list[SchemaFault]) -> None:
+    branches: list[list[SchemaFault]] = []
+    for child in node.lists["anyOf"]:
+        wrong: list[SchemaFault] = []
+        check.apply(child, found, path, wrong)
+        if not wrong:
+            return
+        branches.append(wrong)
+    faults.append(SchemaFault(path, "anyOf", found, node.schema, branches))
+
+
+def _one_of(check: Check, node: Node, found: Json, path: Path, faults: list[SchemaFault]) -> None:
+    branches: list[list[SchemaFault]] = []
+    fitting = 0
+    for child in node.lists["oneOf"]:
+        wrong: list[SchemaFault] = []
+        check.apply(child, found, path, wrong)
+        branches.append(wrong)
+        fitting += not wrong
+    if fitting != 1:
+        faults.append(SchemaFault(path, "oneOf", found, node.schema, () if fitting else branches))
+
+
+def _not(check: Check, node: Node, found: Json, path: Path, faults: list[SchemaFault]) -> None:
+    if check.fits(node.children["not"], found):
+        faults.append(SchemaFault(path, "not", found, node.schema))
+
+
+def _if(check: Check, node: Node, found: Json, path: Path, faults: list[SchemaFault]) -> None:
+    chosen = node.children.get("then" if check.fits(node.children["if"], found) else "else")
+    if chosen is not None:
+        check.apply(chosen, found, path, faults)
+
+
+def _ref(check: Check, node: Node, found: Json, path: Path, faults: list[SchemaFault]) -> None:
+    for target in node.refs:
+        check.apply(target, found, path, faults)
+
+
+def _unevaluated_items(check: Check, node: Node, found: Json, path: Path, faults: list[SchemaFault]) -> None:
+    if len(_evaluated(check, node, found, _items_of)) < len(_array(found)):
+        faults.append(SchemaFault(path, "unevaluatedItems", found, node.schema))
+
+
+def _unevaluated_properties(check: Check, node: Node, found: Json, path: Path, faults: list[SchemaFault]) -> None:
+    if len(_evaluated(check, node, found, _properties_of)) < len(_object(found)):
+        faults.append(SchemaFault(path, "unevaluatedProperties", found, node.schema))
+
+
+def _evaluated(
+    check: Check, node: Node, found: Json, own: Callable[[Check, Node, Json], set[str | int]]
+) -> set[str | int]:
+    """Return the items or properties of *found* that *node* evaluates, or a schema that *node* applies to *found*.
+
+    *own* returns those that one node evaluates by its own keywords.
+    """
+    seen = own(check, node, found)
+    inside = [*node.refs]
+    for keyword in _SAME:
+        inside += [child for child in node.lists.get(keyword, ()) if check.fits(child, found)]
+    if "if" in node.children:
+        fits = check.fits(node.children["if"], found)
+        chosen = ("if", "then") if fits else ("else",)
+        inside += [node.children[keyword] for keyword in chosen if keyword in node.children]
+    if isinstance(found, Mapping):
+        inside += [child for name, child in node.named.get("dependentSchemas", {}).items() if name in found]
+    check.meter.spend(1 + len(inside))
+    check.nested += 1
+    if check.nested > MAX_NESTED:
+        raise TooManyStepsError
+    for child in inside:
+        seen |= _evaluated(check, child, found, own)
+        check.meter.spend(len(seen))
+    check.nested -= 1
+    return seen
+
+
+def _items_of(check: Check, node: Node, found: Json) -> set[str | int]:
+    items = _array(found)
+    if "items" in node.children:
+        return set(range(len(items)))
+    seen: set[str | int] = set(range(min(len(node.lists.get("prefixItems", ())), len(items))))
+    for keyword in ("contains", "unevaluatedItems"):
+        child = node.children.get(keyword)
+        if child is not None:
+            seen.update(place for place, item in enumerate(items) if check.fits(child, item))
+    return seen
+
+
+def _properties_of(check: Check, node: Node, found: Json) -> set[str | int]:
+    there = _object(found)
+    seen: set[str | int] = {*(node.named.get("properties", {}).keys() & there.keys())}
+    for keyword in ("additionalProperties", "unevaluatedProperties"):
+        child = node.children.get(keyword)
+        if child is not None:
+            seen.update(name for name, item in there.items() if check.fits(child, item))
+    for expression, _ in node.patterns:
+        seen.update(name for name in there if expression.found_in(name, check.meter))
+    return seen
+
+
+APPLICATORS: Final[Mapping[str, tuple[tuple[str, ...], Apply]]] = {
+    "$ref": (KINDS, _ref),
+    "$dynamicRef": (KINDS, _ref),
+    "properties": (("object",), _properties),
+    "patternProperties": (("object",), _pattern_properties),
+    "additionalProperties": (("object",), _additional_properties),
+    "propertyNames": (("object",), _property_names),
+    "dependentSchemas": (("object",), _dependent_schemas),
+    "prefixItems": (("array",), _prefix_items),
+    "items": (("array",), _items),
+    "contains": (("array",), _contains),
+    "allOf": (KINDS, _all_of),
+    "anyOf": (KINDS, _any_of),
+    "oneOf": (KINDS, _one_of),
+    "not": (KINDS, _not),
+    "if": (KINDS, _if),
+    "unevaluatedItems": (("array",), _unevaluated_items),
+    "unevaluatedProperties": (("object",), _unevaluated_properties),
+}
+"""By keyword: the JSON types that it applies to, and the function that applies it."""
+
+
+_Number: TypeAlias = int | float
+_Maker: TypeAlias = Callable[[Json, Meter], Holds | None]
+"""Function that makes a keyword's check from its value, in counted steps; `None` if such a value checks nothing."""
+
+_NUMBERS: Final = ("integer", "number")
+_FRACTION: Final = 50
+"""The steps that one exact division counts as."""
+_EXPRESSION: Final = 200
+"""The steps that compiling the smallest regular expression counts as."""
+_WRITTEN: Final = 3
+"""The steps that turning one part of a value into text counts as."""
+
+
+def _compared(compare: Callable[[_Number, _Number], bool]) -> _Maker:
+    def make(said: Json, _: Meter) -> Holds:
+        limit = cast("_Number", said)
+        return lambda found, _: compare(cast("_Number", found), limit)
+
+    return make
+
+
+def _counted(compare: Callable[[int, int], bool]) -> _Maker:
+    def make(said: Json, _: Meter) -> Holds:
+        limit = cast("int", said)
+        return lambda found, _: compare(len(cast("Sized", found)), limit)
+
+    return make
+
+
+def _multiple(said: Json, _: Meter) -> Holds:
+    unit = cast("_Number", said)
+
+    def holds(found: Json, meter: Meter) -> bool:
+        number = cast("_Number", found)
+        if not isinstance(unit, float):
+            return not number % unit
+        quotient = number / unit
+        try:
+            return int(quotient) == quotient
+        except OverflowError:
+            meter.spend(_FRACTION)
+            return (Fraction(number) / Fraction(unit)).denominator == 1
+
+    return holds
+
+
+def _pattern(said: Json, meter: Meter) -> Holds:
+    found_in = expression(str(said), meter).found_in
+    return lambda found, meter: found_in(cast("str", found), meter)
+
+
+def _among(said: Json, meter: Meter) -> Holds:
+    options = frozenset(_key(one, meter) for one in cast("Sequence[Json]", said))
+    return lambda found, meter: _key(found, meter) in options
+
+
+def _same_as(said: Json, meter: Meter) -> Holds:
+    return _among((said,), meter)
+
+
+def _unique(said: Json, _: Meter) -> Holds | None:
+    def holds(found: Json, meter: Meter) -> bool:
+        items = cast("Sequence[Json]", found)
+        return len({_key(item, meter) for item in items}) == len(items)
+
+    return holds if said else None
+
+
+def _all_there(said: Json, _: Meter) -> Holds:
+    names = cast("Sequence[str]", said)
+
+    def holds(found: Json, meter: Meter) -> bool:
+        meter.spend(len(names))
+        return all(name in cast("Mapping[str, Json]", found) for name in names)
+
+    return holds
+
+
+def _dependent(said: Json, _: Meter) -> Holds:
+    needed = cast("Mapping[str, Sequence[str]]", said)
+
+    def holds(found: Json, meter: Meter) -> bool:
+        there = cast("Mapping[str, Json]", found)
+        meter.spend(len(needed))
+        for name, names in needed.items():
+            if name in there:
+                meter.spend(len(names))
+                if not all(other in there for other in names):
+                    return False
+        return True
+
+    return holds
+
+
+LEAVES: Final[Mapping[str, tuple[tuple[str, ...], _Maker]]] = {
+    "minimum": (_NUMBERS, _compared(operator.ge)),
+    "exclusiveMinimum": (_NUMBERS, _compared(operator.gt)),
+    "maximum": (_NUMBERS, _compared(operator.le)),
+    "exclusiveMaximum": (_NUMBERS, _compared(operator.lt)),
+    "multipleOf": (_NUMBERS, _multiple),
+    "minLength": (("string",), _counted(operator.ge)),
+    "maxLength": (("string",), _counted(operator.le)),
+    "pattern": (("string",), _pattern),
+    "minItems": (("array",), _counted(operator.ge)),
+    "maxItems": (("array",), _counted(operator.le)),
+    "uniqueItems": (("array",), _unique),
+    "minProperties": (("object",), _counted(operator.ge)),
+    "maxProperties": (("object",), _counted(operator.le)),
+    "required": (("object",), _all_there),
+    "dependentRequired": (("object",), _dependent),
+    "enum": (KINDS, _among),
+    "const": (KINDS, _same_as),
+}
+
+
+def expression(pattern: str, meter: Meter) -> Regex:
+    """Compile *pattern*; raise `UnusableError` if it cannot be used, `TooManyStepsError` if *meter* runs out."""
+    meter.spend(_EXPRESSION + len(pattern))
+    made = Regex(pattern)
+    meter.spend(made.work)
+    return made
+
+
+def _key(found: Json, meter: Meter) -> tuple[bool, Json]:
+    """Return a hashable key, equal for equal JSON: 1 and 1.0 are equal, 1 and `True` are not."""
+    if isinstance(found, str | int | float) or found is None:
+        meter.spend(1)
+        return isinstance(found, bool), found
+    return True, _text(found, meter)
+
+
+def _text(found: Json, meter: Meter) -> str:
+    """Return *found* as text, the same text for equal JSON values."""
+    meter.spend(_WRITTEN)
+    if isinstance(found, Mapping):
+        pairs = (f"{json.dumps(name)}:{_text(found[name], meter)}" for name in sorted(found))
+        return f"{{{','.join(pairs)}}}"
+    if isinstance(found, Sequence) and not isinstance(found, str):
+        return f"[{','.join(_text(item, meter) for item in found)}]"
+    if isinstance(found, float) and found.is_integer():
+        return str(int(found))
+    return json.dumps(found)

@@ -1,0 +1,323 @@
+"""Reads numbers, times, counts, amounts of money, texts and errors that foreign code made.
+
+Used for every value that comes from a model, tool, plugin, service, journal, clock or user. Except `words`, the
+functions run no code of the value: a subclass of `int`, `float` or `str` counts as the plain value that it holds,
+whatever its methods do.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from types import MappingProxyType, TracebackType
+from typing import TYPE_CHECKING, Final, cast
+
+from agentrail.errors.branches import meant
+from agentrail.values.value import Value
+
+if TYPE_CHECKING:
+    import attrs
+
+
+TEN_YEARS: Final = 315_576_000.0
+"""Seconds in ten years; longer times are cut to this, so that they fit 64 bits as milliseconds."""
+
+MOST_TOKENS: Final = 2**40
+"""Largest count of tokens accepted for one response."""
+
+MOST_USD: Final = 1e9
+"""Largest amount accepted, in US dollars: as the cost of a response, as a price, or as a limit."""
+
+MOST_WORDS: Final = 10_000
+"""The most characters of an error's text, or of a plugin's reason for a refusal, that are kept."""
+
+MAX_CHARACTERS: Final = 80
+"""The most characters of a value, or of its class's name, that an error message shows."""
+
+MAX_FACTS: Final = 1_000
+"""The most items, nested ones included, that an error's arguments may hold for its text to be made."""
+
+CHARACTERS_OF_A_FACT: Final = 100
+"""In a text among an error's arguments, so many characters count as one item."""
+
+MAX_LED: Final = 100
+"""The most errors that led to an error, or are in its groups, for all to be logged with their texts."""
+
+MAX_SHOWN: Final = 3
+"""The most exceptions of a group that are described."""
+
+PLAIN: Final = frozenset({bool, bytes, complex, float, int, type(None)})
+"""Types whose values an error message shows, beside text; for others it names only the class."""
+
+_NAME: Final = cast("Callable[[type], str]", vars(type)["__name__"].__get__)
+"""Getter of a class's name that a metaclass cannot override."""
+
+_FACTS: Final = cast("Callable[[object], tuple[object, ...]]", vars(BaseException)["args"].__get__)
+"""Getter of an exception's `args` that a subclass cannot override."""
+
+_KINDS: Final[tuple[type, ...]] = (dict, list, tuple, set, frozenset)
+_HOLDERS: Final = tuple(
+    (
+        kind,
+        cast("Callable[[object], int]", vars(kind)["__len__"]),
+        cast("Callable[[object], Iterable[object]]", vars(kind)["items" if kind is dict else "__iter__"]),
+    )
+    for kind in _KINDS
+)
+"""Length and items of a container, by its built-in type; a subclass cannot override them."""
+
+_WRITTEN: Final = tuple(
+    (kind, cast("Callable[[object], int]", vars(kind)["__len__"])) for kind in (str, bytes, bytearray)
+)
+"""Functions that return the length of texts and bytes, by built-in type; a subclass cannot override them."""
+
+_OF_LIST: Final = cast("Callable[[object], Iterator[object]]", vars(list)["__iter__"])
+_OF_TUPLE: Final = cast("Callable[[object], Iterator[object]]", vars(tuple)["__iter__"])
+
+_TRACE: Final = cast("Callable[[object], TracebackType | None]", vars(BaseException)["__traceback__"].__get__)
+"""Getter of an exception's traceback that a subclass cannot override."""
+
+_HELD: Final = cast("Callable[[object], tuple[BaseException, ...]]", vars(BaseExceptionGroup)["exceptions"].__get__)
+"""Getter of a group's exceptions that a subclass cannot override."""
+
+_LINKS: Final = tuple(
+    cast("Callable[[object], BaseException | None]", vars(BaseException)[name].__get__)
+    for name in ("__cause__", "__context__")
+)
+"""Getters of the errors that led to an exception; a subclass cannot override them."""
+
+_ATTRIBUTES: Final = cast("Callable[[object], dict[str, object]]", vars(BaseException)["__dict__"].__get__)
+"""Getter of an exception's attributes, its notes among them, that a subclass cannot override."""
+
+_MISSPELT: Final = re.compile(r"(?P<function>\w+)\(\) got an unexpected keyword argument '(?P<argument>\w+)'")
+"""Matches Python's message for an argument of a name that a function does not take."""
+
+MADE_OFTEN: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
+    dict.fromkeys(("ok", "err"), ("content", "details"))
+)
+"""Arguments of the functions that users call for each result of a tool."""
+
+
+# Numbers
+
+
+def number(found: object) -> int | float | None:
+    """Return *found* as a plain, finite `int` or `float`; `None` if it is not a number (a boolean is not)."""
+    if type(found) is int:
+        return found
+    if type(found) is float:
+        return found if math.isfinite(found) else None
+    kind = type(found)
+    if issubclass(kind, float):
+        plain = float.__float__(cast("float", found))
+        return plain if math.isfinite(plain) else None
+    if issubclass(kind, int) and kind is not bool:
+        return int.__int__(cast("int", found))
+    return None
+
+
+def seconds(found: object) -> float | None:
+    """Return *found* as seconds, cut to ten years; `None` if it is not a number of at least 0."""
+    if type(found) is float and 0.0 <= found <= TEN_YEARS:  # as nearly all are
+        return found
+    plain = number(found)
+    if plain is None or plain < 0:
+        return None
+    return min(plain, TEN_YEARS)
+
+
+def is_time(found: object) -> bool:
+    """Whether *found* is a number above 0, and so a valid time in seconds; there is no upper limit."""
+    plain = number(found)
+    return plain is not None and plain > 0
+
+
+def tokens(found: object) -> int | None:
+    """Return *found* as a count of tokens; `None` if it is not a whole number from 0 to `MOST_TOKENS`."""
+    plain = number(found)
+    return plain if type(plain) is int and 0 <= plain <= MOST_TOKENS else None
+
+
+def money(found: object) -> float | None:
+    """Return *found* as US dollars; `None` if it is not a number from 0 to `MOST_USD`."""
+    plain = number(found)
+    return float(plain) if plain is not None and 0 <= plain <= MOST_USD else None
+
+
+# Texts
+
+
+def plain_text(found: object) -> str | None:
+    """Return *found* as a plain `str`; `None` if it is not a text."""
+    if type(found) is str:
+        return found
+    return str.__str__(cast("str", found)) if issubclass(type(found), str) else None
+
+
+def mended(text: str) -> str:
+    """Return *text* with each half of a surrogate pair replaced by `U+FFFD`, because it cannot be encoded in UTF-8."""
+    if text.isascii():
+        return text
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def shown(found: object) -> str:
+    """Return a short description of *found* for an error message, without running its code."""
+    if type(found) is str:
+        return mended(repr(found[:MAX_CHARACTERS]))
+    if type(found) in PLAIN:
+        try:
+            return repr(found)[:MAX_CHARACTERS]
+        except ValueError:  # an int with thousands of digits cannot be converted
+            return "an `int` of thousands of digits"
+    return f"a `{named(found)}`"
+
+
+def named(found: object) -> str:
+    """Return the name of the class of *found*."""
+    return _NAME(type(found))[:MAX_CHARACTERS]
+
+
+def items_of(found: list[object] | tuple[object, ...]) -> Iterator[object]:
+    """Return the items of a list or a tuple, even if a subclass overrides iteration."""
+    return (_OF_LIST if isinstance(found, list) else _OF_TUPLE)(found)
+
+
+# Errors
+
+
+def described(error: BaseException) -> str:
+    """Return the class and text of *error*; for a group, also those of the first few exceptions in it."""
+    return ": ".join(filter(None, (_told(error), "; ".join(map(_told, inside(error)[:MAX_SHOWN])))))
+
+
+def inside(error: BaseException) -> tuple[BaseException, ...]:
+    """Return the exceptions in *error* if it is a group, else an empty tuple."""
+    if not isinstance(error, BaseExceptionGroup):
+        return ()
+    return _HELD(cast("BaseExceptionGroup[BaseException]", error))
+
+
+def leaves(error: BaseException) -> Iterator[BaseException]:
+    """Yield *error* itself or, if it is a group, the exceptions in it at any depth, in order."""
+    waiting = [error]
+    while waiting:
+        found = waiting.pop()
+        held = inside(found)  # never empty for a group
+        if held:
+            waiting += reversed(held)
+        else:
+            yield found
+
+
+def trace(error: BaseException) -> TracebackType | None:
+    """Return the traceback of *error*, even if its class overrides the attribute."""
+    return _TRACE(error)
+
+
+def words(error: BaseException) -> str:
+    """Return the text of *error*, or a fixed text if its `__str__` fails or its arguments are huge."""
+    try:
+        if _holds_much(error):
+            return "it holds more than can be shown"
+        said = plain_text(str(error))
+    except BaseException as worse:  # noqa: BLE001, ASYNC103 - whatever it is, it is the error's own
+        pass_interrupt(worse)
+        said = None
+    return "it cannot even be shown" if said is None else mended(said[:MOST_WORDS])
+
+
+def _facts(error: BaseException) -> tuple[object, ...]:
+    """Return what the text of *error* is made of: its arguments, and of a group the first one alone."""
+    facts = _FACTS(error)
+    return facts[:1] if type(error).__str__ is BaseExceptionGroup.__str__ else facts
+
+
+def _holds_much(error: BaseException) -> bool:
+    """Whether the text of *error* might be huge, as its arguments hold more than `MAX_FACTS` items."""
+    facts = _facts(error)
+    if type(error).__str__ is not KeyError.__str__ and len(facts) == 1 and issubclass(type(facts[0]), str):
+        return False  # `str` of the error is this text itself, which is cut later
+    return _are_many(facts)
+
+
+def _are_many(found: tuple[object, ...]) -> bool:
+    """Whether the items of *found*, nested ones included, are more than `MAX_FACTS`."""
+    left = MAX_FACTS - len(found)
+    waiting: list[object] = [*found[:MAX_FACTS]]
+    while waiting and left >= 0:
+        count, items = _held(waiting.pop())
+        left -= count
+        if left >= 0:
+            waiting += items
+    return left < 0
+
+
+def is_short(error: BaseException) -> bool:
+    """Whether *error* can be logged whole: it, its notes, what led to it and what it groups are few and hold little."""
+    waiting, seen = [error], dict[int, BaseException]()
+    while waiting:
+        found = waiting.pop()
+        if id(found) in seen:
+            continue
+        seen[id(found)] = found
+        notes = _ATTRIBUTES(found).get("__notes__", ())
+        if len(seen) > MAX_LED or _are_many((*_facts(found), notes)):
+            return False
+        waiting += inside(found)
+        waiting += filter(None, (link(found) for link in _LINKS))
+    return True
+
+
+def _held(found: object) -> tuple[int, Iterable[object]]:
+    """Return the number of items in *found*, and the items; a long text counts as several, but has no items."""
+    for kind, count, items in _HOLDERS:
+        if issubclass(type(found), kind):
+            return count(found), items(found)
+    for kind, count in _WRITTEN:
+        if issubclass(type(found), kind):
+            return count(found) // CHARACTERS_OF_A_FACT, ()
+    if issubclass(type(found), BaseException):
+        facts = _FACTS(found)
+        return len(facts), facts
+    if issubclass(type(found), Value):  # not `isinstance`: an object can lie about its class to that
+        names = names_of(type(found)) or ()
+        return len(names), (getattr(found, name, None) for name in names)
+    return 0, ()
+
+
+def names_of(cls: type) -> tuple[str, ...] | None:
+    """Return the field names of *cls*, a class of values, an attrs class or a dataclass; `None` for other classes."""
+    for known in ("__struct_fields__", "__attrs_attrs__", "__dataclass_fields__"):
+        names = cast("Iterable[str | attrs.Attribute[object]] | None", getattr(cls, known, None))
+        if names is not None:
+            return tuple(each if isinstance(each, str) else each.name for each in names)
+    return None
+
+
+def crash(error: BaseException) -> str:
+    """Return the text that reports *error*, raised by a plugin; raise it again if it is an interrupt (Ctrl-C)."""
+    pass_interrupt(error)
+    return described(error)
+
+
+def pass_interrupt(error: BaseException) -> None:
+    """Raise *error* again if it is an interrupt (Ctrl-C); any other error of foreign code only ends that code."""
+    if isinstance(error, KeyboardInterrupt):
+        raise error
+
+
+def _told(error: BaseException) -> str:
+    said = words(error)
+    return f"{named(error)}: {said}{_advice(said) if isinstance(error, TypeError) else ''}"
+
+
+def _advice(said: str) -> str:
+    """Return the advice for a `TypeError` that *said* that `ok` or `err` takes no argument of a name.
+
+    They are called for each result of a tool, and to look for misspelt names then would cost more than the rest.
+    """
+    found = _MISSPELT.match(said)
+    names = None if found is None else MADE_OFTEN.get(found["function"])
+    return "" if found is None or names is None else f"; {meant(found['argument'], names, 'its arguments are')}"

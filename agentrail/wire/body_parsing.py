@@ -1,0 +1,209 @@
+"""Reads bodies and queries strictly: whatever does not fit is refused, and the error names the place."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from typing import Final, cast, get_args, get_type_hints
+from urllib.parse import parse_qsl
+
+from agentrail.codec.decode_error import shortened
+from agentrail.codec.json_text import from_text
+from agentrail.codec.values import decode
+from agentrail.errors import BadBody, BadData, BadQuery, BadText, WrongMedia
+from agentrail.errors.branches import meant
+from agentrail.values.events import EVENTS
+from agentrail.values.events.envelope import Cursor, Event
+from agentrail.values.json import EMPTY, MAX_ITEMS, Json
+from agentrail.wire.bodies import EventsQuery, Query
+from agentrail.wire.limits import DEFAULTS
+from agentrail.wire.operation_table import HostCall
+from agentrail.wire.sse_frames import read_cursor
+
+MAX_FIELDS: Final = 20
+"""The most fields of a query."""
+
+_MEDIA: Final = re.compile(r"\s*([^\s;]+)\s*(?:;\s*charset\s*=\s*\"?utf-?8\"?\s*)?", re.ASCII | re.IGNORECASE)
+_WHOLE: Final = re.compile(r"0|[1-9][0-9]{0,17}", re.ASCII)
+# Possessive, and a string may end with the text: otherwise each quote in an open string would be a search to the end.
+_TOKEN: Final = re.compile(r'"(?:[^"\\]|\\.)*+(?:"(\s*+:)?|\\?\Z)|[\[\]{}]|NaN|-?Infinity', re.DOTALL)
+_COMMAND: Final = re.compile(r"[!-~]{1,128}", re.ASCII)
+_PLACELESS: Final = "it has "
+"""Beginning of what `from_text` says of a text whose grammar is right, without the place."""
+_MOST_QUOTES: Final = 4 * (MAX_ITEMS + 1)
+"""An item has a key and a text at most."""
+_TOO_MANY: Final = f"it has more than {MAX_ITEMS} items"
+_TRUTH: Final = {"": True, "true": True, "false": False}
+"""Values of a yes or no in a query; `?redact` alone is a yes."""
+
+_EVENTS: Final = {event.__name__: event for event in EVENTS}
+
+
+def check_media(call: HostCall, found: str) -> None:
+    """Raise `WrongMedia` if a body of the media type *found*, the header `Content-Type`, is not for *call*."""
+    fits = _MEDIA.fullmatch(found)
+    if call.body is not None and (fits is None or fits[1].lower() != call.takes):
+        raise WrongMedia(found or "of no media type", call.takes)
+
+
+def read_body(call: HostCall, content: bytes, depth: int = DEFAULTS.json_depth) -> object:
+    """Return the body of *call*, an instance of its class; nothing at all counts as an empty object.
+
+    Raise `BadText` for what is no strict JSON or has more than *depth* levels, and `BadBody` for what does not fit.
+    """
+    data = strict_json(content or b"{}", depth)
+    try:
+        return decode(call.body, data)
+    except BadData as bad:
+        _, at, problem = map(str, bad.args)
+        raise BadBody(call.name, at, problem + _fields_there(call.body, data, problem)) from None
+
+
+def _fields_there(body: object, data: Json, problem: str) -> str:
+    """Return which field of *body* was meant, or which there are, if *problem* is a key of *data* that is not known."""
+    names: Sequence[str] = getattr(body, "__struct_fields__", ())
+    keys: Mapping[str, Json] = data if isinstance(data, Mapping) else EMPTY
+    unknown = next((key for key in keys if key not in names and f"`{key}`, which is not known" in problem), None)
+    return f" ({meant(unknown, names, 'its fields are')})" if unknown is not None and names else ""
+
+
+def strict_json(content: bytes, depth: int) -> Json:
+    """Return the value of JSON text; raise `BadText` for what is no strict JSON or has more than *depth* levels."""
+    _check_items(content)
+    try:
+        return from_text(content, depth)
+    except BadText as bad:
+        problem = str(bad.args[0])
+        if problem.startswith(_PLACELESS):
+            problem = next(_flaws(content.decode(), depth), problem)
+        raise BadText(problem) from None
+
+
+def _check_items(content: bytes) -> None:
+    """Raise `BadText` for more items than a value of ours may have, before time is spent on them."""
+    if _marks(content) <= MAX_ITEMS:
+        return
+    bare = content.replace(b"\\\\", b"").replace(b'\\"', b"")  # now each quote begins or ends a text
+    if bare.count(b'"') > _MOST_QUOTES or _marks(b"".join(bare.split(b'"')[::2])) > MAX_ITEMS:
+        raise BadText(_TOO_MANY)
+
+
+def _marks(content: bytes) -> int:
+    """Count what begins or follows an item."""
+    return content.count(b",") + content.count(b"[") + content.count(b"{")
+
+
+def _flaws(text: str, depth: int) -> Iterator[str]:
+    """Yield what is wrong in JSON *text* although its grammar may be right, with line and column."""
+    objects: list[set[str] | None] = []
+    for token in _TOKEN.finditer(text):
+        said = token[0]
+        problem = ""
+        if said in "[{":
+            objects.append(set() if said == "{" else None)
+            problem = f"more than {depth} levels" if len(objects) > depth else ""
+        elif said in "]}":
+            objects[-1:] = []
+        elif said[0] != '"':
+            problem = f"`{said}`, which is no JSON number,"
+        elif token[1] is not None and objects and (keys := objects[-1]) is not None:
+            key = _key(said[: -len(token[1])])
+            problem = f"the key `{shortened(key)}` twice" if key in keys else ""
+            keys.add(key)
+        if problem:
+            line, start = text.count("\n", 0, token.start()), text.rfind("\n", 0, token.start())
+            yield f"it has {problem} at line {line + 1}, column {token.start() - start}"
+
+
+def _key(text: str) -> str:
+    """Return the key that is written so: two texts may be one key."""
+    try:
+        return cast("str", json.loads(text))
+    except ValueError:
+        return text
+
+
+def read_query(call: HostCall, query: str) -> Query | None:
+    """Return the query of *call*, an instance of its class; `None` if it has none.
+
+    Raise `BadQuery` for a field that is not known, stands twice, or has a value of another form.
+    """
+    try:
+        pairs = parse_qsl(query, keep_blank_values=True, errors="strict", max_num_fields=MAX_FIELDS)
+    except ValueError:
+        raise BadQuery(call.name, "it", f"is not `name=value&name=value` in UTF-8, with at most {MAX_FIELDS}") from None
+    if call.query is None:
+        if pairs:
+            raise BadQuery(call.name, f"its `{shortened(pairs[0][0])}`", "is not known; the call takes none")
+        return None
+    kinds = _kinds_of(call.query)
+    given: dict[str, object] = {}
+    for name, value in pairs:
+        at = f"its `{shortened(name)}`"
+        if name not in kinds:
+            raise BadQuery(call.name, at, f"is not known; {meant(name, kinds, 'the call takes')}")
+        if name in given:
+            raise BadQuery(call.name, at, "stands there twice")
+        given[name] = _value(kinds[name], value)
+    try:
+        return decode(call.query, given)
+    except BadData as bad:
+        _, at, problem = bad.args
+        raise BadQuery(call.name, str(at), str(problem)) from None
+
+
+@cache
+def _kinds_of(query: type[Query]) -> Mapping[str, frozenset[object]]:
+    """Return the classes that each field of a query may have, by its name."""
+    return {name: frozenset(_classes(hint)) for name, hint in get_type_hints(query).items()}
+
+
+def _value(kinds: frozenset[object], value: str) -> object:
+    """Return the value that the text in a query stands for; the text itself if it is of no such form."""
+    if bool in kinds:
+        return _TRUTH.get(value, value)
+    return int(value) if int in kinds and _WHOLE.fullmatch(value) else value
+
+
+def _classes(hint: object) -> Iterator[object]:
+    inside = get_args(hint)
+    yield from (each for part in inside for each in _classes(part)) if inside else (hint,)
+
+
+def command_of(call: HostCall, key: str | None) -> str | None:
+    """Return the command id that the header `Idempotency-Key` gives; `None` if it is not there."""
+    if key is not None and not _COMMAND.fullmatch(key):
+        raise BadQuery(call.name, "the header `Idempotency-Key`", "is not 1 to 128 characters of ASCII without spaces")
+    return key
+
+
+def start_of(call: HostCall, query: EventsQuery, last_event_id: str) -> Cursor | None:
+    """Return the cursor after which events are wanted; `None`: live ones alone. *last_event_id* is that header."""
+    for at, given in (("the header `Last-Event-ID`", last_event_id), ("its `since`", query.since)):
+        if given:
+            cursor = read_cursor(given)
+            if cursor is None:
+                raise BadQuery(call.name, at, "is no cursor, such as `12.0`, which events have as their id")
+            return cursor
+    return None
+
+
+def types_of(call: HostCall, query: EventsQuery) -> tuple[type[Event], ...] | None:
+    """Return the classes of events that are wanted; `None`: all."""
+    if query.types is None:
+        return None
+    return classes_of(call, query.types.split(","))
+
+
+def classes_of(call: HostCall, names: Sequence[str]) -> tuple[type[Event], ...]:
+    """Return the classes of events with these *names*."""
+    for name in names:
+        if name not in _EVENTS:
+            raise BadQuery(call.name, "its `types`", f"names no event: {_unknown(name)}")
+    return tuple(dict.fromkeys(_EVENTS[name] for name in names))
+
+
+def _unknown(name: str) -> str:
+    return f"`{shortened(name)}`; {meant(name, _EVENTS, 'there are')}"

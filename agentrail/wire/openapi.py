@@ -1,0 +1,261 @@
+"""The OpenAPI 3.1 document of a host, made from the tables of routes, calls and problems."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from inspect import cleandoc
+from typing import Final, TypeAlias, cast
+
+import msgspec
+
+from agentrail.errors import AgentrailError
+from agentrail.values.events.catalogue import AnyEvent
+from agentrail.values.events.envelope import Envelope
+from agentrail.values.json import FrozenObject
+from agentrail.values.messages import Message
+from agentrail.version import __version__
+from agentrail.wire import problems, sse_frames
+from agentrail.wire.bodies import CURSOR, SESSION_ID, Query
+from agentrail.wire.operation_table import CALLS, JSON, SCOPES, WEBSOCKET, HostCall, errors_of
+from agentrail.wire.problems import ROWS
+from agentrail.wire.routes import ROUTES, SESSION, HostRoute
+from agentrail.wire.views import OpenedView, View, to_json
+
+Document: TypeAlias = dict[str, object]
+
+CREATED: Final = 201
+UNAUTHORIZED: Final = 401
+_TEMPLATE: Final = "#/components/schemas/{name}"
+_PROBLEM: Final = "#/components/schemas/Problem"
+_TEXT: Final[Document] = {"type": "string"}
+_PROBLEM_SCHEMA: Final[Document] = {
+    "title": "Problem",
+    "description": "What stood in the way of a request (RFC 9457).",
+    "type": "object",
+    "properties": {
+        "type": {"type": "string", "description": f"Kind of error, which never changes: `{problems.TYPES}NAME`."},
+        "title": {"type": "string", "description": "The kind of error in words."},
+        "status": {"type": "integer", "description": "Status of the response."},
+        "detail": {"type": "string", "description": "The three that follow, as one sentence."},
+        "attempted": {"type": "string", "description": "What the request was to do."},
+        "found": {"type": "string", "description": "What stood in the way."},
+        "to_do": {"type": "string", "description": "What the client can do about it."},
+        "error": {"type": "string", "description": "Name of the class of the error in Python."},
+        "facts": {
+            "type": "array",
+            "items": {},
+            "description": "Facts of the error, in the order of its class; null for each that the host does not tell.",
+        },
+        "retry_after": {"type": "integer", "description": "Seconds after which another attempt may go well, if any."},
+    },
+    "required": ["type", "title", "status", "detail", "attempted", "found", "to_do", "error", "facts"],
+}
+_FILES: Final = ("application/octet-stream", "application/pdf", "image/*", "text/*")
+"""Media types of files; the body is the file itself, so that others are taken too, but none of several parts."""
+_BYTES: Final[Document] = {**_TEXT, "format": "binary", "minLength": 1}
+"""Schema of bytes, at least one; JSON Schema needs none, but makers of clients leave out a call whose body has none."""
+_ANY_OBJECT: Final[Document] = {"type": "object", "additionalProperties": True}
+"""Schema of an object with any fields; generators of clients read one that only says its type as an empty object."""
+COMMAND_ID: Final = r"^[!-~]{1,128}$"
+_ABOUT: Final = (
+    "Sessions of agents: talk to them, steer and abort them, decide about calls that wait for a person, and follow "
+    "their events. Who sends a request is what its key says, never what is in its body."
+)
+_FRAMES: Final = (
+    f"Frames of server-sent events. `id` is a cursor, `event` the name of the event (the `$` in the data), `data` an "
+    f"`Envelope`. A frame `{sse_frames.GAP}` says that events are missing up to the cursor `to`; "
+    f"`{sse_frames.REPLY}` and `{sse_frames.PROBLEM}` end a stream."
+)
+
+
+_SOCKET: Final = (
+    "The connection goes on as a WebSocket, whose messages are in the reference of the host. A client that cannot set "
+    "the header `Authorization` sends its key as the first message."
+)
+
+
+def openapi_json() -> bytes:
+    """Return the document as JSON; the bytes are the same for each call."""
+    return _written()
+
+
+@cache
+def _written() -> bytes:
+    return to_json(document())
+
+
+def document() -> Document:
+    """Return the document as plain data."""
+    hints = [*_shown(), Envelope, AnyEvent, Message]
+    written, components = msgspec.json.schema_components(hints, schema_hook=_foreign, ref_template=_TEMPLATE)
+    schemas = dict(zip(map(repr, hints), map(_portable, written), strict=True))
+    components = {name: _portable(schema) for name, schema in components.items()}
+    for view in classes_below(View):
+        if schema := components.get(view.__name__):  # a view is written with all of its fields
+            schema["required"] = [*cast("Document", schema["properties"])]
+    for schema in components.values():
+        if "description" in schema:
+            schema["description"] = cleandoc(cast("str", schema["description"]))
+    paths: dict[str, Document] = {}
+    for route in ROUTES:
+        paths.setdefault(route.path, {})[route.method.lower()] = _operation(route, schemas)
+    return {
+        "openapi": "3.1.0",
+        "jsonSchemaDialect": "https://json-schema.org/draft/2020-12/schema",
+        "info": {"title": "agentrail", "version": __version__, "description": _ABOUT},
+        "paths": paths,
+        "components": {
+            "schemas": {**dict(sorted(components.items())), "Problem": _PROBLEM_SCHEMA},
+            "securitySchemes": {
+                "key": {"type": "http", "scheme": "bearer", "description": f"A key has scopes of {', '.join(SCOPES)}."}
+            },
+        },
+    }
+
+
+def _shown() -> Iterator[object]:
+    """Yield each class of a body, a query or an answer once."""
+    found = [each for call in CALLS.values() for each in (call.body, call.query, call.gives) if each is not None]
+    return iter(dict(zip(map(repr, found), found, strict=True)).values())
+
+
+def classes_below(base: type) -> list[type]:
+    """Return the classes below *base* and below those, in the order of their definition."""
+    found = [base, *base.__subclasses__()]
+    return [*dict.fromkeys(below for cls in found for below in [cls, *cls.__subclasses__()] if below is not base)]
+
+
+def _foreign(hint: object) -> Document:
+    """Return the schema of what msgspec does not know: JSON, of any kind or an object."""
+    return dict(_ANY_OBJECT) if hint is FrozenObject else {"description": "Any JSON value."}
+
+
+def _portable(schema: Mapping[str, object]) -> Document:
+    """Return a schema of msgspec in words that generators of clients know, with the same meaning.
+
+    They drop a class whose tag has an `enum` of one value, and fail at `"items": false`, which `maxItems` says too.
+    """
+    portable = {name: _portable_part(part) for name, part in schema.items() if (name, part) != ("items", False)}
+    values = cast("Sequence[object]", portable.get("enum", ()))
+    if len(values) == 1:
+        del portable["enum"]
+        portable["const"] = values[0]
+    return portable
+
+
+def _portable_part(part: object) -> object:
+    if isinstance(part, Mapping):
+        return _portable(cast("Mapping[str, object]", part))
+    if isinstance(part, list | tuple):
+        return [_portable_part(each) for each in cast("Sequence[object]", part)]
+    return part
+
+
+def _operation(route: HostRoute, schemas: Mapping[str, Document]) -> Document:
+    call = route.call
+    made: Document = {
+        "operationId": call.name,
+        "summary": f"{call.attempt[:1].upper()}{call.attempt[1:]}.",
+        "parameters": [*_parameters(route)],
+        "responses": _with_ids({**_answers(call, schemas), **_problems(route)}),
+    }
+    if call.body is not None:
+        made["requestBody"] = {"content": {call.takes: {"schema": schemas[repr(call.body)]}}, "required": True}
+    elif call.takes != JSON:
+        made["requestBody"] = {"content": {media: {"schema": _BYTES} for media in _FILES}, "required": True}
+    if call.scope is not None:
+        made["security"] = [{"key": []}]
+        made["description"] = _scopes(call)
+    elif call.media == WEBSOCKET:
+        made["security"] = [{"key": []}, {}]
+    return made
+
+
+def _scopes(call: HostCall) -> str:
+    others = f" For sessions of other users of the tenant: `{call.others}`." if call.others else ""
+    return f"Scope: `{call.scope}`.{others}"
+
+
+def _parameters(route: HostRoute) -> Iterator[Document]:
+    call = route.call
+    if route.about_session:
+        yield {
+            "name": SESSION[1:-1],
+            "in": "path",
+            "required": True,
+            "description": "Id of a session.",
+            "schema": {**_TEXT, "pattern": SESSION_ID},
+        }
+    if call.query is not None:
+        yield from _fields(call.query)
+    if call.command:
+        yield _header("Idempotency-Key", "Id of the command: sent twice, it is carried out once.", COMMAND_ID)
+    if call.name == "events":
+        yield _header("Last-Event-ID", "Cursor of the last event that was read; counts more than `since`.", CURSOR)
+
+
+def _header(name: str, about: str, pattern: str) -> Document:
+    schema = {**_TEXT, "pattern": pattern}
+    return {"name": name, "in": "header", "required": False, "description": about, "schema": schema}
+
+
+def _fields(query: type[Query]) -> Iterator[Document]:
+    _, components = msgspec.json.schema_components([query], ref_template=_TEMPLATE)
+    schema = _portable(components[query.__name__])
+    needed = cast("Sequence[str]", schema.get("required", ()))
+    for name, part in cast("Mapping[str, Document]", schema["properties"]).items():
+        yield {"name": name, "in": "query", "required": name in needed, "schema": part}
+
+
+def _answers(call: HostCall, schemas: Mapping[str, Document]) -> Mapping[str, Document]:
+    content: Document = {}
+    if call.gives is not None:
+        content[JSON] = {"schema": schemas[repr(call.gives)]}
+    well: Document = {"description": "It went well.", **({"content": content} if content else {})}
+    found: dict[str, Document] = {str(call.status): well}
+    if call.media == WEBSOCKET:
+        found[str(call.status)] = {"description": _SOCKET}
+    elif call.media != JSON:
+        about = _FRAMES if call.media == sse_frames.MEDIA_TYPE else "It went well."
+        found[str(call.status)] = {"description": about, "content": {call.media: {"schema": _TEXT}}}
+    elif call.status == CREATED and call.gives is OpenedView:
+        found[str(call.status)]["headers"] = {"Location": _told("Path of the session.")}
+    elif call.name == "openapi":
+        found[str(call.status)] = {"description": "This document.", "content": {JSON: {"schema": _ANY_OBJECT}}}
+    if call.held:
+        found["202"] = {"description": "The turn waits for a person.", "content": content}
+    if call.name == "ready":
+        found["503"] = {"description": "It is not ready.", "content": content}
+    return found
+
+
+def _problems(route: HostRoute) -> Document:
+    by_status: dict[int, list[type[AgentrailError]]] = {}
+    for error in errors_of(route.call, about_session=route.about_session):
+        by_status.setdefault(ROWS[error].status, []).append(error)
+    found: Document = {}
+    for status, errors in sorted(by_status.items()):
+        kinds = dict.fromkeys(problems.slug(ROWS[error].told_as or error) for error in errors)
+        content = {problems.MEDIA_TYPE: {"schema": {"$ref": _PROBLEM}}}
+        made: Document = {"description": ", ".join(f"`{kind}`" for kind in kinds), "content": content}
+        if status == UNAUTHORIZED:
+            made["headers"] = {"WWW-Authenticate": _told("`Bearer`.")}
+        elif all(ROWS[error].retry_after is not None for error in errors):
+            made["headers"] = {"Retry-After": _told("After how many seconds another attempt may help.")}
+        found[str(status)] = made
+    return found
+
+
+def _with_ids(answers: Document) -> Document:
+    """Return *answers*, each with the header that all have: the server itself adds it."""
+    number = {"X-Request-Id": _told("Id of the request, by which the log of the host names it.")}
+    found = cast("Mapping[str, Document]", answers)
+    return {
+        status: {**answer, "headers": {**cast("Document", answer.get("headers", {})), **number}}
+        for status, answer in found.items()
+    }
+
+
+def _told(about: str) -> Document:
+    return {"description": about, "required": True, "schema": _TEXT}

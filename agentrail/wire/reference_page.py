@@ -1,0 +1,85 @@
+"""The page of the interface over HTTP: routes, bodies, what comes back, problems and limits, from their tables."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final, get_args
+
+from agentrail.catalog import fields_page
+from agentrail.catalog.markdown import code, codes, table
+from agentrail.catalog.source_text import Source
+from agentrail.wire.bodies import CallBody, Query
+from agentrail.wire.openapi import classes_below
+from agentrail.wire.operation_table import JSON, HostCall
+from agentrail.wire.problems import ROWS, slug
+from agentrail.wire.routes import ROUTES
+from agentrail.wire.views import View
+
+_PLACE: Final = re.compile(r"\{\w*\}")
+"""The place of a fact in the wording of an error."""
+
+
+def routes() -> list[str]:
+    """Return the table of routes."""
+    header = ("route", "to", "scope", "for other users", "takes", "gives")
+    rows = [
+        (
+            code(f"{route.method} {route.path}"),
+            route.call.attempt,
+            code(route.call.scope) if route.call.scope else "no key is needed",
+            code(route.call.others) if route.call.others else "",
+            _takes(route.call),
+            _gives(route.call),
+        )
+        for route in ROUTES
+    ]
+    return table(header, rows)
+
+
+def _takes(call: HostCall) -> str:
+    parts = [f"{codes(cls.__name__ for cls in _classes(call.body))}"] if call.body is not None else []
+    parts += [code(call.takes)] if call.takes != JSON else []
+    parts += [f"query {code(call.query.__name__)}"] if call.query is not None else []
+    return "; ".join(parts)
+
+
+def _gives(call: HostCall) -> str:
+    what = f" {code(call.gives.__name__)}" if call.gives is not None and call.media == JSON else ""
+    media = f" {code(call.media.partition(';')[0])}" if call.media != JSON else ""
+    return f"{call.status}{what}{media}{', 202 if held' if call.held else ''}"
+
+
+def _classes(hint: object) -> Iterator[type]:
+    if isinstance(hint, type):
+        yield hint
+    else:
+        yield from get_args(hint)
+
+
+def bodies(source: Source) -> list[str]:
+    """Return a section about each body."""
+    return fields_page.all_described(source, classes_below(CallBody))
+
+
+def queries(source: Source) -> list[str]:
+    """Return a section about each query."""
+    return fields_page.all_described(source, classes_below(Query))
+
+
+def views(source: Source) -> list[str]:
+    """Return a section about each class of what comes back, with its parts."""
+    return fields_page.all_described(source, classes_below(View))
+
+
+def problems() -> list[str]:
+    """Return the table of problem documents, by status; errors that are told alike have one row."""
+    found: dict[str, tuple[int, str, str]] = {}
+    for cls, row in ROWS.items():
+        kind = row.told_as or cls
+        advice = cls.wording.partition("; ")[2]
+        said = "as its `to_do` says" if _PLACE.fullmatch(advice) else _PLACE.sub("…", advice)
+        found[slug(kind)] = (row.status, fields_page.summary(kind.__doc__), row.to_do or said)
+    ranked = sorted(found.items(), key=lambda item: (item[1][0], item[0]))
+    rows = [(code(kind), str(status), about, to_do) for kind, (status, about, to_do) in ranked]
+    return table(("type", "status", "what happened", "what to do"), rows)
