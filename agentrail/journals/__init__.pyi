@@ -3,8 +3,8 @@ from agentrail.adapters.journals.archive import import_session as import_session
 from agentrail.adapters.journals.auditing import audit as audit
 from agentrail.adapters.journals.auditing import model_requests as model_requests
 from agentrail.adapters.journals.memory import MemoryJournal as MemoryJournal
+from agentrail.adapters.journals.redacting import kept_names as kept_names
 from agentrail.adapters.journals.redacting import redacted as redacted
-from agentrail.adapters.journals.redacting import tool_names as tool_names
 from agentrail.adapters.journals.sqlite import SqliteJournal as SqliteJournal
 from agentrail.core.audit import Difference as Difference
 from agentrail.ports.journal import ALL_SESSIONS as ALL_SESSIONS

@@ -364,7 +364,7 @@ class Journal(Protocol):
     async def redact(self, session_id: str, first: int, last: int, note: Redaction, holder: str) -> int:
         """Replace the texts of records *first* to *last* by a mark; return how many were replaced now.
 
-        `agentrail.journals.redacted` makes the records, with what `tool_names` finds in all records of the session; one
+        `agentrail.journals.redacted` makes the records, with what `kept_names` finds in all records of the session; one
         that was redacted before stays as it is. Snapshots are dropped, and earlier claims are refused from now on.
         Raises `SessionHeld` if another holder than *holder* has a lease that has not ended at the time of the *note*,
         and `BadRecord` if a record is damaged. Damage of other records is found as before.

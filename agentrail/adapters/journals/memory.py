@@ -251,7 +251,7 @@ class MemoryJournal:
 
     async def redact(self, session_id: str, first: int, last: int, note: Redaction, holder: str) -> int:
         """Replace the texts of records *first* to *last* by a mark; return how many were replaced now."""
-        from agentrail.adapters.journals.redacting import about_redacted, redacted, tool_names  # noqa: PLC0415 - see `_packed`
+        from agentrail.adapters.journals.redacting import about_redacted, kept_names, redacted  # noqa: PLC0415 - see `_packed`
 
         shelf = self._shelves.get(session_id)
         if shelf is None:
@@ -264,11 +264,11 @@ class MemoryJournal:
         if shelf.pages and not self._encode:
             self._take_out(shelf)
         records, count = shelf.pages.newest, 0
-        tools = tool_names(shelf.whole(number, kept) for number, kept in enumerate(shelf.pages.after(0), 1))
+        names = kept_names(shelf.whole(number, kept) for number, kept in enumerate(shelf.pages.after(0), 1))
         for place in range(max(first, 1) - 1, min(last, len(records))):
             record = shelf.record(place + 1)
             count += record.redacted is None
-            marked = redacted(record, note, tools)
+            marked = redacted(record, note, names)
             shelf.about = about_redacted(shelf.about, (record,))
             records[place] = _packed(marked) if self._encode else marked
         return count

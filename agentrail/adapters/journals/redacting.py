@@ -6,8 +6,8 @@ they were. The texts are found by `personal_texts`, in the values and not by wha
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
-from functools import cache
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import count
 from types import MappingProxyType
 from typing import Final, cast
 
@@ -16,19 +16,20 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from agentrail.adapters.journals.packing import pack, unpack
-from agentrail.codec.plugin_states import Stored
+from agentrail.codec.plugin_states import FROZENSET, MIXED, Stored
 from agentrail.core.tools_on_demand import CALLER, FINDER
-from agentrail.core.vocabulary.changes import ChangedTools
-from agentrail.core.vocabulary.personal_texts import PAIRS, TEXTS, TOOL_NAMES
+from agentrail.core.vocabulary.changes import ChangedTools, ChangedTurn
+from agentrail.core.vocabulary.personal_texts import PAIRS, TEXTS, TOOL_NAMES, UNNAMED
+from agentrail.core.vocabulary.state import Turn
 from agentrail.core.vocabulary.tool_calls import Call, CallList
 from agentrail.hooks.actions import Continue, HoldTool
 from agentrail.hooks.ruling import PluginAnswer
 from agentrail.ports.journal import About, Record, Redaction, about_after
 from agentrail.values.argument_checks import checked
 from agentrail.values.content import File, Image, Text, ToolCall
-from agentrail.values.json import EMPTY, FrozenObject, Json
+from agentrail.values.json import EMPTY, FrozenObject, Json, canonical, is_same
 from agentrail.values.messages import History, Message
-from agentrail.values.value import TAG, Value
+from agentrail.values.value import TAG
 
 MARK: Final = "[redacted]"
 """What stands for each text that was redacted."""
@@ -41,30 +42,45 @@ WHOLE: Final = frozenset({("Data", "data"), ("Answered", "value"), ("CallService
 
 
 @checked
-def redacted(record: Record, note: Redaction, tools: Collection[str]) -> Record:
+def redacted(record: Record, note: Redaction, names: Collection[str]) -> Record:
     """Return *record* with a mark in place of each text, and *note*, which says so; no-op if it was redacted before.
 
-    *tools* are the names that `tool_names` finds in all records of the session: a call by another name is one that the
-    model made up. The random number of its step is dropped too: a journal may keep the checksum of the record as it
-    was, and without that number nobody can find out by trying whether it is that of a guessed text.
+    *names* are what `kept_names` finds in all records of the session: a call by another name is one that the model made
+    up. The random number of its step is dropped too: a journal may keep the checksum of the record as it was, and
+    without that number nobody can find out by trying whether it is that of a guessed text.
     """
     if record.redacted is not None:
         return record
     stored = unpack(pack(record), record.session_id, record.number)  # with the states of plugins as JSON
-    marked = cast("Record", _Marker(tools).marked(stored))
+    marked = cast("Record", _Marker(names).marked(stored))
     return marked.but(arrival=marked.arrival.but(random=0.0), redacted=note)
 
 
 @checked
-def tool_names(records: Iterable[Record]) -> frozenset[str]:
-    """Return the names of all tools that a session had in *records*, also of those that were detached again."""
+def kept_names(records: Iterable[Record]) -> frozenset[str]:
+    """Return the names that a redaction keeps, also in states of plugins: of the tools and models of *records*.
+
+    Those of tools that were detached again are among them, and the options of the models, as JSON.
+    """
     found: set[str] = set()
     for record in records:
         if record.opening is not None:
             found.update(record.opening.tools)
         if isinstance(record.change.tools, ChangedTools):
             found.update(record.change.tools.put)
+        for each in (record.change, record.opening):
+            if each is not None:
+                found.update(_names_of_model(each.model, each.model_options))
+                if isinstance(each.turn, Turn | ChangedTurn):
+                    found.update(_names_of_model(each.turn.model, each.turn.options))
     return frozenset(found)
+
+
+def _names_of_model(model: object, options: object) -> Iterator[str]:
+    if isinstance(model, str):
+        yield model
+    if isinstance(options, FrozenObject) and options:
+        yield canonical(options)
 
 
 def about_redacted(about: About, records: Iterable[Record]) -> About:
@@ -74,10 +90,10 @@ def about_redacted(about: About, records: Iterable[Record]) -> About:
 
 
 class _Marker:
-    """Replaces the texts in the values of one session, whose *tools* have these names."""
+    """Replaces the texts in the values of one session, except *names*."""
 
-    def __init__(self, tools: Collection[str]) -> None:
-        self._tools = tools
+    def __init__(self, names: Collection[str]) -> None:
+        self._names = names
 
     def marked(self, value: object) -> object:
         """Return *value* with marks in place of the texts in it, as the tables say."""
@@ -105,7 +121,7 @@ class _Marker:
         for field in value.__struct_fields__:
             item: object = getattr(value, field)
             if field in texts:
-                marked = _field(name, field, item)
+                marked = self._states(name, item) if (name, field) in STATES else _field(name, field, item)
             elif field in tools:
                 marked = self._tool(item)
             else:
@@ -122,9 +138,67 @@ class _Marker:
         """Return the name of a tool, or names, with a mark for each that no tool of the session has had."""
         if isinstance(item, tuple):
             return tuple(map(self._tool, cast("tuple[object, ...]", item)))
-        if not isinstance(item, str) or item in self._tools or item.rstrip("_") in {"", FINDER, CALLER}:
+        if not isinstance(item, str) or item in self._names or item.rstrip("_") in {"", FINDER, CALLER}:
             return item
         return MARK
+
+    def _states(self, owner: str, item: object) -> object:
+        """Return the states in a field of `STATES`, without the texts in them."""
+        if not isinstance(item, tuple):
+            return item
+        if owner == "State":
+            return tuple(map(self._state, cast("tuple[object, ...]", item)))
+        return tuple((place, self._state(state)) for place, state in cast("tuple[tuple[int, object], ...]", item))
+
+    def _state(self, state: object) -> object:
+        """Return a plugin's state without its texts; names of classes (`$`) and of their fields stay.
+
+        Whether the code of the plugin is imported makes no difference: it is not needed to redact its state.
+        """
+        match state:
+            case Stored():
+                is_form = state.name not in {MIXED, FROZENSET}
+                return Stored(state.name, self._part(state.data, MARK, is_form=is_form))
+            case frozenset():  # in an order that is the same in all processes
+                return frozenset(self._items(sorted(cast("frozenset[Json]", state), key=canonical), MARK))
+            case _:
+                return self._part(cast("Json", state), MARK)
+
+    def _part(self, item: Json, mark: str, *, is_form: bool = False) -> Json:
+        """Return a part of a state with *mark* in place of texts; *is_form* if its keys are those of a class.
+
+        The keys of any other mapping are data, such as the names of persons that a plugin counts; they stay different.
+        """
+        match item:
+            case str():
+                return mark if item and item not in self._names else item
+            case tuple():
+                return self._items(item, mark)
+            case Mapping() if canonical(item) in self._names:  # options of a model
+                return item
+            case Mapping() if is_form or TAG in item or frozenset(item) in _FORMS:
+                return FrozenObject({key: each if key == TAG else self._part(each, mark) for key, each in item.items()})
+            case Mapping():
+                marks = (f"{mark} {number}" if number else mark for number in count())
+                keys = [key if key in self._names else next(marks) for key in item]
+                return FrozenObject(zip(keys, (self._part(each, mark) for each in item.values()), strict=True))
+            case _:
+                return item
+
+    def _items(self, items: Sequence[Json], mark: str) -> tuple[Json, ...]:
+        """Return *items* without their texts; different ones stay different, as they may be those of a set."""
+        made: list[Json] = []
+        first: dict[str, Json] = {}
+        for place, item in enumerate(items):
+            marked = self._part(item, mark)
+            if not is_same(first.setdefault(canonical(marked), item), item):
+                marked = self._part(item, f"{mark} {place}")
+            made.append(marked)
+        return tuple(made)
+
+
+_FORMS: Final = frozenset([frozenset(fields.split()) for fields in UNNAMED.values()])
+"""The names of the fields of each class that is written without its name."""
 
 
 def _field(owner: str, name: str, item: object) -> object:
@@ -133,8 +207,6 @@ def _field(owner: str, name: str, item: object) -> object:
         return item
     if (owner, name) in WHOLE:
         return MARK
-    if (owner, name) in STATES:
-        return _state(item)
     if (owner, name) in PAIRS:
         return tuple((first, _text(second)) for first, second in cast("tuple[tuple[str, object], ...]", item))
     return _text(item)
@@ -152,37 +224,3 @@ def _text(item: object) -> object:
             return frozenset[object]()
         case _:
             return item
-
-
-def _state(item: object) -> object:
-    """Return a part of a plugin's state without its texts; names of classes (`$`) and of their fields stay.
-
-    The keys of any other mapping are data, such as the names of persons that a plugin counts; they stay different.
-    """
-    match item:
-        case str():
-            return MARK if item else item
-        case Stored():
-            return Stored(item.name, cast("Json", _state(item.data)))
-        case tuple():
-            return tuple(map(_state, cast("tuple[object, ...]", item)))
-        case Mapping():
-            table = cast("Mapping[str, Json]", item)
-            if TAG in table or frozenset(table) in _forms():
-                return FrozenObject({key: each if key == TAG else _part(each) for key, each in table.items()})
-            return FrozenObject({f"{MARK} {n}" if n else MARK: _part(each) for n, each in enumerate(table.values())})
-        case _:
-            return item
-
-
-def _part(item: Json) -> Json:
-    return cast("Json", _state(item))
-
-
-@cache
-def _forms() -> frozenset[frozenset[str]]:
-    """Return the names of the fields of each class of ours that is written without its name."""
-    found: list[type[Value]] = [Value]
-    for kind in found:
-        found.extend(kind.__subclasses__())
-    return frozenset([frozenset(kind.__struct_fields__) for kind in found if kind.__struct_config__.tag is None])

@@ -345,6 +345,22 @@ TOOL_NAMES: Final[Mapping[str, str]] = MappingProxyType(
 )
 """Fields of `STRUCTURE` with the name of a tool: one that no tool of the session has had is the model's own text."""
 
+UNNAMED: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "Crowded": "tokens target system tools messages",
+        "Envelope": "session_id seq n at turn round event path by",
+        "Section": "key text layer by",
+        "StandingApproval": "tool command_family by at_ms",
+        "Todo": "text status",
+        "ToolCall": "call_id name args provider_id via",
+        "Usage": "input_tokens output_tokens cached_tokens reasoning_tokens cost_usd estimated cache_write_tokens",
+    }
+)
+"""Fields of classes that plugins are given, and that are written into their states without a name.
+
+Keys that are not those of one of these classes are data of the plugin. A row stays when its class gets other fields.
+"""
+
 PAIRS: Final = frozenset(
     {
         ("Batch", "texts"),

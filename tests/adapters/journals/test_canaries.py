@@ -57,10 +57,11 @@ from agentrail.hooks.hook_types import (
 )
 from agentrail.hooks.plugin import Plugin
 from agentrail.models import ModelRequest
+from agentrail.sandboxes import LocalSandbox
 from agentrail.testing import ScriptedModel, call, overflow, permanent, say, stall, transient
 from agentrail.testing.scripted import Element
 from agentrail.tools.builtin import ask_user
-from agentrail.values.content import Data, File, Image, Text
+from agentrail.values.content import Data, File, Image, Text, ToolCall
 from agentrail.values.events.envelope import Envelope
 from agentrail.values.json import FrozenObject, Json
 from agentrail.values.tools import CompactNow, Effect, SetTodos, Todo, ok
@@ -130,6 +131,8 @@ class Heard:
     all: tuple[str, ...] = ()
     counts: Mapping[str, int] = MappingProxyType({})
     parts: tuple[Piece, ...] = ()
+    texts: frozenset[str] = frozenset()
+    calls: frozenset[ToolCall] = frozenset()
 
 
 class Brings(Plugin[Heard]):
@@ -145,7 +148,13 @@ class Brings(Plugin[Heard]):
     ) -> Continue[Heard] | Abort[Heard] | ReplacePrompt[Heard]:
         counts = MappingProxyType({hook.text: len(hook.text), hook.text.upper(): 1})
         state = evolve(
-            state, last=hook.text, all=(*state.all, hook.text), counts=counts, parts=(Piece(hook.text, counts),)
+            state,
+            last=hook.text,
+            all=(*state.all, hook.text),
+            counts=counts,
+            parts=(Piece(hook.text, counts),),
+            texts=frozenset(counts),
+            calls=frozenset([ToolCall("c1", "echo", FrozenObject({text: text})) for text in counts]),
         )
         match _wish(hook.text):
             case "replace_prompt":
@@ -217,6 +226,20 @@ class Brings(Plugin[Heard]):
         return state
 
 
+class Gathers(Plugin[frozenset[tuple[str, int]]]):
+    """Keeps a set of what it has heard."""
+
+    critical = False
+
+    def init(self, ctx: Context) -> frozenset[tuple[str, int]]:
+        return frozenset({(canary("first_item"), 1), (canary("second_item"), 1)})
+
+    def before_prompt(
+        self, hook: BeforePrompt, state: frozenset[tuple[str, int]], ctx: Context
+    ) -> Continue[frozenset[tuple[str, int]]]:
+        return Continue(state | {(hook.text, len(hook.text))})
+
+
 ASKED: Final = (
     CallModel(canary("asked_prompt"), system=canary("asked_system")),
     RunTool("echo", FrozenObject(text=canary("asked_args"))),
@@ -236,16 +259,20 @@ def _wish(text: str) -> str:
 class Stage:
     """A session in a process, and what its model says next."""
 
-    def __init__(self) -> None:
+    def __init__(self, folder: Path) -> None:
         self._script: deque[Element] = deque()
+        self._folder = folder / canary("folder")
+        self._folder.mkdir()
 
     def spec(self) -> SessionSpec:
         helper = agent(ScriptedModel([self._next], repeat_last=True), tools=[echo], plugins=[Brings()])
         return SessionSpec(
             model=ScriptedModel([self._next], repeat_last=True),
             tools=[echo, shaped, breaks, hangs, ask_user, plans, shortens],
-            plugins=[Brings()],
+            plugins=[Brings(), Gathers()],
             agents={"helper": helper},
+            sandbox=LocalSandbox(self._folder),
+            working_dir="work",  # so that the model is told of its folder
             services={"desk": _desk},
             user_data={canary("user_key"): canary("user_value")},
             on_prompt_while_held="queue",
@@ -424,7 +451,7 @@ async def redact_all(supervisor: Supervisor) -> list[str]:
 @pytest.mark.long
 @pytest.mark.parametrize("seed", SEEDS)
 async def test_no_canary_is_left(seed: int, tmp_path: Path) -> None:
-    chance, stage = random.Random(seed), Stage()
+    chance, stage = random.Random(seed), Stage(tmp_path)
     names = chance.sample([*SCENES], len(SCENES))
     folder = tmp_path / "journal"
     folder.mkdir()

@@ -9,12 +9,12 @@ import msgspec
 import pytest
 
 from agentrail.adapters.journals.packing import pack
-from agentrail.adapters.journals.redacting import MARK, STATES, WHOLE, redacted, tool_names
+from agentrail.adapters.journals.redacting import MARK, STATES, WHOLE, kept_names, redacted
 from agentrail.codec.plugin_states import Stored
 from agentrail.codec.values import PluginState
-from agentrail.core.vocabulary.changes import Change, ChangedStates, ChangedTools
+from agentrail.core.vocabulary.changes import Change, ChangedStates, ChangedTools, ChangedTurn
 from agentrail.core.vocabulary.commands import Refused
-from agentrail.core.vocabulary.personal_texts import PAIRS, STRUCTURE, TEXTS, TOOL_NAMES
+from agentrail.core.vocabulary.personal_texts import PAIRS, STRUCTURE, TEXTS, TOOL_NAMES, UNNAMED
 from agentrail.core.vocabulary.state import Attached, Setup, State
 from agentrail.core.vocabulary.tool_calls import ANY_TOOL, Batch, Call, CallList, Doubt, Hold, first_call
 from agentrail.errors import BadArguments
@@ -29,6 +29,7 @@ from agentrail.values.events.tools import ToolCallUnknown, ToolExecutionStart, T
 from agentrail.values.json import EMPTY, FrozenObject, Json, JsonObject, freeze_object
 from agentrail.values.messages import AssistantMessage, History, ToolMessage, UserMessage
 from agentrail.values.tools import StandingApproval, ToolSpec
+from agentrail.values.value import Value
 from tests.codec.shapes import fields_of, is_class
 
 NOTE = Redaction(5, "somebody")
@@ -58,8 +59,13 @@ def below(cls: type[object]) -> Iterator[type[object]]:
 
 def stored_classes() -> list[type[object]]:
     """Return all classes whose values can be part of a record."""
+    return reached_from(Record, Call, *below(Event), *below(Hook))
+
+
+def reached_from(*classes: type[object]) -> list[type[object]]:
+    """Return *classes* and all that are named in the type hints of their fields, of the fields of those, and so on."""
     found: dict[type[object], None] = {}
-    waiting: list[type[object]] = [Record, Call, *below(Event), *below(Hook)]
+    waiting = [*classes]
     while waiting:
         cls = waiting.pop()
         if cls in found:
@@ -91,6 +97,15 @@ def test_each_stored_field_that_can_hold_text_is_in_one_table() -> None:
 def test_a_name_in_the_table_is_of_one_class() -> None:
     names = [cls.__name__ for cls in stored_classes()]
     assert [name for name in TEXTS if names.count(name) != 1] == []
+
+
+def test_what_plugins_are_given_is_known_by_its_fields() -> None:
+    """A state has it without its class; the code of the plugin, which knows that, may be of another process."""
+    given = reached_from(Section, Envelope, UserMessage, AssistantMessage, ToolMessage, *below(Event), *below(Hook))
+    unnamed = [cls for cls in given if issubclass(cls, Value) and cls.__struct_config__.tag is None]
+    for cls in unnamed:
+        row = UNNAMED[cls.__name__].split()
+        assert row == list(cls.__struct_fields__), "keep the old fields as a row of their own, for stored states"
 
 
 def strings(value: object) -> Iterator[str]:
@@ -262,8 +277,26 @@ def test_the_names_of_tools_are_those_that_a_session_has_ever_had() -> None:
     opening = State("s", Setup(), "demo", tools=MappingProxyType({"first": attached("first")}))
     change = Change(tools=ChangedTools(("first",), MappingProxyType({"second": attached("second")})))
     records = [prompted("s", 1, "hello", opening=opening), prompted("s", 2, "more", change=change)]
-    assert tool_names(records) == {"first", "second"}
-    assert tool_names(records[1:]) == {"second"}
+    assert kept_names(records) == {"demo", "first", "second"}
+    assert kept_names(records[1:]) == {"second"}
+
+
+def test_the_names_of_models_and_their_options_are_kept_too() -> None:
+    options, others = freeze_object({"effort": "high"}), freeze_object({"effort": "low"})
+    turn = ChangedTurn(model="c", options=others)
+    records = [
+        prompted("s", 1, opening=State("s", Setup(), "a", options)),
+        prompted("s", 2, change=Change(model="b", turn=turn)),
+    ]
+    names = kept_names(records)
+    assert names == {"a", "b", "c", '{"effort":"high"}', '{"effort":"low"}'}
+    state = Stored(
+        "m:C", freeze_object({"$": "C", "model": "b", "was": options, "seen": {"effort": "high"}, "by": PRIVATE})
+    )
+    after = redacted(prompted("s", 3, opening=State("s", Setup(), "a", plugin_states=(state,))), NOTE, names)
+    assert after.opening is not None
+    kept = {"$": "C", "model": "b", "was": options, "seen": options, "by": MARK}
+    assert after.opening.plugin_states == (Stored("m:C", freeze_object(kept)),)
 
 
 @pytest.mark.parametrize("random", [0.25, 0.75])

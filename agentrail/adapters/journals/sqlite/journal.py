@@ -11,7 +11,7 @@ from typing import Final, Literal
 
 import trio
 
-from agentrail.adapters.journals.redacting import tool_names
+from agentrail.adapters.journals.redacting import kept_names
 from agentrail.adapters.journals.sqlite.deletion.deletions import Progress
 from agentrail.adapters.journals.sqlite.error_mapping import still_read
 from agentrail.adapters.journals.sqlite.opening import Connect
@@ -153,17 +153,17 @@ class SqliteJournal:
 
         It returns when the texts are in none of the journal's files any more; see `delete`.
         """
-        tools = await self._tool_names(session_id)
+        names = await self._kept_names(session_id)
         count, following, mark = 0, max(first, 1), 0
         while not mark:
-            given = session_id, following, last, note, holder, tools
+            given = session_id, following, last, note, holder, names
             some, following, mark = await self._writing.do(Writer.redact, *given, about=session_id)
             count += some
         await self._settled(session_id, mark)
         return count
 
-    async def _tool_names(self, session_id: str) -> frozenset[str]:
-        """Return the names that tools of a session have had, in all records, or in those before a damaged one.
+    async def _kept_names(self, session_id: str) -> frozenset[str]:
+        """Return the names that a redaction of a session keeps: of all records, or of those before a damaged one.
 
         Damage of records outside of the range does not keep the texts of others: they can be redacted all the same.
         """
@@ -171,7 +171,7 @@ class SqliteJournal:
         after = 0
         with suppress(BadRecord):
             while piece := await self.read(session_id, after, READ_AT_ONCE):
-                found |= tool_names(piece)
+                found |= kept_names(piece)
                 after += len(piece)
         return found
 

@@ -340,7 +340,7 @@ class Writer:
         return number, sum(row.head > 0 for row in rows)
 
     def redact(
-        self, session_id: str, first: int, last: int, note: Redaction, holder: str, tools: Collection[str]
+        self, session_id: str, first: int, last: int, note: Redaction, holder: str, names: Collection[str]
     ) -> tuple[int, int, int]:
         """Redact some records from *first* on; return how many, the next one, and 0: if all are done, a mark."""
         self._check_generation(session_id)
@@ -363,7 +363,7 @@ class Writer:
         rows = checked(self._db, row, first, min(last, row.head, first + AT_ONCE - 1))
         found = tuple(zip(rows, loaded(self._db, row, rows), strict=True))
         self._about.redact(self._db, row.id, [record for _, record in found])
-        return redact_some(self._db, row, before, found, note, tools), first + AT_ONCE, 0
+        return redact_some(self._db, row, before, found, note, names), first + AT_ONCE, 0
 
     def progress(self, mark: int) -> Progress:
         """Return how far the deletion is that was marked with the number *mark*."""

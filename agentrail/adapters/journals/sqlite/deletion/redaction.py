@@ -30,16 +30,16 @@ def redact_some(
     before: bytes,
     found: Sequence[tuple[RecordRow, Record]],
     note: Redaction,
-    tools: Collection[str],
+    names: Collection[str],
 ) -> int:
     """Redact the consecutive records *found*, which follow the checksum *before*; return how many were not so yet.
 
-    *tools* are the names that tools of the session have had.
+    *names* are those that `kept_names` has found.
     """
     count = 0
     for each, record in found:
         if record.redacted is None:
-            _redact(db, each, redacted(record, note, tools), before)
+            _redact(db, each, redacted(record, note, names), before)
             count += 1
         before = each.check
     _drop_snapshot(db, row)
