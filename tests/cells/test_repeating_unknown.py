@@ -316,8 +316,8 @@ def test_a_doubt_ends_so_many_turns_after_its_call() -> None:
 
 OLD = "may have taken effect; find out before you let it run"
 MERGED = {
-    "edit": f"calls of `edit` were stopped before (`c0` and others), maybe this one too; they {OLD}",
-    ANY_TOOL: f"calls were stopped before (`c0` and others), maybe this one too; they {OLD}",
+    "edit": f"calls of `edit` were stopped before (`c0`, maybe others), maybe this one too; they {OLD}",
+    ANY_TOOL: f"calls were stopped before (`c0`, maybe others), maybe this one too; they {OLD}",
 }
 
 

@@ -64,8 +64,8 @@ def find_doubt(w: StepDraft, name: str, args: JsonObject) -> Doubt | None:
     """Return the doubt that holds this call: it may repeat one that was stopped. `None` if it may run.
 
     A doubt about just this call is found before one that covers it among others. A merged doubt, which older versions
-    stored, covers a tool with any arguments, or even all tools. So it counts only for tools of the class `unsafe`, or
-    harmless calls would be held too.
+    stored, covers a tool with any arguments, or even all tools, and a redacted one its tool. So it counts only for
+    tools of the class `unsafe`, or harmless calls would be held too.
     """
     doubts = w.s.in_doubt
     if not doubts:
@@ -79,12 +79,13 @@ def find_doubt(w: StepDraft, name: str, args: JsonObject) -> Doubt | None:
 def hint_about(doubt: Doubt) -> str:
     """Return the hint for the person who decides about a call that *doubt* holds: it names the call that was stopped.
 
-    A merged doubt knows the first of its calls only, so it must not say that the same call was stopped.
+    A merged doubt knows the first of its calls only, and a redacted one no arguments: neither must say that the same
+    call was stopped.
     """
     if doubt.args is not None:
         return f"the same call (`{doubt.call_id}`) was stopped before, and {FIND_OUT} again"
     whose = "" if doubt.name == ANY_TOOL else f" of `{doubt.name}`"
-    return f"calls{whose} were stopped before (`{doubt.call_id}` and others), maybe this one too; they {FIND_OUT}"
+    return f"calls{whose} were stopped before (`{doubt.call_id}`, maybe others), maybe this one too; they {FIND_OUT}"
 
 
 def clear_up(w: StepDraft, name: str, args: JsonObject) -> None:

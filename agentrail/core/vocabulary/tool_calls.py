@@ -280,7 +280,7 @@ class Doubt(Value):
     name: str
     """Name of the tool; `ANY_TOOL` if an older version merged doubts about several tools."""
     args: JsonObject | None
-    """Arguments of the call; `None` if an older version merged doubts about calls of the tool."""
+    """Arguments of the call; `None` for any: an older version merged doubts about the tool, or they were redacted."""
     turn: int | None = None
     """Number of the turn in which it arose; `None` if an older version stored it, and no turn has begun since."""
 

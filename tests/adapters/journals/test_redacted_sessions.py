@@ -15,7 +15,9 @@ from agentrail import SessionSpec, open_supervisor, tool
 from agentrail.adapters.journals.memory import MemoryJournal
 from agentrail.adapters.journals.redacting import MARK
 from agentrail.adapters.journals.sqlite import SqliteJournal
+from agentrail.core.vocabulary.tool_calls import Doubt
 from agentrail.errors import Overloaded
+from agentrail.events import ToolExecutionStart
 from agentrail.hooks.actions import BlockTool, Continue
 from agentrail.hooks.context import Context
 from agentrail.hooks.hook_types import BeforePrompt, BeforeTool
@@ -208,3 +210,33 @@ async def test_recovery_returns_to_its_first_model_after_a_redaction(autojump_cl
         await trio.sleep(400)
         assert (await session.ask("later")).text == "at home"
     assert first.requests[-1].options == {"effort": "high"}
+
+
+@tool
+async def deploy(version: str) -> str:
+    """Deploy."""
+    await trio.sleep_forever()
+    return version
+
+
+async def test_a_call_that_was_cut_is_held_also_after_a_redaction() -> None:
+    """Its arguments are gone, so any call of the tool may be it: with none, an equal one would run at once."""
+    journal = MemoryJournal(encode=True)
+    model = ScriptedModel([say(calls=[call("deploy", {"version": "1"})])] * 2 + ["done"])
+    spec = SessionSpec(model=model, tools=[deploy])
+    async with open_supervisor(journal=journal) as supervisor:
+        session = await supervisor.spawn(spec, "s")
+        async with session.subscribe(types=[ToolExecutionStart]) as events:
+            await session.prompt("go")
+            await anext(events)
+        await session.abort("stop", kill_tools="all")
+        (doubt,) = session.inspect().in_doubt
+    async with open_supervisor(journal=journal) as supervisor:
+        await supervisor.redact("s", by="desk")
+        session = await supervisor.resume("s", spec)
+        assert session.inspect().in_doubt == (Doubt(doubt.call_id, "deploy", None, doubt.turn),)
+        (held,) = (await session.ask("again")).held
+        assert (held.tool, held.args) == ("deploy", {"version": "1"})
+        await session.reject(held.id)
+        await session.approve(f"s:{doubt.call_id}")
+        assert session.inspect().in_doubt == ()
