@@ -117,6 +117,12 @@ def environment_of(about: str, at: int) -> Section:
     return environment_on(at // _DAY_MS, about)
 
 
+def without_folder(text: str, mark: str) -> str:
+    """Return the *text* of the section of `environment_of` with *mark* in place of the folder, its first line."""
+    folder, end, others = text.partition("\n")
+    return f"{folder.partition(': ')[0]}: {mark}{end}{others}"
+
+
 def dated(sections: Sequence[Section], at: int) -> tuple[Section, ...]:
     """Return what changes in *sections* when a turn begins at *at*: none unless they tell of the environment.
 

@@ -17,13 +17,14 @@ from msgspec.structs import replace
 
 from agentrail.adapters.journals.packing import pack, unpack
 from agentrail.codec.plugin_states import FROZENSET, MIXED, Stored
+from agentrail.core.system_prompt import without_folder
 from agentrail.core.tools_on_demand import CALLER, FINDER
 from agentrail.core.vocabulary.changes import ChangedTools, ChangedTurn
 from agentrail.core.vocabulary.personal_texts import PAIRS, TEXTS, TOOL_NAMES, UNNAMED
 from agentrail.core.vocabulary.state import Turn
 from agentrail.core.vocabulary.tool_calls import Call, CallList
 from agentrail.hooks.actions import Continue, HoldTool
-from agentrail.hooks.ruling import PluginAnswer
+from agentrail.hooks.ruling import ENVIRONMENT, PluginAnswer, Section
 from agentrail.ports.journal import About, Record, Redaction, about_after
 from agentrail.values.argument_checks import checked
 from agentrail.values.content import File, Image, Text, ToolCall
@@ -128,6 +129,8 @@ class _Marker:
                 marked = self.marked(item)
             if marked is not item:
                 changed[field] = marked
+        if isinstance(value, Section) and value.layer == ENVIRONMENT:  # the program itself wrote it, no plugin can
+            changed["text"] = without_folder(value.text or "", MARK)
         if isinstance(value, PluginAnswer) and value.kind in {HoldTool.kind, Continue.kind}:
             changed["name"] = _text(value.name)  # its family; of other kinds it is a model or the key of a section
         if isinstance(value, ToolCall):

@@ -240,3 +240,21 @@ async def test_a_call_that_was_cut_is_held_also_after_a_redaction() -> None:
         await session.reject(held.id)
         await session.approve(f"s:{doubt.call_id}")
         assert session.inspect().in_doubt == ()
+
+
+async def test_the_environment_is_told_after_a_redaction_without_its_folder(tmp_path: Path) -> None:
+    journal, folder = MemoryJournal(encode=True), tmp_path / "Ann"
+    folder.mkdir()
+    model = ScriptedModel(["done"], repeat_last=True)
+    spec = SessionSpec(model=model, tools=[pay], sandbox=LocalSandbox(folder), working_dir="work")
+    async with open_supervisor(journal=journal) as supervisor:
+        session = await supervisor.spawn(spec, "s")
+        await session.ask("hello")
+    async with open_supervisor(journal=journal) as supervisor:
+        await supervisor.redact("s", by="desk")
+        assert "Ann" not in repr(await journal.read("s", 0, 100))
+        session = await supervisor.resume("s", spec)
+        await session.ask("again")
+    before, after = model.requests
+    ((_, told),) = before.background
+    assert (after.background, after.sections) == ((("environment", told.replace(str(folder), MARK)),), ())
