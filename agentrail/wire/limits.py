@@ -59,6 +59,10 @@ class HostLimits(Authored, kw_only=True):
     """After how many seconds without a request a connection is closed."""
     write_seconds: float = 6.0
     """After how many seconds in which a client takes nothing its connection is closed."""
+    answer_seconds: float = 30.0
+    """For how many seconds answers may wait for a client to take them; `answer_rate` adds to it."""
+    answer_rate: int = 8 * 1024
+    """Bytes of an answer that give a client one second more: so much a second it has to take in the long run."""
     heartbeat_seconds: float = 15.0
     """After how many seconds without an event a stream of events gets a heartbeat."""
     unknown_seconds: float = 60.0

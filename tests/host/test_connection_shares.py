@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import re
+import socket
 from collections import Counter
 from collections.abc import AsyncGenerator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Final
 
 import httpx
@@ -100,6 +101,25 @@ class Crowd:
                 assert piece
                 answer += piece
         return stream, answer.decode()
+
+    async def join_unread(self, nursery: trio.Nursery, path: str, user: str | None) -> None:
+        """Connect a client that sends one request after the other, and reads no more than the first status."""
+        made = trio.socket.socket()
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        await made.connect(self._address)
+        stream = trio.SocketStream(made)
+        self.streams.append(stream)
+        keys = [] if user is None else [f"Authorization: Bearer {KEYS[user]}"]
+        asked = "\r\n".join([f"GET {path} HTTP/1.1", "Host: localhost", *keys, "", ""]).encode()
+
+        async def ask() -> None:
+            with suppress(trio.BrokenResourceError, trio.ClosedResourceError):
+                while True:
+                    await stream.send_all(asked)
+
+        nursery.start_soon(ask)
+        with trio.fail_after(60):
+            assert await stream.receive_some(12) == b"HTTP/1.1 200"
 
     async def fill(self, kind: str, user: str, number: int) -> list[str]:
         """Connect so many clients; return the answers to those that were refused."""
@@ -262,6 +282,33 @@ async def test_callers_that_nobody_knows_give_way_to_those_who_come(mock_clock: 
         for _ in range(MOST):
             assert await status(desk, "ann") == 200
         assert sockets
+
+
+@pytest.mark.long
+async def test_callers_that_nobody_knows_and_that_do_not_read_give_way(mock_clock: trio.testing.MockClock) -> None:
+    limits = LIMITS.but(write_seconds=1e6, answer_seconds=1e6)
+    async with crowded(limits) as (desk, crowd), trio.open_nursery() as nursery:
+        for _ in range(MOST):
+            await crowd.join_unread(nursery, "/openapi.json", None)
+        await trio.testing.wait_all_tasks_blocked()
+        mock_clock.jump(SILENT)
+        assert [await status(desk, user) for user in ("ann", "eve", "root")] == [200, 200, 200]
+        nursery.cancel_scope.cancel()
+
+
+@pytest.mark.long
+async def test_answers_that_are_not_read_give_way_to_another_tenant_and_to_another_key() -> None:
+    limits = LIMITS.but(write_seconds=1e6, answer_seconds=1e6, key_share=0.5)
+    long = "so many words " * 20_000
+    async with crowded(limits, long, long) as (desk, crowd), trio.open_nursery() as nursery:
+        for user in ("ann", "eve"):
+            await desk.clients[user].post("/v1/chat", json={"message": "go", "session": "trip"})
+        of_others = ["ann", "bob"] * (OF_TENANT // 2) + ["eve"] * (IN_USE - OF_TENANT)
+        for user in of_others:
+            await crowd.join_unread(nursery, "/v1/sessions/trip/messages", user)
+        await trio.testing.wait_all_tasks_blocked()
+        assert [await status(desk, user) for user in ("root", "boss", "root")] == [200, 200, 200]
+        nursery.cancel_scope.cancel()
 
 
 class Slow:

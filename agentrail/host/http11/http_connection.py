@@ -97,7 +97,7 @@ class HttpConnection:
         self._machine = h11.Connection(h11.SERVER, service.limits.header_bytes)
         self.place = ConnectionPlace(service.places)
         self._inbound = Inbound(stream, service.limits, self.place)
-        self._outbound = Outbound(stream, self._machine, service.limits, service.date)
+        self._outbound = Outbound(stream, self._machine, service.limits, service.date, self.place)
         self._rest: trio.CancelScope | None = None
         self._first = True
         self._line: tuple[str, str] | None = None
@@ -172,6 +172,7 @@ class HttpConnection:
     async def _serve_one(self) -> bool:
         """Serve a request; return whether another may follow."""
         self._began = trio.current_time()
+        self.place.begin_request(self._began)
         self._line = None
         self._client, self._note = self.peer, RequestNote()
         self._outbound.status = self._outbound.sent = 0

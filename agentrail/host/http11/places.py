@@ -47,12 +47,14 @@ class Wait(IntEnum):
     """An event for a stream; its client goes on with another connection, too."""
     TURN = 5
     """The end of a turn. The turn goes on without its client, which can ask again."""
+    SENDING = 6
+    """Room for more of an answer, as its client is slow. It gives way last: an answer that is cut is lost."""
 
 
 class ConnectionPlace:
     """The place of one connection among those of its server; without a server, it has no limits."""
 
-    __slots__ = ("_end", "_places", "caller", "gave_way", "is_open", "since", "wait")
+    __slots__ = ("_end", "_places", "caller", "gave_way", "is_open", "since", "unknown_since", "wait")
 
     def __init__(self, places: Places | None = None) -> None:
         self._places = places
@@ -65,8 +67,15 @@ class ConnectionPlace:
         """What the connection waits for; `None` while it cannot give way."""
         self.since = 0.0
         """Since when it has waited, in the time of Trio; of a body, when that has to be there."""
+        self.unknown_since: float | None = None
+        """Since when there have been requests on the connection, and none of a known caller."""
         self.gave_way = False
         """Whether the connection has to end because another one has taken its place."""
+
+    def begin_request(self, now: float) -> None:
+        """Note that a request begins, of which nobody knows yet whose it is."""
+        if self.unknown_since is None:
+            self.unknown_since = now
 
     def take(self, tenant: str, key: str) -> None:
         """Note that a key of a tenant uses the connection from now on.
@@ -82,6 +91,7 @@ class ConnectionPlace:
         """Note that nobody uses the connection any more."""
         if self._places is not None and self.caller is not None:
             self._places.free(self, self.caller)
+            self.unknown_since = None
 
     def begin_wait(self, wait: Wait, since: float, end: Callable[[], None]) -> None:
         """Note what the connection waits for; *end* is called if it has to give way before `end_wait`."""
@@ -90,13 +100,16 @@ class ConnectionPlace:
             end()
             return
         self.wait, self.since, self._end = wait, since, end
-        if self._places is not None and wait in self._places.unused:
+        if self._places is not None and self.caller is None and wait in self._places.unused:
+            # An unknown caller has its time once, not for each of its requests: it could send them without end.
+            # tests/host/http11/test_places.py::test_an_unknown_caller_has_its_time_once_for_all_of_its_requests
+            self.since = since if self.unknown_since is None else min(since, self.unknown_since)
             self._places.unused[wait][self] = None
 
     def end_wait(self) -> None:
         """Note that the connection cannot give way for the present."""
-        if self._places is not None and self.wait is not None and self.wait in self._places.unused:
-            del self._places.unused[self.wait][self]
+        if self._places is not None and self.wait is not None:
+            self._places.unused.get(self.wait, {}).pop(self, None)
         self.wait = self._end = None
 
     @contextmanager
@@ -138,7 +151,7 @@ class Places:
         self._in_use = 0  # all of them
         self.open = 0
         """Number of open connections."""
-        self.unused: dict[Wait, dict[ConnectionPlace, None]] = {Wait.CLOSE: {}, Wait.CALLER: {}}
+        self.unused: dict[Wait, dict[ConnectionPlace, None]] = {Wait.CLOSE: {}, Wait.CALLER: {}, Wait.SENDING: {}}
         """Connections that wait while no known caller uses them, the longest first."""
 
     def enter(self, place: ConnectionPlace) -> None:
@@ -149,11 +162,13 @@ class Places:
     def unused_gives_way(self, patience: float) -> bool:
         """Have a connection give way that no known caller uses; return whether there is one.
 
-        It is closed already, or else its caller has been unknown longest, and for *patience* seconds at least.
+        It is closed already, or else its caller has been unknown for *patience* seconds at least; those that take an
+        answer come last.
         """
+        latest = trio.current_time() - patience
         for wait, places in self.unused.items():
-            place = next(iter(places), None)
-            if place is not None and (wait is Wait.CLOSE or place.since + patience <= trio.current_time()):
+            place = next((place for place in places if wait is Wait.CLOSE or place.since <= latest), None)
+            if place is not None:
                 place.give_way()
                 return True
         return False

@@ -1,8 +1,12 @@
-"""`Outbound`: sends the answers of a connection, each piece with a deadline."""
+"""`Outbound`: sends the answers of a connection. Each piece has a deadline, and so have whole answers.
+
+A client that takes its answers too slowly is cut, and may have to give way to another one before that.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from email.utils import formatdate
 from http import HTTPStatus
 from typing import Final
@@ -13,9 +17,12 @@ import trio
 from agentrail.errors import BadChoice, WrongType
 from agentrail.host.http11.access_log import REQUEST_ID
 from agentrail.host.http11.http_messages import OWNED, WITHOUT_CONTENT, HttpResponse, PeerGone
-from agentrail.host.http11.receive_buffer import PIECE
+from agentrail.host.http11.places import ConnectionPlace, Wait
 from agentrail.host.http11.sending import sent_at_once
 from agentrail.wire.limits import HostLimits
+
+SEND_SIZE: Final = 16 * 1024
+"""The most bytes that are sent with one deadline, few enough for a slow line. A record of TLS has as many."""
 
 _PHRASES: Final = {status.value: status.phrase.encode() for status in HTTPStatus}
 
@@ -41,13 +48,22 @@ class DateHeader:
 class Outbound:
     """The sending side of a connection."""
 
-    __slots__ = ("_cut", "_date", "_head", "_limits", "_machine", "_stream", "sent", "status")
+    __slots__ = ("_cut", "_date", "_head", "_left", "_limits", "_machine", "_place", "_stream", "sent", "status")
 
-    def __init__(self, stream: trio.abc.Stream, machine: h11.Connection, limits: HostLimits, date: DateHeader) -> None:
+    def __init__(
+        self,
+        stream: trio.abc.Stream,
+        machine: h11.Connection,
+        limits: HostLimits,
+        date: DateHeader,
+        place: ConnectionPlace,
+    ) -> None:
         self._stream = stream
         self._machine = machine
         self._limits = limits
         self._date = date
+        self._place = place
+        self._left = limits.answer_seconds  # for which answers may wait; for all of them, as requests may be pipelined
         self._cut = False
         self._head = b""  # of a streamed answer, until its first piece
         self.status = 0
@@ -93,7 +109,7 @@ class Outbound:
     async def piece(self, data: bytes) -> None:
         """Send a piece of a streamed answer."""
         if data:
-            await self._send(self._piece(data))
+            await self._send(self._piece(data), endless=True)
 
     async def end(self, last: bytes = b"") -> None:
         """End a streamed answer with its *last* piece."""
@@ -122,20 +138,50 @@ class Outbound:
         self.status = head.status_code
         return self._machine.send(head) or b""
 
-    async def _send(self, data: bytes) -> None:
+    async def _send(self, data: bytes, *, endless: bool = False) -> None:
+        """Send *data*, which is a piece of a stream that may be *endless*, or else has its time in all."""
         if self._cut:
             raise PeerGone
         self._cut = True  # until all is sent: after half a piece, nothing may follow
         await trio.lowlevel.checkpoint_if_cancelled()
         first = sent_at_once(self._stream, data)
+        if not endless:
+            self._credit(first)
         if first == len(data):
             await trio.lowlevel.cancel_shielded_checkpoint()  # others have their turn
-        for at in range(first, len(data), PIECE):
-            with trio.move_on_after(self._limits.write_seconds) as scope:
-                try:
-                    await self._stream.send_all(data[at : at + PIECE])
-                except (trio.BrokenResourceError, trio.ClosedResourceError) as error:
-                    raise PeerGone from error
-            if scope.cancelled_caught:
-                raise PeerGone
+        elif endless:
+            for at in range(first, len(data), SEND_SIZE):
+                await self._send_within(self._limits.write_seconds, data[at : at + SEND_SIZE])
+        else:
+            await self._send_in_time(memoryview(data)[first:])
         self._cut = False
+
+    def _credit(self, taken: int) -> None:
+        """Give the client more time for what it has *taken*, in bytes; it cannot save up any."""
+        self._left = min(self._left + taken / self._limits.answer_rate, self._limits.answer_seconds)
+
+    async def _send_in_time(self, data: memoryview) -> None:
+        """Send the rest of an answer, as long as the client has time left, and its place."""
+        with trio.CancelScope() as scope, self._giving_way(scope.cancel):
+            for at in range(0, len(data), SEND_SIZE):
+                piece, began = data[at : at + SEND_SIZE], trio.current_time()
+                await self._send_within(min(self._limits.write_seconds, self._left), piece)
+                self._left = max(self._left - (trio.current_time() - began), 0)
+                self._credit(len(piece))
+        if scope.cancelled_caught:
+            raise PeerGone
+
+    def _giving_way(self, end: Callable[[], None]) -> AbstractContextManager[None]:
+        """Let the connection give way meanwhile, unless it has: then the client is told so by this very answer."""
+        if self._place.gave_way:
+            return nullcontext()
+        return self._place.waiting(Wait.SENDING, trio.current_time(), end)
+
+    async def _send_within(self, seconds: float, piece: bytes | memoryview) -> None:
+        with trio.move_on_after(seconds) as scope:
+            try:
+                await self._stream.send_all(piece)
+            except (trio.BrokenResourceError, trio.ClosedResourceError) as error:
+                raise PeerGone from error
+        if scope.cancelled_caught:
+            raise PeerGone

@@ -114,11 +114,15 @@ async def test_a_body_that_nobody_reads_ends_the_connection_unless_it_is_there_a
 
 
 class Together:
-    """A connection of a server in memory."""
+    """A connection of a server in memory; if it is *tight*, the server waits until its client has taken each byte."""
 
-    def __init__(self, handler: Handler, limits: HostLimits) -> None:
+    def __init__(self, handler: Handler, limits: HostLimits, *, tight: bool = False) -> None:
         self.server = HttpServer(handler, lambda: NOW_MS, limits)
-        self.ours, self.theirs = trio.testing.memory_stream_pair()
+        to_server, asked = trio.testing.memory_stream_one_way_pair()
+        pair = trio.testing.lockstep_stream_one_way_pair if tight else trio.testing.memory_stream_one_way_pair
+        to_client, answered = pair()
+        self.ours = trio.StapledStream(to_server, answered)
+        self.theirs = trio.StapledStream(to_client, asked)
 
     async def serve(self) -> None:
         await HttpConnection(self.theirs, "p", self.server).serve()
@@ -245,6 +249,58 @@ async def test_the_time_that_a_handler_takes_is_not_that_of_its_body(autojump_cl
             await trio.sleep(20)
             await one.ours.send_all(b"a")
         assert statuses(await everything(one.ours)) == [200]
+
+
+async def taken_by(stream: trio.abc.ReceiveStream, rate: int) -> bytes:
+    """Take so many bytes a second, until the server closes."""
+    taken = bytearray()
+    while piece := await stream.receive_some(rate):
+        taken += piece
+        await trio.sleep(len(piece) / rate)
+    return bytes(taken)
+
+
+RATE: Final = DEFAULTS.answer_rate
+
+
+@pytest.mark.parametrize(("rate", "seconds"), [(RATE, 100), (RATE * 3 // 4, 100), (RATE // 2, 60)])
+async def test_a_large_answer_has_as_long_as_its_bytes_take_at_the_least_rate(
+    rate: int,
+    seconds: float,
+    autojump_clock: object,  # noqa: ARG001
+) -> None:
+    async def large(_: HttpRequest) -> HttpResponse:
+        return HttpResponse(200, (), content)
+
+    content = bytes(100 * rate)
+    one = Together(large, DEFAULTS, tight=True)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(one.serve)
+        await one.ours.send_all(request("GET / HTTP/1.1", "Connection: close"))
+        taken = await taken_by(one.ours, rate)
+    assert taken.endswith(content) == (seconds == 100)
+    assert trio.current_time() == pytest.approx(seconds, abs=4)
+
+
+@pytest.mark.parametrize(("rate", "whole"), [(RATE, True), (RATE // 2, False)])
+async def test_answers_on_one_connection_share_their_time(
+    rate: int,
+    whole: bool,
+    autojump_clock: object,  # noqa: ARG001
+) -> None:
+    """Each of them, alone, could be taken in time even at half of the rate."""
+
+    async def short(_: HttpRequest) -> HttpResponse:
+        return HttpResponse(200, (), bytes(RATE))
+
+    number = 100
+    one = Together(short, DEFAULTS, tight=True)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(one.serve)
+        await one.ours.send_all(request() * (number - 1) + request("GET / HTTP/1.1", "Connection: close"))
+        taken = await taken_by(one.ours, rate)
+    assert (len(statuses(taken)) == number) == whole
+    assert trio.current_time() == pytest.approx(100 if whole else 60, abs=4)
 
 
 class Jammed(trio.abc.Stream):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from functools import partial
 from random import Random
 from typing import Final
 
@@ -84,11 +85,23 @@ def test_what_is_nearest_to_its_end_gives_way_first() -> None:
         crowd.come("small", "b", None)
 
 
-def test_of_equals_one_of_whoever_has_most_gives_way() -> None:
+def test_a_client_that_is_slow_to_take_its_answer_gives_way_after_all_others() -> None:
+    crowd = Crowd(UNSHARED)
+    for number in range(IN_USE - 2):
+        crowd.come("big", "a", Wait.SENDING, since=-number, name=f"SENDING {-number}")
+    crowd.come("big", "a", Wait.TURN, name="TURN")
+    crowd.come("big", "a", None, name="one that works")
+    for _ in range(4):
+        crowd.come("small", "b", None)
+    assert crowd.left == ["TURN", "SENDING -15", "SENDING -14", "SENDING -13"]
+
+
+@pytest.mark.parametrize("wait", [Wait.MESSAGE, Wait.SENDING])
+def test_of_equals_one_of_whoever_has_most_gives_way(wait: Wait) -> None:
     crowd = Crowd(UNSHARED)
     for tenant, key, number in (("a", "1", 3), ("a", "2", 4), ("b", "1", 6), ("c", "1", 5)):
         for _ in range(number):
-            crowd.come(tenant, key, Wait.MESSAGE, name=f"{tenant}{key}")
+            crowd.come(tenant, key, wait, name=f"{tenant}{key}")
     crowd.come("d", "1", None)
     crowd.come("d", "1", None)
     crowd.come("a", "3", None)
@@ -119,6 +132,34 @@ async def test_a_caller_that_is_not_known_yet_has_its_time() -> None:
     assert crowd.left[2:] == ["second, at once"]
     with pytest.raises(HttpRefusal, match="another caller"):
         second.take("acme", "ann")
+
+
+async def test_a_caller_that_is_not_known_and_takes_its_answer_gives_way_after_those_that_are_still_heard() -> None:
+    crowd = Crowd(UNSHARED)
+    known = crowd.come("big", "a", Wait.SENDING, name="known")
+    now = trio.current_time()
+    for wait, since in ((Wait.SENDING, now), (Wait.SENDING, now - 3), (Wait.SENDING, now - 2), (Wait.CALLER, now - 1)):
+        name = f"{wait.name} {since - now:.0f}"
+        ConnectionPlace(crowd.places).begin_wait(wait, since, partial(crowd.left.append, name))
+    assert [crowd.places.unused_gives_way(1) for _ in range(4)] == [True, True, True, False]
+    assert crowd.left == ["CALLER -1", "SENDING -3", "SENDING -2"]
+    assert known.wait is Wait.SENDING
+
+
+@pytest.mark.parametrize("wait", [Wait.CALLER, Wait.SENDING])
+async def test_an_unknown_caller_has_its_time_once_for_all_of_its_requests(wait: Wait) -> None:
+    crowd = Crowd(UNSHARED)
+    unknown, known = ConnectionPlace(crowd.places), ConnectionPlace(crowd.places)
+    now = trio.current_time()
+    for place in known, unknown:
+        place.begin_request(now - 3)
+    known.take("acme", "ann")
+    known.free()
+    for place, name in ((known, "known before"), (unknown, "never known")):
+        place.begin_request(now)
+        place.begin_wait(wait, now, partial(crowd.left.append, name))
+    assert [crowd.places.unused_gives_way(1) for _ in range(2)] == [True, False]
+    assert crowd.left == ["never known"]
 
 
 @pytest.mark.parametrize("seed", range(20))
