@@ -14,6 +14,7 @@ from agentrail.errors import CannotListen
 from agentrail.host.authentication.api_keys import ApiKeys
 from agentrail.host.authentication.identity import Authenticator
 from agentrail.host.http11.certificates import Certificate
+from agentrail.runtime.shared.untrusted_calls import Contained, tell
 
 log = logging.getLogger("agentrail.host")
 
@@ -21,11 +22,11 @@ NOTHING: Final = "SIGHUP: there is neither a certificate nor a file of keys to r
 
 
 class ReadingAnew:
-    """Reads the *certificate*, and the keys of the *authenticator* if those are `ApiKeys`, again at each SIGHUP."""
+    """Reads the *certificate*, and the keys of the *authenticator* if it has them in a file, again at each SIGHUP."""
 
     def __init__(self, certificate: Certificate | None, authenticator: Authenticator | None) -> None:
         self._certificate = certificate
-        self._keys = authenticator if isinstance(authenticator, ApiKeys) else None
+        self._keys = authenticator if isinstance(authenticator, ApiKeys) and authenticator.may_change else None
         self._signalled = trio.Event()
 
     @asynccontextmanager
@@ -38,19 +39,30 @@ class ReadingAnew:
         self._signalled.set()
 
     async def run(self) -> None:
-        """Read the files at each signal; what is wrong with them is logged, and the earlier ones stay in use."""
+        """Read the files at each signal, and log what has become of it.
+
+        An unfit certificate changes nothing, and neither does a file of keys with a line that is not valid. If there is
+        no file of keys, or it cannot be read, no key is taken until it can be. A failure does not end the host.
+        """
         while True:
             await self._signalled.wait()
             self._signalled = trio.Event()
             if self._certificate is not None:
-                await self._read(self._certificate)
+                with Contained(_failed):
+                    await self._read_certificate(self._certificate)
             if self._keys is not None:
-                self._keys.read_anew()
-                log.info("SIGHUP: the keys are read anew")
+                with Contained(_failed):
+                    await self._read_keys(self._keys)
             if self._certificate is None and self._keys is None:
                 log.warning(NOTHING)
 
-    async def _read(self, certificate: Certificate) -> None:
+    async def _read_keys(self, keys: ApiKeys) -> None:
+        keys.read_anew()
+        await keys.refresh()  # it logs what is wrong with the file
+        if not keys.problem:
+            log.info("SIGHUP: the keys are read anew")
+
+    async def _read_certificate(self, certificate: Certificate) -> None:
         try:
             await trio.to_thread.run_sync(certificate.read_anew)
         except CannotListen as problem:
@@ -59,3 +71,7 @@ class ReadingAnew:
             )
         else:
             log.info("SIGHUP: the certificate and key are read anew; new connections use them")
+
+
+def _failed(error: BaseException) -> None:
+    tell(log, error, "SIGHUP: files could not be read anew", words=False)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import logging
+import os
 import stat
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -19,6 +21,34 @@ from agentrail.host.authentication.authenticators import LOCAL, LocalToken
 from agentrail.host.authentication.identity import Authenticator, Identity
 from agentrail.wire.operation_table import SCOPES
 from tests.passes import Passes
+
+UNREADABLE = (errno.ENOTDIR, errno.EISDIR, errno.ELOOP, errno.ENAMETOOLONG)
+"""Errors of the system that root meets too."""
+
+
+def make_unreadable(path: Path, code: int) -> None:
+    """Have the system refuse *path*, at which there is nothing, in its folder, in which there is nothing either."""
+    if code == errno.EISDIR:
+        path.mkdir()
+    elif code == errno.ELOOP:
+        path.symlink_to(path)
+    elif code == errno.ENAMETOOLONG:
+        path.symlink_to("x" * 300)
+    else:
+        assert code == errno.ENOTDIR
+        path.parent.rmdir()
+        path.parent.touch()
+
+
+def make_readable(path: Path) -> None:
+    """Undo `make_unreadable`."""
+    if path.parent.is_file():
+        path.parent.unlink()
+        path.parent.mkdir()
+    elif path.is_symlink():
+        path.unlink()
+    else:
+        path.rmdir()
 
 
 def bearing(key: str) -> list[tuple[str, str]]:
@@ -103,24 +133,126 @@ def with_one_key(path: Path) -> tuple[ApiKey, str, ApiKeys]:
     return one, key, ApiKeys(path)
 
 
+@pytest.mark.parametrize("code", UNREADABLE)
 async def test_a_file_that_becomes_unreadable_has_no_keys(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture, autojump_clock: MockClock
+    code: int, tmp_path: Path, caplog: pytest.LogCaptureFixture, autojump_clock: MockClock
 ) -> None:
     assert autojump_clock.autojump_threshold == 0
-    path = tmp_path / "keys"
-    one, key, keys = with_one_key(path)
-    path.write_text("ak acme ann\n", encoding="utf-8")
-    await trio.sleep(2)
+    path = tmp_path / "folder" / "keys"
+    path.parent.mkdir()
+    _, key, keys = with_one_key(path)
+    path.rename(tmp_path / "kept")
+    make_unreadable(path, code)
     for _ in range(3):
         with caplog.at_level(logging.ERROR), pytest.raises(NotAuthenticated):
             await keys.identify(bearing(key))
         await trio.sleep(2)
-    assert [record.getMessage() for record in caplog.records] == [
-        f"no key is taken: cannot take the keys of {path}: line 1 has 3 fields, and must have 6"
-    ]
-    path.write_text(written([one]), encoding="utf-8")
+    (record,) = caplog.records
+    told = f"no key is taken: cannot take the keys of {path}: it cannot be read: [Errno {code}] {os.strerror(code)}"
+    assert record.getMessage().startswith(told)
+    with pytest.raises(BadKeys, match=os.strerror(code)):
+        keys.check_there()
+    make_readable(path)
+    (tmp_path / "kept").rename(path)
     await trio.sleep(2)
     assert (await keys.identify(bearing(key))).user == "ann"
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        (b"ak acme ann\n", "line 1 has 3 fields, and must have 6"),
+        (b"# Ann\n\nab\xffcd\n", "line 3 is not UTF-8"),
+    ],
+)
+async def test_a_line_that_is_no_key_leaves_the_earlier_keys_in_use(
+    content: bytes, problem: str, tmp_path: Path, caplog: pytest.LogCaptureFixture, autojump_clock: MockClock
+) -> None:
+    assert autojump_clock.autojump_threshold == 0
+    path = tmp_path / "keys"
+    _, key, keys = with_one_key(path)
+    path.write_bytes(content)
+    for _ in range(3):
+        assert (await keys.identify(bearing(key))).user == "ann"
+        await trio.sleep(2)
+    other, later = new_key("acme", "bob", ["talk"])
+    path.write_text(written([other]), encoding="utf-8")
+    with pytest.raises(NotAuthenticated):
+        await keys.identify(bearing(key))
+    assert (await keys.identify(bearing(later))).user == "bob"
+    path.unlink()
+    await trio.sleep(2)
+    with pytest.raises(NotAuthenticated):
+        await keys.identify(bearing(later))
+    path.write_bytes(content)
+    await trio.sleep(2)
+    with pytest.raises(NotAuthenticated):
+        await keys.identify(bearing(later))
+    path.chmod(0o600)
+    first, gone, last = [record.getMessage() for record in caplog.records]
+    assert first == f"the earlier keys stay in use: cannot take the keys of {path}: {problem}"
+    assert gone.startswith(f"no key is taken: cannot take the keys of {path}: there is no such file")
+    assert last == f"no key is taken: cannot take the keys of {path}: {problem}"
+
+
+async def test_what_is_wrong_is_logged_again_when_the_file_is_read_anew(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "keys"
+    _, _, keys = with_one_key(path)
+    path.write_text("ak acme ann\n", encoding="utf-8")
+    for _ in range(2):
+        keys.read_anew()
+        await keys.refresh()
+        await keys.refresh()
+    assert [record.getMessage() for record in caplog.records] == [
+        f"the earlier keys stay in use: cannot take the keys of {path}: line 1 has 3 fields, and must have 6"
+    ] * 2
+
+
+async def test_a_file_is_read_again_if_it_was_to_be_while_it_was_read(tmp_path: Path) -> None:
+    """The file is one that waits for whoever writes it, so that the look lasts until the test ends it."""
+    path, pipe = tmp_path / "keys", tmp_path / "pipe"
+    old, withdrawn = new_key("acme", "ann", ["talk"])
+    new, key = new_key("acme", "bob", ["talk"])
+    KeyFile(path).add(old)
+    keys = ApiKeys(path)
+    os.mkfifo(pipe, 0o600)
+    path.rename(tmp_path / "later")
+    path.symlink_to(pipe)
+    keys.read_anew()
+
+    def write_slowly() -> None:
+        with pipe.open("w", encoding="utf-8") as file:  # the reader has opened it too
+            trio.from_thread.run_sync(keys.read_anew)
+            path.unlink()
+            KeyFile(path).add(new)
+            file.write(written([old]))
+
+    with trio.fail_after(60):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(keys.refresh)
+            await trio.to_thread.run_sync(write_slowly)
+        assert (await keys.identify(bearing(key))).user == "bob"
+        with pytest.raises(NotAuthenticated):
+            await keys.identify(bearing(withdrawn))
+
+
+async def test_a_file_that_is_changed_in_place_and_has_its_time_back_has_changed(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    assert autojump_clock.autojump_threshold == 0
+    path = tmp_path / "keys"
+    _, key, keys = with_one_key(path)
+    await keys.refresh()
+    before = path.stat()
+    new, later = new_key("acme", "bob", ["talk"])
+    path.write_text(f"{written([new])}# {'x' * before.st_size}\n", encoding="utf-8")
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    await trio.sleep(2)
+    assert (await keys.identify(bearing(later))).user == "bob"
+    with pytest.raises(NotAuthenticated):
+        await keys.identify(bearing(key))
 
 
 async def test_a_file_that_is_mended_as_the_log_advises_has_its_keys_again(
@@ -137,7 +269,7 @@ async def test_a_file_that_is_mended_as_the_log_advises_has_its_keys_again(
     assert [record.getMessage() for record in caplog.records] == [
         f"no key is taken: cannot take the keys of {path}: it may be written by others; run `chmod go-w` on it"
     ]
-    path.chmod(0o640)  # this changes neither the time of the file nor its number
+    path.chmod(0o640)
     await trio.sleep(2)
     assert (await keys.identify(bearing(key))).user == "ann"
 
@@ -198,6 +330,14 @@ LINES = {
     "fields": ("a b c", "line 1 has 3 fields, and must have 6"),
     "digest": ("# a comment\n\na b c d talk 2026-01-01", "line 3 has no digest in its second field"),
     "scope": (f"a {'0' * 64} c d talk,fly 2026-01-01", "line 1 has the scopes `talk,fly`; there are talk, decide"),
+    "a key as a scope": (
+        f"a {'0' * 64} c d talk,ak_a1_very-secret 2026-01-01",
+        "line 1 has the scopes `talk,ak_…`; there are talk, decide",
+    ),
+    "a key as an id": (
+        f"ak_a1_very-secret {'0' * 64} c d talk 2026-01-01\n" * 2,
+        "line 2 has the id `ak_…` of an earlier line",
+    ),
     "twice": (f"a {'0' * 64} c d talk 2026-01-01\n" * 2, "line 2 has the id `a` of an earlier line"),
 }
 

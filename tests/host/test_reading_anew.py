@@ -132,12 +132,30 @@ async def test_keys_are_read_anew_even_if_the_file_does_not_look_changed(tmp_pat
             async with httpx.AsyncClient(base_url=one.url, trust_env=False) as client:
                 ask = partial(client.get, "/v1/sessions", headers={"authorization": f"Bearer {key}"})
                 assert (await ask()).status_code == 200
-                before = file.stat()
+                before, lines = file.stat(), file.read_text(encoding="utf-8")
                 file.write_text("#" * before.st_size, encoding="utf-8")
                 os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
                 one.process.send_signal(signal.SIGHUP)
                 await logged(one, "SIGHUP: the keys are read anew")
                 assert (await ask()).status_code == 401
+                assert one.log.count("SIGHUP") == 1
+                file.write_text(lines, encoding="utf-8")
+                one.process.send_signal(signal.SIGHUP)
+                await logged(one, "SIGHUP: the keys are read anew", 2)
+                assert (await ask()).status_code == 200
+                for times in (1, 2):
+                    file.write_text(f"{lines}{key}\n", encoding="utf-8")
+                    one.process.send_signal(signal.SIGHUP)
+                    await logged(
+                        one, "the earlier keys stay in use: cannot take the keys of keys.txt: line 2 has", times
+                    )
+                assert (await ask()).status_code == 200
+                file.unlink()
+                one.process.send_signal(signal.SIGHUP)
+                await logged(one, "no key is taken: cannot take the keys of keys.txt: there is no such file")
+                assert (await ask()).status_code == 401
+                assert one.log.count("SIGHUP: the keys are read anew") == 2
+                assert key not in one.log
             one.process.terminate()
             assert await one.process.wait() == 0
 

@@ -9,7 +9,9 @@ from typing import Final
 
 import pytest
 import trio
+from trio.testing import MockClock
 
+from agentrail.errors import AgentrailError
 from agentrail.host.authentication.api_keys import FRESH, NO_SUCH_KEY, ApiKeys, KeyFile, new_key
 from agentrail.host.authentication.key_watch import KeyWatch
 from agentrail.wire.limits import HostLimits
@@ -22,7 +24,8 @@ STREAMS: Final = 5
 
 @asynccontextmanager
 async def opened(folder: Path) -> AsyncGenerator[tuple[Desk, KeyFile]]:
-    file = KeyFile(folder / "keys")
+    (folder / "folder").mkdir()
+    file = KeyFile(folder / "folder" / "keys")
     for row, _ in MADE.values():
         file.add(row)
     async with open_desk(scripted("one"), keys=ApiKeys(file.path), limits=RARELY) as desk:
@@ -39,7 +42,7 @@ async def ended(listener: Listener) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("how", ["withdrawn", "a broken file", "no file"])
+@pytest.mark.parametrize("how", ["withdrawn", "no file", "a folder that cannot be entered", "a file of others"])
 async def test_all_streams_of_a_key_end_and_no_others(how: str, tmp_path: Path) -> None:
     with trio.fail_after(60):
         async with opened(tmp_path) as (desk, file), AsyncExitStack() as stack:
@@ -56,8 +59,11 @@ async def test_all_streams_of_a_key_end_and_no_others(how: str, tmp_path: Path) 
                 file.withdraw(MADE["ann"][0].id)
             elif how == "no file":
                 file.path.unlink()
-            else:
-                file.path.write_text("nothing\n", encoding="utf-8")
+            elif how == "a file of others":
+                file.path.chmod(0o666)
+            else:  # root may enter any folder, and meets the same kind of error at a name that is too long
+                file.path.parent.rename(tmp_path / "elsewhere")
+                file.path.parent.symlink_to("x" * 300)
             for listener in listeners:
                 await ended(listener)
             for talker in talkers:
@@ -69,6 +75,52 @@ async def test_all_streams_of_a_key_end_and_no_others(how: str, tmp_path: Path) 
             else:
                 await ended(of_bob)
                 assert await socket_of_bob.closed() == (1008, "the key is not valid")
+                assert (await desk.clients["bob"].get("/v1/sessions/trip")).status_code == 401
+            assert (await desk.clients["bob"].get("/healthz")).status_code == 200
+
+
+class Failing(ApiKeys):
+    """Keys of a file at which some looks fail, as they do if the system has no thread left."""
+
+    looks = 0
+
+    async def refresh(self) -> None:
+        self.looks += 1
+        if self.looks in {3, 4}:  # the first one is of the request, the second one of its stream
+            problem = "can't start new thread"
+            raise RuntimeError(problem)
+        await super().refresh()
+
+
+async def test_a_look_that_fails_ends_no_host(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, autojump_clock: MockClock
+) -> None:
+    assert autojump_clock.autojump_threshold == 0
+    file = KeyFile(tmp_path / "keys")
+    row, key = new_key("acme", "ann", ["talk"])
+    file.add(row)
+    keys = Failing(file.path)
+    headers = [("authorization", f"Bearer {key}")]
+    began = await keys.identify(headers)
+    watch = KeyWatch(keys, RARELY)
+    refused: list[AgentrailError] = []
+
+    async def stream() -> None:
+        refused.append(await watch.refusal(began, headers))
+
+    with trio.fail_after(RARELY.heartbeat_seconds / 2):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(watch.run)
+            async with trio.open_nursery() as streams:
+                streams.start_soon(stream)
+                while not caplog.records:  # noqa: ASYNC110 - the log tells nobody
+                    await trio.sleep(0.1)
+                file.withdraw(row.id)
+            nursery.cancel_scope.cancel()
+    assert [str(error).startswith(NO_SUCH_KEY) for error in refused] == [True]
+    assert [record.getMessage() for record in caplog.records] == [
+        "the look at the keys of open streams failed; it is made again"
+    ]
 
 
 def test_two_looks_at_the_file_fit_in_a_second() -> None:

@@ -13,6 +13,7 @@ import hmac
 import logging
 import math
 import os
+import re
 import secrets
 import stat
 import tempfile
@@ -24,6 +25,7 @@ from typing import Final, TypeAlias
 from urllib.parse import quote, unquote
 
 import trio
+from attrs import frozen
 
 from agentrail.errors import BadChoice, BadKeys, NotAuthenticated, UnknownKey
 from agentrail.host.authentication.identity import Identity, bearer
@@ -51,6 +53,7 @@ OTHERS_WRITE: Final = stat.S_IWGRP | stat.S_IWOTH
 
 _FIELDS: Final = 6
 _NOBODY: Final = hashlib.sha256(b"").hexdigest()
+_A_KEY: Final = re.compile(rf"{PREFIX}_\S*")
 
 
 Owner: TypeAlias = tuple[str, str]
@@ -76,7 +79,7 @@ class ApiKey(Value):
 
 
 def read_keys(text: str, source: str) -> dict[str, ApiKey]:
-    """Return the keys in *text*, by id; raise `BadKeys` for a line that is none."""
+    """Return the keys in *text*, by id; raise `BadKeys`, which names the line, for one that is none."""
     found: dict[str, ApiKey] = {}
     for number, line in enumerate(text.splitlines(), 1):
         if not line.strip() or line.startswith("#"):
@@ -89,11 +92,17 @@ def read_keys(text: str, source: str) -> dict[str, ApiKey]:
         if len(digest) != len(_NOBODY) or not set(digest) <= set("0123456789abcdef"):
             raise BadKeys(source, f"line {number}", "has no digest in its second field")
         if not given <= {*SCOPES}:
-            raise BadKeys(source, f"line {number}", f"has the scopes `{scopes}`; there are {', '.join(SCOPES)}")
+            problem = f"has the scopes `{_without_key(scopes)}`; there are {', '.join(SCOPES)}"
+            raise BadKeys(source, f"line {number}", problem)
         if name in found:
-            raise BadKeys(source, f"line {number}", f"has the id `{name}` of an earlier line")
+            raise BadKeys(source, f"line {number}", f"has the id `{_without_key(name)}` of an earlier line")
         found[name] = ApiKey(name, digest, Identity(unquote(tenant), unquote(user), given), made)
     return found
+
+
+def _without_key(field: str) -> str:
+    """Return *field* for a log: somebody may have put a whole key there by mistake."""
+    return _A_KEY.sub(f"{PREFIX}_…", field)
 
 
 def written(keys: Iterable[ApiKey]) -> str:
@@ -126,6 +135,17 @@ def _digest(key: str) -> str:
     return hashlib.sha256(key.encode(errors="surrogatepass")).hexdigest()
 
 
+Stamp: TypeAlias = tuple[int, ...]
+"""What tells whether a file has changed: device, inode, size, and the times of its content and of its inode.
+
+The time of the content alone may be set back by a program that changes a file in place, as `rsync --times` does.
+"""
+
+
+def _stamp(found: os.stat_result) -> Stamp:
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+
+
 class KeyFile:
     """The file with the keys of a host."""
 
@@ -135,14 +155,43 @@ class KeyFile:
     def keys(self) -> dict[str, ApiKey]:
         """Return the keys by id; none if there is no file. Raise `BadKeys` if they cannot be read."""
         try:
-            with self.path.open(encoding="utf-8") as file:
-                if os.fstat(file.fileno()).st_mode & OTHERS_WRITE:
-                    raise BadKeys(str(self.path), "it", "may be written by others; run `chmod go-w` on it")
-                return read_keys(file.read(), str(self.path))
+            content, _ = self.content()
         except FileNotFoundError:
             return {}
-        except (OSError, UnicodeDecodeError) as error:
+        return self.parsed(content)
+
+    def has_changed(self, since: Stamp) -> bool:
+        """Return whether the file is another than *since*, or cannot be looked at."""
+        try:
+            return _stamp(self.path.stat()) != since
+        except OSError:
+            return True
+
+    def content(self) -> tuple[bytes, Stamp]:
+        """Return the content, and the stamp from before it was read.
+
+        Raise `FileNotFoundError` if there is no file, and `BadKeys` if it cannot be read or others may write it.
+        """
+        try:
+            with self.path.open("rb") as file:
+                found = os.fstat(file.fileno())
+                content = file.read()
+        except FileNotFoundError:
+            raise
+        except OSError as error:
             raise BadKeys(str(self.path), "it", f"cannot be read: {error}") from error
+        if found.st_mode & OTHERS_WRITE:
+            raise BadKeys(str(self.path), "it", "may be written by others; run `chmod go-w` on it")
+        return content, _stamp(found)
+
+    def parsed(self, content: bytes) -> dict[str, ApiKey]:
+        """Return the keys in *content*, by id; raise `BadKeys`, which names the line, for one that is none."""
+        try:
+            text = content.decode()
+        except UnicodeDecodeError as error:
+            number = len(f"{content[: error.start].decode()}?".splitlines())
+            raise BadKeys(str(self.path), f"line {number}", "is not UTF-8") from error
+        return read_keys(text, str(self.path))
 
     def add(self, key: ApiKey) -> None:
         """Add *key* to the file, which is made if it is not there, for its owner alone."""
@@ -201,21 +250,37 @@ OnChange: TypeAlias = Callable[[frozenset[Owner]], object]
 """Is told the owners of keys that have gone, or are no longer what they were."""
 
 
+@frozen
+class _Look:
+    """What a look at the file of the keys has found."""
+
+    keys: Mapping[str, ApiKey] | None
+    """The keys from now on; `None` if those in use stay."""
+    stamp: Stamp | None
+    """That of the file; `None` if the next look has to read it again."""
+    problem: str = ""
+    """What is wrong with the file; empty if nothing is."""
+
+
 class ApiKeys:
     """Authenticator: each user has keys, which requests bear in the header `Authorization`."""
 
     def __init__(self, path: str | os.PathLike[str] | None = None, *, lines: str | None = None) -> None:
         """Take the keys of the file at *path*, or of *lines*, or else of the variable `AGENTRAIL_KEYS`.
 
-        The file is read again when it has changed. Raise `BadKeys` if the keys cannot be read.
+        The file is read again when it has changed. If a line of it is not valid then, the earlier keys stay in use;
+        if there is no file any more, or it cannot be read, no key is taken. Raise `BadKeys` if the keys cannot be read
+        now.
         """
         self._file = None if path is None else KeyFile(path)
-        self._seen: tuple[int, int] | None = None  # when the keys were read; `None` if they could not be
-        self._told = ""
+        self._stamp: Stamp | None = None
         self._looked = -FRESH
+        self._wishes = 0  # how often `read_anew` was called: a call during a look asks for another look
         self._looking: trio.Event | None = None
         self._listeners: list[OnChange] = []
         self._keys: Mapping[str, ApiKey] = {}
+        self.problem = ""
+        """What was wrong with the file when it was read last; empty if nothing was."""
         if self._file is None:
             text = os.environ.get(ENVIRONMENT, "") if lines is None else lines
             self._keys = read_keys(text, f"`{ENVIRONMENT}`" if lines is None else "lines")
@@ -226,16 +291,17 @@ class ApiKeys:
         return f"<ApiKeys, {len(self._keys)} keys>"
 
     def check_there(self) -> None:
-        """Raise `BadKeys` if nobody can have a key: there is no file of keys, or no line of one."""
-        if self._file is not None and not self._file.path.exists():
-            raise BadKeys(str(self._file.path), "there", f"is no such file; {MAKE_ONE.format(self._file.path)}")
-        if self._file is None and not self._keys:
+        """Raise `BadKeys` if nobody can have a key: the file of keys cannot be read, or there is no line of one."""
+        if self._file is not None:
+            _content(self._file)
+        elif not self._keys:
             problem = f"has none; {MAKE_ONE.format('PATH')}, and a line for the variable"
             raise BadKeys("`AGENTRAIL_KEYS`", "it", problem)
 
     def read_anew(self) -> None:
-        """Have the file read at the next request, even if it does not look changed."""
-        self._seen, self._looked = None, -math.inf
+        """Have the next `refresh` read the file, even if it does not look changed, and log what is wrong with it."""
+        self._wishes += 1
+        self._stamp, self._looked, self.problem = None, -math.inf, ""
 
     async def identify(self, headers: Sequence[tuple[str, str]]) -> Identity:
         """Return whose key the request bears; raise `NotAuthenticated` if it bears no valid one."""
@@ -263,7 +329,7 @@ class ApiKeys:
             self._listeners.remove(listener)
 
     async def refresh(self) -> None:
-        """Read the file again if it has changed; a file that cannot be read has no keys.
+        """Read the file again if it has changed, and log what is wrong with it.
 
         Requests that come meanwhile wait for an event, which wakes all at once. A lock would wake one in each pass of
         the event loop, and after a deployment as many wait as there are clients.
@@ -273,39 +339,50 @@ class ApiKeys:
                 await self._looking.wait()
                 continue
             self._looking = trio.Event()
+            wishes = self._wishes
             try:
-                before, self._keys = self._keys, await trio.to_thread.run_sync(self._reread, self._file)
-                self._looked = trio.current_time()
-                self._tell(before)
+                look = await trio.to_thread.run_sync(_looked_at, self._file, self._stamp)
+                if wishes == self._wishes:
+                    self._looked = trio.current_time()
+                if look is not None:
+                    self._take(look, is_last=wishes == self._wishes)
             finally:
                 self._looking.set()
                 self._looking = None
 
-    def _tell(self, before: Mapping[str, ApiKey]) -> None:
-        if before is self._keys:
+    def _take(self, look: _Look, *, is_last: bool) -> None:
+        """Take the keys of a look, unless those in use stay, and tell the owners of those that have changed."""
+        self._stamp = look.stamp if is_last else None
+        if look.problem and look.problem != self.problem:
+            stay = look.keys is None and self._keys
+            log.error("%s: %s", "the earlier keys stay in use" if stay else "no key is taken", look.problem)
+        self.problem = look.problem
+        if look.keys is None:
             return
+        before, self._keys = self._keys, look.keys
         changed = frozenset(key.owner for key in before.values() if self._keys.get(key.id) != key)
         for listener in tuple(self._listeners):
             listener(changed)
 
-    def _reread(self, file: KeyFile) -> Mapping[str, ApiKey]:
-        try:
-            found = file.path.stat()
-        except OSError:
-            seen = None
-        else:
-            seen = (found.st_mtime_ns, found.st_ino)
-        if seen is not None and seen == self._seen:
-            return self._keys
-        try:
-            self.check_there()
-            found_keys = file.keys()
-        except BadKeys as problem:
-            # What it was may pass without another file: permissions are given, or the process may open files again.
-            self._seen = None
-            if str(problem) != self._told:
-                log.error("no key is taken: %s", problem)
-            self._told = str(problem)
-            return {}
-        self._seen, self._told = seen, ""
-        return found_keys
+
+def _content(file: KeyFile) -> tuple[bytes, Stamp]:
+    """Return content and stamp of *file*; raise `BadKeys` if it is not there, or cannot be read."""
+    try:
+        return file.content()
+    except FileNotFoundError as error:
+        raise BadKeys(str(file.path), "there", f"is no such file; {MAKE_ONE.format(file.path)}") from error
+
+
+def _looked_at(file: KeyFile, stamp: Stamp | None) -> _Look | None:
+    """Read *file*; return `None` if it has not changed since it had *stamp*."""
+    if stamp is not None and not file.has_changed(stamp):
+        return None
+    try:
+        content, stamp = _content(file)
+    except BadKeys as problem:
+        # Without a stamp, as this may pass without a change of the file: the process may open files again.
+        return _Look({}, None, str(problem))
+    try:
+        return _Look(file.parsed(content), stamp)
+    except BadKeys as problem:  # a slip of whoever edits the file, or half of what is written, is to lock out nobody
+        return _Look(None, stamp, str(problem))

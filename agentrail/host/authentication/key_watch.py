@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from typing import Final
@@ -11,7 +12,10 @@ import trio
 from agentrail.errors import AgentrailError, AuthenticatorFailed, NotAuthenticated
 from agentrail.host.authentication.api_keys import FRESH, ApiKeys, Owner
 from agentrail.host.authentication.identity import Authenticator, Identity
+from agentrail.runtime.shared.untrusted_calls import Contained, tell
 from agentrail.wire.limits import HostLimits
+
+log = logging.getLogger("agentrail.host")
 
 CHANGED: Final = "the key allows less than when the stream began, or is somebody else's"
 
@@ -28,18 +32,29 @@ class KeyWatch:
         self._limits = limits
         self._keys = authenticator if isinstance(authenticator, ApiKeys) and authenticator.may_change else None
         self._changed: dict[Owner, trio.Event] = {}
+        self._failure = ""
         self._streams = 0
         self._has_streams = trio.Event()
 
     async def run(self) -> None:
-        """Look at the file of the keys while streams are open: once for all, however many they are."""
+        """Look at the file of the keys while streams are open: once for all, however many they are.
+
+        A look that fails is logged, once in a row, and the next one comes: the host is not to end by it.
+        """
         if self._keys is None:
             return
         with self._keys.telling(self._wake):
             while True:
                 await self._has_streams.wait()
-                await self._keys.refresh()
+                with Contained(self._failed):
+                    await self._keys.refresh()
+                    self._failure = ""
                 await trio.sleep(FRESH)
+
+    def _failed(self, error: BaseException) -> None:
+        failure, self._failure = self._failure, repr(type(error))
+        if failure != self._failure:
+            tell(log, error, "the look at the keys of open streams failed; it is made again", words=False)
 
     def _wake(self, owners: frozenset[Owner]) -> None:
         for owner in owners & self._changed.keys():
