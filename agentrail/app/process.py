@@ -1,7 +1,4 @@
-"""`run`: runs a whole program, stops it in an orderly way at a signal, and ends the process if that takes too long.
-
-`Hangup`: what SIGHUP does to the program: it ends it, or tells a host to read its certificate and keys anew.
-"""
+"""`run`: runs a whole program, stops it in an orderly way at a signal, and ends the process if that takes too long."""
 
 from __future__ import annotations
 
@@ -10,56 +7,20 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Awaitable, Callable, Generator, Iterator
-from contextlib import contextmanager
-from pathlib import Path
+from collections.abc import Awaitable, Callable, Iterator
 from queue import Empty, SimpleQueue
 from types import FrameType
 from typing import Final, TypeAlias, TypeVar
 
 import trio
 
+from agentrail.app.hangup import HANGUP, Hangup, noted_hangup
 from agentrail.app.shutdown_time import ending
 from agentrail.errors import SupervisorStuck, WrongType
 from agentrail.runtime.shared.collector import fewer_full_collections
 from agentrail.runtime.shared.untrusted_calls import tell
 from agentrail.values.argument_checks import checked
 from agentrail.values.untrusted_values import leaves, seconds, shown
-
-TERMINAL: Final = Path("/dev/tty")
-"""Names the terminal of each process that has one; nobody else can open it."""
-
-
-class Hangup:
-    """Who is told of SIGHUP, in one run of Trio.
-
-    The system sends it when the terminal of the program goes away. Whoever administers a service sends it to have its
-    configuration read anew. The two are told apart by the terminal, which the program no longer has in the first case.
-    """
-
-    def __init__(self) -> None:
-        self._listeners: list[Callable[[], object]] = []
-        self._had_terminal = _has_terminal()
-
-    @property
-    def ends(self) -> bool:
-        """Whether a SIGHUP that comes now ends the program."""
-        return not self._listeners or (self._had_terminal and not _has_terminal())
-
-    def tell(self) -> None:
-        """Call each listener."""
-        for listener in tuple(self._listeners):
-            listener()
-
-    @contextmanager
-    def listening(self, listener: Callable[[], object]) -> Generator[None]:
-        """Call *listener* at each SIGHUP, instead of ending the program, until the `with` is left."""
-        self._listeners.append(listener)
-        try:
-            yield
-        finally:
-            self._listeners.remove(listener)
-
 
 _RUNNING: Final[trio.lowlevel.RunVar[Hangup]] = trio.lowlevel.RunVar("agentrail-hangup")
 
@@ -74,14 +35,6 @@ def hangup() -> Hangup:
         return made
 
 
-def _has_terminal() -> bool:
-    try:
-        os.close(os.open(TERMINAL, os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC))
-    except OSError:
-        return False
-    return True
-
-
 T = TypeVar("T")
 
 _Handler: TypeAlias = Callable[[int, FrameType | None], object] | int | None
@@ -91,8 +44,6 @@ log = logging.getLogger("agentrail.process")
 
 GAVE_UP: Final = 70
 """The exit status of a process that was ended because it did not end by itself in time."""
-
-HANGUP: Final = "SIGHUP"
 
 ENDING: Final = ("SIGTERM", "SIGINT", HANGUP)
 """The names of the signals that stop a program in an orderly way; some systems do not have all of them."""
@@ -152,6 +103,7 @@ class _LastResort:
 
 
 async def _guarded(main: Callable[[], Awaitable[T]], last_resort: _LastResort) -> T | None:
+    _RUNNING.set(noted_hangup() or Hangup())
     scope = trio.CancelScope()
     result: T | None = None
     async with trio.open_nursery() as nursery:  # noqa: TID251 - around the whole program

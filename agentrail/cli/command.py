@@ -24,12 +24,14 @@ class Subcommand(NamedTuple):
     """Purpose of the subcommand, as the help prints it."""
     lasts: bool
     """Whether it runs for long, so that it is worth to keep what it imports out of the sight of collections."""
+    is_host: bool = False
+    """Whether it reads files anew at SIGHUP: one that comes while it is imported and starts is noted."""
 
 
 SUBCOMMANDS: Final = (
     Subcommand("chat", "agentrail.cli.chat", "talk to an agent in the terminal", lasts=True),
     Subcommand("check", "agentrail.cli.check", "check the plugins of a file", lasts=False),  # Hypothesis looks there
-    Subcommand("serve", "agentrail.host.serve_command", "serve agents over HTTP", lasts=True),
+    Subcommand("serve", "agentrail.host.serve_command", "serve agents over HTTP", lasts=True, is_host=True),
 )
 """The subcommands by name; the first is run if no name is given."""
 
@@ -72,7 +74,12 @@ def overview() -> str:
 
 
 def _call(row: Subcommand, words: Sequence[str]) -> int:
-    return cast("Main", _imported(row.module, freeze=row.lasts).main)(words)
+    if not row.is_host:
+        return cast("Main", _imported(row.module, freeze=row.lasts).main)(words)
+    from agentrail.app.hangup import noting_hangups  # noqa: PLC0415 - no other subcommand needs it at its start
+
+    with noting_hangups():
+        return cast("Main", _imported(row.module, freeze=row.lasts).main)(words)
 
 
 def _imported(name: str, *, freeze: bool) -> ModuleType:

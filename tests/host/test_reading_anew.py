@@ -10,6 +10,7 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
+from subprocess import PIPE
 from typing import Final
 
 import httpx
@@ -167,6 +168,82 @@ async def test_without_anything_to_read_the_host_goes_on(tmp_path: Path) -> None
             await logged(one, "SIGHUP: there is neither a certificate nor a file of keys to read anew")
             one.process.terminate()
             assert await one.process.wait() == 0
+
+
+STARTING: Final = {
+    "while it is imported": """
+import os, signal, sys
+class Finder:
+    def find_spec(self, name, path, target=None):
+        if name == "agentrail.host.serve_command":
+            os.kill(os.getpid(), signal.SIGHUP)
+sys.meta_path.insert(0, Finder())
+""",
+    "while it loads its file": """
+import os, signal
+os.kill(os.getpid(), signal.SIGHUP)
+""",
+    "before it listens": """
+import os, signal
+from agentrail import SessionSpec
+from agentrail.host import Host, Profile
+class Slow(Host):
+    def serving(self, *args, **options):
+        os.kill(os.getpid(), signal.SIGHUP)
+        return super().serving(*args, **options)
+host = Slow([Profile("desk", SessionSpec(model="demo"))])
+""",
+}
+"""Code that sends SIGHUP to its process, by when that is."""
+
+COMMAND: Final = "import sys; from agentrail.cli.command import main; sys.exit(main(sys.argv[1:]))"
+
+
+@pytest.mark.parametrize("when", STARTING)
+async def test_a_host_that_starts_notes_the_signal(when: str, tmp_path: Path) -> None:
+    specified = (
+        "" if "Host" in STARTING[when] else "from agentrail import SessionSpec\nspec = SessionSpec(model='demo')\n"
+    )
+    is_first = "Finder" in STARTING[when]
+    (tmp_path / "app.py").write_text(specified if is_first else specified + STARTING[when], encoding="utf-8")
+    command = [SERVE[0], "-c", STARTING[when] * is_first + COMMAND, "serve", "app.py", "--port", "0"]
+    with trio.fail_after(60):
+        async with commanded(command, tmp_path) as one:
+            await logged(one, "SIGHUP: there is neither a certificate nor a file of keys to read anew")
+            one.process.terminate()
+            assert await one.process.wait() == 0
+
+
+async def test_a_terminal_that_goes_away_ends_a_host_that_starts(tmp_path: Path) -> None:
+    (tmp_path / "at_a_terminal.py").write_text(AT_A_TERMINAL, encoding="utf-8")
+    (tmp_path / "app.py").write_text("import time\nprint('starting', flush=True)\ntime.sleep(300)\n", encoding="utf-8")
+    ours, theirs = pty.openpty()
+    command = [SERVE[0], "at_a_terminal.py", str(theirs), *SERVE, "app.py", "--port", "0"]
+    with trio.fail_after(60):
+        async with trio.open_nursery() as nursery:
+            run = partial(trio.run_process, cwd=tmp_path, stdout=PIPE, check=False, pass_fds=[theirs])
+            process: trio.Process = await nursery.start(run, command)
+            assert process.stdout is not None
+            os.close(theirs)
+            assert await process.stdout.receive_some()  # it is there, and loads its file
+            os.close(ours)
+            assert await process.wait() == -signal.SIGHUP
+
+
+async def test_a_signal_that_is_ignored_stays_ignored_at_the_start(tmp_path: Path) -> None:
+    (tmp_path / "app.py").write_text(
+        "import signal\nfrom agentrail import SessionSpec\nspec = SessionSpec(model='demo')\n"
+        "assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN\n",
+        encoding="utf-8",
+    )
+    ignoring = "import signal; signal.signal(signal.SIGHUP, signal.SIG_IGN)\n"
+    with trio.fail_after(60):
+        command = [SERVE[0], "-c", ignoring + COMMAND, "serve", "app.py", "--port", "0"]
+        async with commanded(command, tmp_path) as one:
+            one.process.send_signal(signal.SIGHUP)
+            one.process.terminate()
+            assert await one.process.wait() == 0
+            assert "SIGHUP" not in one.log
 
 
 AT_A_TERMINAL: Final = """import fcntl, os, sys, termios
