@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from binascii import a2b_base64
 from collections.abc import Sequence
 from typing import Final
+from urllib.parse import urlsplit
 
+from agentrail.adapters.models.providers import PROVIDERS
 from agentrail.errors import BadBody
-from agentrail.host.uploads.file_kinds import HEAD, IMAGES, media_of, said_media
+from agentrail.host.uploads.file_kinds import HEAD, IMAGES, UNKNOWN, media_of, said_media
 from agentrail.host.uploads.prompt_files import MOST_SHOWN, TOO_LARGE, most_shown
 from agentrail.values.content import File, Image, Part
 from agentrail.wire.limits import HostLimits
@@ -15,24 +18,91 @@ from agentrail.wire.limits import HostLimits
 EMPTY: Final = "has no content"
 NO_BASE64: Final = "is no base64, or has something else in it"
 NO_IMAGE: Final = f"is `{{}}`, and must be one of {', '.join(sorted(IMAGES))}"
+HAS_BOTH: Final = "has bytes and a reference, and must have one of them"
+LONGEST_URL: Final = 4096
+"""The most characters of a reference; addresses that are signed may have some 2,000."""
+LONGEST_HOST: Final = 253
+"""The most characters of a name in the DNS."""
+NO_URL: Final = (
+    f"has a `reference` that is no plain public `https://` URL of at most {LONGEST_URL} characters (a name of the "
+    f"internet, no user, no other port, all else than ASCII with `%`); give one, or upload the file"
+)
+AT_PROVIDER: Final = (
+    "has a `reference` to a provider of models, where the host's key can read files of others; upload the file, or "
+    "give its bytes"
+)
+HAS_PROVIDER: Final = (
+    "has a `provider`, and only the host's program can give files that were uploaded to one; upload the file here, or "
+    "give its bytes"
+)
+
+_URL: Final = re.compile(
+    r"https://((?:[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?\.)+[A-Za-z](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9]))"
+    r"\.?(?::443)?(?:[/?#][A-Za-z0-9._~:/?#\[\]@!$&'()*+,;=%-]*)?"
+)
+"""A URL that all who read it read alike. The last label begins with a letter, so it is no IP address in any form."""
+_NOT_PUBLIC: Final = re.compile(
+    r".+\.(?:arpa|corp|home|internal|intranet|invalid|lan|local|localhost|onion|private|test)"
+)
+"""Names that a provider, or a model that runs beside the host, would look up in its own network."""
+_PROVIDERS: Final = frozenset(
+    {
+        *[urlsplit(provider.base_url).hostname or "" for provider in PROVIDERS.values()],
+        "googleapis.com",  # Gemini also reads files of Google's storage, and has regional addresses
+        "storage.cloud.google.com",
+    }
+)
+"""Where providers keep the files of their customers, with all below them."""
 
 
 def checked_words(call: str, words: Sequence[Part], limits: HostLimits) -> tuple[Part, ...]:
     """Return the parts of a message, each image and file with the media type that its content has.
 
-    Raise `BadBody`, `WrongMedia` or `WrongContent` for one that could not be uploaded, or not be shown to a model.
+    Raise `BadBody`, `WrongMedia` or `WrongContent` for one that could not be uploaded, or not be shown to a model. A
+    provider would get a file by its reference with the host's key, so that must be the address of a public one.
     """
     checked: list[Part] = []
     left = MOST_SHOWN
     for number, part in enumerate(words):
-        match part:
-            case Image() | File(reference=""):
-                media, size = _looked_at(call, f"its `message[{number}]`", part, left, limits)
-                checked.append(part.but(media_type=media))
-                left -= size
-            case _:
-                checked.append(part)
+        at = f"its `message[{number}]`"
+        if isinstance(part, File) and (part.reference or part.provider):
+            checked.append(part.but(media_type=_media_by_reference(call, at, part)))
+        elif isinstance(part, Image | File):
+            media, size = _looked_at(call, at, part, left, limits)
+            checked.append(part.but(media_type=media))
+            left -= size
+        else:
+            checked.append(part)
     return tuple(checked)
+
+
+def _media_by_reference(call: str, at: str, file: File) -> str:
+    """Return the media type of a file that the client names; raise `BadBody` if it may be one of somebody else."""
+    problem = _reference_problem(file)
+    if problem is not None:
+        raise BadBody(call, at, problem)
+    media = said_media(file.media_type) or UNKNOWN
+    _check_image(call, at, file, media)
+    return media
+
+
+def _reference_problem(file: File) -> str | None:
+    if file.provider:
+        return HAS_PROVIDER
+    if file.data:
+        return HAS_BOTH
+    match = _URL.fullmatch(file.reference) if len(file.reference) <= LONGEST_URL else None
+    host = "" if match is None else match[1].lower()
+    if not 0 < len(host) <= LONGEST_HOST or _NOT_PUBLIC.fullmatch(host):
+        return NO_URL
+    labels = host.split(".")
+    is_at_provider = any(".".join(labels[index:]) in _PROVIDERS for index in range(len(labels)))
+    return AT_PROVIDER if is_at_provider else None
+
+
+def _check_image(call: str, at: str, part: Image | File, media: str) -> None:
+    if media not in IMAGES and (isinstance(part, Image) or media.startswith("image/")):
+        raise BadBody(call, at, NO_IMAGE.format(media))
 
 
 def _looked_at(call: str, at: str, part: Image | File, left: int, limits: HostLimits) -> tuple[str, int]:
@@ -44,8 +114,7 @@ def _looked_at(call: str, at: str, part: Image | File, left: int, limits: HostLi
     except ValueError as error:  # also a character that is not ASCII
         raise BadBody(call, at, NO_BASE64) from error
     media = media_of(said_media(part.media_type), content[:HEAD])
-    if isinstance(part, Image) and media not in IMAGES:
-        raise BadBody(call, at, NO_IMAGE.format(media))
+    _check_image(call, at, part, media)
     most = min(most_shown(media, left), limits.file_bytes)
     if len(content) > most:
         raise BadBody(call, at, TOO_LARGE.format(size=len(content), left=most))

@@ -33,6 +33,71 @@ def file(content: bytes | str, media: str = "application/pdf", **more: str) -> d
     return {**image(content, media), "$": "File", **more}
 
 
+def address(text: str, media: str = "application/pdf", **more: str) -> dict[str, str]:
+    return {"$": "File", "media_type": media, "reference": text, **more}
+
+
+UPLOADED: Final = "its `message[1]` has a `provider`, and only the host's program can give files that were uploaded"
+NO_ADDRESS: Final = (
+    "its `message[1]` has a `reference` that is no plain public `https://` URL of at most 4096 characters"
+)
+OF_PROVIDER: Final = "its `message[1]` has a `reference` to a provider of models, where the host's key can read files"
+NOT_PUBLIC: Final = (
+    "file-OTHER",
+    "gs://bucket/secret.pdf",
+    "http://example.com/a.pdf",
+    "http://169.254.169.254/latest/meta-data",
+    "HTTPS://example.com/a.pdf",
+    "ftp://example.com/a.pdf",
+    "file:///etc/passwd",
+    "data:application/pdf;base64,JVBERi0=",
+    "//example.com/a.pdf",
+    "https:example.com",
+    "https:///example.com",
+    "https://",
+    "https://example.com:8443/a.pdf",
+    "https://user:word@example.com/a.pdf",
+    "https://example.com@generativelanguage.googleapis.com/v1beta/files/abc",
+    "https://example.com\\@api.openai.com/",
+    "https://example.com/\\..\\a.pdf",
+    "https://localhost/a.pdf",
+    "https://intranet/a.pdf",
+    "https://printer.local/a.pdf",
+    "https://metadata.google.internal/computeMetadata/v1/",
+    "https://127.0.0.1/a.pdf",
+    "https://127.1/a.pdf",
+    "https://0x7f.0.0.1/a.pdf",
+    "https://a.0x7f/a.pdf",
+    "https://2130706433/a.pdf",
+    "https://[::1]/a.pdf",
+    "https://[::ffff:169.254.169.254]/a.pdf",
+    "https://example..com/a.pdf",
+    "https://exam\uff50le.com/a.pdf",
+    "https://generativelanguage\u3002googleapis.com/v1beta/files/abc",
+    "https://ex%61mple.com/a.pdf",
+    "https://example.com/a b.pdf",
+    "https://example.com/a.pdf\r\nx: y",
+    "https://example.com/a.pdf\n",
+    " https://example.com/a.pdf",
+    "https://example.com/\x00",
+    f"https://example.com/{'a' * 500_000}",
+    f"https://{'a' * 500_000}",
+    f"https://{'a.' * 2_000}com/",
+    f"https://example.com/{'a' * (4097 - len('https://example.com/'))}",
+)
+AT_PROVIDERS: Final = (
+    "https://generativelanguage.googleapis.com/v1beta/files/abc",
+    "https://GenerativeLanguage.GoogleAPIs.com/v1beta/files/abc",
+    "https://generativelanguage.googleapis.com./v1beta/files/abc",
+    "https://generativelanguage.googleapis.com:443/v1beta/files/abc",
+    "https://us-central1-aiplatform.googleapis.com/v1/files/abc",
+    "https://storage.googleapis.com/bucket/secret.pdf",
+    "https://storage.cloud.google.com/bucket/secret.pdf",
+    "https://api.openai.com/v1/files/file-OTHER/content",
+    "https://eu.api.openai.com/v1/files/file-OTHER/content",
+    "https://api.anthropic.com?file=file_OTHER",
+    "https://api.mistral.ai#file",
+)
 PNG: Final = coded(png())
 HALF: Final = png() + bytes(MOST_IMAGE - len(png()))
 
@@ -62,6 +127,28 @@ HOSTILE: Final = {
     "a file that is no image": (file(b"<html>", "image/gif"), "wrong-content", "is not `image/gif`"),
     "a large file": (file(b"x" * 201, "text/plain"), "bad-body", "it has 201 bytes, and 200 are the most here"),
     "an empty file": (file("", "text/plain"), "bad-body", "its `message[1]` has no content"),
+    "a vector image as a file": (file(b"<svg/>", "image/svg+xml"), "bad-body", "is `image/svg+xml`, and must be one"),
+    "an upload at a provider": (address("file-OTHER", provider="openai"), "bad-body", UPLOADED),
+    "an address with a provider": (address("https://example.com/a.pdf", provider="gemini"), "bad-body", UPLOADED),
+    "bytes with a provider": (file(PDF, provider="openai"), "bad-body", UPLOADED),
+    "bytes and an address": (file(PDF, reference="https://example.com/a.pdf"), "bad-body", "has bytes and a reference"),
+    "an address of another image": (
+        address("https://example.com/a.svg", "image/svg+xml"),
+        "bad-body",
+        "`message[1]` is `image/svg+xml`, and must be one of image/gif",
+    ),
+    "an address with a header": (
+        address("https://example.com/a.pdf", "application/pdf\r\nx: y"),
+        "wrong-media",
+        "the body is `application/pdf\r\nx: y`",
+    ),
+    "an address of a form": (
+        address("https://example.com/a", "multipart/form-data"),
+        "wrong-media",
+        "the body is `multipart/form-data`",
+    ),
+    **{f"the address {text[:60]!r}": (address(text), "bad-body", NO_ADDRESS) for text in NOT_PUBLIC},
+    **{f"the address {text!r} of a provider": (address(text), "bad-body", OF_PROVIDER) for text in AT_PROVIDERS},
 }
 CALLS: Final = ("/v1/chat", "/v1/stream", "/v1/sessions/trip/prompt", "/v1/sessions/trip/ask")
 
@@ -93,9 +180,25 @@ FIT: Final = {
     "an old name": (image(b"\xff\xd8\xff\xe0", "image/JPG"), Image("image/jpeg", coded(b"\xff\xd8\xff\xe0"))),
     "of no type": (image(b"GIF89a\1\0", ""), Image("image/gif", coded(b"GIF89a\1\0"))),
     "a PDF": (file(PDF, name="a.pdf"), File("application/pdf", coded(PDF), name="a.pdf")),
-    "an address of a file": (
-        {"$": "File", "media_type": "application/pdf", "reference": "https://example.com/a.pdf"},
-        File("application/pdf", reference="https://example.com/a.pdf"),
+    **{
+        f"the address {text[:60]!r}": (address(text), File("application/pdf", reference=text))
+        for text in (
+            "https://example.com/a.pdf",
+            "https://EXAMPLE.com:443/a%20b/(1)/a.pdf?key=~x&sign=a/b+c==&t=@1:2#page=2",
+            "https://example.com",
+            "https://xn--bcher-kva.example.xn--p1ai./",
+            "https://notapi.openai.com.example.com/a.pdf",
+            "https://fakegoogleapis.com/a.pdf",
+            f"https://example.com/{'a' * (4096 - len('https://example.com/'))}",
+        )
+    },
+    "an address of an image": (
+        address("https://example.com/a.jpg", "image/JPG"),
+        File("image/jpeg", reference="https://example.com/a.jpg"),
+    ),
+    "an address of no type": (
+        address("https://example.com/a", ""),
+        File("application/octet-stream", reference="https://example.com/a"),
     ),
 }
 
