@@ -1,8 +1,6 @@
 """The table of calls: what each takes and gives, which errors it may answer with, and which scope it needs.
 
-Calls that programs need which use a session as they would use one of their own; most people need none of them.
-
-`HostCall`: one row of the table of calls; and errors that several rows share.
+`HostCall` is a row of it. `HANDLE_CALLS` are those of programs that use a session as one of their own.
 """
 
 from __future__ import annotations

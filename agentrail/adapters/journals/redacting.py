@@ -28,7 +28,7 @@ from agentrail.hooks.ruling import ENVIRONMENT, PluginAnswer, Section
 from agentrail.ports.journal import About, Record, Redaction, about_after
 from agentrail.values.argument_checks import checked
 from agentrail.values.content import File, Image, Text, ToolCall
-from agentrail.values.json import EMPTY, FrozenObject, Json, canonical, is_same
+from agentrail.values.json import EMPTY, FrozenObject, Json, canonical
 from agentrail.values.messages import History, Message
 from agentrail.values.value import TAG
 
@@ -190,14 +190,16 @@ class _Marker:
 
     def _items(self, items: Sequence[Json], mark: str) -> tuple[Json, ...]:
         """Return *items* without their texts; different ones stay different, as they may be those of a set."""
-        made: list[Json] = []
-        first: dict[str, Json] = {}
+        made: dict[str, Json] = {}
+        taken: set[str] = set()
         for place, item in enumerate(items):
-            marked = self._part(item, mark)
-            if not is_same(first.setdefault(canonical(marked), item), item):
-                marked = self._part(item, f"{mark} {place}")
-            made.append(marked)
-        return tuple(made)
+            if canonical(item) not in made:
+                marked = self._part(item, mark)
+                if canonical(marked) in taken:
+                    marked = self._part(item, f"{mark} {place}")
+                taken.add(canonical(marked))
+                made[canonical(item)] = marked
+        return tuple(made[canonical(item)] for item in items)
 
 
 _FORMS: Final = frozenset([frozenset(fields.split()) for fields in UNNAMED.values()])

@@ -185,7 +185,9 @@ class Auditor:
         book.commands = {record.command: (record.arrival.input, record.answer) for record in records if record.command}
         book.states = list(accumulate(records, folded, initial=opening_of(records[0])))[1:]
         book.state = book.states[-1]
-        book.ledger.outcomes = [MARK] * len(book.ledger.outcomes)  # as the plugin has them that notes the outcomes
+        outcomes = book.ledger.outcomes  # as the plugin has them that notes the outcomes
+        places = [outcomes.index(outcome) for outcome in outcomes]
+        book.ledger.outcomes = [f"{MARK} {place}" if place else MARK for place in places]
         known = len(book.states) == book.records and all(record.redacted is not None for record in records)
         self._verdict.demand(
             known, "erased", "`{}` has {} records of {}", book.session_id, len(book.states), book.records
