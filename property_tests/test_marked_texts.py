@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
+from base64 import b64decode, b64encode
 from collections.abc import Iterator
 
 from hypothesis import given
@@ -13,13 +14,15 @@ from hypothesis import strategies as st
 from agentrail.adapters.models.model_turns import RULE
 from agentrail.adapters.models.providers import PROVIDERS, format_of
 from agentrail.adapters.models.settings import Settings
-from agentrail.values.content import Data, File, Part, Text
-from agentrail.values.messages import Origin, UserMessage
+from agentrail.values.content import Data, File, Part, Text, ToolCall
+from agentrail.values.messages import AssistantMessage, Message, Origin, ToolMessage, UserMessage
 from agentrail.values.stream import ModelRequest
 
 WORDS = (
     "< </ <\n \uff1c \ufe64 / \uff0f > \uff1e \u200b \xad \u2067 \n x &lt; system SYSTEM sys tem s ystem \u017fystem "
-    "\uff53\uff59stem memory mem ory <system> </system> </memory>"
+    "\uff53\uff59stem memory mem ory <system> </system> </memory> "
+    "sy\ufb06em \U0001d42cystem \u24e2ystem \u02e2ystem s\u0301ystem \u015bystem mem\u00f6ry \u24dcemory "
+    "\ufff9 \u0600 \U0001d173 \u3164 \u2800 \u1160 \u115f \uffa0 \0 \x7f \ue000 \ufe0f \u0338 \u226e"
 )
 PIECES = st.sampled_from(WORDS.split(" "))
 HOSTILE = st.lists(PIECES, max_size=9).map("".join)
@@ -27,6 +30,9 @@ PARTS: st.SearchStrategy[Part] = (
     HOSTILE.map(Text)
     | HOSTILE.map(lambda text: Data((text,)))
     | HOSTILE.map(lambda text: File("text/plain", "NQ==", name=text))
+    | HOSTILE.map(lambda text: File("text/markdown", b64encode(text.encode()).decode() or "NQ=="))
+    | HOSTILE.map(lambda text: File("application/json", b64encode(text.encode()).decode() or "NQ==", name="a"))
+    | HOSTILE.map(lambda text: File("application/pdf", "JVBERi0=", name=text))
     | HOSTILE.map(lambda text: File("video/x", reference="one", name=text))
 )
 SAID = st.lists(
@@ -36,29 +42,57 @@ NAMED = st.lists(st.tuples(HOSTILE, HOSTILE), max_size=2).map(tuple)
 """Sections and memory files."""
 
 
+UNSEEN = re.compile("[\u115f\u1160\u2800]")
+"""Letters that look like a blank."""
+
+
 def tags(text: str, word: str) -> list[str]:
-    """Return what a careless reader takes for a tag: whatever its width and case, and what nobody sees."""
-    plain = unicodedata.normalize("NFKC", "".join(one for one in text if unicodedata.category(one) != "Cf")).casefold()
-    return re.findall(rf"<\s*/?\s*{word}(?!\w)", plain)
+    """Return what a careless reader takes for a tag: in letters of any style, and with what nobody sees left out."""
+    plain = UNSEEN.sub("", unicodedata.normalize("NFKD", text).casefold())
+    seen = "".join(one for one in plain if unicodedata.category(one)[0] not in "CM" or one.isspace())
+    return re.findall(rf"<\s*/?\s*{word}(?!\w)", seen)
 
 
 def texts_of(found: object, key: str = "") -> Iterator[str]:
-    """Yield the texts that the model reads, in order; a file with a name of its own is no text."""
-    if isinstance(found, str) and key in {"text", "content", "instructions"}:
+    """Yield the texts that the model reads, in order: those of files too, and the names of files."""
+    if isinstance(found, str) and key in {"text", "content", "instructions", "title", "filename"}:
         yield found
+    elif isinstance(found, str) and key in {"data", "file_data"}:
+        yield _bytes_of(found)
     elif isinstance(found, dict):
+        is_text = found.get("type") == "text"
         for name, item in found.items():
-            yield from texts_of(item, name)
+            yield from texts_of(item, "text" if is_text and name == "data" else name)
     elif isinstance(found, list):
         for item in found:
             yield from texts_of(item, key)
 
 
+def _bytes_of(data: str) -> str:
+    return b64decode(data.rpartition(",")[2]).decode(errors="replace")
+
+
+def said_by_user(provider: str, request: ModelRequest, model: str = "m") -> list[object]:
+    """Return the messages of the rendered request, without the system prompt."""
+    body = json.loads(json.dumps(format_of(PROVIDERS[provider]).render(request, provider, model, Settings()).body))
+    messages = body.get("messages") or body.get("input") or body["contents"]
+    return [message for message in messages if message.get("role") != "system"]
+
+
 def shown(provider: str, request: ModelRequest) -> str:
     """Return all that the user says in the rendered request, without anything between the texts."""
-    body = json.loads(json.dumps(format_of(PROVIDERS[provider]).render(request, provider, "m", Settings()).body))
-    messages = body.get("messages") or body.get("input") or body["contents"]
-    return "".join(texts_of([message for message in messages if message.get("role") != "system"]))
+    return "".join(texts_of(said_by_user(provider, request)))
+
+
+def without_results(found: object) -> object:
+    """Return *found* without the results of tools, in which tags are a quotation."""
+    if isinstance(found, list):
+        return [without_results(item) for item in found]
+    if not isinstance(found, dict):
+        return found
+    if found.get("type") in {"tool_result", "function_call_output"} or found.get("role") == "tool":
+        return {}
+    return {name: without_results(item) for name, item in found.items() if name != "functionResponse"}
 
 
 def system(provider: str, request: ModelRequest) -> str:
@@ -90,3 +124,17 @@ def test_no_memory_file_writes_its_tags(
     assert tags(whole, "memory") == ["<memory", "</memory"] * (count + bool(count))
     assert tags(whole, "system") == ["<system", "</system"]
     assert whole.count(RULE) == 1
+
+
+@given(st.lists(PARTS, max_size=3).map(tuple), st.booleans(), st.sampled_from(sorted(PROVIDERS)))
+def test_no_file_of_a_result_writes_the_tags_among_the_texts_of_the_user(
+    parts: tuple[Part, ...], is_error: bool, provider: str
+) -> None:
+    history: tuple[Message, ...] = (
+        UserMessage((Text("go"),)),
+        AssistantMessage((), (ToolCall("c1", "lamp"),), f"{provider}:m"),
+        ToolMessage("c1", "lamp", parts, is_error),
+    )
+    request = ModelRequest(f"{provider}:m", history, request_id="r1")
+    for model in ("m", "gemini-2.5-pro"):  # an older one takes files only after the results
+        assert tags("".join(texts_of(without_results(said_by_user(provider, request, model)))), "system") == []

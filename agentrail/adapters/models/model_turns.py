@@ -18,15 +18,18 @@ Tools on demand in the form of a provider that has one: which requests use it, a
 from __future__ import annotations
 
 import re
+from base64 import b64decode, b64encode
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from html import escape
 from typing import Final, TypeAlias
+from unicodedata import category, normalize
 
 from agentrail.adapters.models.settings import Settings
-from agentrail.adapters.models.wire_format import Takes, taken
+from agentrail.adapters.models.wire_format import PDF, TEXTS, Takes, taken, text_in
 from agentrail.core.tools_on_demand import as_called, finder_of, found_by
 from agentrail.errors import BadModelOptions
-from agentrail.values.content import Data, Part, Said, Text, Thinking, ToolCall
+from agentrail.values.content import Data, File, Image, Part, Said, Text, Thinking, ToolCall
 from agentrail.values.json import canonical
 from agentrail.values.messages import AssistantMessage, Message, Origin, ToolMessage, UserMessage
 from agentrail.values.stream import ModelRequest
@@ -75,37 +78,11 @@ KEPT: Final = (
 )
 """Says to the model what memory files are, and whose, once before the first one."""
 
-_BLANK: Final = (
-    r"[\s\xad\u034f\u061c\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff\U000e0000-\U000e0fff]*"
-)
-"""Blanks, and characters that nobody sees."""
+_LESS: Final = re.compile("[<\u226e\ufe64\uff1c]")
+"""Letters that begin a tag, in any style."""
 
-
-def _spelled(word: str) -> str:
-    """Return a pattern of *word*, in letters of any width, with or without blanks between them."""
-    return _BLANK.join(f"[{letter}{chr(ord(letter) + 0xFEE0)}]" for letter in word)
-
-
-def _begun(word: str) -> str:
-    """Return a pattern of the first letters of *word*, as `_spelled` finds them, or of none."""
-    found = ""
-    for letter in reversed(word):
-        found = f"(?:{_spelled(letter)}{_BLANK}{found})?"
-    return found
-
-
-def _tags(word: str) -> re.Pattern[str]:
-    """Return a pattern of what begins a tag with this *word*; a tag may go on in the next text, which stands beside."""
-    return re.compile(
-        rf"[<\uff1c\ufe64](?={_BLANK}(?:[/\uff0f]{_BLANK})?(?:{_spelled(word)}\b|{_begun(word)}\Z))", re.IGNORECASE
-    )
-
-
-TAG: Final = _tags("system")
-"""The beginning of a tag that could be taken for one of `PROGRAM`."""
-
-MEMORY_TAG: Final = _tags("memory")
-"""The beginning of a tag that could be taken for one of `MEMORY`."""
+_EMPTY_LETTERS: Final = frozenset("\u115f\u1160\u2800")
+"""Letters and a symbol that nobody sees: fillers of Hangul, of which the others are variants, and empty Braille."""
 
 NO_NAME: Final = "unnamed"
 """Name that is given to a call without a name."""
@@ -124,6 +101,12 @@ class Result(Value):
     """Whether the call failed."""
     found: tuple[str, ...] = ()
     """Names of the deferred tools that the result defines, if it is one of `find_tools`."""
+
+    @property
+    def outside(self) -> tuple[Image | File, ...]:
+        """The images and files, for an API that takes them only after the results: there, they are the user's."""
+        shown = (part for part in self.parts if isinstance(part, Image | File))
+        return tuple(_quoted_file(part) if isinstance(part, File) else part for part in shown)
 
 
 class Asked(Value):
@@ -221,14 +204,73 @@ def of_program(text: str) -> Text:
     return Text(PROGRAM.format(_quoted(text)))
 
 
-def _quoted(text: str) -> str:
-    return TAG.sub("&lt;", text) if "<" in text or not text.isascii() else text
+def _quoted(text: str, *words: str) -> str:
+    """Return *text* with `&lt;` where a tag with one of *words*, or the one of `PROGRAM`, begins."""
+    words = ("system", *words)
+
+    def quoted(found: re.Match[str]) -> str:
+        return "&lt;" if any(_is_tag(text, found.end(), word) for word in words) else found[0]
+
+    return _LESS.sub(quoted, text)
+
+
+def _is_tag(text: str, start: int, word: str) -> bool:
+    """Whether a tag with *word* goes on at *start* of *text*, or may go on in the next text, which stands beside."""
+    seen = ""
+    for place in range(start, len(text)):
+        letters = _letters_of(text[place])
+        if not letters:
+            if seen == word:
+                return True
+            continue
+        seen = (seen + letters).removeprefix("/")
+        if not word.startswith(seen):
+            return re.match(rf"{word}\b", seen) is not None
+    return True
+
+
+@lru_cache(maxsize=10_000)
+def _letters_of(character: str) -> str:
+    """Return the letters of *character* without style, case and marks; none if it is a blank or nobody sees it."""
+    letters = normalize("NFKD", character).casefold()
+    return "".join([one for one in letters if category(one)[0] not in "CMZ" and one not in _EMPTY_LETTERS])
+
+
+def _told(part: Part, *, is_said: bool) -> Part:
+    match part:
+        case Text(text=text):
+            return Text(_quoted(text)) if is_said else of_program(text)
+        case File():
+            return _quoted_file(part)
+        case _:
+            return part
+
+
+def _quoted_file(file: File) -> File:
+    """Return *file* without tags in its name and in its text, if it is one; all others are *file* itself."""
+    text = _text_of_file(file)
+    name, safe = _quoted(file.name), _quoted(text)
+    if (name, safe) == (file.name, text):
+        return file
+    return file.but(name=name, data=file.data if safe == text else b64encode(safe.encode()).decode())
+
+
+def _text_of_file(file: File) -> str:
+    """Return the text of *file*, of whatever media type; empty if its bytes are none."""
+    if file.media_type.startswith(TEXTS):
+        return text_in(file)
+    if file.media_type == PDF:  # a change would move what its table of places points to
+        return ""
+    try:
+        return b64decode(file.data).decode()
+    except ValueError:
+        return ""
 
 
 def _kept(files: Iterable[tuple[str, str]]) -> tuple[str, ...]:
     """Return the texts of memory *files* between their tags, and before the first one what they are."""
     texts = [
-        MEMORY.format(escape(" ".join(name.split())), MEMORY_TAG.sub("&lt;", _quoted(text)))
+        MEMORY.format(_quoted(escape(" ".join(name.split())), "memory"), _quoted(text, "memory"))
         for name, text in files
         if text.strip()
     ]
@@ -302,12 +344,7 @@ class _Projection:
     def _told(self, message: UserMessage) -> tuple[Part, ...]:
         """Return the parts of *message*; in each text the tags of the program are only where the program has spoken."""
         is_said = message.origin in PEOPLE
-        return tuple(
-            [
-                part if not isinstance(part, Text) else Text(_quoted(part.text)) if is_said else of_program(part.text)
-                for part in self._shown(message.parts)
-            ]
-        )
+        return tuple([_told(part, is_said=is_said) for part in self._shown(message.parts)])
 
     def _settle(self) -> None:
         """Append the results of the calls of the model's last turn; a missing result becomes the error `LOST`."""

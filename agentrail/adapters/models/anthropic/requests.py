@@ -237,7 +237,7 @@ def _source(file: File) -> JsonObject:
 
 def _shown_after(results: Iterable[Result]) -> Iterable[Image | File]:
     """Return images and files of failed *results*. The API takes only text in them, so these follow the results."""
-    return (part for result in results if result.is_error for part in result.parts if isinstance(part, Image | File))
+    return (part for result in results if result.is_error for part in result.outside)
 
 
 def _follows(result: Result) -> str:

@@ -155,7 +155,7 @@ def _content(turn: Turn, model: str) -> JsonObject:
         case UserTurn(results=results, said=parts):
             inside = not model.startswith(OLDER)
             answers = [_result(result, inside=inside) for result in results]
-            outside = [] if inside else [part for result in results for part in _images(result)]
+            outside = [] if inside else [_part(part) for result in results for part in result.outside]
             return {"role": "user", "parts": [*answers, *outside, *map(_part, parts)]}
         case ModelTurn(parts=said, asked=asked):
             parts_said, seals = _said(said)
@@ -179,10 +179,6 @@ def _part(part: Part) -> JsonObject:
             return {"text": str(part.data)}
 
 
-def _images(result: Result) -> list[JsonObject]:
-    return [_part(part) for part in result.parts if isinstance(part, Image | File)]
-
-
 def _result(result: Result, *, inside: bool) -> JsonObject:
     """Return *result* as a part, with its images if *inside*, else without them (they then follow the results)."""
     said = "\n".join(part.text for part in result.parts if isinstance(part, Text))
@@ -191,7 +187,7 @@ def _result(result: Result, *, inside: bool) -> JsonObject:
         "name": result.name,
         "response": {"error" if result.is_error else "output": said},
     }
-    images = _images(result) if inside else []
+    images: list[Json] = [_part(part) for part in result.parts if inside and isinstance(part, Image | File)]
     if images:
         found["parts"] = images
     return {"functionResponse": found}

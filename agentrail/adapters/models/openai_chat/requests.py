@@ -215,7 +215,7 @@ def _has_file(result: Result) -> bool:
 def _images(results: Iterable[Result]) -> Iterable[Part]:
     """Return the images and files of *results* as parts of a message of the user, after a text that names the tool."""
     for result in results:
-        images = [part for part in result.parts if isinstance(part, Image | File)]
+        images = result.outside
         if images:
             yield Text((FILE_OF if _has_file(result) else IMAGE_OF).format(name=result.name))
             yield from images
