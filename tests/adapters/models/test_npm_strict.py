@@ -21,6 +21,7 @@ import pytest
 import trio
 
 from agentrail import Secret, SessionSpec, open_supervisor, tool
+from agentrail.adapters.models.model_turns import RULE
 from agentrail.errors import TurnAborted
 from agentrail.values.json import Json
 
@@ -34,7 +35,10 @@ pytestmark = pytest.mark.skipif(
 )
 
 CALL: Final = {"id": "call_1", "type": "function", "function": {"name": "lamp", "arguments": '{"room":"kitchen"}'}}
-ASKED: Final = [{"role": "system", "content": "Be short."}, {"role": "user", "content": "is the lamp on?"}]
+ASKED: Final = [
+    {"role": "system", "content": f"Be short.\n\n{RULE}"},
+    {"role": "user", "content": "is the lamp on?"},
+]
 FLOW: Final = [
     *ASKED,
     {"role": "assistant", "tool_calls": [CALL]},
