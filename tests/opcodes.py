@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,7 +15,10 @@ if TYPE_CHECKING:
 
 @contextmanager
 def counted_opcodes() -> Iterator[list[int]]:
-    """Count what runs in functions that are called, or gone on with, within the block."""
+    """Count what runs in functions that are called, or gone on with, within the block.
+
+    The garbage collector does not run meanwhile: it calls functions of libraries, whenever its turn is.
+    """
     counted = [0]
 
     def inside(_frame: FrameType, event: str, _argument: object) -> TraceFunction:
@@ -26,9 +30,12 @@ def counted_opcodes() -> Iterator[list[int]]:
         frame.f_trace_opcodes, frame.f_trace_lines = True, False
         return inside
 
-    before = sys.gettrace()
+    before, collects = sys.gettrace(), gc.isenabled()
+    gc.disable()
     sys.settrace(begins)
     try:
         yield counted
     finally:
         sys.settrace(before)
+        if collects:
+            gc.enable()
