@@ -9,16 +9,6 @@
 
 The tests are async functions for pytest-trio. For a journal that outlives its process, override `again` too, so that
 records are written with one object and read with another.
-
-Tests of claims and leases, which `JournalConformance` inherits.
-
-Tests of deleting sessions, which `JournalConformance` inherits.
-
-Tests of lists of sessions, which `JournalConformance` inherits.
-
-Tests of redacting records, which `JournalConformance` inherits.
-
-Records for tests of journals, and how such tests begin.
 """
 
 from __future__ import annotations
@@ -59,7 +49,7 @@ from agentrail.values.json import EMPTY, INT_MAX, INT_MIN, FrozenObject, freeze_
 from agentrail.values.messages import AssistantMessage, History, ToolMessage, UserMessage
 from agentrail.values.tools import ToolSpec
 
-# ruff: noqa: S101 - these are tests
+# ruff: noqa: PLR2004, S101 - these are tests
 
 
 def prompted(session_id: str, number: int, text: str = "go on", **more: object) -> Record:
@@ -95,11 +85,56 @@ async def opened(journal: Journal, session_id: str, count: int = 3, lease: Lease
     return claim
 
 
-# ruff: noqa: PLR2004, S101 - these are tests
+def with_event(record: Record, event: Event) -> Record:
+    """Return *record* with *event* as its only one."""
+    return record.but(events=(Envelope(record.session_id, record.number, 0, 0, 0, 0, event),))
 
 
-class ClaimConformance:
-    """Tests of who may write the records of a session, and of leases."""
+def labelled(number: int, title: str, labels: tuple[str, ...]) -> Record:
+    """Return the record in which session `s` gets a title and labels."""
+    record = with_event(prompted("s", number), LabelsChanged(title, labels))
+    return record.but(change=record.change.but(title=title, labels=labels))
+
+
+NOBODY = ""
+"""A holder of no session."""
+
+
+async def below(journal: Journal, session_id: str, *path: str) -> Claim:
+    """Write the first record of a session whose path of parents and calls is *path*; return the claim."""
+    claim = await journal.claim(session_id, "test")
+    state = State(session_id, Setup(path=path), "demo")
+    await journal.append(claim, 0, (prompted(session_id, 1, opening=state),))
+    return claim
+
+
+async def stored(journal: Journal) -> list[str]:
+    """Return the ids of all stored sessions."""
+    return [one.session_id for one in await journal.sessions()]
+
+
+NOTE = Redaction(1000, "the desk for privacy")
+PRIVATE = "what nobody may know"
+
+
+def told(session_id: str, number: int, text: str = PRIVATE) -> Record:
+    """Return a record of a prompt, which is also in its change and has a command id."""
+    change = Change(history=Appended((UserMessage((Text(text),)),)), seq=number)
+    accepted = Accepted(f"p{number}", "started")
+    record = prompted(session_id, number, text, change=change, command=f"c{number}", answer=accepted)
+    return record.but(opening=State(session_id, Setup(), "demo") if number == 1 else None)
+
+
+def text_of(record: Record) -> str:
+    """Return the text of a record's prompt."""
+    assert isinstance(record.arrival.input, PromptSent)
+    (part,) = record.arrival.input.parts
+    assert isinstance(part, Text)
+    return part.text
+
+
+class JournalConformance:
+    """Tests of claims, records, answers, lists and snapshots, with concurrent and cancelled calls."""
 
     async def again(self, journal: Journal) -> Journal:
         """Close the journal and return it as another process would open it: here, the same object."""
@@ -223,23 +258,7 @@ class ClaimConformance:
             await refused(Fenced, journal.append(old, 0, run_of("s", 1, 1)))
         assert await journal.append(claims[-1], 0, run_of("s", 1, 1)) == 1
 
-
-# ruff: noqa: PLR2004, S101 - these are tests
-
-
-def with_event(record: Record, event: Event) -> Record:
-    """Return *record* with *event* as its only one."""
-    return record.but(events=(Envelope(record.session_id, record.number, 0, 0, 0, 0, event),))
-
-
-def labelled(number: int, title: str, labels: tuple[str, ...]) -> Record:
-    """Return the record in which session `s` gets a title and labels."""
-    record = with_event(prompted("s", number), LabelsChanged(title, labels))
-    return record.but(change=record.change.but(title=title, labels=labels))
-
-
-class ListConformance(ClaimConformance):
-    """Tests of what a list tells of sessions, and of its filters and pages."""
+    # Lists
 
     async def test_stored_sessions_are_listed_in_order(self, journal: Journal) -> None:
         """`sessions` lists page by page, with what a supervisor needs to know before it reads the records."""
@@ -317,29 +336,7 @@ class ListConformance(ClaimConformance):
                 listed[3:6] or listed[:3]
             )
 
-
-# ruff: noqa: PLR2004, S101 - these are tests
-
-
-NOBODY = ""
-"""A holder of no session."""
-
-
-async def below(journal: Journal, session_id: str, *path: str) -> Claim:
-    """Write the first record of a session whose path of parents and calls is *path*; return the claim."""
-    claim = await journal.claim(session_id, "test")
-    state = State(session_id, Setup(path=path), "demo")
-    await journal.append(claim, 0, (prompted(session_id, 1, opening=state),))
-    return claim
-
-
-async def stored(journal: Journal) -> list[str]:
-    """Return the ids of all stored sessions."""
-    return [one.session_id for one in await journal.sessions()]
-
-
-class DeletionConformance(ListConformance):
-    """Tests of `delete`."""
+    # Deletions
 
     async def test_of_a_deleted_session_nothing_is_left(self, journal: Journal) -> None:
         """Records, answers and snapshot are gone, before and after the journal is opened again; others are whole."""
@@ -484,32 +481,7 @@ class DeletionConformance(ListConformance):
             await journal.delete("s", NOBODY, 0)
             assert await journal.read("s") == ()
 
-
-# ruff: noqa: PLR2004, S101 - these are tests
-
-
-NOTE = Redaction(1000, "the desk for privacy")
-PRIVATE = "what nobody may know"
-
-
-def told(session_id: str, number: int, text: str = PRIVATE) -> Record:
-    """Return a record of a prompt, which is also in its change and has a command id."""
-    change = Change(history=Appended((UserMessage((Text(text),)),)), seq=number)
-    accepted = Accepted(f"p{number}", "started")
-    record = prompted(session_id, number, text, change=change, command=f"c{number}", answer=accepted)
-    return record.but(opening=State(session_id, Setup(), "demo") if number == 1 else None)
-
-
-def text_of(record: Record) -> str:
-    """Return the text of a record's prompt."""
-    assert isinstance(record.arrival.input, PromptSent)
-    (part,) = record.arrival.input.parts
-    assert isinstance(part, Text)
-    return part.text
-
-
-class RedactionConformance(DeletionConformance):
-    """Tests of `redact`."""
+    # Redactions
 
     async def test_texts_are_replaced_and_nothing_else(self, journal: Journal) -> None:
         """A mark stands for each text of the range; the records say when and by whom, and others are as they were."""
@@ -633,13 +605,6 @@ class RedactionConformance(DeletionConformance):
         assert known is not None
         assert known.answer == Accepted("p2", "started")
         assert PRIVATE not in repr(known)
-
-
-# ruff: noqa: PLR2004, S101 - these are tests
-
-
-class JournalConformance(RedactionConformance):
-    """Tests of claims, records, answers, lists and snapshots, with concurrent and cancelled calls."""
 
     # Records
 
