@@ -20,7 +20,7 @@ from agentrail.app.model_chain import chain_of
 from agentrail.app.spec import SessionSpec
 from agentrail.hooks.actions import SwitchModel
 from agentrail.hooks.attachments import unkeyed
-from agentrail.hooks.plugin import MATRIX, Plugin
+from agentrail.hooks.plugin import MATRIX, Plugin, name_and_options
 from agentrail.ports.tool import Tool
 from agentrail.runtime.diagnosis.pulse import in_real_time
 from agentrail.values.json import EMPTY
@@ -94,8 +94,8 @@ def _of_models(spec: SessionSpec) -> Iterator[str]:
     """Yield the modules of the models that a session of *spec* or its sub-agents name, or plugins may switch to."""
     plugins = [unkeyed(given)[1] for given in spec.plugins]
     chain = (model for model, _ in chain_of(spec.model, EMPTY))
-    named = (model for plugin in plugins for model in plugin.models_named)
-    for model in (*chain, *(model if isinstance(model, str) else model[0] for model in named)):
+    named = (name_and_options(model)[0] for plugin in plugins for model in plugin.models_named)
+    for model in (*chain, *named):
         if isinstance(model, str):
             provider = model.partition(":")[0]
             yield from REMOTE if provider in PROVIDERS else BUILT_IN.get(provider, ())

@@ -11,7 +11,16 @@ from agentrail.errors import BadOptions, BadPlugin, NotJson, PluginExists
 from agentrail.errors.branches import listed, nearest
 from agentrail.hooks.context import MoneyLimit
 from agentrail.hooks.hook_types import HOOK_NAMES
-from agentrail.hooks.plugin import ON_EVENT, SCREEN, AnyPlugin, Attachable, Keyed, Plugin, check_plugin
+from agentrail.hooks.plugin import (
+    ON_EVENT,
+    SCREEN,
+    AnyPlugin,
+    Attachable,
+    Keyed,
+    Plugin,
+    check_plugin,
+    name_and_options,
+)
 from agentrail.hooks.plugin_checks import check_attributes
 from agentrail.values.json import EMPTY, JsonObject, freeze, freeze_object
 from agentrail.values.tools import ToolSpec
@@ -168,7 +177,7 @@ def refuse_unknown_models(
     With *later*, the session runs already. Then a name without options is checked only when the model is used.
     """
     for model in plugin.models_named:
-        name, options = model if isinstance(model, tuple) else (model, EMPTY)
+        name, options = name_and_options(model)
         problem = None if later and not options else why_no_model(name, freeze_object(options))
         if problem is not None:
             raise BadOptions(key, f"they name the model `{name}`: {problem}")

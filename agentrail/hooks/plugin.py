@@ -79,18 +79,24 @@ from agentrail.hooks.plugin_checks import (
     refuse_unknown_options,
 )
 from agentrail.values.events.envelope import Envelope
-from agentrail.values.json import Json, JsonObject
+from agentrail.values.json import EMPTY, Json, JsonObject
 from agentrail.values.messages import Compactor
 from agentrail.values.tools import HasSpec
 from agentrail.values.value import Authored
 
 S = TypeVar("S", default=None)
+N = TypeVar("N", bound=str | None)
 
 NamedModel: TypeAlias = str | tuple[str, JsonObject]
 """A model in the options of a plugin: its name, or a pair of its name and the options for its provider."""
 
 ON_EVENT: Final = "on_event"
 SCREEN: Final = "screen"
+
+
+def name_and_options(model: N | tuple[str, JsonObject]) -> tuple[N | str, JsonObject]:
+    """Return the name and the options of *model*, a `NamedModel` or nothing."""
+    return model if isinstance(model, tuple) else (model, EMPTY)
 
 
 class Priority(IntEnum):

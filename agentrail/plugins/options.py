@@ -132,11 +132,6 @@ def is_model(plugin: AnyPlugin, field: attrs.Attribute[T], found: T) -> None:
         _refuse(plugin, field, f"has `{where}`, which looks like a secret, and options are kept; give `Secret(name)`")
 
 
-def name_and_options(model: NamedModel | None) -> tuple[str | None, JsonObject]:
-    """Return the name and the options of *model*, an option that names a model."""
-    return model if isinstance(model, tuple) else (model, EMPTY)
-
-
 def as_object(found: Mapping[str, Json]) -> JsonObject:
     """Return *found*, an option that is a JSON object, frozen; the validator `is_object` refuses any other value."""
     try:

@@ -27,9 +27,9 @@ from agentrail.hooks.actions import (
 )
 from agentrail.hooks.context import Context
 from agentrail.hooks.hook_types import BeforePrompt, BeforeRequest, BeforeSteering
-from agentrail.hooks.plugin import NamedModel, Plugin, Priority
+from agentrail.hooks.plugin import NamedModel, Plugin, Priority, name_and_options
 from agentrail.plugins.invisible_characters import visible
-from agentrail.plugins.options import are_texts, as_model, as_set, as_tuple, is_flag, is_model, name_and_options
+from agentrail.plugins.options import are_texts, as_model, as_set, as_tuple, is_flag, is_model
 from agentrail.values.events.context import ContentPolicyViolated
 from agentrail.values.json import Json, JsonObject, freeze_object
 from agentrail.values.messages import AssistantMessage, Message, Origin, UserMessage

@@ -29,9 +29,9 @@ from agentrail.hooks.actions import (
 )
 from agentrail.hooks.context import Context
 from agentrail.hooks.hook_types import AfterTurn, BeforePrompt
-from agentrail.hooks.plugin import NamedModel, Plugin, Priority
+from agentrail.hooks.plugin import NamedModel, Plugin, Priority, name_and_options
 from agentrail.plugins.memory.own_paths import is_path
-from agentrail.plugins.options import as_model, is_count, is_flag, is_model, is_said, name_and_options
+from agentrail.plugins.options import as_model, is_count, is_flag, is_model, is_said
 from agentrail.values.json import JsonObject, freeze_object
 from agentrail.values.messages import AssistantMessage, Message, Origin, ToolMessage, UserMessage
 from agentrail.values.untrusted_values import mended, number, plain_text

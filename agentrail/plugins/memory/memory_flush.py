@@ -11,10 +11,10 @@ from attrs import frozen
 from agentrail.hooks.actions import Answered, Ask, CallModel, Continue, Failed, ReadFile, TimedOut, WriteFile
 from agentrail.hooks.context import Context
 from agentrail.hooks.hook_types import BeforeCompaction
-from agentrail.hooks.plugin import NamedModel, Plugin, Priority
+from agentrail.hooks.plugin import NamedModel, Plugin, Priority, name_and_options
 from agentrail.plugins.memory.facts import facts_among, lacks, spoken_facts, with_facts
 from agentrail.plugins.memory.own_paths import is_path
-from agentrail.plugins.options import as_model, is_count, is_flag, is_model, name_and_options
+from agentrail.plugins.options import as_model, is_count, is_flag, is_model
 from agentrail.values.events.context import MemoryFlushed
 from agentrail.values.json import freeze_object
 from agentrail.values.messages import AssistantMessage, Message, Origin, UserMessage

@@ -24,8 +24,8 @@ from agentrail.hooks.actions import (
 )
 from agentrail.hooks.context import Context
 from agentrail.hooks.hook_types import AfterResponse, AfterTurn, BeforeFinish, BeforeRequest, BeforeSteering
-from agentrail.hooks.plugin import NamedModel, Plugin, Priority
-from agentrail.plugins.options import are_texts, as_model, as_tuple, is_count, is_deadline, is_model, name_and_options
+from agentrail.hooks.plugin import NamedModel, Plugin, Priority, name_and_options
+from agentrail.plugins.options import are_texts, as_model, as_tuple, is_count, is_deadline, is_model
 from agentrail.values.content import Text
 from agentrail.values.json import JsonObject, canonical, freeze, freeze_object
 from agentrail.values.messages import AssistantMessage, Message, Origin, UserMessage
