@@ -192,14 +192,15 @@ class _Marker:
         """Return *items* without their texts; different ones stay different, as they may be those of a set."""
         made: dict[str, Json] = {}
         taken: set[str] = set()
-        for place, item in enumerate(items):
-            if canonical(item) not in made:
+        keys = [canonical(item) for item in items]
+        for place, (key, item) in enumerate(zip(keys, items, strict=True)):
+            if key not in made:
                 marked = self._part(item, mark)
                 if canonical(marked) in taken:
                     marked = self._part(item, f"{mark} {place}")
                 taken.add(canonical(marked))
-                made[canonical(item)] = marked
-        return tuple(made[canonical(item)] for item in items)
+                made[key] = marked
+        return tuple([made[key] for key in keys])
 
 
 _FORMS: Final = frozenset([frozenset(fields.split()) for fields in UNNAMED.values()])
