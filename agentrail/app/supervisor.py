@@ -45,7 +45,6 @@ else:  # imported at the first use, so that importing this module is quick
     bringing = LazyModule("agentrail.app.preimport")
     commands = LazyModule("agentrail.runtime.commands")
     session_deletion = LazyModule("agentrail.runtime.supervision.session_deletion")
-    session_deletion = LazyModule("agentrail.runtime.supervision.session_deletion")
     parking = LazyModule("agentrail.runtime.supervision.parking")
     root_nursery = LazyModule("agentrail.runtime.supervision.root_nursery")
 

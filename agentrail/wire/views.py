@@ -2,10 +2,6 @@
 
 The fields are named as those of what they show (`Status`, `Reply`, …), so `view` makes them by name. All are written,
 also those at their default, and ids of sessions are those that clients see.
-
-What the calls of `handle_calls` give back.
-
-What the calls about the host itself give back.
 """
 
 from __future__ import annotations

@@ -1,13 +1,11 @@
 """The form in which a record is stored: what it, or an earlier record, says already is not said again.
 
 Of the envelope of an event, only what differs from the event before it is written. `stored_events` has the forms of
-events, `stored_pauses` those of rulings that wait for an answer, and `message_places` the references to messages. A
-ruling that decides nothing is written as the name of its hook. `whole` makes the record again.
+events, and `message_index` the references to messages. A ruling that decides nothing is written as the name of its
+hook. `whole` makes the record again.
 
-Leaves the pause of a run out of its ruling where it is stored: the change of the same record has it.
-
-A pause holds what a plugin asked for, which is most of such a record. An audit needs it in the ruling, so it is put
-back when the record is read.
+The pause of a run is left out of its ruling, because the change of the same record has it: it holds what a plugin asked
+for, which is most of such a record. An audit needs it in the ruling, so it is put back when the record is read.
 """
 
 from __future__ import annotations
