@@ -44,10 +44,10 @@ class Start(Value):
     @property
     def attributes(self) -> Mapping[str, str]:
         """The attributes of the tag by name; of several with one name, the first."""
-        found: dict[str, str] = {}
+        attributes: dict[str, str] = {}
         for name, text in _ATTRIBUTE.findall(self.source[:MAX_TAG]):
-            found.setdefault(name.lower(), plain(text.strip(text[0]) if text[0] in "\"'" else text))
-        return found
+            attributes.setdefault(name.lower(), plain(text.strip(text[0]) if text[0] in "\"'" else text))
+        return attributes
 
 
 class End(Value):
@@ -322,10 +322,10 @@ class _Writer:
         return f"{indent}{self._lists[-1] - 1}. "
 
     def _image(self, attributes: Mapping[str, str]) -> None:
-        said = _SPACES.sub(" ", attributes.get("alt", "")).strip()
+        alt = _SPACES.sub(" ", attributes.get("alt", "")).strip()
         target = self._joined(attributes.get("src", ""))
-        if said:
-            self._write(f"![{said}]({target})" if target else said)
+        if alt:
+            self._write(f"![{alt}]({target})" if target else alt)
 
     def _joined(self, target: str) -> str:
         try:

@@ -35,12 +35,12 @@ def prctl(option: int, argument: int) -> None:
 
 def parents() -> dict[int, int]:
     """Return the parent's id of each process, by process id; empty on systems other than Linux."""
-    found: dict[int, int] = {}
+    parent_of: dict[int, int] = {}
     for name in os.listdir("/proc") if sys.platform == "linux" else ():  # noqa: PTH208 - nothing else is imported
         if name.isdigit():
             with suppress(OSError), open(f"/proc/{name}/stat", "rb") as file:  # noqa: PTH123 - nothing else is imported
-                found[int(name)] = int(file.read().rpartition(b")")[2].split()[1])
-    return found
+                parent_of[int(name)] = int(file.read().rpartition(b")")[2].split()[1])
+    return parent_of
 
 
 class LaunchedTree:
@@ -104,8 +104,8 @@ def become(argv: list[str], folder: int, talk: list[int], limits: str, launcher:
     if os.getppid() != launcher:
         os._exit(125)
     os.fchdir(folder)
-    for own, given in enumerate(talk or [os.open(os.devnull, os.O_RDONLY)]):
-        os.dup2(given, own)
+    for own, source in enumerate(talk or [os.open(os.devnull, os.O_RDONLY)]):
+        os.dup2(source, own)
     for number in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGCHLD):
         signal.signal(number, signal.SIG_DFL)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))

@@ -99,8 +99,8 @@ _LOADED: Final = re.compile(r"LD_.*|DYLD_.*|BASH_ENV|BASH_FUNC_.*|ENV|IFS|PATH|P
 
 def clean_environment(passed: Iterable[str] = PASSED_ON, path: str = SAFE_PATH) -> dict[str, str]:
     """Return the environment of commands: the variables *passed* of this process, *path* as `PATH`, and two others."""
-    found = {name: os.environ[name] for name in passed if name in os.environ}
-    return {"LANG": "C.UTF-8", "TERM": "dumb", **found, "PATH": path}
+    passed_on = {name: os.environ[name] for name in passed if name in os.environ}
+    return {"LANG": "C.UTF-8", "TERM": "dumb", **passed_on, "PATH": path}
 
 
 def check_environment(env: Iterable[tuple[str, str]]) -> dict[str, str]:
@@ -235,31 +235,31 @@ class ProcessTree:
         return self._execution
 
     async def _start(self, ready: Ready) -> tuple[trio.Process, int]:
-        said, say = os.pipe()
-        os.set_blocking(said, False)
+        reading, writing = os.pipe()
+        os.set_blocking(reading, False)
         started = False
         limits = ",".join(f"{name}={most}" for name, most in self._launch.limits)
         talk = ",".join(map(str, ready.talk))
         try:
             process = await trio.lowlevel.open_process(
-                [sys.executable, "-I", "-S", _LAUNCHER, str(say), str(ready.folder), talk, limits, *ready.argv],
+                [sys.executable, "-I", "-S", _LAUNCHER, str(writing), str(ready.folder), talk, limits, *ready.argv],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT if self._command.merge else subprocess.PIPE,
                 cwd="/",
                 env=self._launch.env,
-                pass_fds=(say, ready.folder, *ready.talk),
+                pass_fds=(writing, ready.folder, *ready.talk),
                 start_new_session=True,
             )
             started = True
         except OSError as error:
             raise CommandFailed(self._launch.name, error.strerror or str(error)) from error
         finally:
-            for number in (say, ready.folder, *ready.talk):
+            for number in (writing, ready.folder, *ready.talk):
                 os.close(number)
             if not started:
-                os.close(said)
-        return process, said
+                os.close(reading)
+        return process, reading
 
     async def _attend(self, process: trio.Process) -> bool:
         """Read the output until the process tree has ended; return whether the command ran out of time.
@@ -322,10 +322,10 @@ class ProcessTree:
 
 def _status(report: int) -> int | None:
     try:
-        said = os.read(report, 64)
+        status = os.read(report, 64)
     except BlockingIOError:
         return None
-    return int(said) if said.isdigit() else None
+    return int(status) if status.isdigit() else None
 
 
 async def _sweep(session: int) -> None:
@@ -334,8 +334,8 @@ async def _sweep(session: int) -> None:
     The caller bounds how long it may take (`PATIENCE`): a process that the kernel does not end stays.
     """
     log.warning("the launcher of session %d was killed; what left its session may be alive", session)
-    while left := await trio.to_thread.run_sync(_members, session):
-        for pid in left:
+    while pids := await trio.to_thread.run_sync(_members, session):
+        for pid in pids:
             with suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, signal.SIGKILL)
         await trio.sleep(0.01)
@@ -343,10 +343,10 @@ async def _sweep(session: int) -> None:
 
 def _members(session: int) -> list[int]:
     """Return the ids of the living processes of *session*. The system does not reuse its id while one is alive."""
-    found: list[int] = []
+    pids: list[int] = []
     for folder in Path("/proc").glob("[0-9]*") if sys.platform == "linux" else ():
         with suppress(OSError, ValueError):
             fields = (folder / "stat").read_bytes().rpartition(b")")[2].split()
             if int(fields[3]) == session and fields[0] != b"Z":
-                found.append(int(folder.name))
-    return found
+                pids.append(int(folder.name))
+    return pids

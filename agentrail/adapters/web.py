@@ -80,7 +80,7 @@ def is_open(address: Address, allowed: Iterable[Network] = ()) -> bool:
         return False
     carried = list(_carried(address))
     if carried:
-        return all(is_open(one, allowed) for one in carried)
+        return all(is_open(inner, allowed) for inner in carried)
     return address in OPEN_6 and not any(address in network for network in CLOSED_6)
 
 
@@ -118,8 +118,8 @@ Resolve: TypeAlias = Callable[[str, int], Awaitable[Sequence[str]]]
 
 async def resolve(host: str, port: int) -> Sequence[str]:
     """Ask the system for the addresses of *host*."""
-    found = await trio.socket.getaddrinfo(host, port, type=trio.socket.SOCK_STREAM)
-    return tuple(dict.fromkeys(str(address[0]) for *_, address in found))
+    addresses = await trio.socket.getaddrinfo(host, port, type=trio.socket.SOCK_STREAM)
+    return tuple(dict.fromkeys(str(address[0]) for *_, address in addresses))
 
 
 class Answer(Value, gc=True):
@@ -182,15 +182,15 @@ class HttpxWeb:
         host = where.raw_host.decode("ascii").strip("[]")
         try:
             names = [host] if _is_address(host) else await self._resolve(host, where.port or _port(where))
-            found = [ipaddress.ip_address(name) for name in names]
+            addresses = [ipaddress.ip_address(name) for name in names]
         except (OSError, UnicodeError, ValueError) as error:
             raise WebFailed(str(where), f"the name {host!r} has no address ({error})") from error
-        if not found:
+        if not addresses:
             raise WebFailed(str(where), f"the name {host!r} has no address")
-        for address in found:
+        for address in addresses:
             if not is_open(address, self._allowed):
                 raise WebRefused(str(where), f"it leads to {address}, which is no public address")
-        return found[:MAX_ADDRESSES]
+        return addresses[:MAX_ADDRESSES]
 
     async def _ask(self, where: httpx.URL, addresses: Sequence[Address]) -> Answer:
         """Send one request to the first of *addresses* that accepts a connection; return the answer."""
@@ -325,8 +325,8 @@ async def _page(url: str, answer: Answer, *, raw: bool) -> Page:
 
 
 def _decoded(answer: Answer) -> str:
-    said = _CHARSET.search(answer.content_type) or _CHARSET.search(answer.body[:2048].decode("ascii", "replace"))
+    charset = _CHARSET.search(answer.content_type) or _CHARSET.search(answer.body[:2048].decode("ascii", "replace"))
     try:
-        return answer.body.decode(said[1] if said else "utf-8", errors="replace")
+        return answer.body.decode(charset[1] if charset else "utf-8", errors="replace")
     except (LookupError, UnicodeError):
         return answer.body.decode("utf-8", errors="replace")

@@ -44,8 +44,8 @@ CHANGES: Final = (
         "lease_renewed_after_it_was_lost",
         "a claim is renewed although a later one is valid",
         LeaseTable.extend,
-        "known is None or known.epoch != claim.epoch",
-        "known is None",
+        "claimed is None or claimed.epoch != claim.epoch",
+        "claimed is None",
         "journal",
     ),
     Change(
@@ -60,8 +60,8 @@ CHANGES: Final = (
         "label_index_not_updated",
         "a session is not found by labels that it gets later",
         AboutTable.write,
-        "for one in new - old",
-        "for one in new - old if before is None",
+        "for label in new - old",
+        "for label in new - old if before is None",
         "journal",
     ),
     Change(

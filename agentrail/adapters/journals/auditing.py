@@ -37,7 +37,7 @@ async def audit(journal: Journal, session_id: str) -> tuple[Difference, ...]:
     A record that was redacted is told as such, with the time and by whom. Whether a later one would differ cannot be
     told if it depends on the texts that are gone.
     """
-    found: list[Difference] = []
+    differences: list[Difference] = []
     steps = Audit()
     state: State | None = None
     redacted: Record | None = None
@@ -48,18 +48,18 @@ async def audit(journal: Journal, session_id: str) -> tuple[Difference, ...]:
             state = folded(before, record)
             if record.redacted is not None:
                 redacted = record
-                found.append(_told(record, record.redacted))
+                differences.append(_told(record, record.redacted))
             elif redacted is None:
-                found += steps.differences(before, state, record)
+                differences += steps.differences(before, state, record)
             elif steps.differences(before, state, record):
-                found.append(
+                differences.append(
                     Difference(record.number, REDACTED, "", f"record {redacted.number} before it was redacted")
                 )
         number = records[-1].number
         await trio.lowlevel.checkpoint()
     if state is None:
         raise SessionNotStored(session_id)
-    return tuple(found)
+    return tuple(differences)
 
 
 def _told(record: Record, note: Redaction) -> Difference:
@@ -102,16 +102,16 @@ async def model_requests(journal: Journal, session_id: str) -> tuple[ModelReques
     The requests of plugins (`CallModel`) are not among them. No step is made again, so newer code tells the same. Of a
     session that was redacted, texts are replaced by a mark.
     """
-    found: list[ModelRequest] = []
+    requests: list[ModelRequest] = []
     state: State | None = None
     number = 0
     while records := await journal.read(session_id, number, PAGE):
         for after, request in _requests_in(records, state):
             state = after
             if request is not None:
-                found.append(request)
+                requests.append(request)
         number = records[-1].number
         await trio.lowlevel.checkpoint()
     if state is None:
         raise SessionNotStored(session_id)
-    return tuple(found)
+    return tuple(requests)

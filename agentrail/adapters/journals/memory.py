@@ -90,28 +90,28 @@ class _Shelf:
 
     def read(self, after: int, limit: int) -> tuple[Record, ...]:
         """Return up to *limit* records that follow number *after*."""
-        found = islice(self.pages.after(after), max(limit, 0))
-        return tuple([self.whole(number, kept) for number, kept in enumerate(found, after + 1)])
+        stored_records = islice(self.pages.after(after), max(limit, 0))
+        return tuple([self.whole(number, stored) for number, stored in enumerate(stored_records, after + 1)])
 
     def record(self, number: int) -> Record:
         """Return the record of this number."""
         return self.whole(number, next(self.pages.after(number - 1)))
 
-    def whole(self, number: int, kept: Record | Packed) -> Record:
-        """Return the record of this number, which is *kept* in this form."""
-        if isinstance(kept, Record):
-            return kept
+    def whole(self, number: int, stored: Record | Packed) -> Record:
+        """Return the record of this number, which is *stored* in this form."""
+        if isinstance(stored, Record):
+            return stored
         from agentrail.adapters.journals.packing import unpack  # noqa: PLC0415 - see `_packed`
 
-        return unpack(kept, self.session_id, number, self._messages)
+        return unpack(stored, self.session_id, number, self._messages)
 
     def _messages(self, number: int) -> Sequence[Message]:
         """Return the messages in the change of a record, which another one refers to."""
         from agentrail.adapters.journals.message_index import messages_in  # noqa: PLC0415 - see `_packed`
         from agentrail.adapters.journals.packing import unpack_messages  # noqa: PLC0415 - see `_packed`
 
-        kept = next(self.pages.after(number - 1))
-        return messages_in(kept.change) if isinstance(kept, Record) else unpack_messages(kept)
+        stored = next(self.pages.after(number - 1))
+        return messages_in(stored.change) if isinstance(stored, Record) else unpack_messages(stored)
 
     def summary(self) -> StoredSession:
         """Return the summary of the session, made from its last record; it outlasts the record in its pages."""
@@ -172,7 +172,7 @@ class MemoryJournal:
         if expected != len(shelf.pages):
             raise Fenced(claim.session_id, shelf.epoch)
         check_numbers(claim, expected, records)
-        kept = [_packed(record, shelf) for record in records] if self._encode else records
+        stored_records = [_packed(record, shelf) for record in records] if self._encode else records
         for record in records:
             shelf.about = about_after(record, shelf.about)
             shelf.seqs.append(last_seq(record, shelf.seqs[-1] if shelf.seqs else 0))
@@ -180,7 +180,7 @@ class MemoryJournal:
                 if shelf.commands is None:
                     shelf.commands = {}
                 shelf.commands[record.command] = record.number
-        shelf.pages.newest.extend(kept)
+        shelf.pages.newest.extend(stored_records)
         shelf.last = None
         if records and not self._encode:
             self._newest.pop(claim.session_id, None)
@@ -217,9 +217,13 @@ class MemoryJournal:
         self, wanted: SessionFilter = ALL_SESSIONS, after: StoredSession | None = None, limit: int = 1000
     ) -> tuple[StoredSession, ...]:
         """Return summaries of up to *limit* of the *wanted* sessions, sorted by `wanted.rank`; all are looked at."""
-        found = (shelf.summary() for shelf in self._shelves.values() if shelf.pages)
+        summaries = (shelf.summary() for shelf in self._shelves.values() if shelf.pages)
         least = None if after is None else wanted.rank(after)
-        listed = (one for one in found if wanted.holds(one) and (least is None or wanted.rank(one) > least))
+        listed = (
+            summary
+            for summary in summaries
+            if wanted.holds(summary) and (least is None or wanted.rank(summary) > least)
+        )
         return tuple(nsmallest(limit, listed, wanted.rank))
 
     async def keep(self, claim: Claim, snapshot: Snapshot) -> None:
@@ -233,11 +237,11 @@ class MemoryJournal:
         shelf = self._shelves.get(session_id)
         if shelf is None:
             return Latest(None, ())
-        kept = None if shelf.snapshot is None else _loaded_snapshot(shelf.snapshot)
-        snapshot = None if kept is None or (upto is not None and kept.number > upto) else kept
+        newest = None if shelf.snapshot is None else _loaded_snapshot(shelf.snapshot)
+        snapshot = None if newest is None or (upto is not None and newest.number > upto) else newest
         after = 0 if snapshot is None else snapshot.number
-        wanted = limit if upto is None else min(limit, upto - after)
-        return Latest(snapshot, shelf.read(after, max(wanted, 0)))
+        most = limit if upto is None else min(limit, upto - after)
+        return Latest(snapshot, shelf.read(after, max(most, 0)))
 
     async def close(self) -> None:
         """No-op: a journal in memory holds no files or threads."""
@@ -264,7 +268,7 @@ class MemoryJournal:
         if shelf.pages and not self._encode:
             self._take_out(shelf)
         records, count = shelf.pages.newest, 0
-        names = kept_names(shelf.whole(number, kept) for number, kept in enumerate(shelf.pages.after(0), 1))
+        names = kept_names(shelf.whole(number, stored) for number, stored in enumerate(shelf.pages.after(0), 1))
         for place in range(max(first, 1) - 1, min(last, len(records))):
             record = shelf.record(place + 1)
             count += record.redacted is None
@@ -335,11 +339,11 @@ def _packed(value: Record | Snapshot, shelf: _Shelf | None = None) -> Packed:
     return pack(value, None if shelf is None else shelf.places)
 
 
-def _loaded_snapshot(kept: Snapshot | Packed | bytes) -> Snapshot:
-    if isinstance(kept, Snapshot):
-        return kept
-    if isinstance(kept, bytes):
-        return taken_out(kept)
+def _loaded_snapshot(stored: Snapshot | Packed | bytes) -> Snapshot:
+    if isinstance(stored, Snapshot):
+        return stored
+    if isinstance(stored, bytes):
+        return taken_out(stored)
     from agentrail.adapters.journals.packing import unpack_snapshot  # noqa: PLC0415 - see `_packed`
 
-    return unpack_snapshot(kept)
+    return unpack_snapshot(stored)

@@ -35,15 +35,15 @@ def messages_in(change: Change) -> list[Message]:
     A redaction keeps each in its place.
     """
     history, batch = change.history, change.batch
-    found: list[Message] = []
+    messages: list[Message] = []
     if history is UNSET and batch is UNSET:
-        return found
+        return messages
     if isinstance(history, Appended | Rearranged):
         pieces: Iterable[object] = history.messages if isinstance(history, Appended) else history.pieces
-        found += [piece for piece in pieces if isinstance(piece, UserMessage | AssistantMessage | ToolMessage)]
+        messages += [piece for piece in pieces if isinstance(piece, UserMessage | AssistantMessage | ToolMessage)]
     if isinstance(batch, ChangedCalls):
-        found += [put.result for put in batch.put if isinstance(put.result, ToolMessage)]
-    return found
+        messages += [call.result for call in batch.put if isinstance(call.result, ToolMessage)]
+    return messages
 
 
 class MessagePlaces:
@@ -72,12 +72,12 @@ class MessagePlaces:
         self._keep(range(self._last, self._last + 1))
 
     def _keep(self, numbers: range) -> None:
-        self._places = {key: found for key, found in self._places.items() if found[1][0] in numbers}
+        self._places = {key: place for key, place in self._places.items() if place[1][0] in numbers}
 
     def said(self, message: Message) -> MessageAt | None:
         """Return where *message* is stored; `None` if that is not known."""
-        found = self._places.get(id(message))
-        return None if found is None else found[1]
+        place = self._places.get(id(message))
+        return None if place is None else place[1]
 
 
 class PlacesBySession:
@@ -89,11 +89,11 @@ class PlacesBySession:
         self._known: dict[str, MessagePlaces] = {}
 
     def __getitem__(self, session_id: str) -> MessagePlaces:
-        found = self._known.pop(session_id, None) or MessagePlaces()
-        self._known[session_id] = found
+        places = self._known.pop(session_id, None) or MessagePlaces()
+        self._known[session_id] = places
         if len(self._known) > MOST_SESSIONS:
             del self._known[next(iter(self._known))]
-        return found
+        return places
 
     def clear(self) -> None:
         """Forget all places: records were not written after all, or another process may write the sessions."""

@@ -84,15 +84,15 @@ def unpack_snapshot(packed: Packed) -> Snapshot:
     return _unpacked(Snapshot, packed)
 
 
-def _unpacked(wanted: type[T], packed: Packed) -> T:
+def _unpacked(type_: type[T], packed: Packed) -> T:
     try:
         text = _text_of(packed) if packed.format == FORMAT else None
         if text is not None:
-            return read(wanted, text)
+            return read(type_, text)
         data = from_own_text(packed.body if packed.blobs else expanded(packed.body))
         if packed.blobs:
             data = _joined(data, packed.blobs)
-        return decode(wanted, upcast(data, packed.format))
+        return decode(type_, upcast(data, packed.format))
     except (BadText, BadData, MisfitError, ValueError) as why:
         problem = f"{why.place} {why.problem}" if isinstance(why, MisfitError) else str(why)
         raise UnpackError(problem) from why
@@ -109,9 +109,9 @@ def check_of(before: bytes, outside: bytes, body: bytes) -> bytes:
 
 def digest(content: bytes) -> bytes:
     """Return the checksum of *content*."""
-    made = _FRESH.copy()  # takes a quarter less than to make one
-    made.update(content)
-    return made.digest()
+    checksum = _FRESH.copy()  # takes a quarter less than to make one
+    checksum.update(content)
+    return checksum.digest()
 
 
 _FRESH: Final = blake2b(digest_size=16)
@@ -156,8 +156,8 @@ def _text_of(packed: Packed) -> bytes | None:
         return None
     texts: dict[str, bytes] = {}
     pieces = [first]
-    for each in others:
-        name, _, rest = each.partition(b'"}')
+    for part in others:
+        name, _, rest = part.partition(b'"}')
         blob = name.decode()
         if blob not in texts:
             texts[blob] = to_text(_content(blob, packed.blobs)).encode()

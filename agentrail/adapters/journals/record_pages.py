@@ -66,7 +66,7 @@ class Pages:
 
     def put_away(self, count: int) -> int:
         """Put up to *count* of the newest records into pages, the oldest first; return how many."""
-        taken = [record for record in self.newest[:count] if isinstance(record, Record)]
+        records = [record for record in self.newest[:count] if isinstance(record, Record)]
         pages, ends, texts = list(self._pages), array("q", self._ends or ()), list[bytes]()
         number = self._paged
         last = pages[-1] if self._has_room else None
@@ -75,7 +75,7 @@ class Pages:
             pages.pop()
             ends.pop()
         size = sum(map(len, texts))
-        for record in taken:
+        for record in records:
             text = _put_away(record)
             if text is None or size >= PAGE:
                 _close(pages, ends, texts, number)
@@ -90,8 +90,8 @@ class Pages:
         self._has_room = 0 < size <= PAGE // 2
         _close(pages, ends, texts, number)
         self._pages, self._ends = tuple(pages), ends
-        del self.newest[: len(taken)]  # at last: none is lost if one cannot be written for want of memory
-        return len(taken)
+        del self.newest[: len(records)]  # at last: none is lost if one cannot be written for want of memory
+        return len(records)
 
     def take_out(self) -> None:
         """Make all records the newest ones, and leave none in a page."""
@@ -140,6 +140,6 @@ def put_away(snapshot: Snapshot) -> Snapshot | bytes:
     return snapshot if text is None else zlib.compress(text, LEVEL)
 
 
-def taken_out(kept: bytes) -> Snapshot:
+def taken_out(compressed: bytes) -> Snapshot:
     """Return the snapshot that `put_away` has compressed."""
-    return codec.read(Snapshot, zlib.decompress(kept))
+    return codec.read(Snapshot, zlib.decompress(compressed))

@@ -63,18 +63,18 @@ def kept_names(records: Iterable[Record]) -> frozenset[str]:
 
     Those of tools that were detached again are among them, and the options of the models, as JSON.
     """
-    found: set[str] = set()
+    names: set[str] = set()
     for record in records:
         if record.opening is not None:
-            found.update(record.opening.tools)
+            names.update(record.opening.tools)
         if isinstance(record.change.tools, ChangedTools):
-            found.update(record.change.tools.put)
-        for each in (record.change, record.opening):
-            if each is not None:
-                found.update(_names_of_model(each.model, each.model_options))
-                if isinstance(each.turn, Turn | ChangedTurn):
-                    found.update(_names_of_model(each.turn.model, each.turn.options))
-    return frozenset(found)
+            names.update(record.change.tools.put)
+        for fields in (record.change, record.opening):
+            if fields is not None:
+                names.update(_names_of_model(fields.model, fields.model_options))
+                if isinstance(fields.turn, Turn | ChangedTurn):
+                    names.update(_names_of_model(fields.turn.model, fields.turn.options))
+    return frozenset(names)
 
 
 def _names_of_model(model: object, options: object) -> Iterator[str]:
@@ -180,27 +180,29 @@ class _Marker:
             case Mapping() if canonical(item) in self._names:  # options of a model
                 return item
             case Mapping() if is_form or TAG in item or frozenset(item) in _FORMS:
-                return FrozenObject({key: each if key == TAG else self._part(each, mark) for key, each in item.items()})
+                return FrozenObject(
+                    {key: value if key == TAG else self._part(value, mark) for key, value in item.items()}
+                )
             case Mapping():
                 marks = (f"{mark} {number}" if number else mark for number in count())
                 keys = [key if key in self._names else next(marks) for key in item]
-                return FrozenObject(zip(keys, (self._part(each, mark) for each in item.values()), strict=True))
+                return FrozenObject(zip(keys, (self._part(value, mark) for value in item.values()), strict=True))
             case _:
                 return item
 
     def _items(self, items: Sequence[Json], mark: str) -> tuple[Json, ...]:
         """Return *items* without their texts; different ones stay different, as they may be those of a set."""
-        made: dict[str, Json] = {}
-        taken: set[str] = set()
+        marked_items: dict[str, Json] = {}
+        forms: set[str] = set()
         keys = [canonical(item) for item in items]
         for place, (key, item) in enumerate(zip(keys, items, strict=True)):
-            if key not in made:
+            if key not in marked_items:
                 marked = self._part(item, mark)
-                if canonical(marked) in taken:
+                if canonical(marked) in forms:
                     marked = self._part(item, f"{mark} {place}")
-                taken.add(canonical(marked))
-                made[key] = marked
-        return tuple([made[key] for key in keys])
+                forms.add(canonical(marked))
+                marked_items[key] = marked
+        return tuple([marked_items[key] for key in keys])
 
 
 _FORMS: Final = frozenset([frozenset(fields.split()) for fields in UNNAMED.values()])

@@ -116,8 +116,8 @@ class Surroundings(Struct):
     def call(self, call_id: str) -> ToolCall | None:
         """Return a call in a message of the record's change, by its id."""
         if self._calls is None:
-            said = (call for message in self.own if isinstance(message, AssistantMessage) for call in message.calls)
-            self._calls = {call.call_id: call for call in said}
+            calls = (call for message in self.own if isinstance(message, AssistantMessage) for call in message.calls)
+            self._calls = {call.call_id: call for call in calls}
         return self._calls.get(call_id)
 
 
@@ -127,12 +127,12 @@ def _of_start(event: ToolExecutionStart | StoredToolExecutionStart, around: Surr
 
 
 def _of_end(_: ToolExecutionEnd | StoredToolExecutionEnd, around: Surroundings) -> dict[str, object]:
-    given = around.arrival.input
-    if not isinstance(given, ToolReturned) or not isinstance(given.result, Ok | Err):
+    input_ = around.arrival.input
+    if not isinstance(input_, ToolReturned) or not isinstance(input_.result, Ok | Err):
         return {}
-    result = given.result
+    result = input_.result
     is_error = isinstance(result, Err)
-    return {"call_id": given.call_id, "content": result.content, "is_error": is_error, "details": result.details}
+    return {"call_id": input_.call_id, "content": result.content, "is_error": is_error, "details": result.details}
 
 
 def _of_metrics(event: ToolExecutionMetrics | StoredToolExecutionMetrics, around: Surroundings) -> dict[str, object]:
@@ -154,8 +154,8 @@ def _said(event: _Abridged | _Unabridged, around: Surroundings) -> dict[str, obj
 
 def _stored_end(event: AgentEnd, around: Surroundings, places: MessagePlaces) -> StoredAgentEnd:
     around.ends_turn = True
-    said = tuple([places.said(each) or each for each in event.messages])
-    return StoredAgentEnd(event.ref, event.stop_reason, said, event.usage, event.fits)
+    messages = tuple([places.said(message) or message for message in event.messages])
+    return StoredAgentEnd(event.ref, event.stop_reason, messages, event.usage, event.fits)
 
 
 def _stored_abort(event: AgentAbort, around: Surroundings, _: MessagePlaces) -> AgentAbort:
@@ -169,10 +169,12 @@ def _stored_response(event: ResponseComplete, around: Surroundings, places: Mess
 
 
 def _abridged(event: _Unabridged, around: Surroundings, _: MessagePlaces) -> _Abridged:
-    said = _said(event, around)
+    derived = _said(event, around)
     fields = {name: getattr(event, name) for name in event.__struct_fields__}
-    kept = {name: value for name, value in fields.items() if not (name in said and _is_same(said[name], value))}
-    return _ABRIDGED[type(event)](**kept)
+    different = {
+        name: value for name, value in fields.items() if not (name in derived and _is_same(derived[name], value))
+    }
+    return _ABRIDGED[type(event)](**different)
 
 
 STORING: Final[Mapping[type[object], Callable[..., AnyStoredEvent]]] = {
@@ -188,8 +190,8 @@ reason it is a plain `dict`.
 """
 
 
-def _is_same(one: object, other: object) -> bool:
-    return one is other or (type(one) is type(other) and isinstance(one, str | int) and one == other)
+def _is_same(left: object, right: object) -> bool:
+    return left is right or (type(left) is type(right) and isinstance(left, str | int) and left == right)
 
 
 def whole_event(form: AnyStoredEvent, around: Surroundings, earlier: MessagesOf, place: int) -> Event:
@@ -221,24 +223,24 @@ def _whole_response(message: AssistantMessage | int, around: Surroundings, at: s
 def _whole_messages(
     messages: Sequence[Message | MessageAt], around: Surroundings, earlier: MessagesOf, at: str
 ) -> tuple[Message, ...]:
-    found: list[Message] = []
-    for place, each in enumerate(messages):
-        if isinstance(each, tuple):
-            home, number = each[0], around.number
-            held = around.own if home == number else earlier(home) if 0 < home < number else ()
-            found.append(message_at(each, held, f"{at}[{place}]"))
+    whole: list[Message] = []
+    for place, item in enumerate(messages):
+        if isinstance(item, tuple):
+            home, number = item[0], around.number
+            home_messages = around.own if home == number else earlier(home) if 0 < home < number else ()
+            whole.append(message_at(item, home_messages, f"{at}[{place}]"))
         else:
-            found.append(each)
-    return tuple(found)
+            whole.append(item)
+    return tuple(whole)
 
 
 def _filled(form: _Abridged, around: Surroundings, at: str) -> dict[str, object]:
     """Return all fields of a stored event, with those that it leaves out."""
-    said = _said(form, around)
+    derived = _said(form, around)
     fields = {name: getattr(form, name) for name in form.__struct_fields__}
     for name, value in fields.items():
         if value is UNSET:
-            if name not in said:
+            if name not in derived:
                 raise MisfitError(at, f"lacks `{name}`, which nothing in its record says")
-            fields[name] = said[name]
+            fields[name] = derived[name]
     return fields

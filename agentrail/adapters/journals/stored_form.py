@@ -45,14 +45,16 @@ def with_pauses(rulings: tuple[Ruling, ...], change: Change) -> tuple[Ruling, ..
     asks = [place for place, ruling in enumerate(rulings) if ruling.verdict is ASK and ruling.pause is None]
     if not asks:
         return rulings
-    found = dict(zip(asks, _last(change, len(asks)), strict=True))
-    return tuple([ruling.but(pause=found[place]) if place in found else ruling for place, ruling in enumerate(rulings)])
+    pauses = dict(zip(asks, _last(change, len(asks)), strict=True))
+    return tuple(
+        [ruling.but(pause=pauses[place]) if place in pauses else ruling for place, ruling in enumerate(rulings)]
+    )
 
 
 def _last(change: Change, count: int) -> Sequence[Pause | None]:
     """Return the pauses of the last *count* runs in *change*, with `None` for each that it does not have."""
-    put = () if change.suspended is UNSET else change.suspended.put[-count:]
-    return (*repeat(None, count - len(put)), *[each.run.pause for each in put])
+    added = () if change.suspended is UNSET else change.suspended.put[-count:]
+    return (*repeat(None, count - len(added)), *[run.run.pause for run in added])
 
 
 class Moved(Value):
@@ -136,21 +138,21 @@ def _stored_events(
     turn, round, n, at, path, by, session_id = _before_first(record.session_id, record.arrival)  # noqa: A001 - as the field
     around: Surroundings | None = None  # few events need it
     before, seq = None, 1
-    for each in record.events:
-        event = each.event
+    for envelope in record.events:
+        event = envelope.event
         if (
-            each.seq != seq
-            or each.turn != turn
-            or each.round != round
-            or each.n != n
-            or each.at != at
-            or each.path != path
-            or each.by != by
-            or each.session_id != session_id
+            envelope.seq != seq
+            or envelope.turn != turn
+            or envelope.round != round
+            or envelope.n != n
+            or envelope.at != at
+            or envelope.path != path
+            or envelope.by != by
+            or envelope.session_id != session_id
         ):
-            moved.append(_moved(len(events), each, seq, (turn, round, n, at, path, by, session_id)))
-            turn, round, n, at = each.turn, each.round, each.n, each.at  # noqa: A001 - as the field
-            path, by, session_id = each.path, each.by, each.session_id
+            moved.append(_moved(len(events), envelope, seq, (turn, round, n, at, path, by, session_id)))
+            turn, round, n, at = envelope.turn, envelope.round, envelope.n, envelope.at  # noqa: A001 - as the field
+            path, by, session_id = envelope.path, envelope.by, envelope.session_id
         storing = STORING.get(type(event))
         if storing is None:
             events.append(event)
@@ -158,28 +160,28 @@ def _stored_events(
             around = around or Surroundings(record.number, record.arrival, own)
             around.before = before
             events.append(storing(event, around, places))
-        seq, before = each.seq + 1, event
+        seq, before = envelope.seq + 1, event
     if around is not None and around.ends_turn:
         places.end_turn()
     return tuple(events), tuple(moved)
 
 
-def _moved(of: int, each: Envelope, following: int, where: Where) -> Moved:
-    """Return what of the envelope *each*, of event number *of*, differs from *where* the event before it is.
+def _moved(of: int, envelope: Envelope, following: int, where: Where) -> Moved:
+    """Return what of *envelope*, of event number *of*, differs from *where* the event before it is.
 
     *following* is the next number.
     """
     turn, round, n, at, path, by, session_id = where  # noqa: A001 - as the field
     return Moved(
         of,
-        UNSET if each.seq == following else each.seq,
-        UNSET if each.turn == turn else each.turn,
-        UNSET if each.round == round else each.round,
-        UNSET if each.n == n else each.n,
-        UNSET if each.at == at else each.at,
-        UNSET if each.path == path else each.path,
-        UNSET if each.by == by else each.by,
-        UNSET if each.session_id == session_id else each.session_id,
+        UNSET if envelope.seq == following else envelope.seq,
+        UNSET if envelope.turn == turn else envelope.turn,
+        UNSET if envelope.round == round else envelope.round,
+        UNSET if envelope.n == n else envelope.n,
+        UNSET if envelope.at == at else envelope.at,
+        UNSET if envelope.path == path else envelope.path,
+        UNSET if envelope.by == by else envelope.by,
+        UNSET if envelope.session_id == session_id else envelope.session_id,
     )
 
 
@@ -197,7 +199,9 @@ def whole(form: StoredRecord, session_id: str, number: int, earlier: MessagesOf)
         session_id,
         number,
         form.arrival,
-        with_pauses(tuple([Ruling(each) if isinstance(each, str) else each for each in form.rulings]), form.change),
+        with_pauses(
+            tuple([Ruling(ruling) if isinstance(ruling, str) else ruling for ruling in form.rulings]), form.change
+        ),
         _whole_events(form, Surroundings(number, form.arrival, messages_in(form.change)), session_id, earlier),
         form.effects,
         form.change,
@@ -216,14 +220,14 @@ def _whole_events(
 ) -> tuple[Envelope, ...]:
     events: list[Envelope] = []
     where, seq = _before_first(session_id, form.arrival), 0
-    moved = {each.of: each for each in form.moved}
-    for place, each in enumerate(form.events):
-        event, now = whole_event(each, around, earlier, place), moved.get(place)
+    moved = {item.of: item for item in form.moved}
+    for place, item in enumerate(form.events):
+        event, now = whole_event(item, around, earlier, place), moved.get(place)
         seq += 1
         if now is not None:
             seq = seq if now.seq is UNSET else now.seq
-            said = zip(_where_said(now), where, strict=True)
-            where = cast("Where", tuple([two if one is UNSET else one for one, two in said]))
+            fields_ = zip(_where_said(now), where, strict=True)
+            where = cast("Where", tuple([old if new is UNSET else new for new, old in fields_]))
         turn, round, n, at, path, by, session = where  # noqa: A001 - as the field
         events.append(_envelope(session, seq, n, at, turn, round, event, path, by))
         around.before = event

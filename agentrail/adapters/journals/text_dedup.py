@@ -43,14 +43,14 @@ def shared(body: bytes) -> bytes:
             return body
     else:
         return body
-    known: dict[bytes, bytes] = {}
+    marks: dict[bytes, bytes] = {}
     for at in places:
         text = pieces[at]
-        if text in known:
-            pieces[at] = known[text]
+        if text in marks:
+            pieces[at] = marks[text]
             continue
         if len(text) >= LEAST:
-            known[text] = MARK + b"%d" % len(known)
+            marks[text] = MARK + b"%d" % len(marks)
         if text.startswith(MARK):
             pieces[at] = b"%b=%b" % (MARK, text[len(MARK) :])
     return _unmasked(b'"'.join(pieces))
@@ -61,22 +61,22 @@ def expanded(body: bytes) -> bytes:
     if body.find(_MARKED) < 0:
         return body
     first, *others = _masked(body).split(_MARKED)
-    pieces, parts, known = [first], [first], list[bytes]()  # the long texts in the first parts are known
+    pieces, parts, texts = [first], [first], list[bytes]()  # the long texts in the first parts are known
     counted = 0
     for other in others:
-        said, _, rest = other.partition(b'"')
-        if said.startswith(b"="):
-            text = MARK + said[1:]
+        quoted, _, rest = other.partition(b'"')
+        if quoted.startswith(b"="):
+            text = MARK + quoted[1:]
             parts.append(b'"%b"' % text)
         else:
-            number = int(said) if said.isdigit() else -1
-            while len(known) <= number and counted < len(parts):
-                known += [each for each in parts[counted].split(b'"')[1::2] if len(each) >= LEAST]
+            number = int(quoted) if quoted.isdigit() else -1
+            while len(texts) <= number and counted < len(parts):
+                texts += [long_text for long_text in parts[counted].split(b'"')[1::2] if len(long_text) >= LEAST]
                 counted += 1
-            if not 0 <= number < len(known):
-                problem = f"it refers to text {said!r:.40}, and has {len(known)} before"
+            if not 0 <= number < len(texts):
+                problem = f"it refers to text {quoted!r:.40}, and has {len(texts)} before"
                 raise ValueError(problem)
-            text = known[number]
+            text = texts[number]
         pieces += (text, rest)
         parts.append(rest)
     return _unmasked(b'"'.join(pieces))

@@ -194,8 +194,8 @@ class Connection:
             if error.code == CONNECTION_CLOSED:
                 raise self._no_answer(NOT_THERE, effect) from error
             answered = not self._server.url
-            said = f"the MCP server `{self._server.name}` says: {error.message[:MAX_SHOWN]}"
-            raise ToolError(said) from error
+            problem = f"the MCP server `{self._server.name}` says: {error.message[:MAX_SHOWN]}"
+            raise ToolError(problem) from error
         except (RuntimeError, ValueError, OSError, anyio.BrokenResourceError, anyio.ClosedResourceError) as error:
             raise self._no_answer(f"{type(error).__name__}: {error}"[:MAX_SHOWN], effect) from error
         finally:

@@ -29,8 +29,8 @@ class Sieve:
         self.version = ""
 
     async def __aenter__(self) -> TransportStreams:
-        heard, said = await self._inner.__aenter__()
-        return Sifted(heard, self._sift), said
+        incoming, outgoing = await self._inner.__aenter__()
+        return Sifted(incoming, self._sift), outgoing
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

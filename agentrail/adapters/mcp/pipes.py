@@ -48,12 +48,12 @@ class Pipes:
         inherited = {name: os.environ[name] for name in server.inherit if name in os.environ}
         self._env = {**clean_environment(), **inherited, **server.env}
         self._child_ends: tuple[int, ...] = ()
-        heard = anyio.create_memory_object_stream[SessionMessage | Exception](0)
-        self._heard: MemoryObjectSendStream[SessionMessage | Exception] = heard[0]
-        self._from_server: MemoryObjectReceiveStream[SessionMessage | Exception] = heard[1]
-        said = anyio.create_memory_object_stream[SessionMessage](MAX_WAITING)
-        self._to_server: MemoryObjectSendStream[SessionMessage] = said[0]
-        self._said: MemoryObjectReceiveStream[SessionMessage] = said[1]
+        incoming = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+        self._heard: MemoryObjectSendStream[SessionMessage | Exception] = incoming[0]
+        self._from_server: MemoryObjectReceiveStream[SessionMessage | Exception] = incoming[1]
+        outgoing = anyio.create_memory_object_stream[SessionMessage](MAX_WAITING)
+        self._to_server: MemoryObjectSendStream[SessionMessage] = outgoing[0]
+        self._said: MemoryObjectReceiveStream[SessionMessage] = outgoing[1]
 
     async def __aenter__(
         self,

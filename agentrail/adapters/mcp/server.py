@@ -33,12 +33,12 @@ _NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,32}")
 _VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
-def _words(given: Iterable[str]) -> tuple[str, ...]:
-    return (given,) if isinstance(given, str) else tuple(given)
+def _words(words: Iterable[str]) -> tuple[str, ...]:
+    return (words,) if isinstance(words, str) else tuple(words)
 
 
-def _texts(given: Mapping[str, str]) -> Mapping[str, str]:
-    return MappingProxyType(dict(given))
+def _texts(texts: Mapping[str, str]) -> Mapping[str, str]:
+    return MappingProxyType(dict(texts))
 
 
 @spelt

@@ -50,24 +50,24 @@ def told(schema: JsonObject, meter: Meter) -> dict[str, Json]:
 
     Raise `TooManyStepsError` if looking at the patterns takes more steps than are left.
     """
-    found: dict[str, Json] = {}
-    for keyword, said in schema.items():
+    plain: dict[str, Json] = {}
+    for keyword, value in schema.items():
         if keyword in _VALUES:
-            found[keyword] = said
-        elif keyword in _NAMED and isinstance(said, Mapping):
-            found[keyword] = {name: _told(one, meter) for name, one in said.items()}
+            plain[keyword] = value
+        elif keyword in _NAMED and isinstance(value, Mapping):
+            plain[keyword] = {name: _told(item, meter) for name, item in value.items()}
         else:
-            found[keyword] = _told(said, meter)
-    pattern = found.get("pattern")
+            plain[keyword] = _told(value, meter)
+    pattern = plain.get("pattern")
     if isinstance(pattern, str) and not _is_usable(pattern, meter):
-        del found["pattern"]
-        found["description"] = f"{found.get('description', '')} Must match `{pattern}`.".lstrip()
-    keys = found.get("patternProperties")
+        del plain["pattern"]
+        plain["description"] = f"{plain.get('description', '')} Must match `{pattern}`.".lstrip()
+    keys = plain.get("patternProperties")
     if isinstance(keys, Mapping) and not all(_is_usable(key, meter) for key in keys):
-        del found["patternProperties"]
+        del plain["patternProperties"]
         for keyword in ("additionalProperties", "unevaluatedProperties"):
-            found.pop(keyword, None)  # they apply to keys that match no pattern, which is not known any more
-    return found
+            plain.pop(keyword, None)  # they apply to keys that match no pattern, which is not known any more
+    return plain
 
 
 def _is_usable(pattern: str, meter: Meter) -> bool:
@@ -78,12 +78,12 @@ def _is_usable(pattern: str, meter: Meter) -> bool:
     return True
 
 
-def _told(said: Json, meter: Meter) -> Json:
-    if isinstance(said, Mapping):
-        return told(said, meter)
-    if isinstance(said, Sequence) and not isinstance(said, str):
-        return tuple(_told(one, meter) for one in said)
-    return said
+def _told(value: Json, meter: Meter) -> Json:
+    if isinstance(value, Mapping):
+        return told(value, meter)
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return tuple(_told(item, meter) for item in value)
+    return value
 
 
 MAX_PARTS: Final = 100
@@ -107,14 +107,16 @@ def result_of(answer: CallToolResult) -> Ok | Err:
     if len(answer.content) > MAX_PARTS:
         parts.append(Text(f"[{len(answer.content) - MAX_PARTS} more parts are left out]"))
     structured: object = answer.structured_content
-    kept = None if structured is None else _kept(structured)
-    if kept is None and structured is not None:
+    data = None if structured is None else _kept(structured)
+    if data is None and structured is not None:
         parts.append(Text(f"[structured content of more than {MAX_STRUCTURED} bytes, or no JSON, is left out]"))
-    if kept is not None and not parts:
-        parts.append(Data(kept))
-    details: JsonObject | None = None if kept is None else {"structured": kept}
-    made = Err if answer.is_error else Ok
-    return made(tuple(parts) or (Text("the tool failed and does not say why" if answer.is_error else "done"),), details)
+    if data is not None and not parts:
+        parts.append(Data(data))
+    details: JsonObject | None = None if data is None else {"structured": data}
+    result_type = Err if answer.is_error else Ok
+    return result_type(
+        tuple(parts) or (Text("the tool failed and does not say why" if answer.is_error else "done"),), details
+    )
 
 
 def _part(block: ContentBlock) -> Part:
@@ -158,10 +160,10 @@ def _cut(text: str) -> str:
 
 def _kept(structured: object) -> Json:
     try:
-        kept = freeze(structured)
+        data = freeze(structured)
     except NotJson:
         return None
-    return kept if weight(kept) <= MAX_STRUCTURED else None
+    return data if weight(data) <= MAX_STRUCTURED else None
 
 
 MAX_TOOLS: Final = 1_000
@@ -215,7 +217,7 @@ class McpTool:
 
 def adopt(server: McpServer, listed: Iterable[Listed], call: ServerCalls) -> tuple[list[McpTool], list[str]]:
     """Return the tools in *listed* that can be used, and for each other one the reason why it is left out."""
-    found: dict[str, McpTool] = {}
+    tools: dict[str, McpTool] = {}
     problems: list[str] = []
     room, meter = Meter(MAX_SCHEMAS), Meter(PATTERN_STEPS)
     for theirs in listed:
@@ -226,11 +228,11 @@ def adopt(server: McpServer, listed: Iterable[Listed], call: ServerCalls) -> tup
         except (BadTool, NotJson) as error:
             problems.append(f"`{name[:100]}` is left out: {error}"[:500])
             continue
-        if spec.name in found or len(found) == MAX_TOOLS:
+        if spec.name in tools or len(tools) == MAX_TOOLS:
             problems.append(f"`{name}` is left out: there are {MAX_TOOLS} tools already, or one of that name")
             continue
-        found[spec.name] = McpTool(spec, theirs.name, call)
-    return list(found.values()), problems
+        tools[spec.name] = McpTool(spec, theirs.name, call)
+    return list(tools.values()), problems
 
 
 def _schema(name: str, theirs: Listed, room: Meter, meter: Meter) -> JsonObject:
@@ -249,10 +251,10 @@ def _schema(name: str, theirs: Listed, room: Meter, meter: Meter) -> JsonObject:
 
 
 def _spec(server: McpServer, name: str, theirs: Listed, schema: JsonObject) -> ToolSpec:
-    said = (theirs.description or "").strip() or (theirs.title or "").strip() or f"The tool `{theirs.name}`."
+    description = (theirs.description or "").strip() or (theirs.title or "").strip() or f"The tool `{theirs.name}`."
     return make_spec(
         name,
-        said[:MAX_DESCRIPTION],
+        description[:MAX_DESCRIPTION],
         schema,
         timeout=server.timeout,
         requires=server.requires,

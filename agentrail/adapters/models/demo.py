@@ -339,10 +339,10 @@ def _listed(names: Sequence[str]) -> str:
 def _response(request: ModelRequest, text: str, thought: str = "", call: ToolCall | None = None) -> Response:
     parts: tuple[Said, ...] = (Thinking(thought), Text(text)) if thought else (Text(text),)
     calls = () if call is None else (call,)
-    written = len(text) + len(thought) + sum(len(call.name) + len(canonical(call.args)) for call in calls)
+    chars = len(text) + len(thought) + sum(len(call.name) + len(canonical(call.args)) for call in calls)
     return Response(
         parts,
         calls,
         StopReason.TOOL_CALLS if calls else StopReason.END,
-        Usage(read_tokens(request), tokens(written), reasoning_tokens=tokens(len(thought)), estimated=True),
+        Usage(read_tokens(request), tokens(chars), reasoning_tokens=tokens(len(thought)), estimated=True),
     )

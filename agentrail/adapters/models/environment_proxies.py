@@ -31,14 +31,14 @@ def why_unusable(error: Exception) -> str:
     if isinstance(error, OSError):
         name = next((name for name in CERTIFICATES if os.environ.get(name)), CERTIFICATES[0])
         return f"the certificates that `{name}` names cannot be read ({type(error).__name__}); it must be a PEM file"
-    found = getproxies()
-    names = " or ".join(f"`{name.upper()}_PROXY`" for name in PROXIES if found.get(name))
-    wanted = (
+    proxies = getproxies()
+    names = " or ".join(f"`{name.upper()}_PROXY`" for name in PROXIES if proxies.get(name))
+    advice = (
         "a SOCKS proxy needs the package `socksio`: pip install httpx[socks]"
         if isinstance(error, ImportError)
         else "a proxy is an address such as `http://name:password@host:3128`, and `NO_PROXY` a list of hosts"
     )
-    return f"the proxy that the environment names cannot be used: look at {names}; {wanted}"
+    return f"the proxy that the environment names cannot be used: look at {names}; {advice}"
 
 
 def is_final(status: int) -> bool:

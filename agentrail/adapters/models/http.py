@@ -201,8 +201,8 @@ class Http:
         for client in self._clients.values():
             await client.aclose()
 
-    async def post(self, post: Post, heard: Heard) -> HttpAnswer:
-        """Send *post*; pass the pieces of a streamed answer to *heard*, and return status and headers.
+    async def post(self, post: Post, on_bytes: Heard) -> HttpAnswer:
+        """Send *post*; pass the pieces of a streamed answer to *on_bytes*, and return status and headers.
 
         An answer that is not a stream is returned with its body, whatever its status. A failed connection or a time
         limit raises an exception of `agentrail.errors.models`.
@@ -213,7 +213,7 @@ class Http:
             except (httpx.InvalidURL, ValueError, ImportError, OSError) as error:
                 unusable = why_unusable(error)
             else:
-                return await HttpExchange(client, post, heard).run()
+                return await HttpExchange(client, post, on_bytes).run()
         raise PermanentModelError(unusable)  # outside of the handler: the context would show the proxy's password
 
 
@@ -289,10 +289,10 @@ class HttpExchange:
 
     __slots__ = ("_begun", "_client", "_complete", "_fault", "_handshake", "_heard", "_post", "_scope")
 
-    def __init__(self, client: httpx.AsyncClient, post: Post, heard: Heard) -> None:
+    def __init__(self, client: httpx.AsyncClient, post: Post, on_bytes: Heard) -> None:
         self._client = client
         self._post = post
-        self._heard = heard
+        self._heard = on_bytes
         self._begun = False
         self._complete = False
         self._fault: ModelError | None = None
@@ -410,15 +410,15 @@ class HttpExchange:
 
     def _translated(self, error: Exception) -> ModelError:
         """Return agentrail's exception for the exception *error* of httpx."""
-        said = _said(error)
-        what = f"{type(error).__name__}: {said}" if said else type(error).__name__
+        reason = _said(error)
+        what = f"{type(error).__name__}: {reason}" if reason else type(error).__name__
         match error:
             case httpx.ConnectError() if _is_caused_by(error, ConnectionRefusedError):
                 return ServerMissing(f"nothing listens on the way to {self._post.url}")
             case httpx.ConnectError() | httpx.ConnectTimeout() if not self._handshake.has_connected:
                 return ProviderNotReached(f"{self._obstacle(error)}, on the way to {self._post.url}")
             case httpx.ConnectError() if _is_caused_by(error, ssl.SSLCertVerificationError):
-                return CertificateRefused(f"{said}; it was in a request to {self._post.url}")
+                return CertificateRefused(f"{reason}; it was in a request to {self._post.url}")
             case httpx.ConnectError() | httpx.ConnectTimeout():
                 return ConnectionFailed(f"{what}; it was in a request to {self._post.url}")
             case httpx.UnsupportedProtocol() | httpx.LocalProtocolError():
@@ -459,9 +459,9 @@ def _is_behind(error: BaseException, kind: type[OSError]) -> bool:
     return isinstance(error, kind) or (behind is not None and _is_caused_by(behind, kind))
 
 
-def _by_proxy(said: str) -> ModelError:
-    """Return the exception for a proxy's refusal *said*: with its status only, as the rest may hold a password."""
-    status = said.partition(" ")[0]
+def _by_proxy(reason: str) -> ModelError:
+    """Return the exception for *reason*, a refusal by a proxy; only its status, as the rest may hold a password."""
+    status = reason.partition(" ")[0]
     number = int(status) if status.isdecimal() else 0
     if is_final(number):
         return ProxyRefused(f"it answers {number}")
@@ -479,13 +479,13 @@ def _said(error: BaseException) -> str:
 
 def _plain(body: bytes, encoding: str) -> bytes:
     """Return the *body* of an answer unpacked; if it is damaged or too large, the part before that."""
-    found = b""
+    content = b""
     try:
         for piece in Unpacker(encoding, MAX_BODY).pieces(body):
-            found += piece
+            content += piece
     except (EncodingRefused, StreamGarbled):
         pass
-    return found
+    return content
 
 
 def _is_document(headers: Mapping[str, str]) -> bool:

@@ -105,8 +105,8 @@ class Result(Value):
     @property
     def outside(self) -> tuple[Image | File, ...]:
         """The images and files, for an API that takes them only after the results: there, they are the user's."""
-        shown = (part for part in self.parts if isinstance(part, Image | File))
-        return tuple(_quoted_file(part) if isinstance(part, File) else part for part in shown)
+        media = (part for part in self.parts if isinstance(part, Image | File))
+        return tuple(_quoted_file(part) if isinstance(part, File) else part for part in media)
 
 
 class Asked(Value):
@@ -171,8 +171,8 @@ def system_of(request: ModelRequest) -> tuple[str, ...]:
     Memory files stand between tags, which no text in them can end.
     """
     fixed = fixed_of(request)
-    kept = len(request.background) - request.memory
-    return (*((fixed,) if fixed else ()), *_headed(request.background[:kept]), *_kept(request.background[kept:]))
+    count = len(request.background) - request.memory
+    return (*((fixed,) if fixed else ()), *_headed(request.background[:count]), *_kept(request.background[count:]))
 
 
 def fixed_of(request: ModelRequest) -> str:
@@ -208,24 +208,24 @@ def _quoted(text: str, *words: str) -> str:
     """Return *text* with `&lt;` where a tag with one of *words*, or the one of `PROGRAM`, begins."""
     words = ("system", *words)
 
-    def quoted(found: re.Match[str]) -> str:
-        return "&lt;" if any(_is_tag(text, found.end(), word) for word in words) else found[0]
+    def quoted(match: re.Match[str]) -> str:
+        return "&lt;" if any(_is_tag(text, match.end(), word) for word in words) else match[0]
 
     return _LESS.sub(quoted, text)
 
 
 def _is_tag(text: str, start: int, word: str) -> bool:
     """Whether a tag with *word* goes on at *start* of *text*, or may go on in the next text, which stands beside."""
-    seen = ""
+    letters_so_far = ""
     for place in range(start, len(text)):
         letters = _letters_of(text[place])
         if not letters:
-            if seen == word:
+            if letters_so_far == word:
                 return True
             continue
-        seen = (seen + letters).removeprefix("/")
-        if not word.startswith(seen):
-            return re.match(rf"{word}\b", seen) is not None
+        letters_so_far = (letters_so_far + letters).removeprefix("/")
+        if not word.startswith(letters_so_far):
+            return re.match(rf"{word}\b", letters_so_far) is not None
     return True
 
 
@@ -233,7 +233,7 @@ def _is_tag(text: str, start: int, word: str) -> bool:
 def _letters_of(character: str) -> str:
     """Return the letters of *character* without style, case and marks; none if it is a blank or nobody sees it."""
     letters = normalize("NFKD", character).casefold()
-    return "".join([one for one in letters if category(one)[0] not in "CMZ" and one not in _EMPTY_LETTERS])
+    return "".join([letter for letter in letters if category(letter)[0] not in "CMZ" and letter not in _EMPTY_LETTERS])
 
 
 def _told(part: Part, *, is_said: bool) -> Part:
@@ -283,8 +283,8 @@ def _headed(sections: Iterable[tuple[str, str]]) -> tuple[str, ...]:
 
 def plain(parts: Iterable[Part]) -> tuple[Part, ...]:
     """Return *parts* with data as JSON text, and without empty texts."""
-    found = (Text(canonical(part.data)) if isinstance(part, Data) else part for part in parts)
-    return tuple(part for part in found if not (isinstance(part, Text) and not part.text.strip()))
+    as_text = (Text(canonical(part.data)) if isinstance(part, Data) else part for part in parts)
+    return tuple(part for part in as_text if not (isinstance(part, Text) and not part.text.strip()))
 
 
 def _fit(call: ToolCall) -> ToolCall:
@@ -329,11 +329,11 @@ class _Projection:
         return tuple(self._turns)
 
     def _take_result(self, message: ToolMessage) -> None:
-        for asked in self._waiting:
-            if asked.call.call_id == message.call_id and asked.wire_id not in self._results:
+        for call in self._waiting:
+            if call.call.call_id == message.call_id and call.wire_id not in self._results:
                 parts = self._shown(message.parts) or (Text(NO_OUTPUT),)
-                self._results[asked.wire_id] = Result(
-                    asked.wire_id, asked.call.name, parts, message.is_error, found_by(message)
+                self._results[call.wire_id] = Result(
+                    call.wire_id, call.call.name, parts, message.is_error, found_by(message)
                 )
                 return
 
@@ -351,8 +351,8 @@ class _Projection:
         if self._waiting:
             lost = (Text(LOST),)
             results = (
-                self._results.get(asked.wire_id) or Result(asked.wire_id, asked.call.name, lost, is_error=True)
-                for asked in self._waiting
+                self._results.get(call.wire_id) or Result(call.wire_id, call.call.name, lost, is_error=True)
+                for call in self._waiting
             )
             self._turns.append(UserTurn(tuple(results)))
             self._waiting, self._results = (), {}
@@ -369,15 +369,15 @@ class _Projection:
     def _answer(self, message: AssistantMessage) -> None:
         own = message.model.partition(":")[0] == self._provider
         parts = tuple(part for part in message.parts if self._is_said(part, own=own))
-        asked = tuple(Asked(self._wire_id(call, own=own), _fit(call)) for call in message.calls)
-        if not asked and not any(isinstance(part, Text) for part in parts):
+        calls = tuple(Asked(self._wire_id(call, own=own), _fit(call)) for call in message.calls)
+        if not calls and not any(isinstance(part, Text) for part in parts):
             return
         if not self._turns:
             self._turns.append(UserTurn(parts=(of_program(LEFT_OUT),)))
         elif isinstance(self._turns[-1], ModelTurn):
             self._turns.append(UserTurn(parts=(of_program(GO_ON),)))
-        self._turns.append(ModelTurn(parts, asked))
-        self._waiting = asked
+        self._turns.append(ModelTurn(parts, calls))
+        self._waiting = calls
 
     def _wire_id(self, call: ToolCall, *, own: bool) -> str:
         """Return the provider's own id of *call* if it is unique and fits, else an id made from the session's."""
@@ -385,12 +385,12 @@ class _Projection:
         if own and theirs not in self._used and self._fits.fullmatch(theirs):
             self._used.add(theirs)
             return theirs
-        found, number = re.sub(r"[^a-zA-Z0-9_-]", "-", call.call_id), 0
-        while found in self._used or not self._fits.fullmatch(found):
+        wire_id, number = re.sub(r"[^a-zA-Z0-9_-]", "-", call.call_id), 0
+        while wire_id in self._used or not self._fits.fullmatch(wire_id):
             number += 1
-            found = f"c{number:08}"  # nine letters and digits: Mistral takes nothing else, and all others take it
-        self._used.add(found)
-        return found
+            wire_id = f"c{number:08}"  # nine letters and digits: Mistral takes nothing else, and all others take it
+        self._used.add(wire_id)
+        return wire_id
 
     def _is_said(self, part: Said, *, own: bool) -> bool:
         if isinstance(part, Thinking):

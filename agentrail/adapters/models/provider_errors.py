@@ -91,13 +91,13 @@ class Reported(Value):
     """Seconds to wait before the next attempt, if the body says so; headers are read elsewhere."""
 
 
-def reported(found: object, faults: Faults) -> Reported:
-    """Return the error in *found*, a JSON value. It may have many shapes, because gateways write their own."""
-    if isinstance(found, list) and found:
-        found = cast("list[object]", found)[0]
-    if not isinstance(found, Mapping):
-        return Reported((), found if isinstance(found, str) else "")
-    whole = cast("Mapping[str, object]", found)
+def reported(body: object, faults: Faults) -> Reported:
+    """Return the error in *body*, a JSON value. It may have many shapes, because gateways write their own."""
+    if isinstance(body, list) and body:
+        body = cast("list[object]", body)[0]
+    if not isinstance(body, Mapping):
+        return Reported((), body if isinstance(body, str) else "")
+    whole = cast("Mapping[str, object]", body)
     error = whole.get("error", whole)
     if isinstance(error, str):
         return Reported((), error)
@@ -105,49 +105,51 @@ def reported(found: object, faults: Faults) -> Reported:
         return Reported()
     inner = cast("Mapping[str, object]", error)
     types = tuple(str(inner[field]) for field in faults.fields if isinstance(inner.get(field), str | int))
-    said = inner.get("message") or inner.get("detail")
+    message = inner.get("message") or inner.get("detail")
     reasons, wait = _details(inner.get("details"))
-    return Reported((*reasons, *types), said if isinstance(said, str) else json.dumps(said) if said else "", wait)
+    return Reported(
+        (*reasons, *types), message if isinstance(message, str) else json.dumps(message) if message else "", wait
+    )
 
 
-def _details(found: object) -> tuple[tuple[str, ...], float | None]:
-    """Return the reasons, and the seconds to wait or `None`, in *found*: the field `details` of Google's errors."""
-    items = cast("list[object]", found) if isinstance(found, list) else []
+def _details(value: object) -> tuple[tuple[str, ...], float | None]:
+    """Return the reasons, and the seconds to wait or `None`, in *value*: the field `details` of Google's errors."""
+    items = cast("list[object]", value) if isinstance(value, list) else []
     details = [cast("Mapping[str, object]", item) for item in items if isinstance(item, Mapping)]
     reasons = tuple(reason for item in details if isinstance(reason := item.get("reason"), str))
     delays = (delay for item in details if isinstance(delay := item.get("retryDelay"), str) and delay.endswith("s"))
     return reasons, next((_number(delay.removesuffix("s")) for delay in delays), None)
 
 
-def error_of(faults: Faults, found: object, status: int = 0, headers: Mapping[str, str] | None = None) -> ModelError:
-    """Return the exception for the error in *found*, the JSON of an answer's body or of an event in a stream.
+def error_of(faults: Faults, body: object, status: int = 0, headers: Mapping[str, str] | None = None) -> ModelError:
+    """Return the exception for the error in *body*, the JSON of an answer's body or of an event in a stream.
 
     An event has no *status*.
     """
-    error = reported(found, faults)
+    error = reported(body, faults)
     kind = next((faults.by_type[name] for name in error.types if name in faults.by_type), None)
     if kind is None:
-        number = next((int(name) for name in error.types if _STATUS.fullmatch(name)), 0 if _is_error(found) else status)
+        number = next((int(name) for name in error.types if _STATUS.fullmatch(name)), 0 if _is_error(body) else status)
         kind = by_status(number if status < MOVED else status)
     if issubclass(kind, RequestRefused) and TOO_LONG.search(error.said):
         kind = ContextTooLong
     named = " ".join(dict.fromkeys((*([str(status)] if status else ()), *error.types)))
     reason = error.said[:SHOWN] or "it gives no reason"
-    said = f"{named}: {reason}" if named else reason
+    message = f"{named}: {reason}" if named else reason
     wait = retry_after(headers or {})
-    return kind(said, error.wait if wait is None else wait)
+    return kind(message, error.wait if wait is None else wait)
 
 
-def _is_error(found: object) -> bool:
-    """Whether *found* has a field `error` that is not empty. Some gateways answer so with the status 200."""
-    return isinstance(found, Mapping) and bool(cast("Mapping[str, object]", found).get("error"))
+def _is_error(body: object) -> bool:
+    """Whether *body* has a field `error` that is not empty. Some gateways answer so with the status 200."""
+    return isinstance(body, Mapping) and bool(cast("Mapping[str, object]", body).get("error"))
 
 
 def by_status(status: int) -> ErrorClass:
     """Return the exception for *status*; 0 means an error in a stream that names no status."""
-    known = BY_STATUS.get(status)
-    if known is not None:
-        return known
+    error_class = BY_STATUS.get(status)
+    if error_class is not None:
+        return error_class
     if OK <= status < REFUSED:
         return WrongEndpoint
     return RequestRefused if REFUSED <= status < FAILED else ProviderFailed
@@ -155,16 +157,16 @@ def by_status(status: int) -> ErrorClass:
 
 def error_of_body(faults: Faults, status: int, headers: Mapping[str, str], body: bytes) -> ModelError:
     """Return the exception for an answer that is not a stream: an error, a redirect, or a document of another kind."""
-    said = body.decode("utf-8", "replace").strip()
+    shown_body = body.decode("utf-8", "replace").strip()
     if MOVED <= status < REFUSED and "location" in headers:
-        said = f"it leads to {headers['location']}"
+        shown_body = f"it leads to {headers['location']}"
     try:
-        found: object = json.loads(said)
+        parsed: object = json.loads(shown_body)
     except (ValueError, RecursionError):
-        found = {"message": said[:SHOWN]}
-    if said and status < MOVED and not _is_error(found):
-        found = {"message": f"it is no stream, but begins with {said[:BEGINNING]}"}
-    return error_of(faults, found, status, headers)
+        parsed = {"message": shown_body[:SHOWN]}
+    if shown_body and status < MOVED and not _is_error(parsed):
+        parsed = {"message": f"it is no stream, but begins with {shown_body[:BEGINNING]}"}
+    return error_of(faults, parsed, status, headers)
 
 
 # When to try again
@@ -181,16 +183,16 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
         if seconds is not None:
             return seconds * unit
     try:
-        wanted = parsedate_to_datetime(headers["retry-after"])
+        until = parsedate_to_datetime(headers["retry-after"])
         now = parsedate_to_datetime(headers["date"])
-        return max(0.0, (wanted - now).total_seconds())
+        return max(0.0, (until - now).total_seconds())
     except (KeyError, ValueError, TypeError, OverflowError):
         return None
 
 
-def _number(written: str) -> float | None:
+def _number(value: str) -> float | None:
     try:
-        number = float(written)
+        number = float(value)
     except ValueError:
         return None
     return number if math.isfinite(number) and number >= 0 else None

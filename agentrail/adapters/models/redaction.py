@@ -73,9 +73,9 @@ class Redactor:
 
     def error(self, error: ModelError) -> ModelError:
         """Return *error* with all keys in its text replaced, also one that was cut off at the end of the text."""
-        said = _replaced(str(error.args[0]), self._keys)
-        end = _beginning(said, self._keys)
-        return type(error)(said if len(said) - end < TELLING else said[:end] + INSTEAD, error.retry_after)
+        message = _replaced(str(error.args[0]), self._keys)
+        end = _beginning(message, self._keys)
+        return type(error)(message if len(message) - end < TELLING else message[:end] + INSTEAD, error.retry_after)
 
     def response(self, response: Response) -> Response:
         """Return *response* with each secret in its texts, signatures and ids replaced; names and arguments stay."""
@@ -106,8 +106,8 @@ class Redactor:
 
     def rest(self) -> tuple[Chunk, ...]:
         """Return the text that `chunks` still holds back at the end of the answer; it is no secret."""
-        held, self._held = self._held, {}
-        return tuple(kind(text) for kind, text in held.items())
+        pending, self._held = self._held, {}
+        return tuple(kind(text) for kind, text in pending.items())
 
 
 def _replaced(text: str, keys: tuple[str, ...]) -> str:
@@ -156,8 +156,8 @@ def api_key(provider: Provider, settings: Settings, look_up: LookUp) -> str | No
 def check_secrets(provider: Provider, settings: Settings, look_up: LookUp) -> None:
     """Raise `KeyMissing` or `BadModelOptions` if a secret that requests need is not set, or fits no header."""
     api_key(provider, settings, look_up)
-    for found in settings.headers.values():
-        named = secret_name(found)
+    for value in settings.headers.values():
+        named = secret_name(value)
         if named is not None:
             usable(named, look_up)
 

@@ -54,12 +54,12 @@ def remembered(refused: tuple[str, ...], schema: str) -> tuple[str, ...]:
 
 def with_demanded(request: ModelRequest, settings: Settings) -> ModelRequest:
     """Return *request* with the tool that the option `tool_choice` demands declared, if it is a deferred one."""
-    wanted = settings.tool if settings.tool_choice == "tool" else ""
-    tool = next((tool for tool in request.deferred if tool.name == wanted), None)
+    tool_name = settings.tool if settings.tool_choice == "tool" else ""
+    tool = next((tool for tool in request.deferred if tool.name == tool_name), None)
     if tool is None:
         return request
-    left = tuple([other for other in request.deferred if other is not tool])
-    return request.but(tools=(*request.tools, tool), deferred=left)
+    others = tuple([other for other in request.deferred if other is not tool])
+    return request.but(tools=(*request.tools, tool), deferred=others)
 
 
 def demanding(request: ModelRequest, settings: Settings, *, able: bool) -> Settings:
@@ -123,8 +123,8 @@ class RemoteModel:
         if not request.returns:
             return await self._answer(request, settings, emit)
         schema = canonical(request.returns)
-        known = schema in self._refused
-        form = None if known else self._format.form(request, self._provider_name, self._model)
+        is_refused = schema in self._refused
+        form = None if is_refused else self._format.form(request, self._provider_name, self._model)
         if form is not None:
             try:
                 return await self._answer(request, settings.but(response_format=form), emit)
@@ -132,9 +132,11 @@ class RemoteModel:
                 pass  # perhaps because of the schema; a request that is refused for another reason is refused again
         if settings.tool_choice == "none":
             request, settings = request.but(may_call=False), settings.but(tool_choice="auto")
-        asked, tool = with_answer_tool(request)
-        settings = demanding(asked, settings, able=self._format.demands(self._provider_name, self._model, settings))
-        response = await self._answer(asked, settings.but(response_format=None), emit, tool)
+        tool_request, tool = with_answer_tool(request)
+        settings = demanding(
+            tool_request, settings, able=self._format.demands(self._provider_name, self._model, settings)
+        )
+        response = await self._answer(tool_request, settings.but(response_format=None), emit, tool)
         if form is not None:  # it was the schema that was refused
             self._refused = remembered(self._refused, schema)
         return response
@@ -187,11 +189,11 @@ class RemoteModel:
         if key is not None:
             secrets.append(key)
             headers |= self._format.key_headers(key)
-        for name, found in settings.headers.items():
-            named = secret_name(found)
+        for name, value in settings.headers.items():
+            named = secret_name(value)
             if named is not None:
                 secrets.append(usable(named, self._look_up))
-            headers[name.lower()] = str(found) if named is None else secrets[-1]
+            headers[name.lower()] = str(value) if named is None else secrets[-1]
         return headers, Redactor(secrets)
 
 

@@ -82,7 +82,7 @@ def read_settings(options: JsonObject) -> Settings:
         problem = f"`{where}` looks like a secret; give its name instead: `Secret(…)`"
         raise BadModelOptions(problem)
     changes: dict[str, object] = {}
-    for name, found in options.items():
+    for name, value in options.items():
         reader = READERS.get(name)
         if reader is None:
             problem = (
@@ -90,110 +90,110 @@ def read_settings(options: JsonObject) -> Settings:
                 f"a field that only this provider knows goes into `extra`"
             )
             raise BadModelOptions(problem)
-        if found is not None:
-            changes |= reader(name, found)
+        if value is not None:
+            changes |= reader(name, value)
     return Settings().but(**changes)
 
 
-def _wrong(name: str, found: Json, wanted: str) -> BadModelOptions:
-    return BadModelOptions(f"`{name}` is {found!r:.80}; it must be {wanted}")
+def _wrong(name: str, value: Json, expected: str) -> BadModelOptions:
+    return BadModelOptions(f"`{name}` is {value!r:.80}; it must be {expected}")
 
 
-def _secret(name: str, found: Json) -> dict[str, object]:
-    named = secret_name(found)
+def _secret(name: str, value: Json) -> dict[str, object]:
+    named = secret_name(value)
     if named is None:
         problem = f"`{name}` must be the name of a secret: `Secret(…)`"
         raise BadModelOptions(problem)
     return {name: named}
 
 
-def _url(name: str, found: Json) -> dict[str, object]:
-    if not isinstance(found, str):
-        raise _wrong(name, found, "an address")
+def _url(name: str, value: Json) -> dict[str, object]:
+    if not isinstance(value, str):
+        raise _wrong(name, value, "an address")
     try:
-        parts = urlsplit(found)
+        parts = urlsplit(value)
         _ = parts.port  # raises `ValueError` if it is not a number
     except ValueError:
-        raise _wrong(name, found, "an address") from None
+        raise _wrong(name, value, "an address") from None
     if parts.username or parts.password or parts.query or parts.fragment:
         problem = f"`{name}` must be a plain address, without a user name, `?` or `#`"
         raise BadModelOptions(problem)
     if parts.scheme not in {"http", "https"} or not parts.hostname:
-        raise _wrong(name, found, "an address that begins with `https://` or `http://`")
-    return {name: found.rstrip("/")}
+        raise _wrong(name, value, "an address that begins with `https://` or `http://`")
+    return {name: value.rstrip("/")}
 
 
-def _headers(name: str, found: Json) -> dict[str, object]:
-    if not isinstance(found, Mapping) or secret_name(found) is not None:
-        raise _wrong(name, found, "an object of texts and secrets")
-    for key, item in found.items():
+def _headers(name: str, value: Json) -> dict[str, object]:
+    if not isinstance(value, Mapping) or secret_name(value) is not None:
+        raise _wrong(name, value, "an object of texts and secrets")
+    for key, item in value.items():
         if not _HEADER.fullmatch(key) or (isinstance(item, str) and not (item.isascii() and item.isprintable())):
             where = f"{name}.{key}"
             raise _wrong(where, item, "what HTTP takes as a header")
         if not isinstance(item, str) and secret_name(item) is None:
             where = f"{name}.{key}"
             raise _wrong(where, item, "a text or a secret")
-    return {name: found}
+    return {name: value}
 
 
 def _number(least: float, *, whole: bool) -> Callable[[str, Json], dict[str, object]]:
-    def read(name: str, found: Json) -> dict[str, object]:
+    def read(name: str, value: Json) -> dict[str, object]:
         kinds = (int,) if whole else (int, float)
-        if isinstance(found, bool) or not isinstance(found, kinds) or found < least:
-            raise _wrong(name, found, f"a {'whole number' if whole else 'number'}, {least:g} or more")
-        return {name: found if whole else float(found)}
+        if isinstance(value, bool) or not isinstance(value, kinds) or value < least:
+            raise _wrong(name, value, f"a {'whole number' if whole else 'number'}, {least:g} or more")
+        return {name: value if whole else float(value)}
 
     return read
 
 
-def _effort(name: str, found: Json) -> dict[str, object]:
-    if found not in EFFORTS:
-        raise _wrong(name, found, f"one of {listed(EFFORTS)}")
-    return {name: found}
+def _effort(name: str, value: Json) -> dict[str, object]:
+    if value not in EFFORTS:
+        raise _wrong(name, value, f"one of {listed(EFFORTS)}")
+    return {name: value}
 
 
-def _texts(name: str, found: Json) -> dict[str, object]:
-    texts = (found,) if isinstance(found, str) else found
+def _texts(name: str, value: Json) -> dict[str, object]:
+    texts = (value,) if isinstance(value, str) else value
     if not isinstance(texts, list | tuple) or not all(isinstance(text, str) and text for text in texts):
-        raise _wrong(name, found, "a text, or a list of texts")
+        raise _wrong(name, value, "a text, or a list of texts")
     return {name: tuple(texts)}
 
 
-def _tool_choice(name: str, found: Json) -> dict[str, object]:
-    if found in CHOICES:
-        return {name: found}
-    tool = found.get("tool") if isinstance(found, Mapping) and len(found) == 1 else None
+def _tool_choice(name: str, value: Json) -> dict[str, object]:
+    if value in CHOICES:
+        return {name: value}
+    tool = value.get("tool") if isinstance(value, Mapping) and len(value) == 1 else None
     if not isinstance(tool, str) or not tool:
-        raise _wrong(name, found, f'one of {listed(CHOICES)}, or {{"tool": name}}')
+        raise _wrong(name, value, f'one of {listed(CHOICES)}, or {{"tool": name}}')
     return {name: "tool", "tool": tool}
 
 
-def _object(name: str, found: Json) -> dict[str, object]:
-    if not isinstance(found, Mapping):
-        raise _wrong(name, found, "an object")
-    return {name: found}
+def _object(name: str, value: Json) -> dict[str, object]:
+    if not isinstance(value, Mapping):
+        raise _wrong(name, value, "an object")
+    return {name: value}
 
 
-def _flag(name: str, found: Json) -> dict[str, object]:
-    if not isinstance(found, bool):
-        raise _wrong(name, found, "true or false")
-    return {name: found}
+def _flag(name: str, value: Json) -> dict[str, object]:
+    if not isinstance(value, bool):
+        raise _wrong(name, value, "true or false")
+    return {name: value}
 
 
-def _cache(name: str, found: Json) -> dict[str, object]:
-    if isinstance(found, bool):
-        return {name: found}
-    wanted = "true, false, or an object with `points` (from 1 on) and `min_tokens` (from 0 on)"
-    if not isinstance(found, Mapping) or found.keys() - _CACHE_FIGURES.keys():
-        raise _wrong(name, found, wanted)
+def _cache(name: str, value: Json) -> dict[str, object]:
+    if isinstance(value, bool):
+        return {name: value}
+    expected = "true, false, or an object with `points` (from 1 on) and `min_tokens` (from 0 on)"
+    if not isinstance(value, Mapping) or value.keys() - _CACHE_FIGURES.keys():
+        raise _wrong(name, value, expected)
     changes: dict[str, object] = {name: True}
     for figure, least in _CACHE_FIGURES.items():
-        given = found.get(figure)
-        if given is None:
+        number = value.get(figure)
+        if number is None:
             continue
-        if type(given) is not int or given < least:
-            raise _wrong(name, found, wanted)
-        changes[f"{name}_{figure}"] = given
+        if type(number) is not int or number < least:
+            raise _wrong(name, value, expected)
+        changes[f"{name}_{figure}"] = number
     return changes
 
 

@@ -168,52 +168,52 @@ class WireFormat(Protocol):
 def object_of(data: str) -> Mapping[str, object]:
     """Return the JSON object in *data*, or raise `StreamGarbled`."""
     try:
-        found: object = json.loads(data)
+        parsed: object = json.loads(data)
     except (ValueError, RecursionError):
         problem = f"an event is no JSON: {data!r:.{SHOWN}}"
         raise StreamGarbled(problem) from None
-    if not isinstance(found, dict):
+    if not isinstance(parsed, dict):
         problem = f"an event is no object: {data!r:.{SHOWN}}"
         raise StreamGarbled(problem)
-    return cast("Mapping[str, object]", found)
+    return cast("Mapping[str, object]", parsed)
 
 
-def sub(found: object, key: str) -> Mapping[str, object]:
-    """Return the JSON object under *key* of *found*; an empty one if there is none."""
-    item = cast("Mapping[str, object]", found).get(key) if isinstance(found, Mapping) else None
+def sub(value: object, key: str) -> Mapping[str, object]:
+    """Return the JSON object under *key* of *value*; an empty one if there is none."""
+    item = cast("Mapping[str, object]", value).get(key) if isinstance(value, Mapping) else None
     return cast("Mapping[str, object]", item) if isinstance(item, Mapping) else {}
 
 
-def text(found: Mapping[str, object], key: str) -> str:
-    """Return the text under *key* of *found*; an empty text if there is none."""
-    item = found.get(key)
+def text(fields: Mapping[str, object], key: str) -> str:
+    """Return the text under *key* of *fields*; an empty text if there is none."""
+    item = fields.get(key)
     return item if isinstance(item, str) else ""
 
 
-def count(found: Mapping[str, object], key: str) -> int:
-    """Return the count of tokens under *key* of *found*; 0 if there is none, or it is negative or above `LARGEST`."""
-    item = found.get(key)
+def count(fields: Mapping[str, object], key: str) -> int:
+    """Return the count of tokens under *key* of *fields*; 0 if there is none, or it is negative or above `LARGEST`."""
+    item = fields.get(key)
     return item if isinstance(item, int) and not isinstance(item, bool) and 0 < item <= LARGEST else 0
 
 
-def arguments(written: str) -> JsonObject:
-    """Return the arguments of a tool call from the JSON *written* by the model; an empty text or `null` means none.
+def arguments(text_: str) -> JsonObject:
+    """Return the arguments of a tool call from the JSON *text_* by the model; an empty text or `null` means none.
 
     Text that is no JSON object, or one with too many levels or items, becomes `{"": text}`. The check of the arguments
     then fails, and the model gets the reason as the result, so that it can correct itself.
     """
-    if written.strip() in {"", "null"}:
+    if text_.strip() in {"", "null"}:
         return EMPTY
     try:
-        found: object = json.loads(written)
+        parsed: object = json.loads(text_)
     except (ValueError, RecursionError):
-        found = None
-    if isinstance(found, dict):
+        parsed = None
+    if isinstance(parsed, dict):
         try:
-            return freeze_object(cast("object", found))
+            return freeze_object(cast("object", parsed))
         except NotJson:
             pass
-    return freeze_object({"": written})
+    return freeze_object({"": text_})
 
 
 # Files

@@ -51,7 +51,7 @@ class Guards:
 
     def hold(self) -> list[str]:
         """Create the missing folders, and return the names to mount read-only. Links are left out."""
-        held: list[str] = []
+        names: list[str] = []
         with self._lock, Root(self._root) as root:
             for name in self._names:
                 if name not in self._free:
@@ -60,9 +60,9 @@ class Guards:
                         self._made.append(name)
                 with suppress(FileNotFoundError):
                     if not stat.S_ISLNK(os.stat(name, dir_fd=root.fd, follow_symlinks=False).st_mode):
-                        held.append(name)
+                        names.append(name)
             self._users += 1
-        return held
+        return names
 
     def release(self) -> None:
         """Remove the created folders after the last command has ended; folders that are not empty any more stay."""
@@ -168,11 +168,16 @@ class BubblewrapSandbox(LocalSandbox):
             check_bwrap(bwrap)
             fd = self._files.open_folder(command.folder)
             try:
-                held = self._guards.hold()
+                guarded = self._guards.hold()
             except OSError:
                 os.close(fd)
                 raise
-            words = (*_namespaces(network=self._network), *self._view(), *_read_only(self.root, held), *_variables(env))
+            words = (
+                *_namespaces(network=self._network),
+                *self._view(),
+                *_read_only(self.root, guarded),
+                *_variables(env),
+            )
             return Ready((bwrap, *words, "--chdir", folder, "--", *self._bounded(argv)), fd)
 
         launch = Launch(argv[0], {"PATH": SAFE_PATH}, enter, self._guards.release, self._rlimits(), wraps=True)
@@ -238,10 +243,10 @@ def _variables(env: Mapping[str, str]) -> Iterator[str]:
 
 def find_bwrap() -> str:
     """Return the path of `bwrap`; raise `SandboxMissing` if it is not installed."""
-    found = shutil.which("bwrap", path=SAFE_PATH)
-    if found is None:
+    path = shutil.which("bwrap", path=SAFE_PATH)
+    if path is None:
         raise SandboxMissing("bwrap", "not found")
-    return found
+    return path
 
 
 @functools.cache
@@ -249,9 +254,9 @@ def check_bwrap(bwrap: str) -> None:
     """Raise `SandboxMissing` if this machine does not let `bwrap` make namespaces. A success is remembered."""
     trial = (bwrap, *_namespaces(network=False), "--ro-bind", "/", "/", "--", "/bin/sh", "-c", ":")
     try:
-        done = subprocess.run(trial, capture_output=True, check=False, timeout=10, stdin=subprocess.DEVNULL, env={})  # noqa: S603 - constants
+        result = subprocess.run(trial, capture_output=True, check=False, timeout=10, stdin=subprocess.DEVNULL, env={})  # noqa: S603 - constants
     except (OSError, subprocess.TimeoutExpired) as error:
         raise SandboxMissing("bwrap", str(error)) from error
-    if done.returncode:
-        said = done.stderr.decode(errors="replace").strip()
-        raise SandboxMissing("bwrap", said)
+    if result.returncode:
+        problem = result.stderr.decode(errors="replace").strip()
+        raise SandboxMissing("bwrap", problem)

@@ -53,8 +53,8 @@ class CompositeSandbox:
 
     @checked
     def __init__(self, routes: Mapping[str, Sandbox], default: Sandbox) -> None:
-        found = {parts_of(prefix.strip("/")): sandbox for prefix, sandbox in routes.items()}
-        self._routes: dict[Parts, Sandbox] = dict(sorted(found.items(), key=lambda route: -len(route[0])))
+        by_parts = {parts_of(prefix.strip("/")): sandbox for prefix, sandbox in routes.items()}
+        self._routes: dict[Parts, Sandbox] = dict(sorted(by_parts.items(), key=lambda route: -len(route[0])))
         self._routes[()] = default
 
     @in_brackets
@@ -101,51 +101,53 @@ class CompositeSandbox:
         """Return up to *limit* entries of a folder, with prefixes below it as folders."""
         prefix, rest = self._place(path)
         parts = (*prefix, *parts_of(rest))
-        folders = {path_of(one[: len(parts) + 1]) for one in self._below(parts)}
+        folders = {path_of(path_[: len(parts) + 1]) for path_ in self._below(parts)}
         listing = await _if_there(self._routes[prefix].list(rest, limit, ignored=ignored), Listing(()), bool(folders))
-        entries = [one for entry in listing.entries if (one := _moved(entry, prefix)).path not in folders]
-        entries = sorted([*entries, *(Entry(one, Kind.FOLDER) for one in folders)], key=_by_path)
+        entries = [path_ for entry in listing.entries if (path_ := _moved(entry, prefix)).path not in folders]
+        entries = sorted([*entries, *(Entry(path_, Kind.FOLDER) for path_ in folders)], key=_by_path)
         return Listing(tuple(entries[:limit]), listing.cut or len(entries) > limit)
 
     async def glob(self, pattern: str, path: str = ".", *, ignored: bool = False, limit: int = 1000) -> Listing:
         """Return the files below a folder that match *pattern*, also those of sandboxes with a prefix below it."""
         prefix, rest = self._place(path)
         start = (*prefix, *parts_of(rest))
-        below, wanted, meter = self._below(start), Glob(pattern), counted()
+        below, glob_, meter = self._below(start), Glob(pattern), counted()
         search = self._routes[prefix].glob(pattern, rest, ignored=ignored, limit=limit)
         listing = await _if_there(search, Listing(()), bool(below))
-        found = [_moved(entry, prefix) for entry in listing.entries]
-        found = [entry for entry in found if self._owner(tuple(entry.path.split("/"))) == prefix]
+        entries_ = [_moved(entry, prefix) for entry in listing.entries]
+        entries_ = [entry for entry in entries_ if self._owner(tuple(entry.path.split("/"))) == prefix]
         for other in below:
             more = await self._routes[other].glob("**", ignored=ignored, limit=MAX_FOUND)
             listing = listing.but(cut=listing.cut or more.cut)
             moved = [_moved(entry, other) for entry in more.entries]
-            theirs = [(one, parts) for one in moved if self._owner(parts := tuple(one.path.split("/"))) == other]
-            found += await rested(_matching(wanted, start, theirs, meter), meter, pattern)
-        found.sort(key=_by_path)
-        return Listing(tuple(found[:limit]), listing.cut or len(found) > limit)
+            theirs = [
+                (entry_, parts) for entry_ in moved if self._owner(parts := tuple(entry_.path.split("/"))) == other
+            ]
+            entries_ += await rested(_matching(glob_, start, theirs, meter), meter, pattern)
+        entries_.sort(key=_by_path)
+        return Listing(tuple(entries_[:limit]), listing.cut or len(entries_) > limit)
 
     async def grep(self, search: Search) -> Matches:
         """Return the lines that match *search*, also those of sandboxes with a prefix below its path."""
         prefix, rest = self._place(search.path)
         start = (*prefix, *parts_of(rest))
-        below, wanted, meter = self._below(start), Glob(search.glob), counted()
+        below, glob, meter = self._below(start), Glob(search.glob), counted()
         mine = self._routes[prefix].grep(search.but(path=rest))
         results = {prefix: await _if_there(mine, Matches(()), bool(below))}
         for other in below:
             results[other] = await self._routes[other].grep(search.but(path=".", glob="**"))
-        found: list[Match] = []
+        matches: list[Match] = []
         for owner, result in results.items():
             paths = [(match, (*owner, *match.path.split("/"))) for match in result.matches]
             owned = [(match.but(path=path_of(parts)), parts) for match, parts in paths if self._owner(parts) == owner]
             if owner == prefix:
-                found += [match for match, _ in owned]
+                matches += [match for match, _ in owned]
             else:
-                found += await rested(_matching(wanted, start, owned, meter), meter, search.glob)
-        found.sort(key=lambda match: (match.path, match.number))
+                matches += await rested(_matching(glob, start, owned, meter), meter, search.glob)
+        matches.sort(key=lambda match: (match.path, match.number))
         return Matches(
-            tuple(found[: search.limit]),
-            len(found) > search.limit or any(result.cut for result in results.values()),
+            tuple(matches[: search.limit]),
+            len(matches) > search.limit or any(result.cut for result in results.values()),
             sum(result.searched for result in results.values()),
             sum(result.skipped for result in results.values()),
         )
@@ -175,16 +177,16 @@ class CompositeSandbox:
 
     def _below(self, parts: Parts) -> tuple[Parts, ...]:
         """Return the prefixes below the folder *parts*."""
-        return tuple(one for one in self._routes if len(one) > len(parts) and one[: len(parts)] == parts)
+        return tuple(route for route in self._routes if len(route) > len(parts) and route[: len(parts)] == parts)
 
 
-async def _if_there(found: Awaitable[T], nothing: T, may_miss: bool) -> T:
-    """Return the result of *found*, or *nothing* if its folder is missing and *may_miss* is true.
+async def _if_there(awaitable: Awaitable[T], nothing: T, may_miss: bool) -> T:
+    """Return the result of *awaitable*, or *nothing* if its folder is missing and *may_miss* is true.
 
     A folder may be missing if there are prefixes below it: it is listed for their sake.
     """
     try:
-        return await found
+        return await awaitable
     except FileMissing:
         if may_miss:
             return nothing
@@ -199,14 +201,14 @@ def _by_path(entry: Entry) -> str:
     return entry.path
 
 
-def _matching(wanted: Glob, start: Parts, owned: Owned[T], meter: Meter) -> Generator[None, None, list[T]]:
-    """Return the items of *owned* whose path below *start* matches *wanted*.
+def _matching(glob: Glob, start: Parts, owned: Owned[T], meter: Meter) -> Generator[None, None, list[T]]:
+    """Return the items of *owned* whose path below *start* matches *glob*.
 
     It yields between them, so that the caller can let other tasks run.
     """
-    found: list[T] = []
-    for one, parts in owned:
+    matching: list[T] = []
+    for item, parts in owned:
         yield
-        if wanted.matches(parts[len(start) :], meter):
-            found.append(one)
-    return found
+        if glob.matches(parts[len(start) :], meter):
+            matching.append(item)
+    return matching

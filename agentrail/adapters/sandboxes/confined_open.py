@@ -51,15 +51,15 @@ def _syscall() -> Callable[..., int]:
 def _openat2(root: int, path: str, flags: int, resolve: int) -> int:
     how = _How(flags, 0, resolve)
     for _ in range(_TRIES):
-        found = _syscall()(
+        descriptor = _syscall()(
             ctypes.c_long(_OPENAT2),
             ctypes.c_int(root),
             ctypes.c_char_p(os.fsencode(path)),
             ctypes.byref(how),
             ctypes.c_size_t(ctypes.sizeof(how)),
         )
-        if found >= 0:
-            return int(found)
+        if descriptor >= 0:
+            return int(descriptor)
         if ctypes.get_errno() not in {errno.EAGAIN, errno.EINTR}:
             break
     number = ctypes.get_errno()
@@ -194,15 +194,15 @@ class Walk:
         return fd
 
 
-def check_file(path: str, found: os.stat_result, *, hard_links: bool) -> None:
-    """Raise an error unless *found* is a regular file with one name, or with several if *hard_links* are allowed."""
-    if stat.S_ISDIR(found.st_mode):
+def check_file(path: str, status: os.stat_result, *, hard_links: bool) -> None:
+    """Raise an error unless *status* is a regular file with one name, or with several if *hard_links* are allowed."""
+    if stat.S_ISDIR(status.st_mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
-    if stat.S_ISLNK(found.st_mode):
+    if stat.S_ISLNK(status.st_mode):
         raise PathRefused(path, Why.THROUGH_LINK)
-    if not stat.S_ISREG(found.st_mode):
+    if not stat.S_ISREG(status.st_mode):
         raise PathRefused(path, Why.NO_FILE)
-    if found.st_nlink > 1 and not hard_links:
+    if status.st_nlink > 1 and not hard_links:
         raise PathRefused(path, Why.HARD_LINK)
 
 
@@ -213,14 +213,14 @@ def open_file(root: Root, parts: Parts, *, hard_links: bool) -> int:
     """
     path = path_of(parts)
     for _ in range(_TRIES):
-        seen = root.open(parts, O_PATH)
+        path_only = root.open(parts, O_PATH)
         try:
-            found = os.fstat(seen)
-            check_file(path, found, hard_links=hard_links)
+            status = os.fstat(path_only)
+            check_file(path, status, hard_links=hard_links)
             fd = root.open(parts, os.O_RDONLY | PLAIN)
-            if os.path.samestat(os.fstat(fd), found):
+            if os.path.samestat(os.fstat(fd), status):
                 return fd
             os.close(fd)  # another file was put there between the two opens
         finally:
-            os.close(seen)
+            os.close(path_only)
     raise PathRefused(path, Why.MOVING)

@@ -179,8 +179,8 @@ class DiskFiles:
         with translated("list", path_of(parts)), Root(self.root) as root:
             fd = root.open(parts, FOLDER)
             try:
-                with os.scandir(fd) as found:
-                    return sorted((_entry(parts, one) for one in found), key=lambda entry: entry.path)
+                with os.scandir(fd) as scan:
+                    return sorted((_entry(parts, item) for item in scan), key=lambda entry: entry.path)
             finally:
                 os.close(fd)
 
@@ -195,11 +195,11 @@ class DiskFiles:
     def _look(self, folder: int, parts: Parts) -> os.stat_result | None:
         """Return the status of the file that is to be replaced; `None` if there is none. Raise if it must not be."""
         try:
-            found = os.stat(parts[-1], dir_fd=folder, follow_symlinks=False)
+            status = os.stat(parts[-1], dir_fd=folder, follow_symlinks=False)
         except FileNotFoundError:
             return None
-        check_file(path_of(parts), found, hard_links=self._hard_links)
-        return found
+        check_file(path_of(parts), status, hard_links=self._hard_links)
+        return status
 
 
 def _pieces(fd: int, offset: int, limit: int) -> bytes:
@@ -228,16 +228,16 @@ def make_folders(root: Root, parts: Parts) -> int:
     flags = O_PATH | os.O_DIRECTORY
     with suppress(FileNotFoundError):
         return root.open(parts, flags, links=False)
-    held = root.open((), flags)
+    folder = root.open((), flags)
     for depth in range(1, len(parts) + 1):
         try:
             with suppress(FileExistsError):
-                os.mkdir(parts[depth - 1], dir_fd=held)
+                os.mkdir(parts[depth - 1], dir_fd=folder)
             below = root.open(parts[:depth], flags, links=False)
         finally:
-            os.close(held)
-        held = below
-    return held
+            os.close(folder)
+        folder = below
+    return folder
 
 
 def _put(folder: int, name: str, data: bytes, before: os.stat_result | None, *, unchanged: bool = False) -> bool:
@@ -262,12 +262,12 @@ def _put(folder: int, name: str, data: bytes, before: os.stat_result | None, *, 
     return True
 
 
-def _is_same(one: os.stat_result | None, other: os.stat_result) -> bool:
-    return one is not None and (one.st_dev, one.st_ino, one.st_mtime_ns, one.st_size) == (
-        other.st_dev,
-        other.st_ino,
-        other.st_mtime_ns,
-        other.st_size,
+def _is_same(old: os.stat_result | None, new: os.stat_result) -> bool:
+    return old is not None and (old.st_dev, old.st_ino, old.st_mtime_ns, old.st_size) == (
+        new.st_dev,
+        new.st_ino,
+        new.st_mtime_ns,
+        new.st_size,
     )
 
 
@@ -279,10 +279,10 @@ def _kind(mode: int) -> Kind:
     return Kind.LINK if stat.S_ISLNK(mode) else Kind.OTHER
 
 
-def _entry(parts: Parts, found: os.DirEntry[str]) -> Entry:
-    name = os.fsencode(found.name).decode(errors="backslashreplace")
+def _entry(parts: Parts, item: os.DirEntry[str]) -> Entry:
+    name = os.fsencode(item.name).decode(errors="backslashreplace")
     try:
-        status = found.stat(follow_symlinks=False)
+        status = item.stat(follow_symlinks=False)
     except OSError:
         return _made(path_of((*parts, name)), Kind.OTHER)
     kind = _kind(status.st_mode)
@@ -324,9 +324,9 @@ class IncomingFile:
     def write(self, piece: bytes) -> None:
         """Add a piece."""
         with translated("write", self._path):
-            left = memoryview(piece)
-            while left:
-                left = left[os.write(self._fd, left) :]
+            rest = memoryview(piece)
+            while rest:
+                rest = rest[os.write(self._fd, rest) :]
         self.size += len(piece)
 
     def keep(self) -> None:
@@ -384,8 +384,8 @@ def removed(files: DiskFiles, path: str) -> None:
     with translated("remove", path), suppress(FileNotFoundError), Root(files.root) as root:
         folder = root.open(parts[:-1], O_PATH | os.O_DIRECTORY, links=False)
         try:
-            found = os.stat(parts[-1], dir_fd=folder, follow_symlinks=False)
-            if stat.S_ISDIR(found.st_mode):
+            status = os.stat(parts[-1], dir_fd=folder, follow_symlinks=False)
+            if stat.S_ISDIR(status.st_mode):
                 shutil.rmtree(parts[-1], dir_fd=folder)
             else:
                 os.unlink(parts[-1], dir_fd=folder)

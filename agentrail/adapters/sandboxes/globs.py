@@ -72,12 +72,12 @@ class GlobPattern:
             only = self._parts[0]
             return only is not None and only.match(parts[-1]) is not None
         reached = {0}  # the possible numbers of parts of the path that the pattern's parts so far have matched
-        for index, wanted in enumerate(self._parts):
-            if wanted is None:
+        for index, part in enumerate(self._parts):
+            if part is None:
                 least = min(reached) + (index == len(self._parts) - 1)
                 reached = set(range(least, len(parts) + 1))
             else:
-                reached = {at + 1 for at in reached if at < len(parts) and wanted.match(parts[at])}
+                reached = {at + 1 for at in reached if at < len(parts) and part.match(parts[at])}
             if not reached:
                 return False
         return len(parts) in reached
@@ -89,8 +89,8 @@ def _compiled(part: str) -> re.Pattern[str]:
     return re.compile(fnmatch.translate(_ESCAPED.sub(_literal, part)))
 
 
-def _literal(found: re.Match[str]) -> str:
-    return f"[{found[1]}]" if found[1] in "*?[" else found[1]
+def _literal(match: re.Match[str]) -> str:
+    return f"[{match[1]}]" if match[1] in "*?[" else match[1]
 
 
 class Glob:
@@ -100,7 +100,7 @@ class Glob:
 
     def __init__(self, text: str) -> None:
         parts_of(text)
-        self._patterns = [GlobPattern(one) for one in _alternatives(text)]
+        self._patterns = [GlobPattern(alternative) for alternative in _alternatives(text)]
 
     def matches(self, parts: Parts, meter: Meter) -> bool:
         """Whether the path *parts* matches; spend steps of *meter*."""
@@ -108,17 +108,17 @@ class Glob:
 
 
 def _alternatives(text: str) -> list[str]:
-    todo, done = [text], list[str]()
+    todo, patterns = [text], list[str]()
     while todo:
-        one = todo.pop()
-        found = _BRACES.search(one)
-        if found is None:
-            done.append(one)
+        pattern = todo.pop()
+        braces = _BRACES.search(pattern)
+        if braces is None:
+            patterns.append(pattern)
         else:
-            todo.extend(one[: found.start()] + word + one[found.end() :] for word in found[1].split(","))
-        if len(todo) + len(done) > MAX_ALTERNATIVES:
+            todo.extend(pattern[: braces.start()] + word + pattern[braces.end() :] for word in braces[1].split(","))
+        if len(todo) + len(patterns) > MAX_ALTERNATIVES:
             raise BadPattern(text, f"its braces stand for more than {MAX_ALTERNATIVES} patterns")
-    return done
+    return patterns
 
 
 class Ignored:

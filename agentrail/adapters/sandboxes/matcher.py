@@ -56,8 +56,8 @@ class Matcher:
                 if len(self.found) >= self._order["limit"]:
                     self.cut = True
                     return
-                above = [short(one) for one in lines[max(0, index - before) : index]]
-                below = [short(one) for one in lines[index + 1 : index + 1 + after]]
+                above = [short(line_) for line_ in lines[max(0, index - before) : index]]
+                below = [short(line_) for line_ in lines[index + 1 : index + 1 + after]]
                 self.found.append((path, index + 1, short(line), above, below))
 
 

@@ -214,8 +214,8 @@ class MemorySandbox:
         """Return up to *limit* files below a folder that match *pattern*; without *ignored*, none that git ignores."""
         await trio.lowlevel.checkpoint()
         meter = counted()
-        found = find(self._files, pattern, path, meter, ignored=ignored, limit=limit)
-        return await rested(found, meter, pattern)
+        search = find(self._files, pattern, path, meter, ignored=ignored, limit=limit)
+        return await rested(search, meter, pattern)
 
     async def grep(self, search: Search) -> Matches:
         """Return the lines that match *search*."""
@@ -237,14 +237,14 @@ class MemorySandbox:
         files = contents(self._files, search, meter)
         while not matcher.cut:
             try:
-                found = next(files)
+                file = next(files)
             except (StopIteration, SeenEnough) as end:
                 cut = isinstance(end, SeenEnough)
                 break
             yield
-            if found is None:
+            if file is None:
                 continue
-            path, data = found
+            path, data = file
             unread += data is None
             try:
                 for _ in () if data is None else matcher.look(path, data):

@@ -62,15 +62,15 @@ def walk(storage: Storage, start: Parts, meter: Meter, *, ignored: bool) -> Iter
     """
     above = Ignored() if ignored else (yield from _rules_above(storage, start, meter))
     stack: list[tuple[Ignored, Iterator[Entry]]] = [(above, iter(storage.entries(start)))]
-    seen = 0
+    count = 0
     while stack:
-        rules, found = stack[-1]
-        entry = next(found, None)
+        rules, entries = stack[-1]
+        entry = next(entries, None)
         if entry is None:
             stack.pop()
             continue
-        seen += 1
-        if seen > MAX_SEEN:
+        count += 1
+        if count > MAX_SEEN:
             raise SeenEnough
         meter.spend(1)
         yield None
@@ -81,7 +81,7 @@ def walk(storage: Storage, start: Parts, meter: Meter, *, ignored: bool) -> Iter
         if is_folder:
             with suppress(AgentrailError):  # the folder was removed, is not readable, or on another file system
                 below = storage.entries(parts)
-                if not ignored and any(one.path.endswith("/.gitignore") for one in below):
+                if not ignored and any(entry_.path.endswith("/.gitignore") for entry_ in below):
                     rules = yield from _rules(storage, parts, rules, meter)
                 stack.append((rules, iter(below)))
         elif entry.kind is Kind.FILE:
@@ -110,10 +110,10 @@ def finished(search: Generator[None, None, T]) -> T:
             return cast("T", end.value)
 
 
-async def rested(search: Generator[None, None, T], meter: Meter, wanted: str) -> T:
+async def rested(search: Generator[None, None, T], meter: Meter, pattern: str) -> T:
     """Run the generator *search* to its end and return its result; other tasks run after each `LINE_STEPS` of *meter*.
 
-    Raise `SearchTooSlow`, which names *wanted*, if the meter has no steps left.
+    Raise `SearchTooSlow`, which names *pattern*, if the meter has no steps left.
     """
     rest_at = meter.left - LINE_STEPS
     while True:
@@ -122,7 +122,7 @@ async def rested(search: Generator[None, None, T], meter: Meter, wanted: str) ->
         except StopIteration as end:
             return cast("T", end.value)
         except TooManyStepsError:
-            raise SearchTooSlow(wanted, f"{SEARCH_STEPS} steps") from None
+            raise SearchTooSlow(pattern, f"{SEARCH_STEPS} steps") from None
         if meter.left < rest_at:
             rest_at = meter.left - LINE_STEPS
             await trio.lowlevel.checkpoint()
@@ -134,12 +134,12 @@ def listed(storage: Storage, path: str, meter: Meter, *, ignored: bool, limit: i
     entries = storage.entries(parts)
     if not ignored:
         rules = yield from _rules_above(storage, parts, meter)
-        kept: list[Entry] = []
+        remaining: list[Entry] = []
         for entry in entries:
             yield
             if not _is_ignored(entry, rules, meter):
-                kept.append(entry)
-        entries = kept
+                remaining.append(entry)
+        entries = remaining
     return Listing(tuple(entries[:limit]), len(entries) > limit)
 
 
@@ -153,18 +153,18 @@ def find(
 ) -> Generator[None, None, Listing]:
     """Return the files below *path* that match *pattern*; yield between them, so that other tasks can run."""
     glob, start = Glob(pattern), parts_of(path)
-    found: list[Entry] = []
+    entries: list[Entry] = []
     try:
         for entry in walk(storage, start, meter, ignored=ignored):
             if entry is None:
                 yield
             elif glob.matches(tuple(entry.path.split("/"))[len(start) :], meter):
-                if len(found) >= limit:
-                    return Listing(tuple(found), cut=True)
-                found.append(entry)
+                if len(entries) >= limit:
+                    return Listing(tuple(entries), cut=True)
+                entries.append(entry)
     except SeenEnough:
-        return Listing(tuple(found), cut=True)
-    return Listing(tuple(found))
+        return Listing(tuple(entries), cut=True)
+    return Listing(tuple(entries))
 
 
 def order_of(search: Search) -> Order:
@@ -221,8 +221,8 @@ class Grep:
     def run(self) -> Matches:
         """Search, and return the matches; block until all files are read, or enough is found."""
         order = order_of(self._search)
-        found = self._files()
-        first = next(found, None)  # read before the process is started, so that an error in the path comes first
+        files = self._files()
+        first = next(files, None)  # read before the process is started, so that an error in the path comes first
         if first is None:
             return Matches((), self._cut)
         with subprocess.Popen(  # noqa: S603 - our own script
@@ -238,7 +238,7 @@ class Grep:
             try:
                 if self._stopped or child.stdin is None or child.stdout is None:
                     raise Stopped
-                skipped = self._tell(child.stdin, order, chain((first,), found))
+                skipped = self._tell(child.stdin, order, chain((first,), files))
                 answer = child.stdout.read()
             finally:
                 child.kill()
@@ -251,12 +251,12 @@ class Grep:
         except SeenEnough:
             self._cut = True
 
-    def _tell(self, child: IO[bytes], order: Order, found: Iterable[tuple[str, bytes | None]]) -> int:
+    def _tell(self, child: IO[bytes], order: Order, files: Iterable[tuple[str, bytes | None]]) -> int:
         """Write the order and the files to the child process; return how many files could not be read."""
         skipped = 0
         try:
             child.write(json.dumps(order).encode() + b"\n")
-            for path, data in found:
+            for path, data in files:
                 if self._stopped:
                     raise Stopped
                 if data is None:
@@ -274,18 +274,18 @@ class Grep:
 def _answered(answer: bytes, pattern: str, skipped: int, *, cut: bool) -> Matches:
     if not answer:
         raise Stopped
-    read = cast("dict[str, object]", json.loads(answer))
-    if "flaw" in read:
-        raise BadPattern(pattern, str(read["flaw"]))
+    reply = cast("dict[str, object]", json.loads(answer))
+    if "flaw" in reply:
+        raise BadPattern(pattern, str(reply["flaw"]))
     return matches_of(
-        cast("list[Found]", read["found"]),  # as our own script writes it
-        cast("int", read["searched"]),
-        skipped + cast("int", read["skipped"]),
-        cut=cut or bool(read["cut"]),
+        cast("list[Found]", reply["found"]),  # as our own script writes it
+        cast("int", reply["searched"]),
+        skipped + cast("int", reply["skipped"]),
+        cut=cut or bool(reply["cut"]),
     )
 
 
-def matches_of(found: list[Found], searched: int, skipped: int, *, cut: bool) -> Matches:
+def matches_of(rows: list[Found], searched: int, skipped: int, *, cut: bool) -> Matches:
     """Return the matches that `matcher` found as `Matches`, the result of `Sandbox.grep`."""
-    lines = (Match(path, number, line, tuple(above), tuple(below)) for path, number, line, above, below in found)
+    lines = (Match(path, number, line, tuple(above), tuple(below)) for path, number, line, above, below in rows)
     return Matches(tuple(lines), cut, searched, skipped)

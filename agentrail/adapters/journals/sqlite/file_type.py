@@ -35,14 +35,14 @@ def check_kind(path: Path) -> None:
 
     This process must have no connection to the file: closing the descriptor here would release SQLite's locks on it.
     """
-    found = path.stat()
-    if S_ISDIR(found.st_mode):
+    status = path.stat()
+    if S_ISDIR(status.st_mode):
         raise JournalUnusable(str(path), "it is a folder; give the path of a file in it")
-    if not S_ISREG(found.st_mode):
+    if not S_ISREG(status.st_mode):
         raise JournalUnusable(str(path), "it is no regular file; give another path")
     with path.open("rb") as file:
         head = file.read(HEAD)
-    problem = _problem(path, head, found.st_size) if head else None
+    problem = _problem(path, head, status.st_size) if head else None
     if problem is not None:
         raise JournalUnusable(str(path), problem)
 
@@ -62,10 +62,10 @@ def _problem(path: Path, head: bytes, size: int) -> str | None:
     version = number_at(head, 60)
     if number_at(head, 68) == APPLICATION and version not in (NO_TABLES, SCHEMA):
         return other_version(version)
-    wanted = size_of_pages(head) * number_at(head, 28)
+    whole_size = size_of_pages(head) * number_at(head, 28)
     is_said = number_at(head, 24) == number_at(head, 92)  # else the number of pages in the header is out of date
-    if is_said and size < wanted and not _is_there(path, "-wal"):  # else the rest may be in the log
-        return f"its end is missing, of {wanted:,} bytes {size:,} are there; bring it back from a copy"
+    if is_said and size < whole_size and not _is_there(path, "-wal"):  # else the rest may be in the log
+        return f"its end is missing, of {whole_size:,} bytes {size:,} are there; bring it back from a copy"
     return None
 
 
@@ -85,8 +85,8 @@ def _is_there(path: Path, what: str) -> bool:
 
 def size_of_pages(head: bytes) -> int:
     """Return the size of the pages of a database, in bytes, from its header."""
-    said = int.from_bytes(head[16:18])
-    return 1 << 16 if said == PAGES_OF_64_K else said
+    stored = int.from_bytes(head[16:18])
+    return 1 << 16 if stored == PAGES_OF_64_K else stored
 
 
 def number_at(head: bytes, at: int) -> int:

@@ -99,14 +99,14 @@ class SqliteJournal:
 
     async def read(self, session_id: str, after: int = 0, limit: int = 1000) -> tuple[Record, ...]:
         """Return up to *limit* records that follow number *after*."""
-        found: list[Record] = []
-        while len(found) < limit:
-            start, most = after + len(found), min(READ_AT_ONCE, limit - len(found))
+        records: list[Record] = []
+        while len(records) < limit:
+            start, most = after + len(records), min(READ_AT_ONCE, limit - len(records))
             piece = await self._reading.do(JournalReader.read, session_id, start, most, about=session_id)
-            found.extend(piece)
+            records.extend(piece)
             if len(piece) < most:
                 break
-        return tuple(found)
+        return tuple(records)
 
     async def place(self, session_id: str, seq: int) -> int:
         """Return the number of the record after which the durable events that follow event *seq* begin."""
@@ -134,8 +134,8 @@ class SqliteJournal:
         if len(records) < READ_AT_ONCE or limit == READ_AT_ONCE:
             return latest
         last = records[-1].number
-        left = limit - READ_AT_ONCE if upto is None else min(limit - READ_AT_ONCE, upto - last)
-        return latest.but(records=(*records, *await self.read(session_id, last, left)))
+        rest = limit - READ_AT_ONCE if upto is None else min(limit - READ_AT_ONCE, upto - last)
+        return latest.but(records=(*records, *await self.read(session_id, last, rest)))
 
     async def delete(self, session_id: str, holder: str, at: int) -> int:
         """Delete all that is stored of a session and of its sub-agents; return how many sessions that were.
@@ -156,8 +156,8 @@ class SqliteJournal:
         names = await self._kept_names(session_id)
         count, following, mark = 0, max(first, 1), 0
         while not mark:
-            given = session_id, following, last, note, holder, names
-            some, following, mark = await self._writing.do(Writer.redact, *given, about=session_id)
+            arguments = session_id, following, last, note, holder, names
+            some, following, mark = await self._writing.do(Writer.redact, *arguments, about=session_id)
             count += some
         await self._settled(session_id, mark)
         return count
@@ -167,13 +167,13 @@ class SqliteJournal:
 
         Damage of records outside of the range does not keep the texts of others: they can be redacted all the same.
         """
-        found: frozenset[str] = frozenset()
+        names: frozenset[str] = frozenset()
         after = 0
         with suppress(BadRecord):
             while piece := await self.read(session_id, after, READ_AT_ONCE):
-                found |= kept_names(piece)
+                names |= kept_names(piece)
                 after += len(piece)
-        return found
+        return names
 
     async def _settled(self, session_id: str, mark: int) -> None:
         """Wait until the work that is marked with the number *mark* is done."""

@@ -38,10 +38,10 @@ class LeaseTable:
 
     def extend(self, claim: Claim, until: int) -> bool:
         """Let the lease of *claim* end at *until*; return false if that is not the latest claim of its session."""
-        known = self[claim.session_id]
-        if known is None or known.epoch != claim.epoch:
+        claimed = self[claim.session_id]
+        if claimed is None or claimed.epoch != claim.epoch:
             return False
-        self[claim.session_id] = HeldClaim(claim.epoch, Holding(known.held.holder, until))
+        self[claim.session_id] = HeldClaim(claim.epoch, Holding(claimed.held.holder, until))
         return True
 
     def keep(self) -> None:

@@ -51,11 +51,11 @@ def _reading(path: Path, connect: Connect) -> sqlite3.Connection | None:
     connection = _connect(path, connect, "ro")
     try:
         _set(connection, SETTINGS)
-        known = _look(connection, path, connect)
+        version = _look(connection, path, connect)
     except BaseException:
         connection.close()
         raise
-    if known == NO_TABLES:
+    if version == NO_TABLES:
         connection.close()
         return None
     return connection
@@ -107,10 +107,10 @@ def open_for_writing(
         generation, slot = _become_owner(connection, path, ownership, take_over=take_over)
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     except (OSError, *RAISED, JournalError) as error:
-        meant = _failure(error, path, ownership)
+        failure = _failure(error, path, ownership)
         connection.close()
         ownership.release()
-        raise meant from error
+        raise failure from error
     return connection, generation, slot
 
 

@@ -54,14 +54,14 @@ def session_row(connection: sqlite3.Connection, session_id: str) -> SessionRow |
 
     Raise `BadRecord` if it is damaged or lost, `SessionBeingDeleted` if the session is being deleted.
     """
-    found = connection.execute(f"SELECT {COLUMNS} FROM session WHERE id = ?", (session_id,)).fetchone()  # noqa: S608
-    if found is None:
+    columns = connection.execute(f"SELECT {COLUMNS} FROM session WHERE id = ?", (session_id,)).fetchone()  # noqa: S608
+    if columns is None:
         refuse_deleting(connection, session_id)
         query = f"SELECT 1 FROM record WHERE session = ? AND {INDEXED} LIMIT 1"  # noqa: S608
         if connection.execute(query, (session_id,)).fetchone() is None:
             return None
         raise BadRecord(session_id, 0, "the entry that names its last record is lost")
-    row = SessionRow._make(found)
+    row = SessionRow._make(columns)
     if not row.is_whole:
         raise BadRecord(session_id, 0, DAMAGED)
     return row
@@ -69,17 +69,17 @@ def session_row(connection: sqlite3.Connection, session_id: str) -> SessionRow |
 
 def checked(connection: sqlite3.Connection, row: SessionRow, first: int, last: int) -> list[RecordRow]:
     """Return the records of a session from number *first* to *last*; raise `BadRecord` if one is damaged or lost."""
-    found = _found(connection, row, max(first - 1, 1), last)
-    before = found.pop(0).check if first > 1 and found and found[0].number == first - 1 else NO_CHECK
-    for number, each in zip_longest(range(first, last + 1), found):
-        if each is None or each.number != number:
+    rows = _found(connection, row, max(first - 1, 1), last)
+    before = rows.pop(0).check if first > 1 and rows and rows[0].number == first - 1 else NO_CHECK
+    for number, record_row in zip_longest(range(first, last + 1), rows):
+        if record_row is None or record_row.number != number:
             raise BadRecord(row.id, number, LOST)
-        if not each.follows(before):
+        if not record_row.follows(before):
             raise BadRecord(row.id, number, CHANGED)
-        before = each.check
+        before = record_row.check
     if last == row.head and before != row.check:
         raise BadRecord(row.id, row.head, CHANGED)
-    return found
+    return rows
 
 
 def _found(connection: sqlite3.Connection, row: SessionRow, first: int, last: int) -> list[RecordRow]:
@@ -93,13 +93,13 @@ def _found(connection: sqlite3.Connection, row: SessionRow, first: int, last: in
     if following < row.head:
         (slot,) = connection.execute(_IN_INDEX, (row.id, following)).fetchone() or (0,)
     count = last - first + 1
-    wanted = {"session": row.id, "slot": slot, "first": first, "last": last, "count": count}
-    found: list[tuple[object, ...]] = []
+    parameters = {"session": row.id, "slot": slot, "first": first, "last": last, "count": count}
+    rows: list[tuple[object, ...]] = []
     with suppress(*RAISED):  # a damaged page after the wanted records breaks the way back over it
-        found = connection.execute(_GOING_BACK, wanted).fetchall()
-    if len(found) < count:
-        found = connection.execute(_FORWARD, wanted).fetchall()
-    return [RecordRow._make(each) for each in found]
+        rows = connection.execute(_GOING_BACK, parameters).fetchall()
+    if len(rows) < count:
+        rows = connection.execute(_FORWARD, parameters).fetchall()
+    return [RecordRow._make(columns) for columns in rows]
 
 
 _IN_INDEX: Final = f"SELECT rowid FROM record WHERE session = ? AND number = ? AND {INDEXED}"  # noqa: S608
@@ -197,8 +197,8 @@ class JournalReader:
         """Return the snapshot of a session, and up to *limit* of the records that follow it, up to *upto*."""
         return self._within(lambda db: _latest(db, session_id, upto, limit)) or NOTHING_STORED
 
-    def _within(self, read: Callable[[sqlite3.Connection], T]) -> T | None:
-        """Return the result of *read*, run in one read transaction; `None` if there is no journal yet."""
+    def _within(self, query: Callable[[sqlite3.Connection], T]) -> T | None:
+        """Return the result of *query*, run in one read transaction; `None` if there is no journal yet."""
         if self._connection is None:
             self._connection = open_for_reading(self._path, self._connect, self._file)
         db = self._connection
@@ -206,7 +206,7 @@ class JournalReader:
             return None
         db.execute("BEGIN")
         try:
-            return read(db)
+            return query(db)
         finally:
             if db.in_transaction:  # SQLite ends it after some errors; a `ROLLBACK` then would raise and hide them
                 db.execute("ROLLBACK")
@@ -228,15 +228,15 @@ def first_record(db: sqlite3.Connection, row: SessionRow) -> Record:
     return loaded(db, row, checked(db, row, 1, 1))[0]
 
 
-def loaded(db: sqlite3.Connection, row: SessionRow, found: Sequence[RecordRow]) -> tuple[Record, ...]:
+def loaded(db: sqlite3.Connection, row: SessionRow, rows: Sequence[RecordRow]) -> tuple[Record, ...]:
     """Return the records of consecutive rows of a session; raise `BadRecord` if one cannot be read."""
-    earlier = _EarlierMessages(db, row, found)
+    earlier = _EarlierMessages(db, row, rows)
     records: list[Record] = []
-    for each in found:
+    for record_row in rows:
         try:
-            records.append(unpack(_packed(db, each), each.session, each.number, earlier))
+            records.append(unpack(_packed(db, record_row), record_row.session, record_row.number, earlier))
         except UnpackError as error:
-            raise BadRecord(each.session, each.number, str(error)) from error
+            raise BadRecord(record_row.session, record_row.number, str(error)) from error
     return tuple(records)
 
 
@@ -250,10 +250,10 @@ class _EarlierMessages:
 
     __slots__ = ("_db", "_known", "_row", "_rows")
 
-    def __init__(self, db: sqlite3.Connection, row: SessionRow, found: Sequence[RecordRow]) -> None:
+    def __init__(self, db: sqlite3.Connection, row: SessionRow, rows: Sequence[RecordRow]) -> None:
         self._db = db
         self._row = row
-        self._rows = {each.number: each for each in found}
+        self._rows = {record_row.number: record_row for record_row in rows}
         self._known: dict[int, Sequence[Message] | None] = {}
 
     def __call__(self, number: int) -> Sequence[Message] | None:
@@ -261,10 +261,10 @@ class _EarlierMessages:
         if number not in self._known:
             if number not in self._rows:
                 self._find(number)
-            each = self._rows.get(number)
+            record_row = self._rows.get(number)
             self._known[number] = None
             with suppress(UnpackError):
-                self._known[number] = None if each is None else unpack_messages(_packed(self._db, each))
+                self._known[number] = None if record_row is None else unpack_messages(_packed(self._db, record_row))
         return self._known[number]
 
     def _find(self, number: int) -> None:
@@ -274,7 +274,9 @@ class _EarlierMessages:
         """
         for last in (min(self._rows, default=number + 1) - 1, number):
             with suppress(BadRecord, *RAISED):
-                self._rows.update({each.number: each for each in checked(self._db, self._row, number, last)})
+                self._rows.update(
+                    {record_row.number: record_row for record_row in checked(self._db, self._row, number, last)}
+                )
                 return
 
 
@@ -293,23 +295,23 @@ def _place(db: sqlite3.Connection, session_id: str, seq: int) -> int:
 
 def _seq(db: sqlite3.Connection, row: SessionRow, number: int) -> int:
     """Return the number of the last event up to record *number*; raise `BadRecord` if that is damaged or lost."""
-    (found,) = checked(db, row, number, number)
-    return found.seq
+    (record_row,) = checked(db, row, number, number)
+    return record_row.seq
 
 
 def _answer(db: sqlite3.Connection, sound: Sound, session_id: str, command: str) -> StoredAnswer | None:
     """Return the answer stored under a command id, by the index or, if that may be incomplete, by a scan of records."""
     with suppress(BadRecord, *RAISED):  # the index is damaged, or the record that it leads to is
-        found = db.execute(_BY_COMMAND, (session_id, command)).fetchone()
-        if found is None and session_id in sound:
+        slot_row = db.execute(_BY_COMMAND, (session_id, command)).fetchone()
+        if slot_row is None and session_id in sound:
             return None
         row = session_row(db, session_id)
-        each = None if row is None or found is None else _said_at(db, row, found[0])
-        if row is not None and each is not None and each.command == command:
-            return _told(db, row, each)
+        record_row = None if row is None or slot_row is None else _said_at(db, row, slot_row[0])
+        if row is not None and record_row is not None and record_row.command == command:
+            return _told(db, row, record_row)
     row = session_row(db, session_id)
-    each = None if row is None else _sought(db, sound, row, command)
-    return None if row is None or each is None else _told(db, row, each)
+    record_row = None if row is None else _sought(db, sound, row, command)
+    return None if row is None or record_row is None else _told(db, row, record_row)
 
 
 _BY_COMMAND: Final = "SELECT number FROM record WHERE session = ? AND command = ? ORDER BY number DESC LIMIT 1"
@@ -322,12 +324,12 @@ def _said_at(db: sqlite3.Connection, row: SessionRow, number: object) -> RecordR
     """Return record *number*, which the index named; raise `BadRecord` if there cannot be such a record."""
     if type(number) is not int or not 0 < number <= row.head:
         raise BadRecord(row.id, 0, "the number of a record has changed since it was written")
-    (each,) = checked(db, row, number, number)
-    return each
+    (record_row,) = checked(db, row, number, number)
+    return record_row
 
 
-def _told(db: sqlite3.Connection, row: SessionRow, each: RecordRow) -> StoredAnswer | None:
-    (record,) = loaded(db, row, [each])
+def _told(db: sqlite3.Connection, row: SessionRow, record_row: RecordRow) -> StoredAnswer | None:
+    (record,) = loaded(db, row, [record_row])
     return None if record.answer is None else StoredAnswer(record.arrival.input, record.answer)
 
 
@@ -341,10 +343,10 @@ def _sought(db: sqlite3.Connection, sound: Sound, row: SessionRow, command: str)
     sought: RecordRow | None = None
     commands: set[tuple[str, int]] = set()
     for first in range(1, row.head + 1, PAGE):
-        for each in checked(db, row, first, min(row.head, first + PAGE - 1)):
-            if each.command is not None:
-                commands.add((each.command, each.slot))
-                sought = each if each.command == command else sought
+        for record_row in checked(db, row, first, min(row.head, first + PAGE - 1)):
+            if record_row.command is not None:
+                commands.add((record_row.command, record_row.slot))
+                sought = record_row if record_row.command == command else sought
     indexed: set[tuple[str, int]] | None = None
     with suppress(*RAISED):
         indexed = set(db.execute(_COMMANDS, (row.id,)).fetchall())
@@ -374,10 +376,10 @@ def _latest(db: sqlite3.Connection, session_id: str, upto: int | None, limit: in
 def _snapshot(db: sqlite3.Connection, row: SessionRow, last: int) -> Snapshot | None:
     """Return the snapshot of a session; `None` if it has none, a damaged one, or one of a record after *last*."""
     query = 'SELECT number, behind, format, blobs, "check", body FROM snapshot WHERE session = ? AND number <= ?'
-    found = db.execute(query, (row.id, last)).fetchone()
-    if found is None:
+    columns = db.execute(query, (row.id, last)).fetchone()
+    if columns is None:
         return None
-    number, behind, form, blobs, check, body = found
+    number, behind, form, blobs, check, body = columns
     if type(body) is not bytes or type(behind) is not bytes:
         return None
     if check_of_snapshot(behind, (row.id, number, form, blobs), body) != check:
@@ -392,9 +394,9 @@ def _blobs(db: sqlite3.Connection, names: str) -> dict[str, bytes]:
     """Return the blobs by name; *names* are separated by spaces. Raise `UnpackError` if one is missing."""
     blobs: dict[str, bytes] = {}
     for name in names.split():
-        found = db.execute("SELECT content FROM blob WHERE digest = ?", (name,)).fetchone()
-        if found is None:
+        columns = db.execute("SELECT content FROM blob WHERE digest = ?", (name,)).fetchone()
+        if columns is None:
             problem = f"the blob {name} that it names is missing"
             raise UnpackError(problem)
-        blobs[name] = found[0]
+        blobs[name] = columns[0]
     return blobs

@@ -94,21 +94,21 @@ class AboutTable:
 
     def write(self, db: sqlite3.Connection) -> None:
         """Write what was noted; the rows of the sessions are written before."""
-        said, self._said = self._said, {}
+        changes, self._said = self._said, {}
         ended, self._ended = self._ended, set()
-        for session_id, about in said.items():
+        for session_id, about in changes.items():
             before = _stored(db, session_id)
             labels = json.dumps(about.labels, ensure_ascii=False)
             facts = (session_id, about.tenant, about.owner, about.spec, about.title, labels, about.created)
             db.execute(_WRITE, (*facts, seal_of(facts), session_id))
             old, new = set[str]() if before is None else set(before.about.labels), set(about.labels)
-            db.executemany(_UNLABEL, [(one, session_id) for one in old - new])
-            db.executemany(_LABEL, [(one, session_id) for one in new - old])
+            db.executemany(_UNLABEL, [(label, session_id) for label in old - new])
+            db.executemany(_LABEL, [(label, session_id) for label in new - old])
         for session_id in ended:
             stored = _stored(db, session_id)
             db.execute("UPDATE about SET ended = 1 WHERE session = ?", (session_id,))
             labels_of = () if stored is None else stored.about.labels
-            db.executemany(_END_LABEL, [(one, session_id) for one in labels_of])
+            db.executemany(_END_LABEL, [(label, session_id) for label in labels_of])
 
     def undo(self) -> None:
         """Forget what was noted: the transaction is rolled back."""
@@ -122,7 +122,7 @@ def erase_about(db: sqlite3.Connection, session_id: str) -> None:
     if stored is None:
         db.execute("DELETE FROM label WHERE session = ?", (session_id,))
     else:
-        db.executemany(_UNLABEL, [(one, session_id) for one in stored.about.labels])
+        db.executemany(_UNLABEL, [(label, session_id) for label in stored.about.labels])
     db.execute("DELETE FROM about WHERE session = ?", (session_id,))
 
 
@@ -136,8 +136,8 @@ _END_LABEL: Final = "UPDATE label SET ended = 1 WHERE label = ? AND session = ?"
 
 def _stored(db: sqlite3.Connection, session_id: str) -> AboutRow | None:
     """Return the stored row of a session; `None` if there is none, or it is damaged."""
-    found = db.execute(f"SELECT {ABOUT_COLUMNS} FROM about WHERE session = ?", (session_id,)).fetchone()  # noqa: S608
-    row = None if found is None else AboutRow._make(found)
+    columns = db.execute(f"SELECT {ABOUT_COLUMNS} FROM about WHERE session = ?", (session_id,)).fetchone()  # noqa: S608
+    row = None if columns is None else AboutRow._make(columns)
     return row if row is not None and row.is_whole else None
 
 
@@ -218,39 +218,39 @@ _COLUMNS: Final = ", ".join(
 )
 
 
-def conditions(wanted: SessionFilter) -> Iterator[tuple[Path, Value]]:
-    """Yield what *wanted* asks for, with the value for each: the paths that find the fewest sessions first."""
-    if wanted.at_work is not None:
-        yield AT_WORK, int(wanted.at_work)
-    if wanted.due_before is not None:
-        yield BY_DUE, _stored_time(wanted.due_before - 1)
-    if wanted.label is not None:
-        yield BY_LABEL, wanted.label
-    if wanted.owner is not None:
-        yield BY_OWNER, wanted.owner
-    if wanted.tenant is not None:
-        yield BY_TENANT, wanted.tenant
-    if wanted.ended is not None:
-        yield BY_END, int(wanted.ended)
+def conditions(session_filter: SessionFilter) -> Iterator[tuple[Path, Value]]:
+    """Yield what *session_filter* asks for, with the value for each: the paths that find the fewest sessions first."""
+    if session_filter.at_work is not None:
+        yield AT_WORK, int(session_filter.at_work)
+    if session_filter.due_before is not None:
+        yield BY_DUE, _stored_time(session_filter.due_before - 1)
+    if session_filter.label is not None:
+        yield BY_LABEL, session_filter.label
+    if session_filter.owner is not None:
+        yield BY_OWNER, session_filter.owner
+    if session_filter.tenant is not None:
+        yield BY_TENANT, session_filter.tenant
+    if session_filter.ended is not None:
+        yield BY_END, int(session_filter.ended)
 
 
-def _leads(path: Path, value: Value, wanted: SessionFilter) -> bool:
+def _leads(path: Path, value: Value, session_filter: SessionFilter) -> bool:
     """Whether a list can be read along *path*: the index has the value, and the order that is wanted."""
-    if wanted.due_before is not None:
+    if session_filter.due_before is not None:
         return path is BY_DUE
     return bool(value) or path is BY_END
 
 
-def path_of(db: sqlite3.Connection, wanted: SessionFilter) -> Path:
-    """Return the path along which the *wanted* sessions are listed."""
-    paths = [(one, value) for one, value in conditions(wanted) if _leads(one, value, wanted)]
-    ones = [(one, value) for one, value in paths if one in OF_ONES]
+def path_of(db: sqlite3.Connection, session_filter: SessionFilter) -> Path:
+    """Return the path along which the sessions of *session_filter* are listed."""
+    paths = [(path, value) for path, value in conditions(session_filter) if _leads(path, value, session_filter)]
+    ones = [(path, value) for path, value in paths if path in OF_ONES]
     if not ones:
         return paths[0][0] if paths else EVERY
-    if len(ones) == 1 or wanted.at_work:
+    if len(ones) == 1 or session_filter.at_work:
         return ones[0][0]
     for most in SIZES:
-        counts = [_count(db, one, value, most) for one, value in ones]
+        counts = [_count(db, path, value, most) for path, value in ones]
         if min(counts) < most:
             return ones[counts.index(min(counts))][0]
     return ones[0][0]
@@ -264,20 +264,24 @@ def _count(db: sqlite3.Connection, path: Path, value: Value, most: int) -> int:
     return int(count)
 
 
-def statement(wanted: SessionFilter, path: Path, after: StoredSession | None, limit: int) -> tuple[str, list[Value]]:
-    """Return the statement that lists the *wanted* sessions after *after*, and the values for its places."""
-    asked = tuple(conditions(wanted))
+def statement(
+    session_filter: SessionFilter, path: Path, after: StoredSession | None, limit: int
+) -> tuple[str, list[Value]]:
+    """Return the statement that lists the sessions of *session_filter* after *after*, and the values for its places."""
+    conditions_ = tuple(conditions(session_filter))
     otherwise = OTHERWISE_OF_ONES if path in OF_ONES else OTHERWISE
-    holds = [path.holds if one is path else otherwise.get(one, one.holds) for one, _ in asked]
-    values = [value for _, value in asked]
+    holds = [
+        path.holds if condition is path else otherwise.get(condition, condition.holds) for condition, _ in conditions_
+    ]
+    values = [value for _, value in conditions_]
     tables, order = path.tables, path.rank
-    if wanted.label is not None and path in (BY_OWNER, BY_TENANT):
+    if session_filter.label is not None and path in (BY_OWNER, BY_TENANT):
         tables = tables.replace("CROSS JOIN session", f"{OTHER}CROSS JOIN session")
-    if wanted.at_work and path in OF_ONES:
+    if session_filter.at_work and path in OF_ONES:
         tables, order = BUSY + tables, "busy.id"
         holds.append("busy.at_work = 1 AND lead.session = busy.id")
     if after is not None:
-        rank = wanted.rank(after)
+        rank = session_filter.rank(after)
         holds.append(f"({order}) > ({', '.join('?' * len(order.split(', ')))})")
         values += (_stored_time(rank[0]), rank[1]) if path is BY_DUE else rank[1:]
     where = " AND ".join((*holds, "session.head > 0"))
@@ -291,19 +295,19 @@ def _stored_time(at: int) -> int:
 
 
 def listed(
-    db: sqlite3.Connection, wanted: SessionFilter, after: StoredSession | None, limit: int
+    db: sqlite3.Connection, session_filter: SessionFilter, after: StoredSession | None, limit: int
 ) -> tuple[StoredSession, ...]:
-    """Return summaries of up to *limit* of the *wanted* sessions, after *after*."""
-    text, values = statement(wanted, path_of(db, wanted), after, limit)
+    """Return summaries of up to *limit* of the sessions of *session_filter*, after *after*."""
+    text, values = statement(session_filter, path_of(db, session_filter), after, limit)
     return tuple(map(_summary, db.execute(text, values).fetchall()))
 
 
-def _summary(found: tuple[object, ...]) -> StoredSession:
+def _summary(columns: tuple[object, ...]) -> StoredSession:
     width = len(SessionRow._fields)
-    row, said = SessionRow._make(found[:width]), AboutRow._make(found[width:])
+    row, about_row = SessionRow._make(columns[:width]), AboutRow._make(columns[width:])
     if not row.is_whole:
         return StoredSession(row.id, 0, row.due if type(row.due) is int else None, problem=DAMAGED)
     stored = StoredSession(row.id, row.head, row.due, bool(row.at_work), bool(row.ended), active=row.active)
-    if not said.is_whole:
+    if not about_row.is_whole:
         return stored.but(problem=UNKNOWN, about=About())
-    return stored.but(about=said.about)
+    return stored.but(about=about_row.about)

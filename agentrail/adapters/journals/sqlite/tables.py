@@ -282,12 +282,12 @@ def _write(
     of two keep the number of different statements small, so that SQLite's cache has them all.
     """
     width = columns.count(",") + 1
-    done, left = 0, len(values) // width
-    while left:
-        count = min(MOST_AT_ONCE, 1 << left.bit_length() - 1)
-        piece = values[done : done + count * width]
+    written_rows, rows_left = 0, len(values) // width
+    while rows_left:
+        count = min(MOST_AT_ONCE, 1 << rows_left.bit_length() - 1)
+        piece = values[written_rows : written_rows + count * width]
         connection.execute(_statement(table, columns, count, otherwise), piece)
-        done, left = done + count * width, left - count
+        written_rows, rows_left = written_rows + count * width, rows_left - count
 
 
 @cache

@@ -67,16 +67,16 @@ def check_log(path: Path) -> None:
     """
     log = Path(f"{path.resolve()}-wal")
     try:
-        before, found = None, _damage(log)
-        while found != before:
-            before, found = found, _damage(log)
-        if found is None:
+        before, damage = None, _damage(log)
+        while damage != before:
+            before, damage = damage, _damage(log)
+        if damage is None:
             return
         copy = _kept(log)
     except OSError as error:
         raise not_opened(error, path) from error
     problem = (
-        f"its log `{log.name}` is damaged at byte {found.at}, and commits behind that would be lost; bring both files "
+        f"its log `{log.name}` is damaged at byte {damage.at}, and commits behind that would be lost; bring both files "
         f"back from a copy, or go on without those commits: `sqlite3 {path} 'PRAGMA wal_checkpoint(TRUNCATE)'`; "
         f"the log as it is stays in `{copy.name}`"
     )
@@ -85,11 +85,11 @@ def check_log(path: Path) -> None:
 
 def _kept(log: Path) -> Path:
     """Copy *log* to a file that only its owner can read, and return the path of the copy."""
-    made = log.with_name(f"{log.name}.{os.getpid()}")
-    target = os.open(made, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, ONLY_ITS_OWNERS_FILE)
+    target_path = log.with_name(f"{log.name}.{os.getpid()}")
+    target = os.open(target_path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, ONLY_ITS_OWNERS_FILE)
     with log.open("rb") as source, os.fdopen(target, "wb") as copy:
         shutil.copyfileobj(source, copy)
-    return made.replace(log.with_name(f"{log.name}.damaged"))
+    return target_path.replace(log.with_name(f"{log.name}.damaged"))
 
 
 def _damage(log: Path) -> Damage | None:
@@ -102,18 +102,18 @@ def _damage(log: Path) -> Damage | None:
         head = file.read(HEAD.size)
         if len(head) < HEAD.size:
             return None
-        kind, _, size, _, salts, *said = HEAD.unpack(head)
+        kind, _, size, _, salts, *stored_check = HEAD.unpack(head)
         order = ORDERS.get(kind, ">")
         check = _check((0, 0), head[:OF_HEAD], order)
-        if kind not in ORDERS or check != tuple(said):
+        if kind not in ORDERS or check != tuple(stored_check):
             return Damage(head, 0) if any(file.read(FRAME.size)) else None
         at = HEAD.size
         frames = _frames(file, size)
         for frame in frames:
-            _, _, its_salts, *said = FRAME.unpack_from(frame)
+            _, _, its_salts, *stored_check = FRAME.unpack_from(frame)
             before, check = check, _check(check, frame[:OF_FRAME] + frame[FRAME.size :], order)
-            if check != tuple(said):
-                ends = sum(_is_end(each, salts) for each in chain((_mended(frame, before, order),), frames))
+            if check != tuple(stored_check):
+                ends = sum(_is_end(frame_, salts) for frame_ in chain((_mended(frame, before, order),), frames))
                 return Damage(head, at) if ends > TORN else None
             if its_salts != salts:  # changed by damage: the checksum of a frame from an older log would not have fit
                 return Damage(head, at)
@@ -134,10 +134,10 @@ def _mended(frame: bytes, before: tuple[int, int], order: str) -> bytes:
     If the size of the file is a power of two, one changed bit makes that field 0. The end of an earlier commit then
     looks like the middle of the last one.
     """
-    page, end, salts, *said = FRAME.unpack_from(frame)
+    page, end, salts, *stored_check = FRAME.unpack_from(frame)
     for bit in range(32):
-        mended = FRAME.pack(page, end ^ (1 << bit), salts, *said) + frame[FRAME.size :]
-        if _check(before, mended[:OF_FRAME] + mended[FRAME.size :], order) == tuple(said):
+        mended = FRAME.pack(page, end ^ (1 << bit), salts, *stored_check) + frame[FRAME.size :]
+        if _check(before, mended[:OF_FRAME] + mended[FRAME.size :], order) == tuple(stored_check):
             return mended
     return frame
 
@@ -151,11 +151,11 @@ def _is_end(frame: bytes, salts: bytes) -> bool:
 def _check(before: tuple[int, int], content: bytes, order: str) -> tuple[int, int]:
     """Return SQLite's checksum of *content*, continued from the checksum *before* of all earlier content."""
     words = unpack(f"{order}{len(content) // 4}I", content)
-    one, two = before
+    low, high = before
     for first, second in zip(words[::2], words[1::2], strict=True):
-        one = (one + first + two) & _WORD
-        two = (two + second + one) & _WORD
-    return one, two
+        low = (low + first + high) & _WORD
+        high = (high + second + low) & _WORD
+    return low, high
 
 
 class Checkpoints:
@@ -192,10 +192,10 @@ class Checkpoints:
             )  # writes a page; an UPDATE that changes nothing would not
             db.execute("COMMIT")
         except sqlite3.Error as error:
-            meant = in_mending(error, is_synced=self._is_synced)
-            if isinstance(meant, CommitUnknown):
-                self.lose(meant)
-            raise meant from error
+            failure = in_mending(error, is_synced=self._is_synced)
+            if isinstance(failure, CommitUnknown):
+                self.lose(failure)
+            raise failure from error
         self.to_mend = False
 
     def leave_whole(self, db: sqlite3.Connection) -> None:

@@ -103,14 +103,14 @@ class FileUse:
         """Register this use; raise `JournalUnusable` if it is no journal, `JournalLinked` if it has another name."""
         if self._identity is not None:
             return
-        found = self._path.stat()
-        identity = Identity(found.st_dev, found.st_ino)
+        status = self._path.stat()
+        identity = Identity(status.st_dev, status.st_ino)
         with _FILES.guard:
             file = _FILES.by_identity.get(identity)
             if file is None:
                 check_kind(self._path)  # safe with the guard held: this process has no connection to the file
                 file = _File(self._path)
-            if found.st_nlink > 1 and S_ISREG(found.st_mode) and not file.locked:
+            if status.st_nlink > 1 and S_ISREG(status.st_mode) and not file.locked:
                 raise JournalLinked(str(self._path), _other_name(self._path, identity))
             if file.path != self._path:
                 raise JournalLinked(str(self._path), f", `{file.path}`")
@@ -157,10 +157,10 @@ class FileUse:
     def check(self) -> None:
         """Raise `JournalUnusable` if the file was removed, renamed or replaced: what is written to it would be lost."""
         try:
-            found = self._path.stat()
+            status = self._path.stat()
         except FileNotFoundError:
             raise JournalUnusable(str(self._path), REMOVED) from None
-        if Identity(found.st_dev, found.st_ino) != self._identity:
+        if Identity(status.st_dev, status.st_ino) != self._identity:
             raise JournalUnusable(str(self._path), REPLACED)
         if not self.has_lock:  # after a take-over, the process that had the lock may have ended by now
             self.lock()
@@ -213,8 +213,8 @@ def _other_name(path: Path, identity: Identity) -> str:
     with suppress(OSError):
         for other in islice(beside, MOST_LOOKED_AT):
             with suppress(OSError):
-                found = other.lstat()
-                if Identity(found.st_dev, found.st_ino) == identity and other != path:
+                status = other.lstat()
+                if Identity(status.st_dev, status.st_ino) == identity and other != path:
                     return f", `{other}`"
     return ""
 
@@ -230,17 +230,17 @@ ONLY_ITS_OWNERS_FILE = 0o600
 
 def home() -> Path:
     """Return the folder for files that agentrail keeps per user."""
-    said = os.environ.get(HOME)
-    if said:
-        return Path(said).expanduser()
+    folder = os.environ.get(HOME)
+    if folder:
+        return Path(folder).expanduser()
     data = os.environ.get("XDG_DATA_HOME")
     return (Path(data) if data else Path.home() / ".local" / "share") / "agentrail"
 
 
 def place_of(path: object) -> Path:
     """Return *path* with links resolved, by default the user's journal; raise `WrongType` if it cannot be a path."""
-    said = home() / NAME if path is None else path
-    text: object = os.fspath(cast("str | os.PathLike[str]", said)) if isinstance(said, str | os.PathLike) else None
+    path_ = home() / NAME if path is None else path
+    text: object = os.fspath(cast("str | os.PathLike[str]", path_)) if isinstance(path_, str | os.PathLike) else None
     if not isinstance(text, str) or not text or "\0" in text or mended(text) != text:
         raise WrongType("path", shown(path if text is None else text), A_PATH)
     place = os.path.realpath(text)  # two links to one file become the same path

@@ -48,9 +48,9 @@ class ThreadJob(Struct, Generic[C, T_co], eq=False):
     error: Exception | None = None
     value: T_co | None = None
 
-    def do(self, held: C) -> None:
-        """Call the function with *held*, the resource of the thread, and keep its result."""
-        self.value = self.run(held, *self.given)
+    def do(self, holder: C) -> None:
+        """Call the function with *holder*, the resource of the thread, and keep its result."""
+        self.value = self.run(holder, *self.given)
 
     def outcome(self) -> T_co:
         """Return the function's result, or raise its exception."""
@@ -70,8 +70,8 @@ class Job(Protocol[C_contra]):
     """The session that the job concerns; empty if none."""
     error: Exception | None
 
-    def do(self, held: C_contra) -> None:
-        """Call the function with *held*, the resource of the thread."""
+    def do(self, holder: C_contra) -> None:
+        """Call the function with *holder*, the resource of the thread."""
         ...
 
 
@@ -126,13 +126,13 @@ class Worker(Generic[C]):
         """Whether the thread runs."""
         return self._alive
 
-    async def do(self, run: Callable[[C, *Ts], T], *given: *Ts, about: str = "") -> T:
-        """Run the function *run* in the thread, with what is *given*, and return its result.
+    async def do(self, run: Callable[[C, *Ts], T], *arguments: *Ts, about: str = "") -> T:
+        """Run the function *run* in the thread, with *arguments*, and return its result.
 
         *about* is the session that it concerns.
         """
         await trio.lowlevel.checkpoint_if_cancelled()
-        job: ThreadJob[C, T] = ThreadJob(run, given, about)
+        job: ThreadJob[C, T] = ThreadJob(run, arguments, about)
         self._give(job, self._jobs)
         await trio.lowlevel.wait_task_rescheduled(partial(self._take_back, job, self._jobs))
         return job.outcome()
@@ -174,11 +174,11 @@ class Worker(Generic[C]):
         if are_awaited:
             self._pass(token, PASSES)
 
-    def _pass(self, token: TrioToken, left: int) -> None:
-        """Wait *left* passes of the event loop, in which the answered tasks run; then wake the thread."""
+    def _pass(self, token: TrioToken, rounds: int) -> None:
+        """Wait *rounds* passes of the event loop, in which the answered tasks run; then wake the thread."""
         with suppress(trio.RunFinishedError):
-            if left:
-                token.run_sync_soon(self._pass, token, left - 1)
+            if rounds:
+                token.run_sync_soon(self._pass, token, rounds - 1)
                 return
         self._go_on()
 
@@ -257,7 +257,7 @@ class Worker(Generic[C]):
             for job in closing:
                 job.error = error
         with self._lock:
-            done = not self._jobs and not self._closing
-            self._alive = not done
+            is_idle = not self._jobs and not self._closing
+            self._alive = not is_idle
         self._answer(closing, are_awaited=False)
-        return done
+        return is_idle

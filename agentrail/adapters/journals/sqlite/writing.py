@@ -186,10 +186,10 @@ class Writer:
             reach("COMMITTED")
             self._leases.keep()
         except sqlite3.Error as error:
-            meant = in_commit(error)
-            self._log.to_mend = not isinstance(meant, NothingWritten)
+            failure = in_commit(error)
+            self._log.to_mend = not isinstance(failure, NothingWritten)
             self._roll_back()
-            _fail(jobs, meant)
+            _fail(jobs, failure)
 
     def _roll_back(self) -> None:
         """Undo the transaction, if SQLite has not done so itself, and forget all cached rows."""
@@ -235,9 +235,9 @@ class Writer:
         """Raise the epoch of a session, so that earlier claims are refused; return the new claim."""
         self._check_generation(session_id)
         row = self._row(session_id) or SessionRow(session_id, self._floor, holder)
-        known = self._leases[session_id]
-        if known is not None and not take_over:
-            check_free(session_id, known.held, holder, lease.at)
+        claimed = self._leases[session_id]
+        if claimed is not None and not take_over:
+            check_free(session_id, claimed.held, holder, lease.at)
         self._change((session_id, row.epoch + 1, holder, *row[3:FACTS]), row.slot)
         self._leases[session_id] = HeldClaim(row.epoch + 1, Holding(holder, lease.until))
         reach("EPOCH_RAISED")
@@ -272,7 +272,7 @@ class Writer:
             return expected
         session_id, epoch, owner, _, seq, check, _, _, _, _, _, back = row
         places, tells = self._places[session_id], False
-        for record, packed in [(each, pack(each, places)) for each in records]:
+        for record, packed in [(record_, pack(record_, places)) for record_ in records]:
             number, command, body, form = record.number, record.command, packed.body, packed.format
             names = self._write_blobs(session_id, packed) if packed.blobs else ""
             seq, tells = last_seq(record, seq), tells or tells_about(record)
@@ -291,8 +291,8 @@ class Writer:
         due = None if last.due is None else min(last.due, LATEST)
         before, standing = (row.due, row.at_work, row.ended), (due, 1 if last.at_work else 0, 1 if ended else 0)
         if standing != before:
-            known = self._restated.get(session_id, NOTHING)
-            self._restated[session_id] = known | restated_columns(before, standing)
+            columns = self._restated.get(session_id, NOTHING)
+            self._restated[session_id] = columns | restated_columns(before, standing)
         self._change((session_id, epoch, owner, last.number, seq, check, *standing, last.arrival.at), back)
         return last.number
 
@@ -328,9 +328,9 @@ class Writer:
         if not rows:
             return 0, 0
         for name in names:
-            known = self._leases[name]
-            if known is not None:
-                check_free(name, known.held, holder, at)
+            claimed = self._leases[name]
+            if claimed is not None:
+                check_free(name, claimed.held, holder, at)
         for name in names:
             self._rows.pop(name, None)
             self._leases[name] = HeldClaim(0, Holding("", 0))
@@ -345,9 +345,9 @@ class Writer:
         """Redact some records from *first* on; return how many, the next one, and 0: if all are done, a mark."""
         self._check_generation(session_id)
         row = self._row(session_id)
-        known = self._leases[session_id]
-        if known is not None:
-            check_free(session_id, known.held, holder, note.at)
+        claimed = self._leases[session_id]
+        if claimed is not None:
+            check_free(session_id, claimed.held, holder, note.at)
         if row is None or first > min(last, row.head):
             if row is not None:
                 self._flush()
@@ -356,14 +356,14 @@ class Writer:
             return 0, first, mark_cleaning(self._db)
         self._flush()
         self._change((row.id, row.epoch + 1, *row[2:FACTS]), row.slot)
-        if known is not None:
-            self._leases[session_id] = HeldClaim(row.epoch + 1, known.held)
+        if claimed is not None:
+            self._leases[session_id] = HeldClaim(row.epoch + 1, claimed.held)
         self._logged += AT_ONCE * PAGE
         before = checked(self._db, row, first - 1, first - 1)[0].check if first > 1 else NO_CHECK
         rows = checked(self._db, row, first, min(last, row.head, first + AT_ONCE - 1))
-        found = tuple(zip(rows, loaded(self._db, row, rows), strict=True))
-        self._about.redact(self._db, row.id, [record for _, record in found])
-        return redact_some(self._db, row, before, found, note, names), first + AT_ONCE, 0
+        stored = tuple(zip(rows, loaded(self._db, row, rows), strict=True))
+        self._about.redact(self._db, row.id, [record for _, record in stored])
+        return redact_some(self._db, row, before, stored, note, names), first + AT_ONCE, 0
 
     def progress(self, mark: int) -> Progress:
         """Return how far the deletion is that was marked with the number *mark*."""

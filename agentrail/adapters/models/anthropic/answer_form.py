@@ -80,24 +80,24 @@ def _strict(schema: Json) -> dict[str, Json]:
         raise InexpressibleError
     if "$ref" in schema:
         return _reference(schema)
-    found: dict[str, Json] = {}
+    strict: dict[str, Json] = {}
     narrowed: dict[str, Json] = {}
     for key, item in schema.items():
         if key in COPIED:
-            found[key] = item
+            strict[key] = item
         elif key == "properties" and isinstance(item, Mapping):
-            found[key] = {name: _strict(below) for name, below in item.items()}
+            strict[key] = {name: _strict(below) for name, below in item.items()}
         elif key == "items":
-            found[key] = _strict(item)
+            strict[key] = _strict(item)
         elif key == "anyOf" and isinstance(item, list | tuple):
-            found[key] = [_strict(below) for below in item]
+            strict[key] = [_strict(below) for below in item]
         elif key in {"format", "minItems"} and (item in FORMATS if key == "format" else item in {0, 1}):
-            found[key] = item
+            strict[key] = item
         elif key in NARROWING:
             narrowed[key] = item
         elif key not in SILENT and key != "additionalProperties":
             raise InexpressibleError
-    return _described(_typed(found, schema), narrowed)
+    return _described(_typed(strict, schema), narrowed)
 
 
 def _reference(schema: JsonObject) -> dict[str, Json]:
@@ -108,48 +108,53 @@ def _reference(schema: JsonObject) -> dict[str, Json]:
     return {"$ref": target}
 
 
-def _typed(found: dict[str, Json], schema: JsonObject) -> dict[str, Json]:
+def _typed(strict: dict[str, Json], schema: JsonObject) -> dict[str, Json]:
     """Check that each value has a type that the API knows, and close objects."""
-    kinds = found.get("type")
+    kinds = strict.get("type")
     if isinstance(kinds, list | tuple):
         if "object" in kinds or "array" in kinds:
             raise InexpressibleError
-        return found
-    if kinds is None and not found.keys() & {"anyOf", "enum", "const"}:
+        return strict
+    if kinds is None and not strict.keys() & {"anyOf", "enum", "const"}:
         raise InexpressibleError
     if kinds == "object":
-        if not found.get("properties") or schema.get("additionalProperties", False) is not False:
+        if not strict.get("properties") or schema.get("additionalProperties", False) is not False:
             raise InexpressibleError
-        return {**found, "additionalProperties": False}
-    if kinds == "array" and "items" not in found:
+        return {**strict, "additionalProperties": False}
+    if kinds == "array" and "items" not in strict:
         raise InexpressibleError
-    return found
+    return strict
 
 
-def _described(found: dict[str, Json], narrowed: JsonObject) -> dict[str, Json]:
+def _described(strict: dict[str, Json], narrowed: JsonObject) -> dict[str, Json]:
     if not narrowed:
-        return found
-    said = ", ".join(f"{key}: {item if isinstance(item, str) else canonical(item)}" for key, item in narrowed.items())
-    before = found.get("description")
-    return {**found, "description": f"{before}\n\n{{{said}}}" if isinstance(before, str) else f"{{{said}}}"}
+        return strict
+    constraints = ", ".join(
+        f"{key}: {item if isinstance(item, str) else canonical(item)}" for key, item in narrowed.items()
+    )
+    before = strict.get("description")
+    return {
+        **strict,
+        "description": f"{before}\n\n{{{constraints}}}" if isinstance(before, str) else f"{{{constraints}}}",
+    }
 
 
 def _contains_itself(name: str, definitions: JsonObject) -> bool:
     """Whether the definition *name* refers to itself, directly or by others."""
-    seen: set[str] = set()
+    visited: set[str] = set()
     waiting = [definitions[name]]
     while waiting:
-        one = waiting.pop()
-        if isinstance(one, Mapping):
-            target = one.get("$ref")
+        part = waiting.pop()
+        if isinstance(part, Mapping):
+            target = part.get("$ref")
             if isinstance(target, str):
                 below = target.removeprefix(LOCAL)
                 if below == name or below not in definitions:
                     return True
-                if below not in seen:
-                    seen.add(below)
+                if below not in visited:
+                    visited.add(below)
                     waiting.append(definitions[below])
-            waiting.extend(one.values())
-        elif isinstance(one, list | tuple):
-            waiting.extend(one)
+            waiting.extend(part.values())
+        elif isinstance(part, list | tuple):
+            waiting.extend(part)
     return False

@@ -82,15 +82,15 @@ class MessageDecoder:
 
     def feed(self, event: ServerEvent) -> Sequence[Chunk]:
         """Take the next event and return its chunks. Unknown kinds of events are ignored, as the API demands."""
-        found = object_of(event.data)
-        kind = text(found, "type") or event.name
+        fields = object_of(event.data)
+        kind = text(fields, "type") or event.name
         take = self._takes.get(kind)
         if take is None:
             return ()
         if not self._started and kind not in _ANYWHERE:
             problem = f"`{kind}` came before `message_start`"
             raise StreamGarbled(problem)
-        return take(found)
+        return take(fields)
 
     def response(self) -> Response:
         """Return the whole answer; raise `StreamEndedEarly` if `message_stop` has not arrived."""
@@ -101,37 +101,37 @@ class MessageDecoder:
             for block in self._blocks
             if block.kind == "tool_use"
         )
-        parts = tuple(said for block in self._blocks if (said := _said(block)) is not None)
+        parts = tuple(part for block in self._blocks if (part := _said(block)) is not None)
         return Response(parts, calls, STOPS.get(self._stop, StopReason.END), self._usage())
 
     # One method per kind of event
 
-    def _start(self, found: Mapping[str, object]) -> Sequence[Chunk]:
+    def _start(self, fields: Mapping[str, object]) -> Sequence[Chunk]:
         """Begin the answer, with its input tokens.
 
         The count of output tokens in this event is preliminary, so it is set to 0. Otherwise it would stand for the
         whole answer if no later event brought a count.
         """
         self._started = True
-        return self._count({**sub(sub(found, "message"), "usage"), "output_tokens": 0})
+        return self._count({**sub(sub(fields, "message"), "usage"), "output_tokens": 0})
 
-    def _block_start(self, found: Mapping[str, object]) -> Sequence[Chunk]:
-        begun = sub(found, "content_block")
+    def _block_start(self, fields: Mapping[str, object]) -> Sequence[Chunk]:
+        begun = sub(fields, "content_block")
         block = Block(text(begun, "type"), text(begun, "id"), text(begun, "name"))
-        if given := sub(begun, "input"):
-            block.given = json.dumps(given)
+        if args := sub(begun, "input"):
+            block.given = json.dumps(args)
         self._blocks.append(block)
-        self._at[found.get("index")] = block
+        self._at[fields.get("index")] = block
         if block.kind == "redacted_thinking":
             block.signature = REDACTED + text(begun, "data")
         return self._more(block, text(begun, "text") or text(begun, "thinking"))
 
-    def _block_delta(self, found: Mapping[str, object]) -> Sequence[Chunk]:
-        block = self._at.get(found.get("index"))
+    def _block_delta(self, fields: Mapping[str, object]) -> Sequence[Chunk]:
+        block = self._at.get(fields.get("index"))
         if block is None or not block.open:
-            problem = f"a piece came for the block {found.get('index')!r}, which is not open"
+            problem = f"a piece came for the block {fields.get('index')!r}, which is not open"
             raise StreamGarbled(problem)
-        delta = sub(found, "delta")
+        delta = sub(fields, "delta")
         kind = text(delta, "type")
         if kind == "signature_delta":
             block.signature += text(delta, "signature")
@@ -146,22 +146,22 @@ class MessageDecoder:
         make = _CHUNKS.get(block.kind)
         return () if make is None else (make(piece),)
 
-    def _block_stop(self, found: Mapping[str, object]) -> Sequence[Chunk]:
-        block = self._at.get(found.get("index"))
+    def _block_stop(self, fields: Mapping[str, object]) -> Sequence[Chunk]:
+        block = self._at.get(fields.get("index"))
         if block is not None:
             block.open = False
         return ()
 
-    def _delta(self, found: Mapping[str, object]) -> Sequence[Chunk]:
-        self._stop = text(sub(found, "delta"), "stop_reason") or self._stop
-        return self._count(sub(found, "usage"))
+    def _delta(self, fields: Mapping[str, object]) -> Sequence[Chunk]:
+        self._stop = text(sub(fields, "delta"), "stop_reason") or self._stop
+        return self._count(sub(fields, "usage"))
 
     def _end(self, _: Mapping[str, object]) -> Sequence[Chunk]:
         self._ended = True
         return ()
 
-    def _error(self, found: Mapping[str, object]) -> Sequence[Chunk]:
-        raise error_of(FAULTS, found)
+    def _error(self, fields: Mapping[str, object]) -> Sequence[Chunk]:
+        raise error_of(FAULTS, fields)
 
     # Usage: each count is a running total, so a later one replaces it; later events may leave counts out
 
@@ -175,17 +175,19 @@ class MessageDecoder:
         counts = {name: self._counts.get(name, 0) for name in (*_COUNTS, *_DETAILS)}
         cached = counts["cache_read_input_tokens"]
         cache_write = counts["cache_creation_input_tokens"]
-        read = counts["input_tokens"] + cache_write + cached
-        return Usage(read, counts["output_tokens"], cached, counts["thinking_tokens"], cache_write_tokens=cache_write)
+        input_tokens = counts["input_tokens"] + cache_write + cached
+        return Usage(
+            input_tokens, counts["output_tokens"], cached, counts["thinking_tokens"], cache_write_tokens=cache_write
+        )
 
 
 def _said(block: Block) -> Said | None:
-    written = "".join(block.written)
+    content = "".join(block.written)
     match block.kind:
         case "text":
-            return Text(written) if written else None
+            return Text(content) if content else None
         case "thinking":
-            return Thinking(written, block.signature or None)
+            return Thinking(content, block.signature or None)
         case "redacted_thinking":
             return Thinking("", block.signature)
         case _:

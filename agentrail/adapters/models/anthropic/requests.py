@@ -64,13 +64,13 @@ def render(request: ModelRequest, provider: str, model: str, settings: Settings)
     search = tool_search(request, settings)
     most = settings.max_tokens or _max_tokens(model)
     manner = manner_of(model, settings, most, turns)
-    shown = turns if manner.thoughts else tuple(map(_without_thoughts, turns))
+    sent_turns = turns if manner.thoughts else tuple(map(_without_thoughts, turns))
     marks = _marks(request, settings, turns)
     body: dict[str, Json] = {
         "model": model,
         "max_tokens": most,
         "stream": True,
-        "messages": _messages(shown, search, marks, _passing(request, provider, model)),
+        "messages": _messages(sent_turns, search, marks, _passing(request, provider, model)),
     }
     system = system_of(request)
     if system:
@@ -208,8 +208,8 @@ def _message(turn: Turn, search: ToolSearch) -> tuple[str, list[JsonObject]]:
         case UserTurn(results=results, parts=parts):
             answers = [_result(result, search) for result in results]
             return "user", [*answers, *map(_part, _shown_after(results)), *map(_part, parts)]
-        case ModelTurn(parts=said, asked=asked):
-            return "assistant", [*map(_said, said), *map(_call, asked)]
+        case ModelTurn(parts=model_parts, asked=calls):
+            return "assistant", [*map(_said, model_parts), *map(_call, calls)]
 
 
 def _part(part: Part) -> JsonObject:
@@ -245,12 +245,12 @@ def _follows(result: Result) -> str:
 
 
 def _result(result: Result, search: ToolSearch) -> JsonObject:
-    shown = [part for part in result.parts if not (result.is_error and isinstance(part, Image | File))]
+    parts = [part for part in result.parts if not (result.is_error and isinstance(part, Image | File))]
     references: list[Json] = [{"type": "tool_reference", "tool_name": tool.name} for tool in search.loaded(result)]
     rendered: dict[str, Json] = {
         "type": "tool_result",
         "tool_use_id": result.wire_id,
-        "content": references or [_part(part) for part in shown or (Text(_follows(result)),)],
+        "content": references or [_part(part) for part in parts or (Text(_follows(result)),)],
     }
     if result.is_error:
         rendered["is_error"] = True
@@ -266,5 +266,5 @@ def _said(part: Said) -> JsonObject:
     return {"type": "thinking", "thinking": part.text, "signature": signature}
 
 
-def _call(asked: Asked) -> JsonObject:
-    return {"type": "tool_use", "id": asked.wire_id, "name": asked.call.name, "input": asked.call.args}
+def _call(call: Asked) -> JsonObject:
+    return {"type": "tool_use", "id": call.wire_id, "name": call.call.name, "input": call.call.args}

@@ -117,8 +117,8 @@ def manner_of(model: str, settings: Settings, most: int, turns: Sequence[Turn]) 
         return Manner(_budget(effort, most) if thinks and not _thoughtless(turns) else None)
     if not thinks:
         return Manner({"type": "adaptive", **DROP} if bound and not forced else None, thoughts=not (bound and forced))
-    shown: dict[str, Json] = {"display": "summarized"} if model.startswith(CLAUDE) else {}
-    return Manner({"type": "adaptive", **shown, **(DROP if bound else {})}, _effort(model, effort))
+    display: dict[str, Json] = {"display": "summarized"} if model.startswith(CLAUDE) else {}
+    return Manner({"type": "adaptive", **display, **(DROP if bound else {})}, _effort(model, effort))
 
 
 def can_force(model: str, settings: Settings) -> bool:

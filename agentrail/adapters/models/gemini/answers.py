@@ -94,15 +94,15 @@ class ContentDecoder:
 
     def feed(self, event: ServerEvent) -> Sequence[Chunk]:
         """Take the next event and return its chunks; raise a `ModelError` if it reports an error."""
-        found = object_of(event.data)
-        if "error" in found:
-            raise error_of(FAULTS, found)
+        fields = object_of(event.data)
+        if "error" in fields:
+            raise error_of(FAULTS, fields)
         chunks: list[Chunk] = []
-        candidate = _first(found)
+        candidate = _first(fields)
         for part in _objects(sub(candidate, "content"), "parts"):
             chunks += self._part(part)
-        chunks += self._count(sub(found, "usageMetadata"))
-        if text(sub(found, "promptFeedback"), "blockReason"):
+        chunks += self._count(sub(fields, "usageMetadata"))
+        if text(sub(fields, "promptFeedback"), "blockReason"):
             self._stop = StopReason.REFUSED
         self._end(candidate)
         return chunks
@@ -111,8 +111,8 @@ class ContentDecoder:
         reason = text(candidate, "finishReason")
         broken = BROKEN.get(reason)
         if broken is not None:
-            said = text(candidate, "finishMessage")
-            raise broken(f"{reason}: {said}" if said else reason)
+            message = text(candidate, "finishMessage")
+            raise broken(f"{reason}: {message}" if message else reason)
         if reason:
             self._stop = STOPS.get(reason, StopReason.END)
 
@@ -149,19 +149,19 @@ class ContentDecoder:
 
     def _close(self, signature: str = "") -> None:
         """Add the part whose pieces were collected to the answer; *signature* is the provider's, if it is a thought."""
-        written = "".join(self._written)
+        content = "".join(self._written)
         self._written.clear()
-        if self._thinks and (written or signature):
-            self._parts.append(thought_signatures.thought(written, signature))
-        elif written:
-            self._parts.append(Text(written))
+        if self._thinks and (content or signature):
+            self._parts.append(thought_signatures.thought(content, signature))
+        elif content:
+            self._parts.append(Text(content))
 
     def _call(self, call: Mapping[str, object], signature: str) -> Sequence[Chunk]:
-        written = json.dumps(call["args"], ensure_ascii=False) if call.get("args") is not None else ""
+        args = json.dumps(call["args"], ensure_ascii=False) if call.get("args") is not None else ""
         if signature:
             self._seals.append(thought_signatures.seal_of_call(len(self._calls), signature))
-        self._calls.append(ToolCall("", text(call, "name"), arguments(written), text(call, "id")))
-        return (_call(written),)
+        self._calls.append(ToolCall("", text(call, "name"), arguments(args), text(call, "id")))
+        return (_call(args),)
 
     # Usage: counts are running totals, and events may leave some out
 
@@ -169,24 +169,24 @@ class ContentDecoder:
         counts = self._counts
         for name in _COUNTS:
             counts[name] = max(counts[name], count(usage, name))
-        read = counts["promptTokenCount"] + counts["toolUsePromptTokenCount"]
+        input_tokens = counts["promptTokenCount"] + counts["toolUsePromptTokenCount"]
         thoughts = counts["thoughtsTokenCount"]
-        written = counts["candidatesTokenCount"] + thoughts
-        found = Usage(read, written, counts["cachedContentTokenCount"], thoughts)
-        if found == self._usage:
+        output_tokens = counts["candidatesTokenCount"] + thoughts
+        counted = Usage(input_tokens, output_tokens, counts["cachedContentTokenCount"], thoughts)
+        if counted == self._usage:
             return ()
-        self._usage = found
-        return (UsageChunk(found),)
+        self._usage = counted
+        return (UsageChunk(counted),)
 
 
-def _first(found: Mapping[str, object]) -> Mapping[str, object]:
+def _first(fields: Mapping[str, object]) -> Mapping[str, object]:
     """Return the first candidate, or an empty one; only one is asked for."""
-    candidates = _objects(found, "candidates")
+    candidates = _objects(fields, "candidates")
     return candidates[0] if candidates else {}
 
 
-def _objects(found: Mapping[str, object], key: str) -> list[Mapping[str, object]]:
-    items = found.get(key)
+def _objects(fields: Mapping[str, object], key: str) -> list[Mapping[str, object]]:
+    items = fields.get(key)
     if not isinstance(items, list):
         return []
     return [cast("Mapping[str, object]", item) for item in cast("list[object]", items) if isinstance(item, Mapping)]

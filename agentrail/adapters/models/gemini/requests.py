@@ -122,11 +122,11 @@ def _thinking(model: str, effort: str) -> JsonObject:
     always = PRO in model
     if model.startswith(OLDER):
         budget = max(BUDGETS[effort], LEAST_BUDGET if always else 0)
-        found: dict[str, Json] = {"thinkingBudget": budget}
+        config: dict[str, Json] = {"thinkingBudget": budget}
     else:
         level = LEVELS[effort]
-        found = {"thinkingLevel": LEAST_LEVEL if always and level == LEVELS["none"] else level}
-    return found if effort == "none" else {**found, "includeThoughts": True}
+        config = {"thinkingLevel": LEAST_LEVEL if always and level == LEVELS["none"] else level}
+    return config if effort == "none" else {**config, "includeThoughts": True}
 
 
 def _choice(request: ModelRequest, settings: Settings) -> JsonObject:
@@ -141,10 +141,10 @@ def _declaration(tool: ToolSpec) -> JsonObject:
 
     The API may refuse the schema of an object without properties.
     """
-    found: dict[str, Json] = {"name": tool.name, "description": tool.description}
+    declaration: dict[str, Json] = {"name": tool.name, "description": tool.description}
     if any(item for key, item in tool.parameters.items() if key not in SAYS_NOTHING):
-        found["parametersJsonSchema"] = fitted({"type": "object", **tool.parameters})
-    return found
+        declaration["parametersJsonSchema"] = fitted({"type": "object", **tool.parameters})
+    return declaration
 
 
 # Messages
@@ -157,11 +157,11 @@ def _content(turn: Turn, model: str) -> JsonObject:
             answers = [_result(result, inside=inside) for result in results]
             outside = [] if inside else [_part(part) for result in results for part in result.outside]
             return {"role": "user", "parts": [*answers, *outside, *map(_part, parts)]}
-        case ModelTurn(parts=said, asked=asked):
-            parts_said, seals = _said(said)
-            if asked and not seals and not model.startswith(OLDER):
+        case ModelTurn(parts=model_parts, asked=calls_):
+            parts_said, seals = _said(model_parts)
+            if calls_ and not seals and not model.startswith(OLDER):
                 seals = {"0": UNSIGNED}
-            calls = [_call(call, seals.get(str(number), "")) for number, call in enumerate(asked)]
+            calls = [_call(call, seals.get(str(number), "")) for number, call in enumerate(calls_)]
             return {"role": "model", "parts": [*parts_said, *calls]}
 
 
@@ -181,23 +181,23 @@ def _part(part: Part) -> JsonObject:
 
 def _result(result: Result, *, inside: bool) -> JsonObject:
     """Return *result* as a part, with its images if *inside*, else without them (they then follow the results)."""
-    said = "\n".join(part.text for part in result.parts if isinstance(part, Text))
-    found: dict[str, Json] = {
+    output = "\n".join(part.text for part in result.parts if isinstance(part, Text))
+    response: dict[str, Json] = {
         "id": result.wire_id,
         "name": result.name,
-        "response": {"error" if result.is_error else "output": said},
+        "response": {"error" if result.is_error else "output": output},
     }
     images: list[Json] = [_part(part) for part in result.parts if inside and isinstance(part, Image | File)]
     if images:
-        found["parts"] = images
-    return {"functionResponse": found}
+        response["parts"] = images
+    return {"functionResponse": response}
 
 
-def _said(said: Iterable[Said]) -> tuple[list[JsonObject], dict[str, str]]:
-    """Return *said* as parts with their signatures, and the signatures of the calls, by number of the call as text."""
+def _said(said_parts: Iterable[Said]) -> tuple[list[JsonObject], dict[str, str]]:
+    """Return the parts with their signatures, and those of the calls, by number of the call as text."""
     parts: list[JsonObject] = []
     seals: dict[str, str] = {}
-    for part in said:
+    for part in said_parts:
         if isinstance(part, Text):
             parts.append({"text": part.text})
             continue
@@ -214,8 +214,8 @@ def _said(said: Iterable[Said]) -> tuple[list[JsonObject], dict[str, str]]:
     return parts, seals
 
 
-def _call(asked: Asked, signature: str) -> JsonObject:
+def _call(wire_call: Asked, signature: str) -> JsonObject:
     call: JsonObject = {
-        "functionCall": {"id": asked.wire_id, "name": asked.call.name, "args": asked.call.args},
+        "functionCall": {"id": wire_call.wire_id, "name": wire_call.call.name, "args": wire_call.call.args},
     }
     return {**call, "thoughtSignature": signature} if signature else call

@@ -49,22 +49,22 @@ def fitted(schema: Json) -> Json:
     if not isinstance(schema, Mapping):
         return schema
     whole = _unfolded(schema)
-    found: dict[str, Json] = {}
+    subset: dict[str, Json] = {}
     for key, item in whole.items():
         name = "$defs" if key == DEFINITIONS else key
         if name in NAMED and isinstance(item, Mapping):
-            found[name] = {inner: fitted(below) for inner, below in item.items()}
+            subset[name] = {inner: fitted(below) for inner, below in item.items()}
         elif name in SEVERAL and isinstance(item, list | tuple):
-            found[name] = [fitted(below) for below in item]
+            subset[name] = [fitted(below) for below in item]
         elif name in ONE:
-            found[name] = fitted(item)
+            subset[name] = fitted(item)
         elif name == "$ref" and isinstance(item, str):
-            found[name] = item.replace(f"#/{DEFINITIONS}/", "#/$defs/")
+            subset[name] = item.replace(f"#/{DEFINITIONS}/", "#/$defs/")
         elif name in PLAIN:
-            found[name] = item
+            subset[name] = item
     if "const" in whole:
-        found["enum"] = [whole["const"]]
-    return found
+        subset["enum"] = [whole["const"]]
+    return subset
 
 
 def _unfolded(schema: JsonObject) -> JsonObject:

@@ -81,9 +81,9 @@ class ResponseDecoder:
 
     def feed(self, event: ServerEvent) -> Sequence[Chunk]:
         """Take the next event and return its chunks. Unknown kinds of events are ignored."""
-        found = object_of(event.data)
-        take = self._takes.get(text(found, "type") or event.name)
-        return () if take is None else take(found)
+        fields = object_of(event.data)
+        take = self._takes.get(text(fields, "type") or event.name)
+        return () if take is None else take(fields)
 
     def response(self) -> Response:
         """Return the whole answer; raise `StreamEndedEarly` if its last event has not arrived."""
@@ -94,75 +94,75 @@ class ResponseDecoder:
             ToolCall("", item.name, arguments("".join(item.written)), item.id) for item in items if item.kind in CALLS
         )
         stop = self._stop or (StopReason.TOOL_CALLS if calls else StopReason.END)
-        parts = tuple(said for item in items for said in _said(item))
+        parts = tuple(part for item in items for part in _said(item))
         return Response(parts, calls, StopReason.REFUSED if self._refused else stop, self._usage)
 
     # One method per kind of event
 
-    def _item(self, found: Mapping[str, object], kind: str) -> OutputItem:
-        """Return the item of the event *found*; create it if the server did not announce it."""
-        return self._items.setdefault(found.get("output_index"), OutputItem(kind))
+    def _item(self, fields: Mapping[str, object], kind: str) -> OutputItem:
+        """Return the item of the event *fields*; create it if the server did not announce it."""
+        return self._items.setdefault(fields.get("output_index"), OutputItem(kind))
 
-    def _added(self, found: Mapping[str, object]) -> Sequence[Chunk]:
-        begun = sub(found, "item")
-        _learn(self._item(found, text(begun, "type")), begun)
+    def _added(self, fields: Mapping[str, object]) -> Sequence[Chunk]:
+        begun = sub(fields, "item")
+        _learn(self._item(fields, text(begun, "type")), begun)
         return ()
 
-    def _text(self, found: Mapping[str, object]) -> Sequence[Chunk]:
-        return _more(self._item(found, "message"), text(found, "delta"))
+    def _text(self, fields: Mapping[str, object]) -> Sequence[Chunk]:
+        return _more(self._item(fields, "message"), text(fields, "delta"))
 
-    def _refusal(self, found: Mapping[str, object]) -> Sequence[Chunk]:
+    def _refusal(self, fields: Mapping[str, object]) -> Sequence[Chunk]:
         self._refused = True
-        return self._text(found)
+        return self._text(fields)
 
-    def _thought(self, found: Mapping[str, object]) -> Sequence[Chunk]:
-        item = self._item(found, "reasoning")
-        part = found.get("summary_index", found.get("content_index"))
+    def _thought(self, fields: Mapping[str, object]) -> Sequence[Chunk]:
+        item = self._item(fields, "reasoning")
+        part = fields.get("summary_index", fields.get("content_index"))
         between = BETWEEN if item.written and part != item.part else ""
         item.part = part
-        return _more(item, between + text(found, "delta"))
+        return _more(item, between + text(fields, "delta"))
 
-    def _call(self, found: Mapping[str, object]) -> Sequence[Chunk]:
-        return _more(self._item(found, "function_call"), text(found, "delta"))
+    def _call(self, fields: Mapping[str, object]) -> Sequence[Chunk]:
+        return _more(self._item(fields, "function_call"), text(fields, "delta"))
 
-    def _done(self, found: Mapping[str, object]) -> Sequence[Chunk]:
+    def _done(self, fields: Mapping[str, object]) -> Sequence[Chunk]:
         """Take the whole item at its end: its last fields, and its text if no pieces of it arrived before."""
-        whole = sub(found, "item")
-        item = self._item(found, text(whole, "type"))
+        whole = sub(fields, "item")
+        item = self._item(fields, text(whole, "type"))
         _learn(item, whole)
         self._refused = self._refused or any(text(part, "type") == "refusal" for part in _objects(whole, "content"))
         return () if item.written else _more(item, _whole(whole))
 
-    def _end(self, found: Mapping[str, object]) -> Sequence[Chunk]:
-        response = sub(found, "response")
+    def _end(self, fields: Mapping[str, object]) -> Sequence[Chunk]:
+        response = sub(fields, "response")
         chunks: list[Chunk] = []
         if not self._items:
             for index, item in enumerate(_objects(response, "output")):
                 chunks += self._done({"output_index": index, "item": item})
-        if text(response, "status") == "incomplete" or text(found, "type") == "response.incomplete":
+        if text(response, "status") == "incomplete" or text(fields, "type") == "response.incomplete":
             reason = text(sub(response, "incomplete_details"), "reason")
             self._stop = StopReason.REFUSED if reason == "content_filter" else StopReason.LENGTH
         self._usage = _usage(sub(response, "usage"))
         self._ended = True
         return (*chunks, UsageChunk(self._usage))
 
-    def _failed(self, found: Mapping[str, object]) -> Sequence[Chunk]:
-        raise error_of(IN_STREAM, {"error": sub(sub(found, "response"), "error")})
+    def _failed(self, fields: Mapping[str, object]) -> Sequence[Chunk]:
+        raise error_of(IN_STREAM, {"error": sub(sub(fields, "response"), "error")})
 
-    def _error(self, found: Mapping[str, object]) -> Sequence[Chunk]:
-        raise error_of(IN_STREAM, found)
+    def _error(self, fields: Mapping[str, object]) -> Sequence[Chunk]:
+        raise error_of(IN_STREAM, fields)
 
 
 def _place(index: object) -> int:
     return index if isinstance(index, int) else 0
 
 
-def _learn(item: OutputItem, found: Mapping[str, object]) -> None:
-    """Copy the fields of *found* to *item*, except its text."""
-    item.kind = text(found, "type") or item.kind
-    item.id = text(found, "call_id") or text(found, "id") or item.id
-    item.name = text(found, "name") or (FINDER if item.kind == SEARCH else item.name)
-    item.sealed = text(found, "encrypted_content") or text(found, "phase") or item.sealed
+def _learn(item: OutputItem, fields: Mapping[str, object]) -> None:
+    """Copy *fields* to *item*, except its text."""
+    item.kind = text(fields, "type") or item.kind
+    item.id = text(fields, "call_id") or text(fields, "id") or item.id
+    item.name = text(fields, "name") or (FINDER if item.kind == SEARCH else item.name)
+    item.sealed = text(fields, "encrypted_content") or text(fields, "phase") or item.sealed
 
 
 def _more(item: OutputItem, piece: str) -> Sequence[Chunk]:
@@ -173,42 +173,44 @@ def _more(item: OutputItem, piece: str) -> Sequence[Chunk]:
     return (make(piece),)
 
 
-def _objects(found: Mapping[str, object], key: str) -> Iterable[Mapping[str, object]]:
-    items = found.get(key)
+def _objects(fields: Mapping[str, object], key: str) -> Iterable[Mapping[str, object]]:
+    items = fields.get(key)
     listed = cast("list[object]", items) if isinstance(items, list) else []
     return (cast("Mapping[str, object]", item) for item in listed if isinstance(item, Mapping))
 
 
-def _whole(found: Mapping[str, object]) -> str:
+def _whole(fields: Mapping[str, object]) -> str:
     """Return the text of a complete item; for a tool call, the JSON of its arguments."""
-    match text(found, "type"):
+    match text(fields, "type"):
         case "message":
-            return "".join(text(part, "text") or text(part, "refusal") for part in _objects(found, "content"))
+            return "".join(text(part, "text") or text(part, "refusal") for part in _objects(fields, "content"))
         case "reasoning":
-            parts = [*_objects(found, "summary"), *_objects(found, "content")]
+            parts = [*_objects(fields, "summary"), *_objects(fields, "content")]
             return BETWEEN.join(text(part, "text") for part in parts)
-        case "tool_search_call" if text(found, "execution") == "client":
-            return json.dumps(found.get("arguments"))
+        case "tool_search_call" if text(fields, "execution") == "client":
+            return json.dumps(fields.get("arguments"))
         case _:
-            return text(found, "arguments")
+            return text(fields, "arguments")
 
 
 def _said(item: OutputItem) -> Iterable[Said]:
-    written = "".join(item.written)
-    if item.kind == "reasoning" and (written or item.sealed):
-        yield Thinking(written, f"{SEAL}{item.id}:{item.sealed}" if item.sealed else None)
-    elif item.kind == "message" and written:
+    content = "".join(item.written)
+    if item.kind == "reasoning" and (content or item.sealed):
+        yield Thinking(content, f"{SEAL}{item.id}:{item.sealed}" if item.sealed else None)
+    elif item.kind == "message" and content:
         if item.sealed:
             yield Thinking("", PHASE + item.sealed)
-        yield Text(written)
+        yield Text(content)
 
 
-def _usage(found: Mapping[str, object]) -> Usage:
-    read, written = count(found, "input_tokens"), count(found, "output_tokens")
-    details = sub(found, "input_tokens_details")
-    reasoning = count(sub(found, "output_tokens_details"), "reasoning_tokens")
+def _usage(fields: Mapping[str, object]) -> Usage:
+    input_tokens, output_tokens = count(fields, "input_tokens"), count(fields, "output_tokens")
+    details = sub(fields, "input_tokens_details")
+    reasoning = count(sub(fields, "output_tokens_details"), "reasoning_tokens")
     cache_write = count(details, "cache_write_tokens")
-    return Usage(read, written, count(details, "cached_tokens"), reasoning, cache_write_tokens=cache_write)
+    return Usage(
+        input_tokens, output_tokens, count(details, "cached_tokens"), reasoning, cache_write_tokens=cache_write
+    )
 
 
 _CHUNKS: Final[Mapping[str, Callable[[str], Chunk]]] = {

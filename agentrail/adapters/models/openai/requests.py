@@ -93,9 +93,9 @@ def schema_of(tool: ToolSpec) -> JsonObject:
     return {"type": "object", "properties": {}, **tool.parameters}
 
 
-def url_of(shown: Image | File) -> str:
+def url_of(media: Image | File) -> str:
     """Return a `data:` URL with the content of an image or a file."""
-    return f"data:{shown.media_type};base64,{shown.data}"
+    return f"data:{media.media_type};base64,{media.data}"
 
 
 def text_of(parts: Iterable[Part]) -> str:
@@ -133,15 +133,15 @@ def _choice(request: ModelRequest, settings: Settings) -> Json:
 
 def _items(turn: Turn, search: ToolSearch) -> Iterable[JsonObject]:
     match turn:
-        case UserTurn(results=results, said=said):
+        case UserTurn(results=results, said=parts):
             for result in results:
                 yield _loaded(result, search) if result.name == search.finder else _result(result)
-            if said:
-                yield {"role": "user", "content": [_part(part) for part in said]}
-        case ModelTurn(parts=said, asked=asked):
-            yield from _said(said)
-            for one in asked:
-                yield _looking(one) if one.call.name == search.finder else _call(one)
+            if parts:
+                yield {"role": "user", "content": [_part(part) for part in parts]}
+        case ModelTurn(parts=parts, asked=calls):
+            yield from _said(parts)
+            for call in calls:
+                yield _looking(call) if call.call.name == search.finder else _call(call)
 
 
 def _part(part: Part) -> JsonObject:
@@ -161,15 +161,15 @@ def _part(part: Part) -> JsonObject:
 def _result(result: Result) -> JsonObject:
     """Return the result of a call: as plain text, which every server takes, or as parts if it has images or files."""
     parts = result.parts
-    shown = any(isinstance(part, Image | File) for part in parts)
-    output: Json = [_part(part) for part in parts] if shown else text_of(parts)
+    has_media = any(isinstance(part, Image | File) for part in parts)
+    output: Json = [_part(part) for part in parts] if has_media else text_of(parts)
     return {"type": "function_call_output", "call_id": result.wire_id, "output": output}
 
 
-def _looking(asked: Asked) -> JsonObject:
+def _looking(call: Asked) -> JsonObject:
     """Return a call of the tool that finds others, in the provider's own form."""
     form: JsonObject = {"type": "tool_search_call", "execution": "client", "status": "completed"}
-    return {**form, "call_id": asked.wire_id, "arguments": asked.call.args}
+    return {**form, "call_id": call.wire_id, "arguments": call.call.args}
 
 
 def _loaded(result: Result, search: ToolSearch) -> JsonObject:
@@ -179,9 +179,9 @@ def _loaded(result: Result, search: ToolSearch) -> JsonObject:
     return {**form, "call_id": result.wire_id, "tools": tools}
 
 
-def _said(said: Iterable[Said]) -> Iterable[JsonObject]:
+def _said(parts: Iterable[Said]) -> Iterable[JsonObject]:
     phase: JsonObject = {}
-    for part in said:
+    for part in parts:
         if isinstance(part, Text):
             yield {"role": "assistant", "content": part.text, **phase}
             phase = {}
@@ -199,10 +199,10 @@ def _reasoning(thought: Thinking, seal: str) -> JsonObject:
     return {"type": "reasoning", "id": item_id, "summary": summary, "encrypted_content": encrypted}
 
 
-def _call(asked: Asked) -> JsonObject:
+def _call(call: Asked) -> JsonObject:
     return {
         "type": "function_call",
-        "call_id": asked.wire_id,
-        "name": asked.call.name,
-        "arguments": canonical(asked.call.args),
+        "call_id": call.wire_id,
+        "name": call.call.name,
+        "arguments": canonical(call.call.args),
     }

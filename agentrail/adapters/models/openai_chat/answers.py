@@ -93,14 +93,14 @@ class ChatDecoder:
         if data in {"", DONE}:
             self._ended = data == DONE and self._begun
             return ()
-        found = object_of(data)
-        if found.get("error") or event.name == "error" or text(found, "object") == "error":
-            raise error_of(IN_STREAM, found)
+        fields = object_of(data)
+        if fields.get("error") or event.name == "error" or text(fields, "object") == "error":
+            raise error_of(IN_STREAM, fields)
         self._begun = True
         chunks: list[Chunk] = []
-        for choice in _objects(found.get("choices")):
+        for choice in _objects(fields.get("choices")):
             chunks += self._take(choice)
-        return (*chunks, *self._count(found))
+        return (*chunks, *self._count(fields))
 
     def response(self) -> Response:
         """Return the whole answer; raise `StreamEndedEarly` if neither a `finish_reason` nor `[DONE]` has arrived."""
@@ -176,9 +176,9 @@ class ChatDecoder:
         function = sub(piece, "function")
         call.id = call.id or text(piece, "id")
         call.name = call.name or text(function, "name")
-        given = function.get("arguments")
-        written = json.dumps(given) if isinstance(given, Mapping) else text(function, "arguments")
-        return _more(call.written, written, CallChunk)
+        args = function.get("arguments")
+        args_text = json.dumps(args) if isinstance(args, Mapping) else text(function, "arguments")
+        return _more(call.written, args_text, CallChunk)
 
     def _call(self, piece: Mapping[str, object]) -> ChatCall:
         """Return the call that *piece* belongs to. A different id or name begins a new call, even at the same index."""
@@ -198,49 +198,51 @@ class ChatDecoder:
 
     # Usage may come with each piece, after the last one, or never
 
-    def _count(self, found: Mapping[str, object]) -> Sequence[Chunk]:
-        usage = sub(found, "usage") or sub(sub(found, "x_groq"), "usage")
+    def _count(self, fields: Mapping[str, object]) -> Sequence[Chunk]:
+        usage = sub(fields, "usage") or sub(sub(fields, "x_groq"), "usage")
         if not usage:
             return ()
         self._usage = _higher(self._usage, _usage(usage))
         return (UsageChunk(self._usage),)
 
 
-def _is_other(found: str, known: str) -> bool:
-    return bool(found and known) and found != known
+def _is_other(new: str, old: str) -> bool:
+    return bool(new and old) and new != old
 
 
-def _more(written: list[str], piece: str, make: Callable[[str], Chunk]) -> Sequence[Chunk]:
+def _more(pieces: list[str], piece: str, make: Callable[[str], Chunk]) -> Sequence[Chunk]:
     if not piece:
         return ()
-    written.append(piece)
+    pieces.append(piece)
     return (make(piece),)
 
 
-def _objects(found: object) -> Iterable[Mapping[str, object]]:
-    listed = cast("list[object]", found) if isinstance(found, list) else []
+def _objects(value: object) -> Iterable[Mapping[str, object]]:
+    listed = cast("list[object]", value) if isinstance(value, list) else []
     return (cast("Mapping[str, object]", item) for item in listed if isinstance(item, Mapping))
 
 
-def _usage(found: Mapping[str, object]) -> Usage:
-    read, written = count(found, "prompt_tokens"), count(found, "completion_tokens")
-    details = sub(found, "prompt_tokens_details")
-    cached = count(details, "cached_tokens") or count(found, "prompt_cache_hit_tokens")
+def _usage(fields: Mapping[str, object]) -> Usage:
+    input_tokens, output_tokens = count(fields, "prompt_tokens"), count(fields, "completion_tokens")
+    details = sub(fields, "prompt_tokens_details")
+    cached = count(details, "cached_tokens") or count(fields, "prompt_cache_hit_tokens")
     cache_write = count(details, "cache_write_tokens")
-    reasoning = count(sub(found, "completion_tokens_details"), "reasoning_tokens")
-    written = max(written, count(found, "total_tokens") - read)  # xAI counts reasoning only in the total
-    cost = money(found.get("cost"))  # of OpenRouter, which knows what it paid
-    return Usage(read, written, cached, reasoning, cost, cache_write_tokens=cache_write)
+    reasoning = count(sub(fields, "completion_tokens_details"), "reasoning_tokens")
+    output_tokens = max(
+        output_tokens, count(fields, "total_tokens") - input_tokens
+    )  # xAI counts reasoning only in the total
+    cost = money(fields.get("cost"))  # of OpenRouter, which knows what it paid
+    return Usage(input_tokens, output_tokens, cached, reasoning, cost, cache_write_tokens=cache_write)
 
 
-def _higher(one: Usage, other: Usage) -> Usage:
+def _higher(old: Usage, new: Usage) -> Usage:
     return Usage(
-        max(one.input_tokens, other.input_tokens),
-        max(one.output_tokens, other.output_tokens),
-        max(one.cached_tokens, other.cached_tokens),
-        max(one.reasoning_tokens, other.reasoning_tokens),
-        one.cost_usd if other.cost_usd is None else other.cost_usd,
-        cache_write_tokens=max(one.cache_write_tokens, other.cache_write_tokens),
+        max(old.input_tokens, new.input_tokens),
+        max(old.output_tokens, new.output_tokens),
+        max(old.cached_tokens, new.cached_tokens),
+        max(old.reasoning_tokens, new.reasoning_tokens),
+        old.cost_usd if new.cost_usd is None else new.cost_usd,
+        cache_write_tokens=max(old.cache_write_tokens, new.cache_write_tokens),
     )
 
 

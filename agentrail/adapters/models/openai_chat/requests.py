@@ -192,11 +192,11 @@ def _messages(request: ModelRequest, provider: str, dialect: Dialect) -> list[Js
         match turn:
             case UserTurn(results=results, said=parts):
                 messages += map(_result, results)
-                said = (*_images(results), *parts)
-                if said and results and dialect.bridges:
+                user_parts = (*_images(results), *parts)
+                if user_parts and results and dialect.bridges:
                     messages.append({"role": "assistant", "content": BRIDGE})
-                if said:
-                    messages.append({"role": "user", "content": _content(said)})
+                if user_parts:
+                    messages.append({"role": "user", "content": _content(user_parts)})
             case ModelTurn():
                 messages.append(_answer(turn, dialect))
     return messages
@@ -249,7 +249,7 @@ def _answer(turn: ModelTurn, dialect: Dialect) -> JsonObject:
             if isinstance(part, Thinking):
                 message |= _thought(part)
     if turn.asked:
-        message["tool_calls"] = [_call(asked) for asked in turn.asked]
+        message["tool_calls"] = [_call(call) for call in turn.asked]
         if dialect.empty_thoughts:
             message.setdefault(FIELDS[0], "")
     return message
@@ -262,6 +262,6 @@ def _thought(part: Thinking) -> JsonObject:
     return {field: part.text} if field in FIELDS else {}
 
 
-def _call(asked: Asked) -> JsonObject:
-    function: JsonObject = {"name": asked.call.name, "arguments": canonical(asked.call.args)}
-    return {"id": asked.wire_id, "type": "function", "function": function}
+def _call(call: Asked) -> JsonObject:
+    function: JsonObject = {"name": call.call.name, "arguments": canonical(call.call.args)}
+    return {"id": call.wire_id, "type": "function", "function": function}

@@ -180,7 +180,7 @@ DATED: Final = re.compile(r"(-\d+)*(:\w+)?")
 def _rows(provider: str) -> Mapping[str, Unseen]:
     """Return the rows of *provider* by the name of each of their models, the longest first."""
     rows = {name: row for row in UNSEEN if row.provider == provider for name in row.names.split()}
-    return dict(sorted(rows.items(), key=lambda found: -len(found[0])))
+    return dict(sorted(rows.items(), key=lambda item: -len(item[0])))
 
 
 @lru_cache(maxsize=1000)

@@ -32,9 +32,9 @@ class Piece(Generic[W_contra]):
         self._run = run
         self.error: Exception | None = None
 
-    def do(self, held: W_contra) -> None:
+    def do(self, holder: W_contra) -> None:
         """Do the piece."""
-        self._run(held)
+        self._run(holder)
 
 
 class Deletions:

@@ -38,8 +38,8 @@ def refuse_deleting(db: sqlite3.Connection, session_id: str) -> None:
 
 def tree_of(db: sqlite3.Connection, session_id: str) -> list[str]:
     """Return the ids of a stored session and of its sub-agents, at any depth; empty if it is not stored."""
-    found = [name for (name,) in db.execute(_TREE, (session_id,))]
-    return found if session_id in found else []
+    session_ids = [name for (name,) in db.execute(_TREE, (session_id,))]
+    return session_ids if session_id in session_ids else []
 
 
 _TREE: Final = """WITH RECURSIVE tree (id) AS (
@@ -56,8 +56,8 @@ def marks_of(db: sqlite3.Connection, session_id: str) -> tuple[int, int] | None:
     query = "SELECT 1 FROM deleting WHERE session IN (?, ?) LIMIT 1"
     if db.execute(query, (session_id, _digest(session_id))).fetchone() is None:
         return None
-    found: tuple[int, int] = db.execute("SELECT max(number), count(*) FROM deleting").fetchone()
-    return found
+    row: tuple[int, int] = db.execute("SELECT max(number), count(*) FROM deleting").fetchone()
+    return row
 
 
 def mark(db: sqlite3.Connection, names: Sequence[str]) -> int:
@@ -79,8 +79,8 @@ def is_marked(db: sqlite3.Connection, number: int = LAST) -> bool:
 
 def erase_some(db: sqlite3.Connection) -> int | None:
     """Erase some rows of the session that was marked first; return about how many bytes, `None` if no row is left."""
-    found = db.execute("SELECT number, session, slot FROM deleting WHERE slot <> ? ORDER BY number LIMIT 1", (ERASED,))
-    row: tuple[int, str, int] | None = found.fetchone()
+    rows = db.execute("SELECT number, session, slot FROM deleting WHERE slot <> ? ORDER BY number LIMIT 1", (ERASED,))
+    row: tuple[int, str, int] | None = rows.fetchone()
     if row is None:
         return None
     number, session_id, slot = row
@@ -96,12 +96,12 @@ def erase_some(db: sqlite3.Connection) -> int | None:
 
 def _erase_records(db: sqlite3.Connection, number: int, session_id: str, slot: int) -> int:
     """Erase some of a session's records, from that at *slot* back; return how many bytes, 0 if there are none."""
-    wanted = {"session": session_id, "slot": slot, "most": MOST_RECORDS}
-    found: list[tuple[int, int, int]] = db.execute(_LAST, wanted).fetchall() if slot else []
-    if slot and not found:  # the way back is broken: look for what is left of the session in all records
-        found = db.execute(_ANY, wanted).fetchall()
+    parameters = {"session": session_id, "slot": slot, "most": MOST_RECORDS}
+    rows: list[tuple[int, int, int]] = db.execute(_LAST, parameters).fetchall() if slot else []
+    if slot and not rows:  # the way back is broken: look for what is left of the session in all records
+        rows = db.execute(_ANY, parameters).fetchall()
     erased = 0
-    for at, back, size in found:
+    for at, back, size in rows:
         if erased > MOST_BYTES:
             break
         db.execute("DELETE FROM record WHERE slot = ?", (at,))

@@ -28,20 +28,20 @@ def redact_some(
     db: sqlite3.Connection,
     row: SessionRow,
     before: bytes,
-    found: Sequence[tuple[RecordRow, Record]],
+    stored: Sequence[tuple[RecordRow, Record]],
     note: Redaction,
     names: Collection[str],
 ) -> int:
-    """Redact the consecutive records *found*, which follow the checksum *before*; return how many were not so yet.
+    """Redact the consecutive records *stored*, which follow the checksum *before*; return how many were not so yet.
 
     *names* are those that `kept_names` has found.
     """
     count = 0
-    for each, record in found:
+    for stored_row, record in stored:
         if record.redacted is None:
-            _redact(db, each, redacted(record, note, names), before)
+            _redact(db, stored_row, redacted(record, note, names), before)
             count += 1
-        before = each.check
+        before = stored_row.check
     _drop_snapshot(db, row)
     reach("TEXTS_REPLACED")
     return count
@@ -57,16 +57,16 @@ def _drop_snapshot(db: sqlite3.Connection, row: SessionRow) -> None:
     db.execute("DELETE FROM snapshot WHERE session = ?", (row.id,))
 
 
-def _redact(db: sqlite3.Connection, each: RecordRow, record: Record, before: bytes) -> None:
+def _redact(db: sqlite3.Connection, row: RecordRow, record: Record, before: bytes) -> None:
     packed = pack(record)
     names = " ".join(packed.blobs)
     for name, content in packed.blobs.items():  # texts of structure, such as a system prompt
         db.execute("INSERT OR IGNORE INTO blob VALUES (?, ?)", (name, content))
-        db.execute("INSERT OR IGNORE INTO blob_use VALUES (?, ?)", (name, each.session))
-    changed = each._replace(format=packed.format, blobs=names, body=packed.body)
-    sealed = check_of(before + each.check, changed.outside, packed.body)
+        db.execute("INSERT OR IGNORE INTO blob_use VALUES (?, ?)", (name, row.session))
+    changed = row._replace(format=packed.format, blobs=names, body=packed.body)
+    sealed = check_of(before + row.check, changed.outside, packed.body)
     query = "UPDATE record SET format = ?, blobs = ?, body = ?, sealed = ? WHERE slot = ?"
-    db.execute(query, (packed.format, names, packed.body, sealed, each.slot))
+    db.execute(query, (packed.format, names, packed.body, sealed, row.slot))
 
 
 def mark_cleaning(db: sqlite3.Connection) -> int:

@@ -124,12 +124,12 @@ class Round:
     def _look(self) -> None:
         if self._search is None:
             self._search = dirty_gaps(self._file)
-        found = next(self._search, None)
-        if found is None:
+        gap = next(self._search, None)
+        if gap is None:
             self._search = None
             self.phase = Phase.ZEROING if self._found else Phase.FORGETTING
         else:
-            self._found += found
+            self._found += gap
 
     def _zero(self) -> bool:
         """Zero the gaps of some pages, in a transaction that changes nothing: it keeps other writers away."""
@@ -151,8 +151,8 @@ class Round:
 
 
 def _pragma(db: sqlite3.Connection, name: str) -> int:
-    (found,) = db.execute(f"PRAGMA {name}").fetchone()
-    return int(found)
+    (value,) = db.execute(f"PRAGMA {name}").fetchone()
+    return int(value)
 
 
 class _Pages:
@@ -203,12 +203,12 @@ def dirty_gaps(descriptor: int) -> Iterator[list[int]]:
     while first <= (pages := _Pages(descriptor)).count:
         count = max(1, READ_AT_ONCE // pages.size)
         content = pages.read(first, count)
-        found: list[int] = []
+        gap: list[int] = []
         for page in range(first, first + len(content) // pages.size):
             at = (page - first) * pages.size
             if pages.is_tree(page) and _is_dirty(pages, page, content[at : at + pages.size]):
-                found.append(page)
-        yield found
+                gap.append(page)
+        yield gap
         first += count
 
 
@@ -217,9 +217,9 @@ def _is_dirty(pages: _Pages, page: int, content: bytes) -> bool:
     return bool(content[start:end].strip(b"\0"))
 
 
-def _zero(descriptor: int, found: list[int]) -> None:
+def _zero(descriptor: int, gap: list[int]) -> None:
     pages = _Pages(descriptor)
-    for page in found:
+    for page in gap:
         if page <= pages.count and pages.is_tree(page):
             start, end = pages.gap(page, pages.read(page))
             pages.zero(page, start, end)
