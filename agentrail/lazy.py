@@ -70,8 +70,8 @@ class LazyModule:
     def __init__(self, name: str) -> None:
         self._name = name
 
-    def __getattr__(self, wanted: str) -> object:
-        """Import the module, and keep the value of *wanted*."""
-        found: object = getattr(import_module(self._name), wanted)
-        setattr(self, wanted, found)
-        return found
+    def __getattr__(self, name: str) -> object:
+        """Import the module, and keep the value of *name*."""
+        value: object = getattr(import_module(self._name), name)
+        setattr(self, name, value)
+        return value

@@ -23,9 +23,9 @@ def blueprint(name: str, *, purpose: str) -> Callable[[Callable[P, SessionSpec]]
     `description` (by which another agent chooses this one). Give your own options by `but`: they come before all that
     the blueprint says, such as `reviewer().but(model="demo")`.
     """
-    for argument, given in (("name", name), ("purpose", purpose)):
-        if not given.strip():
-            raise WrongType(argument, shown(given), "a text that is not empty")
+    for argument, text in (("name", name), ("purpose", purpose)):
+        if not text.strip():
+            raise WrongType(argument, shown(text), "a text that is not empty")
 
     def decorated(build: Callable[P, SessionSpec]) -> Callable[P, SessionSpec]:
         if not callable(cast("object", build)) or indirect(build):

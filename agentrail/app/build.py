@@ -73,53 +73,53 @@ SHORTEST_LEASE: Final = 0.1
 """The least seconds that a lease may last: it is renewed three times in that."""
 
 
-def check_journal(found: object) -> None:
-    """Raise `WrongType` if *found* is neither a journal nor `None`."""
-    problem = None if found is None else why_unfit(found, Journal)
+def check_journal(value: object) -> None:
+    """Raise `WrongType` if *value* is neither a journal nor `None`."""
+    problem = None if value is None else why_unfit(value, Journal)
     if problem is not None:
         raise WrongType("journal", problem, JOURNAL_WANTED)
 
 
-def check_secrets(found: object) -> None:
-    """Raise `WrongType` if *found* is neither a plain function nor `None`."""
-    if found is not None and not _is_plain(found):
-        raise WrongType("secrets", _described(found), SECRETS_WANTED)
+def check_secrets(value: object) -> None:
+    """Raise `WrongType` if *value* is neither a plain function nor `None`."""
+    if value is not None and not _is_plain(value):
+        raise WrongType("secrets", _described(value), SECRETS_WANTED)
 
 
-def check_models(found: object) -> None:
-    """Raise `WrongType` if *found* is neither `None` nor a mapping from parts of names to factories of models."""
-    for name, factory in _named("models", found, MODELS_WANTED):
+def check_models(value: object) -> None:
+    """Raise `WrongType` if *value* is neither `None` nor a mapping from parts of names to factories of models."""
+    for name, factory in _named("models", value, MODELS_WANTED):
         if not _is_plain(factory):
             raise WrongType("models", f"{_described(factory)} under {name!r}", MODELS_WANTED)
         if ":" in name:
             raise WrongType("models", f"the name {name!r}", "the part of the models' names before the colon")
 
 
-def check_specs(found: object) -> None:
-    """Raise `WrongType` if *found* is neither `None`, a builder of specifications, nor a mapping to them."""
-    if callable(found):
-        check_builder("any name", found)
+def check_specs(value: object) -> None:
+    """Raise `WrongType` if *value* is neither `None`, a builder of specifications, nor a mapping to them."""
+    if callable(value):
+        check_builder("any name", value)
         return
-    for name, build in _named("specs", found, SPECS_WANTED):
+    for name, build in _named("specs", value, SPECS_WANTED):
         check_builder(name, build)
 
 
-def check_retain(found: object) -> None:
-    """Raise `WrongType` if *found* is no list or tuple of `Retention`."""
-    if not _are_retentions(found):
-        raise WrongType("retain", shown(found), "a list of `agentrail.journals.Retention`, such as `[Retention(30)]`")
+def check_retain(value: object) -> None:
+    """Raise `WrongType` if *value* is no list or tuple of `Retention`."""
+    if not _are_retentions(value):
+        raise WrongType("retain", shown(value), "a list of `agentrail.journals.Retention`, such as `[Retention(30)]`")
 
 
-def _are_retentions(found: object) -> bool:
-    return isinstance(found, Sequence) and all(type(each) is Retention for each in cast("Sequence[object]", found))
+def _are_retentions(value: object) -> bool:
+    return isinstance(value, Sequence) and all(type(item) is Retention for item in cast("Sequence[object]", value))
 
 
-def check_service(found: object) -> None:
-    """Raise `WrongType` if *found* is no async function that can be run without arguments, or with `task_status`."""
-    if why_unfit_call(found, _bare) is not None and why_unfit_call(found, _with_status) is not None:
-        takes_others = callable(found) and indirect(found) == ASYNC
+def check_service(value: object) -> None:
+    """Raise `WrongType` if *value* is no async function that can be run without arguments, or with `task_status`."""
+    if why_unfit_call(value, _bare) is not None and why_unfit_call(value, _with_status) is not None:
+        takes_others = callable(value) and indirect(value) == ASYNC
         raise WrongType(
-            "service", "a function that needs arguments" if takes_others else _described(found), SERVICE_WANTED
+            "service", "a function that needs arguments" if takes_others else _described(value), SERVICE_WANTED
         )
 
 
@@ -131,25 +131,25 @@ async def _with_status(*, task_status: object) -> None:
     """Example of a service function that reports when it is ready, with which a given one is compared."""
 
 
-def _named(argument: str, found: object, wanted: str) -> Iterator[tuple[str, object]]:
-    """Yield the names of the mapping *found* with what they stand for; raise `WrongType` if it is no such mapping."""
-    if found is None:
+def _named(argument: str, mapping: object, expected: str) -> Iterator[tuple[str, object]]:
+    """Yield the names of *mapping* with what they stand for; raise `WrongType` if it is no such mapping."""
+    if mapping is None:
         return
-    if not isinstance(found, Mapping):
-        raise WrongType.of(argument, found, f"a mapping: for each name {wanted}")
-    for name, one in cast("Mapping[object, object]", found).items():
+    if not isinstance(mapping, Mapping):
+        raise WrongType.of(argument, mapping, f"a mapping: for each name {expected}")
+    for name, item in cast("Mapping[object, object]", mapping).items():
         if not isinstance(name, str):
             raise WrongType(argument, f"the name {name!r}", "a text as the name")
-        yield name, one
+        yield name, item
 
 
-def _is_plain(found: object) -> bool:
-    return callable(found) and not indirect(found)
+def _is_plain(value: object) -> bool:
+    return callable(value) and not indirect(value)
 
 
-def _described(found: object) -> str:
-    kind = indirect(found) if callable(found) else ""
-    return f"a function that is {kind}" if kind else f"a `{named(found)}`"
+def _described(value: object) -> str:
+    kind = indirect(value) if callable(value) else ""
+    return f"a function that is {kind}" if kind else f"a `{named(value)}`"
 
 
 def policy(strategy: str, max_restarts: int, period: float) -> Policy:
@@ -168,21 +168,21 @@ def service(run: Service, name: str, restart: str, shutdown: float, start_timeou
     return Child(ServiceBody(run), Ward(name, restart), *times)
 
 
-def time_of(name: str, found: object) -> float:
-    """Return *found*, the argument *name*, as seconds, cut to ten years; raise `WrongType` if it is no time."""
-    plain = seconds(found)
+def time_of(name: str, value: object) -> float:
+    """Return *value*, the argument *name*, as seconds, cut to ten years; raise `WrongType` if it is no time."""
+    plain = seconds(value)
     if plain is None:
-        raise WrongType(name, shown(found), "seconds, 0 or more")
+        raise WrongType(name, shown(value), "seconds, 0 or more")
     return plain
 
 
-def width_of(found: object) -> float:
-    """Return *found* as the number of sessions admitted per pass of the scheduler, or raise `WrongType`."""
-    if type(found) is float and found == math.inf:
+def width_of(value: object) -> float:
+    """Return *value* as the number of sessions admitted per pass of the scheduler, or raise `WrongType`."""
+    if type(value) is float and value == math.inf:
         return math.inf
-    plain = number(found)
+    plain = number(value)
     if plain is None or plain < 1:
-        raise WrongType("gate_width", shown(found), "a number from 1 on, or `math.inf`")
+        raise WrongType("gate_width", shown(value), "a number from 1 on, or `math.inf`")
     return min(plain, MOST_RESTARTS)
 
 
@@ -262,8 +262,8 @@ def wrap(session: Session) -> SessionHandle:
 class Builder:
     """Makes the state and code of new sub-agents, and finds the code of stored ones; passed down as `Build`."""
 
-    def __init__(self, known: Callable[[str], Model]) -> None:
-        self._known = known
+    def __init__(self, model_of: Callable[[str], Model]) -> None:
+        self._known = model_of
 
     def new(
         self, child: str, spec: SessionSpec, path: tuple[str, ...], shared: SharedSurroundings | None
@@ -284,14 +284,14 @@ class Builder:
 def new_session(
     session_id: str,
     spec: SessionSpec,
-    known: Callable[[str], Model],
+    model_of: Callable[[str], Model],
     path: tuple[str, ...] = (),
     shared: SharedSurroundings | None = None,
 ) -> tuple[State, SessionCode]:
     """Return the first state and the code of a new session; *shared* are sandbox and web of a sub-agent's parent."""
     own: dict[str, Model] = {}
     prices = prices_of(spec)
-    judge = judge_for(spec, own, known, prices)
+    judge = judge_for(spec, own, model_of, prices)
     keyed = attachments(spec)
     if not path:  # sub-agents were checked together with their top-level parent
         refuse_misnamed(spec)
@@ -304,14 +304,14 @@ def new_session(
     known_tools = tools | brought_by((plugin for _, plugin in keyed), tools)
     tool_code = {(name, 0): tool for name, tool in known_tools.items()} or NO_TOOL_CODE
     around = surroundings(spec, spec.working_dir) if shared is None else shared
-    agents = recipes(spec, Builder(known))
+    agents = recipes(spec, Builder(model_of))
     code = SessionCode(judge, tool_code, own, spec.services, around, LateValidator, prices, sources_of(spec), agents)
     code.compactor = spec.compactor
     code.section_files = files_of(spec, around)
     code.environment = environment_told(spec, tools)
     for name, tool in known_tools.items():
         judge.tool(name, 0, LateValidator(tool))
-    first = chosen(code, known, spec.model, freeze_object(spec.model_options))
+    first = chosen(code, model_of, spec.model, freeze_object(spec.model_options))
     for key, plugin in keyed:
         refuse_unknown_models(key, plugin, judge.why_no_model)
     state = State(
@@ -362,7 +362,7 @@ class StoredCode:
     async def __call__(self, stored: State, records: int) -> Found:
         """Return the stored state with its code; see `FindCode`."""
         spec = await built(self._specs, stored) if self.spec is None else self.spec
-        known = self._sessions.shared.model
+        model_of = self._sessions.shared.model
         from agentrail.app.session_code import reunited  # noqa: PLC0415 - it imports the codec
 
-        return reunited(stored, records, spec, known, Builder(known), pause=self._pause)
+        return reunited(stored, records, spec, model_of, Builder(model_of), pause=self._pause)

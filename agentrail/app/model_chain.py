@@ -22,18 +22,18 @@ PAIR: Final = 2
 MODEL_WANTED: Final = "a name, or an object with `name` and `async def stream(self, request, emit)`"
 
 
-def why_no_model(found: object) -> str | None:
-    """Describe *found* and why it cannot be used as a model, as in "a `dict`"; `None` if it can."""
-    problem = why_unfit(found, Model)
-    if problem is None and not isinstance(getattr(found, "name", None), str):
-        return f"a `{named(found)}`, whose `name` is no text,"
+def why_no_model(value: object) -> str | None:
+    """Describe *value* and why it cannot be used as a model, as in "a `dict`"; `None` if it can."""
+    problem = why_unfit(value, Model)
+    if problem is None and not isinstance(getattr(value, "name", None), str):
+        return f"a `{named(value)}`, whose `name` is no text,"
     return problem
 
 
-def _is_pair(found: object) -> TypeGuard[tuple[str | Model, Mapping[str, Json]]]:
-    if not isinstance(found, tuple):
+def _is_pair(value: object) -> TypeGuard[tuple[str | Model, Mapping[str, Json]]]:
+    if not isinstance(value, tuple):
         return False
-    items = cast("tuple[object, ...]", found)
+    items = cast("tuple[object, ...]", value)
     return len(items) == PAIR and isinstance(items[1], Mapping)
 
 
@@ -42,17 +42,17 @@ def chain_of(model: ModelChain, options: Mapping[str, Json]) -> tuple[Link, ...]
 
     The provider of the first model defines the keys of *options*, so the other models do not get them.
     """
-    given: list[object] = [model]
+    chain: list[object] = [model]
     if isinstance(model, list | tuple) and not _is_pair(model):
-        given = list(cast("list[object]", model))
+        chain = list(cast("list[object]", model))
     links: list[Link] = []
-    for place, found in enumerate(given):
-        if not _is_pair(found):
-            links.append((cast("str | Model", found), freeze_object(options if place == 0 else {})))
+    for place, link in enumerate(chain):
+        if not _is_pair(link):
+            links.append((cast("str | Model", link), freeze_object(options if place == 0 else {})))
         elif options and place == 0:
             raise BadSpec("model_options", "are given beside those in `model`; give the first model's in one place")
         else:
-            links.append((found[0], freeze_object(found[1])))
+            links.append((link[0], freeze_object(link[1])))
     return tuple(links)
 
 

@@ -64,31 +64,31 @@ class Models:
 
     def __call__(self, name: str) -> Model:
         """Return the model called *name*, or raise `UnknownModel`."""
-        made = self._made.get(name)
-        if made is None:
-            made = self._made[name] = self._make(name)
+        model = self._made.get(name)
+        if model is None:
+            model = self._made[name] = self._make(name)
             if len(self._made) > MOST_MADE:
                 del self._made[next(iter(self._made))]
-        return made
+        return model
 
     def check_limited(self, names: Iterable[str]) -> None:
         """Raise `BadChoice` if a provider in *names* is misspelt: its rate limit would never apply to any model.
 
         A name similar to no known provider is accepted: it may be the name of a model given as an object.
         """
-        known = sorted({*self._factories, *PROVIDERS})
+        names_ = sorted({*self._factories, *PROVIDERS})
         for name in names:
-            if ":" in name or (name not in known and nearest(name.casefold(), known, LIKE)):
-                raise BadChoice("limits", name, f"{listed(known)}, or what you name in `models`")
+            if ":" in name or (name not in names_ and nearest(name.casefold(), names_, LIKE)):
+                raise BadChoice("limits", name, f"{listed(names_)}, or what you name in `models`")
 
     def _make(self, name: str) -> Model:
         provider, _, model = name.partition(":")
         if provider in self._factories:
-            made = self._factories[provider](model)
-            problem = why_no_model(made)
+            model_ = self._factories[provider](model)
+            problem = why_no_model(model_)
             if problem is not None:
                 raise WrongType("models", f"{problem} from {provider!r}", FROM_FACTORY)
-            return made
+            return model_
         if provider in PROVIDERS and model:
             return self._remote(name, PROVIDERS[provider])
         raise _unknown(name, self._factories)
@@ -128,7 +128,7 @@ def check_set_up(name: str, options: JsonObject) -> None:
 
 
 def _unknown(name: str, factories: Iterable[str]) -> UnknownModel:
-    return UnknownModel.among(name, {*factories, *(f"{known}:…" for known in PROVIDERS)}, FAMILIES)
+    return UnknownModel.among(name, {*factories, *(f"{provider}:…" for provider in PROVIDERS)}, FAMILIES)
 
 
 def check_options(model: Model, options: JsonObject) -> None:

@@ -75,8 +75,8 @@ _brought: Final[set[str]] = set()
 async def bring_beside(spec: SessionSpec) -> None:
     """Import, in a worker thread, the modules that any session needs, and those for the models and tools of *spec*."""
     tools = _of_tools(spec, map(_described, spec.tools))
-    wanted = dict.fromkeys((*ALWAYS, *_of_files(spec), *_of_models(spec), *tools))
-    if missing := [name for name in wanted if name not in _brought]:
+    modules = dict.fromkeys((*ALWAYS, *_of_files(spec), *_of_models(spec), *tools))
+    if missing := [name for name in modules if name not in _brought]:
         if in_real_time():
             await trio.to_thread.run_sync(bring_modules, missing)
         else:
@@ -86,13 +86,13 @@ async def bring_beside(spec: SessionSpec) -> None:
 def _of_files(spec: SessionSpec) -> Iterator[str]:
     """Yield the modules for skills and memory files that a session of *spec* or its sub-agents name."""
     yield from FILES if spec.skills or spec.memory else ()
-    for each in spec.agents.values():
-        yield from _of_files(each)
+    for agent in spec.agents.values():
+        yield from _of_files(agent)
 
 
 def _of_models(spec: SessionSpec) -> Iterator[str]:
     """Yield the modules of the models that a session of *spec* or its sub-agents name, or plugins may switch to."""
-    plugins = [unkeyed(given)[1] for given in spec.plugins]
+    plugins = [unkeyed(attached)[1] for attached in spec.plugins]
     chain = (model for model, _ in chain_of(spec.model, EMPTY))
     named = (name_and_options(model)[0] for plugin in plugins for model in plugin.models_named)
     for model in (*chain, *named):
@@ -101,8 +101,8 @@ def _of_models(spec: SessionSpec) -> Iterator[str]:
             yield from REMOTE if provider in PROVIDERS else BUILT_IN.get(provider, ())
     if any(_may_choose(type(plugin)) for plugin in plugins):
         yield from REMOTE
-    for each in spec.agents.values():
-        yield from _of_models(each)
+    for agent in spec.agents.values():
+        yield from _of_models(agent)
 
 
 def _may_choose(kind: type) -> bool:
@@ -111,10 +111,10 @@ def _may_choose(kind: type) -> bool:
     )
 
 
-def _described(given: object) -> ToolSpec | None:
-    """Return the `spec` of *given*, an entry of a specification's tools; `None` if it has none."""
-    found: object = getattr(given, "spec", None)
-    return found if isinstance(found, ToolSpec) else None
+def _described(tool: object) -> ToolSpec | None:
+    """Return the `spec` of *tool*, an entry of a specification's tools; `None` if it has none."""
+    spec: object = getattr(tool, "spec", None)
+    return spec if isinstance(spec, ToolSpec) else None
 
 
 def _of_tools(spec: SessionSpec, tools: Iterable[ToolSpec | None]) -> Iterator[str]:

@@ -54,22 +54,22 @@ class PriceList:
     def _own_cost(self, model: str, usage: Usage) -> float | None:
         try:
             if callable(self._own):
-                found: object = self._own(model, usage)
+                cost: object = self._own(model, usage)
             else:
                 price = self._own.get(model)
-                found = None if price is None else price.cost(usage)
+                cost = None if price is None else price.cost(usage)
         except BaseException as error:  # noqa: BLE001, ASYNC103 - a user's function may raise anything; only this price is then unknown
             pass_interrupt(error)
             log.error("the price of `%s` is unknown: %s", model, traced(error))
             return None  # noqa: ASYNC104 - the price is unknown then
-        return as_cost(found, model)
+        return as_cost(cost, model)
 
 
-def as_cost(found: object, model: str) -> float | None:
-    """Return *found*, the result of a user's price function, as a cost; log it and return `None` if it is no cost."""
-    if found is None:
+def as_cost(value: object, model: str) -> float | None:
+    """Return *value*, the result of a user's price function, as a cost; log it and return `None` if it is no cost."""
+    if value is None:
         return None
-    cost = money(found)
+    cost = money(value)
     if cost is None:
-        log.error("the price of `%s` is unknown: %s is no cost", model, shown(found))
+        log.error("the price of `%s` is unknown: %s is no cost", model, shown(value))
     return cost

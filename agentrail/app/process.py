@@ -30,9 +30,9 @@ def hangup() -> Hangup:
     try:
         return _RUNNING.get()
     except LookupError:
-        made = Hangup()
-        _RUNNING.set(made)
-        return made
+        hangup_ = Hangup()
+        _RUNNING.set(hangup_)
+        return hangup_
 
 
 T = TypeVar("T")
@@ -138,8 +138,8 @@ async def _obey(scope: trio.CancelScope, last_resort: _LastResort, task_status: 
             last_resort.begin()
 
     with trio.open_signal_receiver(*numbers) as signals:
-        for one in numbers:
-            signal.signal(one, _first(begin, signal.getsignal(one)))
+        for signal_number in numbers:
+            signal.signal(signal_number, _first(begin, signal.getsignal(signal_number)))
         task_status.started()
         async for number in signals:
             if _is_hangup(number) and not hung_up.ends:

@@ -63,10 +63,10 @@ _HAS_PRICE: Final = _PUBLISHED.knows
 """The prices of all sessions that give none of their own, and the method that all of them hold."""
 
 
-def judge_for(spec: SessionSpec, own: Mapping[str, Model], known: Callable[[str], Model], prices: PriceList) -> Live:
-    """Return the judge of a session of *spec*; *own* are its own models by name, and *known* returns all others."""
+def judge_for(spec: SessionSpec, own: Mapping[str, Model], model_of: Callable[[str], Model], prices: PriceList) -> Live:
+    """Return the judge of a session of *spec*; *own* are its own models by name, and *model_of* returns all others."""
     has_price = _HAS_PRICE if prices is _PUBLISHED else prices.knows
-    return Live(_storable, _WhyNot(own, known), has_price, _data, _misfit, answer_form(spec), _why_lost)
+    return Live(_storable, _WhyNot(own, model_of), has_price, _data, _misfit, answer_form(spec), _why_lost)
 
 
 def prices_of(spec: SessionSpec) -> PriceList:
@@ -76,7 +76,7 @@ def prices_of(spec: SessionSpec) -> PriceList:
 
 def attachments(spec: SessionSpec) -> list[tuple[str, AnyPlugin]]:
     """Return the plugins of *spec* with their keys; raise an error if two have the same key."""
-    keyed = [unkeyed(given) for given in spec.plugins]
+    keyed = [unkeyed(plugin) for plugin in spec.plugins]
     refuse_twins([key for key, _ in keyed])
     return keyed
 
@@ -157,14 +157,14 @@ def tools_of(spec: SessionSpec) -> dict[str, Tool]:
     tools: dict[str, Tool] = {}
     described = {name: agent.description for name, agent in spec.agents.items()}
     talk = any(map(talks, spec.agents.values()))
-    made = (
+    skill_tools = (
         *task_tools(described, seconds(spec.max_agent_seconds) or 0.0, talk=talk),
         *_skill_tools(spec),
     )
-    for given in (*spec.tools, *made):
-        if isinstance(given, ToolSource):
+    for item in (*spec.tools, *skill_tools):
+        if isinstance(item, ToolSource):
             continue
-        tool = as_tool(given)
+        tool = as_tool(item)
         if tool.spec.name in tools:
             raise ToolExists(tool.spec.name)
         tools[tool.spec.name] = tool
@@ -195,9 +195,11 @@ def _refuse_misnamed(spec: SessionSpec, also: Iterable[str], depth: int) -> None
     naming = [(key, plugin) for key, plugin in attachments(spec) if plugin.tools_named]
     if naming:
         specs = tuple(_family(spec, depth))
-        brought = [tool.spec.name for one in specs for _, plugin in attachments(one) for tool in plugin.tools_brought]
-        tools = dict.fromkeys((*(name for one in specs for name in tools_of(one)), *brought, *also))
-        more = any(sources_of(one) for one in specs)
+        brought = [
+            tool.spec.name for spec_ in specs for _, plugin in attachments(spec_) for tool in plugin.tools_brought
+        ]
+        tools = dict.fromkeys((*(name for spec_ in specs for name in tools_of(spec_)), *brought, *also))
+        more = any(sources_of(spec_) for spec_ in specs)
         for key, plugin in naming:
             refuse_unknown_tools(key, plugin, tools, more=more)
     for agent in spec.agents.values() if depth else ():
@@ -213,13 +215,13 @@ def _family(spec: SessionSpec, depth: int) -> Iterator[SessionSpec]:
 
 def sources_of(spec: SessionSpec) -> tuple[ToolSource, ...]:
     """Return the tool sources of *spec*; raise an error if one cannot be used, or two have the same name."""
-    found: dict[str, ToolSource] = {}
-    for given in spec.tools:
-        if isinstance(given, ToolSource):
-            given.check()
-            if found.setdefault(given.name, given) is not given:
-                raise BadSpec("tools", f"have two sources called `{given.name}`; give each a `name` of its own")
-    return tuple(found.values())
+    sources: dict[str, ToolSource] = {}
+    for item in spec.tools:
+        if isinstance(item, ToolSource):
+            item.check()
+            if sources.setdefault(item.name, item) is not item:
+                raise BadSpec("tools", f"have two sources called `{item.name}`; give each a `name` of its own")
+    return tuple(sources.values())
 
 
 def own_model(code: SessionCode, model: str | Model) -> str:
@@ -239,9 +241,9 @@ class _WhyNot:
 
     __slots__ = ("_known", "_own")
 
-    def __init__(self, own: Mapping[str, Model], known: Callable[[str], Model]) -> None:
+    def __init__(self, own: Mapping[str, Model], model_of: Callable[[str], Model]) -> None:
         self._own = own
-        self._known = known
+        self._known = model_of
 
     def __call__(self, name: str, options: JsonObject) -> str | None:
         try:
@@ -251,13 +253,15 @@ class _WhyNot:
         return None
 
 
-def chosen(code: SessionCode, known: Callable[[str], Model], model: ModelChain, options: JsonObject) -> SwitchModelSent:
+def chosen(
+    code: SessionCode, model_of: Callable[[str], Model], model: ModelChain, options: JsonObject
+) -> SwitchModelSent:
     """Return the input that switches to a chain; raise an error unless all its models exist and take their options."""
     links: list[Spare] = []
     before = len(code.models)
     for link, own_options in chain_of(model, options):
         name = own_model(code, link)
-        check_options(code.models.get(name) or known(name), own_options)
+        check_options(code.models.get(name) or model_of(name), own_options)
         links.append(Spare(name, own_options))
     if len(code.models) > before:
         code.next_revision()  # so that a session that hibernates keeps it: nobody else has this model
@@ -285,8 +289,8 @@ class LateValidator:
         return self._check(args, meter)
 
 
-def _misfit(schema: JsonObject, found: JsonObject) -> str | None:
-    return answer_forms.misfit(schema, found)
+def _misfit(schema: JsonObject, answer: JsonObject) -> str | None:
+    return answer_forms.misfit(schema, answer)
 
 
 def _data(state: object) -> Json:
@@ -298,11 +302,11 @@ def _storable(state: object) -> str | None:
 
 
 def _why_lost(plugin: AnyPlugin, state: object) -> str | None:
-    wanted = state_type(type(plugin))
-    if state is None and wanted in (None, NoneType, UNKNOWN):
+    type_ = state_type(type(plugin))
+    if state is None and type_ in (None, NoneType, UNKNOWN):
         return None
-    if wanted is not UNKNOWN:
-        return plugin_types.why_lost(wanted, state)
+    if type_ is not UNKNOWN:
+        return plugin_types.why_lost(type_, state)
     name = plugin_states.kept(state).get("class")
     return None if name is None else f"it is a `{name}`, and its class does not say so: write `Plugin[…]` with the type"
 
@@ -313,14 +317,14 @@ def _why_lost(plugin: AnyPlugin, state: object) -> str | None:
 SPECS_WANTED: Final = "a function, async or not, that takes nothing or a `SpecWanted` and returns a `SessionSpec`"
 
 
-def check_builder(name: str, found: object) -> None:
-    """Raise `WrongType` if *found*, which `specs` has under *name*, is no function that builds a specification."""
-    if not callable(found):
-        raise WrongType("specs", f"a `{named(found)}` under {name!r}", SPECS_WANTED)
-    kind = indirect(found)
+def check_builder(name: str, builder: object) -> None:
+    """Raise `WrongType` if *builder*, which `specs` has under *name*, is no function that builds a specification."""
+    if not callable(builder):
+        raise WrongType("specs", f"a `{named(builder)}` under {name!r}", SPECS_WANTED)
+    kind = indirect(builder)
     if kind not in ("", ASYNC):
         raise WrongType("specs", f"a function that is {kind} under {name!r}", SPECS_WANTED)
-    if not (_takes(found) or _takes(found, "the session")):
+    if not (_takes(builder) or _takes(builder, "the session")):
         raise WrongType("specs", f"a function that needs other arguments under {name!r}", SPECS_WANTED)
 
 
@@ -330,22 +334,22 @@ async def built(specs: Specs, stored: State) -> SessionSpec:
     build = cast("Callable[..., object] | None", specs if callable(specs) else specs.get(setup.spec))
     if build is None:
         raise SpecMissing(stored.session_id, setup.spec)
-    wanted = SpecWanted(stored.session_id, setup.spec, setup.tenant, setup.owner, setup.user_data, stored)
-    spec = build() if _takes(build) else build(wanted)
+    request = SpecWanted(stored.session_id, setup.spec, setup.tenant, setup.owner, setup.user_data, stored)
+    spec = build() if _takes(build) else build(request)
     if isinstance(spec, Awaitable):
         spec = await cast("Awaitable[object]", spec)
     check_spec(spec)
     return cast("SessionSpec", spec)
 
 
-def _takes(function: Callable[..., object], *given: object) -> bool:
-    """Whether *function* can be called with what is *given*."""
+def _takes(function: Callable[..., object], *args: object) -> bool:
+    """Whether *function* can be called with *args*."""
     try:
         signature = inspect.signature(function)
     except (TypeError, ValueError):  # a callable written in C may have no signature
-        return not given
+        return not args
     try:
-        signature.bind(*given)
+        signature.bind(*args)
     except TypeError:
         return False
     return True
@@ -359,7 +363,7 @@ def reunited(
     stored: State,
     records: int,
     spec: SessionSpec,
-    known: Callable[[str], Model],
+    model_of: Callable[[str], Model],
     build: Build,
     *,
     pause: bool,
@@ -374,19 +378,19 @@ def reunited(
     """
     own: dict[str, Model] = {}
     prices = prices_of(spec)
-    judge = judge_for(spec, own, known, prices)
+    judge = judge_for(spec, own, model_of, prices)
     revision = 1 + _last_revision(stored)
     plugins = dict(attachments(spec))
     if not stored.setup.path:
         refuse_misnamed(spec, (*stored.tools, *stored.gone_tools))
-    held = frozenset(given.key for given in spec.plugins if isinstance(given, Remainder))
+    held_keys = frozenset(plugin_.key for plugin_ in spec.plugins if isinstance(plugin_, Remainder))
     others: Others = {}
-    row = [_seated(stored, seat, plugins, held, others, judge) for seat in stored.seats]
+    row = [_seated(stored, seat, plugins, held_keys, others, judge) for seat in stored.seats]
     row += _joining(stored, plugins, judge, revision)
     seats = tuple(sorted((seat for seat, _ in row), key=lambda seat: seat.priority))
     tools = tools_of(spec)
     brought_by(plugins.values(), tools)
-    waiting, without = _waiting(stored, plugins, held, others, judge)
+    waiting, without = _waiting(stored, plugins, held_keys, others, judge)
     brought = _brought((*waiting, *seats), judge)
     tools |= {name: tool for seat, name, tool in brought if _brings(seat, stored.tools.get(name))}
     sources = tuple(source for source in sources_of(spec) if source.name not in stored.gone_tools)
@@ -401,21 +405,21 @@ def reunited(
     code.revision = revision
     for (name, number), tool in tool_code.items():
         judge.tool(name, number, LateValidator(tool))
-    _take_models(code, stored, spec, known)
+    _take_models(code, stored, spec, model_of)
     lost = tuple(f"the source of tools `{source.name}`, which is started again" for source in code.sources)
-    told = lost if stored.turns else ()
+    announced = lost if stored.turns else ()
     reset = tuple(others.items())
-    returned = SessionReturned(records, seats, changed, gone, revision, without, told, pause, reset, waiting)
+    returned = SessionReturned(records, seats, changed, gone, revision, without, announced, pause, reset, waiting)
     plugin_states = tuple(state for _, state in row[: len(stored.seats)])
     return stored.but(plugin_states=plugin_states), code, returned
 
 
-def _take_models(code: SessionCode, stored: State, spec: SessionSpec, known: Callable[[str], Model]) -> None:
+def _take_models(code: SessionCode, stored: State, spec: SessionSpec, model_of: Callable[[str], Model]) -> None:
     """Register the model objects of *spec* in *code*; raise if a stored model of the session refuses its options."""
     for link, _ in chain_of(spec.model, EMPTY):
         own_model(code, link)
     for name, options in links_of(stored):
-        check_options(code.models.get(name) or known(name), options)
+        check_options(code.models.get(name) or model_of(name), options)
 
 
 def _last_revision(stored: State) -> int:
@@ -438,7 +442,7 @@ def _seated(
     stored: State,
     seat: AttachedPlugin,
     plugins: Mapping[str, AnyPlugin],
-    held: Container[str],
+    held_keys: Container[str],
     others: Others,
     judge: Live,
 ) -> tuple[AttachedPlugin, object]:
@@ -454,31 +458,31 @@ def _seated(
     if plugin.version < seat.version:
         problem = f"its state was written by version {seat.version}, and the code is version {plugin.version}"
         raise PluginMismatch(stored.session_id, seat.key, problem)
-    plugin, now, dropped = _resolved(stored.session_id, plugin, seat, held=seat.key in held)
+    plugin, now, dropped = _resolved(stored.session_id, plugin, seat, keeps_all=seat.key in held_keys)
     if plugin.version == seat.version:
         state = revived(stored.session_id, seat.key, plugin, state)
     judge.seat(seat.key, seat.revision, plugin)
-    if dropped or any(now.options[name] != found for name, found in seat.options.items() if name in now.options):
+    if dropped or any(now.options[name] != option for name, option in seat.options.items() if name in now.options):
         others[seat.key] = dropped
     return now, state
 
 
 def _resolved(
-    session_id: str, plugin: AnyPlugin, seat: AttachedPlugin, *, held: bool
+    session_id: str, plugin: AnyPlugin, seat: AttachedPlugin, *, keeps_all: bool
 ) -> tuple[AnyPlugin, AttachedPlugin, tuple[str, ...]]:
     """Return *plugin* with the options that hold now, its description, and the names of stored options that do not.
 
     Options that were changed at run time hold. But if the options of a critical plugin in the code differ from those at
-    the session's start, its changed options are dropped, except the pinned ones. With *held*, all stored options hold.
+    the session's start, its changed options are dropped, except the pinned ones; with *keeps_all*, all of them hold.
     """
     now = options_of(plugin)
     stored = seat.options
-    keep = [name for name in (stored if held else seat.changed) if name in now and name in stored]
-    if keep and not held:
+    keep = [name for name in (stored if keeps_all else seat.changed) if name in now and name in stored]
+    if keep and not keeps_all:
         hints = hints_of(type(plugin))
         keep = [name for name in keep if name in hints and readable(hints[name]) is None]
     began = {**stored, **seat.changed}
-    if plugin.critical and not held and any(now[name] != began[name] for name in began if name in now):
+    if plugin.critical and not keeps_all and any(now[name] != began[name] for name in began if name in now):
         keep = [name for name in keep if name in seat.pinned]
     plugin = _with_options(
         session_id, seat.key, plugin, {name: stored[name] for name in keep if now[name] != stored[name]}
@@ -486,7 +490,7 @@ def _resolved(
     dropped = tuple(
         name for name in seat.changed if name not in keep and (name not in stored or stored.get(name) != now.get(name))
     )
-    changed = seat.changed if held else freeze_object({name: now[name] for name in keep})
+    changed = seat.changed if keeps_all else freeze_object({name: now[name] for name in keep})
     pinned = tuple(name for name in seat.pinned if name in keep)
     return plugin, seat_for(seat.key, plugin, seat.revision).but(changed=changed, pinned=pinned), dropped
 
@@ -497,8 +501,8 @@ def _with_options(session_id: str, key: str, plugin: AnyPlugin, changed: Mapping
         return plugin
     hints = hints_of(type(plugin))
     try:
-        given = {name: decode_state(hints[name], found) for name, found in changed.items()}
-        return updated(plugin, given)
+        options = {name: decode_state(hints[name], option) for name, option in changed.items()}
+        return updated(plugin, options)
     except Exception as error:  # a plugin class may refuse options by any exception
         raise PluginMismatch(session_id, key, f"it does not take its stored options: {error}") from error
 
@@ -517,7 +521,7 @@ def _joining(
 
 
 def _waiting(
-    stored: State, plugins: Mapping[str, AnyPlugin], held: Container[str], others: Others, judge: Live
+    stored: State, plugins: Mapping[str, AnyPlugin], held_keys: Container[str], others: Others, judge: Live
 ) -> tuple[tuple[AttachedPlugin, ...], tuple[str, ...]]:
     """Return the descriptions of plugins that were still to be attached, and the keys of those without code now."""
     missing: list[str] = []
@@ -529,7 +533,7 @@ def _waiting(
         if plugin is None:
             missing.append(change.key)
         else:
-            new, seat, dropped = _resolved(stored.session_id, plugin, change.seat, held=change.key in held)
+            new, seat, dropped = _resolved(stored.session_id, plugin, change.seat, keeps_all=change.key in held_keys)
             judge.seat(change.key, change.seat.revision, new)
             if dropped or any(name not in seat.changed for name in change.options):
                 others[change.key] = tuple(dict.fromkeys((*others.get(change.key, ()), *dropped)))
@@ -542,8 +546,8 @@ def _waiting(
 
 def _brought(seats: Iterable[AttachedPlugin], judge: Live) -> list[tuple[AttachedPlugin, str, Tool]]:
     """Return the tools that the plugins of *seats* bring: plugin, name and tool."""
-    made = [(seat, as_tool(tool)) for seat in seats for tool in judge.plugin(seat).tools_brought]
-    return [(seat, tool.spec.name, tool) for seat, tool in made]
+    tools = [(seat, as_tool(tool)) for seat in seats for tool in judge.plugin(seat).tools_brought]
+    return [(seat, tool.spec.name, tool) for seat, tool in tools]
 
 
 def _brings(seat: AttachedPlugin, attached: Attached | None) -> bool:
@@ -572,9 +576,9 @@ def _tool_code(
 ) -> dict[tuple[str, int], Tool]:
     """Return the tools by name and revision; a tool that has not changed keeps its old revision."""
     others = {spec.name for spec in changed}
-    kept = {
+    own = {
         (name, attached.revision): tools[name]
         for name, attached in stored.tools.items()
         if name in tools and name not in others
     }
-    return kept | {(name, revision): tools[name] for name in others}
+    return own | {(name, revision): tools[name] for name in others}

@@ -67,9 +67,9 @@ def ending() -> ShutdownTime:
     try:
         return _RUNNING.get()
     except LookupError:
-        made = ShutdownTime()
-        _RUNNING.set(made)
-        return made
+        time = ShutdownTime()
+        _RUNNING.set(time)
+        return time
 
 
 def last_of(within: float | None) -> float:

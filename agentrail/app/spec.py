@@ -109,7 +109,7 @@ class SessionSpec(Options, kw_only=True, gc=True):
         changed = _changed(self)
         if not changed:
             return DEFAULTS
-        return _shared(DEFAULTS.but(**{name: _cut(name, found) for name, found in changed.items()}))
+        return _shared(DEFAULTS.but(**{name: _cut(name, value) for name, value in changed.items()}))
 
     def check(self) -> None:
         """Raise `BadSpec` if a session of this specification, or of its sub-agents, could not run."""
@@ -137,9 +137,9 @@ def _check_alone(spec: SessionSpec) -> None:
     if "\0" in spec.working_dir:
         raise BadSpec("working_dir", "has a NUL character; give the path of a folder")
     changed = _changed(spec)
-    for name, found in changed.items():
+    for name, value in changed.items():
         if name in AT_LEAST:
-            _check_figure(name, found, AT_LEAST[name])
+            _check_figure(name, value, AT_LEAST[name])
     for name, choices in CHOICES.items():
         if name in changed:
             _check_text(name, changed[name])
@@ -168,13 +168,13 @@ def answer_form(spec: SessionSpec) -> AnswerForm | None:
 def _check_forms(spec: SessionSpec) -> None:
     """Raise `BadSpec` if a field of *spec* is no sequence, mapping or port where it must be, or a service is unfit."""
     for name in SEQUENCES:
-        found: object = getattr(spec, name)
-        if isinstance(found, str | bytes) or not isinstance(found, tuple | list | Collection):
-            raise BadSpec(name, f"is a `{named(found)}`; write a list, with brackets also around a single one")
+        value: object = getattr(spec, name)
+        if isinstance(value, str | bytes) or not isinstance(value, tuple | list | Collection):
+            raise BadSpec(name, f"is a `{named(value)}`; write a list, with brackets also around a single one")
     for name in MAPPINGS:
-        found = getattr(spec, name)
-        if not isinstance(found, dict | Mapping):
-            raise BadSpec(name, f"is a `{named(found)}`; use a mapping from names")
+        value = getattr(spec, name)
+        if not isinstance(value, dict | Mapping):
+            raise BadSpec(name, f"is a `{named(value)}`; use a mapping from names")
     for name in ("skills", "memory"):
         _check_paths(name, getattr(spec, name))
     if spec.skills and "skills" in spec.memory:
@@ -186,11 +186,11 @@ def _check_forms(spec: SessionSpec) -> None:
     problem = None if spec.compactor is None else why_unfit_call(spec.compactor, compacting)
     if problem is not None:
         raise BadSpec("compactor", f"is {problem}; use {COMPACTOR_WANTED}")
-    for name, port, wanted in PORTS:
-        found = getattr(spec, name)
-        problem = None if found is None else why_unfit(found, port)
+    for name, port, expected in PORTS:
+        value = getattr(spec, name)
+        problem = None if value is None else why_unfit(value, port)
         if problem is not None:
-            raise BadSpec(name, f"is {problem.rstrip(',')}; use {wanted}")
+            raise BadSpec(name, f"is {problem.rstrip(',')}; use {expected}")
 
 
 def _check_paths(name: str, paths: Sequence[object]) -> None:
@@ -240,45 +240,45 @@ def _shared(own: Options) -> Options:
     return own
 
 
-def _check_model(found: object) -> None:
-    if isinstance(found, str):
-        if not found.strip():
+def _check_model(value: object) -> None:
+    if isinstance(value, str):
+        if not value.strip():
             raise BadSpec("model", MISSING)
         return
-    problem = why_no_model(found)
+    problem = why_no_model(value)
     if problem is not None:
         raise BadSpec("model", f"is {problem.rstrip(',')}; use {MODEL_WANTED}")
 
 
-def _check_prices(found: object) -> None:
-    if callable(found):
+def _check_prices(value: object) -> None:
+    if callable(value):
         return
-    if not isinstance(found, Mapping):
-        raise BadSpec("prices", f"is a `{type(found).__name__}`; use {PRICES_WANTED}")
-    for price in cast("Mapping[object, object]", found).values():
+    if not isinstance(value, Mapping):
+        raise BadSpec("prices", f"is a `{type(value).__name__}`; use {PRICES_WANTED}")
+    for price in cast("Mapping[object, object]", value).values():
         if not isinstance(price, Price):
             raise BadSpec("prices", f"holds a `{type(price).__name__}`; use {PRICES_WANTED}")
 
 
-def _check_text(name: str, found: object) -> None:
-    if type(found) is not str:
-        raise BadSpec(name, f"is a `{named(found)}`; it must be text")
-    if not found.isascii() and mended(found) != found:
+def _check_text(name: str, value: object) -> None:
+    if type(value) is not str:
+        raise BadSpec(name, f"is a `{named(value)}`; it must be text")
+    if not value.isascii() and mended(value) != value:
         raise BadSpec(name, "has half a surrogate pair, which no file can hold; leave it out")
 
 
-def _check_flag(name: str, found: object) -> None:
-    if not isinstance(found, bool):
-        raise BadSpec(name, f"is {shown(found)}; it must be True or False")
+def _check_flag(name: str, value: object) -> None:
+    if not isinstance(value, bool):
+        raise BadSpec(name, f"is {shown(value)}; it must be True or False")
 
 
-def _check_figure(name: str, found: object, least: float) -> None:
-    """Raise `BadSpec` if *found*, a number in `Options`, has another type than its default, or is out of its limits."""
+def _check_figure(name: str, value: object, least: float) -> None:
+    """Raise `BadSpec` if *value*, a number in `Options`, has another type than its default, or is out of its limits."""
     default = getattr(DEFAULTS, name)
     whole = isinstance(default, int) or name == "context_window"
-    plain = number(found)
+    plain = number(value)
     if plain is None or (whole and type(plain) is not int):
-        raise BadSpec(name, f"is {shown(found)}; it must be a {'whole' if whole else 'finite'} number")
+        raise BadSpec(name, f"is {shown(value)}; it must be a {'whole' if whole else 'finite'} number")
     if plain < least:
         raise BadSpec(name, f"is {shown(plain)}; it must be at least {least}")
     most = AT_MOST.get(name, MOST)
@@ -286,11 +286,11 @@ def _check_figure(name: str, found: object, least: float) -> None:
         raise BadSpec(name, f"is {shown(plain)}; it must be at most {most}")
 
 
-def _cut(name: str, found: object) -> object:
+def _cut(name: str, value: object) -> object:
     """Return a field of `Options` as it is stored: numbers as plain numbers, times cut to ten years."""
-    plain = number(found)
+    plain = number(value)
     if plain is None:
-        return found
+        return value
     return min(plain, TEN_YEARS) if name in TIMES else plain
 
 

@@ -43,7 +43,7 @@ def recipes(spec: SessionSpec, build: Build) -> Mapping[str, Recipe]:
 
 def talks(agent: SessionSpec) -> bool:
     """Whether sessions of *agent* can send messages to the sub-agents beside them."""
-    return any(given is message_send for given in agent.tools)
+    return any(tool is message_send for tool in agent.tools)
 
 
 class AgentRecipe:
@@ -65,9 +65,9 @@ class AgentRecipe:
         spec, shared = self._spec(task, parent, code, now)
         agent = self._agent
         stays = agent.sandbox is None and agent.web is None and agent.working_dir == HERE
-        state, made = self._build.new(task.child, spec, path, code.surroundings if stays else None)
+        state, code_ = self._build.new(task.child, spec, path, code.surroundings if stays else None)
         owned = {"tenant": parent.setup.tenant, "owner": parent.setup.owner}
-        return state.but(setup=state.setup.but(shares=shared, **owned)), made
+        return state.but(setup=state.setup.but(shares=shared, **owned)), code_
 
     def found(self, task: Task, parent: State, code: SessionCode, now: int) -> FindCode:
         """Return a function that finds the code of a stored sub-agent."""
@@ -112,17 +112,17 @@ def _chain(parent: State, code: SessionCode) -> list[object]:
 
 def _inherited(parent: State, code: SessionCode, now: int, own: Sequence[Attachable]) -> Inherited:
     """Return the plugins of *parent* that must hold for its sub-agents too, under keys that *own* does not use."""
-    taken = {unkeyed(given)[0] for given in own}
+    keys = {unkeyed(attached)[0] for attached in own}
     ctx = StepDraft(drafted(parent), code.judge, now, 0.5).context()
-    found: list[Attachable] = []
+    inherited: list[Attachable] = []
     shared = False
     for seat, state in zip(parent.seats, parent.plugin_states, strict=True):
         plugin = cast("Plugin[object]", code.judge.plugin(seat))
         bound = plugin.inherited(state, ctx)
         if bound is not None:
             key = seat.key
-            while key in taken:
+            while key in keys:
                 key = f"{key}@{parent.session_id}"
-            found.append(Keyed(key, bound) if bound is plugin else Remainder(key, bound))
+            inherited.append(Keyed(key, bound) if bound is plugin else Remainder(key, bound))
             shared = shared or bound is not plugin
-    return found, shared
+    return inherited, shared

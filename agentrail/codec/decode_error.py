@@ -83,39 +83,39 @@ _NAMES: Final = {
 
 def misfit_of(why: Exception) -> MisfitError:
     """Return the error for *why*, which msgspec raised: the place, and the problem without the value in question."""
-    said, inner, at = cast("re.Match[str]", _PARTS.fullmatch(str(why))).groups(default="")
+    problem, inner, at = cast("re.Match[str]", _PARTS.fullmatch(str(why))).groups(default="")
     if not at:
         inner, at = "", inner
-    found, words = next((found, words) for pattern, words in _WORDS if (found := pattern.fullmatch(said)))
-    return MisfitError(at + inner, words.format(*map(_named, found.groups())))
+    match, words = next((match, words) for pattern, words in _WORDS if (match := pattern.fullmatch(problem)))
+    return MisfitError(at + inner, words.format(*map(_named, match.groups())))
 
 
-def _named(said: str) -> str:
-    return " or ".join(_NAMES.get(name, shortened(name)) for name in said.split(" | "))
+def _named(names: str) -> str:
+    return " or ".join(_NAMES.get(name, shortened(name)) for name in names.split(" | "))
 
 
-def blemish(found: object) -> str | None:
-    """Return why JSON of ours cannot hold *found*, if it is no container; `None` if it can."""
-    if isinstance(found, str) and not found.isascii() and found.encode(errors="replace").decode() != found:
+def blemish(value: object) -> str | None:
+    """Return why JSON of ours cannot hold *value*, if it is no container; `None` if it can."""
+    if isinstance(value, str) and not value.isascii() and value.encode(errors="replace").decode() != value:
         return "is text with half a surrogate pair"
-    if isinstance(found, int) and not INT_MIN <= found <= INT_MAX:
+    if isinstance(value, int) and not INT_MIN <= value <= INT_MAX:
         return "is a whole number that does not fit 64 bits"
-    if isinstance(found, float) and not math.isfinite(found):
-        return f"is {found}, which JSON cannot hold"
-    fits = isinstance(found, (str, int, float, Enum, list, dict, type(None), msgspec.UnsetType))
-    return None if fits else f"is {one(type(found))}, which JSON cannot hold"
+    if isinstance(value, float) and not math.isfinite(value):
+        return f"is {value}, which JSON cannot hold"
+    fits = isinstance(value, (str, int, float, Enum, list, dict, type(None), msgspec.UnsetType))
+    return None if fits else f"is {one(type(value))}, which JSON cannot hold"
 
 
-def wrong(at: str, found: object, wanted: object) -> MisfitError:
-    """Return the error for *found*, at path *at*, which is not of type *wanted*: a class, a type hint, or its name."""
-    cls = cast("type[object]", wanted) if isinstance(wanted, type) else None
-    called = f"`{wanted}`" if cls is None else _NAMES.get(cls.__name__) or one(cls)
-    return MisfitError(at, f"{described(found)} where {called} is wanted")
+def wrong(at: str, value: object, expected: object) -> MisfitError:
+    """Return the error for *value*, at path *at*, which is not *expected*: a class, a type hint, or its name."""
+    cls = cast("type[object]", expected) if isinstance(expected, type) else None
+    called = f"`{expected}`" if cls is None else _NAMES.get(cls.__name__) or one(cls)
+    return MisfitError(at, f"{described(value)} where {called} is wanted")
 
 
-def described(found: object) -> str:
-    """Return a predicate with the type of *found*, such as "is a `dict`"; the content may be secret."""
-    return "is nothing" if found is None else f"is {one(type(found))}"
+def described(value: object) -> str:
+    """Return a predicate with the type of *value*, such as "is a `dict`"; the content may be secret."""
+    return "is nothing" if value is None else f"is {one(type(value))}"
 
 
 def one(cls: type[object]) -> str:
@@ -125,5 +125,5 @@ def one(cls: type[object]) -> str:
 
 def shortened(name: object) -> str:
     """Return *name*, of a key or a class, cut to 60 characters, with all but ASCII escaped, for a message."""
-    shown = str(name)
-    return ascii(shown if len(shown) <= 60 else shown[:57] + "...")[1:-1]  # noqa: PLR2004 - about half a line
+    text = str(name)
+    return ascii(text if len(text) <= 60 else text[:57] + "...")[1:-1]  # noqa: PLR2004 - about half a line

@@ -23,11 +23,11 @@ _LONGEST_INT: Final = 20
 """The most characters, sign included, of a whole number that may fit 64 bits."""
 
 
-def _plain(found: object) -> object:
+def _plain(value: object) -> object:
     """Return a mapping as a `dict`, refuse all else; the encoder calls this for types that it does not know."""
-    if isinstance(found, Mapping):
-        return dict(cast("Mapping[str, object]", found))
-    raise TypeError(type(found).__name__)
+    if isinstance(value, Mapping):
+        return dict(cast("Mapping[str, object]", value))
+    raise TypeError(type(value).__name__)
 
 
 _ENCODER: Final = json.JSONEncoder(
@@ -96,22 +96,22 @@ def frozen(data: object, depth: int = MAX_DEPTH) -> Json:
         raise MisfitError(at, f"is {what}, which JSON cannot hold") from None
 
 
-def with_tuples(found: object, depth: int = 1) -> Json:
-    """Return *found*, decoded from the text of frozen JSON, with tuples in place of lists: it equals the frozen JSON.
+def with_tuples(value: object, depth: int = 1) -> Json:
+    """Return *value*, decoded from the text of frozen JSON, with tuples in place of lists: it equals the frozen JSON.
 
     Raises `RecursionError` for more than `MAX_DEPTH` levels. `frozen` checks each key, text and number as well. The
-    lists and objects in *found* are used up.
+    lists and objects in *value* are used up.
     """
-    if type(found) not in NESTED:
-        return cast("Json", found)
+    if type(value) not in NESTED:
+        return cast("Json", value)
     if depth > MAX_DEPTH:
         raise RecursionError
-    if type(found) is list:
-        items = cast("list[Json]", found)
+    if type(value) is list:
+        items = cast("list[Json]", value)
         if NESTED.isdisjoint(map(type, items)):
             return tuple(items)
         return tuple([with_tuples(item, depth + 1) if type(item) in NESTED else item for item in items])
-    whole = cast("dict[str, Json]", found)
+    whole = cast("dict[str, Json]", value)
     if not NESTED.isdisjoint(map(type, whole.values())):
         if depth == MAX_DEPTH:
             raise RecursionError
@@ -135,13 +135,13 @@ def check_levels(text: bytes) -> None:
     if text.count(b"[") + text.count(b"{") <= DOCUMENT_DEPTH:
         return
     brackets = text.replace(b"\\\\", b"").replace(b'\\"', b"").translate(_ALIKE, _OTHERS)
-    left = brackets.replace(b'""', b"")
-    if b'"' in left:  # there are brackets in a text
-        left = b"".join(brackets.split(b'"')[::2])
+    rest = brackets.replace(b'""', b"")
+    if b'"' in rest:  # there are brackets in a text
+        rest = b"".join(brackets.split(b'"')[::2])
     for _ in range(DOCUMENT_DEPTH + 1):
-        if not left:
+        if not rest:
             return
-        left = left.replace(b"[]", b"")  # the innermost level
+        rest = rest.replace(b"[]", b"")  # the innermost level
     raise RecursionError
 
 
@@ -151,11 +151,11 @@ _OTHERS: Final = bytes({*_ALIKE} - {*b'[]"'})
 
 
 def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    made = dict(pairs)
-    if len(made) != len(pairs):
+    object_ = dict(pairs)
+    if len(object_) != len(pairs):
         (key, _), *_others = Counter(key for key, _ in pairs).most_common(1)
         raise MisfitError("", f"has an object with the key `{shortened(key)}` twice")
-    return made
+    return object_
 
 
 def _int(digits: str) -> int:

@@ -84,8 +84,8 @@ def storable(state: object, limit: int = STATE_LIMIT) -> str | None:
         return f"it takes more than {limit:,} bytes when it is written, and no more are kept"
     except MisfitError as misfit:
         return f"{misfit.place} {misfit.problem}"
-    taken = _WORST * limit - room[0]
-    size = len(to_text(data).encode()) if _WORST * taken > limit else 0
+    spent = _WORST * limit - room[0]
+    size = len(to_text(data).encode()) if _WORST * spent > limit else 0
     if size > limit:
         return f"it takes {size:,} bytes when it is written; at most {limit:,} are kept"
     if len(_CHECKED) == MOST_CHECKED:
@@ -145,87 +145,87 @@ def _is_plain(state: object) -> bool:
     return kind in SCALARS or (type(state) is tuple and all(map(_is_plain, cast("_Items", state))))
 
 
-def _encode(found: object, depth: int, room: list[int]) -> Json:
-    """Return *found* as JSON, and take from *room* the bytes for it: one for each character, five for what is no text.
+def _encode(value: object, depth: int, room: list[int]) -> Json:
+    """Return *value* as JSON, and take from *room* the bytes for it: one for each character, five for what is no text.
 
     That is at most `_WORST` times too much or too little. A text for which there is no room is not looked at.
     """
-    room[0] -= len(found) + 3 if type(found) is str else 5
+    room[0] -= len(value) + 3 if type(value) is str else 5
     if room[0] < 0:
         raise _TooLargeError
-    if found is None or found is True or found is False or (type(found) is str and found.isascii()):
-        return found
-    if type(found) is int and INT_MIN <= found <= INT_MAX:
-        return found
-    kind = type(found)
+    if value is None or value is True or value is False or (type(value) is str and value.isascii()):
+        return value
+    if type(value) is int and INT_MIN <= value <= INT_MAX:
+        return value
+    kind = type(value)
     if kind in SCALARS:
-        if problem := blemish(found):
+        if problem := blemish(value):
             raise MisfitError("", problem)
-        return cast("Json", found)
+        return cast("Json", value)
     if depth >= MAX_DEPTH:
         raise MisfitError("", f"has more than {MAX_DEPTH} levels")
     if issubclass(kind, Enum):
-        return _encode(plain_value(cast("Enum", found)), depth, room)
+        return _encode(plain_value(cast("Enum", value)), depth, room)
     if kind is tuple or kind is frozenset or kind in MAPPINGS:
-        return _encode_container(found, kind, depth, room)
-    return _encode_fields(found, kind, depth, room)
+        return _encode_container(value, kind, depth, room)
+    return _encode_fields(value, kind, depth, room)
 
 
-def _encode_container(found: object, kind: type, depth: int, room: list[int]) -> Json:
+def _encode_container(value: object, kind: type, depth: int, room: list[int]) -> Json:
     """Return a tuple, a frozenset or a mapping as JSON, as `_encode` does."""
-    form, keys, items = _parts(found, kind)
-    made: list[Json] = []
+    form, keys, items = _parts(value, kind)
+    items_: list[Json] = []
     key: object = None
     try:
         for key, item in zip(keys, items, strict=False):
             if kind in MAPPINGS:
                 _check_key(key, depth, room)
-            made.append(_encode(item, depth + 1, room))
+            items_.append(_encode(item, depth + 1, room))
     except MisfitError as misfit:
         misfit.under(form.format(key))
         raise
     if kind is frozenset:
-        return sorted(made, key=canonical)  # so that every process writes them in the same order
-    return made if kind is tuple else dict(zip(cast("Iterable[str]", keys), made, strict=True))
+        return sorted(items_, key=canonical)  # so that every process writes them in the same order
+    return items_ if kind is tuple else dict(zip(cast("Iterable[str]", keys), items_, strict=True))
 
 
-def _encode_fields(found: object, kind: type, depth: int, room: list[int]) -> Json:
+def _encode_fields(value: object, kind: type, depth: int, room: list[int]) -> Json:
     """Return an instance of the class *kind* as JSON, as `_encode` does."""
     head, names, size = _form_of(kind)
-    left = room[0] - size
-    made: dict[str, Json] = head.copy()
+    room_left = room[0] - size
+    encoded: dict[str, Json] = head.copy()
     name = ""
     try:
         for name in names:
-            item: object = getattr(found, name)
+            item: object = getattr(value, name)
             # Without a call, as in most fields of most states, and as in `_encode`.
             if item is None or item is True or item is False or (type(item) is int and INT_MIN <= item <= INT_MAX):
-                left -= 5
-                made[name] = item
+                room_left -= 5
+                encoded[name] = item
                 continue
             if type(item) is str and item.isascii():
-                after = left - len(item) - 3
+                after = room_left - len(item) - 3
                 if after >= 0:
-                    left = after
-                    made[name] = item
+                    room_left = after
+                    encoded[name] = item
                     continue
-            room[0] = left
-            made[name] = _encode(item, depth + 1, room)
-            left = room[0]
+            room[0] = room_left
+            encoded[name] = _encode(item, depth + 1, room)
+            room_left = room[0]
     except MisfitError as misfit:
         misfit.under(f".{name}")
         raise
-    room[0] = left
-    return made
+    room[0] = room_left
+    return encoded
 
 
-def _parts(found: object, kind: type) -> tuple[str, Iterable[object], Iterable[object]]:
+def _parts(value: object, kind: type) -> tuple[str, Iterable[object], Iterable[object]]:
     """Return for a container the form of a path into it, and names and values of its parts."""
     if kind is tuple:
-        return "[{}]", count(), cast("_Items", found)
+        return "[{}]", count(), cast("_Items", value)
     if kind is frozenset:
-        return "[]", repeat(None), cast("_Items", found)
-    table = cast("Mapping[object, object]", found)
+        return "[]", repeat(None), cast("_Items", value)
+    table = cast("Mapping[object, object]", value)
     return "[{!a:.60}]", table.keys(), table.values()
 
 
@@ -300,7 +300,7 @@ def _holding(cls: type[Value]) -> tuple[str, ...]:
     """Return the names of the fields of *cls* that may hold plugin states, or a value with plugin states."""
     if cls in _HOLDERS:
         return (_HOLDERS[cls],)
-    return tuple([each.name for each in msgspec.structs.fields(cls) if _names_holder(each.type)])
+    return tuple([field.name for field in msgspec.structs.fields(cls) if _names_holder(field.type)])
 
 
 def _names_holder(hint: object) -> bool:
@@ -312,38 +312,38 @@ def with_states_as_json(value: V) -> V:
 
     They are in a state, a ruling or a change, or in these as fields of a record.
     """
-    known: Known = {}
+    encoded: Known = {}
     if type(value) in _HOLDERS:
-        return _holder_as_json(value, known)
+        return _holder_as_json(value, encoded)
     changes: dict[str, object] = {}
     name = ""
     try:
         for name in _holding(type(value)):
-            found: object = getattr(value, name)
-            made = found
-            if type(found) in _HOLDERS:
-                made = _holder_as_json(cast("Value", found), known)
-            elif type(found) is tuple:
-                made = _rulings_as_json(cast("tuple[object, ...]", found), known)
-            if made is not found:
-                changes[name] = made
+            old: object = getattr(value, name)
+            new = old
+            if type(old) in _HOLDERS:
+                new = _holder_as_json(cast("Value", old), encoded)
+            elif type(old) is tuple:
+                new = _rulings_as_json(cast("tuple[object, ...]", old), encoded)
+            if new is not old:
+                changes[name] = new
     except MisfitError as misfit:
         misfit.under(f".{name}")
         raise
     return value.but(**changes) if changes else value
 
 
-def _holder_as_json(value: V, known: Known) -> V:
+def _holder_as_json(value: V, encoded: Known) -> V:
     """Return *value*, of a class in `_HOLDERS`, with the JSON of its states."""
     name = _HOLDERS[type(value)]
-    found: object = getattr(value, name)
-    if not found or found is NO_CHANGE:
+    part: object = getattr(value, name)
+    if not part or part is NO_CHANGE:
         return value
     try:
-        if type(found) is ChangedStates:
-            return value.but(**{name: _holder_as_json(found, known)})
-        if type(found) is tuple:
-            states = _states_as_json(cast("tuple[object, ...]", found), known, alone=isinstance(value, State))
+        if type(part) is ChangedStates:
+            return value.but(**{name: _holder_as_json(part, encoded)})
+        if type(part) is tuple:
+            states = _states_as_json(cast("tuple[object, ...]", part), encoded, alone=isinstance(value, State))
             return value.but(**{name: states})
     except MisfitError as misfit:
         misfit.under(f".{name}")
@@ -351,42 +351,42 @@ def _holder_as_json(value: V, known: Known) -> V:
     return value
 
 
-def _states_as_json(found: tuple[object, ...], known: Known, *, alone: bool) -> tuple[object, ...]:
-    """Return the JSON of the states in *found*, which stand there *alone* or each behind the index of its plugin."""
-    made: list[object] = []
+def _states_as_json(states_: tuple[object, ...], encoded: Known, *, alone: bool) -> tuple[object, ...]:
+    """Return the JSON of *states_*, which stand there *alone* or each behind the index of its plugin."""
+    new_states: list[object] = []
     try:
-        for item in found:
+        for item in states_:
             if alone:
-                made.append(_kept(item, known))
+                new_states.append(_kept(item, encoded))
             else:
                 seat, state = cast("tuple[int, object]", item)
-                made.append((seat, _kept(state, known)))
+                new_states.append((seat, _kept(state, encoded)))
     except MisfitError as misfit:
-        misfit.under(f"[{len(made)}]" if alone else f"[{len(made)}][1]")
+        misfit.under(f"[{len(new_states)}]" if alone else f"[{len(new_states)}][1]")
         raise
-    return tuple(made)
+    return tuple(new_states)
 
 
-def _rulings_as_json(found: tuple[object, ...], known: Known) -> tuple[object, ...]:
-    """Return *found* with the JSON of the states of the rulings among it; itself if they have none, as mostly."""
-    if _RULINGS.issuperset(map(type, found)) and not any(map(_states, found)):
-        return found
-    made: list[object] = []
+def _rulings_as_json(rulings: tuple[object, ...], encoded: Known) -> tuple[object, ...]:
+    """Return *rulings* with the JSON of the states of the rulings among it; itself if they have none, as mostly."""
+    if _RULINGS.issuperset(map(type, rulings)) and not any(map(_states, rulings)):
+        return rulings
+    new_rulings: list[object] = []
     try:
-        made.extend(_holder_as_json(item, known) if type(item) is Ruling else item for item in found)
+        new_rulings.extend(_holder_as_json(item, encoded) if type(item) is Ruling else item for item in rulings)
     except MisfitError as misfit:
-        misfit.under(f"[{len(made)}]")
+        misfit.under(f"[{len(new_rulings)}]")
         raise
-    return tuple(made)
+    return tuple(new_rulings)
 
 
 _RULINGS: Final = frozenset[type]({Ruling})
 _states: Final = attrgetter(_HOLDERS[Ruling])
 
 
-def _kept(state: object, known: Known) -> dict[str, Json]:
+def _kept(state: object, encoded: Known) -> dict[str, Json]:
     """Return the JSON object that stores *state*, made once."""
-    made = known.get(id(state))
-    if made is None:
-        made = known[id(state)] = kept(state)
-    return made
+    data = encoded.get(id(state))
+    if data is None:
+        data = encoded[id(state)] = kept(state)
+    return data

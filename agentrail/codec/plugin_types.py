@@ -34,26 +34,26 @@ _OURS: Final[Mapping[str, object]] = {"Json": Json, "JsonObject": JsonObject, "M
 """Names that a class may use without importing them at run time."""
 
 
-def check(hint: object, at: str, seen: set[object]) -> None:
-    """Raise `MisfitError` if values of type *hint*, at *at*, could not be read back; skip the classes in *seen*."""
+def check(hint: object, at: str, visited: set[object]) -> None:
+    """Raise `MisfitError` if values of type *hint*, at *at*, could not be read back; skip the classes in *visited*."""
     hint = unwrapped(hint)
     cls, origin, inside = class_in(hint), _origin(hint), get_args(hint)
     if origin in UNIONS:
-        _check_union(hint, at, seen)
+        _check_union(hint, at, visited)
     elif cls is not None and hint not in LEAVES and (issubclass(cls, Enum | Value) or names_in_order(cls) is not None):
-        _check_class(cls, at, seen)
+        _check_class(cls, at, visited)
     elif origin is tuple and hint is not tuple and Ellipsis not in inside:
         for place, item in enumerate(inside):
-            check(item, f"{at}[{place}]", seen)
+            check(item, f"{at}[{place}]", visited)
     elif inside and (origin in TUPLES | SETS or (origin in TABLES and unwrapped(inside[0]) is str)):
-        check(inside[1 if origin in TABLES else 0], f"{at}[]", seen)
+        check(inside[1 if origin in TABLES else 0], f"{at}[]", visited)
     elif hint not in LEAVES and origin is not Literal:
-        shown = getattr(hint, "__name__", None) or str(hint)
+        hint_name = getattr(hint, "__name__", None) or str(hint)
         instead = f"can change; say `{_CHANGING[origin]}`" if origin in _CHANGING else _UNREADABLE
-        raise MisfitError(at, f"is hinted `{shown}`, which {instead}")
+        raise MisfitError(at, f"is hinted `{hint_name}`, which {instead}")
 
 
-def _check_class(cls: type[object], at: str, seen: set[object]) -> None:
+def _check_class(cls: type[object], at: str, visited: set[object]) -> None:
     if issubclass(cls, Enum):
         if issubclass(cls, Flag) or any(type(member.value) not in SCALARS for member in cls):
             raise MisfitError(at, f"is hinted `{cls.__name__}`, whose members do not each have a plain value")
@@ -62,17 +62,17 @@ def _check_class(cls: type[object], at: str, seen: set[object]) -> None:
             decoder(cls)
         except (NameError, TypeError) as why:
             raise MisfitError(at, f"is hinted `{cls.__name__}`, which cannot be read back: {why}") from None
-    elif cls not in seen:
-        seen.add(cls)
+    elif cls not in visited:
+        visited.add(cls)
         for name in names_in_order(cls) or ():
-            check(_hint(cls, name, at), f"{at}.{name}", seen)
+            check(_hint(cls, name, at), f"{at}.{name}", visited)
 
 
-def _check_union(hint: object, at: str, seen: set[object]) -> None:
+def _check_union(hint: object, at: str, visited: set[object]) -> None:
     """Raise `MisfitError` if a member could not be read back, or if two of them look alike in JSON."""
     looks: set[object] = set()
     for member in members_of(hint):
-        check(member, at, seen)
+        check(member, at, visited)
         if looks & looks_of(member):
             raise MisfitError(at, f"is hinted `{named(hint)}`, of which two look alike in JSON")
         looks |= looks_of(member)
@@ -80,8 +80,10 @@ def _check_union(hint: object, at: str, seen: set[object]) -> None:
 
 def members_of(hint: object) -> list[object]:
     """Return the members of a union, those of unions in it included."""
-    found = map(unwrapped, get_args(hint))
-    return [each for member in found for each in (members_of(member) if get_origin(member) in UNIONS else (member,))]
+    members = map(unwrapped, get_args(hint))
+    return [
+        inner for member in members for inner in (members_of(member) if get_origin(member) in UNIONS else (member,))
+    ]
 
 
 def named(hint: object) -> str:
@@ -115,8 +117,8 @@ def looks_of(hint: object) -> frozenset[object]:
     return frozenset({dict if cls is None or untagged or names_in_order(cls) is None else cls.__name__})
 
 
-def _plain_type(found: object) -> type[object]:
-    return _plain_type(cast("object", found.value)) if isinstance(found, Enum) else type(found)
+def _plain_type(value: object) -> type[object]:
+    return _plain_type(cast("object", value.value)) if isinstance(value, Enum) else type(value)
 
 
 def unwrapped(hint: object) -> object:
@@ -134,14 +136,14 @@ def unwrapped(hint: object) -> object:
             return hint
 
 
-def readable(wanted: object) -> str | None:
-    """Say why a state of type *wanted* could not be read back, naming the field, or return `None`.
+def readable(hint: object) -> str | None:
+    """Say why a state of type *hint* could not be read back, naming the field, or return `None`.
 
     A state is written by the types of its values but read by type hints; this checks, before the first record is
     written, whether the hints suffice.
     """
     try:
-        check(wanted, "", set())
+        check(hint, "", set())
     except MisfitError as misfit:
         return f"{misfit.place} {misfit.problem}"
     return None
@@ -149,7 +151,7 @@ def readable(wanted: object) -> str | None:
 
 def hints_of(cls: type[object]) -> Mapping[str, object]:
     """Return the type hints of the fields of *cls*, by the names that it is made with; none if one has no meaning."""
-    aliases = {each.name: each.alias or each.name for each in attrs.fields(cls)} if attrs.has(cls) else {}
+    aliases = {field.name: field.alias or field.name for field in attrs.fields(cls)} if attrs.has(cls) else {}
     try:
         return {aliases.get(name, name): _hint(cls, name, "") for name in names_in_order(cls) or ()}
     except MisfitError:
@@ -170,9 +172,9 @@ def _hint(cls: type[object], name: str, at: str) -> object:
     if owner is None:
         raise MisfitError(at, f"of `{cls.__qualname__}` has no type hint")
     holder.__annotations__ = {name: get_annotations(owner)[name]}
-    known = vars(sys.modules[owner.__module__]) if owner.__module__ in sys.modules else {}
+    names = vars(sys.modules[owner.__module__]) if owner.__module__ in sys.modules else {}
     try:
-        hint = get_type_hints(holder, {**_OURS, **known}, {owner.__name__: owner}, include_extras=True)[name]
+        hint = get_type_hints(holder, {**_OURS, **names}, {owner.__name__: owner}, include_extras=True)[name]
     except (NameError, AttributeError, TypeError, SyntaxError) as why:
         problem = f"of `{owner.__qualname__}` has a type hint that cannot be resolved ({why}); import it at run time"
         raise MisfitError(at, problem) from None
@@ -183,35 +185,35 @@ def _hint(cls: type[object], name: str, at: str) -> object:
 # pyright: ignore[reportUnknownVariableType]
 
 
-def decode_state(wanted: object, data: object) -> object:
-    """Make a plugin state or option of type *wanted* from *data*, which `data_of` wrote; or raise `BadData`."""
-    called = wanted.__name__ if isinstance(wanted, type) else str(wanted)
+def decode_state(hint: object, data: object) -> object:
+    """Make a plugin state or option of type *hint* from *data*, which `data_of` wrote; or raise `BadData`."""
+    called = hint.__name__ if isinstance(hint, type) else str(hint)
     try:
-        return _read(wanted, data)
+        return _read(hint, data)
     except MisfitError as misfit:
         raise BadData(called, misfit.place, misfit.problem) from misfit.__cause__
     except RecursionError:
         raise BadData(called, "it", "is nested too deep") from None
 
 
-def revive(wanted: object, state: object) -> object:
-    """Convert a plugin state (`Stored` or a value) to the plugin's type *wanted*."""
-    return decode_state(wanted, data_of(state))
+def revive(hint: object, state: object) -> object:
+    """Convert a plugin state (`Stored` or a value) to the plugin's type *hint*."""
+    return decode_state(hint, data_of(state))
 
 
-def why_lost(wanted: object, state: object) -> str | None:
-    """Say why *state* would not come back as it is if it is read as *wanted*, naming the field, or return `None`."""
+def why_lost(hint: object, state: object) -> str | None:
+    """Say why *state* would not come back as it is if it is read as *hint*, naming the field, or return `None`."""
     kind: type = type(state)
-    scalars = _scalars_of(kind) if wanted is kind else None
+    scalars = _scalars_of(kind) if hint is kind else None
     if scalars is not None and all(type(getattr(state, name)) in kinds for name, kinds in scalars):
         return None
-    return why_read_otherwise(wanted, state, data_of(state))
+    return why_read_otherwise(hint, state, data_of(state))
 
 
-def why_read_otherwise(wanted: object, value: object, data: object) -> str | None:
-    """Say why *data*, as which *value* is stored, is not *value* again if it is read as *wanted*, or return `None`."""
+def why_read_otherwise(hint: object, value: object, data: object) -> str | None:
+    """Say why *data*, as which *value* is stored, is not *value* again if it is read as *hint*, or return `None`."""
     try:
-        _check_equal(value, _read(wanted, data), "")
+        _check_equal(value, _read(hint, data), "")
     except MisfitError as misfit:
         return f"{misfit.place} {misfit.problem}; let its type hint say what it holds"
     except RecursionError:
@@ -260,75 +262,75 @@ def _check_equal(state: object, again: object, at: str) -> None:
         raise MisfitError(at, f"is a `{kind.__name__}`, and would come back as a `{kind_again.__name__}`")
 
 
-def _read(wanted: object, data: object) -> object:
-    check(wanted, "", set())
-    given = frozen(data)
+def _read(hint: object, data: object) -> object:
+    check(hint, "", set())
+    json = frozen(data)
     try:
-        made = _CONVERTER.structure(given, cast("type[object]", wanted))
+        value = _CONVERTER.structure(json, cast("type[object]", hint))
     except (MisfitError, RecursionError):
         raise
     except Exception as why:  # noqa: BLE001 - a class of somebody else may raise any
-        misfit, cause = _misfit(why, given, wanted)
+        misfit, cause = _misfit(why, json, hint)
         raise misfit from cause
-    _check_same(given, written(made), "")
-    return made
+    _check_same(json, written(value), "")
+    return value
 
 
-def _misfit(why: BaseException, found: object, hint: object) -> tuple[MisfitError, BaseException]:
-    """Return the error for *why*, which cattrs raised when it read *found*, and its cause.
+def _misfit(why: BaseException, value: object, hint: object) -> tuple[MisfitError, BaseException]:
+    """Return the error for *why*, which cattrs raised when it read *value*, and its cause.
 
     cattrs raises groups, and notes the place of each error in them.
     """
     at = ""
     while isinstance(why, BaseValidationError):
         cls, why = cast("type[object]", getattr(why, "cl", hint)), cast("BaseException", why.exceptions[0])
-        notes = (each for each in getattr(why, "__notes__", ()) if isinstance(each, _PLACES))
+        notes = (note_ for note_ in getattr(why, "__notes__", ()) if isinstance(note_, _PLACES))
         note = next(notes, None)
-        if note is None and isinstance(found, Mapping):  # the words of the exception may hold a secret: only the cause
+        if note is None and isinstance(value, Mapping):  # the words of the exception may hold a secret: only the cause
             return MisfitError(at, f"is refused by `{cls.__name__}` ({type(why).__name__})"), why
         if note is None:
-            return wrong(at, found, cls), why
+            return wrong(at, value, cls), why
         is_field = isinstance(note, AttributeValidationNote)
         key = note.name if isinstance(note, AttributeValidationNote) else note.index
-        parts = _parts(found, by_name=is_field)
+        parts = _parts(value, by_name=is_field)
         if key not in parts:
-            misfit = wrong(at, found, hint)
-            return MisfitError(at, f"lacks `{key}`") if is_field and isinstance(found, Mapping) else misfit, why
+            misfit = wrong(at, value, hint)
+            return MisfitError(at, f"lacks `{key}`") if is_field and isinstance(value, Mapping) else misfit, why
         at += f".{key}" if is_field else f"[{key!a:.60}]"
-        found, hint = parts[key], note.type
+        value, hint = parts[key], note.type
     if isinstance(why, MisfitError):
         why.under(at)
         return why, why
-    return wrong(at, found, hint), why
+    return wrong(at, value, hint), why
 
 
-def _parts(found: object, *, by_name: bool) -> Mapping[object, object]:
-    if isinstance(found, Mapping):
-        return cast("Mapping[object, object]", found)
-    return dict(enumerate(cast("tuple[object, ...]", found))) if isinstance(found, tuple) and not by_name else {}
+def _parts(value: object, *, by_name: bool) -> Mapping[object, object]:
+    if isinstance(value, Mapping):
+        return cast("Mapping[object, object]", value)
+    return dict(enumerate(cast("tuple[object, ...]", value))) if isinstance(value, tuple) and not by_name else {}
 
 
 _PLACES: Final = (AttributeValidationNote, IterableValidationNote)
 
 
-def _check_same(given: Json, again: Json, at: str) -> None:
-    """Raise `MisfitError` unless *again*, what was made of it, is *given*, which may lack fields at their default."""
-    if isinstance(given, Mapping) and isinstance(again, Mapping):
-        for key, item in given.items():
-            if key not in again:
+def _check_same(old: Json, new: Json, at: str) -> None:
+    """Raise `MisfitError` unless *new*, what was made of it, is *old*, which may lack fields at their default."""
+    if isinstance(old, Mapping) and isinstance(new, Mapping):
+        for key, item in old.items():
+            if key not in new:
                 raise MisfitError(at, f"has the key `{shortened(key)}`, which is not known")
-            if key == TAG and item != again[key]:
-                raise MisfitError(at, f"is another class where a `{again[key]}` is wanted")
-            _check_same(item, again[key], f"{at}.{key}")
-    elif isinstance(given, tuple) and isinstance(again, list):
-        if len(given) != len(again):
-            raise MisfitError(at, f"holds {len(given)} things, and {len(again)} would come back")
-        if sorted(map(canonical, given)) != sorted(map(canonical, again)):  # those of a set may be in any order
-            for place, (item, other) in enumerate(zip(given, again, strict=True)):
+            if key == TAG and item != new[key]:
+                raise MisfitError(at, f"is another class where a `{new[key]}` is wanted")
+            _check_same(item, new[key], f"{at}.{key}")
+    elif isinstance(old, tuple) and isinstance(new, list):
+        if len(old) != len(new):
+            raise MisfitError(at, f"holds {len(old)} things, and {len(new)} would come back")
+        if sorted(map(canonical, old)) != sorted(map(canonical, new)):  # those of a set may be in any order
+            for place, (item, other) in enumerate(zip(old, new, strict=True)):
                 _check_same(item, other, f"{at}[{place}]")
-    elif type(given) is not type(again) and (type(given), type(again)) != (int, float):
-        raise wrong(at, given, type(again))
-    elif given != again:
+    elif type(old) is not type(new) and (type(old), type(new)) != (int, float):
+        raise wrong(at, old, type(new))
+    elif old != new:
         raise MisfitError(at, "would come back as something else")
 
 
@@ -339,13 +341,13 @@ _CONVERTER: Final = Converter()
 
 def _structured(hint: object) -> Callable[[object, object], object]:
     """Return a hook that reads values as those of type *hint*."""
-    return lambda found, _: _CONVERTER.structure(found, cast("type[object]", hint))
+    return lambda value, _: _CONVERTER.structure(value, cast("type[object]", hint))
 
 
-def _object(found: object, _: object) -> Mapping[str, object]:
-    if not isinstance(found, Mapping):
-        raise wrong("", found, dict)
-    return cast("Mapping[str, object]", found)
+def _object(value: object, _: object) -> Mapping[str, object]:
+    if not isinstance(value, Mapping):
+        raise wrong("", value, dict)
+    return cast("Mapping[str, object]", value)
 
 
 _JSON_KINDS: Final[Mapping[object, type[object]]] = {FrozenObject: dict, tuple: list}
@@ -358,24 +360,24 @@ def _union(hint: object) -> Callable[[object, object], object]:
     if len(objects) == 1:  # it needs no name
         members[dict] = objects[0]
 
-    def read(found: object, _: object) -> object:
-        kind = _JSON_KINDS.get(type(found), type(found))
-        tag = cast("Mapping[str, object]", found).get(TAG) if kind is dict else None
+    def read(value: object, _: object) -> object:
+        kind = _JSON_KINDS.get(type(value), type(value))
+        tag = cast("Mapping[str, object]", value).get(TAG) if kind is dict else None
         looks = (tag, kind, float if kind is int else kind)
         member = next((members[look] for look in looks if look in members), None)
         if member is None and kind is dict:
             at = f".{TAG}"
             raise MisfitError(at, f"names none of `{named(hint)}`")
         if member is None:
-            raise wrong("", found, named(hint))
-        return _CONVERTER.structure(found, cast("type[object]", member))
+            raise wrong("", value, named(hint))
+        return _CONVERTER.structure(value, cast("type[object]", member))
 
     return read
 
 
 def _table(hint: object) -> Callable[[object, object], object]:
-    read = _structured(dict.__class_getitem__((str, get_args(hint)[1])))
-    return lambda found, _: MappingProxyType(cast("dict[str, object]", read(_object(found, _), dict)))
+    reader = _structured(dict.__class_getitem__((str, get_args(hint)[1])))
+    return lambda value, _: MappingProxyType(cast("dict[str, object]", reader(_object(value, _), dict)))
 
 
 def _tuple(hint: object) -> Callable[[object, object], object]:
@@ -398,8 +400,8 @@ def _inside(hint: object) -> Callable[[object, object], object]:
     return _structured(unwrapped(hint))
 
 
-def _number(found: object, _: object) -> object:
-    return found if type(found) is int else float(cast("str", found))
+def _number(value: object, _: object) -> object:
+    return value if type(value) is int else float(cast("str", value))
 
 
 def _is_ours(hint: object) -> bool:
@@ -418,9 +420,9 @@ def _reads() -> None:
     factory(_is_of({AbstractSet}), _frozenset)
     factory(is_namedtuple, namedtuple_dict_structure_factory)  # pyright: ignore[reportUnknownArgumentType]
     factory(_is_wrapped, _inside)
-    hook(lambda hint: hint is Json, lambda found, _: found)
+    hook(lambda hint: hint is Json, lambda value, _: value)
     hook(lambda hint: hint is JsonObject, _object)
-    hook(_is_ours, lambda found, hint: converted(hint, found))
+    hook(_is_ours, lambda value, hint: converted(hint, value))
 
 
 _reads()

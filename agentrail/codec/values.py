@@ -81,18 +81,18 @@ for (_owner, _name), _hint in CLOSER.items():
 def write(value: object) -> bytes:
     """Return *value* as JSON text from which `read` makes an equal value; raise `BadValue` if that is not possible."""
     try:
-        given = with_states_as_json(value) if isinstance(value, Value) else _refused(value)
+        plain = with_states_as_json(value) if isinstance(value, Value) else _refused(value)
         try:
-            text = _encode(given)
-            back = decoder(type(given), _alike).decode(text)
+            text = _encode(plain)
+            back = decoder(type(plain), _alike).decode(text)
         except (ValueError, TypeError) as why:
-            _check_leaves(given)
+            _check_leaves(plain)
             raise misfit_of(why) from why
-        if back != given:
-            check_same(given, decoder(type(given), _made_again).decode(text))
+        if back != plain:
+            check_same(plain, decoder(type(plain), _made_again).decode(text))
         shape = text.translate(_SHAPE)
         if shape.find(_WIDE) >= 0 and _WHOLE.search(text):
-            _check_leaves(given)
+            _check_leaves(plain)
         if shape.count(b"[") > DOCUMENT_DEPTH:
             check_levels(text)
     except MisfitError as misfit:
@@ -122,29 +122,29 @@ _WHOLE: Final = re.compile(rb"(?<![.\d])\d{19}")
 """Finds such a number, or a text that looks like one, and no fraction: one below 0.01 mostly has as many digits."""
 
 
-def _plain(found: object) -> object:
-    """Return *found*, of a class that msgspec does not know, as a container that it can write."""
-    if isinstance(found, History | CallList):
-        return list(found)
-    made = _dictionary(found)
-    if made is None:
-        raise TypeError(type(found).__name__)
-    return made
+def _plain(value: object) -> object:
+    """Return *value*, of a class that msgspec does not know, as a container that it can write."""
+    if isinstance(value, History | CallList):
+        return list(value)
+    dictionary = _dictionary(value)
+    if dictionary is None:
+        raise TypeError(type(value).__name__)
+    return dictionary
 
 
 _encode: Final = msgspec.json.Encoder(enc_hook=_plain).encode
 _IN_ORDER: Final = msgspec.json.Encoder(enc_hook=_plain, order="sorted")
 
 
-def _dictionary(found: object) -> dict[object, object] | None:
-    """Return *found* if it is a dictionary, or one like that of a proxy; `None` otherwise: a mapping may never end."""
-    shown = found
-    if isinstance(found, MappingProxyType):
+def _dictionary(value: object) -> dict[object, object] | None:
+    """Return *value* if it is a dictionary, or one like that of a proxy; `None` otherwise: a mapping may never end."""
+    mapping = value
+    if isinstance(value, MappingProxyType):
         try:
-            shown = cast("object", cast("MappingProxyType[object, object]", found) | {})
+            mapping = cast("object", cast("MappingProxyType[object, object]", value) | {})
         except TypeError:
             return None
-    return cast("dict[object, object]", shown) if isinstance(shown, dict) else None
+    return cast("dict[object, object]", mapping) if isinstance(mapping, dict) else None
 
 
 # Those of the built-in classes: an iterator of a subclass may never end.
@@ -153,103 +153,103 @@ _in_tuple = cast("Callable[[object], Iterator[object]]", vars(tuple)["__iter__"]
 _in_set = cast("Callable[[object], Iterator[object]]", vars(frozenset)["__iter__"])
 
 
-def _leaves(found: object, at: str = "") -> Iterator[tuple[str, object]]:
-    """Yield path and value of everything in *found* that has no parts, and of the lengths and keys of the others."""
-    parts = _parts(found)
+def _leaves(value: object, at: str = "") -> Iterator[tuple[str, object]]:
+    """Yield path and value of everything in *value* that has no parts, and of the lengths and keys of the others."""
+    parts = _parts(value)
     if parts is None:
-        yield at, found
+        yield at, value
         return
     yield at, len(parts)
     for inner, item in parts:
         yield from _leaves(item, at + inner)
 
 
-def _parts(found: object) -> Sequence[tuple[str, object]] | None:
-    """Return the parts of *found* with their paths; `None` if it has none, or none that surely end."""
-    if isinstance(found, Value):
-        return [(f".{name}", getattr(found, name)) for name in found.__struct_fields__]
-    if isinstance(found, History | CallList):
-        return [(f"[{place}]", item) for place, item in enumerate(cast("Sequence[object]", found))]
-    if isinstance(found, tuple):
-        return [(f"[{place}]", item) for place, item in enumerate(_in_tuple(cast("object", found)))]
-    if isinstance(found, frozenset):
-        return [("[]", item) for item in sorted(_in_set(cast("object", found)), key=repr)]
-    shown = _dictionary(found)
-    if shown is None:
+def _parts(value: object) -> Sequence[tuple[str, object]] | None:
+    """Return the parts of *value* with their paths; `None` if it has none, or none that surely end."""
+    if isinstance(value, Value):
+        return [(f".{name}", getattr(value, name)) for name in value.__struct_fields__]
+    if isinstance(value, History | CallList):
+        return [(f"[{place}]", item) for place, item in enumerate(cast("Sequence[object]", value))]
+    if isinstance(value, tuple):
+        return [(f"[{place}]", item) for place, item in enumerate(_in_tuple(cast("object", value)))]
+    if isinstance(value, frozenset):
+        return [("[]", item) for item in sorted(_in_set(cast("object", value)), key=repr)]
+    dictionary = _dictionary(value)
+    if dictionary is None:
         return None
-    return [(f"[{key!a:.60}]", each) for key, item in _items(shown) for each in (key, item)]
+    return [(f"[{key!a:.60}]", leaf) for key, item in _items(dictionary) for leaf in (key, item)]
 
 
-def check_same(given: object, back: object) -> None:
-    """Raise `MisfitError` for the first place at which *back* differs from *given*, as whose JSON it was read.
+def check_same(value: object, back: object) -> None:
+    """Raise `MisfitError` for the first place at which *back* differs from *value*, as whose JSON it was read.
 
     A sequence of messages may be a tuple, and comes back as `History`; so classes of containers may differ.
     """
-    for (at, found), (there, other) in zip_longest(_leaves(given), _leaves(back), fillvalue=("", None)):
-        same = type(found) is type(other) or (type(found) is int and type(other) is float)
-        if at != there or not same or found != other:
-            raise MisfitError(at, blemish(found) or f"{described(found)}, and does not come back from JSON as it was")
+    for (at, leaf), (there, other) in zip_longest(_leaves(value), _leaves(back), fillvalue=("", None)):
+        same = type(leaf) is type(other) or (type(leaf) is int and type(other) is float)
+        if at != there or not same or leaf != other:
+            raise MisfitError(at, blemish(leaf) or f"{described(leaf)}, and does not come back from JSON as it was")
 
 
-def _check_leaves(given: Value) -> None:
-    for at, found in _leaves(given):
-        if problem := blemish(found):
+def _check_leaves(value: Value) -> None:
+    for at, leaf in _leaves(value):
+        if problem := blemish(leaf):
             raise MisfitError(at, problem)
 
 
 # Reading
 
 
-def read(wanted: type[T], text: bytes) -> T:
-    """Make a value of the class *wanted* from *text* that `write` wrote; raise `BadData` if that is not possible."""
+def read(type_: type[T], text: bytes) -> T:
+    """Make a value of the class *type_* from *text* that `write` wrote; raise `BadData` if that is not possible."""
     try:
-        return cast("T", decoder(cast("object", wanted)).decode(text))
+        return cast("T", decoder(cast("object", type_)).decode(text))
     except (ValueError, RecursionError, MisfitError):
-        return decode(wanted, from_own_text(text))  # it has an event of a newer version, or the error is found again
+        return decode(type_, from_own_text(text))  # it has an event of a newer version, or the error is found again
 
 
 @overload
-def decode(wanted: type[T], data: object) -> T: ...
+def decode(type_: type[T], data: object) -> T: ...
 @overload
-def decode(wanted: object, data: object) -> object: ...
-def decode(wanted: object, data: object) -> object:
-    """Make a value of the class or union *wanted* from JSON *data*; raise `BadData` if that is not possible.
+def decode(type_: object, data: object) -> object: ...
+def decode(type_: object, data: object) -> object:
+    """Make a value of the class or union *type_* from JSON *data*; raise `BadData` if that is not possible.
 
     Plugin states in *data* become `Stored`, which `revive` converts to the plugin's class. An event of a class that
     this version does not know becomes `UnknownEvent`.
     """
-    named = wanted.__name__ if isinstance(wanted, type) else str(wanted)
+    named = type_.__name__ if isinstance(type_, type) else str(type_)
     try:
-        return converted(wanted, data)
+        return converted(type_, data)
     except MisfitError as misfit:
         raise BadData(named, misfit.place, misfit.problem) from misfit.__cause__
     except RecursionError:
         raise BadData(named, "it", "is nested too deep") from None
 
 
-def converted(wanted: object, data: object) -> object:
-    """Make a value of the class or union *wanted* from JSON *data*; raise `MisfitError` if that is not possible."""
-    given: Json = data if type(data) is FrozenObject else frozen(data, DOCUMENT_DEPTH)
+def converted(type_: object, data: object) -> object:
+    """Make a value of the class or union *type_* from JSON *data*; raise `MisfitError` if that is not possible."""
+    json: Json = data if type(data) is FrozenObject else frozen(data, DOCUMENT_DEPTH)
     while True:
         try:
-            return msgspec.convert(given, learned(FAMILIES.get(wanted, wanted)), dec_hook=_made)
+            return msgspec.convert(json, learned(FAMILIES.get(type_, type_)), dec_hook=_made)
         except msgspec.ValidationError as why:
-            known = with_unknown_event(given, str(why))
-            if known is None:
+            with_events = with_unknown_event(json, str(why))
+            if with_events is None:
                 raise misfit_of(why) from why.__cause__
-            given = known
+            json = with_events
 
 
 _OBJECTS: Final = frozenset[object]({dict, FrozenObject})
 
 
-def _made(hint: object, found: object) -> object:
-    """Return the value that *found* in JSON stands for, by a *hint* that msgspec does not know."""
+def _made(hint: object, value: object) -> object:
+    """Return the value that *value* in JSON stands for, by a *hint* that msgspec does not know."""
     if hint is PluginState:
-        return _state(found)
-    if hint is object or (hint is FrozenObject and type(found) in _OBJECTS):
-        return frozen(found)
-    return _container(hint, found, _made)
+        return _state(value)
+    if hint is object or (hint is FrozenObject and type(value) in _OBJECTS):
+        return frozen(value)
+    return _container(hint, value, _made)
 
 
 class _Alike(FrozenObject):
@@ -257,53 +257,53 @@ class _Alike(FrozenObject):
 
     __hash__ = FrozenObject.__hash__
 
-    def __eq__(self, given: object) -> bool:
-        if type(given) is FrozenObject and hasattr(given, "comes_back"):
+    def __eq__(self, value: object) -> bool:
+        if type(value) is FrozenObject and hasattr(value, "comes_back"):
             return True
-        same = with_tuples(dict(self)) == given
-        if same and type(given) is FrozenObject:
-            given.comes_back = True
+        same = with_tuples(dict(self)) == value
+        if same and type(value) is FrozenObject:
+            value.comes_back = True
         return same
 
 
-def _alike(hint: object, found: object) -> object:
-    """Return what equals the value that *found* stands for in what was just written, as that of `_made_again` does.
+def _alike(hint: object, value: object) -> object:
+    """Return what equals the value that *value* stands for in what was just written, as that of `_made_again` does.
 
     The JSON of one object that is written again and again, such as a schema, is compared once.
     """
     if hint is PluginState:
-        return found
-    if hint is FrozenObject and type(found) is dict:
-        whole = cast("dict[str, Json]", found)
+        return value
+    if hint is FrozenObject and type(value) is dict:
+        whole = cast("dict[str, Json]", value)
         return FrozenObject(whole) if NESTED.isdisjoint(map(type, whole.values())) else _Alike(whole)
     if hint is object:
-        return with_tuples(found)
-    return _container(hint, found, _alike)
+        return with_tuples(value)
+    return _container(hint, value, _alike)
 
 
-def _made_again(hint: object, found: object) -> object:
-    """Return the value that *found* stands for in what was just written, to be compared.
+def _made_again(hint: object, value: object) -> object:
+    """Return the value that *value* stands for in what was just written, to be compared.
 
     Plugin states stay JSON, and JSON is not checked again.
     """
     if hint is PluginState:
-        return found
-    if hint is FrozenObject and type(found) in _OBJECTS:
-        return FrozenObject(cast("Mapping[str, Json]", with_tuples(found)))
+        return value
+    if hint is FrozenObject and type(value) in _OBJECTS:
+        return FrozenObject(cast("Mapping[str, Json]", with_tuples(value)))
     if hint is object:
-        return with_tuples(found)
-    return _container(hint, found, _made_again)
+        return with_tuples(value)
+    return _container(hint, value, _made_again)
 
 
-def _container(hint: object, found: object, make: Make) -> object:
-    """Return the container of *found* that *hint* names; *make* makes what is in it."""
+def _container(hint: object, value: object, make: Make) -> object:
+    """Return the container of *value* that *hint* names; *make* makes what is in it."""
     if hint is History:
-        return History(_held(_Messages, found, make).found)
+        return History(_held(_Messages, value, make).found)
     if hint is CallList:
-        return CallList(_held(_Calls, found, make).found)
+        return CallList(_held(_Calls, value, make).found)
     if hint == _TOOLS:
-        return MappingProxyType(_held(_Tools, found, make).found)
-    problem = f"{described(found)} where a JSON object is wanted"
+        return MappingProxyType(_held(_Tools, value, make).found)
+    problem = f"{described(value)} where a JSON object is wanted"
     raise ValueError(problem)
 
 
@@ -329,17 +329,17 @@ class _Tools(msgspec.Struct, array_like=True):
     found: dict[str, Attached]
 
 
-def _held(holder: type[S], found: object, make: Make) -> S:
-    """Return the *holder* of what *found* in JSON stands for."""
+def _held(holder: type[S], value: object, make: Make) -> S:
+    """Return the *holder* of what *value* in JSON stands for."""
     try:
-        return msgspec.convert((found,), cast("type[S]", learned(holder)), dec_hook=make)
+        return msgspec.convert((value,), cast("type[S]", learned(holder)), dec_hook=make)
     except msgspec.ValidationError as why:  # of another class, so that msgspec adds the path up to here
         raise ValueError(str(why).replace("`$[0]", "`$", 1)) from None
 
 
-def _state(found: object) -> object:
+def _state(value: object) -> object:
     """Return a plugin state as `Stored`, or as it was if it is plain data, which needs no class."""
-    whole = frozen(found, MAX_DEPTH + 1)
+    whole = frozen(value, MAX_DEPTH + 1)
     stored = whole if isinstance(whole, Mapping) else None
     name = "" if stored is None else stored.get("class", "")
     if stored is None or "data" not in stored or not stored.keys() <= {"class", "data"} or type(name) is not str:
@@ -361,6 +361,6 @@ def _reader(cls: type[Value]) -> Callable[[bytes], object]:
 
 
 @cache
-def decoder(wanted: object, make: Make = _made) -> msgspec.json.Decoder[object]:
-    """Return the decoder for the class or union *wanted*, made once; *make* makes what msgspec does not know."""
-    return msgspec.json.Decoder(learned(wanted), dec_hook=make)
+def decoder(type_: object, make: Make = _made) -> msgspec.json.Decoder[object]:
+    """Return the decoder for the class or union *type_*, made once; *make* makes what msgspec does not know."""
+    return msgspec.json.Decoder(learned(type_), dec_hook=make)

@@ -38,11 +38,11 @@ Whoever raises `FORMAT` must add one. It takes a record or a snapshot. A field o
 """
 
 
-def upcast(data: Json, found: int, newest: int = FORMAT, upcasters: Mapping[int, Upcaster] = UPCASTERS) -> Json:
-    """Return *data* of format *found* converted to format *newest*; raise `MisfitError` if it cannot be converted."""
-    if found > newest:
-        raise _unknown(found, f"knows formats up to {newest}; use a newer agentrail")
-    for older in range(found, newest):
+def upcast(data: Json, format_: int, newest: int = FORMAT, upcasters: Mapping[int, Upcaster] = UPCASTERS) -> Json:
+    """Return *data* of format *format_* converted to format *newest*; raise `MisfitError` if it cannot be converted."""
+    if format_ > newest:
+        raise _unknown(format_, f"knows formats up to {newest}; use a newer agentrail")
+    for older in range(format_, newest):
         if older not in upcasters:
             first = min(upcasters, default=newest)
             raise _unknown(older, f"reads formats from {first} on; use the agentrail that has written it")
@@ -50,10 +50,10 @@ def upcast(data: Json, found: int, newest: int = FORMAT, upcasters: Mapping[int,
     return data
 
 
-def _unknown(found: int, what_it_does: str) -> MisfitError:
+def _unknown(format_: int, what_it_does: str) -> MisfitError:
     from agentrail.version import __version__  # noqa: PLC0415 - looking it up takes time, and only an error needs it
 
-    return MisfitError("", f"has format {found}, and agentrail {__version__} {what_it_does}")
+    return MisfitError("", f"has format {format_}, and agentrail {__version__} {what_it_does}")
 
 
 _KNOWN_EVENTS: Final = frozenset(cls.__name__ for cls in EVENTS)
@@ -61,14 +61,14 @@ _UNKNOWN_CLASS: Final = re.compile(r"Invalid value .*? - at `[$]([^`]*)[.][$]`(?
 """Matches what msgspec says of a class that is not in the union, with the path of the object; see `misfit_of`."""
 
 
-def with_unknown_event(data: Json, said: str) -> Json | None:
-    """Return *data* with an `UnknownEvent` in place of the object that msgspec *said* is of a class it does not know.
+def with_unknown_event(data: Json, problem: str) -> Json | None:
+    """Return *data* with an `UnknownEvent` in place of the object whose class, by msgspec's *problem*, is unknown.
 
     `None` if it said something else.
     """
-    found = _UNKNOWN_CLASS.fullmatch(said)
-    path = "" if found is None else f"{found[2] or ''}{found[1]}"
-    return None if found is None or "..." in path else _replaced(data, re.findall(r"\w+", path))
+    match = _UNKNOWN_CLASS.fullmatch(problem)
+    path = "" if match is None else f"{match[2] or ''}{match[1]}"
+    return None if match is None or "..." in path else _replaced(data, re.findall(r"\w+", path))
 
 
 def _replaced(data: Json, path: Sequence[str]) -> Json | None:

@@ -41,14 +41,14 @@ def form_of(returns: object) -> AnswerForm:
     return AnswerForm(schema, as_it_is)
 
 
-def as_it_is(found: JsonObject) -> JsonObject:
+def as_it_is(value: JsonObject) -> JsonObject:
     """Return the answer itself; the reader of a form that is a schema."""
-    return found
+    return value
 
 
-def misfit(schema: JsonObject, found: JsonObject) -> str | None:
-    """Return why *found* does not fit *schema*; `None` if it fits."""
-    return schema_validator(schema)(found)
+def misfit(schema: JsonObject, value: JsonObject) -> str | None:
+    """Return why *value* does not fit *schema*; `None` if it fits."""
+    return schema_validator(schema)(value)
 
 
 @lru_cache(maxsize=MAX_SCHEMAS)

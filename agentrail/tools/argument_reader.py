@@ -61,7 +61,7 @@ def reader_of(shape: Shape) -> Reader:
         case AnyJson(is_object):
             return _json_object if is_object else _json
         case ChoiceShape(pairs):
-            return _choice({(type(sent), sent): meant for sent, meant in pairs})
+            return _choice({(type(key), key): choice for key, choice in pairs})
         case ListOf(item, into):
             return _list(reader_of(item), into)
         case TupleOf(items):
@@ -71,10 +71,10 @@ def reader_of(shape: Shape) -> Reader:
         case OneOf(members):
             return _first(tuple(reader_of(member) for member in sorted(members, key=_takes_integers_too)))
         case Bounded(inner, bounds):
-            read = reader_of(inner)
-            return _bounded(read, tuple(bound.holds for bound in bounds)) if bounds else read
+            reader = reader_of(inner)
+            return _bounded(reader, tuple(bound.holds for bound in bounds)) if bounds else reader
         case RecordShape(cls):
-            return lambda found: _class_reader(cls)(found)  # noqa: PLW0108 - made at the first use, because a class may contain itself
+            return lambda value: _class_reader(cls)(value)  # noqa: PLW0108 - made at the first use, because a class may contain itself
         case _:
             assert_never(shape)
 
@@ -85,112 +85,112 @@ def object_reader(fields: Iterable[ArgumentField]) -> Arguments:
     readers = {field.name: reader_of(field.shape) for field in fields}
     required = frozenset(field.name for field in fields if field.required)
 
-    def read(found: object) -> dict[str, object]:
-        given: dict[str, object] = {}
-        for name, one in _object(found).items():
+    def read(value: object) -> dict[str, object]:
+        arguments: dict[str, object] = {}
+        for name, item in _object(value).items():
             reader = readers.get(name)
             if reader is None:
                 raise ArgumentMisfitError(_UNKNOWN, name)
             try:
-                given[name] = reader(one)
+                arguments[name] = reader(item)
             except ArgumentMisfitError as why:
                 raise ArgumentMisfitError(why, name) from why
             except Exception as why:
                 raise NotTakenError(why, name) from why
-        if not given.keys() >= required:
-            raise ArgumentMisfitError(_MISSING, min(required - given.keys()))
-        return given
+        if not arguments.keys() >= required:
+            raise ArgumentMisfitError(_MISSING, min(required - arguments.keys()))
+        return arguments
 
     return read
 
 
-def _object(found: object) -> Mapping[str, object]:
-    if not isinstance(found, dict):
-        raise _misfit(found)
-    return cast("dict[str, object]", found)
+def _object(value: object) -> Mapping[str, object]:
+    if not isinstance(value, dict):
+        raise _misfit(value)
+    return cast("dict[str, object]", value)
 
 
-def _items(found: object) -> tuple[object, ...] | list[object]:
-    if not isinstance(found, tuple | list):
-        raise _misfit(found)
-    return cast("tuple[object, ...]", found)
+def _items(value: object) -> tuple[object, ...] | list[object]:
+    if not isinstance(value, tuple | list):
+        raise _misfit(value)
+    return cast("tuple[object, ...]", value)
 
 
-def _misfit(found: object) -> ArgumentMisfitError:
-    return ArgumentMisfitError(f"a `{type(found).__name__}` does not fit")
+def _misfit(value: object) -> ArgumentMisfitError:
+    return ArgumentMisfitError(f"a `{type(value).__name__}` does not fit")
 
 
-def _json(found: object) -> object:
-    return thaw(cast("Json", found))
+def _json(value: object) -> object:
+    return thaw(cast("Json", value))
 
 
-def _json_object(found: object) -> object:
-    return thaw(cast("Json", _object(found)))
+def _json_object(value: object) -> object:
+    return thaw(cast("Json", _object(value)))
 
 
 def _exactly(kind: type) -> Reader:
-    def read(found: object) -> object:
-        if type(found) is not kind:
-            raise _misfit(found)
-        return found
+    def read(value: object) -> object:
+        if type(value) is not kind:
+            raise _misfit(value)
+        return value
 
     return read
 
 
-def _number(found: object) -> object:
-    if type(found) is int:
-        return float(found)
-    if type(found) is not float:
-        raise _misfit(found)
-    return found
+def _number(value: object) -> object:
+    if type(value) is int:
+        return float(value)
+    if type(value) is not float:
+        raise _misfit(value)
+    return value
 
 
 def _choice(table: Mapping[tuple[type, object], object]) -> Reader:
-    def read(found: object) -> object:
-        if not isinstance(found, str | int | None) or (type(found), found) not in table:
-            raise _misfit(found)
-        return table[type(found), found]
+    def read(value: object) -> object:
+        if not isinstance(value, str | int | None) or (type(value), value) not in table:
+            raise _misfit(value)
+        return table[type(value), value]
 
     return read
 
 
 def _list(item: Reader, into: type[list[object] | tuple[object, ...]]) -> Reader:
-    return lambda found: into(item(one) for one in _items(found))
+    return lambda value: into(item(element) for element in _items(value))
 
 
 def _tuple(items: tuple[Reader, ...]) -> Reader:
-    def read(found: object) -> object:
-        if len(_items(found)) != len(items):
-            raise _misfit(found)
-        return tuple(item(one) for item, one in zip(items, _items(found), strict=True))
+    def read(value: object) -> object:
+        if len(_items(value)) != len(items):
+            raise _misfit(value)
+        return tuple(item(element) for item, element in zip(items, _items(value), strict=True))
 
     return read
 
 
 def _dict(item: Reader) -> Reader:
-    return lambda found: {key: item(one) for key, one in _object(found).items()}
+    return lambda value: {key: item(element) for key, element in _object(value).items()}
 
 
-def _bounded(read: Reader, tests: tuple[Callable[[object], bool], ...]) -> Reader:
-    def read_inside(found: object) -> object:
-        if not all(holds(found) for holds in tests):
+def _bounded(reader: Reader, tests: tuple[Callable[[object], bool], ...]) -> Reader:
+    def read_inside(value: object) -> object:
+        if not all(holds(value) for holds in tests):
             raise ArgumentMisfitError(_OUTSIDE)
-        return read(found)
+        return reader(value)
 
     return read_inside
 
 
 def _first(members: tuple[Reader, ...]) -> Reader:
-    def read(found: object) -> object:
+    def read(value: object) -> object:
         refusal: Exception | None = None
         for member in members:
             try:
-                return member(found)
+                return member(value)
             except ArgumentMisfitError:
                 continue
             except Exception as why:  # noqa: BLE001 - a class may refuse by any exception; the next member may fit
                 refusal = refusal or why
-        raise refusal or _misfit(found)
+        raise refusal or _misfit(value)
 
     return read
 
@@ -201,5 +201,5 @@ def _takes_integers_too(shape: Shape) -> bool:
 
 @cache
 def _class_reader(cls: type) -> Reader:
-    read = object_reader(fields_of(cls, CHECKED))
-    return read if is_typeddict(cls) else lambda found: cls(**read(found))
+    reader = object_reader(fields_of(cls, CHECKED))
+    return reader if is_typeddict(cls) else lambda value: cls(**reader(value))

@@ -15,26 +15,26 @@ from agentrail.values.tools import EffectClass, ToolSpec
 
 
 @checked
-def as_tool(given: object) -> Tool:
-    """Return *given*, a function or an object with `spec` and `execute`, as a tool; else raise `BadTool`."""
-    if isinstance(given, Made):
-        return cast("Tool", given)
-    name = getattr(given, "__name__", type(given).__name__)
-    if isinstance(given, type):
+def as_tool(value: object) -> Tool:
+    """Return *value*, a function or an object with `spec` and `execute`, as a tool; else raise `BadTool`."""
+    if isinstance(value, Made):
+        return cast("Tool", value)
+    name = getattr(value, "__name__", type(value).__name__)
+    if isinstance(value, type):
         raise BadTool(name, "it is a class; make an object of it")
-    if inspect.isroutine(given):
-        return tool(cast("Callable[..., object]", given))
-    spec = getattr(given, "spec", None)
+    if inspect.isroutine(value):
+        return tool(cast("Callable[..., object]", value))
+    spec = getattr(value, "spec", None)
     if not isinstance(spec, ToolSpec):
         raise BadTool(
             name, "it has no `spec` that is a `ToolSpec`; use a function, or a class with `spec` and `execute`"
         )
-    if not inspect.iscoroutinefunction(getattr(given, "execute", None)):
+    if not inspect.iscoroutinefunction(getattr(value, "execute", None)):
         raise BadTool(
             spec.name, "it has no `execute` that is an `async def`; give it `async def execute(self, args, ctx)`"
         )
-    if spec.effect is EffectClass.CHECKABLE and not callable(getattr(given, "probe", None)):
+    if spec.effect is EffectClass.CHECKABLE and not callable(getattr(value, "probe", None)):
         raise BadTool(spec.name, "a `checkable` tool has a `probe(key)`; give it one, or declare it `unsafe`")
     check_declared(spec)
     check_schema(spec)
-    return cast("Tool", given)
+    return cast("Tool", value)

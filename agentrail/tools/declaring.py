@@ -46,20 +46,20 @@ def declare(name: str, description: str, parameters: JsonObject, options: ToolOp
     if unknown:
         wrong = min(unknown)
         raise BadTool(name, f"there is no option `{wrong}`; {meant(wrong, ToolOptions.__annotations__, 'there are')}")
-    said: dict[str, object] = {**options}
+    fields_: dict[str, object] = {**options}
     if "effect" in options:
-        said["effect"] = _effect(name, options["effect"])
+        fields_["effect"] = _effect(name, options["effect"])
     subject = options.get("subject")
     if subject is not None and not isinstance(subject, str):
-        said["subject"] = tuple(subject) if isinstance(cast("object", subject), Iterable) else subject
+        fields_["subject"] = tuple(subject) if isinstance(cast("object", subject), Iterable) else subject
     if "requires" in options:
-        given = options["requires"]
-        is_list = isinstance(cast("object", given), Iterable) and not isinstance(given, str)
-        said["requires"] = frozenset(given) if is_list else given
+        capabilities = options["requires"]
+        is_list = isinstance(cast("object", capabilities), Iterable) and not isinstance(capabilities, str)
+        fields_["requires"] = frozenset(capabilities) if is_list else capabilities
     if "timeout" in options:
-        said["timeout"] = cut_time(options["timeout"])
+        fields_["timeout"] = cut_time(options["timeout"])
     try:
-        spec = ToolSpec(name, description, parameters).but(**said)
+        spec = ToolSpec(name, description, parameters).but(**fields_)
     except NotJson as why:
         raise BadTool(name, f"its schema is not JSON: {why}") from why
     check_declared(spec)
@@ -87,19 +87,21 @@ def check_schema(spec: ToolSpec) -> None:
         raise BadTool(spec.name, f"its schema will not do: {problem}")
 
 
-def _effect(name: str, given: EffectClass | EffectName) -> EffectClass:
+def _effect(name: str, effect: EffectClass | EffectName) -> EffectClass:
     try:
-        return EffectClass(given)
+        return EffectClass(effect)
     except ValueError as why:
-        raise BadTool(name, f"its `effect` is {given!r}; use {listed(one.value for one in EffectClass)}") from why
+        raise BadTool(
+            name, f"its `effect` is {effect!r}; use {listed(member.value for member in EffectClass)}"
+        ) from why
 
 
-def _is(found: object, kind: type) -> bool:
-    return type(found) is kind
+def _is(value: object, kind: type) -> bool:
+    return type(value) is kind
 
 
-def _is_time(found: object) -> bool:
-    return is_time(found) and cut_time(cast("float", found)) == found
+def _is_time(value: object) -> bool:
+    return is_time(value) and cut_time(cast("float", value)) == value
 
 
 def _properties(spec: ToolSpec) -> Mapping[str, object]:
@@ -108,8 +110,8 @@ def _properties(spec: ToolSpec) -> Mapping[str, object]:
 
 def _subjects(spec: ToolSpec) -> tuple[str, ...]:
     """Return the argument names in the spec's `subject`; one that is no text becomes `""`, which no argument has."""
-    given = cast("object", spec.subject)
-    names = cast("tuple[object, ...]", given) if isinstance(given, tuple) else (given,)
+    subject = cast("object", spec.subject)
+    names = cast("tuple[object, ...]", subject) if isinstance(subject, tuple) else (subject,)
     return tuple(name if isinstance(name, str) else "" for name in names) or ("",)
 
 

@@ -35,7 +35,7 @@ class Documented(Value):
 def read_docstring(text: str | None) -> Documented:
     """Read *text*, a docstring in Google's style."""
     lines = inspect.cleandoc(text or "").splitlines()
-    names = {name: " ".join(" ".join(said).split()) for name, said in _entries(lines)}
+    names = {name: " ".join(" ".join(texts).split()) for name, texts in _entries(lines)}
     return Documented(_summary(lines), names)
 
 
@@ -115,7 +115,7 @@ def fields_of(cls: type, at: ShapePlace) -> tuple[ArgumentField, ...]:
     for name, hint in hints.items():
         if isinstance(hint, dataclasses.InitVar):
             at.inside(f"field `{name}` of `{cls.__name__}`,").refuse("is an `InitVar`; make it a field")
-    written = read_docstring(cls.__doc__).names
+    descriptions = read_docstring(cls.__doc__).names
     fields: list[ArgumentField] = []
     for slot in _slots(cls, hints):
         here = at.inside(f"field `{slot.inside}` of `{cls.__name__}`,")
@@ -123,7 +123,9 @@ def fields_of(cls: type, at: ShapePlace) -> tuple[ArgumentField, ...]:
             here.refuse("has no annotation; give it one")
         shape = shape_of(_unqualified(slot.hint), here)
         fields.append(
-            ArgumentField(slot.outside, shape, here, slot.required, written.get(slot.inside), as_default(slot.default))
+            ArgumentField(
+                slot.outside, shape, here, slot.required, descriptions.get(slot.inside), as_default(slot.default)
+            )
         )
     return tuple(fields)
 
@@ -151,24 +153,24 @@ def _unqualified(hint: object) -> object:
     return hint
 
 
-def as_default(given: object) -> Json | Missing:
-    """Return the default *given* as JSON; `MISSING` if there is none, or it cannot be written as JSON."""
+def as_default(value: object) -> Json | Missing:
+    """Return the default *value* as JSON; `MISSING` if there is none, or it cannot be written as JSON."""
     try:
-        return MISSING if given is MISSING else freeze(_plain(given))
+        return MISSING if value is MISSING else freeze(_plain(value))
     except NotJson:
         return MISSING
 
 
-def _plain(given: object) -> object:
-    if isinstance(given, Enum):
-        return given.value
-    if isinstance(given, list | tuple):
-        return [_plain(one) for one in cast("list[object]", given)]
-    if isinstance(given, dict):
-        return {key: _plain(one) for key, one in cast("dict[object, object]", given).items()}
-    if names_of(type(given)) is not None:
-        return {slot.outside: _plain(getattr(given, slot.inside)) for slot in _slots(type(given), {})}
-    return given
+def _plain(value: object) -> object:
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in cast("list[object]", value)]
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in cast("dict[object, object]", value).items()}
+    if names_of(type(value)) is not None:
+        return {slot.outside: _plain(getattr(value, slot.inside)) for slot in _slots(type(value), {})}
+    return value
 
 
 def _slots(cls: type[object], hints: Mapping[str, object]) -> Iterator[_Slot]:
@@ -183,14 +185,14 @@ def _slots(cls: type[object], hints: Mapping[str, object]) -> Iterator[_Slot]:
         for field in (field for field in attrs.fields(cls) if field.init):
             hint = hints.get(field.name, MISSING if field.type is None else field.type)
             required = field.default is attrs.NOTHING
-            known = not required and not isinstance(cast("object", field.default), _FACTORY)
-            yield _Slot(field.alias, field.name, hint, required, field.default if known else MISSING)
+            has_default = not required and not isinstance(cast("object", field.default), _FACTORY)
+            yield _Slot(field.alias, field.name, hint, required, field.default if has_default else MISSING)
     elif dataclasses.is_dataclass(cls):  # pyright: ignore[reportUnknownArgumentType]
         for spot in (spot for spot in dataclasses.fields(cls) if spot.init):
-            known = spot.default is not dataclasses.MISSING
-            required = not known and spot.default_factory is dataclasses.MISSING
+            has_default = spot.default is not dataclasses.MISSING
+            required = not has_default and spot.default_factory is dataclasses.MISSING
             yield _Slot(
-                spot.name, spot.name, hints.get(spot.name, MISSING), required, spot.default if known else MISSING
+                spot.name, spot.name, hints.get(spot.name, MISSING), required, spot.default if has_default else MISSING
             )
 
 

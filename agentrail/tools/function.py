@@ -93,20 +93,20 @@ class Made(Generic[P, R]):
     async def execute(self, args: JsonObject, ctx: ToolContext) -> ToolResult:
         """Call the function with *args*; return `Err` if they do not fit, or if it raises `ToolError`."""
         try:
-            given = self._read(args)
+            arguments = self._read(args)
         except self._misfits as why:
             from agentrail.tools.json_schema.validation import validator_for  # noqa: PLC0415 - only who has tools needs it
 
             return err(str(BadArguments(self.spec.name, validator_for(self.spec)(args) or str(why))))
         if self._context is not None:
-            given[self._context] = ctx
+            arguments[self._context] = ctx
         try:
-            returned = await self._call(given, ctx)
+            returned = await self._call(arguments, ctx)
         except ToolError as why:
             return err(str(why))
         return as_result(self.spec.name, returned)
 
-    async def _call(self, given: dict[str, object], _: ToolContext, /) -> object:
+    async def _call(self, arguments: dict[str, object], _: ToolContext, /) -> object:
         raise NotImplementedError
 
 
@@ -114,17 +114,17 @@ class Made(Generic[P, R]):
 class FunctionTool(Made[P, Coroutine[object, object, R]]):
     """A tool made of an async function; a program can call it like the function."""
 
-    async def _call(self, given: dict[str, object], _: ToolContext, /) -> object:
-        return await cast("Callable[..., Coroutine[object, object, R]]", self._fn)(**given)
+    async def _call(self, arguments: dict[str, object], _: ToolContext, /) -> object:
+        return await cast("Callable[..., Coroutine[object, object, R]]", self._fn)(**arguments)
 
 
 @final
 class SyncTool(Made[P, R]):
     """A tool made of a sync function, which runs in a worker thread; a program can call it like the function."""
 
-    async def _call(self, given: dict[str, object], ctx: ToolContext, /) -> object:
+    async def _call(self, arguments: dict[str, object], ctx: ToolContext, /) -> object:
         def work() -> object:
-            returned: object = cast("Callable[..., R]", self._fn)(**given)
+            returned: object = cast("Callable[..., R]", self._fn)(**arguments)
             if inspect.iscoroutine(returned):
                 returned.close()
                 raise TypeError(f"the tool `{self.spec.name}` returned a coroutine; make it `async def`")

@@ -68,8 +68,8 @@ class _Writer:
                 return {"type": "object"} if is_object else {}
             case ChoiceShape(pairs):
                 return {
-                    "type": _joined(_TYPES[type(sent)] for sent, _ in pairs),
-                    "enum": tuple(sent for sent, _ in pairs),
+                    "type": _joined(_TYPES[type(key)] for key, _ in pairs),
+                    "enum": tuple(key for key, _ in pairs),
                 }
             case ListOf(item):
                 return {"type": "array", "items": self._of(item, at)}
@@ -91,16 +91,16 @@ class _Writer:
         schema = self._of(shape.shape, at)
         kinds = cast("str | tuple[str, ...]", schema.get("type", ()))  # `_of` writes only these types
         for bound in shape.bounds:
-            said: dict[str, Json] = {}
+            keywords: dict[str, Json] = {}
             for kind in (kinds,) if isinstance(kinds, str) else kinds:
-                said.update(bound.keywords(kind))
-            if not said:
+                keywords.update(bound.keywords(kind))
+            if not keywords:
                 at.refuse(
                     f"is bound by `{bound!r}`, which says nothing about this type; put it on the type that it is about"
                 )
-            if not schema.keys().isdisjoint(said):
+            if not schema.keys().isdisjoint(keywords):
                 at.refuse(f"is bound by `{bound!r}`, which something else bounds already; say it once")
-            schema.update(said)
+            schema.update(keywords)
         if shape.description is not None:
             schema["description"] = shape.description
         return schema

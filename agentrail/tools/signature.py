@@ -41,8 +41,8 @@ def read_signature(fn: Callable[..., object], tool: str) -> Signature:
     """Read *fn*, the function of the tool named *tool*; raise `BadTool` if it cannot be described to a model."""
     _refuse_unless_function(fn, tool)
     itself = ShapePlace(tool, "it")
-    written = read_docstring(fn.__doc__)
-    if not written.summary:
+    docstring = read_docstring(fn.__doc__)
+    if not docstring.summary:
         itself.refuse("has no docstring; its first paragraph is what the model reads")
     hints = hints_of(fn, itself)
     fields: list[ArgumentField] = []
@@ -58,11 +58,11 @@ def read_signature(fn: Callable[..., object], tool: str) -> Signature:
         elif ToolContext in get_args(hint):
             at.refuse(f"is annotated `{name_of(hint)}`; write `ToolContext` alone, it is always given")
         else:
-            fields.append(_field(parameter, hint, written.names.get(name), at))
-    for name in written.names:
+            fields.append(_field(parameter, hint, docstring.names.get(name), at))
+    for name in docstring.names:
         if name not in parameters:
             itself.refuse(f"documents an argument `{name}` that it does not have; correct the docstring")
-    return Signature(written.summary, schema_of(fields), object_reader(fields), context)
+    return Signature(docstring.summary, schema_of(fields), object_reader(fields), context)
 
 
 def _refuse_unless_function(fn: Callable[..., object], tool: str) -> None:
@@ -72,14 +72,14 @@ def _refuse_unless_function(fn: Callable[..., object], tool: str) -> None:
         raise BadTool(tool, "it yields, but a call has one result; return it, and report progress with `ctx.report`")
 
 
-def _field(parameter: inspect.Parameter, hint: object, written: str | None, at: ShapePlace) -> ArgumentField:
+def _field(parameter: inspect.Parameter, hint: object, description: str | None, at: ShapePlace) -> ArgumentField:
     if hint is MISSING:
         if parameter.name == "self":
             at.refuse("needs an object; decorate a function, or make a tool of the bound method with `as_tool`")
         at.refuse("has no annotation; give it one")
     shape = shape_of(hint, at)
     if parameter.default is inspect.Parameter.empty:
-        return ArgumentField(parameter.name, shape, at, description=written)
+        return ArgumentField(parameter.name, shape, at, description=description)
     default = as_default(parameter.default)
     if default is None or isinstance(default, str | int | float):
         try:
@@ -88,4 +88,4 @@ def _field(parameter: inspect.Parameter, hint: object, written: str | None, at: 
             at.refuse(
                 f"is annotated `{name_of(hint)}`, which its default {default!r} does not fit; annotate what it may be"
             )
-    return ArgumentField(parameter.name, shape, at, False, written, default)
+    return ArgumentField(parameter.name, shape, at, False, description, default)

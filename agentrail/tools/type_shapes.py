@@ -48,24 +48,26 @@ class Range(Authored, kw_only=True):
     def flaw(self) -> str | None:
         """Return why the bound is invalid, in words that follow "which"; `None` if it is valid."""
         limits = (self.ge, self.gt, self.le, self.lt)
-        return None if all(one is None or math.isfinite(one) for one in limits) else "has a limit that is not finite"
+        return (
+            None if all(limit is None or math.isfinite(limit) for limit in limits) else "has a limit that is not finite"
+        )
 
     def keywords(self, kind: str) -> JsonObject:
         """Return the bound as keywords of JSON Schema for the JSON type *kind*; empty if it does not apply to it."""
         if kind not in {"integer", "number"}:
             return EMPTY
-        said = {"minimum": self.ge, "exclusiveMinimum": self.gt, "maximum": self.le, "exclusiveMaximum": self.lt}
-        return {keyword: limit for keyword, limit in said.items() if limit is not None}
+        limits = {"minimum": self.ge, "exclusiveMinimum": self.gt, "maximum": self.le, "exclusiveMaximum": self.lt}
+        return {keyword: limit for keyword, limit in limits.items() if limit is not None}
 
-    def holds(self, found: object) -> bool:
-        """Whether *found* is within the limits, or is no number."""
-        if isinstance(found, bool) or not isinstance(found, int | float):
+    def holds(self, value: object) -> bool:
+        """Whether *value* is within the limits, or is no number."""
+        if isinstance(value, bool) or not isinstance(value, int | float):
             return True
         return (
-            (self.ge is None or found >= self.ge)
-            and (self.gt is None or found > self.gt)
-            and (self.le is None or found <= self.le)
-            and (self.lt is None or found < self.lt)
+            (self.ge is None or value >= self.ge)
+            and (self.gt is None or value > self.gt)
+            and (self.le is None or value <= self.le)
+            and (self.lt is None or value < self.lt)
         )
 
 
@@ -87,14 +89,14 @@ class Length(Authored, kw_only=True):
         if kind not in _LENGTHS:
             return EMPTY
         least, most = _LENGTHS[kind]
-        said: dict[str, Json] = {least: self.min} if self.min else {}
-        return said if self.max is None else {**said, most: self.max}
+        keywords: dict[str, Json] = {least: self.min} if self.min else {}
+        return keywords if self.max is None else {**keywords, most: self.max}
 
-    def holds(self, found: object) -> bool:
-        """Whether the length of *found* is within the limits, or *found* has no length."""
-        if not isinstance(found, str | list | tuple | dict):
+    def holds(self, value: object) -> bool:
+        """Whether the length of *value* is within the limits, or *value* has no length."""
+        if not isinstance(value, str | list | tuple | dict):
             return True
-        length = len(found)  # pyright: ignore[reportUnknownArgumentType]  # only the length matters, not the types of its items
+        length = len(value)  # pyright: ignore[reportUnknownArgumentType]  # only the length matters, not the types of its items
         return self.min <= length and (self.max is None or length <= self.max)
 
 
@@ -112,9 +114,9 @@ class Pattern(Authored):
         """Return the bound as keywords of JSON Schema for the JSON type *kind*; empty if it does not apply to it."""
         return {"pattern": self.regex} if kind == "string" else EMPTY
 
-    def holds(self, found: object) -> bool:
-        """Whether the expression matches in *found*, or *found* is no text."""
-        return not isinstance(found, str) or regex(self.regex).found_in(found, Meter(CHECK_STEPS))
+    def holds(self, value: object) -> bool:
+        """Whether the expression matches in *value*, or *value* is no text."""
+        return not isinstance(value, str) or regex(self.regex).found_in(value, Meter(CHECK_STEPS))
 
 
 Bound: TypeAlias = Range | Length | Pattern
@@ -245,9 +247,9 @@ def shape_of(annotation: object, at: ShapePlace) -> Shape:
     if origin is Annotated:
         return _bounded(args[0], args[1:], at)
     if origin is Literal:
-        return _choice(((one.value, one) if isinstance(one, Enum) else (one, one) for one in args), annotation, at)
+        return _choice(((arg.value, arg) if isinstance(arg, Enum) else (arg, arg) for arg in args), annotation, at)
     if origin is Union or origin is UnionType:
-        return _union([shape_of(one, at) for one in args])
+        return _union([shape_of(arg, at) for arg in args])
     if args and origin in {list, tuple, dict}:
         return _container(origin, args, annotation, at)
     if annotation is Json or annotation is JsonObject:
@@ -298,25 +300,25 @@ def _container(origin: object, args: tuple[object, ...], annotation: object, at:
         return DictOf(shape_of(args[1], at))
     if args[-1] is Ellipsis:
         return ListOf(shape_of(args[0], at), tuple)
-    return TupleOf(tuple(shape_of(one, at) for one in args))
+    return TupleOf(tuple(shape_of(arg, at) for arg in args))
 
 
 def _choice(pairs: Iterable[tuple[object, object]], annotation: object, at: ShapePlace) -> ChoiceShape:
-    found: list[tuple[Choosable, object]] = []
-    for sent, meant in pairs:
-        if not (sent is None or type(sent) is str or type(sent) is int or type(sent) is bool):
-            at.refuse(f"is annotated `{name_of(annotation)}`, whose {sent!r} is neither text nor an integer; use text")
-        found.append((sent, meant))
-    if not found:
+    choices: list[tuple[Choosable, object]] = []
+    for key, member in pairs:
+        if not (key is None or type(key) is str or type(key) is int or type(key) is bool):
+            at.refuse(f"is annotated `{name_of(annotation)}`, whose {key!r} is neither text nor an integer; use text")
+        choices.append((key, member))
+    if not choices:
         at.refuse(f"is annotated `{name_of(annotation)}`, which has no values; give it some")
-    return _distinct(found)
+    return _distinct(choices)
 
 
 def _distinct(pairs: Iterable[tuple[Choosable, object]]) -> ChoiceShape:
-    kept: dict[tuple[type, Choosable], tuple[Choosable, object]] = {}
+    distinct: dict[tuple[type, Choosable], tuple[Choosable, object]] = {}
     for pair in pairs:
-        kept.setdefault((type(pair[0]), pair[0]), pair)
-    return ChoiceShape(tuple(kept.values()))
+        distinct.setdefault((type(pair[0]), pair[0]), pair)
+    return ChoiceShape(tuple(distinct.values()))
 
 
 def _union(members: list[Shape]) -> Shape:

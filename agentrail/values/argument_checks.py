@@ -27,26 +27,26 @@ _ALTERNATIVE: Final = re.compile(r"(?:[^|\[]|\[(?:[^\[\]]|\[(?:[^\[\]]|\[[^\]]*\
 """Matches one alternative of a union in an annotation, with brackets up to three levels deep."""
 
 
-def refuse_unknown(owner: str, given: Iterable[str], known: Collection[str]) -> None:
-    """Raise `UnknownField` if *given* holds a name that is not a field of *owner*."""
-    for name in given:
-        if name not in known:
-            raise UnknownField.among(owner, name, known)
+def refuse_unknown(owner: str, names: Iterable[str], fields: Collection[str]) -> None:
+    """Raise `UnknownField` if *names* holds a name that is not a field of *owner*."""
+    for name in names:
+        if name not in fields:
+            raise UnknownField.among(owner, name, fields)
 
 
 def spelt(cls: type[C]) -> type[C]:
     """Decorate a class: an argument that it does not take raises `UnknownArgument`, with the nearest one."""
     make = cast("FunctionType", cls.__init__)
-    known = _names(make)[1:]
+    parameters = _names(make)[1:]
 
     @wraps(make)
-    def wrapper(*args: object, **given: object) -> None:
+    def wrapper(*args: object, **kwargs: object) -> None:
         try:
-            make(*args, **given)
+            make(*args, **kwargs)
         except TypeError:
-            for each in given:
-                if each not in known:
-                    raise UnknownArgument.among(cls.__name__, each, known) from None
+            for name in kwargs:
+                if name not in parameters:
+                    raise UnknownArgument.among(cls.__name__, name, parameters) from None
             raise
 
     setattr(cls, "__init__", wrapper)  # noqa: B010 - type checkers do not let a method be assigned
@@ -68,61 +68,61 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
     owner, _, name = function.__qualname__.rpartition(".")
     is_init = name == "__init__"
     names = _names(plain)
-    known = frozenset(names[1:] if is_init else names)
-    wanted: dict[str, tuple[Kinds, str]] = {}
+    parameters = frozenset(names[1:] if is_init else names)
+    kinds: dict[str, tuple[Kinds, str]] = {}
 
     @wraps(function)
-    def wrapper(*args: P.args, **given: P.kwargs) -> R:
-        if not wanted:
-            wanted.update(_wanted(plain))
-        for each in given:
-            if each not in known:
-                raise UnknownArgument.among(owner if is_init else name, each, known)
-        for each, found in (*zip(names, args, strict=False), *given.items()):
-            if each in wanted and not _fits(found, wanted[each][0]):
-                raise WrongType.of(each, found, f"`{wanted[each][1]}`")
-        return function(*args, **given)
+    def wrapper(*args: P.args, **kwargs: P.kwargs) -> R:
+        if not kinds:
+            kinds.update(_wanted(plain))
+        for argument in kwargs:
+            if argument not in parameters:
+                raise UnknownArgument.among(owner if is_init else name, argument, parameters)
+        for argument, value in (*zip(names, args, strict=False), *kwargs.items()):
+            if argument in kinds and not _fits(value, kinds[argument][0]):
+                raise WrongType.of(argument, value, f"`{kinds[argument][1]}`")
+        return function(*args, **kwargs)
 
     return wrapper
 
 
-def _fits(found: object, kinds: Kinds) -> bool:
-    if isinstance(found, str | bytes):
-        return type(found) in kinds or any(kind in kinds for kind in type(found).__mro__)
-    return isinstance(found, kinds)
+def _fits(value: object, kinds: Kinds) -> bool:
+    if isinstance(value, str | bytes):
+        return type(value) in kinds or any(kind in kinds for kind in type(value).__mro__)
+    return isinstance(value, kinds)
 
 
 def _wanted(function: FunctionType) -> dict[str, tuple[Kinds, str]]:
     """Return the classes and the text of each annotation that names only classes, by argument."""
-    read = {name: (_kinds(str(text), function.__globals__), str(text)) for name, text in _annotations(function)}
-    return {name: (kinds, text) for name, (kinds, text) in read.items() if kinds}
+    hints = {name: (_kinds(str(text), function.__globals__), str(text)) for name, text in _annotations(function)}
+    return {name: (kinds, text) for name, (kinds, text) in hints.items() if kinds}
 
 
 def _annotations(function: FunctionType) -> Iterable[tuple[str, object]]:
     return ((name, text) for name, text in function.__annotations__.items() if name != "return")
 
 
-def _kinds(annotation: str, known: Mapping[str, object]) -> Kinds:
+def _kinds(annotation: str, names: Mapping[str, object]) -> Kinds:
     """Return the classes that *annotation* names; none if one of its alternatives is not a class."""
-    found: list[type] = []
+    kinds: list[type] = []
     for alternative in _ALTERNATIVE.findall(annotation):
         name = alternative.strip().partition("[")[0]
-        kind = CONTAINERS.get(name) or known.get(name, getattr(builtins, name, None))
+        kind = CONTAINERS.get(name) or names.get(name, getattr(builtins, name, None))
         if name == "None":
             kind = type(None)
         if not isinstance(kind, type) or kind is object or getattr(kind, "_is_protocol", False):
             return ()
-        found += (float, int) if kind is float else (kind,)
-    return tuple(found)
+        kinds += (float, int) if kind is float else (kind,)
+    return tuple(kinds)
 
 
-def check_text(name: str, found: object) -> None:
-    """Raise `WrongType` if *found*, the argument called *name*, is no text."""
-    if not isinstance(found, str):
-        raise WrongType.of(name, found, "text")
+def check_text(name: str, value: object) -> None:
+    """Raise `WrongType` if *value*, the argument called *name*, is no text."""
+    if not isinstance(value, str):
+        raise WrongType.of(name, value, "text")
 
 
-def check_choice(name: str, found: str, choices: tuple[str, ...]) -> None:
-    """Raise `BadChoice` if *found*, the argument called *name*, is none of *choices*."""
-    if found not in choices:
-        raise BadChoice.among(name, found, choices)
+def check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
+    """Raise `BadChoice` if *value*, the argument called *name*, is none of *choices*."""
+    if value not in choices:
+        raise BadChoice.among(name, value, choices)

@@ -115,9 +115,9 @@ def text_of(parts: Iterable[Part | Said]) -> str:
 def with_text(parts: Iterable[P], text: str) -> tuple[P | Text, ...]:
     """Return *parts* with *text* in place of their texts and JSON, where the first of them was, else at the end."""
     there = tuple(parts)
-    kept = [isinstance(part, Image | File | Thinking) for part in there]
-    place = kept.index(False) if False in kept else len(there)
-    after = [part for part, stays in zip(there[place:], kept[place:], strict=True) if stays]
+    stay = [isinstance(part, Image | File | Thinking) for part in there]
+    place = stay.index(False) if False in stay else len(there)
+    after = [part for part, stays in zip(there[place:], stay[place:], strict=True) if stays]
     return (*there[:place], _text(text), *after)
 
 
@@ -133,26 +133,26 @@ def quoted(text: str) -> str:
     return "\n".join(f"> {line}" for line in text.splitlines())
 
 
-def as_parts(given: str | Iterable[Part]) -> tuple[Part, ...]:
-    """Return *given* as a tuple of parts; a text becomes one part."""
+def as_parts(content: str | Iterable[Part]) -> tuple[Part, ...]:
+    """Return *content* as a tuple of parts; a text becomes one part."""
     try:
-        return (_text(given),) if isinstance(given, str) else tuple(given)
+        return (_text(content),) if isinstance(content, str) else tuple(content)
     except TypeError as error:
-        raise WrongType.of("content", given, "text, or a list of parts") from error
+        raise WrongType.of("content", content, "text, or a list of parts") from error
 
 
-def memory_text(found: str | bytes, size: int | None = None) -> str:
+def memory_text(content: str | bytes, size: int | None = None) -> str:
     """Return the content of a memory file as the model gets it: at most `MAX_MEMORY` bytes, with a mark if it is cut.
 
-    *size* is the size of the whole file in bytes, if *found* is only its beginning. Bytes that are not UTF-8 become
+    *size* is the size of the whole file in bytes, if *content* is only its beginning. Bytes that are not UTF-8 become
     replacement characters.
     """
-    data = found.encode(errors="replace") if isinstance(found, str) else found
+    data = content.encode(errors="replace") if isinstance(content, str) else content
     whole = len(data) if size is None else size
     text = data[: MAX_MEMORY + 1].decode(errors="replace").removeprefix("\ufeff")
     if whole <= MAX_MEMORY and len(text.encode()) <= MAX_MEMORY:
         return text
     mark = f"\n\n[cut here: the file has {whole} bytes, and at most {MAX_MEMORY} of it are shown]"
-    kept = text.encode()[: MAX_MEMORY - len(mark)].decode(errors="ignore")
-    line_end = kept.rfind("\n")
-    return (kept if line_end < len(kept) // 2 else kept[:line_end]) + mark
+    beginning = text.encode()[: MAX_MEMORY - len(mark)].decode(errors="ignore")
+    line_end = beginning.rfind("\n")
+    return (beginning if line_end < len(beginning) // 2 else beginning[:line_end]) + mark

@@ -62,9 +62,9 @@ COUNTS: Final = ("input_tokens", "output_tokens", "cached_tokens", "reasoning_to
 class UnfitError(TypeError):
     """A value is not of the wanted type or form."""
 
-    def __init__(self, found: object, wanted: str, where: str = "it") -> None:
-        told = shown(found) if type(found) in PLAIN else f"a `{named(found)}`"  # a text might be private
-        super().__init__(f"{where} has {told} where {wanted} is wanted")
+    def __init__(self, found: object, expected: str, where: str = "it") -> None:
+        value = shown(found) if type(found) in PLAIN else f"a `{named(found)}`"  # a text might be private
+        super().__init__(f"{where} has {value} where {expected} is wanted")
 
 
 class TooLongError(UnfitError):
@@ -77,23 +77,23 @@ def fit_result(result: object) -> ToolResult:
     if kind is Ok or issubclass(kind, (Ok, Err)):  # a tuple: `Ok | Err` would be built at each call
         answer = cast("Ok | Err", result)
         details: object = answer.details
-        made = _ok if kind is Ok or issubclass(kind, Ok) else Err
+        make = _ok if kind is Ok or issubclass(kind, Ok) else Err
         room = [MAX_ITEMS]
         parts = tuple([fit_part(part, room) for part in fit_items(answer.content, "content")])
         if len(parts) != 1 or type(parts[0]) is not Text:  # `fit_text` has checked the size of a single text
             _check_parts(parts)
         if details is None:
-            return made(parts)
+            return make(parts)
         frozen = freeze_object(details, room)
         _check_size(weight(frozen), "its `details`")
-        return made(parts, frozen)
+        return make(parts, frozen)
     if issubclass(kind, Effect):
         return _fit_effect(cast("Effect", result).effect)
     raise UnfitError(result, "Ok, Err or Effect", "what the tool returned")
 
 
-def _fit_effect(wanted: object) -> Effect:
-    match wanted:
+def _fit_effect(effect: object) -> Effect:
+    match effect:
         case SetTodos(todos=todos):
             return Effect(SetTodos(tuple([_fit_todo(todo) for todo in fit_items(todos, "todos")])))
         case AskPerson(question=question, options=options):
@@ -102,26 +102,26 @@ def _fit_effect(wanted: object) -> Effect:
         case CompactNow(reason=reason):
             return Effect(CompactNow(fit_text(reason)))
         case _:
-            raise UnfitError(wanted, "SetTodos, AskPerson or CompactNow", "its `effect`")
+            raise UnfitError(effect, "SetTodos, AskPerson or CompactNow", "its `effect`")
 
 
-def _fit_todo(found: object) -> Todo:
-    match found:
-        case Todo(text=said, status=status):
-            return Todo(fit_text(said), fit_text(status))
+def _fit_todo(todo: object) -> Todo:
+    match todo:
+        case Todo(text=text, status=status):
+            return Todo(fit_text(text), fit_text(status))
         case _:
-            raise UnfitError(found, "a Todo", "its `todos`")
+            raise UnfitError(todo, "a Todo", "its `todos`")
 
 
-def fit_items(found: object, what: str, most: int = MAX_PARTS) -> tuple[object, ...]:
+def fit_items(value: object, what: str, most: int = MAX_PARTS) -> tuple[object, ...]:
     """Return the items of a tuple or a list, at most *most*; other iterables are refused, as they may not end."""
-    kind: type = type(found)
+    kind: type = type(value)
     if kind is tuple:
-        items: tuple[object, ...] = found  # type: ignore[assignment] # pyright: ignore[reportAssignmentType]  # it was tested
+        items: tuple[object, ...] = value  # type: ignore[assignment] # pyright: ignore[reportAssignmentType]  # it was tested
     elif issubclass(kind, tuple | list):
-        items = tuple(items_of(cast("tuple[object, ...]", found)))
+        items = tuple(items_of(cast("tuple[object, ...]", value)))
     else:
-        raise UnfitError(found, "a tuple", f"its `{what}`")
+        raise UnfitError(value, "a tuple", f"its `{what}`")
     if len(items) > most:
         raise TooLongError(len(items), f"at most {most} items", f"its `{what}`")
     return items
@@ -129,16 +129,16 @@ def fit_items(found: object, what: str, most: int = MAX_PARTS) -> tuple[object, 
 
 def _check_parts(parts: tuple[Part, ...]) -> None:
     """Raise if all texts and JSON of a result, or all its images, have too many characters."""
-    said = pictured = 0
+    chars = pictured = 0
     for part in parts:
         match part:
             case Text(text=text):
-                said += len(text)
+                chars += len(text)
             case Image(data=data) | File(data=data):
                 pictured += len(data)
             case Data(data=data):
-                said += weight(data)
-    _check_size(said, "its text")
+                chars += weight(data)
+    _check_size(chars, "its text")
     _check_size(pictured, "its images and files", MAX_IMAGES)
 
 
@@ -153,53 +153,53 @@ def fit_part(part: object, room: list[int] | None = None) -> Part:
     Raises `TypeError` if it is no `Part`, and `NotJson` if its data is not JSON, or has more items than *room* allows.
     """
     match part:
-        case Text(text=said):
-            text = fit_text(said)
-            return part if text is said and type(part) is Text else Text(text)
+        case Text(text=part_text):
+            text = fit_text(part_text)
+            return part if text is part_text and type(part) is Text else Text(text)
         case Image(media_type=media_type, data=data):
             return Image(fit_text(media_type), fit_text(data, MAX_IMAGE))
         case File():
             return _fit_file(part)
-        case Data(data=found):
-            return Data(freeze(found, room=room))
+        case Data(data=json):
+            return Data(freeze(json, room=room))
         case _:
             raise UnfitError(part, "Text, Image, File or Data", "its content")
 
 
 def _fit_file(file: File) -> File:
     """Return *file*, rebuilt from plain texts; raise `UnfitError` if no provider can take it."""
-    kept = File(
+    plain_file = File(
         fit_text(file.media_type),
         fit_text(file.data, MAX_IMAGES),
         fit_text(file.reference),
         fit_text(file.name),
         fit_text(file.provider),
     )
-    if kept.problem is not None:
-        raise UnfitError(file, f"bytes or a reference, and not {kept.problem},", "its content")
-    return kept
+    if plain_file.problem is not None:
+        raise UnfitError(file, f"bytes or a reference, and not {plain_file.problem},", "its content")
+    return plain_file
 
 
-def fit_text(found: object, most: int = MAX_TEXT) -> str:
-    """Return *found* as a plain `str`; raise `TypeError` if it is not a text, or has more than *most* characters."""
-    if type(found) is str and found.isascii() and len(found) <= most:
-        return found
-    said = plain_text(found)
-    if said is None:
-        raise UnfitError(found, "text")
-    if len(said) > most:
-        raise TooLongError(len(said), f"at most {most} characters", "a text")
-    return mended(said)
+def fit_text(value: object, most: int = MAX_TEXT) -> str:
+    """Return *value* as a plain `str`; raise `TypeError` if it is not a text, or has more than *most* characters."""
+    if type(value) is str and value.isascii() and len(value) <= most:
+        return value
+    text = plain_text(value)
+    if text is None:
+        raise UnfitError(value, "text")
+    if len(text) > most:
+        raise TooLongError(len(text), f"at most {most} characters", "a text")
+    return mended(text)
 
 
 def fit_said(part: object) -> Said:
     """Return *part*, text or thoughts of a response, rebuilt; raise `TypeError` if it is neither."""
     match part:
-        case Text(text=said):
-            text = fit_text(said)
-            return part if text is said and type(part) is Text else Text(text)
-        case Thinking(text=said, signature=signature):
-            return Thinking(fit_text(said), None if signature is None else fit_text(signature))
+        case Text(text=part_text):
+            text = fit_text(part_text)
+            return part if text is part_text and type(part) is Text else Text(text)
+        case Thinking(text=part_text, signature=signature):
+            return Thinking(fit_text(part_text), None if signature is None else fit_text(signature))
         case _:
             raise UnfitError(part, "Text or Thinking", "its `parts`")
 
@@ -228,14 +228,14 @@ def fit_usage(usage: object) -> Usage:
     if type(usage) is not Usage:
         raise UnfitError(usage, "a Usage", "its `usage`")
     fields: dict[str, object] = {name: getattr(usage, name) for name in COUNTS}
-    counts = {name: tokens(found) for name, found in fields.items()}
+    counts = {name: tokens(value) for name, value in fields.items()}
     for name, count in counts.items():
         if count is None:
             raise UnfitError(fields[name], "a count of tokens", f"its `usage.{name}`")
-    said: object = usage.cost_usd
-    cost = None if said is None else money(said)
-    if cost is None and said is not None:
-        raise UnfitError(said, "a cost", "its `usage.cost_usd`")
+    cost_: object = usage.cost_usd
+    cost = None if cost_ is None else money(cost_)
+    if cost is None and cost_ is not None:
+        raise UnfitError(cost_, "a cost", "its `usage.cost_usd`")
     if type(cast("object", usage.estimated)) is not bool:
         raise UnfitError(usage.estimated, "true or false", "its `usage.estimated`")
     return usage.but(**counts, cost_usd=cost)
@@ -250,14 +250,14 @@ def fit_message(message: object) -> Message:
             return _said(tuple([fit_part(part) for part in fit_items(parts, "parts")]), origin)
         case AssistantMessage(parts=parts, calls=calls, model=model, stop=stop, usage=usage, interrupted=interrupted):
             if type(stop) is StopReason and type(cast("object", interrupted)) is bool:
-                said = tuple([fit_said(part) for part in fit_items(parts, "parts")])
-                asked = tuple([fit_call(call) for call in fit_items(calls, "calls", MAX_CALLS)])
-                return _answered(said, asked, fit_text(model), stop, fit_usage(usage), interrupted)
+                fitted_parts = tuple([fit_said(part) for part in fit_items(parts, "parts")])
+                fitted_calls = tuple([fit_call(call) for call in fit_items(calls, "calls", MAX_CALLS)])
+                return _answered(fitted_parts, fitted_calls, fit_text(model), stop, fit_usage(usage), interrupted)
         case ToolMessage(call_id=call_id, name=name, parts=parts, is_error=is_error, details=details):
             if type(cast("object", is_error)) is bool:
-                seen = tuple([fit_part(part) for part in fit_items(parts, "parts")])
-                known = None if details is None else freeze_object(details)
-                return ToolMessage(fit_text(call_id), fit_text(name), seen, is_error, known)
+                fitted_parts_ = tuple([fit_part(part) for part in fit_items(parts, "parts")])
+                fitted_details = None if details is None else freeze_object(details)
+                return ToolMessage(fit_text(call_id), fit_text(name), fitted_parts_, is_error, fitted_details)
         case _:
             pass
     raise UnfitError(message, "a message, with fields of the types that its class names,")
@@ -276,48 +276,48 @@ def _is_one_text(message: object) -> TypeGuard[UserMessage | AssistantMessage]:
     parts = cast("object", message.parts)
     if type(parts) is not tuple:
         return False
-    found = cast("tuple[object, ...]", parts)
-    return len(found) == 1 and type(found[0]) is Text and _is_plain(found[0].text)
+    items = cast("tuple[object, ...]", parts)
+    return len(items) == 1 and type(items[0]) is Text and _is_plain(items[0].text)
 
 
-def _is_plain(found: object) -> bool:
-    return type(found) is str and found.isascii() and len(found) <= MAX_TEXT
+def _is_plain(value: object) -> bool:
+    return type(value) is str and value.isascii() and len(value) <= MAX_TEXT
 
 
 def fit_response(response: object) -> Response:
     """Return a model's response, rebuilt from plain parts; raise `TypeError` or `NotJson` if it is not valid."""
-    given = response if type(response) is Response else _as_response(response)
-    parts: tuple[Said, ...] = tuple(map(fit_said, fit_items(given.parts, "parts")))
+    plain = response if type(response) is Response else _as_response(response)
+    parts: tuple[Said, ...] = tuple(map(fit_said, fit_items(plain.parts, "parts")))
     if len(parts) > 1:  # `fit_text` has checked the size of a single one
         _check_size(sum([len(part.text) for part in parts]), "its text")
     calls: tuple[ToolCall, ...] = ()
-    asked = fit_items(given.calls, "calls", MAX_CALLS)
-    if asked:
+    calls_ = fit_items(plain.calls, "calls", MAX_CALLS)
+    if calls_:
         room = [MAX_ITEMS * CALLS_WITH_MUCH]
-        calls = tuple([fit_call(call, room) for call in asked])
-    stop: object = given.stop
+        calls = tuple([fit_call(call, room) for call in calls_])
+    stop: object = plain.stop
     if type(stop) is not StopReason:
         raise UnfitError(stop, "a StopReason", "its `stop`")
-    if type(cast("object", given.by_tool)) is not bool:
-        raise UnfitError(given.by_tool, "true or false", "its `by_tool`")
-    return _response(parts, calls, stop, fit_usage(given.usage), given.by_tool)
+    if type(cast("object", plain.by_tool)) is not bool:
+        raise UnfitError(plain.by_tool, "true or false", "its `by_tool`")
+    return _response(parts, calls, stop, fit_usage(plain.usage), plain.by_tool)
 
 
-def _as_response(found: object) -> Response:
-    if not issubclass(type(found), Response):
-        raise UnfitError(found, "a Response", "what it returned")
-    return cast("Response", found)
+def _as_response(value: object) -> Response:
+    if not issubclass(type(value), Response):
+        raise UnfitError(value, "a Response", "what it returned")
+    return cast("Response", value)
 
 
 def fit_chunk(chunk: object, room: int) -> Chunk:
     """Return *chunk*, rebuilt; raise `TypeError` if it is no chunk, or its text has more than *room* characters."""
     match chunk:
-        case TextChunk(text=said):
-            return _text(fit_text(said, room))
-        case ThinkingChunk(text=said):
-            return _thinking(fit_text(said, room))
-        case CallChunk(text=said):
-            return _call(fit_text(said, room))
+        case TextChunk(text=chunk_text):
+            return _text(fit_text(chunk_text, room))
+        case ThinkingChunk(text=chunk_text):
+            return _thinking(fit_text(chunk_text, room))
+        case CallChunk(text=chunk_text):
+            return _call(fit_text(chunk_text, room))
         case UsageChunk(usage=usage):
             return UsageChunk(fit_usage(usage))
         case PingChunk():

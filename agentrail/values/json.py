@@ -60,73 +60,73 @@ _WITH_PARTS: Final = (FrozenObject, tuple, Mapping)
 """Classes of JSON values with parts. A tuple, as a union would be slower."""
 
 
-def freeze(found: object, at: str = "$", depth: int = 0, room: list[int] | None = None) -> Json:
-    """Return *found* as frozen JSON; raise `NotJson`, with the path, if it holds something that JSON cannot.
+def freeze(value: object, at: str = "$", depth: int = 0, room: list[int] | None = None) -> Json:
+    """Return *value* as frozen JSON; raise `NotJson`, with the path, if it holds something that JSON cannot.
 
     *at*, *depth* and *room* are for nested values: their path, their level, and the number of items still allowed,
     which every nested value reduces.
     """
-    if type(found) is str:
-        return found if found.isascii() else _text(found, at)
-    kind = type(found)
+    if type(value) is str:
+        return value if value.isascii() else _text(value, at)
+    kind = type(value)
     if kind is FrozenObject:  # before the rarer types, for speed
-        _fit_frozen(cast("FrozenObject", found), at, depth + 1, [MAX_ITEMS] if room is None else room)
-        return cast("FrozenObject", found)
-    if found is None or kind is bool:
-        return found  # type: ignore[return-value]  # its type was just tested
+        _fit_frozen(cast("FrozenObject", value), at, depth + 1, [MAX_ITEMS] if room is None else room)
+        return cast("FrozenObject", value)
+    if value is None or kind is bool:
+        return value  # type: ignore[return-value]  # its type was just tested
     if kind is int:
-        if not INT_MIN <= found <= INT_MAX:  # type: ignore[operator]  # its type was just tested
+        if not INT_MIN <= value <= INT_MAX:  # type: ignore[operator]  # its type was just tested
             raise NotJson(at, "a whole number that does not fit 64 bits")
-        return found  # type: ignore[return-value]  # its type was just tested
+        return value  # type: ignore[return-value]  # its type was just tested
     if issubclass(kind, float):
-        plain = float.__float__(cast("float", found))
+        plain = float.__float__(cast("float", value))
         if not math.isfinite(plain):
             raise NotJson(at, f"the number {plain}")
         return plain
-    return _freeze_container(found, at, depth + 1, [MAX_ITEMS] if room is None else room)
+    return _freeze_container(value, at, depth + 1, [MAX_ITEMS] if room is None else room)
 
 
-def _freeze_container(found: object, at: str, depth: int, room: list[int]) -> Json:
+def _freeze_container(value: object, at: str, depth: int, room: list[int]) -> Json:
     if depth > MAX_DEPTH:
         raise NotJson(at, TOO_DEEP)
-    kind = type(found)
+    kind = type(value)
     if issubclass(kind, FrozenObject):
-        _fit_frozen(cast("FrozenObject", found), at, depth, room)
-        return cast("FrozenObject", found)
+        _fit_frozen(cast("FrozenObject", value), at, depth, room)
+        return cast("FrozenObject", value)
     listed = kind is list or kind is tuple  # the usual cases first: to ask whether a class is a `Mapping` takes long
     if kind is dict or (not listed and issubclass(kind, Mapping)):
-        made: dict[str, Json] = {}
-        for key, item in _pairs(cast("Mapping[object, object]", found), at, room):
+        items_: dict[str, Json] = {}
+        for key, item in _pairs(cast("Mapping[object, object]", value), at, room):
             name = key if type(key) is str and key.isascii() else _key(key, at)
             if item is True or item is False or item is None or (type(item) is str and item.isascii()):
-                made[name] = item  # without a call of its own, for speed
+                items_[name] = item  # without a call of its own, for speed
             elif type(item) is int and INT_MIN <= item <= INT_MAX:
-                made[name] = item
+                items_[name] = item
             else:
-                made[name] = freeze(item, f"{at}.{name}", depth, room)
-        return FrozenObject(made)
+                items_[name] = freeze(item, f"{at}.{name}", depth, room)
+        return FrozenObject(items_)
     if listed or issubclass(kind, (list, tuple)):  # a tuple: a union would be built at each call
-        items = tuple(items_of(cast("list[object] | tuple[object, ...]", found)))
+        items = tuple(items_of(cast("list[object] | tuple[object, ...]", value)))
         if not items:
             return ()
         _take_room(len(items), at, room)
         return tuple([freeze(item, f"{at}[{index}]", depth, room) for index, item in enumerate(items)])
     if issubclass(kind, str | int):
-        raise NotJson(at, f"a `{named(found)}`, a subclass that would be read back as its base class")
-    raise NotJson(at, f"a `{named(found)}`")
+        raise NotJson(at, f"a `{named(value)}`, a subclass that would be read back as its base class")
+    raise NotJson(at, f"a `{named(value)}`")
 
 
-def _pairs(found: Mapping[object, object], at: str, room: list[int]) -> list[tuple[object, object]]:
+def _pairs(mapping: Mapping[object, object], at: str, room: list[int]) -> list[tuple[object, object]]:
     """Return the pairs of a mapping; raise `NotJson` if its code fails, or yields more pairs than are allowed."""
-    kind: type = type(found)
+    kind: type = type(mapping)
     if kind is dict:
-        _take_room(len(found), at, room)
-        return [*found.items()]
+        _take_room(len(mapping), at, room)
+        return [*mapping.items()]
     try:
-        pairs = [(key, item) for key, item in islice(found.items(), room[0] + 1)]
+        pairs = [(key, item) for key, item in islice(mapping.items(), room[0] + 1)]
     except BaseException as error:  # noqa: BLE001 - whatever it is, it is the mapping's own
         pass_interrupt(error)
-        raise NotJson(at, f"a `{named(found)}` that cannot be read: {described(error)}") from None  # noqa: ASYNC104 - it is reported
+        raise NotJson(at, f"a `{named(mapping)}` that cannot be read: {described(error)}") from None  # noqa: ASYNC104 - it is reported
     _take_room(len(pairs), at, room)
     return pairs
 
@@ -157,7 +157,7 @@ def _fit_frozen(frozen: FrozenObject, at: str, depth: int, room: list[int]) -> N
 
 def _fit_parts(frozen: FrozenObject, at: str, depth: int, room: list[int]) -> int:
     """Return how many levels *frozen* has; raise `NotJson` if it has too many of them, or of items."""
-    levels, left = 0, room[0]
+    levels, room_left = 0, room[0]
     parts: list[Mapping[str, Json] | tuple[Json, ...]] = [frozen]
     while parts:
         if depth + levels > MAX_DEPTH:
@@ -166,26 +166,26 @@ def _fit_parts(frozen: FrozenObject, at: str, depth: int, room: list[int]) -> in
         below: list[Mapping[str, Json] | tuple[Json, ...]] = []
         for part in parts:
             items = part if isinstance(part, tuple) else part.values()
-            left -= len(items)
-            if left < 0:
+            room_left -= len(items)
+            if room_left < 0:
                 raise NotJson(at, TOO_MANY)
             if not _LEAVES.issuperset(map(type, items)):
                 others = compress(items, map(not_, map(_LEAVES.__contains__, map(type, items))))
                 below += [item for item in others if isinstance(item, _WITH_PARTS)]
         parts = below
-    room[0] = left
+    room[0] = room_left
     return levels
 
 
-def freeze_object(found: object, room: list[int] | None = None) -> JsonObject:
-    """Return *found* as a frozen JSON object; raise `NotJson` if it is not one."""
-    if type(found) is FrozenObject:
-        if found:
-            _fit_frozen(found, "$", 1, [MAX_ITEMS] if room is None else room)
-        return found
-    frozen = freeze(found, room=room)
+def freeze_object(value: object, room: list[int] | None = None) -> JsonObject:
+    """Return *value* as a frozen JSON object; raise `NotJson` if it is not one."""
+    if type(value) is FrozenObject:
+        if value:
+            _fit_frozen(value, "$", 1, [MAX_ITEMS] if room is None else room)
+        return value
+    frozen = freeze(value, room=room)
     if not isinstance(frozen, FrozenObject):
-        raise NotJson("$", f"a `{type(found).__name__}` where an object is wanted")
+        raise NotJson("$", f"a `{type(value).__name__}` where an object is wanted")
     return frozen
 
 
@@ -221,23 +221,23 @@ def excess(frozen: JsonObject, chars: int, items: int) -> str | None:
 
     It stops counting once there are too many items.
     """
-    counted = written = 0
+    counted = chars_ = 0
     todo: list[Mapping[str, Json] | Sequence[Json]] = [frozen]
-    for found in todo:  # `todo` grows inside the loop
-        counted += len(found)
+    for container in todo:  # `todo` grows inside the loop
+        counted += len(container)
         if counted > items:
             return f"have more than {items} keys and items"
-        if isinstance(found, FrozenObject):
-            written += sum(map(len, found))
-            values: Iterable[Json] = found.values()
+        if isinstance(container, FrozenObject):
+            chars_ += sum(map(len, container))
+            values: Iterable[Json] = container.values()
         else:
-            values = cast("Sequence[Json]", found)
-        for one in values:
-            if type(one) is str:
-                written += len(one)
-            elif isinstance(one, (FrozenObject, tuple)):  # a tuple: `FrozenObject | tuple` would be built at each call
-                todo.append(one)
-    return f"have more than {chars} characters" if written > chars else None
+            values = cast("Sequence[Json]", container)
+        for item in values:
+            if type(item) is str:
+                chars_ += len(item)
+            elif isinstance(item, (FrozenObject, tuple)):  # a tuple: `FrozenObject | tuple` would be built at each call
+                todo.append(item)
+    return f"have more than {chars} characters" if chars_ > chars else None
 
 
 _CANONICAL: Final = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
@@ -260,9 +260,9 @@ def canonical_once(frozen: JsonObject) -> str:
         return text
 
 
-def is_same(one: Json, other: Json) -> bool:
-    """Whether *one* and *other* have the same JSON text; for Python's `==`, 1, 1.0 and True are equal."""
-    return one is other or (one == other and canonical(one) == canonical(other))
+def is_same(left: Json, right: Json) -> bool:
+    """Whether *left* and *right* have the same JSON text; for Python's `==`, 1, 1.0 and True are equal."""
+    return left is right or (left == right and canonical(left) == canonical(right))
 
 
 def _key(key: object, at: str) -> str:
@@ -271,9 +271,9 @@ def _key(key: object, at: str) -> str:
     return key if key.isascii() else _text(key, at)
 
 
-def _text(found: str, at: str) -> str:
+def _text(value: str, at: str) -> str:
     try:
-        found.encode()
+        value.encode()
     except UnicodeEncodeError as why:
         raise NotJson(at, "text with half a surrogate pair") from why
-    return found
+    return value

@@ -135,20 +135,20 @@ def why_unfit(messages: Iterable[Message], *, open_end: bool = False) -> str | N
     Each message of the model must have content or calls. The results of its calls must follow it, in the same order.
     With *open_end*, results of the last message's calls may be missing.
     """
-    wanted: list[str] = []
+    open_calls: list[str] = []
     for message in messages:
         if isinstance(message, ToolMessage):
-            if not wanted or wanted[-1] != message.call_id:
+            if not open_calls or open_calls[-1] != message.call_id:
                 return f"the result of {message.call_id} has no call before it"
-            wanted.pop()
-        elif wanted:
-            return f"the call {wanted[-1]} has no result behind it"
+            open_calls.pop()
+        elif open_calls:
+            return f"the call {open_calls[-1]} has no result behind it"
         elif isinstance(message, AssistantMessage):
             if not message.parts and not message.calls:
                 return "a message of the model has nothing in it"
-            wanted = [call.call_id for call in reversed(message.calls)]  # reversed: `pop()` gives the next one
-    if wanted and not open_end:
-        return f"the call {wanted[-1]} has no result behind it"
+            open_calls = [call.call_id for call in reversed(message.calls)]  # reversed: `pop()` gives the next one
+    if open_calls and not open_end:
+        return f"the call {open_calls[-1]} has no result behind it"
     return None
 
 

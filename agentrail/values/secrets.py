@@ -30,36 +30,36 @@ class Secret(FrozenObject):
         super().__init__({_FIELD: name})
 
 
-def secret_name(found: Json) -> str | None:
-    """Return the name if *found* is a `Secret` (or its JSON form), else `None`."""
-    if isinstance(found, Mapping) and len(found) == 1:
-        name = found.get(_FIELD)
+def secret_name(value: Json) -> str | None:
+    """Return the name if *value* is a `Secret` (or its JSON form), else `None`."""
+    if isinstance(value, Mapping) and len(value) == 1:
+        name = value.get(_FIELD)
         return name if isinstance(name, str) else None
     return None
 
 
-def named_secret(found: Json) -> str | None:
-    """Return the name of the first secret that *found* names, however deep; `None` if it names none."""
-    name = secret_name(found)
-    if name is not None or isinstance(found, str):
+def named_secret(value: Json) -> str | None:
+    """Return the name of the first secret that *value* names, however deep; `None` if it names none."""
+    name = secret_name(value)
+    if name is not None or isinstance(value, str):
         return name
-    inside = found.values() if isinstance(found, Mapping) else found if isinstance(found, list | tuple) else ()
+    inside = value.values() if isinstance(value, Mapping) else value if isinstance(value, list | tuple) else ()
     return next((name for name in map(named_secret, inside) if name is not None), None)
 
 
-def plain_secret(found: Json, at: str = "") -> str | None:
+def plain_secret(value: Json, at: str = "") -> str | None:
     """Return the path of the first plain text under a key such as "api_key", where a `Secret` belongs; else `None`."""
-    if isinstance(found, Mapping):
-        if secret_name(found) is not None:
+    if isinstance(value, Mapping):
+        if secret_name(value) is not None:
             return None
-        for key, item in found.items():
+        for key, item in value.items():
             where = f"{at}.{key}" if at else key
             if isinstance(item, str) and item and _TELLTALE.fullmatch(key):
                 return where
             if (deeper := plain_secret(item, where)) is not None:
                 return deeper
-    elif isinstance(found, list | tuple):
-        for index, item in enumerate(found):
+    elif isinstance(value, list | tuple):
+        for index, item in enumerate(value):
             if (deeper := plain_secret(item, f"{at}[{index}]")) is not None:
                 return deeper
     return None

@@ -173,14 +173,14 @@ def with_read(usage: Usage, request: ModelRequest) -> Usage:
 def counted(response: Response, request: ModelRequest) -> Response:
     """Return *response* with an estimate of the tokens that the provider did not count; its usage is marked then."""
     usage = with_read(response.usage, request)
-    if not usage.output_tokens and (written := _written(response)):
-        usage = usage.but(output_tokens=tokens(written), estimated=True)
+    if not usage.output_tokens and (chars := _written(response)):
+        usage = usage.but(output_tokens=tokens(chars), estimated=True)
     return response if usage is response.usage else response.but(usage=usage)
 
 
 def _written(response: Response) -> int:
-    said = sum(len(part.text) for part in response.parts)
-    return said + sum(len(call.name) + weight(call.args) for call in response.calls)
+    chars = sum(len(part.text) for part in response.parts)
+    return chars + sum(len(call.name) + weight(call.args) for call in response.calls)
 
 
 def tokens(characters: int) -> int:

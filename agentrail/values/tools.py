@@ -28,10 +28,10 @@ class EffectClass(Enum):
     UNSAFE = "unsafe"
 
 
-def cut_time(found: float) -> float:
-    """Return *found*, a time in seconds, cut to ten years; an invalid time is returned unchanged, and refused later."""
-    plain = seconds(found)
-    return found if plain is None else plain
+def cut_time(value: float) -> float:
+    """Return *value*, a time in seconds, cut to ten years; an invalid time is returned unchanged, and refused later."""
+    plain = seconds(value)
+    return value if plain is None else plain
 
 
 class ToolSpec(Authored, tag_field=TAG, dict=True, gc=True):  # msgspec wants `gc` beside `dict`, which keeps `size`

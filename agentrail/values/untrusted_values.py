@@ -102,57 +102,57 @@ MADE_OFTEN: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
 # Numbers
 
 
-def number(found: object) -> int | float | None:
-    """Return *found* as a plain, finite `int` or `float`; `None` if it is not a number (a boolean is not)."""
-    if type(found) is int:
-        return found
-    if type(found) is float:
-        return found if math.isfinite(found) else None
-    kind = type(found)
+def number(value: object) -> int | float | None:
+    """Return *value* as a plain, finite `int` or `float`; `None` if it is not a number (a boolean is not)."""
+    if type(value) is int:
+        return value
+    if type(value) is float:
+        return value if math.isfinite(value) else None
+    kind = type(value)
     if issubclass(kind, float):
-        plain = float.__float__(cast("float", found))
+        plain = float.__float__(cast("float", value))
         return plain if math.isfinite(plain) else None
     if issubclass(kind, int) and kind is not bool:
-        return int.__int__(cast("int", found))
+        return int.__int__(cast("int", value))
     return None
 
 
-def seconds(found: object) -> float | None:
-    """Return *found* as seconds, cut to ten years; `None` if it is not a number of at least 0."""
-    if type(found) is float and 0.0 <= found <= TEN_YEARS:  # as nearly all are
-        return found
-    plain = number(found)
+def seconds(value: object) -> float | None:
+    """Return *value* as seconds, cut to ten years; `None` if it is not a number of at least 0."""
+    if type(value) is float and 0.0 <= value <= TEN_YEARS:  # as nearly all are
+        return value
+    plain = number(value)
     if plain is None or plain < 0:
         return None
     return min(plain, TEN_YEARS)
 
 
-def is_time(found: object) -> bool:
-    """Whether *found* is a number above 0, and so a valid time in seconds; there is no upper limit."""
-    plain = number(found)
+def is_time(value: object) -> bool:
+    """Whether *value* is a number above 0, and so a valid time in seconds; there is no upper limit."""
+    plain = number(value)
     return plain is not None and plain > 0
 
 
-def tokens(found: object) -> int | None:
-    """Return *found* as a count of tokens; `None` if it is not a whole number from 0 to `MOST_TOKENS`."""
-    plain = number(found)
+def tokens(value: object) -> int | None:
+    """Return *value* as a count of tokens; `None` if it is not a whole number from 0 to `MOST_TOKENS`."""
+    plain = number(value)
     return plain if type(plain) is int and 0 <= plain <= MOST_TOKENS else None
 
 
-def money(found: object) -> float | None:
-    """Return *found* as US dollars; `None` if it is not a number from 0 to `MOST_USD`."""
-    plain = number(found)
+def money(value: object) -> float | None:
+    """Return *value* as US dollars; `None` if it is not a number from 0 to `MOST_USD`."""
+    plain = number(value)
     return float(plain) if plain is not None and 0 <= plain <= MOST_USD else None
 
 
 # Texts
 
 
-def plain_text(found: object) -> str | None:
-    """Return *found* as a plain `str`; `None` if it is not a text."""
-    if type(found) is str:
-        return found
-    return str.__str__(cast("str", found)) if issubclass(type(found), str) else None
+def plain_text(value: object) -> str | None:
+    """Return *value* as a plain `str`; `None` if it is not a text."""
+    if type(value) is str:
+        return value
+    return str.__str__(cast("str", value)) if issubclass(type(value), str) else None
 
 
 def mended(text: str) -> str:
@@ -162,26 +162,26 @@ def mended(text: str) -> str:
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
-def shown(found: object) -> str:
-    """Return a short description of *found* for an error message, without running its code."""
-    if type(found) is str:
-        return mended(repr(found[:MAX_CHARACTERS]))
-    if type(found) in PLAIN:
+def shown(value: object) -> str:
+    """Return a short description of *value* for an error message, without running its code."""
+    if type(value) is str:
+        return mended(repr(value[:MAX_CHARACTERS]))
+    if type(value) in PLAIN:
         try:
-            return repr(found)[:MAX_CHARACTERS]
+            return repr(value)[:MAX_CHARACTERS]
         except ValueError:  # an int with thousands of digits cannot be converted
             return "an `int` of thousands of digits"
-    return f"a `{named(found)}`"
+    return f"a `{named(value)}`"
 
 
-def named(found: object) -> str:
-    """Return the name of the class of *found*."""
-    return _NAME(type(found))[:MAX_CHARACTERS]
+def named(value: object) -> str:
+    """Return the name of the class of *value*."""
+    return _NAME(type(value))[:MAX_CHARACTERS]
 
 
-def items_of(found: list[object] | tuple[object, ...]) -> Iterator[object]:
+def items_of(value: list[object] | tuple[object, ...]) -> Iterator[object]:
     """Return the items of a list or a tuple, even if a subclass overrides iteration."""
-    return (_OF_LIST if isinstance(found, list) else _OF_TUPLE)(found)
+    return (_OF_LIST if isinstance(value, list) else _OF_TUPLE)(value)
 
 
 # Errors
@@ -203,12 +203,12 @@ def leaves(error: BaseException) -> Iterator[BaseException]:
     """Yield *error* itself or, if it is a group, the exceptions in it at any depth, in order."""
     waiting = [error]
     while waiting:
-        found = waiting.pop()
-        held = inside(found)  # never empty for a group
-        if held:
-            waiting += reversed(held)
+        error_ = waiting.pop()
+        members = inside(error_)  # never empty for a group
+        if members:
+            waiting += reversed(members)
         else:
-            yield found
+            yield error_
 
 
 def trace(error: BaseException) -> TracebackType | None:
@@ -221,11 +221,11 @@ def words(error: BaseException) -> str:
     try:
         if _holds_much(error):
             return "it holds more than can be shown"
-        said = plain_text(str(error))
+        text = plain_text(str(error))
     except BaseException as worse:  # noqa: BLE001, ASYNC103 - whatever it is, it is the error's own
         pass_interrupt(worse)
-        said = None
-    return "it cannot even be shown" if said is None else mended(said[:MOST_WORDS])
+        text = None
+    return "it cannot even be shown" if text is None else mended(text[:MOST_WORDS])
 
 
 def _facts(error: BaseException) -> tuple[object, ...]:
@@ -242,57 +242,57 @@ def _holds_much(error: BaseException) -> bool:
     return _are_many(facts)
 
 
-def _are_many(found: tuple[object, ...]) -> bool:
-    """Whether the items of *found*, nested ones included, are more than `MAX_FACTS`."""
-    left = MAX_FACTS - len(found)
-    waiting: list[object] = [*found[:MAX_FACTS]]
-    while waiting and left >= 0:
+def _are_many(values: tuple[object, ...]) -> bool:
+    """Whether the items of *values*, nested ones included, are more than `MAX_FACTS`."""
+    room_left = MAX_FACTS - len(values)
+    waiting: list[object] = [*values[:MAX_FACTS]]
+    while waiting and room_left >= 0:
         count, items = _held(waiting.pop())
-        left -= count
-        if left >= 0:
+        room_left -= count
+        if room_left >= 0:
             waiting += items
-    return left < 0
+    return room_left < 0
 
 
 def is_short(error: BaseException) -> bool:
     """Whether *error* can be logged whole: it, its notes, what led to it and what it groups are few and hold little."""
-    waiting, seen = [error], dict[int, BaseException]()
+    waiting, visited = [error], dict[int, BaseException]()
     while waiting:
-        found = waiting.pop()
-        if id(found) in seen:
+        error_ = waiting.pop()
+        if id(error_) in visited:
             continue
-        seen[id(found)] = found
-        notes = _ATTRIBUTES(found).get("__notes__", ())
-        if len(seen) > MAX_LED or _are_many((*_facts(found), notes)):
+        visited[id(error_)] = error_
+        notes = _ATTRIBUTES(error_).get("__notes__", ())
+        if len(visited) > MAX_LED or _are_many((*_facts(error_), notes)):
             return False
-        waiting += inside(found)
-        waiting += filter(None, (link(found) for link in _LINKS))
+        waiting += inside(error_)
+        waiting += filter(None, (link(error_) for link in _LINKS))
     return True
 
 
-def _held(found: object) -> tuple[int, Iterable[object]]:
-    """Return the number of items in *found*, and the items; a long text counts as several, but has no items."""
+def _held(value: object) -> tuple[int, Iterable[object]]:
+    """Return the number of items in *value*, and the items; a long text counts as several, but has no items."""
     for kind, count, items in _HOLDERS:
-        if issubclass(type(found), kind):
-            return count(found), items(found)
+        if issubclass(type(value), kind):
+            return count(value), items(value)
     for kind, count in _WRITTEN:
-        if issubclass(type(found), kind):
-            return count(found) // CHARACTERS_OF_A_FACT, ()
-    if issubclass(type(found), BaseException):
-        facts = _FACTS(found)
+        if issubclass(type(value), kind):
+            return count(value) // CHARACTERS_OF_A_FACT, ()
+    if issubclass(type(value), BaseException):
+        facts = _FACTS(value)
         return len(facts), facts
-    if issubclass(type(found), Value):  # not `isinstance`: an object can lie about its class to that
-        names = names_of(type(found)) or ()
-        return len(names), (getattr(found, name, None) for name in names)
+    if issubclass(type(value), Value):  # not `isinstance`: an object can lie about its class to that
+        names = names_of(type(value)) or ()
+        return len(names), (getattr(value, name, None) for name in names)
     return 0, ()
 
 
 def names_of(cls: type) -> tuple[str, ...] | None:
     """Return the field names of *cls*, a class of values, an attrs class or a dataclass; `None` for other classes."""
-    for known in ("__struct_fields__", "__attrs_attrs__", "__dataclass_fields__"):
-        names = cast("Iterable[str | attrs.Attribute[object]] | None", getattr(cls, known, None))
+    for attribute in ("__struct_fields__", "__attrs_attrs__", "__dataclass_fields__"):
+        names = cast("Iterable[str | attrs.Attribute[object]] | None", getattr(cls, attribute, None))
         if names is not None:
-            return tuple(each if isinstance(each, str) else each.name for each in names)
+            return tuple(field if isinstance(field, str) else field.name for field in names)
     return None
 
 
@@ -309,15 +309,15 @@ def pass_interrupt(error: BaseException) -> None:
 
 
 def _told(error: BaseException) -> str:
-    said = words(error)
-    return f"{named(error)}: {said}{_advice(said) if isinstance(error, TypeError) else ''}"
+    text = words(error)
+    return f"{named(error)}: {text}{_advice(text) if isinstance(error, TypeError) else ''}"
 
 
-def _advice(said: str) -> str:
-    """Return the advice for a `TypeError` that *said* that `ok` or `err` takes no argument of a name.
+def _advice(text: str) -> str:
+    """Return the advice for a `TypeError` whose *text* is that `ok` or `err` takes no argument of a name.
 
     They are called for each result of a tool, and to look for misspelt names then would cost more than the rest.
     """
-    found = _MISSPELT.match(said)
-    names = None if found is None else MADE_OFTEN.get(found["function"])
-    return "" if found is None or names is None else f"; {meant(found['argument'], names, 'its arguments are')}"
+    match = _MISSPELT.match(text)
+    names = None if match is None else MADE_OFTEN.get(match["function"])
+    return "" if match is None or names is None else f"; {meant(match['argument'], names, 'its arguments are')}"

@@ -25,10 +25,10 @@ class Limit(Authored):
     def __post_init__(self) -> None:
         """Raise `WrongType` for a figure that is no limit."""
         for name in self.__struct_fields__:
-            found: object = getattr(self, name)
-            plain = number(found)
-            if found is not None and (type(plain) is not int or plain < 1):
-                raise WrongType(name, shown(found), LIMIT_WANTED)
+            value: object = getattr(self, name)
+            plain = number(value)
+            if value is not None and (type(plain) is not int or plain < 1):
+                raise WrongType(name, shown(value), LIMIT_WANTED)
 
 
 class Usage(Authored):
@@ -66,13 +66,13 @@ class Usage(Authored):
             return other
         if other.is_nothing:
             return self
-        known = self.cost_usd is not None and other.cost_usd is not None
+        has_costs = self.cost_usd is not None and other.cost_usd is not None
         return _usage(
             self.input_tokens + other.input_tokens,
             self.output_tokens + other.output_tokens,
             self.cached_tokens + other.cached_tokens,
             self.reasoning_tokens + other.reasoning_tokens,
-            (self.cost_usd or 0.0) + (other.cost_usd or 0.0) if known else None,
+            (self.cost_usd or 0.0) + (other.cost_usd or 0.0) if has_costs else None,
             self.estimated or other.estimated,
             self.cache_write_tokens + other.cache_write_tokens,
         )
@@ -81,13 +81,13 @@ class Usage(Authored):
         """Return the usage since *earlier*, an earlier total of the same session."""
         if earlier is NOTHING_USED or earlier.is_nothing:
             return self
-        known = self.cost_usd is not None and earlier.cost_usd is not None
+        has_costs = self.cost_usd is not None and earlier.cost_usd is not None
         return _usage(
             self.input_tokens - earlier.input_tokens,
             self.output_tokens - earlier.output_tokens,
             self.cached_tokens - earlier.cached_tokens,
             self.reasoning_tokens - earlier.reasoning_tokens,
-            (self.cost_usd or 0.0) - (earlier.cost_usd or 0.0) if known else None,
+            (self.cost_usd or 0.0) - (earlier.cost_usd or 0.0) if has_costs else None,
             self.estimated,
             self.cache_write_tokens - earlier.cache_write_tokens,
         )
@@ -116,20 +116,20 @@ class Price(Authored):
     def __post_init__(self) -> None:
         """Raise `WrongType` for a figure that is no price."""
         for name in self.__struct_fields__:
-            found: object = getattr(self, name)
+            value: object = getattr(self, name)
             needed = name not in ("cached", "cache_write")
-            if (needed or found is not None) and money(found) is None:
-                raise WrongType(name, shown(found), PRICE_WANTED)
+            if (needed or value is not None) and money(value) is None:
+                raise WrongType(name, shown(value), PRICE_WANTED)
 
     def cost(self, usage: Usage) -> float:
         """Return what *usage* costs, in US dollars."""
         plain = usage.input_tokens - usage.cached_tokens - usage.cache_write_tokens
         cached = self.input if self.cached is None else self.cached
-        written = self.input if self.cache_write is None else self.cache_write
+        cache_write = self.input if self.cache_write is None else self.cache_write
         return (
             max(0, plain) * self.input
             + usage.cached_tokens * cached
-            + usage.cache_write_tokens * written
+            + usage.cache_write_tokens * cache_write
             + usage.output_tokens * self.output
         ) / MILLION
 

@@ -38,8 +38,8 @@ class Value(msgspec.Struct, metaclass=Kind, frozen=True, gc=False, omit_defaults
     """Base class of values: `==` and `hash` use all fields; `repr` shows those that differ from their default."""
 
     def __repr__(self) -> str:
-        shown = (f"{name}={getattr(self, name)!r}" for name in self._told())
-        return f"{type(self).__name__}({', '.join(shown)})"
+        fields = (f"{name}={getattr(self, name)!r}" for name in self._told())
+        return f"{type(self).__name__}({', '.join(fields)})"
 
     def _told(self) -> Iterable[str]:
         defaults = defaults_of(type(self))
@@ -95,7 +95,7 @@ class AuthoredKind(Kind):
         """Signature of `cls`. msgspec's own resolves the annotations, and fails for names that only checkers import."""
         defaults = defaults_of(cls)
         by_place = names_by_place(cls)
-        hints = {name: hint for each in reversed(cls.__mro__) for name, hint in get_annotations(each).items()}
+        hints = {name: hint for base in reversed(cls.__mro__) for name, hint in get_annotations(base).items()}
         return Signature(
             [
                 Parameter(
@@ -110,12 +110,12 @@ class AuthoredKind(Kind):
 
     if not TYPE_CHECKING:  # type checkers derive the arguments from the fields
 
-        def __call__(cls, *args: object, **given: object) -> object:  # noqa: N805 - `self` is a class
+        def __call__(cls, *args: object, **kwargs: object) -> object:  # noqa: N805 - `self` is a class
             """Return a new value; raise `UnknownField` for a field that does not exist."""
             try:
-                return _made(cls, *args, **given)
+                return _made(cls, *args, **kwargs)
             except TypeError:
-                refuse_unknown(cls.__name__, given, cls.__struct_fields__)
+                refuse_unknown(cls.__name__, kwargs, cls.__struct_fields__)
                 places = len(names_by_place(cls))
                 if len(args) > places:
                     problem = f"`{cls.__name__}` takes {places} values by place, and not {len(args)}; name the others"
@@ -137,13 +137,13 @@ def quick(cls: Callable[P, T]) -> Callable[P, T]:
 
 
 @cache
-def learned(wanted: object) -> object:
-    """Return *wanted*, a class or union, when msgspec knows all of it; whoever reads values of it has it learned first.
+def learned(type_: object) -> object:
+    """Return *type_*, a class or union, when msgspec knows all of it; whoever reads values of it has it learned first.
 
     msgspec (0.22) notes in a class what it knows of it before it knows all: it looks at the hints of the fields, and
     another thread may run meanwhile. If that one reads a value of the class, the process ends with a segmentation
     fault. So it learns in one thread at a time.
     """
     with _LEARNING:
-        msgspec.json.Decoder(wanted)
-    return wanted
+        msgspec.json.Decoder(type_)
+    return type_

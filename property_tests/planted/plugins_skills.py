@@ -27,7 +27,7 @@ CHANGES: Final = (
         "first_folder_counts",
         "of two skills with one name, that of the earlier folder counts",
         folder_scan.find_skills,
-        "shadowed.append(found.pop(skill.name))",
+        "shadowed.append(skills.pop(skill.name))",
         "continue",
         "skills",
     ),

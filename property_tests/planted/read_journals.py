@@ -100,8 +100,8 @@ CHANGES: Final = (
         "upcaster_skipped",
         "what is stored in an older format is not converted to the next one",
         versions.upcast,
-        "range(found, newest)",
-        "range(found + 1, newest)",
+        "range(format_, newest)",
+        "range(format_ + 1, newest)",
         "formats",
     ),
 )

@@ -103,8 +103,8 @@ async def read_history(  # noqa: D417 - the model does not see `ctx`
     def has_word(message: Message) -> bool:
         return word in "\n".join(lines_of(message)).casefold()
 
-    found = await ctx.past.messages(_number(first) - 1, count + 1, has_word if word else None)
-    return _shown(found, count, search)
+    messages = await ctx.past.messages(_number(first) - 1, count + 1, has_word if word else None)
+    return _shown(messages, count, search)
 
 
 def _number(text: str) -> int:
@@ -121,18 +121,18 @@ def _shown_number(number: int) -> str:
     return f"{record}.{place}" if place else str(record)
 
 
-def _shown(found: tuple[PastMessage, ...], wanted: int, search: str) -> str:
+def _shown(messages: tuple[PastMessage, ...], count: int, search: str) -> str:
     """Return the messages as text, and how to go on if there are more of them."""
-    if not found:
+    if not messages:
         return f"no message has {search!r} from there on" if search else "there are no messages from there on"
     lines: list[str] = []
     room = MAX_SHOWN
-    for number, message in found[:wanted]:
-        said = [f"[{_shown_number(number)}] {line}" for line in lines_of(message, MAX_OF_A_MESSAGE)]
-        room -= sum(map(len, said))
+    for number, message in messages[:count]:
+        shown_lines = [f"[{_shown_number(number)}] {line}" for line in lines_of(message, MAX_OF_A_MESSAGE)]
+        room -= sum(map(len, shown_lines))
         if room < 0 and lines:
             return "\n".join([*lines, f"[there is more: go on with first={_shown_number(number)}]"])
-        lines += [line[:MAX_SHOWN] for line in said]
-    if len(found) > wanted:
-        lines.append(f"[there is more: go on with first={_shown_number(found[wanted].number)}]")
+        lines += [line[:MAX_SHOWN] for line in shown_lines]
+    if len(messages) > count:
+        lines.append(f"[there is more: go on with first={_shown_number(messages[count].number)}]")
     return "\n".join(lines)

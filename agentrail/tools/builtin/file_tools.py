@@ -128,11 +128,11 @@ async def lines_of(sandbox: Sandbox, path: str, first: int, most: int, widest: i
 def numbered(data: bytes, part: bytes) -> Iterator[int]:
     """Yield the numbers of the lines in which *part* begins."""
     number, position = 1, 0
-    while (found := data.find(part, position)) >= 0:
-        number += data.count(b"\n", position, found)
+    while (offset := data.find(part, position)) >= 0:
+        number += data.count(b"\n", position, offset)
         yield number
-        number += data.count(b"\n", found, found + len(part))
-        position = found + len(part)
+        number += data.count(b"\n", offset, offset + len(part))
+        position = offset + len(part)
 
 
 @tool(timeout=30, effect="pure", subject=("path", "offset"), requires=("files",))
@@ -150,22 +150,22 @@ async def read_file(  # noqa: D417 - the model does not see `ctx`
         limit: How many lines to read at most.
     """
     with told():
-        found = await lines_of(sandbox_of(ctx), path, offset, limit, MAX_LINE)
-    if not found.lines and found.is_whole:
-        if found.known == 0:
+        part = await lines_of(sandbox_of(ctx), path, offset, limit, MAX_LINE)
+    if not part.lines and part.is_whole:
+        if part.known == 0:
             return ok(f"[`{path}` is empty]", {"first": 0, "last": 0, "is_whole": True})
-        refuse(f"`{path}` has {counted(found.known, 'line')}, so there is no line {offset}; use a smaller `offset`")
-    note = _how_to_go_on(path, found)
-    details = {"first": found.first, "last": found.last, "is_whole": found.is_whole}
-    return ok(f"{found.text}\n\n{note}" if note else found.text, details)
+        refuse(f"`{path}` has {counted(part.known, 'line')}, so there is no line {offset}; use a smaller `offset`")
+    note = _how_to_go_on(path, part)
+    details = {"first": part.first, "last": part.last, "is_whole": part.is_whole}
+    return ok(f"{part.text}\n\n{note}" if note else part.text, details)
 
 
-def _how_to_go_on(path: str, found: Lines) -> str:
-    if found.is_whole:
-        return "" if found.first == 1 else f"[these are the last lines of `{path}`, which has {found.known}]"
+def _how_to_go_on(path: str, part: Lines) -> str:
+    if part.is_whole:
+        return "" if part.first == 1 else f"[these are the last lines of `{path}`, which has {part.known}]"
     return (
-        f"[lines {found.first} to {found.last} of `{path}`, which has {found.size} bytes; "
-        f"go on with `offset` {found.last + 1}]"
+        f"[lines {part.first} to {part.last} of `{path}`, which has {part.size} bytes; "
+        f"go on with `offset` {part.last + 1}]"
     )
 
 
@@ -189,8 +189,8 @@ async def nearest(sandbox: Sandbox, path: str, text: str) -> str:
     """Return the lines of the file that are most like *text*, numbered; empty if none is similar enough."""
     lines = text.splitlines() or [text]
     place, anchor = max(enumerate(lines), key=lambda pair: len(pair[1].strip()))
-    wanted = _pairs(anchor)
-    if not wanted:
+    anchor_pairs = _pairs(anchor)
+    if not anchor_pairs:
         return ""
     best, at, number = NEAR, 0, 0
     position, rest = 0, b""
@@ -200,7 +200,7 @@ async def nearest(sandbox: Sandbox, path: str, text: str) -> str:
         *ended, rest = (rest[: 16 * MAX_ANCHOR] + data).split(b"\n")  # as many bytes of a line as `_pairs` looks at
         for line in ended if data else [rest]:
             number += 1
-            alike = likeness(wanted, _pairs(line.decode(errors="replace")))
+            alike = likeness(anchor_pairs, _pairs(line.decode(errors="replace")))
             if alike > best:
                 best, at = alike, number
         if not data:
@@ -210,9 +210,9 @@ async def nearest(sandbox: Sandbox, path: str, text: str) -> str:
     return (await lines_of(sandbox, path, max(at - place, 1), min(len(lines), MAX_SHOWN), MAX_LINE)).text
 
 
-def likeness(one: frozenset[str], other: frozenset[str]) -> float:
+def likeness(left: frozenset[str], right: frozenset[str]) -> float:
     """Return the similarity of two lines, given by their pairs of characters, from 0 to 1."""
-    return 2 * len(one & other) / (len(one) + len(other)) if one or other else 0.0
+    return 2 * len(left & right) / (len(left) + len(right)) if left or right else 0.0
 
 
 def _pairs(line: str) -> frozenset[str]:
@@ -236,10 +236,10 @@ async def write_file(path: Annotated[str, Length(min=1)], content: str, ctx: Too
         content: All that the file is to hold.
     """
     with told():
-        written = await sandbox_of(ctx).write(path, content.encode())
+        result = await sandbox_of(ctx).write(path, content.encode())
     lines = counted(content.count("\n") + (not content.endswith("\n") and content != ""), "line")
-    said = f"{'created' if written.created else 'replaced'} `{path}`: {lines}, {counted(written.size, 'byte')}"
-    return ok(said, {"created": written.created, "size": written.size})
+    summary = f"{'created' if result.created else 'replaced'} `{path}`: {lines}, {counted(result.size, 'byte')}"
+    return ok(summary, {"created": result.created, "size": result.size})
 
 
 @tool(timeout=30, parallel=False, subject="path", requires=("files",))
@@ -281,10 +281,12 @@ async def _help(sandbox: Sandbox, path: str, old: str) -> str:
             f"cannot edit `{path}`: the text occurs {counted(len(places), 'time')}, in lines {lines}; nothing was "
             "changed. Give more of the lines around the one that is meant, or set `replace_all`."
         )
-    said = f"cannot edit `{path}`: the text to replace does not occur; nothing was changed."
+    problem = f"cannot edit `{path}`: the text to replace does not occur; nothing was changed."
     if b"\r\n" in data and old.replace("\r\n", "\n").replace("\n", "\r\n").encode() in data:
-        return f"{said} The lines of the file end in `\\r\\n`: write these ends in `old_text` and `new_text`."
+        return f"{problem} The lines of the file end in `\\r\\n`: write these ends in `old_text` and `new_text`."
     near = await nearest(sandbox, path, old)
     if not near:
-        return f"{said} Nothing in it looks like it; read the file first."
-    return f"{said} These lines come closest:\n{near}\nCopy the text exactly as it is there, without the line numbers."
+        return f"{problem} Nothing in it looks like it; read the file first."
+    return (
+        f"{problem} These lines come closest:\n{near}\nCopy the text exactly as it is there, without the line numbers."
+    )

@@ -52,31 +52,31 @@ async def grep(  # noqa: D417, PLR0913, PLR0917 - the model does not see `ctx`; 
     """
     search = Search(pattern, path, glob, literal, ignore_case, context, context, include_ignored, limit)
     with told():
-        found = await sandbox_of(ctx).grep(search)
-    details = {"matches": len(found.matches), "searched": found.searched, "cut": found.cut}
-    if not found.matches:
-        hint = f"; {NOT_ALL}" if found.cut else "" if include_ignored else UNLESS
-        return ok(f"nothing matches {pattern!r} in `{path}` ({_searched(found)}){hint}", details)
-    text, left_out = _fitting(_shown_matches(found, context))
+        matches = await sandbox_of(ctx).grep(search)
+    details = {"matches": len(matches.matches), "searched": matches.searched, "cut": matches.cut}
+    if not matches.matches:
+        hint = f"; {NOT_ALL}" if matches.cut else "" if include_ignored else UNLESS
+        return ok(f"nothing matches {pattern!r} in `{path}` ({_searched(matches)}){hint}", details)
+    text, left_out = _fitting(_shown_matches(matches, context))
     notes = [
         f"[stopped at {counted(limit, 'match')}; use a narrower pattern, path or glob]".replace("matchs", "matches")
-        if len(found.matches) >= limit
+        if len(matches.matches) >= limit
         else f"[{NOT_ALL}]"
     ]
     if left_out:
         notes = [f"[{counted(left_out, 'more line')} did not fit; use a narrower pattern, path or glob]"]
-    return ok("\n".join([text, *(notes if found.cut or left_out else [])]), details)
+    return ok("\n".join([text, *(notes if matches.cut or left_out else [])]), details)
 
 
-def _searched(found: Matches) -> str:
-    skipped = f", {found.skipped} skipped: no text, or too large" if found.skipped else ""
-    return f"{counted(found.searched, 'file')} searched{skipped}"
+def _searched(matches: Matches) -> str:
+    skipped = f", {matches.skipped} skipped: no text, or too large" if matches.skipped else ""
+    return f"{counted(matches.searched, 'file')} searched{skipped}"
 
 
-def _shown_matches(found: Matches, context: int) -> Iterator[str]:
+def _shown_matches(result: Matches, context: int) -> Iterator[str]:
     """Yield the lines of the matches in order, each once; with *context*, `--` marks where lines are left out."""
     last: tuple[str, int] | None = None
-    for path, matches in groupby(found.matches, lambda match: match.path):
+    for path, matches in groupby(result.matches, lambda match: match.path):
         for number, (mark, line) in sorted(_around(matches).items()):
             if context and last is not None and last != (path, number - 1):
                 yield "--"
@@ -112,12 +112,12 @@ async def glob(  # noqa: D417 - the model does not see `ctx`
         limit: How many files to show at most.
     """
     with told():
-        found = await sandbox_of(ctx).glob(pattern, path, ignored=include_ignored, limit=limit)
-    details = {"found": len(found.entries), "cut": found.cut}
-    if not found.entries:
-        hint = f"; {NOT_ALL}" if found.cut else "" if include_ignored else UNLESS
+        listing = await sandbox_of(ctx).glob(pattern, path, ignored=include_ignored, limit=limit)
+    details = {"found": len(listing.entries), "cut": listing.cut}
+    if not listing.entries:
+        hint = f"; {NOT_ALL}" if listing.cut else "" if include_ignored else UNLESS
         return ok(f"no file below `{path}` matches {pattern!r}{hint}", details)
-    return ok(_names((entry.path for entry in found.entries), cut=found.cut), details)
+    return ok(_names((entry.path for entry in listing.entries), cut=listing.cut), details)
 
 
 @tool(timeout=30, effect="pure", subject="path", requires=("files",))
@@ -135,11 +135,11 @@ async def list_dir(  # noqa: D417 - the model does not see `ctx`
         limit: How many to show at most.
     """
     with told():
-        found = await sandbox_of(ctx).list(path, limit, ignored=include_ignored)
-    details = {"found": len(found.entries), "cut": found.cut}
-    if not found.entries:
+        listing = await sandbox_of(ctx).list(path, limit, ignored=include_ignored)
+    details = {"found": len(listing.entries), "cut": listing.cut}
+    if not listing.entries:
         return ok(f"[nothing stands in `{path}`{'' if include_ignored else UNLESS}]", details)
-    return ok(_names(map(_listed, found.entries), cut=found.cut), details)
+    return ok(_names(map(_listed, listing.entries), cut=listing.cut), details)
 
 
 def _listed(entry: Entry) -> str:
@@ -158,12 +158,12 @@ def _names(names: Iterable[str], *, cut: bool) -> str:
 
 def _fitting(lines: Iterable[str]) -> tuple[str, int]:
     """Return the *lines* that fit into an answer, joined, and the number of lines left out."""
-    kept: list[str] = []
+    fitting: list[str] = []
     room, left_out = MAX_TEXT, 0
     for line in lines:
         room -= len(line) + 1
         if room >= 0:
-            kept.append(line)
+            fitting.append(line)
         else:
             left_out += 1
-    return "\n".join(kept), left_out
+    return "\n".join(fitting), left_out

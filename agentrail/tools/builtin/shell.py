@@ -58,20 +58,20 @@ async def shell(  # noqa: D417 - the model does not see `ctx`
         background: Whether to go on at once; read what it says with `shell_output`, end it with `shell_kill`.
     """
     sandbox = sandbox_of(ctx)
-    asked = Command(command, folder, float(timeout), merge=True, keep=KEEP)
+    order = Command(command, folder, float(timeout), merge=True, keep=KEEP)
     with told():
         if background:
-            process = sandbox.prepare(asked.but(timeout=DAY, keep=KEEP // 4))
+            process = sandbox.prepare(order.but(timeout=DAY, keep=KEEP // 4))
             job = jobs_of(ctx).start(command, process)
             name = job.job_id
             hint = f'read what it says with `shell_output(job="{name}")`, end it with `shell_kill`'
             return ok(f"started `{name}`; {hint}", {"job": name})
-        execution = await sandbox.execute(asked, _reporter(ctx))
+        execution = await sandbox.execute(order, _reporter(ctx))
         text, details = await _told_output(sandbox, execution, ctx.call_id)
     end = how_it_ended(execution, timeout)
     answer = ok if execution.exit_code == 0 and not execution.timed_out else err
-    said = [line for line in (text.rstrip("\n"), end) if line]
-    return answer("\n".join(said) or "[no output]", details)
+    lines = [line for line in (text.rstrip("\n"), end) if line]
+    return answer("\n".join(lines) or "[no output]", details)
 
 
 def _reporter(ctx: ToolContext) -> OnOutput:
@@ -89,18 +89,18 @@ def _reporter(ctx: ToolContext) -> OnOutput:
 
 def how_it_ended(execution: Execution, timeout: float | None = None) -> str:
     """Return how a command ended, as text in brackets for the model; empty if it ended normally with exit code 0."""
-    said: list[str] = []
+    ways: list[str] = []
     if execution.timed_out:
-        said.append(f"ended after {timeout} seconds: it took too long" if timeout else "ended: it took too long")
+        ways.append(f"ended after {timeout} seconds: it took too long" if timeout else "ended: it took too long")
     elif execution.killed:
-        said.append("was killed")
+        ways.append("was killed")
     elif execution.exit_code < 0:
-        said.append(f"ended by signal {-execution.exit_code}")
+        ways.append(f"ended by signal {-execution.exit_code}")
     elif execution.exit_code:
-        said.append(f"exit code {execution.exit_code}")
+        ways.append(f"exit code {execution.exit_code}")
     if not execution.clean:
-        said.append("something that it started may still run")
-    return f"[{'; '.join(said)}]" if said else ""
+        ways.append("something that it started may still run")
+    return f"[{'; '.join(ways)}]" if ways else ""
 
 
 async def _told_output(sandbox: Sandbox, execution: Execution, call_id: str) -> tuple[str, JsonObject]:
@@ -156,19 +156,19 @@ async def shell_output(  # noqa: ASYNC124, D417 - tools are async; the model doe
     """
     jobs = jobs_of(ctx)
     if job is None:
-        listed = [f"{one.job_id}: {_state(one)}: {shown(one.command, 200)}" for one in jobs.all()]
+        listed = [f"{other.job_id}: {_state(other)}: {shown(other.command, 200)}" for other in jobs.all()]
         return ok("\n".join(listed) or "[no job was started in the background]", {"jobs": len(listed)})
-    found = _found(ctx, job)
-    heard = found.process.heard(since)
-    data = heard.data
+    running = _found(ctx, job)
+    output = running.process.heard(since)
+    data = output.data
     if len(data) > MAX_HEARD:
         data = data[: data.rfind(b"\n", 0, MAX_HEARD) + 1 or MAX_HEARD]
-    at = heard.next - len(heard.data) + len(data)
-    said = [f"[{heard.lost} bytes before this were not kept]"] if heard.lost else []
-    said.append(data.decode(errors="replace").removesuffix("\n") if data else "[nothing new]")
-    more = at < heard.next
-    said.append(f"[`{job}` {_state(found)}; {'there is more: ' if more else ''}go on with `since` {at}]")
-    return ok("\n".join(said), {"job": job, "next": at, "has_ended": found.has_ended})
+    at = output.next - len(output.data) + len(data)
+    lines = [f"[{output.lost} bytes before this were not kept]"] if output.lost else []
+    lines.append(data.decode(errors="replace").removesuffix("\n") if data else "[nothing new]")
+    more = at < output.next
+    lines.append(f"[`{job}` {_state(running)}; {'there is more: ' if more else ''}go on with `since` {at}]")
+    return ok("\n".join(lines), {"job": job, "next": at, "has_ended": running.has_ended})
 
 
 @tool(timeout=15, effect="idempotent", requires=("shell",))
@@ -178,20 +178,20 @@ async def shell_kill(job: Annotated[str, Length(min=1, max=100)], ctx: ToolConte
     Args:
         job: Which job, such as `job-1`.
     """
-    found = _found(ctx, job)
-    if found.has_ended:
-        return ok(f"`{job}` has ended before: it {_state(found)}")
-    await found.kill()
-    return ok(f"`{job}` {_state(found)}")
+    running = _found(ctx, job)
+    if running.has_ended:
+        return ok(f"`{job}` has ended before: it {_state(running)}")
+    await running.kill()
+    return ok(f"`{job}` {_state(running)}")
 
 
 def _found(ctx: ToolContext, job: str) -> Job:
     jobs = jobs_of(ctx)
-    found = jobs.find(job)
-    if found is None:
-        known = ", ".join(f"`{one.job_id}`" for one in jobs.all()) or "none"
-        refuse(f"there is no job {job!r}; there are: {known}")
-    return found
+    running = jobs.find(job)
+    if running is None:
+        names = ", ".join(f"`{other.job_id}`" for other in jobs.all()) or "none"
+        refuse(f"there is no job {job!r}; there are: {names}")
+    return running
 
 
 def _state(job: Job) -> str:

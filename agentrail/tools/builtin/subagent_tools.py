@@ -97,8 +97,8 @@ class TaskTool:
         started = await agents.start(ctx.call_id, agent, description, prompt, peers)
         if isinstance(started, Err):
             return started
-        said = f"the task `{started.child}` runs in the background; `task_result` waits for its answer"
-        return ok(said, freeze_object({"task": started.child}))
+        message = f"the task `{started.child}` runs in the background; `task_result` waits for its answer"
+        return ok(message, freeze_object({"task": started.child}))
 
     async def probe(self, key: str) -> Probed:  # noqa: ARG002, ASYNC124 - the key is not needed, and tools are async
         """Return `NotStarted`, so that an interrupted call runs again.
@@ -187,14 +187,14 @@ async def task_wait(  # noqa: D417 - the model does not see `ctx`
         seconds: How long to wait at most.
     """
     agents = agents_of(ctx)
-    wanted = tuple(dict.fromkeys(tasks))
+    children = tuple(dict.fromkeys(tasks))
     with told():
-        answers = await agents.wait(ctx.call_id, wanted, seconds, every=until == "all")
+        answers = await agents.wait(ctx.call_id, children, seconds, every=until == "all")
     running = {task.child: task for task in agents.tasks()}
-    most = MAX_TEXT // len(wanted)
+    most = MAX_TEXT // len(children)
     lines = [
         _answer(child, answers[child], most) if child in answers else _line(running[child])
-        for child in wanted
+        for child in children
         if child in answers or child in running
     ]
     ended = freeze_object({"ended": list(answers)})

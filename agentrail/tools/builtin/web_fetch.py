@@ -33,13 +33,16 @@ async def web_fetch(  # noqa: D417 - the model does not see `ctx`
     with told():
         page = await web_of(ctx).fetch(url, timeout=TIMEOUT, raw=raw)
     text = page.text[offset : offset + MAX_TEXT]
-    left = len(page.text) - offset - len(text)
-    said = [f"[{page.url} · {page.status} · {page.media_type or 'of unknown type'}]", text]
+    chars_left = len(page.text) - offset - len(text)
+    sections = [f"[{page.url} · {page.status} · {page.media_type or 'of unknown type'}]", text]
     if not text:
-        said = [said[0], "[there is no text]" if offset == 0 else f"[there is no text behind {offset} characters]"]
-    elif left > 0:
-        said.append(f"[{left} more characters; go on with `offset` {offset + len(text)}]")
+        sections = [
+            sections[0],
+            "[there is no text]" if offset == 0 else f"[there is no text behind {offset} characters]",
+        ]
+    elif chars_left > 0:
+        sections.append(f"[{chars_left} more characters; go on with `offset` {offset + len(text)}]")
     elif page.cut:
-        said.append("[the page is longer, but no more of it was read]")
+        sections.append("[the page is longer, but no more of it was read]")
     answer = err if page.status >= FIRST_BAD_STATUS else ok
-    return answer("\n\n".join(said), {"url": page.url, "status": page.status, "length": len(page.text)})
+    return answer("\n\n".join(sections), {"url": page.url, "status": page.status, "length": len(page.text)})

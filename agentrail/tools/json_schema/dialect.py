@@ -123,102 +123,102 @@ class _Maker:
         """Record the URIs of *schema* and of all schemas inside it, for references."""
         todo: list[tuple[Json, str]] = [(schema, base)]
         while todo:
-            said, base = todo.pop()
-            if not isinstance(said, Mapping) or id(said) in self._bases:
+            schema_, base = todo.pop()
+            if not isinstance(schema_, Mapping) or id(schema_) in self._bases:
                 continue
-            self._meter.spend(1 + len(said))
-            if "$schema" in said and said is not self._top:
+            self._meter.spend(1 + len(schema_))
+            if "$schema" in schema_ and schema_ is not self._top:
                 raise FlawError("`$schema` stands below the top")
-            if "$id" in said:
-                base = _base(base, str(said["$id"]))
-                self._resources[base] = said
-            self._bases[id(said)] = base
+            if "$id" in schema_:
+                base = _base(base, str(schema_["$id"]))
+                self._resources[base] = schema_
+            self._bases[id(schema_)] = base
             for keyword in _ANCHORS:
-                if keyword in said:
-                    self._anchors[base, str(said[keyword])] = said
-            todo.extend((inner, base) for inner in _inside(said))
+                if keyword in schema_:
+                    self._anchors[base, str(schema_[keyword])] = schema_
+            todo.extend((inner, base) for inner in _inside(schema_))
 
-    def _node(self, said: Json) -> Node:
+    def _node(self, schema: Json) -> Node:
         """Return the node of one schema; a new one is empty, and queued to be filled by `top`."""
-        known = self._nodes.get(id(said)) if isinstance(said, Mapping) else None
-        if known is not None:
-            return known
+        node_ = self._nodes.get(id(schema)) if isinstance(schema, Mapping) else None
+        if node_ is not None:
+            return node_
         self._meter.spend(_NODE)
-        if not isinstance(said, Mapping):
-            return Node(schema=bool(said))
-        node = self._nodes[id(said)] = Node(said)
-        self._todo.append((said, node))
+        if not isinstance(schema, Mapping):
+            return Node(schema=bool(schema))
+        node = self._nodes[id(schema)] = Node(schema)
+        self._todo.append((schema, node))
         return node
 
-    def _fill(self, said: Mapping[str, Json], node: Node) -> None:
+    def _fill(self, schema: Mapping[str, Json], node: Node) -> None:
         for keyword in _CHILD:
-            if keyword in said:
-                node.children[keyword] = self._node(said[keyword])
+            if keyword in schema:
+                node.children[keyword] = self._node(schema[keyword])
         for keyword in _LIST:
-            if keyword in said:
-                node.lists[keyword] = tuple(map(self._node, cast("Sequence[Json]", said[keyword])))
+            if keyword in schema:
+                node.lists[keyword] = tuple(map(self._node, cast("Sequence[Json]", schema[keyword])))
         for keyword in ("properties", "dependentSchemas"):
-            if keyword in said:
-                inner = cast("Mapping[str, Json]", said[keyword])
-                node.named[keyword] = {name: self._node(one) for name, one in inner.items()}
-        for pattern, one in cast("Mapping[str, Json]", said.get("patternProperties", {})).items():
+            if keyword in schema:
+                inner = cast("Mapping[str, Json]", schema[keyword])
+                node.named[keyword] = {name: self._node(inner_schema) for name, inner_schema in inner.items()}
+        for pattern, inner_schema in cast("Mapping[str, Json]", schema.get("patternProperties", {})).items():
             try:
-                node.patterns.append((expression(pattern, self._meter), self._node(one)))
+                node.patterns.append((expression(pattern, self._meter), self._node(inner_schema)))
             except UnusableError as why:
                 raise FlawError(f"the pattern `{pattern}` {why}") from why
         for keyword in _REFS:
-            if keyword in said:
-                node.refs.append(self._target(keyword, str(said[keyword]), self._bases[id(said)]))
-        self._fill_checks(said, node)
+            if keyword in schema:
+                node.refs.append(self._target(keyword, str(schema[keyword]), self._bases[id(schema)]))
+        self._fill_checks(schema, node)
 
-    def _fill_checks(self, said: Mapping[str, Json], node: Node) -> None:
-        for kind in _other_kinds(said.get("type", KINDS)):
+    def _fill_checks(self, schema: Mapping[str, Json], node: Node) -> None:
+        for kind in _other_kinds(schema.get("type", KINDS)):
             node.leaves.setdefault(kind, []).append(("type", never))
         for keyword, (kinds, _) in LEAVES.items():
-            if keyword in said:
-                holds = self._leaf(keyword, said[keyword])
+            if keyword in schema:
+                holds = self._leaf(keyword, schema[keyword])
                 for kind in kinds:
                     if holds is not None:
                         node.leaves.setdefault(kind, []).append((keyword, holds))
         for keyword, (kinds, apply) in APPLICATORS.items():
-            if keyword in said:
+            if keyword in schema:
                 for kind in kinds:
                     applied = node.applied.setdefault(kind, [])
                     if apply not in applied:
                         applied.append(apply)
 
-    def _leaf(self, keyword: str, said: Json) -> Holds | None:
+    def _leaf(self, keyword: str, value: Json) -> Holds | None:
         try:
-            return LEAVES[keyword][1](said, self._meter)
+            return LEAVES[keyword][1](value, self._meter)
         except UnusableError as why:
-            raise FlawError(f"the pattern `{said}` {why}") from why
+            raise FlawError(f"the pattern `{value}` {why}") from why
 
     def _target(self, keyword: str, ref: str, base: str) -> Node:
         """Return the node that the reference *ref* names; raise `FlawError` if there is none."""
-        if keyword == "$dynamicRef" and len({id(one) for one in self._resources.values()}) > 1:
+        if keyword == "$dynamicRef" and len({id(resource) for resource in self._resources.values()}) > 1:
             raise FlawError("`$dynamicRef` stands in a schema with an `$id` below the top; use `$ref`")
         try:
             uri, fragment = urldefrag(urljoin(base, ref))
             fragment = unquote(fragment)
             self._meter.spend(1 + len(fragment))
             if fragment and not fragment.startswith("/"):
-                found = self._anchors[uri, fragment]
+                target = self._anchors[uri, fragment]
             else:
-                found = _followed(self._resources[uri], fragment)
+                target = _followed(self._resources[uri], fragment)
         except (LookupError, ValueError) as why:
             raise FlawError(f"`{keyword}` leads to `{ref}`, which is not in the schema") from why
-        if id(found) not in self._bases:  # the reference points to a place that no keyword marks as a schema
-            if not Check(self._meter).fits(meta_node(), found):
+        if id(target) not in self._bases:  # the reference points to a place that no keyword marks as a schema
+            if not Check(self._meter).fits(meta_node(), target):
                 raise FlawError(f"`{keyword}` leads to `{ref}`, which is no schema")
-            self._index(found, uri)
-        return self._node(found)
+            self._index(target, uri)
+        return self._node(target)
 
 
 def _other_kinds(named: Json) -> Iterator[str]:
     """Yield the JSON types that the keyword `type` with the value *named* does not permit."""
-    wanted = (named,) if isinstance(named, str) else cast("Sequence[str]", named)
+    kinds = (named,) if isinstance(named, str) else cast("Sequence[str]", named)
     for kind in KINDS:
-        if kind not in wanted and not (kind == "integer" and "number" in wanted):
+        if kind not in kinds and not (kind == "integer" and "number" in kinds):
             yield kind
 
 
@@ -240,14 +240,14 @@ def _base(base: str, name: str) -> str:
         raise FlawError(f"its `$id`, `{name}`, is no URI: {why}") from why
 
 
-def _followed(found: Json, pointer: str) -> Json:
-    """Return the value at the JSON pointer *pointer* in *found*; raise `LookupError` if there is none."""
+def _followed(value: Json, pointer: str) -> Json:
+    """Return the value at the JSON pointer *pointer* in *value*; raise `LookupError` if there is none."""
     for step in pointer.split("/")[1:]:
         name = step.replace("~1", "/").replace("~0", "~")
-        if isinstance(found, Mapping):
-            found = found[name]
-        elif isinstance(found, Sequence) and not isinstance(found, str):
-            found = found[int(name)]
+        if isinstance(value, Mapping):
+            value = value[name]
+        elif isinstance(value, Sequence) and not isinstance(value, str):
+            value = value[int(name)]
         else:
             raise LookupError(name)
-    return found
+    return value

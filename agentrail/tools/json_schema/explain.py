@@ -70,20 +70,20 @@ _TELLING: Final = ("enum", "const", "$ref", "anyOf", "oneOf", "type")
 """The keywords that describe a schema briefly, the best first."""
 
 
-def explain(found: Iterable[SchemaFault]) -> str | None:
-    """Return the faults *found* as text on one line, in a fixed order; `None` if there are none."""
-    faults = set(islice((told for fault in found for told in _told(fault)), _LOOKED_AT))
+def explain(schema_faults: Iterable[SchemaFault]) -> str | None:
+    """Return *schema_faults* as text on one line, in a fixed order; `None` if there are none."""
+    faults = set(islice((sentences for fault in schema_faults for sentences in _told(fault)), _LOOKED_AT))
     if not faults:
         return None
-    told: list[str] = []
+    sentences: list[str] = []
     room = MAX_CHARS
     for _, sentence in sorted(faults)[:MAX_FAULTS]:
         room -= len(sentence) + 2
-        if told and room < 0:
+        if sentences and room < 0:
             break
-        told.append(sentence)
-    rest = len(faults) - len(told)
-    return "; ".join([*told, f"and {rest} more"] if rest else told)
+        sentences.append(sentence)
+    rest = len(faults) - len(sentences)
+    return "; ".join([*sentences, f"and {rest} more"] if rest else sentences)
 
 
 def clipped(text: str, most: int) -> str:
@@ -93,22 +93,22 @@ def clipped(text: str, most: int) -> str:
 
 def _told(fault: SchemaFault) -> Iterator[_Told]:
     path = _steps(fault.path)
-    known = cast("Mapping[str, Json]", fault.schema.get("properties", {}))
+    properties = cast("Mapping[str, Json]", fault.schema.get("properties", {}))
     near = _nearest_branch(fault)
     if near:
         for inner in near:
             yield from _told(inner)
     elif fault.keyword == "required":
         for name in _missing(fault.found, fault.said):
-            yield _sentence((*path, name), f" is missing, wanted {_wanted_of(known.get(name, True))}")
+            yield _sentence((*path, name), f" is missing, wanted {_wanted_of(properties.get(name, True))}")
     elif fault.keyword == "additionalProperties":
         for name in fault.names:
-            yield _sentence((*path, name), f" is unknown, known: {clipped(_quoted(known), _CLIPPED)}")
+            yield _sentence((*path, name), f" is unknown, known: {clipped(_quoted(properties), _CLIPPED)}")
     elif fault.keyword == "type":
         yield _sentence(path, f": found {_shown(fault.found)}, wanted {_wanted_of(fault.schema)}")
     else:
-        wanted = clipped(_wanted(fault.keyword, fault.said), _CLIPPED)
-        yield _sentence(path, f": found {_found(fault.found, fault.keyword)}, wanted {wanted}")
+        expected = clipped(_wanted(fault.keyword, fault.said), _CLIPPED)
+        yield _sentence(path, f": found {_found(fault.found, fault.keyword)}, wanted {expected}")
 
 
 def _steps(path: Path) -> tuple[_Step, ...]:
@@ -119,16 +119,16 @@ def _steps(path: Path) -> tuple[_Step, ...]:
     return tuple(reversed(steps))
 
 
-def _sentence(path: tuple[_Step, ...], said: str) -> _Told:
+def _sentence(path: tuple[_Step, ...], problem: str) -> _Told:
     order = tuple((isinstance(step, str), 0 if isinstance(step, str) else step, str(step)) for step in path)
-    return order, f"{_where(path)}{said}"
+    return order, f"{_where(path)}{problem}"
 
 
 def _nearest_branch(fault: SchemaFault) -> Sequence[SchemaFault]:
     """Return the faults of the branch of an `anyOf` that the model probably meant; empty if that is not clear."""
-    meant = [branch for branch in fault.branches if not any(_is_of_another_kind(inner, fault) for inner in branch)]
-    fewest = min(map(len, meant), default=0)
-    nearest = [branch for branch in meant if len(branch) == fewest]
+    candidates = [branch for branch in fault.branches if not any(_is_of_another_kind(inner, fault) for inner in branch)]
+    fewest = min(map(len, candidates), default=0)
+    nearest = [branch for branch in candidates if len(branch) == fewest]
     return nearest[0] if len(nearest) == 1 else ()
 
 
@@ -136,47 +136,47 @@ def _is_of_another_kind(inner: SchemaFault, fault: SchemaFault) -> bool:
     return inner.path is fault.path and inner.keyword in {"type", "enum", "const", "false"}
 
 
-def _missing(found: Json, required: Json) -> Iterator[str]:
-    if isinstance(found, Mapping):
-        yield from (name for name in map(str, _several(required)) if name not in found)
+def _missing(instance: Json, required: Json) -> Iterator[str]:
+    if isinstance(instance, Mapping):
+        yield from (name for name in map(str, _several(required)) if name not in instance)
 
 
 def _where(path: tuple[_Step, ...]) -> str:
     """Return *path* as code would write it, such as `items[0].name`."""
-    written = ""
+    text = ""
     for whole in path:
         step = whole if isinstance(whole, int) else whole[:_CLIPPED]
         if isinstance(step, int):
-            written += f"[{step}]"
+            text += f"[{step}]"
         elif step.isidentifier():
-            written += f".{step}" if written else step
+            text += f".{step}" if text else step
         else:
-            written += f"[{_shown(step)}]"
-    return f"`{clipped(written, 80)}`" if written else "the arguments"
+            text += f"[{_shown(step)}]"
+    return f"`{clipped(text, 80)}`" if text else "the arguments"
 
 
-def _found(found: Json, keyword: str) -> str:
-    if keyword in _COUNTED and isinstance(found, str | Sequence | Mapping):
-        return f"{len(found)} {_COUNTED[keyword]}{'' if len(found) == 1 else 's'}"
-    return _shown(found)
+def _found(instance: Json, keyword: str) -> str:
+    if keyword in _COUNTED and isinstance(instance, str | Sequence | Mapping):
+        return f"{len(instance)} {_COUNTED[keyword]}{'' if len(instance) == 1 else 's'}"
+    return _shown(instance)
 
 
-def _shown(found: Json) -> str:
-    """Return a short text for the value *found*."""
-    if isinstance(found, str):
-        return clipped(json.dumps(found[:60], ensure_ascii=False), 60)
-    if isinstance(found, Mapping):
-        return f"an object with {_quoted(found)}" if 0 < len(found) <= _FEW else "an object"
-    if isinstance(found, Sequence):
-        return f"a list of {len(found)}"
-    return clipped(json.dumps(found), 60)
+def _shown(instance: Json) -> str:
+    """Return a short text for the value *instance*."""
+    if isinstance(instance, str):
+        return clipped(json.dumps(instance[:60], ensure_ascii=False), 60)
+    if isinstance(instance, Mapping):
+        return f"an object with {_quoted(instance)}" if 0 < len(instance) <= _FEW else "an object"
+    if isinstance(instance, Sequence):
+        return f"a list of {len(instance)}"
+    return clipped(json.dumps(instance), 60)
 
 
-def _wanted(keyword: str, said: Json, level: int = 0) -> str:
+def _wanted(keyword: str, value: Json, level: int = 0) -> str:
     if keyword in _BRANCHING:
-        return _BRANCHING[keyword] + _either(_wanted_of(one, level + 1) for one in _several(said))
+        return _BRANCHING[keyword] + _either(_wanted_of(schema, level + 1) for schema in _several(value))
     wording = _WANTED.get(keyword)
-    return f"what `{keyword}` in the schema says" if wording is None else wording(said)
+    return f"what `{keyword}` in the schema says" if wording is None else wording(value)
 
 
 def _wanted_of(schema: Json, level: int = 0) -> str:
@@ -188,13 +188,13 @@ def _wanted_of(schema: Json, level: int = 0) -> str:
     return "a value"
 
 
-def _several(said: Json) -> Sequence[Json]:
-    return said if isinstance(said, Sequence) and not isinstance(said, str) else (said,)
+def _several(value: Json) -> Sequence[Json]:
+    return value if isinstance(value, Sequence) and not isinstance(value, str) else (value,)
 
 
-def _either(said: Iterable[str]) -> str:
-    """Return the texts *said* joined by commas and "or"; those that are too long to show are left out."""
-    *others, last = [*_short(said)] or ["nothing"]
+def _either(texts: Iterable[str]) -> str:
+    """Return *texts* joined by commas and "or"; those that are too long to show are left out."""
+    *others, last = [*_short(texts)] or ["nothing"]
     return f"{', '.join(others)} or {last}" if others else last
 
 
@@ -202,11 +202,11 @@ def _quoted(names: Iterable[str]) -> str:
     return ", ".join(_short(f"`{name[:_CLIPPED]}`" for name in names)) or "none"
 
 
-def _short(said: Iterable[str]) -> Iterator[str]:
-    """Yield the items of *said* until they fill the characters that are shown."""
+def _short(texts: Iterable[str]) -> Iterator[str]:
+    """Yield the items of *texts* until they fill the characters that are shown."""
     room = _CLIPPED
-    for one in said:
-        yield one
-        room -= len(one) + 2
+    for text in texts:
+        yield text
+        room -= len(text) + 2
         if room < 0:
             return

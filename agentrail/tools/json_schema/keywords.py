@@ -22,191 +22,191 @@ from agentrail.values.step_budget import Meter, TooManyStepsError
 _SAME: Final = ("allOf", "anyOf", "oneOf")
 
 
-def _object(found: Json) -> Mapping[str, Json]:
-    return cast("Mapping[str, Json]", found)
+def _object(instance: Json) -> Mapping[str, Json]:
+    return cast("Mapping[str, Json]", instance)
 
 
-def _array(found: Json) -> Sequence[Json]:
-    return cast("Sequence[Json]", found)
+def _array(instance: Json) -> Sequence[Json]:
+    return cast("Sequence[Json]", instance)
 
 
-def _properties(check: Check, node: Node, found: Json, path: Path, faults: list[SchemaFault]) -> None:
-    there, known = _object(found), node.named["properties"]
-    names = known if len(known) < len(there) else there
+def _properties(check: Check, node: Node, instance: Json, path: Path, faults: list[SchemaFault]) -> None:
+    there, properties = _object(instance), node.named["properties"]
+    names = properties if len(properties) < len(there) else there
     check.meter.spend(len(names))
     for name in names:
-        if name in known and name in there:
-            check.apply(known[name], there[name], (path, name), faults)
+        if name in properties and name in there:
+            check.apply(properties[name], there[name], (path, name), faults)
 
 
-def _pattern_properties(check: Check, node: Node, found: Json, path: Path, faults: list[SchemaFault]) -> None:
+def _pattern_properties(check: Check, node: Node, instance: Json, path: Path, faults: list[SchemaFault]) -> None:
     for expression, child in node.patterns:
-        for name, item in _object(found).items():
+        for name, item in _object(instance).items():
             if expression.found_in(name, check.meter):
                 check.apply(child, item, (path, name), faults)
 
 
-def _additional_properties(check: Check, node: Node, found: Json, path: Path, faults: list[SchemaFault]) -> None:
-    there, known = _object(found), node.named.get("properties", {})
+def _additional_properties(check: Check, node: Node, instance: Json, path: Path, faults: list[SchemaFault]) -> None:
+    there, properties = _object(instance), node.named.get("properties", {})
     check.meter.spend(len(there))
     extra = [
         name
         for name in there
-        if name not in known and not any(one.found_in(name, check.meter) for one, _ in node.patterns)
+        if name not in properties and not any(pattern.found_in(name, check.meter) for pattern, _ in node.patterns)
     ]
     if extra and node.schema["additionalProperties"] is False:
-        faults.append(SchemaFault(path, "additionalProperties", found, node.schema, names=extra))
+        faults.append(SchemaFault(path, "additionalProperties", instance, node.schema, names=extra))
         return
     child = node.children["additionalProperties"]
     for name in extra:
         check.apply(child, there[name], (path, name), faults)
 
 
-def _property_names(check: Check, node: Node, found: Json, path: Path, faults: list[SchemaFault]) -> None:
-    for name in _object(found):
+def _property_names(check: Check, node: Node, instance: Json, path: Path, faults: list[SchemaFault]) -> None:
+    for name in _object(instance):
         check.apply(node.children["propertyNames"], name, path, faults)
 
 
-def _dependent_schemas(check: Check, node: Node, found: Json, path: Path, faults: list[SchemaFault]) -> None:
+def _dependent_schemas(check: Check, node: Node, instance: Json, path: Path, faults: list[SchemaFault]) -> None:
     children = node.named["dependentSchemas"]
     check.meter.spend(len(children))
     for name, child in children.items():
-        if name in _object(found):
-            check.apply(child, found, path, faults)
+        if name in _object(instance):
+            check.apply(child, instance, path, faults)
 
 
-def _prefix_items(check: Check, node: Node, found: Json, path: Path, faults: list[SchemaFault]) -> None:
-    for place, (child, item) in enumerate(zip(node.lists["prefixItems"], _array(found), strict=False)):
+def _prefix_items(check: Check, node: Node, instance: Json, path: Path, faults: list[SchemaFault]) -> None:
+    for place, (child, item) in enumerate(zip(node.lists["prefixItems"], _array(instance), strict=False)):
         check.apply(child, item, (path, place), faults)
 
 
-def _items(check: Check, node: Node, found: Json, path: Path, faults: list[SchemaFault]) -> None:
-    items, before = _array(found), len(node.lists.get("prefixItems", ()))
+def _items(check: Check, node: Node, instance: Json, path: Path, faults: list[SchemaFault]) -> None:
+    items, before = _array(instance), len(node.lists.get("prefixItems", ()))
     if node.schema["items"] is False:
         if len(items) > before:
-            faults.append(SchemaFault(path, "items", found, node.schema))
+            faults.append(SchemaFault(path, "items", instance, node.schema))
         return
     child = node.children["items"]
     for place in range(before, len(items)):
         check.apply(child, items[place], (path, place), faults)
 
 
-def _contains(check: Check, node: Node, found: Json, path: Path, faults: list[SchemaFault]) -> None:
+def _contains(check: Check, node: Node, instance: Json, path: Path, faults: list[SchemaFault]) -> None:
     child = node.children["contains"]
     matches = 0
-    for item in _array(found):
+    for item in _array(instance):
         matches += check.fits(child, item)
     most = node.schema.get("maxContains")
     if most is not None and matches > cast("int", most):
-        faults.append(SchemaFault(path, "maxContains", found, node.schema))
+        faults.append(SchemaFault(path, "maxContains", instance, node.schema))
     elif matches < cast("int", node.schema.get("minContains", 1)):
-        faults.append(SchemaFault(path, "contains", found, node.schema))
+        faults.append(SchemaFault(path, "contains", instance, node.schema))
 
 
-def _all_of(check: Check, node: Node, found: Json, path: Path, faults: list[SchemaFault]) -> None:
+def _all_of(check: Check, node: Node, instance: Json, path: Path, faults: list[SchemaFault]) -> None:
     for child in node.lists["allOf"]:
-        check.apply(child, found, path, faults)
+        check.apply(child, instance, path, faults)
 
 
-def _any_of(check: Check, node: Node, found: Json, path: Path, faults: list[SchemaFault]) -> None:
+def _any_of(check: Check, node: Node, instance: Json, path: Path, faults: list[SchemaFault]) -> None:
     branches: list[list[SchemaFault]] = []
     for child in node.lists["anyOf"]:
         wrong: list[SchemaFault] = []
-        check.apply(child, found, path, wrong)
+        check.apply(child, instance, path, wrong)
         if not wrong:
             return
         branches.append(wrong)
-    faults.append(SchemaFault(path, "anyOf", found, node.schema, branches))
+    faults.append(SchemaFault(path, "anyOf", instance, node.schema, branches))
 
 
-def _one_of(check: Check, node: Node, found: Json, path: Path, faults: list[SchemaFault]) -> None:
+def _one_of(check: Check, node: Node, instance: Json, path: Path, faults: list[SchemaFault]) -> None:
     branches: list[list[SchemaFault]] = []
     fitting = 0
     for child in node.lists["oneOf"]:
         wrong: list[SchemaFault] = []
-        check.apply(child, found, path, wrong)
+        check.apply(child, instance, path, wrong)
         branches.append(wrong)
         fitting += not wrong
     if fitting != 1:
-        faults.append(SchemaFault(path, "oneOf", found, node.schema, () if fitting else branches))
+        faults.append(SchemaFault(path, "oneOf", instance, node.schema, () if fitting else branches))
 
 
-def _not(check: Check, node: Node, found: Json, path: Path, faults: list[SchemaFault]) -> None:
-    if check.fits(node.children["not"], found):
-        faults.append(SchemaFault(path, "not", found, node.schema))
+def _not(check: Check, node: Node, instance: Json, path: Path, faults: list[SchemaFault]) -> None:
+    if check.fits(node.children["not"], instance):
+        faults.append(SchemaFault(path, "not", instance, node.schema))
 
 
-def _if(check: Check, node: Node, found: Json, path: Path, faults: list[SchemaFault]) -> None:
-    chosen = node.children.get("then" if check.fits(node.children["if"], found) else "else")
+def _if(check: Check, node: Node, instance: Json, path: Path, faults: list[SchemaFault]) -> None:
+    chosen = node.children.get("then" if check.fits(node.children["if"], instance) else "else")
     if chosen is not None:
-        check.apply(chosen, found, path, faults)
+        check.apply(chosen, instance, path, faults)
 
 
-def _ref(check: Check, node: Node, found: Json, path: Path, faults: list[SchemaFault]) -> None:
+def _ref(check: Check, node: Node, instance: Json, path: Path, faults: list[SchemaFault]) -> None:
     for target in node.refs:
-        check.apply(target, found, path, faults)
+        check.apply(target, instance, path, faults)
 
 
-def _unevaluated_items(check: Check, node: Node, found: Json, path: Path, faults: list[SchemaFault]) -> None:
-    if len(_evaluated(check, node, found, _items_of)) < len(_array(found)):
-        faults.append(SchemaFault(path, "unevaluatedItems", found, node.schema))
+def _unevaluated_items(check: Check, node: Node, instance: Json, path: Path, faults: list[SchemaFault]) -> None:
+    if len(_evaluated(check, node, instance, _items_of)) < len(_array(instance)):
+        faults.append(SchemaFault(path, "unevaluatedItems", instance, node.schema))
 
 
-def _unevaluated_properties(check: Check, node: Node, found: Json, path: Path, faults: list[SchemaFault]) -> None:
-    if len(_evaluated(check, node, found, _properties_of)) < len(_object(found)):
-        faults.append(SchemaFault(path, "unevaluatedProperties", found, node.schema))
+def _unevaluated_properties(check: Check, node: Node, instance: Json, path: Path, faults: list[SchemaFault]) -> None:
+    if len(_evaluated(check, node, instance, _properties_of)) < len(_object(instance)):
+        faults.append(SchemaFault(path, "unevaluatedProperties", instance, node.schema))
 
 
 def _evaluated(
-    check: Check, node: Node, found: Json, own: Callable[[Check, Node, Json], set[str | int]]
+    check: Check, node: Node, instance: Json, own: Callable[[Check, Node, Json], set[str | int]]
 ) -> set[str | int]:
-    """Return the items or properties of *found* that *node* evaluates, or a schema that *node* applies to *found*.
+    """Return the items or properties of *instance* that *node* evaluates, or a schema that it applies to *instance*.
 
     *own* returns those that one node evaluates by its own keywords.
     """
-    seen = own(check, node, found)
+    evaluated = own(check, node, instance)
     inside = [*node.refs]
     for keyword in _SAME:
-        inside += [child for child in node.lists.get(keyword, ()) if check.fits(child, found)]
+        inside += [child for child in node.lists.get(keyword, ()) if check.fits(child, instance)]
     if "if" in node.children:
-        fits = check.fits(node.children["if"], found)
+        fits = check.fits(node.children["if"], instance)
         chosen = ("if", "then") if fits else ("else",)
         inside += [node.children[keyword] for keyword in chosen if keyword in node.children]
-    if isinstance(found, Mapping):
-        inside += [child for name, child in node.named.get("dependentSchemas", {}).items() if name in found]
+    if isinstance(instance, Mapping):
+        inside += [child for name, child in node.named.get("dependentSchemas", {}).items() if name in instance]
     check.meter.spend(1 + len(inside))
     check.nested += 1
     if check.nested > MAX_NESTED:
         raise TooManyStepsError
     for child in inside:
-        seen |= _evaluated(check, child, found, own)
-        check.meter.spend(len(seen))
+        evaluated |= _evaluated(check, child, instance, own)
+        check.meter.spend(len(evaluated))
     check.nested -= 1
-    return seen
+    return evaluated
 
 
-def _items_of(check: Check, node: Node, found: Json) -> set[str | int]:
-    items = _array(found)
+def _items_of(check: Check, node: Node, instance: Json) -> set[str | int]:
+    items = _array(instance)
     if "items" in node.children:
         return set(range(len(items)))
-    seen: set[str | int] = set(range(min(len(node.lists.get("prefixItems", ())), len(items))))
+    evaluated: set[str | int] = set(range(min(len(node.lists.get("prefixItems", ())), len(items))))
     for keyword in ("contains", "unevaluatedItems"):
         child = node.children.get(keyword)
         if child is not None:
-            seen.update(place for place, item in enumerate(items) if check.fits(child, item))
-    return seen
+            evaluated.update(place for place, item in enumerate(items) if check.fits(child, item))
+    return evaluated
 
 
-def _properties_of(check: Check, node: Node, found: Json) -> set[str | int]:
-    there = _object(found)
-    seen: set[str | int] = {*(node.named.get("properties", {}).keys() & there.keys())}
+def _properties_of(check: Check, node: Node, instance: Json) -> set[str | int]:
+    there = _object(instance)
+    evaluated: set[str | int] = {*(node.named.get("properties", {}).keys() & there.keys())}
     for keyword in ("additionalProperties", "unevaluatedProperties"):
         child = node.children.get(keyword)
         if child is not None:
-            seen.update(name for name, item in there.items() if check.fits(child, item))
+            evaluated.update(name for name, item in there.items() if check.fits(child, item))
     for expression, _ in node.patterns:
-        seen.update(name for name in there if expression.found_in(name, check.meter))
-    return seen
+        evaluated.update(name for name in there if expression.found_in(name, check.meter))
+    return evaluated
 
 
 APPLICATORS: Final[Mapping[str, tuple[tuple[str, ...], Apply]]] = {
@@ -245,26 +245,26 @@ _WRITTEN: Final = 3
 
 
 def _compared(compare: Callable[[_Number, _Number], bool]) -> _Maker:
-    def make(said: Json, _: Meter) -> Holds:
-        limit = cast("_Number", said)
-        return lambda found, _: compare(cast("_Number", found), limit)
+    def make(value: Json, _: Meter) -> Holds:
+        limit = cast("_Number", value)
+        return lambda instance, _: compare(cast("_Number", instance), limit)
 
     return make
 
 
 def _counted(compare: Callable[[int, int], bool]) -> _Maker:
-    def make(said: Json, _: Meter) -> Holds:
-        limit = cast("int", said)
-        return lambda found, _: compare(len(cast("Sized", found)), limit)
+    def make(value: Json, _: Meter) -> Holds:
+        limit = cast("int", value)
+        return lambda instance, _: compare(len(cast("Sized", instance)), limit)
 
     return make
 
 
-def _multiple(said: Json, _: Meter) -> Holds:
-    unit = cast("_Number", said)
+def _multiple(value: Json, _: Meter) -> Holds:
+    unit = cast("_Number", value)
 
-    def holds(found: Json, meter: Meter) -> bool:
-        number = cast("_Number", found)
+    def holds(instance: Json, meter: Meter) -> bool:
+        number = cast("_Number", instance)
         if not isinstance(unit, float):
             return not number % unit
         quotient = number / unit
@@ -277,43 +277,43 @@ def _multiple(said: Json, _: Meter) -> Holds:
     return holds
 
 
-def _pattern(said: Json, meter: Meter) -> Holds:
-    found_in = expression(str(said), meter).found_in
-    return lambda found, meter: found_in(cast("str", found), meter)
+def _pattern(value: Json, meter: Meter) -> Holds:
+    found_in = expression(str(value), meter).found_in
+    return lambda instance, meter: found_in(cast("str", instance), meter)
 
 
-def _among(said: Json, meter: Meter) -> Holds:
-    options = frozenset(_key(one, meter) for one in cast("Sequence[Json]", said))
-    return lambda found, meter: _key(found, meter) in options
+def _among(value: Json, meter: Meter) -> Holds:
+    options = frozenset(_key(option, meter) for option in cast("Sequence[Json]", value))
+    return lambda instance, meter: _key(instance, meter) in options
 
 
-def _same_as(said: Json, meter: Meter) -> Holds:
-    return _among((said,), meter)
+def _same_as(value: Json, meter: Meter) -> Holds:
+    return _among((value,), meter)
 
 
-def _unique(said: Json, _: Meter) -> Holds | None:
-    def holds(found: Json, meter: Meter) -> bool:
-        items = cast("Sequence[Json]", found)
+def _unique(value: Json, _: Meter) -> Holds | None:
+    def holds(instance: Json, meter: Meter) -> bool:
+        items = cast("Sequence[Json]", instance)
         return len({_key(item, meter) for item in items}) == len(items)
 
-    return holds if said else None
+    return holds if value else None
 
 
-def _all_there(said: Json, _: Meter) -> Holds:
-    names = cast("Sequence[str]", said)
+def _all_there(value: Json, _: Meter) -> Holds:
+    names = cast("Sequence[str]", value)
 
-    def holds(found: Json, meter: Meter) -> bool:
+    def holds(instance: Json, meter: Meter) -> bool:
         meter.spend(len(names))
-        return all(name in cast("Mapping[str, Json]", found) for name in names)
+        return all(name in cast("Mapping[str, Json]", instance) for name in names)
 
     return holds
 
 
-def _dependent(said: Json, _: Meter) -> Holds:
-    needed = cast("Mapping[str, Sequence[str]]", said)
+def _dependent(value: Json, _: Meter) -> Holds:
+    needed = cast("Mapping[str, Sequence[str]]", value)
 
-    def holds(found: Json, meter: Meter) -> bool:
-        there = cast("Mapping[str, Json]", found)
+    def holds(instance: Json, meter: Meter) -> bool:
+        there = cast("Mapping[str, Json]", instance)
         meter.spend(len(needed))
         for name, names in needed.items():
             if name in there:
@@ -349,27 +349,27 @@ LEAVES: Final[Mapping[str, tuple[tuple[str, ...], _Maker]]] = {
 def expression(pattern: str, meter: Meter) -> Regex:
     """Compile *pattern*; raise `UnusableError` if it cannot be used, `TooManyStepsError` if *meter* runs out."""
     meter.spend(_EXPRESSION + len(pattern))
-    made = Regex(pattern)
-    meter.spend(made.work)
-    return made
+    regex = Regex(pattern)
+    meter.spend(regex.work)
+    return regex
 
 
-def _key(found: Json, meter: Meter) -> tuple[bool, Json]:
+def _key(instance: Json, meter: Meter) -> tuple[bool, Json]:
     """Return a hashable key, equal for equal JSON: 1 and 1.0 are equal, 1 and `True` are not."""
-    if isinstance(found, str | int | float) or found is None:
+    if isinstance(instance, str | int | float) or instance is None:
         meter.spend(1)
-        return isinstance(found, bool), found
-    return True, _text(found, meter)
+        return isinstance(instance, bool), instance
+    return True, _text(instance, meter)
 
 
-def _text(found: Json, meter: Meter) -> str:
-    """Return *found* as text, the same text for equal JSON values."""
+def _text(instance: Json, meter: Meter) -> str:
+    """Return *instance* as text, the same text for equal JSON values."""
     meter.spend(_WRITTEN)
-    if isinstance(found, Mapping):
-        pairs = (f"{json.dumps(name)}:{_text(found[name], meter)}" for name in sorted(found))
+    if isinstance(instance, Mapping):
+        pairs = (f"{json.dumps(name)}:{_text(instance[name], meter)}" for name in sorted(instance))
         return f"{{{','.join(pairs)}}}"
-    if isinstance(found, Sequence) and not isinstance(found, str):
-        return f"[{','.join(_text(item, meter) for item in found)}]"
-    if isinstance(found, float) and found.is_integer():
-        return str(int(found))
-    return json.dumps(found)
+    if isinstance(instance, Sequence) and not isinstance(instance, str):
+        return f"[{','.join(_text(item, meter) for item in instance)}]"
+    if isinstance(instance, float) and instance.is_integer():
+        return str(int(instance))
+    return json.dumps(instance)

@@ -96,24 +96,24 @@ class Check:
         self.meter = meter
         self.nested = 0
 
-    def apply(self, node: Node, found: Json, path: Path, faults: list[SchemaFault]) -> None:
-        """Check *found* against *node* and append faults to *faults*; raise `TooManyStepsError` if steps run out."""
-        kind = KIND_OF[type(found)]
+    def apply(self, node: Node, instance: Json, path: Path, faults: list[SchemaFault]) -> None:
+        """Check *instance* against *node* and append faults to *faults*; raise `TooManyStepsError` if steps run out."""
+        kind = KIND_OF[type(instance)]
         leaves, applied = node.leaves.get(kind, ()), node.applied.get(kind, ())
         self.meter.spend(1 + len(leaves) + len(applied))
         for keyword, holds in leaves:
-            if not holds(found, self.meter):
-                faults.append(SchemaFault(path, keyword, found, node.schema))
+            if not holds(instance, self.meter):
+                faults.append(SchemaFault(path, keyword, instance, node.schema))
         if applied:
             self.nested += 1
             if self.nested > MAX_NESTED:
                 raise TooManyStepsError
             for apply in applied:
-                apply(self, node, found, path, faults)
+                apply(self, node, instance, path, faults)
             self.nested -= 1
 
-    def fits(self, node: Node, found: Json) -> bool:
-        """Whether *found* fits *node*."""
+    def fits(self, node: Node, instance: Json) -> bool:
+        """Whether *instance* fits *node*."""
         faults: list[SchemaFault] = []
-        self.apply(node, found, None, faults)
+        self.apply(node, instance, None, faults)
         return not faults

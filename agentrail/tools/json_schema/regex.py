@@ -145,58 +145,60 @@ class _Reader:
         """Return the parts of *tree*, which is inside *depth* groups."""
         if depth > MAX_GROUPS:
             raise RecursionError
-        return tuple(part for op, said in cast("_Tree", tree) for part in self._parts(str(op), said, flags, depth + 1))
+        return tuple(
+            part for op, argument in cast("_Tree", tree) for part in self._parts(str(op), argument, flags, depth + 1)
+        )
 
-    def _parts(self, op: str, said: object, flags: int, depth: int) -> Parts:
+    def _parts(self, op: str, argument: object, flags: int, depth: int) -> Parts:
         if op in _ONE:
-            return (Atom(_matcher(self._written(op, said, flags), flags)),)
+            return (Atom(_matcher(self._written(op, argument, flags), flags)),)
         match op:
             case "SUBPATTERN":
-                _, added, taken, inner = cast("tuple[object, int, int, object]", said)
-                return self.read(inner, (flags | added) & ~taken, depth)
+                _, added, removed, inner = cast("tuple[object, int, int, object]", argument)
+                return self.read(inner, (flags | added) & ~removed, depth)
             case "BRANCH":
-                ways = cast("tuple[object, list[object]]", said)[1]
+                ways = cast("tuple[object, list[object]]", argument)[1]
                 return (Branch(tuple(self.read(way, flags, depth) for way in ways)),)
             case "MAX_REPEAT" | "MIN_REPEAT":
-                least, most, inner = cast("tuple[int, int, object]", said)
+                least, most, inner = cast("tuple[int, int, object]", argument)
                 return (Repeat(self.read(inner, flags, depth), least, None if most == _ANY_NUMBER else most),)
             case "ASSERT" | "ASSERT_NOT":
-                direction, tree = cast("tuple[int, _Tree]", said)
+                direction, tree = cast("tuple[int, _Tree]", argument)
                 return (
                     LookAround(
                         self.read(tree, flags, depth), tree.getwidth()[0] if direction < 0 else 0, op == "ASSERT"
                     ),
                 )
             case "AT":
-                at_start = str(said) in _STARTS and not flags & re.MULTILINE
-                return (Atom(_matcher(_PLACES[str(said)], flags), at_start),)
+                at_start = str(argument) in _STARTS and not flags & re.MULTILINE
+                return (Atom(_matcher(_PLACES[str(argument)], flags), at_start),)
             case "FAILURE":
                 return (Branch(()),)
             case _:
                 raise UnusableError("refers back to a group, or does not go back into one; write it without")
 
-    def _written(self, op: str, said: object, flags: int) -> str:
+    def _written(self, op: str, argument: object, flags: int) -> str:
         """Return the source of an expression that matches this one character or class."""
         if op == "ANY":
             return "."
         if op == "LITERAL":
-            return _escaped(said)
+            return _escaped(argument)
         if op == "NOT_LITERAL":
-            return f"[^{_escaped(said)}]"
-        written = ""
-        for inner_op, inner in cast("list[_Node]", said):
+            return f"[^{_escaped(argument)}]"
+        pattern = ""
+        for inner_op, inner in cast("list[_Node]", argument):
             match str(inner_op):
                 case "NEGATE":
-                    written += "^"
+                    pattern += "^"
                 case "RANGE":
                     low, high = cast("tuple[int, int]", inner)
                     self._count(high - low, flags)
-                    written += f"{_escaped(low)}-{_escaped(high)}"
+                    pattern += f"{_escaped(low)}-{_escaped(high)}"
                 case "CATEGORY":
-                    written += _CATEGORIES[str(inner)]
+                    pattern += _CATEGORIES[str(inner)]
                 case _:
-                    written += _escaped(inner)
-        return f"[{written}]"
+                    pattern += _escaped(inner)
+        return f"[{pattern}]"
 
     def _count(self, characters: int, flags: int) -> None:
         self.caseless += min(characters, 0x10000) if flags & re.IGNORECASE else 0
@@ -265,9 +267,9 @@ class Regex:
         """Search without `re`, even if `re` could be used; tests compare both."""
         if self._program is None:
             raise TooManyStepsError
-        seen: set[int] = set()
+        states: set[int] = set()
         places = 1 if self._anchored else len(text) + 1
-        return any(self._program.run(text, place, meter, seen) for place in range(places))
+        return any(self._program.run(text, place, meter, states) for place in range(places))
 
     def _worst(self, length: int) -> float:
         """Return the worst-case steps of `re` in a text of *length* characters."""
@@ -309,8 +311,8 @@ def _worst_of(part: Part, length: int) -> tuple[float, float]:
         case Atom():
             return 1, 1
         case Branch(ways):
-            each = [_worst(way, length) for way in ways]
-            return 1 + sum(own for own, _ in each), sum(tries for _, tries in each)
+            worsts = [_worst(way, length) for way in ways]
+            return 1 + sum(own for own, _ in worsts), sum(tries for _, tries in worsts)
         case LookAround(inner):
             return _worst(inner, length)[0], 1
         case Repeat((Atom(),), least, most):
@@ -382,8 +384,8 @@ class _Program:
             match part:
                 case Atom(fits):
                     after = self._state(fits, (after,), room)
-                case LookAround(inner, back, wanted):
-                    after = self._state(_Program(inner, room, back, wanted=wanted), (after,), room)
+                case LookAround(inner, back, must_match):
+                    after = self._state(_Program(inner, room, back, wanted=must_match), (after,), room)
                 case Branch(ways):
                     after = self._state(None, tuple(self._add(way, after, room) for way in ways), room)
                 case Repeat():
@@ -410,23 +412,23 @@ class _Program:
         self._states.append((test, after))
         return len(self._states) - 1
 
-    def run(self, text: str, place: int, meter: Meter, seen: set[int]) -> bool:
-        """Whether a match begins at *place*. Pairs of state and place in *seen* have failed before and are skipped."""
+    def run(self, text: str, place: int, meter: Meter, visited: set[int]) -> bool:
+        """Whether a match begins at *place*. Pairs of state and place in *visited* failed before, and are skipped."""
         states, width = self._states, len(text) + 1
         todo = [self._start * width + place]
         while todo:
             meter.spend(1)
             at = todo.pop()
-            if at in seen:
+            if at in visited:
                 continue
-            seen.add(at)
+            visited.add(at)
             state, here = divmod(at, width)
             if not state:
                 return True
             test, after = states[state]
             end = _end(test, text, here, meter)
             if end is not None:
-                todo.extend(one * width + end for one in after)
+                todo.extend(state_ * width + end for state_ in after)
         return False
 
 
@@ -436,8 +438,8 @@ def _end(test: _Test, text: str, place: int, meter: Meter) -> int | None:
         return place
     if isinstance(test, _Program):
         start = place - test.back
-        found = start >= 0 and test.run(text, start, meter, set())
-        return place if found is test.wanted else None
+        is_match = start >= 0 and test.run(text, start, meter, set())
+        return place if is_match is test.wanted else None
     match = test(text, place)
     return None if match is None else match.end()
 

@@ -38,33 +38,38 @@ def flat_check(schema: JsonObject) -> Fits | None:
     kinds: dict[str, frozenset[type]] = {}
     items: dict[str, frozenset[type]] = {}
     choices: dict[str, frozenset[tuple[bool, Json]]] = {}
-    for name, said in cast("Mapping[str, Json]", schema.get("properties", {})).items():
-        listed = _items_of(said)
-        types = _types_of(said) if listed is None else _LIST
+    for name, property_schema in cast("Mapping[str, Json]", schema.get("properties", {})).items():
+        listed = _items_of(property_schema)
+        types = _types_of(property_schema) if listed is None else _LIST
         if types is None:
             return None
         kinds[name] = types
         if listed is not None:
             items[name] = listed
-        enum = cast("JsonObject", said).get("enum")
+        enum = cast("JsonObject", property_schema).get("enum")
         if enum is not None:
-            choices[name] = frozenset(_same(one) for one in cast("Sequence[Json]", enum) if _is_plain(one))
+            choices[name] = frozenset(_same(option) for option in cast("Sequence[Json]", enum) if _is_plain(option))
     required = frozenset(cast("Sequence[str]", schema.get("required", ())))
     return _check(kinds, items, choices, required)
 
 
-def _items_of(said: Json) -> frozenset[type] | None:
-    """Return the types of the items, if *said* wants a list of plain ones; else `None`."""
-    if not isinstance(said, Mapping) or said.get("type") != "array" or said.keys() - _ARRAY or "items" not in said:
+def _items_of(schema: Json) -> frozenset[type] | None:
+    """Return the types of the items, if *schema* wants a list of plain ones; else `None`."""
+    if (
+        not isinstance(schema, Mapping)
+        or schema.get("type") != "array"
+        or schema.keys() - _ARRAY
+        or "items" not in schema
+    ):
         return None
-    each = said["items"]
-    return None if isinstance(each, Mapping) and "enum" in each else _types_of(each)
+    items = schema["items"]
+    return None if isinstance(items, Mapping) and "enum" in items else _types_of(items)
 
 
-def _types_of(said: Json) -> frozenset[type] | None:
-    if not isinstance(said, Mapping) or "type" not in said or said.keys() - _PROPERTY:
+def _types_of(schema: Json) -> frozenset[type] | None:
+    if not isinstance(schema, Mapping) or "type" not in schema or schema.keys() - _PROPERTY:
         return None
-    named = said["type"]
+    named = schema["type"]
     names = (named,) if isinstance(named, str) else cast("Sequence[str]", named)
     if any(name not in _KINDS for name in names):
         return None
@@ -78,25 +83,25 @@ def _check(
     required: frozenset[str],
 ) -> Fits:
     def fits(args: JsonObject) -> bool:
-        for name, found in args.items():
-            if name not in kinds or type(found) not in kinds[name]:
+        for name, value in args.items():
+            if name not in kinds or type(value) not in kinds[name]:
                 return False
-            if name in choices and _same(found) not in choices[name]:
+            if name in choices and _same(value) not in choices[name]:
                 return False
-            if type(found) is tuple and not items[name].issuperset(map(type, cast("Sequence[Json]", found))):
+            if type(value) is tuple and not items[name].issuperset(map(type, cast("Sequence[Json]", value))):
                 return False
         return args.keys() >= required
 
     return fits
 
 
-def _same(found: Json) -> tuple[bool, Json]:
+def _same(value: Json) -> tuple[bool, Json]:
     """Return a key that is equal for equal JSON: 1 and 1.0 are equal, 1 and `True` are not."""
-    return isinstance(found, bool), found
+    return isinstance(value, bool), value
 
 
-def _is_plain(found: Json) -> bool:
-    return found is None or isinstance(found, str | int | float)
+def _is_plain(value: Json) -> bool:
+    return value is None or isinstance(value, str | int | float)
 
 
 class Validator(Protocol):
@@ -135,32 +140,32 @@ def schema_validator(schema: JsonObject) -> Validator:
 
 def schema_problem(parameters: JsonObject) -> str | None:
     """Return why *parameters* cannot be used as a schema for arguments; `None` if they can."""
-    made = _ready(canonical(parameters))
-    return made if isinstance(made, str) else None
+    node = _ready(canonical(parameters))
+    return node if isinstance(node, str) else None
 
 
 @lru_cache(maxsize=MAX_SCHEMAS)
 def _validator(schema: str) -> Validator:
-    read: JsonObject = json.loads(schema)
-    fits = flat_check(read)
+    parsed: JsonObject = json.loads(schema)
+    fits = flat_check(parsed)
 
     def check(args: JsonObject, meter: Meter | None = None) -> str | None:
         if fits is not None and fits(args):
             return None
-        made = _ready(schema)
-        if isinstance(made, str):
-            return f"they cannot be checked ({made})"
-        given = CHECK_STEPS if meter is None else min(CHECK_STEPS, meter.left)
-        part = Meter(given)
+        node = _ready(schema)
+        if isinstance(node, str):
+            return f"they cannot be checked ({node})"
+        steps = CHECK_STEPS if meter is None else min(CHECK_STEPS, meter.left)
+        part = Meter(steps)
         try:
-            return explain(_faults(made, args, part))
+            return explain(_faults(node, args, part))
         except (TooManyStepsError, RecursionError):
-            return _TOO_MUCH if given == CHECK_STEPS else _TOO_MANY
+            return _TOO_MUCH if steps == CHECK_STEPS else _TOO_MANY
         except Exception as why:  # noqa: BLE001 - a defect in the engine must not stop a session
             return f"they cannot be checked ({clipped(f'{type(why).__name__}: {why}', 200)})"
         finally:
             if meter is not None:
-                meter.left -= given - max(0, part.left)
+                meter.left -= steps - max(0, part.left)
 
     return check
 
@@ -168,20 +173,20 @@ def _validator(schema: str) -> Validator:
 @lru_cache(maxsize=MAX_SCHEMAS)
 def _ready(schema: str) -> Node | str:
     """Return the node compiled from *schema*, a canonical JSON text, or the reason why it cannot be used."""
-    read = json.loads(schema)
+    parsed = json.loads(schema)
     try:
-        return explain(_faults(meta_node(), read, Meter(READY_STEPS))) or node_of(read, Meter(READY_STEPS))
+        return explain(_faults(meta_node(), parsed, Meter(READY_STEPS))) or node_of(parsed, Meter(READY_STEPS))
     except FlawError as why:
         return str(why)
     except (TooManyStepsError, RecursionError):
         return _TOO_LARGE
 
 
-def _faults(node: Node, found: Json, meter: Meter) -> list[SchemaFault]:
-    """Return the faults of *found*. If the steps run out, return the faults so far, or raise if there are none."""
+def _faults(node: Node, instance: Json, meter: Meter) -> list[SchemaFault]:
+    """Return the faults of *instance*. If the steps run out, return the faults so far, or raise if there are none."""
     faults: list[SchemaFault] = []
     try:
-        Check(meter).apply(node, found, None, faults)
+        Check(meter).apply(node, instance, None, faults)
     except (TooManyStepsError, RecursionError):
         if not faults:
             raise

@@ -22,13 +22,13 @@ def is_outside(path: str) -> bool:
     return path.startswith(("/", "~/"))
 
 
-def why_no_path(found: object) -> str | None:
-    """Return why *found* cannot be the path of a file or folder; `None` if it can."""
-    if not isinstance(found, str):
+def why_no_path(path: object) -> str | None:
+    """Return why *path* cannot be the path of a file or folder; `None` if it can."""
+    if not isinstance(path, str):
         return "a path is a text"
-    if not found.strip() or "\0" in found:
+    if not path.strip() or "\0" in path:
         return "a path has characters, and none of them is NUL"
-    if ".." in found.split("/") and not is_outside(found):
+    if ".." in path.split("/") and not is_outside(path):
         return "it leads out of the sandbox; give a path that begins with `/` for what is elsewhere on this machine"
     return None
 
@@ -87,8 +87,8 @@ async def list_skills(
         if (why := why_no_path(folder)) is not None:
             raise WrongType("folders", shown(folder), f"paths of folders: {why}")
         if is_outside(folder) and folder not in outside:
-            wanted = "folders of the sandbox; for one of this machine give `outside={folder: LocalSandbox(…)}`"
-            raise WrongType("folders", shown(folder), wanted)
+            expected = "folders of the sandbox; for one of this machine give `outside={folder: LocalSandbox(…)}`"
+            raise WrongType("folders", shown(folder), expected)
     return await find_skills(places_of(folders, sandbox, outside))
 
 
@@ -102,7 +102,7 @@ def places_of(folders: Sequence[str], sandbox: Sandbox, outside: Mapping[str, Sa
 
 async def find_skills(places: Iterable[SkillFolder]) -> Skills:
     """Return the skills in *places*; a folder that is not there has none. No error of a sandbox gets out of here."""
-    found: dict[str, Skill] = {}
+    skills: dict[str, Skill] = {}
     shadowed: list[Skill] = []
     left_out: list[LeftOut] = []
     for place in places:
@@ -115,13 +115,13 @@ async def find_skills(places: Iterable[SkillFolder]) -> Skills:
                 continue
             if skill is None:
                 continue
-            if skill.name not in found and len(found) == MAX_SKILLS:
+            if skill.name not in skills and len(skills) == MAX_SKILLS:
                 left_out.append(LeftOut(folder, f"there are {MAX_SKILLS} skills already, and no more are taken"))
                 continue
-            if skill.name in found:
-                shadowed.append(found.pop(skill.name))
-            found[skill.name] = skill
-    return Skills(tuple(found.values()), tuple(shadowed), tuple(left_out))
+            if skill.name in skills:
+                shadowed.append(skills.pop(skill.name))
+            skills[skill.name] = skill
+    return Skills(tuple(skills.values()), tuple(shadowed), tuple(left_out))
 
 
 async def find_skill(places: Sequence[SkillFolder], name: str) -> tuple[SkillFolder, Skill] | None:
@@ -163,10 +163,10 @@ async def _skill_in(sandbox: Sandbox, entry: Entry, folder: str) -> Skill | None
         raise SkillError(described(error)) from error
 
 
-async def _tried(asked: Awaitable[T]) -> T | None:
+async def _tried(awaitable: Awaitable[T]) -> T | None:
     """Return the answer of a sandbox, `None` if there is no such file or folder; raise `SkillError` if it fails."""
     try:
-        return await asked
+        return await awaitable
     except FileMissing:
         return None
     except Exception as error:  # a sandbox of the user's may raise anything, and a skill must not stop a session
@@ -190,5 +190,5 @@ def lines_about(skills: Iterable[Skill]) -> str:
 
 def in_words(left_out: Sequence[LeftOut], most: int) -> str:
     """Return *left_out* as text for a log, *most* of them at most."""
-    told = "; ".join(f"{shown(each.path)}: {each.why}" for each in left_out[:most])
-    return told if len(left_out) <= most else f"{told}; and {len(left_out) - most} more"
+    text = "; ".join(f"{shown(skill.path)}: {skill.why}" for skill in left_out[:most])
+    return text if len(left_out) <= most else f"{text}; and {len(left_out) - most} more"

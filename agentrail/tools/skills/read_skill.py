@@ -62,10 +62,10 @@ class ReadSkill:
         with told():
             if not name:
                 return ok(_listed((await find_skills(places)).found))
-            found = await find_skill(places, str(name)) if NAME.fullmatch(str(name)) else None
-            if found is None:
+            skill = await find_skill(places, str(name)) if NAME.fullmatch(str(name)) else None
+            if skill is None:
                 refuse(f"there is no skill {shown(name)}; {_listed((await find_skills(places)).found)}")
-            return await _text_of(*found, str(path), cast("int", offset))
+            return await _text_of(*skill, str(path), cast("int", offset))
 
 
 def _listed(skills: Sequence[Skill]) -> str:
@@ -77,10 +77,10 @@ async def _text_of(place: SkillFolder, skill: Skill, path: str, offset: int) -> 
     if path.startswith("/") or ".." in path.split("/"):
         refuse(f"{shown(path)} leads out of the skill; give a path relative to its folder")
     folder = f"{place.path.rstrip('/')}/{skill.name}"
-    found = await lines_of(place.sandbox, f"{folder}/{path}", offset, MOST_LINES, WIDEST)
-    if not found.lines and found.known:
-        refuse(f"{shown(path)} has {found.known} lines, so there is no line {offset}; use a smaller `offset`")
-    notes = [] if found.is_whole else [f"[there is more: go on with `offset` {found.last + 1}]"]
+    lines_ = await lines_of(place.sandbox, f"{folder}/{path}", offset, MOST_LINES, WIDEST)
+    if not lines_.lines and lines_.known:
+        refuse(f"{shown(path)} has {lines_.known} lines, so there is no line {offset}; use a smaller `offset`")
+    notes = [] if lines_.is_whole else [f"[there is more: go on with `offset` {lines_.last + 1}]"]
     if path == FILE and offset == 1:
         there = await place.sandbox.glob("**", folder, limit=MOST_FILES + 2)
         prefix = "".join(f"{part}/" for part in folder.split("/") if part not in {"", "."})
@@ -90,4 +90,4 @@ async def _text_of(place: SkillFolder, skill: Skill, path: str, offset: int) -> 
             notes.append(f"[its files, to be read with `path`: {', '.join(beside[:MOST_FILES])}{more}]")
         if place.path == place.name:
             notes.append(f"[its folder: {folder}]")
-    return ok("\n\n".join(("\n".join(found.lines), *notes)))
+    return ok("\n\n".join(("\n".join(lines_.lines), *notes)))

@@ -44,10 +44,10 @@ class FrontMatterError(ValueError):
     """The text has no front matter, or one that is not in the subset of YAML that is read."""
 
 
-def front_matter(text: str, known: Collection[str] | None = None) -> Mapping[str, Field]:
+def front_matter(text: str, known_keys: Collection[str] | None = None) -> Mapping[str, Field]:
     """Return the fields of the front matter that begins *text*; raise `FrontMatterError` with the line if it is bad.
 
-    The lines below a key that is not *known* are not read, if its own line has no value: such a field is left out.
+    The lines below a key that is not *known_keys* are not read, if its own line has no value: such a field is left out.
     `None` if all keys are known.
     """
     lines = [line.removesuffix("\r") for line in text.split("\n")]
@@ -58,7 +58,7 @@ def front_matter(text: str, known: Collection[str] | None = None) -> Mapping[str
     if not ends:
         message = f"its front matter has no end: a second line `{_FENCE}`"
         raise FrontMatterError(message)
-    return _Fields(lines[1 : ends[0]]).fields(known)
+    return _Fields(lines[1 : ends[0]]).fields(known_keys)
 
 
 class _Fields:
@@ -68,18 +68,18 @@ class _Fields:
         self._lines = lines
         self._at = 0
 
-    def fields(self, known: Collection[str] | None) -> Mapping[str, Field]:
-        """Return the value of each key; *known* are the keys whose nested lines are read, `None` if those of all."""
+    def fields(self, known_keys: Collection[str] | None) -> Mapping[str, Field]:
+        """Return the value of each key; *known_keys* are those whose nested lines are read, `None` if all."""
         for number, line in enumerate(self._lines):
-            if found := _HIDDEN.search(line):
+            if hidden := _HIDDEN.search(line):
                 self._at = number
-                self._refuse("a tab" if found[0] == "\t" else f"the character {found[0]!a}", "write spaces or text")
+                self._refuse("a tab" if hidden[0] == "\t" else f"the character {hidden[0]!a}", "write spaces or text")
         fields: dict[str, Field] = {}
         while self._skip_blank():
             if self._indent():
                 self._refuse("an indented line that belongs to no key", "begin it in the first column")
             key, rest = self._key(self._lines[self._at], fields)
-            if known is not None and key not in known and rest[:1] in {"", "#"}:
+            if known_keys is not None and key not in known_keys and rest[:1] in {"", "#"}:
                 self._pass_over()
                 fields[key] = ""
             else:
@@ -94,9 +94,9 @@ class _Fields:
 
     # Lines
 
-    def _refuse(self, found: str, instead: str) -> NoReturn:
-        """Raise `FrontMatterError` for what was *found* in the line; the fence is line 1."""
-        message = f"line {self._at + 2} of its front matter has {found}; {instead}"
+    def _refuse(self, problem: str, instead: str) -> NoReturn:
+        """Raise `FrontMatterError` for the *problem* of the line; the fence is line 1."""
+        message = f"line {self._at + 2} of its front matter has {problem}; {instead}"
         raise FrontMatterError(message)
 
     def _skip_blank(self) -> bool:
@@ -111,12 +111,12 @@ class _Fields:
 
     def _key(self, line: str, before: Mapping[str, object]) -> tuple[str, str]:
         """Return the key of *line* and the text after it; *before* are the keys that came before."""
-        found = _KEY.fullmatch(line)
-        if found is None:
+        match = _KEY.fullmatch(line)
+        if match is None:
             self._refuse("no `key: value`", "only plain keys, lists of texts and one level of keys are read")
-        if found[1] in before:
-            self._refuse(f"`{found[1]}` for the second time", "give each key once")
-        return found[1], (found[2] or "").strip(" ")
+        if match[1] in before:
+            self._refuse(f"`{match[1]}` for the second time", "give each key once")
+        return match[1], (match[2] or "").strip(" ")
 
     # Values
 
@@ -128,9 +128,9 @@ class _Fields:
         if rest[:1] == "[":
             return self._flow(rest)
         if rest[:1] in {"'", '"'}:
-            found = self._scalar(rest)
+            scalar = self._scalar(rest)
             self._at += 1
-            return found
+            return scalar
         if rest and rest[:1] != "#":
             return self._plain(rest)
         self._at += 1
@@ -168,38 +168,38 @@ class _Fields:
         return tuple(items)
 
     def _mapping(self, indent: int) -> Mapping[str, str]:
-        found: dict[str, str] = {}
+        mapping: dict[str, str] = {}
         while self._skip_blank() and self._indent():
             if self._indent() != indent:
                 self._refuse("a line that is indented in another way than those before it", "only one level is read")
-            key, rest = self._key(self._lines[self._at][indent:], found)
-            found[key] = self._scalar(rest)
+            key, rest = self._key(self._lines[self._at][indent:], mapping)
+            mapping[key] = self._scalar(rest)
             self._at += 1
-        return found
+        return mapping
 
     def _flow(self, rest: str) -> tuple[str, ...]:
-        found = _FLOW.fullmatch(rest)
-        if found is None:
+        match = _FLOW.fullmatch(rest)
+        if match is None:
             self._refuse(
                 "a list in brackets that is not read", "write plain texts with commas between them on one line"
             )
-        items = [item.strip(" ") for item in found[1].split(",")] if found[1].strip(" ") else []
+        items = [item.strip(" ") for item in match[1].split(",")] if match[1].strip(" ") else []
         if not all(items):
             self._refuse("a list with an empty item", "write a text between commas")
-        made = tuple([self._without_colon(self._scalar(item), item) for item in items])
+        texts = tuple([self._without_colon(self._scalar(item), item) for item in items])
         self._at += 1
-        return made
+        return texts
 
     # Texts
 
     def _scalar(self, text: str) -> str:
         """Return the text of *text*, which is plain or in quotes and stands on one line."""
         if text[:1] == "'":
-            found = _SINGLE.fullmatch(text)
-            return self._unquotable() if found is None else found[1].replace("''", "'")
+            match = _SINGLE.fullmatch(text)
+            return self._unquotable() if match is None else match[1].replace("''", "'")
         if text[:1] == '"':
-            found = _DOUBLE.fullmatch(text)
-            return self._unquotable() if found is None else _ESCAPE.sub(self._unescaped, found[1])
+            match = _DOUBLE.fullmatch(text)
+            return self._unquotable() if match is None else _ESCAPE.sub(self._unescaped, match[1])
         return self._checked(text)
 
     def _unquotable(self) -> NoReturn:
@@ -207,12 +207,12 @@ class _Fields:
 
     def _unescaped(self, escape: re.Match[str]) -> str:
         code = escape[1]
-        made = chr(int.from_bytes(bytes.fromhex(code[1:]))) if len(code) > 1 else _ESCAPES.get(code)
-        if made is None or "\ud800" <= made <= "\udfff" or (made != "\n" and _HIDDEN.search(made)):
+        character = chr(int.from_bytes(bytes.fromhex(code[1:]))) if len(code) > 1 else _ESCAPES.get(code)
+        if character is None or "\ud800" <= character <= "\udfff" or (character != "\n" and _HIDDEN.search(character)):
             self._refuse(
                 f"the escape `\\{code}`", r"only `\"`, `\\`, `\/`, `\n` and `\uXXXX` of shown characters are read"
             )
-        return made
+        return character
 
     def _checked(self, text: str) -> str:
         """Return the plain *text* without a comment after it; refuse what YAML would not read as a text."""
@@ -221,9 +221,9 @@ class _Fields:
             self._refuse(f"a value that begins with `{text[0]}`", "put the text in quotes")
         return text
 
-    def _without_colon(self, text: str, given: str) -> str:
-        """Return *text*, read from *given*; refuse one that YAML would read as a key and its value."""
-        if text and given[0] not in "'\"" and (": " in text or text.endswith(":")):
+    def _without_colon(self, text: str, source: str) -> str:
+        """Return *text*, read from *source*; refuse one that YAML would read as a key and its value."""
+        if text and source[0] not in "'\"" and (": " in text or text.endswith(":")):
             self._refuse("a `:` where it ends a key, in a text without quotes", "put the text in quotes")
         return text
 
@@ -242,11 +242,11 @@ class _Fields:
             elif line:
                 if not is_open:
                     self._refuse("text after a comment", "end the text before it, or put it in quotes")
-                said = line.split(" #", 1)[0].rstrip(" ")  # any first character but `#` is allowed
-                if _KEY.fullmatch(said):
+                content = line.split(" #", 1)[0].rstrip(" ")  # any first character but `#` is allowed
+                if _KEY.fullmatch(content):
                     self._refuse("a key that is indented below a text", "begin it in the first column, or quote it")
-                is_open = said == line
-                parts += ["\n" * breaks or " ", said]
+                is_open = content == line
+                parts += ["\n" * breaks or " ", content]
             breaks = 0 if line else breaks + 1
             self._at += 1
         return "".join(parts)
@@ -274,7 +274,7 @@ class _Fields:
 def _chomped(lines: Sequence[str], chomp: str, *, folds: bool) -> str:
     """Return the *lines* of a block as a text: folded if it *folds*, and with the line ends that *chomp* keeps."""
     last = max(number for number, line in enumerate(lines) if line)
-    said: list[str] = []
+    pieces: list[str] = []
     before: str | None = None
     breaks = 0
     for line in lines[: last + 1]:
@@ -283,11 +283,11 @@ def _chomped(lines: Sequence[str], chomp: str, *, folds: bool) -> str:
             continue
         if before is not None:
             joined = folds and before[0] != " " and line[0] != " "
-            said.append(("" if breaks else " ") if joined else "\n")
-        said += ["\n" * breaks, line]
+            pieces.append(("" if breaks else " ") if joined else "\n")
+        pieces += ["\n" * breaks, line]
         before, breaks = line, 0
     end = "" if chomp == "-" else "\n"
-    return "".join(said) + end + ("\n" * (len(lines) - last - 1) if chomp == "+" else "")
+    return "".join(pieces) + end + ("\n" * (len(lines) - last - 1) if chomp == "+" else "")
 
 
 MAX_SKILL: Final = 1024 * 1024
@@ -375,11 +375,11 @@ def _whole_lines(data: bytes, size: int) -> bytes:
 
 def _text(fields: Mapping[str, Field], key: str) -> str:
     """Return the text under *key*, empty if it is missing."""
-    found = fields.get(key, "")
-    if not isinstance(found, str):
+    value = fields.get(key, "")
+    if not isinstance(value, str):
         message = f"its {key} is no text"
         raise SkillError(message)
-    return found
+    return value
 
 
 def _of_length(key: str, text: str, most: int) -> str:
@@ -389,20 +389,20 @@ def _of_length(key: str, text: str, most: int) -> str:
     return text
 
 
-def _tools(found: Field) -> tuple[str, ...]:
+def _tools(field: Field) -> tuple[str, ...]:
     """Return the names of tools, which are a list, or a text with spaces or commas between them."""
-    if isinstance(found, str):
-        return tuple(_TOOL.findall(found))
-    if isinstance(found, Mapping):
+    if isinstance(field, str):
+        return tuple(_TOOL.findall(field))
+    if isinstance(field, Mapping):
         message = "its allowed-tools are no list of names"
         raise SkillError(message)
-    return found
+    return field
 
 
-def _metadata(found: Field) -> tuple[tuple[str, str], ...]:
-    if isinstance(found, Mapping):
-        return tuple(found.items())
-    if found:
+def _metadata(field: Field) -> tuple[tuple[str, str], ...]:
+    if isinstance(field, Mapping):
+        return tuple(field.items())
+    if field:
         message = "its metadata are no texts by key"
         raise SkillError(message)
     return ()
