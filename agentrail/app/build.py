@@ -50,6 +50,7 @@ from agentrail.runtime.actor.session import Session
 from agentrail.runtime.diagnosis.journal_contract import HeldToContract
 from agentrail.runtime.handle import SessionHandle
 from agentrail.runtime.resources import NO_TOOL_CODE, FindCode, Found, SessionCode, SharedServices, SharedSurroundings
+from agentrail.runtime.shared import collector
 from agentrail.runtime.shared.admission import Gate
 from agentrail.runtime.shared.leases import Leases
 from agentrail.runtime.supervision.children import Child, Service, ServiceBody
@@ -245,7 +246,7 @@ def wired(
     if storage is not None:
         shared.leases = Leases(shared.journal, shared.timers, storage.address, storage.lease)
     shared.watchdog.start(shared.threads.working)
-    shared.collector.begin(tree.sessions)
+    collector.count(tree.sessions)
     nursery.start_soon(shared.timers.run)
     nursery.start_soon(shared.gate.run)
     nursery.start_soon(shared.hearing.run)

@@ -8,6 +8,7 @@ import signal
 import threading
 import time
 from collections.abc import Awaitable, Callable, Iterator
+from contextlib import nullcontext
 from queue import Empty, SimpleQueue
 from types import FrameType
 from typing import Final, TypeAlias, TypeVar
@@ -50,7 +51,7 @@ ENDING: Final = ("SIGTERM", "SIGINT", HANGUP)
 
 
 @checked
-def run(main: Callable[[], Awaitable[T]], *, stop_within: float = 10.0) -> T | None:
+def run(main: Callable[[], Awaitable[T]], *, stop_within: float = 10.0, fewer_collections: bool = False) -> T | None:
     """Run *main* by `trio.run` and return its result, or `None` if SIGTERM, SIGINT or SIGHUP cancelled it.
 
     A signal that is ignored when the process starts, such as SIGHUP under `nohup`, stays ignored. While *main* serves
@@ -59,14 +60,17 @@ def run(main: Callable[[], Awaitable[T]], *, stop_within: float = 10.0) -> T | N
     The program has *stop_within* seconds to end, from the signal or from the end of *main* on. Its supervisors end
     within that time, and name what is stuck. After that time, or at a second signal, the process is ended with exit
     status 70, whatever still runs. If *main* raises `SupervisorStuck`, that happens at once: `trio.run` returns only
-    after all its tasks. While *main* runs, full garbage collections are rarer, as while a supervisor is open.
+    after all its tasks.
+
+    With *fewer_collections*, Python's full garbage collections are rarer while *main* runs, and with 500 sessions and
+    connections they freeze objects; without it, the collector of the process is left alone.
     """
     within = seconds(stop_within)
     if within is None:
         raise WrongType("stop_within", shown(stop_within), "seconds from 0 on")
     last_resort = _LastResort(within)
     try:
-        with fewer_full_collections():
+        with fewer_full_collections() if fewer_collections else nullcontext():
             return trio.run(_guarded, main, last_resort)
     finally:
         last_resort.cancel()

@@ -348,8 +348,6 @@ def open_supervisor(  # noqa: PLR0913 - each is an option of its own
     Several supervisors may share a journal that allows it. Each holds its sessions by leases of *lease* seconds, which
     it renews; one that dies loses its sessions to others after that time, or at once to a supervisor that is opened
     with the same *address*. Errors tell the address to who looks for a session elsewhere; by default, it is made up.
-
-    While it is open, Python's full garbage collections come less often, and with 500 sessions they freeze objects.
     """
     storage = build.storage(journal, address, lease)
     build.check_secrets(secrets)

@@ -55,9 +55,9 @@ from agentrail.host.websocket.web_socket import CLOSINGS
 from agentrail.opening import Opening, Way
 from agentrail.ports.journal import Journal
 from agentrail.ports.protocol_checks import why_unfit
+from agentrail.runtime.shared import collector
 from agentrail.runtime.shared.admission import Gate
 from agentrail.runtime.shared.clock import Clock
-from agentrail.runtime.shared.collector import fewer_full_collections
 from agentrail.sheltered import sheltered
 from agentrail.wire.limits import DEFAULTS, HostLimits
 from agentrail.wire.routes import ROUTES
@@ -220,13 +220,16 @@ class Host:
             server = HttpServer(screened(policy, application.answer), Clock().now_ms, self.limits, proxies)
             opened.metrics.connections = server.__len__
             server.on_answer = opened.metrics.requests.add
-            with fewer_full_collections(server):
+            collector.count(server)
+            try:
                 (listening,) = await nursery.start(server.serve, (address,))
                 self._tell(listening.url)
                 try:
                     yield Serving(listening.url, listening.url + fragment, opened.supervisor)
                 finally:
                     await self._end(server, opened)  # noqa: ASYNC102 - it is shielded, and bounds its own time
+            finally:
+                collector.discount(server)
 
     async def _check(self) -> None:
         """Raise an error if the models, the keys or the journal are such that no request could be carried out."""

@@ -67,6 +67,7 @@ class ServeOptions:
     origins: tuple[str, ...]
     proxies: tuple[str, ...]
     log_form: str
+    fewer_collections: bool
 
 
 class NothingToServeError(Exception):
@@ -88,7 +89,9 @@ def main(argv: Sequence[str]) -> int:
         # for which the clients of the next process wait:
         # tests/host/test_serve_command.py::test_a_process_that_ends_looks_for_no_garbage
         atexit.register(gc.freeze)
-        return process.run(partial(_serve, host, said, options), stop_within=host.limits.drain_seconds + PARKING) or 0
+        within = host.limits.drain_seconds + PARKING
+        serve = partial(_serve, host, said, options)
+        return process.run(serve, stop_within=within, fewer_collections=options.fewer_collections) or 0
     except (AgentrailError, NothingToServeError) as error:
         print(f"agentrail: {error}", file=sys.stderr)
         return WRONG_USAGE
@@ -141,6 +144,7 @@ def parsed(argv: Sequence[str]) -> ServeOptions:
         tuple(given.origin),
         tuple(given.proxy),
         given.log_form,
+        given.fewer_collections,
     )
 
 
@@ -164,6 +168,12 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--journal", type=Path, metavar="PATH", help="keep sessions in this file (default: in memory)")
     parser.add_argument("--keys", type=Path, metavar="PATH", help="a file of keys (default: a token for this machine)")
     parser.add_argument("--log-form", choices=FORMS, default=FORMS[0], help="how lines of the log are written")
+    parser.add_argument(
+        "--fewer-collections",
+        action=argparse.BooleanOptionalAction,
+        default=True,
+        help="have Python's full garbage collections come less often and look at fewer objects (default: so)",
+    )
     for option, about in MANY.items():
         parser.add_argument(
             option, action="append", default=[], metavar=option[2:].upper(), help=f"{about}; it may be given again"

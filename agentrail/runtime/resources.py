@@ -32,7 +32,6 @@ from agentrail.runtime.inbox.letter import Letter
 from agentrail.runtime.inbox.mailbox import Mailbox
 from agentrail.runtime.shared.admission import HEARING, Gate
 from agentrail.runtime.shared.clock import Clock, Timers
-from agentrail.runtime.shared.collector import FewerCollections
 from agentrail.runtime.shared.journal_retry import SteadyJournal
 from agentrail.runtime.shared.leases import Leases
 from agentrail.runtime.shared.provider_limits import ProviderLimits
@@ -79,7 +78,6 @@ class SharedServices:
     __slots__ = (
         "calls",
         "clock",
-        "collector",
         "complain",
         "draining",
         "figures",
@@ -124,7 +122,6 @@ class SharedServices:
         self.setups: Alike[Setup] = Alike()
         self.outlines: Alike[tuple[str, ...]] = Alike()
         self.clock = Clock()
-        self.collector = FewerCollections()
         self.journal: SteadyJournal = SteadyJournal(journal, self.clock)
         self.forget = forget
         self.model = model

@@ -20,6 +20,7 @@ import trio.testing
 
 from agentrail import SessionHandle, SessionSpec, Supervisor, open_supervisor
 from agentrail.ports.journal import Journal
+from agentrail.runtime.shared.collector import fewer_full_collections
 from tests.benchmarks.rig import Forgetful, InstantModel
 
 TURNS: Final = 5
@@ -112,7 +113,7 @@ async def _held_up(sessions: int) -> float:
     """Return the milliseconds of the longest collection while so many sessions start and have their turns."""
     spec = SessionSpec(model=InstantModel(chunks=25))
     async with open_supervisor() as supervisor:
-        with Pauses() as pauses:
+        with fewer_full_collections(), Pauses() as pauses:
             for _ in range(sessions):
                 await _talk(supervisor, spec, TURNS)
             for session in supervisor.sessions():

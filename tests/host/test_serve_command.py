@@ -17,6 +17,7 @@ FILES = {
         """
 from agentrail import SessionSpec
 from agentrail.host import Host, Profile
+from agentrail.host.serve_command import parsed
 other = SessionSpec(model='demo')
 desk = Host([Profile('desk', other)])
 """,
@@ -198,3 +199,8 @@ async def test_keys_are_made_listed_and_withdrawn(tmp_path: Path) -> None:
     assert await keys("list", "keys") == ""
     assert "there is no key" in await keys("withdraw", "keys", name)
     assert "scope='fly' is not a choice" in await keys("make", "keys", "acme", "ann", "--scopes", "fly")
+
+
+def test_the_collector_of_the_command_comes_seldom_unless_it_is_told_otherwise() -> None:
+    assert parsed([]).fewer_collections
+    assert not parsed(["--no-fewer-collections"]).fewer_collections

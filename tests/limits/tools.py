@@ -36,7 +36,7 @@ from agentrail.plugins.shell.rule_context import CommandScene as Where
 from agentrail.ports import protocol_checks
 from agentrail.ports.sandbox import Execution, Heard, Output
 from agentrail.runtime.shared import collector
-from agentrail.runtime.shared.collector import FewerCollections, fewer_full_collections
+from agentrail.runtime.shared.collector import fewer_full_collections
 from agentrail.runtime.work import compacting
 from agentrail.runtime.work.background_jobs import BackgroundJobs
 from agentrail.tools import validator_for
@@ -380,26 +380,28 @@ def collections_between_full_ones_that_are_too_few(count: int) -> bool:
 def collections_between_full_ones_of_what_is_new_that_are_too_few(count: int) -> bool:
     young, middle, old = gc.get_threshold()
     gc.set_threshold(young, middle, count)
-    asking = FewerCollections()
-    asking.begin(range(collector.MANY))
+    living = range(collector.MANY)
+    collector.count(living)
     try:
-        gc.collect(1)
-        return gc.get_threshold() == (young, middle, collector.FULL_OF_NEW_AFTER)
+        with fewer_full_collections():
+            gc.collect(1)
+            return gc.get_threshold() == (young, middle, collector.FULL_OF_NEW_AFTER)
     finally:
-        asking.end()
+        collector.discount(living)
         gc.set_threshold(young, middle, old)
 
 
 @scene("runtime.shared.collector.MANY", last=-1)
 def sessions_with_which_all_objects_are_looked_at(count: int) -> bool:
-    asking = FewerCollections()
+    living = range(count)
     frozen = gc.get_freeze_count()  # the tests were, while they were collected
-    asking.begin(range(count))
+    collector.count(living)
     try:
-        gc.collect()
-        return gc.get_freeze_count() <= frozen
+        with fewer_full_collections():
+            gc.collect()
+            return gc.get_freeze_count() <= frozen
     finally:
-        asking.end()
+        collector.discount(living)
 
 
 @scene("core.audit.BEFORE")

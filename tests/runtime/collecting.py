@@ -1,12 +1,13 @@
-"""What supervisors and hosts have the garbage collector do: full collections come less often, and see fewer objects.
+"""What a program may have the garbage collector do: full collections come less often, and see fewer objects.
 
 `test_collector` runs these tests in an interpreter of their own: each of them has all objects looked at several times.
 """
 
 import gc
 import weakref
-from collections.abc import Generator
+from collections.abc import Awaitable, Callable, Generator
 from contextlib import AsyncExitStack
+from typing import TypeAlias
 from urllib.parse import urlsplit
 
 import pytest
@@ -19,10 +20,13 @@ from agentrail.host.profiles import Profile
 from agentrail.ports.model import EmitChunk
 from agentrail.runtime.diagnosis import watchdog
 from agentrail.runtime.shared import collector
+from agentrail.runtime.shared.collector import fewer_full_collections
 from agentrail.testing import ScriptedModel
 from agentrail.values.content import Text
 from agentrail.values.stream import ModelRequest, Response
 from tests.profiles import CAMPAIGN
+
+Main: TypeAlias = Callable[[], Awaitable[None]]
 
 SESSIONS = 20
 TURNS = 1000 if CAMPAIGN else 100
@@ -43,7 +47,14 @@ def _own_collector(monkeypatch: pytest.MonkeyPatch) -> Generator[None]:
 
 
 @pytest.fixture
-def _few_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
+def _asked(_own_collector: None) -> Generator[None]:
+    """Have a test run in a program that has asked for fewer collections."""
+    with fewer_full_collections():
+        yield
+
+
+@pytest.fixture
+def _few_are_many(_asked: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """Have objects frozen from `SESSIONS` sessions on."""
     monkeypatch.setattr(collector, "MANY", SESSIONS)
 
@@ -81,72 +92,59 @@ async def spawned(supervisor: Supervisor) -> list[SessionHandle]:
 # The thresholds
 
 
-async def test_full_collections_are_rarer_while_a_supervisor_is_open() -> None:
-    async with open_supervisor():
-        assert gc.get_threshold() == (700, 10, 100)
+@pytest.mark.parametrize("started_by", [agentrail.run, trio.run])
+def test_supervisors_and_hosts_leave_the_collector_alone(started_by: Callable[[Main], None]) -> None:
+    async def main() -> None:
+        async with open_supervisor() as supervisor, Host([Profile("desk", saying())]).serving(port=0):
+            await supervisor.spawn(saying())
+            assert gc.get_threshold() == (700, 10, 10)
+            assert collector._PROCESS._collected not in gc.callbacks  # noqa: SLF001
+
+    started_by(main)
     assert gc.get_threshold() == (700, 10, 10)
 
 
-async def test_several_supervisors_set_the_thresholds_once() -> None:
-    async with open_supervisor():
-        gc.set_threshold(700, 10, 50)  # somebody else chooses: the second supervisor leaves that alone, and so the end
-        async with open_supervisor():
+def test_full_collections_are_rarer_in_a_program_that_asks_for_it() -> None:
+    async def main() -> None:
+        assert gc.get_threshold() == (700, 10, 100)
+
+    agentrail.run(main, fewer_collections=True)
+    assert gc.get_threshold() == (700, 10, 10)
+
+
+def test_however_many_ask_the_thresholds_are_set_once() -> None:
+    with fewer_full_collections():
+        gc.set_threshold(700, 10, 50)  # somebody else chooses: the second one leaves that alone, and so the end
+        with fewer_full_collections():
             assert gc.get_threshold() == (700, 10, 50)
         assert gc.get_threshold() == (700, 10, 50)
     assert gc.get_threshold() == (700, 10, 50)
 
 
-async def test_the_first_of_two_may_be_left_first() -> None:
-    leave = trio.Event()
-    left = trio.Event()
-
-    async def first(task_status: trio.TaskStatus[None]) -> None:
-        async with open_supervisor():
-            task_status.started()
-            await leave.wait()
-        left.set()
-
-    async with trio.open_nursery() as nursery:
-        await nursery.start(first)
-        async with open_supervisor():
-            leave.set()
-            await left.wait()
-            assert gc.get_threshold() == (700, 10, 100)
-        assert gc.get_threshold() == (700, 10, 10)
+def test_the_first_of_two_may_end_first() -> None:
+    first, second = fewer_full_collections(), fewer_full_collections()
+    first.__enter__()
+    second.__enter__()
+    first.__exit__(None, None, None)
+    assert gc.get_threshold() == (700, 10, 100)
+    second.__exit__(None, None, None)
+    assert gc.get_threshold() == (700, 10, 10)
 
 
-def test_one_that_has_ended_changes_nothing_when_it_ends_again() -> None:
-    asking = collector.FewerCollections()
-    asking.begin()
-    chosen = gc.get_threshold()
-    asking.end()
-    gc.set_threshold(*chosen)  # as somebody else may choose
-    asking.end()
-    assert gc.get_threshold() == chosen
-
-
-async def test_a_higher_threshold_is_kept() -> None:
+@pytest.mark.usefixtures("_own_collector")
+def test_a_higher_threshold_is_kept() -> None:
     gc.set_threshold(700, 10, 1000)
-    async with open_supervisor():
+    with fewer_full_collections():
         assert gc.get_threshold() == (700, 10, 1000)
         gc.collect(1)  # which has the threshold chosen again
         assert gc.get_threshold() == (700, 10, 1000)
     assert gc.get_threshold() == (700, 10, 1000)
 
 
-def test_a_supervisor_in_a_program_of_run_changes_nothing_more() -> None:
-    async def main() -> None:
-        async with open_supervisor():
-            assert gc.get_threshold() == (700, 10, 100)
-        assert gc.get_threshold() == (700, 10, 100)
-
-    agentrail.run(main)
-    assert gc.get_threshold() == (700, 10, 10)
-
-
 # What lives long
 
 
+@pytest.mark.usefixtures("_asked")
 async def test_with_few_sessions_nothing_is_frozen() -> None:
     async with open_supervisor() as supervisor:
         await spawned(supervisor)
@@ -165,6 +163,7 @@ async def test_with_many_sessions_a_full_collection_looks_at_what_is_new() -> No
         new = len(gc.get_objects())
         gc.collect()
         assert len(gc.get_objects()) < 100 < new < 100 * SESSIONS
+    gc.collect()
     assert gc.get_freeze_count() == 0
 
 
@@ -186,6 +185,7 @@ async def test_with_many_connections_of_a_host_a_full_collection_looks_at_what_i
         await connect()
         gc.collect()
         assert len(gc.get_objects()) < 100 < gc.get_freeze_count()
+    gc.collect()
     assert gc.get_freeze_count() == 0
 
 
@@ -279,11 +279,14 @@ def _left(model: Littering) -> int:
     return IN_A_CYCLE * sum(1 for ring in model.rings[:TURNS] if ring() is not None)
 
 
+@pytest.mark.usefixtures("_asked")
 async def test_cycles_that_turns_leave_behind_are_gone_within_a_thousand_turns() -> None:
     assert await _littered() == 0
+    gc.collect()
     assert gc.get_freeze_count() == 0
 
 
+@pytest.mark.usefixtures("_asked")
 async def test_of_cycles_no_more_stay_than_half_of_what_is_frozen(monkeypatch: pytest.MonkeyPatch) -> None:
     """Those that were in use when objects were frozen stay until everything is looked at again."""
     monkeypatch.setattr(collector, "MANY", 1)

@@ -1,4 +1,4 @@
-"""Python's garbage collector while supervisors run: full collections come less often, and look at fewer objects.
+"""Python's garbage collector, if a program asks for it: full collections come less often, and look at fewer objects.
 
 A full collection looks at all objects of the process, and nothing else runs meanwhile. With many sessions, or many
 connections of a host, nearly all of them are what these keep for long: it is frozen, that is, taken out of the
@@ -32,61 +32,45 @@ OLDEST: Final = 2
 """The oldest generation of the garbage collector: its collections look at all objects."""
 
 
-class FewerCollections:
-    """Asks for rarer and shorter full collections, from `begin` to `end`.
-
-    The collector belongs to the process: however many ask, the thresholds are set once, and put back when the last one
-    ends.
-    """
-
-    __slots__ = ("living",)
-
-    def __init__(self) -> None:
-        self.living: Sized = ()
-
-    def begin(self, living: Sized = ()) -> None:
-        """Have full collections come less often; freeze objects while there are `MANY` *living*, with those of others.
-
-        These are sessions, or connections. A third threshold of the process that is higher is kept.
-        """
-        self.living = living
-        _PROCESS.join(self)
-
-    def end(self) -> None:
-        """Put back what `begin` has changed, if nobody else asks for it. No-op if it has ended already."""
-        _PROCESS.leave(self)
-
-
 class _Process:
-    """The garbage collector of this process, and who has asked for fewer collections."""
+    """The garbage collector of this process, how many have asked for fewer collections, and what lives long."""
 
-    __slots__ = ("_asking", "_before", "_frozen", "_kept", "_lock", "_thresholds", "_whole")
+    __slots__ = ("_asked", "_before", "_frozen", "_kept", "_living", "_lock", "_thresholds", "_whole")
 
     def __init__(self) -> None:
         self._lock = threading.Lock()  # there may be one event loop in each of several threads
-        self._asking: tuple[FewerCollections, ...] = ()
+        self._asked = 0
+        self._living: tuple[Sized, ...] = ()
         self._before = self._thresholds = gc.get_threshold()
         self._frozen = 0  # objects; those that were freed since are counted too
         self._whole = True
         self._kept = 0.0
 
-    def join(self, asking: FewerCollections) -> None:
-        """Add one who asks; the first one has the thresholds set."""
+    def count(self, living: Sized) -> None:
+        """Count what is in *living* from now on: sessions, or connections."""
         with self._lock:
-            self._asking = (*self._asking, asking)
-            if len(self._asking) == 1:
+            self._living = (*self._living, living)
+
+    def discount(self, living: Sized) -> None:
+        """Count *living* no more. No-op if it is not counted."""
+        with self._lock:
+            self._living = tuple(other for other in self._living if other is not living)
+
+    def join(self) -> None:
+        """Add one who asks for fewer collections; the first one has the thresholds set."""
+        with self._lock:
+            self._asked += 1
+            if self._asked == 1:
                 young, middle, old = self._before = gc.get_threshold()
                 self._thresholds = (young, middle, max(old, FULL_COLLECTION_AFTER))
                 gc.set_threshold(*self._thresholds)
                 gc.callbacks.append(self._collected)
 
-    def leave(self, asking: FewerCollections) -> None:
+    def leave(self) -> None:
         """Remove one who asked; after the last one everything is as it was, unless other code has changed it since."""
         with self._lock:
-            if not any(other is asking for other in self._asking):
-                return
-            self._asking = tuple(other for other in self._asking if other is not asking)
-            if self._asking:
+            self._asked -= 1
+            if self._asked:
                 return
             if gc.get_threshold() == self._thresholds:
                 gc.set_threshold(*self._before)
@@ -104,7 +88,7 @@ class _Process:
         """
         if phase != "stop" or info["generation"] == 0:
             return
-        living = sum(len(asking.living) for asking in self._asking)
+        living = sum(map(len, self._living))
         self._come_after(FULL_COLLECTION_AFTER if living < MANY else FULL_OF_NEW_AFTER)
         if info["generation"] != OLDEST:
             return
@@ -141,17 +125,20 @@ class _Process:
 
 _PROCESS: Final = _Process()
 
+count: Final = _PROCESS.count
+discount: Final = _PROCESS.discount
+
 
 @contextmanager
-def fewer_full_collections(living: Sized = ()) -> Generator[None]:
+def fewer_full_collections() -> Generator[None]:
     """Make full garbage collections rarer within this block: each one blocks the event loop, longer with more sessions.
 
-    They are shorter, too, while many are *living*: see `FewerCollections.begin`. The young generations are collected as
-    before. A higher threshold that the process has set already is kept.
+    They are shorter, too, while `MANY` sessions and connections are counted. The young generations are collected as
+    before. A higher threshold that the process has set already is kept. The collector belongs to the process: however
+    many ask, the thresholds are set once, and put back when the last one ends.
     """
-    asking = FewerCollections()
-    asking.begin(living)
+    _PROCESS.join()
     try:
         yield
     finally:
-        asking.end()
+        _PROCESS.leave()

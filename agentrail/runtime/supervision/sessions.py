@@ -34,6 +34,7 @@ from agentrail.runtime.handle import SessionHandle
 from agentrail.runtime.inbox.command_results import digest_of
 from agentrail.runtime.inbox.letter import Letter
 from agentrail.runtime.resources import FindCode, Found, SessionCode
+from agentrail.runtime.shared import collector
 from agentrail.runtime.shared.ids import follows_grammar
 from agentrail.runtime.shared.reply_slot import Slot
 from agentrail.runtime.supervision.children import Child, SessionBody, session_of
@@ -370,8 +371,8 @@ class Sessions:
         self._farewell.cancel()
 
     def _let_go(self) -> None:
-        """End what the supervisor has begun in the process: the watchdog, and its say in garbage collections."""
-        self.shared.collector.end()
+        """End what the supervisor has begun in the process: the watchdog, and the count of its sessions."""
+        collector.discount(self.tree.sessions)
         self.shared.watchdog.close(self.shared.threads.working)
 
     async def _close_journal(self) -> None:
