@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 import trio
 
+from agentrail.host.serve_command import parsed
 from tests.host.commanded import SERVE, commanded
 
 FILES = {
@@ -17,7 +18,6 @@ FILES = {
         """
 from agentrail import SessionSpec
 from agentrail.host import Host, Profile
-from agentrail.host.serve_command import parsed
 other = SessionSpec(model='demo')
 desk = Host([Profile('desk', other)])
 """,
