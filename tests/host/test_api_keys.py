@@ -290,6 +290,18 @@ def test_the_file_is_its_owners_alone_and_has_no_key_in_it(tmp_path: Path) -> No
         KeyFile(path).keys()
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="NOT PROVED, because only root gives files to others")
+def test_root_keeps_the_owner_of_the_file(tmp_path: Path) -> None:
+    file = KeyFile(tmp_path / "keys")
+    file.add(new_key("acme", "ann", {"talk"})[0])
+    os.chown(file.path, 10001, 10002)
+    bob = new_key("acme", "bob", {"talk"})[0]
+    file.add(bob)
+    assert (file.path.stat().st_uid, file.path.stat().st_gid) == (10001, 10002)
+    file.withdraw(bob.id)
+    assert (file.path.stat().st_uid, file.path.stat().st_gid) == (10001, 10002)
+
+
 def test_keys_that_are_made_at_once_are_all_there(tmp_path: Path) -> None:
     path = tmp_path / "keys"
     kept, _ = new_key("acme", "kept", ["talk"])

@@ -231,14 +231,20 @@ class KeyFile:
         return self.path.read_text(encoding="utf-8").splitlines(keepends=True)
 
     def _write(self, lines: Iterable[str]) -> None:
-        """Replace the file at once, with the same mode: a reader finds the old keys or the new ones."""
+        """Replace the file at once, with the same mode: a reader finds the old keys or the new ones.
+
+        Root keeps the owner too: a file of root alone would take all keys from a host that runs as another user.
+        """
         with tempfile.NamedTemporaryFile(
             "w", dir=self.path.parent, prefix=f".{self.path.name}.", delete=False, encoding="utf-8"
         ) as file:
             try:
                 file.write("".join(lines))
                 file.flush()
-                os.fchmod(file.fileno(), stat.S_IMODE(self.path.stat().st_mode))
+                replaced = self.path.stat()
+                if os.geteuid() == 0:
+                    os.fchown(file.fileno(), replaced.st_uid, replaced.st_gid)
+                os.fchmod(file.fileno(), stat.S_IMODE(replaced.st_mode))
                 os.fsync(file.fileno())
                 Path(file.name).replace(self.path)
             except BaseException:
