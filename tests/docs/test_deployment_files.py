@@ -20,6 +20,7 @@ FOLDER: Final = ROOT / "docs" / "examples" / "deployment"
 PAGE: Final = ROOT / "docs" / "guide" / "deploying.md"
 PROGRAM: Final = "/opt/agents/bin/agentrail"
 KEPT: Final = "/var/lib/agents"
+KEYS: Final = "/etc/agents/keys"
 ENOUGH: Final = DEFAULTS.drain_seconds + PARKING
 
 
@@ -72,12 +73,12 @@ def test_the_image_starts_the_command_as_it_is(tmp_path: Path) -> None:
     )
     for options in (of_image, of_compose):
         assert options.host == "0.0.0.0"  # noqa: S104 - it is said to
-        assert options.keys == Path("/run/secrets") / re.findall(r"secrets: \[(\w+)\]", compose)[0]
+        assert options.keys == Path(KEYS) / "keys.txt"
         assert options.journal == Path(KEPT) / "kept.db"
         assert options.port == PORT
     assert of_compose.names == ("agents.example.com",)
     assert f"VOLUME {KEPT}" in text
-    assert f"kept:{KEPT}" in compose
+    assert f'volumes: ["kept:{KEPT}", "./keys:{KEYS}:ro"]' in compose
     assert f"EXPOSE {PORT}" in text
     assert f"http://127.0.0.1:{PORT}/healthz" in text
     assert f":{PORT}:{PORT}" in compose
