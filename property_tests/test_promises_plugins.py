@@ -37,7 +37,7 @@ from agentrail.hooks.hook_types import HOOKS, AfterResponse, BeforePrompt, Befor
 from agentrail.hooks.plugin import MATRIX, AnyPlugin, Plugin
 from agentrail.hooks.ruling import Ruling, Verdict
 from agentrail.testing.probe_plugins import ANSWERS, LIES
-from agentrail.testing.world.choose import Seen
+from agentrail.testing.world.choose import Transition
 from agentrail.testing.world.step_checks import adds
 from agentrail.values.content import Text, text_of
 from agentrail.values.events import EVENTS, PluginError
@@ -277,7 +277,7 @@ def test_added_context_is_in_its_request_alone_in_order_and_with_its_origin(line
         bench.prompt("again")
         _settle(bench)
     for got in bench.got:
-        adds(Seen(got.before, got.arrival, got.step))
+        adds(Transition(got.before, got.arrival, got.step))
         assert not any(MARK in text_of(one.parts) for one in got.step.state.history if isinstance(one, UserMessage))
         for effect in got.step.effects:
             if isinstance(effect, StartRequest):

@@ -45,64 +45,64 @@ class CodeSource:
         self.imports.setdefault(module, set()).add(name)
         return name
 
-    def code(self, found: object) -> str:
-        """Return a Python expression that makes a value equal to *found*."""
-        match found:
-            case float() if found != found or found in (float("inf"), float("-inf")):  # noqa: PLR0124 - not a number
-                return f'float("{found}")'
+    def code(self, value: object) -> str:
+        """Return a Python expression that makes a value equal to *value*."""
+        match value:
+            case float() if value != value or value in (float("inf"), float("-inf")):  # noqa: PLR0124 - not a number
+                return f'float("{value}")'
             case Enum():
-                return f"{self.name(type(found))}.{found.name}"
+                return f"{self.name(type(value))}.{value.name}"
             case FrozenObject():
-                return f"{self.wants('agentrail.values.json', 'freeze_object')}({self.plain(found)})"
+                return f"{self.wants('agentrail.values.json', 'freeze_object')}({self.plain(value)})"
             case MappingProxyType():
-                pairs = cast("Mapping[object, object]", found)
+                pairs = cast("Mapping[object, object]", value)
                 return f"{self.wants('types', 'MappingProxyType')}({self.plain(dict(pairs))})"
             case dict() | list() | tuple() | set() | frozenset():
-                return self.plain(cast("object", found))
-            case str() if type(found) is str:
-                return quoted(found)
+                return self.plain(cast("object", value))
+            case str() if type(value) is str:
+                return quoted(value)
             case type():
-                return self.name(found)
+                return self.name(value)
             case Value():
-                return self._made(found, _value_parts(found))
-            case _ if attrs.has(type(found)):
-                return self._made(found, _attrs_parts(found))
-            case _ if type(found).__repr__ is object.__repr__:
-                return self.name(found) if callable(found) else f"{self.name(type(found))}()"
-            case _ if callable(found):
-                return self.name(found)
+                return self._made(value, _value_parts(value))
+            case _ if attrs.has(type(value)):
+                return self._made(value, _attrs_parts(value))
+            case _ if type(value).__repr__ is object.__repr__:
+                return self.name(value) if callable(value) else f"{self.name(type(value))}()"
+            case _ if callable(value):
+                return self.name(value)
             case _:
-                return repr(found)
+                return repr(value)
 
-    def plain(self, found: object) -> str:
-        """Return a Python expression for *found*, with frozen JSON in it written as plain `dict` and `list`."""
-        match found:
+    def plain(self, value: object) -> str:
+        """Return a Python expression for *value*, with frozen JSON in it written as plain `dict` and `list`."""
+        match value:
             case dict():
-                pairs = cast("Mapping[object, object]", found).items()
+                pairs = cast("Mapping[object, object]", value).items()
                 return "{" + ", ".join(f"{self.code(key)}: {self.plain(item)}" for key, item in pairs) + "}"
             case list():
-                return "[" + ", ".join(map(self.plain, cast("list[object]", found))) + "]"
+                return "[" + ", ".join(map(self.plain, cast("list[object]", value))) + "]"
             case tuple():
-                items = [self.plain(item) for item in cast("tuple[object, ...]", found)]
+                items = [self.plain(item) for item in cast("tuple[object, ...]", value)]
                 return f"({items[0]},)" if len(items) == 1 else f"({', '.join(items)})"
             case set() | frozenset():
-                items = sorted(map(self.code, cast("frozenset[object]", found)))
-                name = type(cast("object", found)).__name__
+                items = sorted(map(self.code, cast("frozenset[object]", value)))
+                name = type(cast("object", value)).__name__
                 return f"{name}({{{', '.join(items)}}})" if items else f"{name}()"
             case _:
-                return self.code(found)
+                return self.code(value)
 
-    def _made(self, found: object, parts: Iterable[_Part]) -> str:
-        """Return the constructor call that makes *found*; fields with their defaults are left out."""
-        said: list[str] = []
+    def _made(self, value: object, parts: Iterable[_Part]) -> str:
+        """Return the constructor call that makes *value*; fields with their defaults are left out."""
+        arguments: list[str] = []
         named = False
         for part in parts:
             if part.is_default:
                 named = True
                 continue
             named = named or part.kw_only
-            said.append(f"{part.name}={self.code(part.there)}" if named else self.code(part.there))
-        return f"{self.name(type(found))}({', '.join(said)})"
+            arguments.append(f"{part.name}={self.code(part.there)}" if named else self.code(part.there))
+        return f"{self.name(type(value))}({', '.join(arguments)})"
 
     def lines(self) -> list[str]:
         """Return the import lines, sorted, then a comment for each name that cannot be imported."""
@@ -132,28 +132,28 @@ class _Part(NamedTuple):
     kw_only: bool
 
 
-def _value_parts(found: Value) -> Iterator[_Part]:
-    defaults = defaults_of(type(found))
-    by_place = names_by_place(type(found))
-    for name in found.__struct_fields__:
-        there = getattr(found, name)
+def _value_parts(value: Value) -> Iterator[_Part]:
+    defaults = defaults_of(type(value))
+    by_place = names_by_place(type(value))
+    for name in value.__struct_fields__:
+        there = getattr(value, name)
         is_default = name in defaults and there == defaults[name]
         yield _Part(name, there, is_default, name not in by_place)
 
 
-def _attrs_parts(found: object) -> Iterator[_Part]:
-    for field in cast("tuple[attrs.Attribute[object], ...]", attrs.fields(cast("type", type(found)))):
-        there = getattr(found, field.name)
-        is_default = not field.init or there == _default(field, found)
+def _attrs_parts(value: object) -> Iterator[_Part]:
+    for field in cast("tuple[attrs.Attribute[object], ...]", attrs.fields(cast("type", type(value)))):
+        there = getattr(value, field.name)
+        is_default = not field.init or there == _default(field, value)
         yield _Part(field.alias or field.name, there, is_default, field.kw_only)
 
 
-def _default(field: attrs.Attribute[object], found: object) -> object:
+def _default(field: attrs.Attribute[object], value: object) -> object:
     """Return the default value of *field*, with its factory and its converter applied."""
     default: object = field.default
     factory = cast("Callable[..., object] | None", getattr(default, "factory", None))
     if factory is not None:
-        default = factory(found) if getattr(default, "takes_self", False) else factory()
+        default = factory(value) if getattr(default, "takes_self", False) else factory()
     convert = cast("object", getattr(field, "converter", None))
     same = default is attrs.NOTHING or not callable(convert)
     return default if same else cast("Callable[[object], object]", convert)(default)

@@ -45,7 +45,7 @@ class Vocabulary(Value):
         """Return whether both plugins read the same tool, or the same argument, of a call."""
         if self.read is None or other.read is None:
             return False
-        here, there = ({*read.tools, *(key.name for key in read.keys)} for read in (self.read, other.read))
+        here, there = ({*names.tools, *(key.name for key in names.keys)} for names in (self.read, other.read))
         return not here.isdisjoint(there)
 
 
@@ -53,9 +53,9 @@ def vocabulary(plugin: Attachable) -> Vocabulary:
     """Return the words of *plugin*, each three times (`OWN`), and `PLAIN_WORDS`."""
     inner = unkeyed(plugin)[1]
     words = _first(_words(inner))
-    read = reads(inner)
+    reads_ = reads(inner)
     texts = tuple(word for word in words if isinstance(word, str))
-    read_of = (*read.tools, *(key.name for key in read.keys)) if read is not None else ()
+    read_of = (*reads_.tools, *(key.name for key in reads_.keys)) if reads_ is not None else ()
     names = tuple(dict.fromkeys((*read_of, *(text for text in texts if _NAME.fullmatch(text)))))
     figures = [word for word in words if not isinstance(word, str)]
     numbers = tuple(dict.fromkeys(near for figure in figures for near in (figure, figure + 1, figure - 1)))
@@ -63,7 +63,7 @@ def vocabulary(plugin: Attachable) -> Vocabulary:
         (*names * OWN, *PLAIN_WORDS.names),
         (*texts * OWN, *PLAIN_WORDS.texts),
         (*numbers * OWN, *PLAIN_WORDS.numbers),
-        read,
+        reads_,
     )
 
 
@@ -73,54 +73,54 @@ PLAIN_WORDS: Final = Vocabulary(("read", "write", "run", "path", "command"), ("a
 
 def _first(words: Iterator[str | int | float]) -> list[str | int | float]:
     """Return the first `MOST` different *words*; words of different types, such as 1 and 1.0, are different."""
-    found: dict[tuple[type, object], str | int | float] = {}
+    words_: dict[tuple[type, object], str | int | float] = {}
     for word in words:
-        found.setdefault((type(word), word), word)
-        if len(found) >= MOST:
+        words_.setdefault((type(word), word), word)
+        if len(words_) >= MOST:
             break
-    return list(found.values())
+    return list(words_.values())
 
 
 def _words(plugin: AnyPlugin) -> Iterator[str | int | float]:
     for cls in type(plugin).__mro__:
         if cls in (Plugin, AnyPlugin, object):
             continue
-        for name, found in vars(cls).items():
-            if isinstance(found, FunctionType) and not name.startswith("__"):
-                yield from _of_code(found.__code__, found.__globals__, found.__doc__)
+        for name, member in vars(cls).items():
+            if isinstance(member, FunctionType) and not name.startswith("__"):
+                yield from _of_code(member.__code__, member.__globals__, member.__doc__)
     for name in names_of(type(plugin)) or ():
         yield from _plain(getattr(plugin, name))
 
 
-def _of_code(code: CodeType, known: Mapping[str, object], doc: str | None) -> Iterator[str | int | float]:
+def _of_code(code: CodeType, names: Mapping[str, object], doc: str | None) -> Iterator[str | int | float]:
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
-            yield from _of_code(constant, known, None)
+            yield from _of_code(constant, names, None)
         elif constant is not doc and constant != doc:
             yield from _plain(constant)
     for name in code.co_names:
-        found = known.get(name)
-        if isinstance(found, str | int | float | tuple | frozenset | set | list | dict):
-            yield from _plain(cast("object", found))
+        value = names.get(name)
+        if isinstance(value, str | int | float | tuple | frozenset | set | list | dict):
+            yield from _plain(cast("object", value))
 
 
-def _plain(found: object) -> Iterator[str | int | float]:
-    """Yield the words in the value *found* and in the containers in it: short printable texts, and numbers."""
-    match found:
+def _plain(value: object) -> Iterator[str | int | float]:
+    """Yield the words in *value* and in the containers in it: short printable texts, and numbers."""
+    match value:
         case Mapping():
-            for key, item in cast("Mapping[object, object]", found).items():
+            for key, item in cast("Mapping[object, object]", value).items():
                 yield from _plain(key)
                 yield from _plain(item)
         case tuple() | list():
-            for item in cast("tuple[object, ...]", found):
+            for item in cast("tuple[object, ...]", value):
                 yield from _plain(item)
         case set() | frozenset():
-            words = (word for item in cast("frozenset[object]", found) for word in _plain(item))
+            words = (word for item in cast("frozenset[object]", value) for word in _plain(item))
             yield from sorted(words, key=repr)
-        case str() if type(found) is str and found == found.strip(" `=") and 0 < len(found) <= _LONG:
-            if found.isprintable():
-                yield found
-        case int() | float() if type(found) in (int, float) and abs(found) < _BIG:
-            yield found
+        case str() if type(value) is str and value == value.strip(" `=") and 0 < len(value) <= _LONG:
+            if value.isprintable():
+                yield value
+        case int() | float() if type(value) in (int, float) and abs(value) < _BIG:
+            yield value
         case _:
             return

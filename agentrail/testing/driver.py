@@ -88,8 +88,8 @@ class TrioDriver:
             self._pump(lambda: bool(self._ended))
             self._ended[0].unwrap()
 
-    def _pump(self, done: Callable[[], bool]) -> None:
-        while not done():
+    def _pump(self, is_done: Callable[[], bool]) -> None:
+        while not is_done():
             if self._ended:
                 self._ended[0].unwrap()
             self._host.get()()

@@ -86,11 +86,11 @@ class _Argument:
 
     def samples(self) -> Iterator[Json]:
         """Yield the argument's values, numbers next to them, texts and lists of such lengths, samples of its types."""
-        whole = [found for found in self.values if type(found) is int]
+        whole = [number for number in self.values if type(number) is int]
         yield from self.values
-        yield from (near for found in whole for near in (found + 1, found - 1))
+        yield from (near for number in whole for near in (number + 1, number - 1))
         if self.measured:
-            sizes = sorted({size for found in whole for size in (found + 1, found) if 0 < size <= _LONGEST})
+            sizes = sorted({size for number in whole for size in (number + 1, number) if 0 < size <= _LONGEST})
             kinds = self.kinds or ("list", "str")
             yield from (("a",) * size for size in sizes if "list" in kinds and size <= _MOST_ITEMS)
             yield from ("a" * size for size in sizes if "str" in kinds)
@@ -115,24 +115,24 @@ class _Reader:
         if home.partition(".")[0] == here.partition(".")[0]:
             self.code(function.__code__, function.__globals__)
 
-    def code(self, code: CodeType, known: Mapping[str, object]) -> None:
-        """Read *code* and the functions that it calls; *known* has the values of its global names."""
+    def code(self, code: CodeType, names: Mapping[str, object]) -> None:
+        """Read *code* and the functions that it calls; *names* has the values of its global names."""
         if code in self.seen or len(self.seen) >= FUNCTIONS:
             return
         self.seen.add(code)
         bound: dict[str, str | None] = {}
         named: list[FunctionType] = []  # functions loaded but not called yet: the code of their arguments comes first
         instructions = list(get_instructions(code))
-        for place, one in enumerate(instructions):
-            if one.opname in _CONSTANTS:
-                self._constant(instructions, place, known, bound)
-            elif _LOCAL.match(one.opname):
-                self._locals(one, bound)
-            elif one.opname == "LOAD_GLOBAL":
-                named += self._global(str(one.argval), known.get(str(one.argval)))
-            elif one.opname in ("LOAD_ATTR", "LOAD_METHOD"):
-                named += self._attribute(str(one.argval))
-            elif one.opname.startswith("CALL"):
+        for place, instruction in enumerate(instructions):
+            if instruction.opname in _CONSTANTS:
+                self._constant(instructions, place, names, bound)
+            elif _LOCAL.match(instruction.opname):
+                self._locals(instruction, bound)
+            elif instruction.opname == "LOAD_GLOBAL":
+                named += self._global(str(instruction.argval), names.get(str(instruction.argval)))
+            elif instruction.opname in ("LOAD_ATTR", "LOAD_METHOD"):
+                named += self._attribute(str(instruction.argval))
+            elif instruction.opname.startswith("CALL"):
                 self._functions(named)
         self._functions(named)
 
@@ -142,29 +142,29 @@ class _Reader:
             self.function(named.pop())
 
     def _constant(
-        self, instructions: list[Instruction], place: int, known: Mapping[str, object], bound: Mapping[str, str | None]
+        self, instructions: list[Instruction], place: int, names: Mapping[str, object], bound: Mapping[str, str | None]
     ) -> None:
-        found = cast("object", instructions[place].argval)
+        constant = cast("object", instructions[place].argval)
         holds = _container(instructions, place)
         about = None if holds is None else bound.get(holds)
-        if isinstance(found, CodeType):
-            self.code(found, known)
-        elif isinstance(found, str) and about is not None:
+        if isinstance(constant, CodeType):
+            self.code(constant, names)
+        elif isinstance(constant, str) and about is not None:
             self.at = about
-            self._matters(found)
-        elif isinstance(found, str) and (holds is not None or _is_key(instructions, place)):
-            self._argument(found)
+            self._matters(constant)
+        elif isinstance(constant, str) and (holds is not None or _is_key(instructions, place)):
+            self._argument(constant)
         elif _next(instructions, place).opname == "MATCH_KEYS":
-            for name in cast("tuple[str, ...]", found):
+            for name in cast("tuple[str, ...]", constant):
                 self._argument(name)
         else:
-            self._matters(found)
+            self._matters(constant)
 
-    def _locals(self, one: Instruction, bound: dict[str, str | None]) -> None:
+    def _locals(self, instruction: Instruction, bound: dict[str, str | None]) -> None:
         """Note which argument a local variable holds when it is stored; take it as read last when it is loaded."""
-        names = cast("object", one.argval)
+        names = cast("object", instruction.argval)
         several = cast("tuple[str, ...]", names) if isinstance(names, tuple) else (str(names),)
-        for does, name in zip(_LOCAL.findall(one.opname), several, strict=False):
+        for does, name in zip(_LOCAL.findall(instruction.opname), several, strict=False):
             if does == "STORE":
                 bound.pop(name, None)
                 if self.fresh:
@@ -175,16 +175,16 @@ class _Reader:
             elif name in _TOOLS:
                 self.at = None
 
-    def _global(self, name: str, found: object) -> Iterator[FunctionType]:
+    def _global(self, name: str, value: object) -> Iterator[FunctionType]:
         """Note what a global *name* says of the argument read last: a type, `len`, or values; yield a function."""
-        if isinstance(found, type) or name in _KINDS or name in _ALSO:
+        if isinstance(value, type) or name in _KINDS or name in _ALSO:
             self._kind(_ALSO.get(name, name))
         elif name == "len":
             self._measured()
-        elif callable(found) and isinstance(inner := unwrap(found), FunctionType):
+        elif callable(value) and isinstance(inner := unwrap(value), FunctionType):
             yield inner
-        elif isinstance(found, str | int | float | tuple | list | frozenset | set | dict):
-            self._matters(cast("object", found))
+        elif isinstance(value, str | int | float | tuple | list | frozenset | set | dict):
+            self._matters(cast("object", value))
 
     def _attribute(self, name: str) -> Iterator[FunctionType]:
         """Note what the attribute *name* says: values of an option, or that a tool name is read; yield a method."""
@@ -203,21 +203,23 @@ class _Reader:
             self.at, self.fresh = name, True
 
     def _kind(self, kind: str) -> None:
-        if self.at is not None and kind not in (known := self.arguments[self.at].kinds):
-            known.append(kind)
+        if self.at is not None and kind not in (kinds := self.arguments[self.at].kinds):
+            kinds.append(kind)
 
     def _measured(self) -> None:
         if self.at is not None:
             self.arguments[self.at].measured = True
 
-    def _matters(self, found: object) -> None:
-        for one in islice(_plain(found), VALUES):
+    def _matters(self, value: object) -> None:
+        for plain_value in islice(_plain(value), VALUES):
             if self.at is not None:
                 values = self.arguments[self.at].values
-                if len(values) < VALUES and not any(type(one) is type(other) and one == other for other in values):
-                    values.append(one)
-            elif isinstance(one, str) and _NAME.fullmatch(one):
-                self.tools.setdefault(one)
+                if len(values) < VALUES and not any(
+                    type(plain_value) is type(other) and plain_value == other for other in values
+                ):
+                    values.append(plain_value)
+            elif isinstance(plain_value, str) and _NAME.fullmatch(plain_value):
+                self.tools.setdefault(plain_value)
 
     def read(self) -> Read | None:
         """Return what was read, or `None` if no argument was.
@@ -229,10 +231,10 @@ class _Reader:
         keys = [Key(name, _once(about.samples())) for name, about in self.arguments.items()]
         whole = {name for name, about in self.arguments.items() if "Mapping" in about.kinds}
         inner = [key for key in keys if key.name not in whole]
-        objects = tuple(freeze_object({key.name: one}) for key in inner for one in (key.values or COMMON))
+        objects = tuple(freeze_object({key.name: value}) for key in inner for value in (key.values or COMMON))
         several = freeze_object({key.name: (key.values or COMMON)[0] for key in inner})
         keys = [key.but(values=_once((several, *objects, *key.values))) if key.name in whole else key for key in keys]
-        return Read(tuple(self.tools), tuple(keys), _once((*COMMON, *(one for key in keys for one in key.values))))
+        return Read(tuple(self.tools), tuple(keys), _once((*COMMON, *(value for key in keys for value in key.values))))
 
 
 def reads(plugin: AnyPlugin) -> Read | None:
@@ -249,7 +251,7 @@ def reads(plugin: AnyPlugin) -> Read | None:
 
 def _attributes(cls: type) -> Mapping[str, object]:
     """Return the attributes of *cls* with those that it inherits, by name."""
-    return {name: found for base in reversed(cls.__mro__) for name, found in vars(base).items()}
+    return {name: value for base in reversed(cls.__mro__) for name, value in vars(base).items()}
 
 
 def _is_key(instructions: list[Instruction], place: int) -> bool:
@@ -276,24 +278,24 @@ def _next(instructions: list[Instruction], place: int) -> Instruction:
     return instructions[min(place + 1, len(instructions) - 1)]
 
 
-def _plain(found: object) -> Iterator[Json]:
-    """Yield the scalars in *found* and in the containers in it: texts, booleans, and numbers that are not too big."""
-    if isinstance(found, Mapping):
-        for key, item in cast("Mapping[object, object]", found).items():
+def _plain(value: object) -> Iterator[Json]:
+    """Yield the scalars in *value* and in the containers in it: texts, booleans, and numbers that are not too big."""
+    if isinstance(value, Mapping):
+        for key, item in cast("Mapping[object, object]", value).items():
             yield from _plain(key)
             yield from _plain(item)
-    elif isinstance(found, tuple | list):
-        for item in cast("tuple[object, ...]", found):
+    elif isinstance(value, tuple | list):
+        for item in cast("tuple[object, ...]", value):
             yield from _plain(item)
-    elif isinstance(found, set | frozenset):
-        yield from sorted((one for item in cast("set[object]", found) for one in _plain(item)), key=repr)
-    elif (type(found) in (int, float) and abs(cast("float", found)) < _LONGEST**2) or type(found) in (str, bool):
-        yield freeze(found)
+    elif isinstance(value, set | frozenset):
+        yield from sorted((inner for item in cast("set[object]", value) for inner in _plain(item)), key=repr)
+    elif (type(value) in (int, float) and abs(cast("float", value)) < _LONGEST**2) or type(value) in (str, bool):
+        yield freeze(value)
 
 
 def _once(samples: Iterable[Json]) -> tuple[Json, ...]:
     """Return the first `VALUES` different *samples*; values of different types, such as 1 and True, are different."""
-    found: dict[tuple[type, object], Json] = {}
-    for one in samples:
-        found.setdefault((type(one), repr(one)), one)
-    return tuple(islice(found.values(), VALUES))
+    distinct: dict[tuple[type, object], Json] = {}
+    for sample in samples:
+        distinct.setdefault((type(sample), repr(sample)), sample)
+    return tuple(islice(distinct.values(), VALUES))

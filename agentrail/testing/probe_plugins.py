@@ -173,14 +173,14 @@ for _name in HOOK_NAMES:
     setattr(Answering, _name, _answers)
 
 
-def _script(found: Mapping[str, tuple[str, ...]]) -> Mapping[str, tuple[str, ...]]:
-    return MappingProxyType(dict(found))
+def _script(script: Mapping[str, tuple[str, ...]]) -> Mapping[str, tuple[str, ...]]:
+    return MappingProxyType(dict(script))
 
 
-def _args(found: Mapping[str, str | int]) -> Mapping[str, str | int]:
-    if not isinstance(cast("object", found), Mapping):
-        raise WrongType.of("args", found, "a mapping of names to values")
-    return MappingProxyType(dict(found))
+def _args(args: Mapping[str, str | int]) -> Mapping[str, str | int]:
+    if not isinstance(cast("object", args), Mapping):
+        raise WrongType.of("args", args, "a mapping of names to values")
+    return MappingProxyType(dict(args))
 
 
 @frozen

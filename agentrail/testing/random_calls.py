@@ -34,7 +34,7 @@ class Caller:
     def __init__(self, choose: Choose, words: Sequence[Vocabulary], calls: Calls = ()) -> None:
         self.choose = choose
         self.words = words
-        self.reads: list[Read] = [one.read for one in words if one.read is not None]
+        self.reads: list[Read] = [vocabulary.read for vocabulary in words if vocabulary.read is not None]
         self.calls = calls
         self.said: list[ToolCall] = []
 
@@ -63,17 +63,17 @@ class Caller:
         """
         if not self.reads:
             return self.draw()
-        read = self.choose.pick(self.reads)
-        sets = _sets(read)
-        keys = sets[self.choose.turn(read, len(sets))]
-        values = [key.values or read.values for key in keys]
-        tools = (*read.tools, None)
-        place = self.choose.turn((read, keys), len(tools) * prod(map(len, values)))
+        reads = self.choose.pick(self.reads)
+        sets = _sets(reads)
+        keys = sets[self.choose.turn(reads, len(sets))]
+        values = [key.values or reads.values for key in keys]
+        tools = (*reads.tools, None)
+        place = self.choose.turn((reads, keys), len(tools) * prod(map(len, values)))
         args: dict[str, Json] = {}
         for key, several in zip(keys, values, strict=True):
             place, at = divmod(place, len(several))
             args[key.name] = several[at]
-        drawn = call(tools[place] or self._tool(read), args)
+        drawn = call(tools[place] or self._tool(reads), args)
         self.said.append(drawn)
         return drawn
 
@@ -96,7 +96,7 @@ class Caller:
         return self._merged(*(self.choose.pick(group) for group in self._two(self.calls)))
 
     def _of_two(self) -> ToolCall:
-        return self._merged(*(self._of_one(read) for read in self._two(self.reads)))
+        return self._merged(*(self._of_one(reads) for reads in self._two(self.reads)))
 
     def _two(self, options: Sequence[T]) -> tuple[T, T]:
         """Draw two of *options*: two different ones, unless there is only one."""
@@ -115,57 +115,59 @@ class Caller:
             drawn[name] = self.choose.pick(words.texts if self.choose.percent(50) else words.numbers)
         return freeze_object(drawn)
 
-    def _of_one(self, read: Read | None = None) -> ToolCall:
+    def _of_one(self, reads: Read | None = None) -> ToolCall:
         """Draw a call from the code of one plugin: from arguments next to each other in it, each taken by chance."""
-        read = read or self.choose.pick(self.reads)
-        first = self.choose.below(len(read.keys)) if len(read.keys) > KEYS else 0
-        keys = self.choose.some(read.keys[first : first + KEYS], 80)
-        return call(self._tool(read), {key.name: self._value(key, read) for key in keys})
+        reads = reads or self.choose.pick(self.reads)
+        first = self.choose.below(len(reads.keys)) if len(reads.keys) > KEYS else 0
+        keys = self.choose.some(reads.keys[first : first + KEYS], 80)
+        return call(self._tool(reads), {key.name: self._value(key, reads) for key in keys})
 
-    def _tool(self, read: Read) -> str:
-        """Draw the name of a tool: mostly one that the code of *read* names, else a word of any plugin."""
-        if read.tools and self.choose.percent(90):
-            return self.choose.pick(read.tools)
+    def _tool(self, reads: Read) -> str:
+        """Draw the name of a tool: mostly one that the code of *reads* names, else a word of any plugin."""
+        if reads.tools and self.choose.percent(90):
+            return self.choose.pick(reads.tools)
         return self.name()
 
-    def _value(self, key: Key, read: Read) -> Json:
+    def _value(self, key: Key, reads: Read) -> Json:
         """Draw a value of the argument *key*: of an earlier call, or one that the code compares an argument with.
 
         Some texts are put together of two, also of two plugins: one looks at the beginning, which the other takes off.
         """
-        said = [one.args[key.name] for one in self.said if key.name in one.args]
-        if said and self.choose.percent(40):
-            return self.choose.pick(said)
-        values = key.values if key.values and self.choose.percent(80) else read.values
+        earlier = [other.args[key.name] for other in self.said if key.name in other.args]
+        if earlier and self.choose.percent(40):
+            return self.choose.pick(earlier)
+        values = key.values if key.values and self.choose.percent(80) else reads.values
         drawn = self.choose.pick(values)
-        readers = [one.values for read in self.reads for one in read.keys if one.name == key.name and one.values]
+        readers = [
+            other.values for reads in self.reads for other in reads.keys if other.name == key.name and other.values
+        ]
         if isinstance(drawn, str) and self.choose.percent(30 if len(readers) > 1 else 10):
             more = self.choose.pick(self.choose.pick([values, *readers]))
             return drawn + more if isinstance(more, str) else drawn
         return drawn
 
-    def _merged(self, one: ToolCall, other: ToolCall) -> ToolCall:
-        """Return a call with the name of *one* and the arguments of both; for an argument of both, either value."""
-        return call(one.name, {**other.args, **one.args} if self.choose.percent(50) else {**one.args, **other.args})
+    def _merged(self, left: ToolCall, right: ToolCall) -> ToolCall:
+        """Return a call with the name of *left* and the arguments of both; for an argument of both, either value."""
+        return call(left.name, {**right.args, **left.args} if self.choose.percent(50) else {**left.args, **right.args})
 
-    def _changed(self, known: ToolCall) -> ToolCall:
-        """Return *known* with another name, or with one argument more, less or changed."""
+    def _changed(self, earlier: ToolCall) -> ToolCall:
+        """Return *earlier* with another name, or with one argument more, less or changed."""
         if self.choose.percent(40):
-            return call(self._of_one().name if self.reads else self._of_any_words().name, known.args)
-        args = dict(known.args)
+            return call(self._of_one().name if self.reads else self._of_any_words().name, earlier.args)
+        args = dict(earlier.args)
         if args and self.choose.percent(25):
             del args[self.choose.pick(list(args))]
-            return call(known.name, args)
+            return call(earlier.name, args)
         more = self.args()
         place = self.choose.pick(list(more)) if more else None
-        return call(known.name, args if place is None else {**args, place: more[place]})
+        return call(earlier.name, args if place is None else {**args, place: more[place]})
 
 
 @cache
-def _sets(read: Read) -> tuple[tuple[Key, ...], ...]:
+def _sets(reads: Read) -> tuple[tuple[Key, ...], ...]:
     """Return all sets of one to `KEYS` arguments that are near each other in the code, the small sets first."""
-    found: dict[tuple[Key, ...], None] = {}
+    sets: dict[tuple[Key, ...], None] = {}
     for size in range(1, KEYS + 1):
-        for first in range(max(1, len(read.keys) - KEYS + 1)):
-            found.update(dict.fromkeys(combinations(read.keys[first : first + KEYS], size)))
-    return tuple(found)
+        for first in range(max(1, len(reads.keys) - KEYS + 1)):
+            sets.update(dict.fromkeys(combinations(reads.keys[first : first + KEYS], size)))
+    return tuple(sets)

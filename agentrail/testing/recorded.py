@@ -77,9 +77,9 @@ class RecordedModel:
             self._exchanges, self._told = exchanges(await _records(self._journal, self._session_id))
         await trio.lowlevel.checkpoint()
         self.requests.append(request)
-        told = self._told.get(_only_text(request.messages))
-        if not request.tools and told:
-            return _said(Response((Text(told.pop(0)),)), emit)
+        texts = self._told.get(_only_text(request.messages))
+        if not request.tools and texts:
+            return _said(Response((Text(texts.pop(0)),)), emit)
         if self._next >= len(self._exchanges):
             self._leaves(f"the recording has {len(self._exchanges)} requests")
         exchange = self._exchanges[self._next]
@@ -113,29 +113,29 @@ def exchanges(records: Iterable[Record]) -> tuple[list[Exchange], dict[str, list
 
     The second value has the answers to `CallModel`, in order, by prompt.
     """
-    found: dict[str, Exchange] = {}
-    asked: dict[str, str] = {}
-    told: dict[str, list[str]] = {}
+    exchanges_: dict[str, Exchange] = {}
+    prompts: dict[str, str] = {}
+    texts: dict[str, list[str]] = {}
     state: State | None = None
     for record in records:
         state = opening_of(record) if state is None else state
-        given: AnyInput = record.arrival.input
-        match given:
+        input_: AnyInput = record.arrival.input
+        match input_:
             case StreamEnded(request_id=request_id) | StreamCut(request_id=request_id):
-                if request_id in found:
-                    found[request_id].closing = given
-            case AskSettled(ask_id=ask_id, answer=Answered(value=answer)) if ask_id in asked:
-                told.setdefault(asked[ask_id], []).append(str(answer))
+                if request_id in exchanges_:
+                    exchanges_[request_id].closing = input_
+            case AskSettled(ask_id=ask_id, answer=Answered(value=answer)) if ask_id in prompts:
+                texts.setdefault(prompts[ask_id], []).append(str(answer))
             case _:
                 pass
-        done = redo(state, record.arrival, record.rulings, record.began, record.number)
-        for effect in done.effects:
+        step = redo(state, record.arrival, record.rulings, record.began, record.number)
+        for effect in step.effects:
             if isinstance(effect, StartRequest):
-                found[effect.request.request_id] = Exchange(effect.request)
+                exchanges_[effect.request.request_id] = Exchange(effect.request)
             elif isinstance(effect, CarryOut) and isinstance(effect.request, CallModel):
-                asked[effect.ask_id] = effect.request.prompt
+                prompts[effect.ask_id] = effect.request.prompt
         state = folded(state, record)
-    return list(found.values()), told
+    return list(exchanges_.values()), texts
 
 
 def difference(recorded: ModelRequest, request: ModelRequest) -> str | None:

@@ -103,10 +103,10 @@ def say(
     """
     if not isinstance(chunks, int | None):
         text = text or "".join(chunk if isinstance(chunk, str) else _text_in(chunk) for chunk in chunks)
-    said: tuple[Said, ...] = ((Thinking(thinking),) if thinking else ()) + ((Text(text),) if text else ())
-    asked = tuple(calls)
-    why = stop or (StopReason.TOOL_CALLS if asked else StopReason.END)
-    return Saying(_chunks(text, thinking, chunks), Response(said, asked, why, usage), delay)
+    parts: tuple[Said, ...] = ((Thinking(thinking),) if thinking else ()) + ((Text(text),) if text else ())
+    calls_ = tuple(calls)
+    why = stop or (StopReason.TOOL_CALLS if calls_ else StopReason.END)
+    return Saying(_chunks(text, thinking, chunks), Response(parts, calls_, why, usage), delay)
 
 
 @checked
@@ -193,9 +193,9 @@ class ScriptedModel:
 
 def _elements(script: Iterable[Element]) -> tuple[Element, ...]:
     """Return the elements of *script*; raise `WrongType` if it is not a list, or one of them is not an element."""
-    given = cast("object", script)
-    if isinstance(given, str) or not isinstance(given, Iterable):
-        raise WrongType.of("script", given, f"a list; each element is {ELEMENT}")
+    items = cast("object", script)
+    if isinstance(items, str) or not isinstance(items, Iterable):
+        raise WrongType.of("script", items, f"a list; each element is {ELEMENT}")
     elements = tuple(script)
     for place, element in enumerate(elements):
         _check_element(f"script[{place}]", element)

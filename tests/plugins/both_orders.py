@@ -108,15 +108,15 @@ class World(Simulation):
 
     files: Mapping[str, str] = MappingProxyType({"AGENTS.md": "Use tabs."})
 
-    def send(self, given: AnyInput, *, plain: bool = False) -> None:
-        """Make a step of *given*, and answer all that plugins ask then."""
-        super().send(given, plain=plain)
+    def send(self, input_: AnyInput, *, plain: bool = False) -> None:
+        """Make a step of *input_*, and answer all that plugins ask then."""
+        super().send(input_, plain=plain)
         while live := self.out.live_asks:
             super().send(AskSettled(live[0], self._answer(self.out.asks[live[0]].wanted.request)), plain=True)
 
-    def _comes_to(self, wanted: Callable[[], bool]) -> bool:
+    def _comes_to(self, is_reached: Callable[[], bool]) -> bool:
         before = self.files
-        found = super()._comes_to(wanted)
+        found = super()._comes_to(is_reached)
         if not found:
             self.files = before
         return found

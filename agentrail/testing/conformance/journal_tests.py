@@ -110,7 +110,7 @@ async def below(journal: Journal, session_id: str, *path: str) -> Claim:
 
 async def stored(journal: Journal) -> list[str]:
     """Return the ids of all stored sessions."""
-    return [one.session_id for one in await journal.sessions()]
+    return [session.session_id for session in await journal.sessions()]
 
 
 NOTE = Redaction(1000, "the desk for privacy")
@@ -197,13 +197,13 @@ class JournalConformance:
     async def test_a_lease_that_was_lost_is_not_renewed(self, journal: Journal) -> None:
         """`renew` returns the claims of sessions that were claimed since, and does not touch the later leases."""
         lost = [await opened(journal, name, lease=Lease(1000, 500)) for name in ("a", "b")]
-        kept = await opened(journal, "c", lease=Lease(1000, 500))
+        valid = await opened(journal, "c", lease=Lease(1000, 500))
         again = await journal.claim("a", "test", Lease(1600, 500))
         other = await journal.claim("b", "another", Lease(1600, 500))
-        assert set(await journal.renew([*lost, kept], Lease(9000, 500))) == set(lost)
+        assert set(await journal.renew([*lost, valid], Lease(9000, 500))) == set(lost)
         await refused(SessionHeld, journal.claim("b", "a third", Lease(2099, 500)))
         assert (await journal.claim("b", "a third", Lease(2100, 500))).epoch > other.epoch
-        assert await journal.renew([again, kept], Lease(9000, 500)) == ()
+        assert await journal.renew([again, valid], Lease(9000, 500)) == ()
         assert await journal.renew([Claim("nobody", 1, 0)], Lease(9000, 500)) == (Claim("nobody", 1, 0),)
 
     async def test_what_is_released_is_free(self, journal: Journal) -> None:
@@ -216,8 +216,8 @@ class JournalConformance:
         assert await journal.append(second, 3, run_of("s", 4, 1)) == 4
         await journal.release([second])
         assert await journal.renew([second], Lease(1003, 500)) == ()
-        held = await refused(SessionHeld, journal.claim("s", "test", Lease(1004, 500)))
-        assert held.args[1] == "another"
+        refusal = await refused(SessionHeld, journal.claim("s", "test", Lease(1004, 500)))
+        assert refusal.args[1] == "another"
 
     async def test_a_claim_can_be_renewed_after_the_journal_was_closed(self, journal: Journal) -> None:
         """A claim is not lost because the journal was closed and opened again."""
@@ -252,8 +252,8 @@ class JournalConformance:
         async with trio.open_nursery() as nursery:  # noqa: TID251 - a test
             for _ in range(20):
                 nursery.start_soon(claim)
-        claims.sort(key=lambda each: each.epoch)
-        assert all(one.epoch < other.epoch for one, other in pairwise(claims))
+        claims.sort(key=lambda item: item.epoch)
+        assert all(left.epoch < right.epoch for left, right in pairwise(claims))
         for old in claims[:-1]:
             await refused(Fenced, journal.append(old, 0, run_of("s", 1, 1)))
         assert await journal.append(claims[-1], 0, run_of("s", 1, 1)) == 1
@@ -299,8 +299,8 @@ class JournalConformance:
         assert await journal.sessions(SessionFilter(label="new")) == ()
         await journal.append(claim, 3, [labelled(4, "", ("vip",)), prompted("s", 5)])
         about = about.but(title="", labels=("vip",))
-        for wanted in (ALL_SESSIONS, SessionFilter(label="vip", owner="ann"), SessionFilter(tenant="acme")):
-            assert await journal.sessions(wanted) == (StoredSession("s", 5, about=about, active=5),)
+        for session_filter in (ALL_SESSIONS, SessionFilter(label="vip", owner="ann"), SessionFilter(tenant="acme")):
+            assert await journal.sessions(session_filter) == (StoredSession("s", 5, about=about, active=5),)
         assert await journal.sessions(SessionFilter(label="é")) == ()
 
     async def test_each_filter_finds_what_it_asks_for_page_by_page(self, journal: Journal) -> None:
@@ -325,14 +325,16 @@ class JournalConformance:
             "at_work": (False, True),
             "ended": (False, True),
         }
-        each = [{name: value} for name, values in conditions.items() for value in values]
-        for one, other in product(each, each):
-            wanted = SessionFilter().but(**one, **{key: value for key, value in other.items() if key not in one})
+        single = [{name: value} for name, values in conditions.items() for value in values]
+        for left, right in product(single, single):
+            session_filter = SessionFilter().but(
+                **left, **{key: value for key, value in right.items() if key not in left}
+            )
             listed: list[StoredSession] = []
-            while page := await journal.sessions(wanted, listed[-1] if listed else None, 30):
+            while page := await journal.sessions(session_filter, listed[-1] if listed else None, 30):
                 listed.extend(page)
-            assert listed == sorted(filter(wanted.holds, stored), key=wanted.rank)
-            assert await journal.sessions(wanted, listed[2] if listed[2:] else None, 3) == tuple(
+            assert listed == sorted(filter(session_filter.holds, stored), key=session_filter.rank)
+            assert await journal.sessions(session_filter, listed[2] if listed[2:] else None, 3) == tuple(
                 listed[3:6] or listed[:3]
             )
 
@@ -368,8 +370,8 @@ class JournalConformance:
     async def test_an_id_can_be_used_again(self, journal: Journal) -> None:
         """A new session with the id of a deleted one begins with nothing, and earlier claims of it are refused."""
         old = await opened(journal, "s", 0)
-        said = State("s", Setup(tenant="acme", owner="ann"), "demo", title="a trip", labels=("vip",))
-        await journal.append(old, 0, (prompted("s", 1, opening=said), *run_of("s", 2, 2)))
+        opening = State("s", Setup(tenant="acme", owner="ann"), "demo", title="a trip", labels=("vip",))
+        await journal.append(old, 0, (prompted("s", 1, opening=opening), *run_of("s", 2, 2)))
         await journal.append(old, 3, (prompted("s", 4, command="c", answer=Accepted("p4", "started")),))
         await journal.delete("s", NOBODY, 0)
         await refused(Fenced, journal.append(old, 4, run_of("s", 5, 1)))
@@ -490,9 +492,9 @@ class JournalConformance:
         await journal.append(claim, 0, records)
         assert await journal.redact("s", 20, 60, NOTE, NOBODY) == 41
         for _ in range(2):
-            found = await journal.read("s")
-            assert [record.number for record in found] == list(range(1, 101))
-            for was, now in zip(records, found, strict=True):
+            redacted = await journal.read("s")
+            assert [record.number for record in redacted] == list(range(1, 101))
+            for was, now in zip(records, redacted, strict=True):
                 if 20 <= was.number <= 60:
                     assert (now.redacted, PRIVATE in repr(now)) == (NOTE, False)
                     assert (now.events, now.command, now.answer) == (was.events, was.command, was.answer)
@@ -537,7 +539,7 @@ class JournalConformance:
         assert await journal.redact("s", 4, 9, later, NOBODY) == 0
         assert await journal.redact("s", 3, 1, later, NOBODY) == 0
         assert await journal.redact("none", 1, 9, later, NOBODY) == 0
-        assert [one.session_id for one in await journal.sessions()] == ["s"]
+        assert [session.session_id for session in await journal.sessions()] == ["s"]
 
     async def test_names_of_tools_stay_if_a_tool_of_the_session_has_had_them(self, journal: Journal) -> None:
         """A call by another name is one that the model made up; tools may come and go outside of the range."""
@@ -553,9 +555,9 @@ class JournalConformance:
         ]
         await journal.append(claim, 0, records)
         await journal.redact("s", 3, 3, NOTE, NOBODY)
-        (found,) = await journal.read("s", 2, 1)
-        assert isinstance(found.change.history, Appended)
-        assert [one.name for one in found.change.history.messages if isinstance(one, ToolMessage)] == [
+        (record,) = await journal.read("s", 2, 1)
+        assert isinstance(record.change.history, Appended)
+        assert [message.name for message in record.change.history.messages if isinstance(message, ToolMessage)] == [
             "first",
             "second",
             "[redacted]",
@@ -570,9 +572,9 @@ class JournalConformance:
         await journal.redact("s", 1, 1, NOTE, NOBODY)
         await journal.redact("t", 2, 2, NOTE, NOBODY)
         journal = await self.again(journal)
-        one, other = await journal.sessions()
-        assert (PRIVATE in one.about.title, one.about.labels) == (False, ("urgent",))
-        assert (other.about.title, other.about.labels) == (PRIVATE, ("urgent",))
+        redacted, second = await journal.sessions()
+        assert (PRIVATE in redacted.about.title, redacted.about.labels) == (False, ("urgent",))
+        assert (second.about.title, second.about.labels) == (PRIVATE, ("urgent",))
 
     async def test_what_somebody_holds_is_not_redacted(self, journal: Journal) -> None:
         """While a session is held, another holder's call is refused, and nothing is changed."""
@@ -601,10 +603,10 @@ class JournalConformance:
         await journal.append(claim, 0, [told("s", 1), told("s", 2)])
         await journal.redact("s", 1, 2, NOTE, NOBODY)
         journal = await self.again(journal)
-        known = await journal.answer("s", "c2")
-        assert known is not None
-        assert known.answer == Accepted("p2", "started")
-        assert PRIVATE not in repr(known)
+        stored = await journal.answer("s", "c2")
+        assert stored is not None
+        assert stored.answer == Accepted("p2", "started")
+        assert PRIVATE not in repr(stored)
 
     # Records
 
@@ -753,8 +755,8 @@ class JournalConformance:
             await journal.append(claim, 3, (answered, prompted(name, 5, command="d")))
         journal = await self.again(journal)
         for name, ref in (("s", "p1"), ("t", "p9")):
-            asked = PromptSent((Text(f"to {name}"),))
-            assert await journal.answer(name, "c") == StoredAnswer(asked, Accepted(ref, "started"))
+            prompt = PromptSent((Text(f"to {name}"),))
+            assert await journal.answer(name, "c") == StoredAnswer(prompt, Accepted(ref, "started"))
             assert await journal.answer(name, "d") is None
             assert await journal.answer(name, "e") is None
 
@@ -765,9 +767,9 @@ class JournalConformance:
         await journal.append(claim, 0, records)
         journal = await self.again(journal)
         for number in (1, 2, 600, 1201):
-            known = await journal.answer("s", f"c{number}")
-            assert known is not None
-            assert known.answer == Accepted(f"p{number}", "started")
+            stored = await journal.answer("s", f"c{number}")
+            assert stored is not None
+            assert stored.answer == Accepted(f"p{number}", "started")
         assert await journal.answer("s", "c1202") is None
 
     async def test_the_place_of_an_event_is_found(self, journal: Journal) -> None:
@@ -775,12 +777,12 @@ class JournalConformance:
         seqs = ((1,), (), (2, 3, 4), (), (), (5,), (6, 7), ())
         claim = await journal.claim("s", "test")
         records: list[Record] = []
-        for number, each in enumerate(seqs, 1):
-            envelopes = tuple(Envelope("s", seq, 0, 0, 1, 1, AgentStart("p1")) for seq in each)
+        for number, seqs_ in enumerate(seqs, 1):
+            envelopes = tuple(Envelope("s", seq, 0, 0, 1, 1, AgentStart("p1")) for seq in seqs_)
             records.append(silent("s", number).but(events=envelopes))
         await journal.append(claim, 0, records)
-        found = [await journal.place("s", seq) for seq in range(10)]
-        assert found == [0, 2, 2, 2, 5, 6, 6, 8, 8, 8]
+        places = [await journal.place("s", seq) for seq in range(10)]
+        assert places == [0, 2, 2, 2, 5, 6, 6, 8, 8, 8]
 
     # Snapshots
 
@@ -789,27 +791,27 @@ class JournalConformance:
         claim = await opened(journal, "s")
         await opened(journal, "t")
         await journal.keep(claim, Snapshot("s", 1, State("s", Setup(), "demo")))
-        kept = Snapshot("s", 2, State("s", Setup(), "demo", phase=Phase.IDLE, serial=7))
-        await journal.keep(claim, kept)
+        snapshot = Snapshot("s", 2, State("s", Setup(), "demo", phase=Phase.IDLE, serial=7))
+        await journal.keep(claim, snapshot)
         journal = await self.again(journal)
-        assert (await journal.latest("s")).snapshot == kept
+        assert (await journal.latest("s")).snapshot == snapshot
         assert (await journal.latest("t")).snapshot is None
 
     async def test_a_snapshot_and_the_records_after_it_are_read_together(self, journal: Journal) -> None:
         """`latest` returns the records after the snapshot, up to the given one; of no session, it returns nothing."""
         claim = await opened(journal, "s", 300)
         assert await journal.latest("s", 4, 3) == Latest(None, run_of("s", 1, 3))
-        kept = Snapshot("s", 20, State("s", Setup(), "demo"))
-        await journal.keep(claim, kept)
+        snapshot = Snapshot("s", 20, State("s", Setup(), "demo"))
+        await journal.keep(claim, snapshot)
         journal = await self.again(journal)
-        assert await journal.latest("s") == Latest(kept, run_of("s", 21, 280))
-        assert await journal.latest("s", 300, 100) == Latest(kept, run_of("s", 21, 100))
-        assert await journal.latest("s", 300, 120) == Latest(kept, run_of("s", 21, 120))
-        assert await journal.latest("s", 23) == Latest(kept, run_of("s", 21, 3))
-        assert await journal.latest("s", 123, 1000) == Latest(kept, run_of("s", 21, 103))
-        assert await journal.latest("s", 20) == Latest(kept, ())
+        assert await journal.latest("s") == Latest(snapshot, run_of("s", 21, 280))
+        assert await journal.latest("s", 300, 100) == Latest(snapshot, run_of("s", 21, 100))
+        assert await journal.latest("s", 300, 120) == Latest(snapshot, run_of("s", 21, 120))
+        assert await journal.latest("s", 23) == Latest(snapshot, run_of("s", 21, 3))
+        assert await journal.latest("s", 123, 1000) == Latest(snapshot, run_of("s", 21, 103))
+        assert await journal.latest("s", 20) == Latest(snapshot, ())
         assert await journal.latest("s", 19) == Latest(None, run_of("s", 1, 19))
-        assert await journal.latest("s", 301, 0) == Latest(kept, ())
+        assert await journal.latest("s", 301, 0) == Latest(snapshot, ())
         assert await journal.latest("t") == Latest(None, ())
 
     async def test_a_snapshot_of_no_record_is_refused(self, journal: Journal) -> None:

@@ -172,8 +172,8 @@ class ModelConformance:
         """A request that is cancelled at any chunk leaves nothing behind: the next one gets its whole answer."""
         staged = await text_staged(stage)
         whole, chunks = await heard(staged)
-        for wanted in range(1, len(chunks)):
-            await _cut_at(staged, wanted)
+        for most in range(1, len(chunks)):
+            await _cut_at(staged, most)
             assert (await heard(staged))[0].but(calls=()) == whole.but(calls=())
 
     async def test_a_silent_request_can_be_cancelled(self, stage: Stage) -> None:
@@ -202,22 +202,22 @@ class ModelConformance:
 
     async def test_failures_are_told_by_class(self, stage: Stage) -> None:
         """A failure raises the class of error that says whether to try again."""
-        for scene, wanted in _FAILURES:
+        for scene, error_class in _FAILURES:
             staged = await stage(scene)
             if staged is None:
                 continue
-            assert str(await raised(wanted, heard(staged)))
+            assert str(await raised(error_class, heard(staged)))
 
 
-async def _cut_at(staged: Staged, wanted: int) -> None:
-    """Make the request of *staged*, and cancel it when *wanted* chunks have come."""
+async def _cut_at(staged: Staged, most: int) -> None:
+    """Make the request of *staged*, and cancel it when *most* chunks have come."""
     count = 0
     with trio.CancelScope() as scope:
 
         def emit(_: Chunk) -> None:
             nonlocal count
             count += 1
-            if count == wanted:
+            if count == most:
                 scope.cancel()
 
         await staged.model.stream(staged.request, emit)

@@ -58,9 +58,9 @@ class SandboxConformance:
 
     async def test_what_is_written_is_read(self, sandbox: Sandbox) -> None:
         """`write` creates the file, with its parent folders, and `read` returns its content."""
-        written = await sandbox.write("a/b/c.txt", b"one\ntwo\n")
+        result = await sandbox.write("a/b/c.txt", b"one\ntwo\n")
         content = await sandbox.read("a/b/c.txt")
-        assert (written.size, written.created) == (8, True)
+        assert (result.size, result.created) == (8, True)
         assert (content.data, content.size) == (b"one\ntwo\n", 8)
         assert await sandbox.exists("a/b")
         assert not (await sandbox.write("a/b/c.txt", b"")).created
@@ -142,7 +142,7 @@ class SandboxConformance:
         """`glob` compares a pattern without a slash with names alone; `**` stands for any number of folders."""
         for name in ("a.py", "d/b.py", "d/e/c.py", "d/e/c.txt", "[x].py"):
             await sandbox.write(name, b"")
-        for pattern, wanted in (
+        for pattern, expected in (
             ("*.py", ["[x].py", "a.py", "d/b.py", "d/e/c.py"]),
             ("d/*.py", ["d/b.py"]),
             ("d/**/*.py", ["d/b.py", "d/e/c.py"]),
@@ -151,7 +151,7 @@ class SandboxConformance:
             ("[[]x].py", ["[x].py"]),
             ("nothing", []),
         ):
-            assert paths((await sandbox.glob(pattern)).entries) == wanted, pattern
+            assert paths((await sandbox.glob(pattern)).entries) == expected, pattern
         assert paths((await sandbox.glob("*.py", "d/e")).entries) == ["d/e/c.py"]
         assert (await sandbox.glob("*", limit=2)).cut
 
@@ -160,14 +160,14 @@ class SandboxConformance:
         await sandbox.write("a/f.txt", b"one\r\nTwo\nthree\nfour")
         await sandbox.write("b.txt", b"three\n")
         await sandbox.write("c.bin", b"three\0")
-        found = await sandbox.grep(Search("t[hw]", ignore_case=True, before=1, after=1))
-        assert [(match.path, match.number, match.line) for match in found.matches] == [
+        result = await sandbox.grep(Search("t[hw]", ignore_case=True, before=1, after=1))
+        assert [(match.path, match.number, match.line) for match in result.matches] == [
             ("a/f.txt", 2, "Two"),
             ("a/f.txt", 3, "three"),
             ("b.txt", 1, "three"),
         ]
-        assert (found.matches[0].before, found.matches[0].after) == (("one",), ("three",))
-        assert (found.searched, found.skipped, found.cut) == (2, 1, False)
+        assert (result.matches[0].before, result.matches[0].after) == (("one",), ("three",))
+        assert (result.searched, result.skipped, result.cut) == (2, 1, False)
         assert len((await sandbox.grep(Search("t[h", fixed=True))).matches) == 0
         assert len((await sandbox.grep(Search("three", glob="*.txt", path="a"))).matches) == 1
         assert len((await sandbox.grep(Search("three", path="b.txt"))).matches) == 1
@@ -180,8 +180,8 @@ class SandboxConformance:
         await sandbox.write("d/.gitignore", b"local\n")
         for name in ("a.log", "keep.log", "build/x", "d/build/x", "d/local", "local", "d/a.log"):
             await sandbox.write(name, b"word")
-        seen = [match.path for match in (await sandbox.grep(Search("word"))).matches]
-        assert seen == ["d/build/x", "keep.log", "local"]
+        paths_ = [match.path for match in (await sandbox.grep(Search("word"))).matches]
+        assert paths_ == ["d/build/x", "keep.log", "local"]
         assert paths((await sandbox.glob("*.log", "d")).entries) == []
         assert paths((await sandbox.list(".", ignored=False)).entries) == [".gitignore", "d", "keep.log", "local"]
         assert paths((await sandbox.list("d", ignored=False)).entries) == ["d/.gitignore", "d/build"]
@@ -214,17 +214,17 @@ class CommandConformance:
 
     async def test_a_command_answers(self, sandbox: Sandbox) -> None:
         """`execute` returns the exit code, the output and the errors of a command."""
-        done = await sandbox.execute(Command("echo out; echo err >&2; exit 3"))
-        assert (done.exit_code, done.stdout.text, done.stderr.text) == (3, "out\n", "err\n")
-        assert (done.timed_out, done.killed, done.clean) == (False, False, True)
+        execution = await sandbox.execute(Command("echo out; echo err >&2; exit 3"))
+        assert (execution.exit_code, execution.stdout.text, execution.stderr.text) == (3, "out\n", "err\n")
+        assert (execution.timed_out, execution.killed, execution.clean) == (False, False, True)
         both = await sandbox.execute(Command("echo out; echo err >&2", merge=True))
         assert (both.exit_code, both.stdout.text, both.stderr.text) == (0, "out\nerr\n", "")
 
     async def test_arguments_are_not_read_by_a_shell(self, sandbox: Sandbox) -> None:
         """Arguments given as a tuple reach the program unchanged, without a shell."""
         words = ("a b", "$HOME", "`id`", "; exit 1", "*", "-n", "", "'\"", "ü")
-        done = await sandbox.execute(Command(("printf", "%s|", *words)))
-        assert done.stdout.text == "".join(f"{word}|" for word in words)
+        execution = await sandbox.execute(Command(("printf", "%s|", *words)))
+        assert execution.stdout.text == "".join(f"{word}|" for word in words)
 
     async def test_a_command_sees_the_files_and_runs_where_it_is_told(self, sandbox: Sandbox) -> None:
         """A command sees the sandbox's files, and starts in the root or in the given folder."""
@@ -237,9 +237,9 @@ class CommandConformance:
 
     async def test_a_command_gets_only_the_environment_it_is_given(self, sandbox: Sandbox) -> None:
         """Only the given variables are set, and those that make programs load code are refused."""
-        done = await sandbox.execute(Command("echo $MINE; env", env=(("MINE", "1"),)))
-        names = {line.partition("=")[0] for line in done.stdout.text.splitlines()[1:]}
-        assert done.stdout.text.startswith("1\n")
+        execution = await sandbox.execute(Command("echo $MINE; env", env=(("MINE", "1"),)))
+        names = {line.partition("=")[0] for line in execution.stdout.text.splitlines()[1:]}
+        assert execution.stdout.text.startswith("1\n")
         usual = {"HOME", "LANG", "LC_ALL", "LOGNAME", "MINE", "OLDPWD", "PATH", "PWD", "SHLVL", "TERM", "TMPDIR", "TZ"}
         assert names <= {*usual, "USER", "_"}
         for name in ("LD_PRELOAD", "BASH_ENV", "PATH", "a b", ""):
@@ -257,9 +257,9 @@ class CommandConformance:
 
     async def test_a_command_that_takes_too_long_is_ended(self, sandbox: Sandbox) -> None:
         """A command is ended at its timeout, and its output until then is kept."""
-        done = await sandbox.execute(Command("echo begun; sleep 100", timeout=0.3))
-        assert (done.timed_out, done.stdout.text) == (True, "begun\n")
-        assert done.exit_code != 0
+        execution = await sandbox.execute(Command("echo begun; sleep 100", timeout=0.3))
+        assert (execution.timed_out, execution.stdout.text) == (True, "begun\n")
+        assert execution.exit_code != 0
 
     async def test_a_process_in_the_background_is_heard_and_killed(self, sandbox: Sandbox) -> None:
         """The output of a process in the background can be read while it runs, and `kill` ends it."""
@@ -278,15 +278,15 @@ class CommandConformance:
 
     async def test_of_a_long_output_both_ends_are_kept(self, sandbox: Sandbox) -> None:
         """Of a long output, beginning and end are kept, with the number of dropped bytes."""
-        done = await sandbox.execute(Command("echo begin; head -c 3000000 /dev/zero; echo end", keep=1000))
-        assert done.stdout.total == 3_000_010
-        assert done.stdout.head.startswith(b"begin\n")
-        assert done.stdout.tail.endswith(b"end\n")
-        assert len(done.stdout.head) + len(done.stdout.tail) == 1000
-        assert done.stdout.lost == 2_999_010
+        execution = await sandbox.execute(Command("echo begin; head -c 3000000 /dev/zero; echo end", keep=1000))
+        assert execution.stdout.total == 3_000_010
+        assert execution.stdout.head.startswith(b"begin\n")
+        assert execution.stdout.tail.endswith(b"end\n")
+        assert len(execution.stdout.head) + len(execution.stdout.tail) == 1000
+        assert execution.stdout.lost == 2_999_010
 
     async def test_what_holds_the_pipe_in_the_background_does_not_delay_the_answer(self, sandbox: Sandbox) -> None:
         """A background process that holds the output pipe is ended with the command, and does not delay it."""
         with trio.fail_after(10):
-            done = await sandbox.execute(Command("sleep 100 & echo done"))
-        assert (done.exit_code, done.stdout.text) == (0, "done\n")
+            execution = await sandbox.execute(Command("sleep 100 & echo done"))
+        assert (execution.exit_code, execution.stdout.text) == (0, "done\n")

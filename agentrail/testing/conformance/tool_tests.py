@@ -50,8 +50,8 @@ def arguments_for(spec: ToolSpec) -> tuple[JsonObject, ...]:
 
 def _fitting(spec: ToolSpec) -> Iterator[JsonObject]:
     fits = validator_for(spec)
-    for made in _objects(spec.parameters, spec.parameters, 0):
-        args = freeze_object(cast("Mapping[str, Json]", made))
+    for candidate in _objects(spec.parameters, spec.parameters, 0):
+        args = freeze_object(cast("Mapping[str, Json]", candidate))
         if fits(args) is None:
             yield args
 
@@ -69,7 +69,7 @@ def _samples(schema: Schema, root: Schema, depth: int) -> Sequence[object]:
     for several in ("anyOf", "oneOf", "allOf"):
         if several in schema:
             choices = cast("Sequence[Schema]", schema[several])
-            return tuple(chain.from_iterable(_samples(one, root, depth + 1) for one in choices))
+            return tuple(chain.from_iterable(_samples(choice, root, depth + 1) for choice in choices))
     kinds = schema.get("type", "string")
     named = (kinds,) if isinstance(kinds, str) else cast("Sequence[str]", kinds)
     return tuple(chain.from_iterable(_KINDS[kind](schema, root, depth + 1) for kind in named if kind in _KINDS))
@@ -96,13 +96,13 @@ def _objects(schema: Schema, root: Schema, depth: int) -> Sequence[object]:
     """Return objects in pairs: one with the required properties, one with all; each pair uses other sample values."""
     properties = cast("Mapping[str, Schema]", schema.get("properties", {}))
     required = cast("Sequence[str]", schema.get("required", ()))
-    found = {name: _samples(one, root, depth + 1) or (None,) for name, one in properties.items()}
-    most = max((len(values) for values in found.values()), default=1)
-    made: list[object] = []
+    samples = {name: _samples(property_, root, depth + 1) or (None,) for name, property_ in properties.items()}
+    most = max((len(values) for values in samples.values()), default=1)
+    objects: list[object] = []
     for number in range(most):
-        whole = {name: values[number % len(values)] for name, values in found.items()}
-        made += [{name: whole[name] for name in required if name in whole}, whole]
-    return made
+        whole = {name: values[number % len(values)] for name, values in samples.items()}
+        objects += [{name: whole[name] for name in required if name in whole}, whole]
+    return objects
 
 
 _Maker = Callable[[Schema, Schema, int], Sequence[object]]
@@ -143,17 +143,17 @@ class ToolConformance:
 
     def rows(self, tool: Tool) -> tuple[JsonObject, ...]:
         """Return all sets of arguments to call the tool with: the examples, then those made from its schema."""
-        given = tuple(freeze_object(args) for args in self.examples())
-        found = (*given, *(arguments_for(tool.spec) if self.makes_arguments else ()))
-        assert found, "no arguments are known that fit the schema; give `examples`"
-        return found
+        examples = tuple(freeze_object(args) for args in self.examples())
+        rows = (*examples, *(arguments_for(tool.spec) if self.makes_arguments else ()))
+        assert rows, "no arguments are known that fit the schema; give `examples`"
+        return rows
 
     async def test_a_session_takes_it(self, tool: object) -> None:
         """A session accepts the tool: its schema and options are valid, and its `spec` is equal each time."""
         await trio.lowlevel.checkpoint()
-        taken = as_tool(tool)
-        assert taken.spec == taken.spec
-        assert canonical(taken.spec.parameters) == canonical(as_tool(tool).spec.parameters)
+        tool_ = as_tool(tool)
+        assert tool_.spec == tool_.spec
+        assert canonical(tool_.spec.parameters) == canonical(as_tool(tool).spec.parameters)
 
     async def test_the_examples_fit(self, tool: object) -> None:
         """The example arguments fit the tool's schema."""
@@ -164,35 +164,35 @@ class ToolConformance:
 
     async def test_whatever_fits_is_answered(self, tool: object) -> None:
         """The tool never raises for arguments that fit its schema, and each of its results can be stored."""
-        taken = as_tool(tool)
-        for args in self.rows(taken):
-            await self._answer(taken, args, self.surroundings())
+        tool_ = as_tool(tool)
+        for args in self.rows(tool_):
+            await self._answer(tool_, args, self.surroundings())
 
     async def test_an_example_is_not_an_error(self, tool: object) -> None:
         """Calls with the example arguments succeed."""
-        taken = as_tool(tool)
+        tool_ = as_tool(tool)
         for args in self.examples():
-            answer = await self._answer(taken, freeze_object(args), self.surroundings())
+            answer = await self._answer(tool_, freeze_object(args), self.surroundings())
             assert not isinstance(answer, Err), (args, answer)
 
     async def test_calls_side_by_side_are_all_answered(self, tool: object) -> None:
         """Concurrent calls do not disturb each other, unless the tool declares that it runs alone."""
-        taken = as_tool(tool)
-        if not taken.spec.parallel:
+        tool_ = as_tool(tool)
+        if not tool_.spec.parallel:
             return
         ctx = self.surroundings()
-        args = self.rows(taken)[0]
+        args = self.rows(tool_)[0]
         async with trio.open_nursery() as nursery:  # noqa: TID251 - the calls end with the test
             for number in range(3):
-                nursery.start_soon(self._answer, taken, args, attrs.evolve(ctx, call_id=f"call-{number}"))
+                nursery.start_soon(self._answer, tool_, args, attrs.evolve(ctx, call_id=f"call-{number}"))
 
     async def test_a_cancelled_call_ends(self, tool: object) -> None:
         """A call ends soon after it is cancelled, at any checkpoint."""
-        taken = as_tool(tool)
-        args = self.rows(taken)[0]
+        tool_ = as_tool(tool)
+        args = self.rows(tool_)[0]
         for ticks in TICKS:
             async with trio.open_nursery() as nursery:  # noqa: TID251 - the call ends with the test
-                nursery.start_soon(self._answer, taken, args, self.surroundings())
+                nursery.start_soon(self._answer, tool_, args, self.surroundings())
                 for _ in range(ticks):
                     await trio.lowlevel.checkpoint()
                 began = trio.current_time()
@@ -202,19 +202,19 @@ class ToolConformance:
 
     async def test_it_is_true_to_its_effect_class(self, tool: object) -> None:
         """A pure tool changes no file in memory, and an idempotent one changes nothing the second time."""
-        taken = as_tool(tool)
-        for args in self.rows(taken):
+        tool_ = as_tool(tool)
+        for args in self.rows(tool_):
             ctx = self.surroundings()
             sandbox = ctx.sandbox
             if not isinstance(sandbox, MemorySandbox):
                 return
             before = sandbox.files
-            await self._answer(taken, args, ctx)
+            await self._answer(tool_, args, ctx)
             once = sandbox.files
-            if taken.spec.effect is EffectClass.PURE:
+            if tool_.spec.effect is EffectClass.PURE:
                 assert once == before, f"it is declared `pure` and has changed files with {args}"
-            if taken.spec.effect is EffectClass.IDEMPOTENT:
-                await self._answer(taken, args, ctx)
+            if tool_.spec.effect is EffectClass.IDEMPOTENT:
+                await self._answer(tool_, args, ctx)
                 assert sandbox.files == once, f"it is declared `idempotent` and has changed more with {args}"
 
     async def _answer(self, tool: Tool, args: JsonObject, ctx: ToolContext) -> ToolResult:

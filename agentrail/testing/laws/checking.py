@@ -182,10 +182,10 @@ class _PluginTrial:
 
     def of_any_content(self, examples: int, seed: int | None) -> LawBrokenError | None:
         """Try *examples* runs with any content; return a broken law with its smallest run, or `None`."""
-        told = st.none() | answers()
+        answers_ = st.none() | answers()
         pictures = st.just(Context()) | contexts()
-        shown = [_any_content(moment) | st.just(moment) for moment in self.moments]
-        rows = st.lists(st.one_of(shown), max_size=LONGEST) if shown else st.just([])
+        contents = [_any_content(moment) | st.just(moment) for moment in self.moments]
+        rows = st.lists(st.one_of(contents), max_size=LONGEST) if contents else st.just([])
 
         def obeys(data: st.DataObject) -> None:
             ctx = data.draw(pictures)
@@ -194,8 +194,8 @@ class _PluginTrial:
                 return
             caller = Caller(data.draw(chooses()), (self.words,))
             for drawn in data.draw(rows):
-                one = self._in_words(drawn, caller) if isinstance(drawn, str) else drawn
-                state = self._shows(one, state, ctx, data.draw(told) if self.asks else None)
+                content = self._in_words(drawn, caller) if isinstance(drawn, str) else drawn
+                state = self._shows(content, state, ctx, data.draw(answers_) if self.asks else None)
             check_options(self.plugin, state)
 
         run = settings(
@@ -214,17 +214,21 @@ class _PluginTrial:
         except LawBrokenError as broken:
             return broken
         except Flaky as error:
-            found = [each for each in getattr(error, "exceptions", ()) if isinstance(each, LawBrokenError)]
-            where, problem = (found[0].where, found[0].problem) if found else ("a hook", "it did something else")
+            inner_errors = [inner for inner in getattr(error, "exceptions", ()) if isinstance(inner, LawBrokenError)]
+            where, problem = (
+                (inner_errors[0].where, inner_errors[0].problem)
+                if inner_errors
+                else ("a hook", "it did something else")
+            )
             return self._remembers(where, f"{problem}, and did not when it was shown the same again")
         return None
 
     def again(self) -> LawBrokenError | None:
         """Show the plugin its first hooks and events once more; return a broken law if an answer differs, or `None`."""
-        for where, ask, said in self.first:
+        for where, ask, answer in self.first:
             now = snapshot(ask())
-            if now != said:
-                return self._remembers(where, f"it answered {said:.200}, and after other hooks {now:.200}")
+            if now != answer:
+                return self._remembers(where, f"it answered {answer:.200}, and after other hooks {now:.200}")
         return None
 
     def _remembers(self, where: str, problem: str) -> LawBrokenError:
@@ -256,8 +260,8 @@ class _PluginTrial:
             for _ in range(LONGEST if self.moments else 0):
                 if not choose.percent(75):
                     break
-                one = self._in_words(choose.pick(self.moments), caller)
-                state = self._shows(one, state, ctx, choose.pick((None, *ANSWERS)) if self.asks else None)
+                content = self._in_words(choose.pick(self.moments), caller)
+                state = self._shows(content, state, ctx, choose.pick((None, *ANSWERS)) if self.asks else None)
             check_options(self.plugin, state)
         except LawBrokenError as broken:
             return broken
@@ -265,8 +269,8 @@ class _PluginTrial:
 
     def _breaks(self, broken: LawBrokenError, choose: Choose) -> LawBrokenError | None:
         """Try the run that *choose* draws; return its error if it breaks the same law as *broken*, at the same hook."""
-        found = self._run(choose)
-        return found if found is not None and (found.law, found.where) == (broken.law, broken.where) else None
+        again = self._run(choose)
+        return again if again is not None and (again.law, again.where) == (broken.law, broken.where) else None
 
     def _in_words(self, moment: str, caller: Caller) -> _Shown:
         """Draw a hook of one *moment*, or an event, or a text to screen, with words of the plugin."""
@@ -278,14 +282,14 @@ class _PluginTrial:
         envelope = caller.choose.pick(of_calls if caller.choose.percent(50) else every)
         return envelope.but(event=retold(envelope.event, caller))
 
-    def _shows(self, one: _Shown, state: object, ctx: Context, answer: AskAnswer | None) -> object:
+    def _shows(self, content: _Shown, state: object, ctx: Context, answer: AskAnswer | None) -> object:
         """Show the plugin a hook, an event or a text, and return its state; *answer* is for what it asks for."""
-        if isinstance(one, Text):
-            self._asks(SCREEN, partial(check_screen, self.plugin, one.text))
+        if isinstance(content, Text):
+            self._asks(SCREEN, partial(check_screen, self.plugin, content.text))
             return state
-        if isinstance(one, Envelope):
-            return self._asks(ON_EVENT, partial(check_event, self.plugin, one, state, ctx))
-        action = self._asks(one.moment, partial(check_hook, self.plugin, one, state, ctx, answer))
+        if isinstance(content, Envelope):
+            return self._asks(ON_EVENT, partial(check_event, self.plugin, content, state, ctx))
+        action = self._asks(content.moment, partial(check_hook, self.plugin, content, state, ctx, answer))
         return cast("object", getattr(action, "state", state))
 
 

@@ -71,14 +71,14 @@ def check_hook(
     The action always has a state: the new one, or *state* if that is unchanged. If the plugin asks for something and
     *answer* is given, it is shown the hook with the answer, as often as it asks; its last action is returned.
     """
-    shown = ctx if ctx is not None else Context()
-    trial = _Trial(plugin, hook.moment, (hook, state, shown, answer))
-    action = trial.acts(hook, state, shown)
+    context = ctx if ctx is not None else Context()
+    trial = _Trial(plugin, hook.moment, (hook, state, context, answer))
+    action = trial.acts(hook, state, context)
     for _ in range(MAX_ASKS):
         if answer is None or not isinstance(action, Ask):
             return action
-        asked = hook.but(asked=action.request, answer=answer)
-        action = trial.acts(asked, action.state, shown)
+        with_answer = hook.but(asked=action.request, answer=answer)
+        action = trial.acts(with_answer, action.state, context)
     trial.demands(not isinstance(action, Ask), "an end of questions", f"it asked more than {MAX_ASKS} times")
     return action
 
@@ -89,10 +89,10 @@ def check_init(plugin: AnyPlugin, ctx: Context | None = None) -> object:
 
     Returns the first state, or the `PluginRefused` that it raised.
     """
-    shown = ctx if ctx is not None else Context()
-    trial = _Trial(plugin, "init", (shown,))
+    context = ctx if ctx is not None else Context()
+    trial = _Trial(plugin, "init", (context,))
     trial.description()
-    return trial.begins(lambda: cast("Plugin[object]", plugin).init(shown), (shown,))
+    return trial.begins(lambda: cast("Plugin[object]", plugin).init(context), (context,))
 
 
 @checked
@@ -108,35 +108,37 @@ def check_options(plugin: AnyPlugin, state: object) -> object:
     if isinstance(once, PluginRefused):
         return once
     again = trial.begins(lambda: stateful.on_options(new, once), (once,))
-    kept = repr(again) == repr(once)
-    trial.demands(kept, "options that stay keep the state", f"it went on to {once!r:.200}, and then to {again!r:.200}")
+    is_same = repr(again) == repr(once)
+    trial.demands(
+        is_same, "options that stay keep the state", f"it went on to {once!r:.200}, and then to {again!r:.200}"
+    )
     return once
 
 
 @checked
 def check_event(plugin: AnyPlugin, event: Envelope, state: object = None, ctx: Context | None = None) -> object:
     """Show *plugin* one *event*, and raise `LawBrokenError` if it breaks a law; return its new state."""
-    shown = ctx if ctx is not None else Context()
+    context = ctx if ctx is not None else Context()
     listener = cast("Plugin[object]", plugin)
-    trial = _Trial(plugin, ON_EVENT, (event, state, shown))
-    heard = trial.twice(lambda: listener.on_event(event, state, shown), (event, state, shown))
-    if isinstance(heard, Log):
-        heard = cast("Log[object]", heard).state
-    wrong = isinstance(heard, Action)
+    trial = _Trial(plugin, ON_EVENT, (event, state, context))
+    state_ = trial.twice(lambda: listener.on_event(event, state, context), (event, state, context))
+    if isinstance(state_, Log):
+        state_ = cast("Log[object]", state_).state
+    wrong = isinstance(state_, Action)
     trial.demands(not wrong, "an accepted action", "it returned an action where its state is wanted")
-    if heard is not state:
-        trial.keeps(heard)
-    return heard
+    if state_ is not state:
+        trial.keeps(state_)
+    return state_
 
 
 @checked
 def check_screen(plugin: AnyPlugin, text: str) -> str:
     """Have *plugin* screen a *text*, and raise `LawBrokenError` if it breaks a law; return what it made of it."""
     trial = _Trial(plugin, SCREEN, (text,))
-    made = trial.twice(lambda: cast("Plugin[object]", plugin).screen(text), (text,))
-    problem = why_no_text(made)
+    screened = trial.twice(lambda: cast("Plugin[object]", plugin).screen(text), (text,))
+    problem = why_no_text(screened)
     trial.demands(problem is None, "a text for a text", str(problem))
-    return cast("str", made)
+    return cast("str", screened)
 
 
 class _Trial:
@@ -159,8 +161,8 @@ class _Trial:
         accepted = MATRIX[hook.moment]
         if type(answer) not in accepted:
             kinds = ", ".join(sorted(f"`{action.kind}`" for action in accepted))
-            found = f"`{cast('Action[object]', answer).kind}`" if isinstance(answer, Action) else f"{answer!r:.80}"
-            self.demands(False, "an accepted action", f"it answered {found}; this hook accepts {kinds}")
+            kind = f"`{cast('Action[object]', answer).kind}`" if isinstance(answer, Action) else f"{answer!r:.80}"
+            self.demands(False, "an accepted action", f"it answered {kind}; this hook accepts {kinds}")
         action = cast("Action[object]", answer)
         try:
             malformed = why_malformed(action)
@@ -174,22 +176,22 @@ class _Trial:
             self.keeps(new)
         return action
 
-    def twice(self, ask: Callable[[], object], shown: tuple[object, ...]) -> object:
-        """Call the plugin twice and return its first answer; check that both are equal and *shown* did not change."""
-        before = snapshot((self.plugin, *shown))
+    def twice(self, ask: Callable[[], object], arguments: tuple[object, ...]) -> object:
+        """Call the plugin twice and return its first answer; check that both are equal, and *arguments* the same."""
+        before = snapshot((self.plugin, *arguments))
         first = self.called(ask)
-        if before != snapshot((self.plugin, *shown)):
-            self.demands(False, "nothing is changed", f"it changed {self._what_changed(before, shown)}")
-        told = snapshot(first)
+        if before != snapshot((self.plugin, *arguments)):
+            self.demands(False, "nothing is changed", f"it changed {self._what_changed(before, arguments)}")
+        first_text = snapshot(first)
         second = snapshot(self.called(ask))
-        if told != second:
-            self.demands(False, "the same answer", f"it answered {told}, and then {second}")
+        if first_text != second:
+            self.demands(False, "the same answer", f"it answered {first_text}, and then {second}")
         return first
 
-    def begins(self, ask: Callable[[], object], shown: tuple[object, ...]) -> object:
+    def begins(self, ask: Callable[[], object], arguments: tuple[object, ...]) -> object:
         """Call `init` or `on_options`; return the state, checked, or the `PluginRefused` that it raised."""
         try:
-            state = self.twice(ask, shown)
+            state = self.twice(ask, arguments)
         except PluginRefused as refusal:
             return refusal
         self.keeps(state)
@@ -216,13 +218,13 @@ class _Trial:
         problem = storable(state)
         if problem is not None:
             self.demands(False, law, f"its state {state!r:.200} cannot be kept: {problem}")
-        wanted = state_type(type(self.plugin))
-        if wanted is UNKNOWN:
+        type_ = state_type(type(self.plugin))
+        if type_ is UNKNOWN:
             return
-        problem = readable(wanted)
-        self.demands(problem is None, law, f"a state of type {wanted} cannot be read back: {problem}")
+        problem = readable(type_)
+        self.demands(problem is None, law, f"a state of type {type_} cannot be read back: {problem}")
         try:
-            back = decode_state(wanted, data_of(state))
+            back = decode_state(type_, data_of(state))
         except AgentrailError as error:
             self.demands(False, law, f"its state {state!r:.200} does not come back: {error}")
         else:
@@ -231,54 +233,54 @@ class _Trial:
 
     def description(self) -> None:
         """Raise `LawBrokenError` unless the plugin's `describe` returns a text or a mapping."""
-        said = self.called(self.plugin.describe)
-        fits = isinstance(said, str | Mapping)
-        self.demands(fits, "a description", f"it described itself as {said!r:.80}")
+        description = self.called(self.plugin.describe)
+        fits = isinstance(description, str | Mapping)
+        self.demands(fits, "a description", f"it described itself as {description!r:.80}")
 
-    def _what_changed(self, before: str, shown: tuple[object, ...]) -> str:
+    def _what_changed(self, before: str, arguments: tuple[object, ...]) -> str:
         names = (
             "itself, the plugin",
             "the hook" if self.where != ON_EVENT else "the event",
             "the state",
             "the context",
         )
-        for name, thing in zip(names, (self.plugin, *shown), strict=False):
+        for name, thing in zip(names, (self.plugin, *arguments), strict=False):
             if snapshot(thing) not in before:
                 return f"{name}, which now is {snapshot(thing):.200}"
         return "what it was shown"
 
 
-def snapshot(found: object, depth: int = 0) -> str:
-    """Return *found* and everything in it as text, so that two snapshots differ if anything visible has changed."""
+def snapshot(value: object, depth: int = 0) -> str:
+    """Return *value* and everything in it as text, so that two snapshots differ if anything visible has changed."""
     if depth > 20:  # noqa: PLR2004 - deeper than anything that is shown to a plugin
         return "…"
-    kind = type(found)
+    kind = type(value)
     if kind in _PLAIN:
-        return repr(found)
+        return repr(value)
     inner = depth + 1
     names = _fields(kind)  # type: ignore[arg-type]  # mypy does not see that a class can be hashed
     if names is not None:
-        values: list[object] = [getattr(found, name) for name in names]
-        said = [repr(it) if type(it) in _PLAIN else snapshot(it, inner) for it in values]  # most are plain
-        return f"{kind.__name__}({', '.join(map('{}={}'.format, names, said))})"
-    if kind in (tuple, frozenset) and all(type(item) is str for item in cast("tuple[object, ...]", found)):
-        words = cast("tuple[str, ...]", found)
+        values: list[object] = [getattr(value, name) for name in names]
+        fields = [repr(it) if type(it) in _PLAIN else snapshot(it, inner) for it in values]  # most are plain
+        return f"{kind.__name__}({', '.join(map('{}={}'.format, names, fields))})"
+    if kind in (tuple, frozenset) and all(type(item) is str for item in cast("tuple[object, ...]", value)):
+        words = cast("tuple[str, ...]", value)
         return repr(words) if kind is tuple else repr(sorted(words))
-    match found:
+    match value:
         case Mapping():
-            pairs = cast("Mapping[object, object]", found).items()
+            pairs = cast("Mapping[object, object]", value).items()
             return "{" + ", ".join([f"{snapshot(key, inner)}: {snapshot(item, inner)}" for key, item in pairs]) + "}"
         case set() | frozenset():
-            return "{" + ", ".join(sorted([snapshot(item, inner) for item in cast("frozenset[object]", found)])) + "}"
+            return "{" + ", ".join(sorted([snapshot(item, inner) for item in cast("frozenset[object]", value)])) + "}"
         case list() | tuple():
-            items = ", ".join([snapshot(item, inner) for item in cast("list[object]", found)])
-            return f"[{items}]" if isinstance(found, list) else f"({items})"
+            items = ", ".join([snapshot(item, inner) for item in cast("list[object]", value)])
+            return f"[{items}]" if isinstance(value, list) else f"({items})"
         case str() | int() | float():
-            return repr(found)
-        case _ if type(found).__repr__ is object.__repr__:
-            return f"{kind.__name__}({snapshot(getattr(found, '__dict__', {}), inner)})"
+            return repr(value)
+        case _ if type(value).__repr__ is object.__repr__:
+            return f"{kind.__name__}({snapshot(getattr(value, '__dict__', {}), inner)})"
         case _:
-            return repr(found)
+            return repr(value)
 
 
 @lru_cache(maxsize=1024)
@@ -299,10 +301,10 @@ def example(plugin: AnyPlugin, where: str, shown: tuple[object, ...]) -> str:
     """Return the source of a test that calls the hook *where* of *plugin* with the same arguments, *shown*."""
     source = CodeSource()
     check = source.wants("agentrail.testing", _CHECKS.get(where, "check_hook"))
-    given = list(shown)
-    while len(given) > 1 and given[-1] in (None, Context()):
-        given.pop()
-    lines = [f"        {source.code(thing)}," for thing in (plugin, *given)]
+    arguments = list(shown)
+    while len(arguments) > 1 and arguments[-1] in (None, Context()):
+        arguments.pop()
+    lines = [f"        {source.code(thing)}," for thing in (plugin, *arguments)]
     body = "\n".join(
         [f"def test_{_snake(type(plugin).__name__)}_at_{where}() -> None:", f"    {check}(", *lines, "    )"]
     )

@@ -62,7 +62,7 @@ def retold(event: Event, caller: Caller) -> Event:
         case _ if tells_of_calls(event):
             drawn = _call(caller)
             new = {"args": drawn.args, "details": drawn.args, "name": drawn.name, "tool": drawn.name}
-            return event.but(**{field: found for field, found in new.items() if field in event.__struct_fields__})
+            return event.but(**{field: value for field, value in new.items() if field in event.__struct_fields__})
         case _:
             return event
 
@@ -101,9 +101,9 @@ def _said(caller: Caller) -> AssistantMessage:
 
 def _history(caller: Caller) -> tuple[Message, ...]:
     """Draw a history that a provider accepts: a prompt, a response, and the result of each of its calls."""
-    said = _said(caller)
-    asked = UserMessage((Text(caller.text()),), Origin.PROMPT)
-    return (asked, said, *(_message(caller, one.call_id).but(name=one.name) for one in said.calls))
+    response = _said(caller)
+    prompt = UserMessage((Text(caller.text()),), Origin.PROMPT)
+    return (prompt, response, *(_message(caller, call.call_id).but(name=call.name) for call in response.calls))
 
 
 def _after_turn(caller: Caller) -> AfterTurn:

@@ -24,13 +24,13 @@ MOST_SHOWN: Final = 5
 
 def main(words: Sequence[str] | None = None) -> int:
     """Run the simulations that the command line arguments *words* ask for; return the exit code."""
-    asked = _parser().parse_args(words)
-    modes: tuple[str, ...] = (asked.mode,) if asked.mode in MODES else MODES
-    if asked.seed is not None:
-        return _one(asked.seed, modes, trace=asked.trace)
+    options = _parser().parse_args(words)
+    modes: tuple[str, ...] = (options.mode,) if options.mode in MODES else MODES
+    if options.seed is not None:
+        return _one(options.seed, modes, trace=options.trace)
     began = time.monotonic()
-    wanted = [(modes[seed % len(modes)], seed) for seed in range(asked.start, asked.start + asked.seeds)]
-    failed = _many(wanted, asked.jobs, began)
+    runs = [(modes[seed % len(modes)], seed) for seed in range(options.start, options.start + options.seeds)]
+    failed = _many(runs, options.jobs, began)
     for report in failed[:MOST_SHOWN]:
         _say(f"\nseed {report.seed} broke a rule: {report.problem}\nrepeat it: {report.command}")
     return 1 if failed else 0
@@ -58,7 +58,7 @@ def _one(seed: int, modes: Iterable[str], *, trace: bool) -> int:
     return int(failed)
 
 
-def _many(wanted: Sequence[tuple[str, int]], jobs: int, began: float) -> list[Report]:
+def _many(seeds: Sequence[tuple[str, int]], jobs: int, began: float) -> list[Report]:
     """Run all (mode, seed) pairs in *jobs* processes, with a progress bar; print a table of the faults.
 
     Returns the reports of the runs that broke a rule.
@@ -68,30 +68,30 @@ def _many(wanted: Sequence[tuple[str, int]], jobs: int, began: float) -> list[Re
     runs: Counter[str] = Counter()
     records = 0
     with multiprocessing.get_context("spawn").Pool(jobs) as pool:
-        for done, report in enumerate(pool.imap(simulated, wanted, chunksize=4), 1):
+        for count, report in enumerate(pool.imap(simulated, seeds, chunksize=4), 1):
             faults += report.faults
             runs.update(report.faults.keys())
             records += report.records
             if report.problem is not None:
                 failed.append(report)
-            _progress(done, len(wanted), len(failed), began)
+            _progress(count, len(seeds), len(failed), began)
     _say("")
     width = max(len(fault.name) for fault in FAULTS)
     _say(f"{'fault':<{width}} {'fired':>7} {'runs':>6}")
     for fault in FAULTS:
         _say(f"{fault.name:<{width}} {faults[fault.name]:>7} {runs[fault.name]:>6}")
     seconds = time.monotonic() - began
-    rate = 60 * len(wanted) / max(seconds, 0.001)
-    _say(f"{len(wanted)} seeds, {records} records, {len(failed)} broke a rule, {seconds:.0f} s, {rate:.0f} a minute")
+    rate = 60 * len(seeds) / max(seconds, 0.001)
+    _say(f"{len(seeds)} seeds, {records} records, {len(failed)} broke a rule, {seconds:.0f} s, {rate:.0f} a minute")
     return failed
 
 
-def _progress(done: int, of: int, failed: int, began: float) -> None:
-    if not sys.stderr.isatty() and done % 100 and done != of:
+def _progress(count: int, of: int, failed: int, began: float) -> None:
+    if not sys.stderr.isatty() and count % 100 and count != of:
         return
-    bar = "█" * (BAR * done // of)
-    end = "\r" if sys.stderr.isatty() and done != of else "\n"
-    sys.stderr.write(f"{bar:<{BAR}} {done}/{of}  {failed} broke a rule  {time.monotonic() - began:.0f} s{end}")
+    bar = "█" * (BAR * count // of)
+    end = "\r" if sys.stderr.isatty() and count != of else "\n"
+    sys.stderr.write(f"{bar:<{BAR}} {count}/{of}  {failed} broke a rule  {time.monotonic() - began:.0f} s{end}")
     sys.stderr.flush()
 
 

@@ -72,12 +72,12 @@ LATELY: Final = 20
 """In how many of the last user messages an applied steering text is looked for; one step may begin several turns."""
 
 
-def is_same(live: State, known: State | None) -> bool:
-    """Whether *live* is the state *known* from records; a redaction leaves the states of plugins in these as JSON."""
-    if known is None:
+def is_same(live: State, expected: State | None) -> bool:
+    """Whether *live* is *expected*, the state from records; a redaction leaves states of plugins in it as JSON."""
+    if expected is None:
         return False
     try:
-        return live == with_plugins_of(known, live, 0)
+        return live == with_plugins_of(expected, live, 0)
     except ReplayDiffers:
         return False
 
@@ -153,24 +153,24 @@ class Auditor:
             except AgentrailError as differs:
                 self._verdict.demand(False, "replay", "{}", differs)
 
-    def _unsaid(self, session_id: str, where: str, kept: object) -> None:
-        """Check that the canary is not in what is *kept*, if it is said in this run at all."""
+    def _unsaid(self, session_id: str, where: str, value: object) -> None:
+        """Check that the canary is not in *value*, if it is said in this run at all."""
         if self.canary:
-            said = repr(kept)
-            at = said.find(CANARY)
-            text = f"{where} of `{session_id}` has the canary: …{said[max(0, at - 120) : at + 20]}"
+            text_ = repr(value)
+            at = text_.find(CANARY)
+            text = f"{where} of `{session_id}` has the canary: …{text_[max(0, at - 120) : at + 20]}"
             self._verdict.demand(at < 0, "screened", text)
 
     def kept(self, snapshot: Snapshot) -> None:
         """Check that *snapshot* has the same state as the records up to it lead to, with the history that it says."""
         states = self.book(snapshot.session_id).states
         self._unsaid(snapshot.session_id, "a snapshot", snapshot.state)
-        known = states[snapshot.number - 1] if 0 < snapshot.number <= len(states) else None
+        expected = states[snapshot.number - 1] if 0 < snapshot.number <= len(states) else None
         since = snapshot.since
-        if known is not None and since is not None:
-            known = known.but(history=states[since - 1].history if since else EMPTY_HISTORY)
+        if expected is not None and since is not None:
+            expected = expected.but(history=states[since - 1].history if since else EMPTY_HISTORY)
         text = f"the snapshot of `{snapshot.session_id}` at record {snapshot.number} is not the state of its records"
-        self._verdict.demand(is_same(snapshot.state, known), "snapshots", text)
+        self._verdict.demand(is_same(snapshot.state, expected), "snapshots", text)
 
     def deleted(self, session_id: str, left: Sequence[str]) -> None:
         """Note that a session was deleted; check that of those *left* in the journal none is it or its sub-agent."""
@@ -188,12 +188,14 @@ class Auditor:
         outcomes = book.ledger.outcomes  # as the plugin has them that notes the outcomes
         places = [outcomes.index(outcome) for outcome in outcomes]
         book.ledger.outcomes = [f"{MARK} {place}" if place else MARK for place in places]
-        known = len(book.states) == book.records and all(record.redacted is not None for record in records)
+        is_whole = len(book.states) == book.records and all(record.redacted is not None for record in records)
         self._verdict.demand(
-            known, "erased", "`{}` has {} records of {}", book.session_id, len(book.states), book.records
+            is_whole, "erased", "`{}` has {} records of {}", book.session_id, len(book.states), book.records
         )
-        left = [record.number for record in records if SAYS in repr(record)]
-        self._verdict.demand(not left, "erased", "records {} of `{}` have texts of callers", left, book.session_id)
+        unredacted = [record.number for record in records if SAYS in repr(record)]
+        self._verdict.demand(
+            not unredacted, "erased", "records {} of `{}` have texts of callers", unredacted, book.session_id
+        )
 
     def _enter(self, book: Book, record: Record) -> None:
         demand = self._verdict.demand
@@ -205,80 +207,80 @@ class Auditor:
         if before is None or start is None:
             demand(False, "replay", "the first record of `{}` has no beginning", book.session_id)
             return
-        given = record.arrival.input
+        input_ = record.arrival.input
         if record.began is not None:
             before = self._step(book, before, Arrival(StreamBegan(record.began), record.arrival.at), Recorded(())).state
         judge = Recorded(record.rulings, book.session_id, record.number)
-        done = self._step(book, before, record.arrival, judge)
+        step_ = self._step(book, before, record.arrival, judge)
         demand(
-            done.events == record.events, "replay", "record {} of `{}`: other events", record.number, book.session_id
+            step_.events == record.events, "replay", "record {} of `{}`: other events", record.number, book.session_id
         )
         demand(judge.left == 0, "replay", "record {} of `{}`: rulings are left over", record.number, book.session_id)
         folded = fold(start, record.change)
-        demand(folded == done.state, "replay", "record {} of `{}`: another change", record.number, book.session_id)
+        demand(folded == step_.state, "replay", "record {} of `{}`: another change", record.number, book.session_id)
         demand(_due(folded) == record.due, "replay", "record {} of `{}`: other timers", record.number, book.session_id)
         book.state = folded
-        book.states.append(done.state)
+        book.states.append(step_.state)
         for envelope in record.events:
             book.events.append(envelope)
             demand(envelope.seq == book.seq, "numbers", "event {} comes as number {}", envelope.seq, book.seq)
-        self._said(book, given, done)
-        self._quiet(book, given)
-        self._spent(book, before, done.state, given)
+        self._said(book, input_, step_)
+        self._quiet(book, input_)
+        self._spent(book, before, step_.state, input_)
         if record.command is not None:
             demand(record.command not in book.commands, "commands", "`{}` is carried out twice", record.command)
-            book.commands[record.command] = (given, record.answer)
+            book.commands[record.command] = (input_, record.answer)
 
     def _step(self, book: Book, before: State, arrival: Arrival, judge: Recorded) -> Step:
         """Make a step again, check it with the ledger, note what it starts in the book, and return it."""
-        given = arrival.input
-        if isinstance(given, TimerFired) and book.out.timers.get(given.timer, arrival.at + 1) <= arrival.at:
-            del book.out.timers[given.timer]
-        if isinstance(given, SessionReturned):
+        input_ = arrival.input
+        if isinstance(input_, TimerFired) and book.out.timers.get(input_.timer, arrival.at + 1) <= arrival.at:
+            del book.out.timers[input_.timer]
+        if isinstance(input_, SessionReturned):
             book.out = Outstanding()  # a restart: all work ended with the old process
-        _closed(book.out, given)
-        done = step(before, arrival, judge)
-        for effect in done.effects:
+        _closed(book.out, input_)
+        step_ = step(before, arrival, judge)
+        for effect in step_.effects:
             book.out.perform(effect, arrival.at)
             if isinstance(effect, StartRequest):
                 book.requests.add(effect.request.request_id)
             elif isinstance(effect, StartCall):
                 book.starts.setdefault(effect.call_id, []).append(effect)
-        book.out.back(done.state.subagents, done.effects)
-        book.ledger.check(before, arrival, done, book.out)
-        if isinstance(given, AbortSent | StopSent) and before.turn is not None:
-            after = done.state.turn
+        book.out.back(step_.state.subagents, step_.effects)
+        book.ledger.check(before, arrival, step_, book.out)
+        if isinstance(input_, AbortSent | StopSent) and before.turn is not None:
+            after = step_.state.turn
             over = after is None or after.ended is not None or after.ref != before.turn.ref
-            self._verdict.demand(over, "abort", "after {} the turn {} is open", given, before.turn.ref)
-        return done
+            self._verdict.demand(over, "abort", "after {} the turn {} is open", input_, before.turn.ref)
+        return step_
 
-    def _said(self, book: Book, given: AnyInput, done: Step) -> None:
+    def _said(self, book: Book, input_: AnyInput, step: Step) -> None:
         """Note in the book what an input, its answer and its events say: accepted refs, decisions, aborts, a stop."""
-        if isinstance(done.answer, Accepted):
-            ref = done.answer.ref
+        if isinstance(step.answer, Accepted):
+            ref = step.answer.ref
             book.accepted.add(ref)
-            if isinstance(given, SteerSent):
-                book.steered.setdefault(ref, given.text)
-            if isinstance(given, PromptSent):
+            if isinstance(input_, SteerSent):
+                book.steered.setdefault(ref, input_.text)
+            if isinstance(input_, PromptSent):
                 book.queue.append(ref)
-        if isinstance(given, ApproveSent | RejectSent):
-            book.decided.add(given.approval_id)
-        elif isinstance(given, RespondSent):
-            book.decided.add(given.ref)
-        elif isinstance(given, AbortSent):
+        if isinstance(input_, ApproveSent | RejectSent):
+            book.decided.add(input_.approval_id)
+        elif isinstance(input_, RespondSent):
+            book.decided.add(input_.ref)
+        elif isinstance(input_, AbortSent):
             book.aborts += 1
-        elif isinstance(given, StopSent):
+        elif isinstance(input_, StopSent):
             book.stopping = True
-        for envelope in done.events:
-            self._hears(book, envelope.event, done.state)
+        for envelope in step.events:
+            self._hears(book, envelope.event, step.state)
 
-    def _quiet(self, book: Book, given: AnyInput) -> None:
+    def _quiet(self, book: Book, input_: AnyInput) -> None:
         """Count the records of a session at one instant without a command; too many mean that it never rests."""
         now = trio.current_time()
-        if isinstance(given, COMMANDS) or now != book.instant:
+        if isinstance(input_, COMMANDS) or now != book.instant:
             book.instant, book.unasked = now, 0
         book.unasked += 1
-        text = f"`{book.session_id}` writes {book.unasked} records at one instant, without any call: {given}"
+        text = f"`{book.session_id}` writes {book.unasked} records at one instant, without any call: {input_}"
         self._verdict.demand(book.unasked <= MOST_UNASKED, "quiet", text)
 
     def _hears(self, book: Book, event: Event, after: State) -> None:
@@ -293,16 +295,16 @@ class Auditor:
             case SteeringReceived(ref=ref, text=text, replaced_by=replaced) if replaced:
                 book.steered[ref] = text
             case SteeringApplied(refs=refs):
-                said = _said_by_users(after.history)
+                user_text = _said_by_users(after.history)
                 for ref in refs:
                     text = book.steered.get(ref, "")
-                    self._verdict.demand(text in said, "steering", "{!r} was applied, and is not there", text)
+                    self._verdict.demand(text in user_text, "steering", "{!r} was applied, and is not there", text)
             case _:
                 pass
 
-    def _spent(self, book: Book, before: State, after: State, given: AnyInput) -> None:
+    def _spent(self, book: Book, before: State, after: State, input_: AnyInput) -> None:
         """Check usage against the budget, which a session and its sub-agents may exceed by their largest response."""
-        if not isinstance(given, SubagentReported):
+        if not isinstance(input_, SubagentReported):
             path = after.setup.path
             lead = self.book(path[0]) if path else book
             lead.biggest = max(lead.biggest, after.usage.total_tokens - before.usage.total_tokens)
@@ -323,16 +325,16 @@ def _due(state: State) -> int | None:
     return min((at for _, at in state.timers), default=None)
 
 
-def _closed(out: Outstanding, given: AnyInput) -> None:
-    """Remove from *out* the work that the input *given* ends, if it is still in there."""
-    if isinstance(given, CallsEnded):
-        out.answered(CallsEnded(tuple(one for one in given.ended if one.call_id in out.calls)))
-    known = {*out.requests, *out.calls, *out.asks, *out.compactions, *out.agents}
-    names = [getattr(given, name) for name in IDS if hasattr(given, name)]
-    if isinstance(given, SubagentStarted) or (names and names[0] in known):
-        out.answered(given)
+def _closed(out: Outstanding, input_: AnyInput) -> None:
+    """Remove from *out* the work that *input_* ends, if it is still in there."""
+    if isinstance(input_, CallsEnded):
+        out.answered(CallsEnded(tuple(call for call in input_.ended if call.call_id in out.calls)))
+    ids = {*out.requests, *out.calls, *out.asks, *out.compactions, *out.agents}
+    names = [getattr(input_, name) for name in IDS if hasattr(input_, name)]
+    if isinstance(input_, SubagentStarted) or (names and names[0] in ids):
+        out.answered(input_)
 
 
 def _said_by_users(history: History) -> str:
-    said = [message for message in history if isinstance(message, UserMessage)]
-    return "\n\n".join(part.text for message in said[-LATELY:] for part in message.parts if isinstance(part, Text))
+    messages = [message for message in history if isinstance(message, UserMessage)]
+    return "\n\n".join(part.text for message in messages[-LATELY:] for part in message.parts if isinstance(part, Text))

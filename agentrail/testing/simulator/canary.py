@@ -73,6 +73,6 @@ class CanaryEar:
                 return CANARY in repr(event)
 
     def _adds(self, to: object, piece: str) -> bool:
-        told = self._told.get(to, "") + piece
-        self._told[to] = told[-len(CANARY) :]
-        return CANARY in told
+        text = self._told.get(to, "") + piece
+        self._told[to] = text[-len(CANARY) :]
+        return CANARY in text

@@ -89,8 +89,8 @@ class Stage:
     def stored(self) -> list[str]:
         """Return the ids of the sessions that have records, have not ended, and were not deleted."""
         books = ((name, self.auditor.book(name)) for name in self.spawned)
-        known = ((name, book.state) for name, book in books if not book.deleted)
-        return [name for name, state in known if state is not None and state.phase is not Phase.ENDED]
+        states = ((name, book.state) for name, book in books if not book.deleted)
+        return [name for name, state in states if state is not None and state.phase is not Phase.ENDED]
 
     def canary(self, choose: Choose, percent: int = 25) -> str:
         """Draw whether the canary is said now: return it after a space, or an empty text."""
@@ -103,12 +103,12 @@ class Stage:
         if not request.request_id:
             return  # a plugin's question
         book = self.auditor.book(request.session_id)
-        known = request.request_id in book.requests
+        is_new = request.request_id in book.requests
         book.requests.discard(request.request_id)
         problem = why_unfit(request.messages)
         self.verdict.note("asked", request.session_id, request.request_id)
         self.demand(
-            known, "requests", "{} of `{}` is not in the journal, or twice", request.request_id, request.session_id
+            is_new, "requests", "{} of `{}` is not in the journal, or twice", request.request_id, request.session_id
         )
         self.demand(problem is None, "requests", "{} of `{}`: {}", request.request_id, request.session_id, problem)
 

@@ -107,9 +107,9 @@ class SimulatedProvider:
                 await trio.sleep(chance.number(1, 3000) / 1000)
         await self._fail(emit)
         self._blab(request)
-        said = [chance.pick(FORMED)] if request.returns else self._says(request)
+        pieces = [chance.pick(FORMED)] if request.returns else self._says(request)
         thought = self._thinks(emit)
-        for piece in said:
+        for piece in pieces:
             emit(TextChunk(piece))
             await trio.sleep(chance.below(200) / 1000)
             stage.moment(self._session_id)
@@ -120,9 +120,9 @@ class SimulatedProvider:
         calls = self._calls(request)
         used = NOTHING_USED
         if not stage.fires("model_uncounted"):
-            used = Usage(request.size // 4 + 1, sum(map(len, said)) // 4 + 5)
+            used = Usage(request.size // 4 + 1, sum(map(len, pieces)) // 4 + 5)
             emit(UsageChunk(used))
-        parts = (Text("".join(said)),) if said else ()
+        parts = (Text("".join(pieces)),) if pieces else ()
         return Response((*thought, *parts), calls, StopReason.TOOL_CALLS if calls else StopReason.END, used)
 
     def _purpose(self) -> str:
@@ -147,8 +147,8 @@ class SimulatedProvider:
         """Fail now and then with the canary when a summary is wanted: its text comes back in an error, to the log."""
         why = "" if request.request_id else self._stage.canary(self._secret, 25)
         if why:
-            said = f"{ON_PURPOSE}{why}"
-            raise PermanentModelError(said)
+            message = f"{ON_PURPOSE}{why}"
+            raise PermanentModelError(message)
 
     def _thinks(self, emit: EmitChunk) -> tuple[Said, ...]:
         """Think of the canary, in two pieces, or of nothing."""
@@ -160,12 +160,12 @@ class SimulatedProvider:
     def _says(self, request: ModelRequest) -> list[str]:
         chance = self._chance
         words = chance.below(4) + (0 if request.tools else 1)
-        said = [f"word{chance.below(100)} " for _ in range(words)] or ["done"]
+        words_ = [f"word{chance.below(100)} " for _ in range(words)] or ["done"]
         canary = self._stage.canary(self._secret, 25 if request.request_id else 80)
         if not canary:
-            return said
+            return words_
         at = self._secret.number(1, 9)
-        return [*said, canary[:at], canary[at:], *(MORE if self._secret.percent(20) else ())]
+        return [*words_, canary[:at], canary[at:], *(MORE if self._secret.percent(20) else ())]
 
     def _calls(self, request: ModelRequest) -> tuple[ToolCall, ...]:
         chance = self._chance
@@ -255,18 +255,18 @@ class SimulatedWorker:
     async def probe(self, key: str) -> Probed:
         """Return what became of an interrupted call: whether it ran, or in a fifth of the cases `Unknown`."""
         await trio.sleep(0.05)
-        done = self._stage.ran[key]
+        has_run = self._stage.ran[key]
         if self._chance.percent(20):
             return Unknown()
-        return ok("it was done") if done else NotStarted()
+        return ok("it was done") if has_run else NotStarted()
 
     def _result(self) -> ToolResult:
         chance = self._chance
         canary = self._stage.canary(self._secret)
         if canary:
             with_file = ok((Text("see"), _named(canary)), freeze_object({"a": canary}))
-            given: tuple[ToolResult, ...] = (ok(f"done{canary}"), err(canary), with_file)
-            return self._secret.pick(given)
+            results: tuple[ToolResult, ...] = (ok(f"done{canary}"), err(canary), with_file)
+            return self._secret.pick(results)
         if self.spec.name == "talk" and chance.percent(60):
             return Effect(AskPerson("which one?", chance.pick(((), ("a", "b")))))
         kinds: tuple[tuple[int, ToolResult], ...] = (

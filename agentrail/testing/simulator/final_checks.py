@@ -58,8 +58,8 @@ def check_reports(stage: Stage, policy: Intensity, supervisor: Supervisor) -> No
         name = report.path[-1]
         kind = report.reason.kind
         stage.auditor.book(name).crashed = True
-        wanted = any(stage.chaos.counts[fault] for fault in ON_PURPOSE.get(kind, ()))
-        stage.demand(wanted, "crashes", "`{}` crashed: {}, {}", name, report.reason.text, report.reason.where)
+        is_expected = any(stage.chaos.counts[fault] for fault in ON_PURPOSE.get(kind, ()))
+        stage.demand(is_expected, "crashes", "`{}` crashed: {}, {}", name, report.reason.text, report.reason.where)
         mine = kind != "Fenced" or report.done == "given_up"
         stage.demand(mine, "restarts", "`{}`, which another owner has claimed, is {}", name, report.done)
         if report.kind == "session" and report.done in ("restarted", "set_aside"):
@@ -80,9 +80,9 @@ def _check_restart(stage: Stage, policy: Intensity, name: str, reports: Sequence
     often = sum(1 for age in ago if age <= edge) > policy.max_restarts
     inputs = [report.input for report in reports[-SAME_INPUT:]]
     same = len(inputs) == SAME_INPUT and bool(last.input) and set(inputs) == {last.input}
-    wanted = "set_aside" if often or same else "restarted"
+    expected = "set_aside" if often or same else "restarted"
     text = f"`{name}` is {last.done} after its crashes {ago} ms ago, on {inputs}"
-    stage.demand(last.done == wanted, "restarts", text)
+    stage.demand(last.done == expected, "restarts", text)
 
 
 def begin_to_close(stage: Stage, supervisor: Supervisor) -> None:
@@ -98,8 +98,8 @@ def check_order(stage: Stage) -> None:
     A child that crashes or ends by itself, while the supervisor waits for a younger one, does not count.
     """
     gone = [name for name in stage.down if name in stage.closing]
-    wanted = [name for name in reversed(stage.closing) if name in gone]
-    stage.demand(gone == wanted, "order", "{} have gone in the order {}", stage.closing, gone)
+    expected = [name for name in reversed(stage.closing) if name in gone]
+    stage.demand(gone == expected, "order", "{} have gone in the order {}", stage.closing, gone)
     stage.closing = []
 
 
@@ -123,9 +123,9 @@ async def comes_to_rest(stage: Stage, supervisor: Supervisor, quiet: Callable[[]
 
 async def _stays_quiet(stage: Stage, supervisor: Supervisor) -> None:
     """Check that each session at rest writes at most one more record within `QUIET`: the one of falling asleep."""
-    written = {handle.id: stage.auditor.book(handle.id).records for handle in _living(supervisor, "asleep")}
+    counts = {handle.id: stage.auditor.book(handle.id).records for handle in _living(supervisor, "asleep")}
     await trio.sleep(QUIET)
-    for name, before in written.items():
+    for name, before in counts.items():
         more = stage.auditor.book(name).records - before
         stage.demand(more <= 1, "quiet", "`{}` has written {} records in {:g} s, without any call", name, more, QUIET)
 

@@ -65,8 +65,10 @@ class CheckingListener:
         event = envelope.event
         self._stage.verdict.note("hears", self._name, self._handle.id, envelope.seq, envelope.n, type(event).__name__)
         if self._stage.temper.canary:
-            heard = self._ear.hears(envelope)
-            self._demand(not heard, "screened", "the canary is heard with {}, {}: {}", envelope.seq, envelope.n, event)
+            has_canary = self._ear.hears(envelope)
+            self._demand(
+                not has_canary, "screened", "the canary is heard with {}, {}: {}", envelope.seq, envelope.n, event
+            )
         if isinstance(event, Gap):
             # Only with the policy `drop` are durable events missing; with the others a gap stands for deltas.
             self._lost = event.to_seq if self._policy == "drop" else self._lost
@@ -75,8 +77,8 @@ class CheckingListener:
         self._demand(cursor > self._at, "complete", "{} comes out of order", tuple(cursor))
         if envelope.n == 0:
             self._demand(envelope.seq - 1 in after, "complete", "{} comes, and some are missing", envelope.seq)
-            written = self._book.events[envelope.seq - 1] if envelope.seq <= self._book.seq else None
-            self._demand(written == envelope, "published", "{} is shown, {} is written", envelope, written)
+            stored = self._book.events[envelope.seq - 1] if envelope.seq <= self._book.seq else None
+            self._demand(stored == envelope, "published", "{} is shown, {} is written", envelope, stored)
         else:
             self._demand(envelope.seq in after, "complete", "{} overtakes a durable event", tuple(cursor))
         self._at = cursor

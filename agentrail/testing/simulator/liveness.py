@@ -103,24 +103,24 @@ class Watchman:
         requests = {request_id for request_id in out.live_requests if not stage.asking[name, request_id]}
         purse = session.ties.purse
         if requests and purse is not None and purse.queue.waits(name):
-            runs_beside = any(not one.ended for one in purse.pending)
+            runs_beside = any(not charge.ended for charge in purse.pending)
             self._demand(runs_beside, "a request of `{}` waits near a limit, and no other is under way", name)
         else:
-            told = sorted(requests)
-            self._demand(not requests, "of `{}` the requests {} are said to be out, and are not", name, told)
+            names_ = sorted(requests)
+            self._demand(not requests, "of `{}` the requests {} are said to be out, and are not", name, names_)
 
     def _going_on(self, book: Book, views: dict[str, ChildView]) -> set[str]:
         """Return the sub-agents that run though they were stopped; one that did so at the last look breaks a rule."""
-        found: set[str] = set()
+        children: set[str] = set()
         for child, agent in book.out.agents.items():
             call = book.out.calls.get(agent.call_id)
             stopped = agent.cancelled or (call is not None and call.cancelled and not agent.background)
             view = views.get(child)
             if stopped and view is not None and view.state == "running":
-                found.add(child)
-        for child in sorted(found & self._goes_on):
+                children.add(child)
+        for child in sorted(children & self._goes_on):
             self._demand(False, "the task of `{}` was stopped, and it goes on", child)
-        return found
+        return children
 
     def _demand(self, holds: bool, text: str, *about: object) -> None:
         self._stage.demand(holds, "alive", text, *about)

@@ -36,15 +36,15 @@ def breakable(stage: Stage) -> Generator[None]:
 
     def breaking_step(state: State, arrival: Arrival, judge: Judge) -> Step:
         stage.moment(state.session_id)
-        given: object = arrival.input
+        input_: object = arrival.input
         if stage.fires("message_poisoned"):
-            stage.poison.append(given)
-        if stage.fires("actor_breaks") or any(given is poison for poison in stage.poison):
+            stage.poison.append(input_)
+        if stage.fires("actor_breaks") or any(input_ is poison for poison in stage.poison):
             raise BrokenOnPurposeError("step")
-        done = step(state, arrival, judge)
+        step_ = step(state, arrival, judge)
         if stage.fires("actor_breaks_behind"):
             raise BrokenOnPurposeError("step")
-        return done
+        return step_
 
     def breaking_perform(performer: Performer, effect: AnyEffect) -> None:
         if stage.fires("effect_breaks"):

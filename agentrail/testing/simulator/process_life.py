@@ -259,9 +259,9 @@ class Life:
         for session_id in self._stage.stored():
             book = self._stage.auditor.book(session_id)
             # Read before the journal is: the supervisor may have brought the session back, and it may write meanwhile.
-            known, records, seq = book.state, book.records, book.seq
+            expected, records, seq = book.state, book.records, book.seq
             state, head, *_ = await rebuilt(self._disk, session_id, records)
-            whole = head == records and state.seq == seq and known is not None and state.history == known.history
+            whole = head == records and state.seq == seq and expected is not None and state.history == expected.history
             self._stage.demand(whole, "kept", "`{}` has {} records of {}", session_id, head, records)
 
 

@@ -128,7 +128,7 @@ class Simulator:
                 if stage.fires("clock_turned_back"):
                     stage.watch.turn_back(choose.below(7200))
         verdict = stage.verdict
-        written = sum(book.records for book in stage.auditor.books.values())
+        records = sum(book.records for book in stage.auditor.books.values())
         return Report(
             seed,
             self.mode,
@@ -136,13 +136,13 @@ class Simulator:
             verdict.problem,
             stage.chaos.counts,
             stage.doings,
-            written,
+            records,
             lived,
             tuple(verdict.lines or ()),
         )
 
 
-def simulated(wanted: tuple[str, int]) -> Report:
-    """Run one simulation; *wanted* is its mode and its seed."""
-    mode, seed = wanted
+def simulated(run_: tuple[str, int]) -> Report:
+    """Run one simulation; *run_* is its mode and its seed."""
+    mode, seed = run_
     return Simulator(mode).run(seed)

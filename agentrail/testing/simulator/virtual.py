@@ -88,14 +88,14 @@ def run(seed: int, watch: ClockWatch, main: Callable[[MockClock], Awaitable[None
             raise NothingMovesError
         everything.cancel()
 
-    known = scheduler._r.getstate()  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+    random_state = scheduler._r.getstate()  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
     disabled = logging.root.manager.disable
     with ExitStack() as swaps:
         swaps.enter_context(swapped(scheduler, "_ALLOW_DETERMINISTIC_SCHEDULING", True))
         swaps.enter_context(swapped(clock, "time", watch))
         swaps.enter_context(swapped(session, "time", watch))
         swaps.enter_context(swapped(Watchdog, "start", _no_thread))
-        swaps.callback(scheduler._r.setstate, known)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+        swaps.callback(scheduler._r.setstate, random_state)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
         swaps.callback(logging.disable, disabled)
         logging.disable(logging.NOTSET if logs else logging.CRITICAL)  # the runtime would log planted faults
         swaps.enter_context(swapped(virtual, "_autojump", jump_or_end))

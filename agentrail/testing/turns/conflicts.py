@@ -54,8 +54,8 @@ class Conflict:
         source = CodeSource()
         names = [source.code(plugin) for plugin in self.plugins]
         who = " and ".join(names) or "No plugin at all"
-        said = "breaks" if len(names) == 1 or not names else "together break"
-        lines = [f"{who} {said} `{_name(self.invariant)}`: {self.why}", "", "What happens:", "", str(self.trace), ""]
+        verb = "breaks" if len(names) == 1 or not names else "together break"
+        lines = [f"{who} {verb} `{_name(self.invariant)}`: {self.why}", "", "What happens:", "", str(self.trace), ""]
         return "\n".join([*lines, "The same as a test:", "", self.snippet()])
 
     def snippet(self) -> str:
@@ -63,7 +63,7 @@ class Conflict:
         source = CodeSource()
         simulate_ = source.wants("agentrail.testing", "simulate")
         plugins = ", ".join(source.code(plugin) for plugin in self.plugins)
-        more = "".join(f"{name}={source.code(given)}, " for name, given in self._setup.given().items())
+        more = "".join(f"{name}={source.code(argument)}, " for name, argument in self._setup.given().items())
         script = "".join(f"            {cue_code(cue, source)},\n" for cue in self.script)
         check = source.name(self.invariant)
         body = (
@@ -103,7 +103,7 @@ class ConflictSetup:
 
     def keeps(self, plugin: Attachable) -> bool:
         """Whether *plugin* must never be left out."""
-        return any(plugin is kept for kept in self.always)
+        return any(plugin is other for other in self.always)
 
     def words(self, plugins: Sequence[Attachable]) -> list[Vocabulary]:
         """Return the vocabulary of each of *plugins*, read once and kept; without plugins, only common words."""
@@ -193,9 +193,9 @@ def search(
     progress: Progress | None,
 ) -> dict[str, Conflict]:
     """Draw and play examples; return the smallest conflict found for each of *setups*, by name, where there is one."""
-    found: dict[str, Conflict] = {}
+    conflicts: dict[str, Conflict] = {}
     if not setups:
-        return found
+        return conflicts
     world = next(iter(setups.values()))
     choose = Choose(random.Random(seed).randrange)  # noqa: S311 - no secret
     lore = Lore(calls)
@@ -211,12 +211,12 @@ def search(
         script = draw_cues(choose, world.words(focus), lore.calls(focus))
         trace = world.plays(some, script)
         for name, setup in setups.items():
-            if name not in found and setup.broken_by(trace) is not None:
-                found[name] = Conflict(*_smallest(setup, some, script, choose, lore), setup)
-        if len(found) == len(setups):
+            if name not in conflicts and setup.broken_by(trace) is not None:
+                conflicts[name] = Conflict(*_smallest(setup, some, script, choose, lore), setup)
+        if len(conflicts) == len(setups):
             break
         lore.learn(trace)
-    return found
+    return conflicts
 
 
 class _Draws:
@@ -301,8 +301,8 @@ def _as_registered(
     setup: ConflictSetup, plugins: tuple[Attachable, ...], script: tuple[Cue, ...]
 ) -> tuple[Attachable, ...]:
     """Return *plugins* sorted by priority, if they break the invariant in that order too; else as they are."""
-    asked = tuple(sorted(plugins, key=lambda given: unkeyed(given)[1].priority))
-    return asked if setup.breaks(asked, script) is not None else plugins
+    by_priority = tuple(sorted(plugins, key=lambda plugin: unkeyed(plugin)[1].priority))
+    return by_priority if setup.breaks(by_priority, script) is not None else plugins
 
 
 def _name(invariant: Invariant) -> str:

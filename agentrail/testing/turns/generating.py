@@ -105,27 +105,27 @@ def simpler(cue: Cue) -> Iterator[Cue]:
             plain = say("fine") if not calls else say(calls=calls)
             if plain.response != response:
                 yield plain
-            for place, one in enumerate(calls):
-                for args in _simpler_args(one.args):
-                    yield say(calls=(*calls[:place], call(one.name, args), *calls[place + 1 :]), usage=response.usage)
+            for place, call_ in enumerate(calls):
+                for args in _simpler_args(call_.args):
+                    yield say(calls=(*calls[:place], call(call_.name, args), *calls[place + 1 :]), usage=response.usage)
         case _:
             return
 
 
 def _simpler_args(args: JsonObject) -> Iterator[JsonObject]:
     for name in args:
-        yield freeze_object({other: found for other, found in args.items() if other != name})
-    for name, found in args.items():
-        for value in _simpler_value(found):
+        yield freeze_object({other: argument for other, argument in args.items() if other != name})
+    for name, argument in args.items():
+        for value in _simpler_value(argument):
             yield freeze_object({**args, name: value})
 
 
-def _simpler_value(found: Json) -> Iterator[Json]:
-    if type(found) is float and found == int(found):
-        yield int(found)
-    elif type(found) is int and found:
+def _simpler_value(value: Json) -> Iterator[Json]:
+    if type(value) is float and value == int(value):
+        yield int(value)
+    elif type(value) is int and value:
         yield from (
-            small for small in (0, 1, found // 2, found - 1 if found > 0 else found + 1) if abs(small) < abs(found)
+            small for small in (0, 1, value // 2, value - 1 if value > 0 else value + 1) if abs(small) < abs(value)
         )
-    elif isinstance(found, str) and found not in ("a", ""):
+    elif isinstance(value, str) and value not in ("a", ""):
         yield "a"

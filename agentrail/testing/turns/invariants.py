@@ -36,10 +36,10 @@ def keeps_the_books(trace: Trace) -> None:
     """Each step passes the checks of `Ledger`, as in random sessions: each call gets one result, and so on."""
     ledger, out = Ledger(), Outstanding()
     for happened in trace.steps:
-        given = happened.arrival.input
-        if isinstance(given, TimerFired):
-            out.timers.pop(given.timer, None)
-        out.answered(given)
+        input_ = happened.arrival.input
+        if isinstance(input_, TimerFired):
+            out.timers.pop(input_.timer, None)
+        out.answered(input_)
         for effect in happened.step.effects:
             out.perform(effect, happened.arrival.at)
         ledger.check(happened.before, happened.arrival, happened.step, out)
@@ -59,10 +59,10 @@ def held_calls_run_once_and_only_after_consent(trace: Trace) -> None:
     ever: set[str] = set()
     ran: Counter[str] = Counter()
     for happened in trace.steps:
-        given = happened.arrival.input
-        if isinstance(given, ApproveSent):
-            for event in (event for event in waiting.values() if event.approval_id == given.approval_id):
-                agreed[event.call_id] = canonical(event.args if given.args is None else given.args)
+        input_ = happened.arrival.input
+        if isinstance(input_, ApproveSent):
+            for event in (event for event in waiting.values() if event.approval_id == input_.approval_id):
+                agreed[event.call_id] = canonical(event.args if input_.args is None else input_.args)
         for envelope in happened.step.events:
             match envelope.event:
                 case ApprovalRequired() as required:
@@ -101,7 +101,7 @@ def each_turn_ends_once(trace: Trace) -> None:
 
 def budgets_are_kept(trace: Trace) -> None:
     """No session uses more than its `BudgetGuard` allows; tokens and dollars may exceed it by the use of one step."""
-    for plugin in (unkeyed(given)[1] for given in trace.plugins):
+    for plugin in (unkeyed(plugin_)[1] for plugin_ in trace.plugins):
         if isinstance(plugin, BudgetGuard) and plugin.max_tokens is not None:
             biggest = max((_tokens(trace, number) for number in range(len(trace.steps))), default=0)
             used = trace.usage.total_tokens
@@ -145,7 +145,7 @@ def the_same_again(trace: Trace) -> None:
 
 def registration_does_not_matter(trace: Trace) -> None:
     """Registering plugins of different priority in another order changes nothing: the script is played again so."""
-    bands = sorted(trace.plugins, key=lambda given: -unkeyed(given)[1].priority)
+    bands = sorted(trace.plugins, key=lambda plugin: -unkeyed(plugin)[1].priority)
     assert _again(trace, bands).digest() == trace.digest(), "registered in another order, the plugins do something else"
 
 

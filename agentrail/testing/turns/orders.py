@@ -50,15 +50,15 @@ class OrderMatters(Value, gc=True):
         return _play((self.first, self.second), self.script), _play((self.second, self.first), self.script)
 
     def __str__(self) -> str:
-        one, other = unkeyed(self.first)[0], unkeyed(self.second)[0]
+        first, second = unkeyed(self.first)[0], unkeyed(self.second)[0]
         how = "their priorities settle it" if self.settled else "the order of registration settles it"
         here, there = self.traces()
         source = CodeSource()
         script = ", ".join(cue_code(cue, source) for cue in self.script)
         return (
-            f"`{one}` and `{other}`: the order matters at `{self.hook}`; {how}\n"
+            f"`{first}` and `{second}`: the order matters at `{self.hook}`; {how}\n"
             f"  script: {script}\n\n"
-            f"  {one} first:\n{_indented(str(here))}\n\n  {other} first:\n{_indented(str(there))}"
+            f"  {first} first:\n{_indented(str(here))}\n\n  {second} first:\n{_indented(str(there))}"
         )
 
 
@@ -175,7 +175,7 @@ def _outcome(trace: Trace) -> dict[str, object]:
     keys = [seat.key for seat in state.seats]
     return {
         "started": sorted(repr((start.call_id, start.name, start.args)) for start in trace.started),
-        "held": sorted(repr((held.call_id, held.args, held.hint)) for held in trace.held),
+        "held": sorted(repr((hold.call_id, hold.args, hold.hint)) for hold in trace.held),
         "blocked": sorted(repr((blocked.call_id, blocked.reason)) for blocked in trace.blocked),
         "ended": [
             (type(event), event.reason)

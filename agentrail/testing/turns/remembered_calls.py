@@ -30,8 +30,8 @@ class Lore:
     def calls(self, plugins: Iterable[Attachable]) -> list[list[ToolCall]]:
         """Return lists of calls: those given at the start, then one list for each deed, or pair, of *plugins* alone."""
         keys = {unkeyed(plugin)[0] for plugin in plugins}
-        known = [calls for deeds, calls in self._by_deeds.items() if all(key in keys for key, _ in deeds)]
-        return [self._given, *known] if self._given else known
+        remembered = [calls for deeds, calls in self._by_deeds.items() if all(key in keys for key, _ in deeds)]
+        return [self._given, *remembered] if self._given else remembered
 
     def learn(self, trace: Trace) -> None:
         """Remember the calls of *trace* at which plugins did something in `before_tool`."""
@@ -49,13 +49,13 @@ class Lore:
                     self._keep(deeds, about)
 
     def _keep(self, deeds: tuple[Deed, ...], calls: Sequence[ToolCall]) -> None:
-        kept = self._by_deeds.setdefault(deeds, [])
-        for one in calls:
-            if one in kept:
+        remembered = self._by_deeds.setdefault(deeds, [])
+        for new_call in calls:
+            if new_call in remembered:
                 continue
-            kept.append(one)
-            if len(kept) > KEPT:
-                kept.remove(max(kept, key=lambda call: len(call.args)))
+            remembered.append(new_call)
+            if len(remembered) > KEPT:
+                remembered.remove(max(remembered, key=lambda call: len(call.args)))
 
 
 def deeds_of(ruling: Ruling, keys: Sequence[str]) -> Iterator[Deed]:

@@ -250,24 +250,24 @@ def cue_code(cue: Cue, source: CodeSource) -> str:
 
 
 def _arguments(cue: Cue, positional: int, source: CodeSource) -> str:
-    said: list[str] = []
+    arguments: list[str] = []
     defaults = defaults_of(type(cue))
     for place, name in enumerate(cue.__struct_fields__):
-        found: object = getattr(cue, name)
-        if name not in defaults or found != defaults[name]:
-            named = place >= positional or len(said) < place
-            said.append(f"{name}={source.plain(found)}" if named else source.plain(found))
-    return ", ".join(said)
+        value: object = getattr(cue, name)
+        if name not in defaults or value != defaults[name]:
+            named = place >= positional or len(arguments) < place
+            arguments.append(f"{name}={source.plain(value)}" if named else source.plain(value))
+    return ", ".join(arguments)
 
 
 def _say(response: Response, source: CodeSource) -> str:
-    said: list[str] = []
+    arguments: list[str] = []
     text = text_of(tuple(part for part in response.parts if isinstance(part, Text)))
     thought = "".join(part.text for part in response.parts if isinstance(part, Thinking))
     if text:
-        said.append(quoted(text))
+        arguments.append(quoted(text))
     if thought:
-        said.append(f"thinking={quoted(thought)}")
+        arguments.append(f"thinking={quoted(thought)}")
     if response.calls:
         make = source.wants(KIT, "call")
         calls = (
@@ -276,24 +276,24 @@ def _say(response: Response, source: CodeSource) -> str:
             + (f", id={quoted(call.provider_id)})" if call.provider_id else ")")
             for call in response.calls
         )
-        said.append(f"calls=[{', '.join(calls)}]")
+        arguments.append(f"calls=[{', '.join(calls)}]")
     if response.stop is not (StopReason.TOOL_CALLS if response.calls else StopReason.END):
-        said.append(f"stop={source.code(response.stop)}")
+        arguments.append(f"stop={source.code(response.stop)}")
     if response.usage != NOTHING_USED:
-        said.append(f"usage={source.code(response.usage)}")
-    return f"{source.wants(KIT, 'say')}({', '.join(said)})"
+        arguments.append(f"usage={source.code(response.usage)}")
+    return f"{source.wants(KIT, 'say')}({', '.join(arguments)})"
 
 
 def _fail(error: Exception, after: int, source: CodeSource) -> str:
     for cls, name in _FAILURES:
         if type(error) is cls:
-            said = [quoted(str(error))]
+            arguments = [quoted(str(error))]
             retry_after: object = getattr(error, "retry_after", None)
             if retry_after is not None:
-                said.append(f"retry_after={retry_after!r}")
+                arguments.append(f"retry_after={retry_after!r}")
             if after:
-                said.append(_after(after))
-            return f"{source.wants(KIT, name)}({', '.join(said)})"
+                arguments.append(_after(after))
+            return f"{source.wants(KIT, name)}({', '.join(arguments)})"
     return f"{source.wants(KIT, 'fail')}({source.name(type(error))}({quoted(str(error))}))"
 
 

@@ -136,10 +136,10 @@ class _Watched:
         self._plugin = plugin
 
     def __getattr__(self, name: str) -> object:
-        found: object = getattr(self._plugin, name)
+        attribute: object = getattr(self._plugin, name)
         if name not in HOOK_NAMES:
-            return found
-        return partial(self._watch.asks, self._key, cast("Method", found))
+            return attribute
+        return partial(self._watch.asks, self._key, cast("Method", attribute))
 
 
 START: Final = 1_000_000
@@ -165,9 +165,9 @@ class EndlessError(AssertionError):
 class UnknownCueError(TypeError):
     """An element of a script is not a cue."""
 
-    def __init__(self, found: object) -> None:
+    def __init__(self, value: object) -> None:
         super().__init__(
-            f"a script for `simulate` is made of steps such as `prompt(…)` and `say(…)`; this is {found!r:.80}"
+            f"a script for `simulate` is made of steps such as `prompt(…)` and `say(…)`; this is {value!r:.80}"
         )
 
 
@@ -196,11 +196,11 @@ class Simulation:
         self.happened: list[Happened] = []
         self.cue = -1
         self.void: list[int] = []
-        given = [unkeyed(plugin) for plugin in scene.plugins]
-        refuse_twins([key for key, _ in given])
-        for key, plugin in given:
+        keyed = [unkeyed(plugin) for plugin in scene.plugins]
+        refuse_twins([key for key, _ in keyed])
+        for key, plugin in keyed:
             self.judge.seat(key, 0, plugin if watch is None else watch.over(key, plugin))
-        seats = tuple(_seat(key, plugin) for key, plugin in given)
+        seats = tuple(_seat(key, plugin) for key, plugin in keyed)
         if not as_given:
             seats = tuple(seats[place] for place in in_order(seats))
         tools: dict[str, Attached] = {}
@@ -225,18 +225,18 @@ class Simulation:
                 self.void.append(number)
         self._settle(lambda: False)
 
-    def send(self, given: AnyInput, *, plain: bool = False) -> None:
-        """Make a step of the input *given*; *plain* says that it is an answer that the script did not ask for."""
+    def send(self, input_: AnyInput, *, plain: bool = False) -> None:
+        """Make a step of *input_*; *plain* says that it is an answer that the script did not ask for."""
         if self.watch is not None:
             self.watch.step = len(self.happened)
-        self.out.answered(given)
+        self.out.answered(input_)
         before = self.state
-        arrival = Arrival(given, self.now)
-        done = step(before, arrival, self.judge)
-        for effect in done.effects:
+        arrival = Arrival(input_, self.now)
+        step_ = step(before, arrival, self.judge)
+        for effect in step_.effects:
             self.out.perform(effect, self.now)
-        self.state = done.state
-        self.happened.append(Happened(self.cue, plain, before, arrival, done))
+        self.state = step_.state
+        self.happened.append(Happened(self.cue, plain, before, arrival, step_))
 
     # The cues
 
@@ -328,12 +328,12 @@ class Simulation:
 
     # Plain answers, where the script gives none
 
-    def _comes_to(self, wanted: Callable[[], bool]) -> bool:
-        """Give plain answers until *wanted* is true; if it never is, undo them all and return `False`."""
-        if wanted():
+    def _comes_to(self, is_reached: Callable[[], bool]) -> bool:
+        """Give plain answers until *is_reached* is true; if it never is, undo them all and return `False`."""
+        if is_reached():
             return True
         before = self.state, self.out.copy(), self.now, len(self.happened)
-        if self._settle(wanted):
+        if self._settle(is_reached):
             return True
         self.state, self.out, self.now, length = before
         del self.happened[length:]
@@ -341,10 +341,10 @@ class Simulation:
             self.watch.forget(length)
         return False
 
-    def _settle(self, wanted: Callable[[], bool]) -> bool:
-        """Give plain answers until *wanted* is true, or nothing is outstanding; return whether *wanted* came true."""
+    def _settle(self, is_reached: Callable[[], bool]) -> bool:
+        """Give plain answers until *is_reached* is true, or nothing is outstanding; return whether it came true."""
         for _ in range(MOST):
-            if wanted():
+            if is_reached():
                 return True
             plain = self._plain()
             if plain is None:
@@ -394,9 +394,9 @@ _SEATS: Final[dict[tuple[str, int], tuple[AnyPlugin, AttachedPlugin]]] = {}
 
 def _seat(key: str, plugin: AnyPlugin) -> AttachedPlugin:
     """Return *plugin* as an attached plugin; cached, because reading its options takes as long as playing a turn."""
-    known = _SEATS.get((key, id(plugin)))
-    if known is not None and known[0] is plugin:
-        return known[1]
+    remembered = _SEATS.get((key, id(plugin)))
+    if remembered is not None and remembered[0] is plugin:
+        return remembered[1]
     if len(_SEATS) >= MOST:
         _SEATS.clear()
     seat = seat_for(key, plugin)
@@ -425,8 +425,8 @@ def said(chunks: Iterable[Chunk]) -> Partial:
 def _compacted(name: str, messages: Sequence[Message]) -> CompactionEnded:
     """Return the end of a compaction that keeps the messages from the last user message on, and sums up the rest."""
     starts = [place for place, message in enumerate(messages) if isinstance(message, UserMessage)]
-    left = tuple(messages[starts[-1] :]) if starts else tuple(messages)
-    return CompactionEnded(name, left, len(messages) - len(left), "shorter")
+    messages_ = tuple(messages[starts[-1] :]) if starts else tuple(messages)
+    return CompactionEnded(name, messages_, len(messages) - len(messages_), "shorter")
 
 
 def _anything(_: JsonObject, _meter: Meter) -> None:

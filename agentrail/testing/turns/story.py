@@ -40,23 +40,23 @@ def story(script: Sequence[Cue], steps: Sequence[Happened], decisions: Sequence[
     told_of = enumerate(zip(script, notes, strict=True), 1)
     cues = [f"{number:>3}  {cue_code(cue, source)}{note}" for number, (cue, note) in told_of]
     lines: list[str] = []
-    told = 0
+    count = 0
     for number, happened in enumerate(steps):
-        lines.extend(cues[told : happened.cue + 1])
-        told = max(told, happened.cue + 1)
+        lines.extend(cues[count : happened.cue + 1])
+        count = max(count, happened.cue + 1)
         happens = [*_decisions(by_step.get(number, [])), *_effects(happened.step.effects, happened.step.events)]
         if happens and happened.plain:
             lines.append(f"     then {_input(happened.arrival.input)}")
         lines.extend(f"       {line}" for line in happens)
-    return "\n".join([*lines, *cues[told:]])
+    return "\n".join([*lines, *cues[count:]])
 
 
 def _decisions(decisions: list[Decision]) -> Iterator[str]:
     for _, group in groupby(decisions, key=_occasion):
-        asked = list(group)
-        if any(_matters(decision) for decision in asked):
-            yield _shown(asked[0].hook)
-            for decision in asked:
+        decisions_ = list(group)
+        if any(_matters(decision) for decision in decisions_):
+            yield _shown(decisions_[0].hook)
+            for decision in decisions_:
                 yield f"  {decision.plugin}: {decided(decision)}"
 
 
@@ -82,10 +82,10 @@ def decided(decision: Decision) -> str:
         return f"raised {type(answer).__name__}: {answer}" if isinstance(answer, Exception) else f"answered {answer!r}"
     parts = [action.kind]
     for name in action.__struct_fields__:
-        found: object = getattr(action, name)
-        if name in ("state", "emits", "deadline", "timeout") or found in (None, ()):
+        value: object = getattr(action, name)
+        if name in ("state", "emits", "deadline", "timeout") or value in (None, ()):
             continue
-        parts.append(_value(found))
+        parts.append(_value(value))
     new: object = getattr(action, "state", UNCHANGED)
     if new is not UNCHANGED and new != decision.before:
         parts.append(f"state {_change(decision.before, new)}")
@@ -148,28 +148,28 @@ def _event(event: Event) -> str | None:
             return None
 
 
-def _input(given: AnyInput) -> str:
-    match given:
+def _input(input_: AnyInput) -> str:
+    match input_:
         case StreamEnded(response=response):
             return f"the model says {text_of(response.parts)!r:.60}"
         case ToolReturned(call_id=call_id):
             return f"call {call_id} returns"
         case CallsEnded(ended=ended):
-            return f"calls {', '.join(one.call_id for one in ended)} end"
+            return f"calls {', '.join(call.call_id for call in ended)} end"
         case AskSettled():
             return "a plugin's question fails"
         case TimerFired(timer=timer):
             return f"the timer `{timer}` fires"
         case _:
-            return type(given).__name__
+            return type(input_).__name__
 
 
-def _value(found: object) -> str:
-    """Return *found* as text of at most `_SHORT` characters."""
-    if isinstance(found, dict):
-        text = canonical(freeze(cast("object", found)))
-    elif isinstance(found, Ok | Err):
-        text = repr(result_text(found))
+def _value(value: object) -> str:
+    """Return *value* as text of at most `_SHORT` characters."""
+    if isinstance(value, dict):
+        text = canonical(freeze(cast("object", value)))
+    elif isinstance(value, Ok | Err):
+        text = repr(result_text(value))
     else:
-        text = repr(found)
+        text = repr(value)
     return text if len(text) <= _SHORT else f"{text[: _SHORT - 1]}…"

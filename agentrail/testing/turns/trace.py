@@ -123,10 +123,10 @@ class Trace:
 
     def digest(self) -> str:
         """Return a hash of all inputs, events and effects; two equal sessions have the same, in any process."""
-        told = hashlib.sha256()
+        checksum = hashlib.sha256()
         for happened in self.steps:
-            told.update(repr((happened.arrival, happened.step.events, happened.step.effects)).encode())
-        return told.hexdigest()
+            checksum.update(repr((happened.arrival, happened.step.events, happened.step.effects)).encode())
+        return checksum.hexdigest()
 
     def __str__(self) -> str:
         return story(self.script, self.steps, self.decisions, self.void)

@@ -1,4 +1,4 @@
-"""`Choose`, the source of choices for random runs, and `Seen`, one step as the checks of the kit get it.
+"""`Choose`, the source of choices for random runs, and `Transition`, one step as the checks of the kit get it.
 
 Choices come from a seeded generator where many runs are wanted, and from Hypothesis where examples are to be shrunk.
 """
@@ -20,14 +20,14 @@ from agentrail.core.vocabulary.tool_calls import Call, CallStatus
 from agentrail.values.events.envelope import Event
 
 
-class Seen:
+class Transition:
     """One step of a session, as the checks get it: the state before and after, the input, events and effects."""
 
     def __init__(self, before: State, arrival: Arrival, step: Step) -> None:
         self.before = before
         self.after = step.state
         self.at = arrival.at
-        self.given: AnyInput = arrival.input
+        self.input: AnyInput = arrival.input
         self.step = step
         self.events: tuple[Event, ...] = tuple(envelope.event for envelope in step.events)
 

@@ -181,11 +181,11 @@ def _of_calls(out: Outstanding) -> Iterator[Move]:
 
 def _ended_at_once(several: list[StartCall], choose: Choose) -> AnyInput:
     """Let some of *several* calls end, in any order, each in any way."""
-    left = list(several)
+    open_calls = list(several)
     ended: list[ToolReturned | ToolRaised | ToolStopped] = []
-    while left and (not ended or choose.percent(70)):
-        start = choose.pick(left)
-        left.remove(start)
+    while open_calls and (not ended or choose.percent(70)):
+        start = choose.pick(open_calls)
+        open_calls.remove(start)
         ways: tuple[ToolReturned | ToolRaised | ToolStopped, ...] = (
             ToolReturned(start.call_id, start.attempt, draw_result(choose, start.name)),
             ToolRaised(start.call_id, start.attempt, "Oops"),
@@ -214,8 +214,8 @@ def _agent_started(out: Outstanding, free: list[str], choose: Choose) -> AnyInpu
 
 
 def _reported(child: str, agent: AgentOut, choose: Choose) -> AnyInput:
-    held = ApprovalRequired(f"{child}:a1", "c1", "write", EMPTY, "may it?", "A", 0, None, path=("s", agent.call_id))
-    events = choose.pick(((), (ToolCalls(1),), (AgentStart("p1"), held), (held,)))
+    required = ApprovalRequired(f"{child}:a1", "c1", "write", EMPTY, "may it?", "A", 0, None, path=("s", agent.call_id))
+    events = choose.pick(((), (ToolCalls(1),), (AgentStart("p1"), required), (required,)))
     used = agent.used if choose.percent(50) else agent.used.plus(draw_usage(choose))
     waits = choose.percent(40)
     works = not waits or bool(events)
@@ -239,10 +239,10 @@ def _settled(ask_id: str, choose: Choose) -> AnyInput:
 
 
 def _compacted(start: StartCompaction, choose: Choose) -> AnyInput:
-    left = start.messages if choose.percent(20) else shortened(start.messages, choose)
+    messages = start.messages if choose.percent(20) else shortened(start.messages, choose)
     if choose.percent(5):
-        left = start.messages[1:]
-    return CompactionEnded(start.compaction_id, tuple(left), len(start.messages) - len(left), "shorter")
+        messages = start.messages[1:]
+    return CompactionEnded(start.compaction_id, tuple(messages), len(start.messages) - len(messages), "shorter")
 
 
 def _ended(request_id: str, request: ModelRequest, choose: Choose) -> AnyInput:
@@ -259,8 +259,8 @@ def _stalled(request_id: str, began: bool, choose: Choose) -> AnyInput:
 
 def _probed(start: ProbeCall, choose: Choose) -> AnyInput:
     outcomes: tuple[Probed, ...] = (ok("it was done"), err("it was done in vain"), NotStarted(), Unknown())
-    found = choose.pick(outcomes)
-    return CallProbed(start.call_id, start.attempt, found)
+    outcome = choose.pick(outcomes)
+    return CallProbed(start.call_id, start.attempt, outcome)
 
 
 def _returned(start: StartCall, choose: Choose) -> AnyInput:
@@ -279,14 +279,16 @@ def calls(state: State, out: Outstanding, teach: Teach) -> Iterator[Move]:
     yield Move((60 if state.lingering else 20) if free else 3, PromptSent, _prompt)
     yield Move(3, SteerSent, partial(_steer, out))
     yield Move(BUSY // 2 if goes_on else 2, AbortSent, partial(_abort, out))
-    held = [c.hold.approval_id for c in state.waiting_calls if c.hold is not None]
+    approval_ids = [c.hold.approval_id for c in state.waiting_calls if c.hold is not None]
     asking = [c.question.ref for c in state.waiting_calls if c.question is not None]
     stopped = [f"{state.session_id}:{doubt.call_id}" for doubt in state.in_doubt[-1:]]
-    yield Move(10 if held else 1, ApproveSent, partial(_approve, [*held, *stopped]), apt=bool(held))
-    yield Move(4 if held else 1, RejectSent, partial(_reject, held), apt=bool(held))
+    yield Move(
+        10 if approval_ids else 1, ApproveSent, partial(_approve, [*approval_ids, *stopped]), apt=bool(approval_ids)
+    )
+    yield Move(4 if approval_ids else 1, RejectSent, partial(_reject, approval_ids), apt=bool(approval_ids))
     yield Move(16 if asking else 1, RespondSent, partial(_respond, asking), apt=bool(asking))
     yield Move(1, SwitchModelSent, _switch)
-    yield Move(3 if held else 1, ChangeToolsSent, partial(_change_tools, state))
+    yield Move(3 if approval_ids else 1, ChangeToolsSent, partial(_change_tools, state))
     yield Move(1, UpdatePluginSent, partial(_update, state, teach))
     yield Move(1, AttachPluginSent, partial(_attach, state, teach))
     yield Move(1, DetachPluginSent, _detach)
@@ -298,8 +300,8 @@ def calls(state: State, out: Outstanding, teach: Teach) -> Iterator[Move]:
         probed = any(spec.effect is EffectClass.CHECKABLE for spec in running)
         yield Move(2 * BUSY if probed else BUSY // 2 if out.calls else 2, SessionReturned, partial(_come_back, state))
     yield Move(3 if free else LATE, SleepDue, partial(_given, SleepDue()))
-    for given in OF_THE_ACTOR:
-        yield Move(LATE, type(given), partial(_given, given))
+    for input_ in OF_THE_ACTOR:
+        yield Move(LATE, type(input_), partial(_given, input_))
 
 
 def _partial(out: Outstanding, choose: Choose) -> Partial:
@@ -327,17 +329,17 @@ def _abort(out: Outstanding, choose: Choose) -> AnyInput:
     return AbortSent(reason, kill, choose.percent(30), choose.pick(((), ("late",))), _partial(out, choose))
 
 
-def _one_of(known: list[str], choose: Choose) -> str:
-    return choose.pick(known) if known and not choose.percent(5) else "unknown"
+def _one_of(names: list[str], choose: Choose) -> str:
+    return choose.pick(names) if names and not choose.percent(5) else "unknown"
 
 
-def _approve(held: list[str], choose: Choose) -> AnyInput:
+def _approve(approval_ids: list[str], choose: Choose) -> AnyInput:
     args = choose.weighted(((6, OTHER_ARGS[0]), (2, OTHER_ARGS[1]), (1, OTHER_ARGS[2]), (1, OTHER_ARGS[3])))
-    return ApproveSent(_one_of(held, choose), args, choose.percent(20), choose.percent(70))
+    return ApproveSent(_one_of(approval_ids, choose), args, choose.percent(20), choose.percent(70))
 
 
-def _reject(held: list[str], choose: Choose) -> AnyInput:
-    return RejectSent(_one_of(held, choose), choose.pick((None, "not now")), choose.percent(40))
+def _reject(approval_ids: list[str], choose: Choose) -> AnyInput:
+    return RejectSent(_one_of(approval_ids, choose), choose.pick((None, "not now")), choose.percent(40))
 
 
 def _respond(asking: list[str], choose: Choose) -> AnyInput:

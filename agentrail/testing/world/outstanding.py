@@ -177,17 +177,17 @@ class Outstanding:
             case _:
                 assert_never(effect)
 
-    def answered(self, given: AnyInput) -> None:
-        """Note that the input *given* has come: the work that it ends is no longer outstanding."""
-        match given:
+    def answered(self, input_: AnyInput) -> None:
+        """Note that *input_* has come: the work that it ends is no longer outstanding."""
+        match input_:
             case StreamBegan(request_id=request_id):
                 self.requests[request_id].began = True
             case StreamEnded(request_id=request_id) | StreamCut(request_id=request_id):
                 del self.requests[request_id]
             case ToolReturned() | ToolRaised() | ToolStopped() | CallProbed():
-                del self.calls[given.call_id]
+                del self.calls[input_.call_id]
             case CallsEnded():
-                self.ended_at_once = tuple(one.call_id for one in given.ended)
+                self.ended_at_once = tuple(call.call_id for call in input_.ended)
                 for call_id in self.ended_at_once:
                     del self.calls[call_id]
             case AskSettled(ask_id=ask_id):
@@ -195,10 +195,10 @@ class Outstanding:
             case CompactionEnded(compaction_id=name) | CompactionFailed(compaction_id=name):
                 del self.compactions[name]
             case SubagentStarted(child=child):
-                self.agents[child] = AgentOut(given.call_id, given.background)
+                self.agents[child] = AgentOut(input_.call_id, input_.background)
             case SubagentReported(child=child) if child in self.agents:
                 out = self.agents[child]
-                out.heard, out.used, out.waits, out.works = given.heard, given.used, given.waits, given.works
+                out.heard, out.used, out.waits, out.works = input_.heard, input_.used, input_.waits, input_.works
             case SubagentEnded(child=child):
                 ended = self.agents.pop(child)
                 if not ended.background and ended.call_id in self.live_calls:
@@ -250,10 +250,10 @@ class Outstanding:
     def back(self, agents: tuple[Subagent, ...], effects: Sequence[AnyEffect]) -> None:
         """Note those of *agents* that *effects* resume, after a restart of the process."""
         back = {child for effect in effects if isinstance(effect, ResumeSubagents) for child in effect.children}
-        for one in agents if back else ():
-            if one.child in back:
-                self.agents[one.child] = AgentOut(
-                    one.call_id, one.background, one.heard, one.used, one.waits, one.works
+        for agent in agents if back else ():
+            if agent.child in back:
+                self.agents[agent.child] = AgentOut(
+                    agent.call_id, agent.background, agent.heard, agent.used, agent.waits, agent.works
                 )
 
     def asked_for(self, call_id: str) -> str | None:

@@ -62,8 +62,8 @@ def draw_call(choose: Choose, names: Sequence[str]) -> ToolCall:
     if name.startswith(FINDER):
         args = FrozenObject({"query": choose.pick(("seek", "stars and soil", "dig", "nothing of the kind", ""))})
     elif name.startswith(CALLER):
-        found = choose.weighted(((6, "seek"), (3, "dig"), (1, FINDER), (1, "nowhere")))
-        args = choose.weighted(((9, FrozenObject({"name": found, "arguments": args})), (1, EMPTY)))
+        tool_name = choose.weighted(((6, "seek"), (3, "dig"), (1, FINDER), (1, "nowhere")))
+        args = choose.weighted(((9, FrozenObject({"name": tool_name, "arguments": args})), (1, EMPTY)))
     return ToolCall("", name, args, choose.pick(("", "x", "y")))
 
 

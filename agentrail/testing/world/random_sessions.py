@@ -71,18 +71,18 @@ class Tally:
         }
         self._wanting = Counter(kind for _, kind in self.unseen)  # rows that were seldom reached, by kind of input
 
-    def note(self, before: State, given: type[Value], step: Step) -> None:
-        """Count one step, which was made in the state *before* with an input of the class *given*."""
-        row = (before.phase, given)
+    def note(self, before: State, kind: type[Value], step: Step) -> None:
+        """Count one step, which was made in the state *before* with an input of the class *kind*."""
+        row = (before.phase, kind)
         self.steps += 1
         self.rows[row] += 1
         if self.rows[row] == SELDOM:
             self._wanting[row[1]] -= 1
-        left = self.unseen[row]
-        if not left or any(ruling.hook == "on_event" and ruling.critical for ruling in step.rulings):
+        outcomes = self.unseen[row]
+        if not outcomes or any(ruling.hook == "on_event" and ruling.critical for ruling in step.rulings):
             return  # a critical `on_event` may have aborted: its effects belong to the row of an abort
-        left.discard(step.state.phase)
-        left.difference_update(type(effect) for effect in step.effects if type(effect) is not WriteLog)
+        outcomes.discard(step.state.phase)
+        outcomes.difference_update(type(effect) for effect in step.effects if type(effect) is not WriteLog)
 
     def wanted(self, phase: Phase, kind: type[Value], *, apt: bool = True) -> int:
         """Return the weight with which a row of the table is looked for.
@@ -102,7 +102,7 @@ class Tally:
     def broken(self) -> dict[str, list[str]]:
         """Return by row the phases and effects that it allows and that were never seen."""
         return {
-            _named(row): sorted(left.value if isinstance(left, Phase) else left.__name__ for left in unseen)
+            _named(row): sorted(outcome.value if isinstance(outcome, Phase) else outcome.__name__ for outcome in unseen)
             for row, unseen in self.unseen.items()
             if unseen
         }
@@ -155,9 +155,9 @@ class World:
         self.state = self.first = self._first(session_id)
 
     def _first(self, session_id: str) -> State:
-        given = [unkeyed(plugin) for plugin in self.scene.plugins]
-        refuse_twins([key for key, _ in given])
-        seats = tuple(self.teach(key, plugin) for key, plugin in given)
+        keyed = [unkeyed(plugin) for plugin in self.scene.plugins]
+        refuse_twins([key for key, _ in keyed])
+        seats = tuple(self.teach(key, plugin) for key, plugin in keyed)
         tools: dict[str, Attached] = {}
         for spec in self.scene.tools:
             self.judge.tool(spec.name, 0, fits)
@@ -202,45 +202,45 @@ class World:
             return None
         weights = [move.weight for move in moves]
         if seek and choose.percent(50):
-            wanted = self.tally.wanted
-            weights = [move.weight * wanted(self.state.phase, move.kind, apt=move.apt) for move in moves]
+            weight_of = self.tally.wanted
+            weights = [move.weight * weight_of(self.state.phase, move.kind, apt=move.apt) for move in moves]
         move = choose.weighted(tuple(zip(weights, moves, strict=True)))
         return self.apply(move.make(choose), choose)
 
-    def apply(self, given: AnyInput, choose: Choose | None = None) -> Step:
-        """Make a step of the input *given*, perform its effects, and check the invariants."""
+    def apply(self, input_: AnyInput, choose: Choose | None = None) -> Step:
+        """Make a step of *input_*, perform its effects, and check the invariants."""
         if choose is not None:
             self.now += choose.pick((1, 0, 30, 120))
-        self._comes(given)
-        arrival = Arrival(given, self.now, 0.5 if choose is None else choose.below(10) / 10)
+        self._comes(input_)
+        arrival = Arrival(input_, self.now, 0.5 if choose is None else choose.below(10) / 10)
         before = self.state
-        kept, length, tools = before.but(), len(before.history), dict(before.tools)
-        done = step(before, arrival, self.judge)
-        same = all(map(is_, astuple(before), astuple(kept)))
+        copy, length, tools = before.but(), len(before.history), dict(before.tools)
+        step_ = step(before, arrival, self.judge)
+        same = all(map(is_, astuple(before), astuple(copy)))
         demand(same and len(before.history) == length and dict(before.tools) == tools, "the state given was changed")
-        names = tuple(type(effect).__name__ for effect in done.effects)
-        made, number = change(before, done.state), len(self.records) + 1
-        self.records.append(WorldRecord(number, arrival, done.rulings, done.events, names, made, done.answer))
-        self.tally.note(before, type(given), done)
-        for effect in done.effects:
+        names = tuple(type(effect).__name__ for effect in step_.effects)
+        change_, number = change(before, step_.state), len(self.records) + 1
+        self.records.append(WorldRecord(number, arrival, step_.rulings, step_.events, names, change_, step_.answer))
+        self.tally.note(before, type(input_), step_)
+        for effect in step_.effects:
             self.out.perform(effect, self.now)
-        self.out.back(done.state.subagents, done.effects)
-        self.state = done.state
-        self.slow = bool(done.rulings)
-        self.ledger.check(before, arrival, done, self.out)
-        return done
+        self.out.back(step_.state.subagents, step_.effects)
+        self.state = step_.state
+        self.slow = bool(step_.rulings)
+        self.ledger.check(before, arrival, step_, self.out)
+        return step_
 
-    def refuses(self, given: AnyInput) -> None:
-        """Check that the session, which has ended, refuses the call *given*."""
+    def refuses(self, input_: AnyInput) -> None:
+        """Check that the session, which has ended, refuses *input_*."""
         try:
-            step(self.state, Arrival(given, self.now), self.judge)
+            step(self.state, Arrival(input_, self.now), self.judge)
         except IllegalInput:
             return
-        demand(False, "an ended session took {}", given)
+        demand(False, "an ended session took {}", input_)
 
-    def _comes(self, given: AnyInput) -> None:
-        """Note that the input *given* comes: what it ends is no longer outstanding, and its tools are known."""
-        match given:
+    def _comes(self, input_: AnyInput) -> None:
+        """Note that *input_* comes: what it ends is no longer outstanding, and its tools are known."""
+        match input_:
             case TimerFired(timer=timer):
                 self._fires(timer)
             case SessionReturned():
@@ -249,7 +249,7 @@ class World:
                 for spec in attach:
                     self.judge.tool(spec.name, revision, fits)
             case _:
-                self.out.answered(given)
+                self.out.answered(input_)
 
     def _fires(self, timer: str) -> None:
         """Fire *timer*: at its time, or late, when it was cleared and its name may be set to another time already."""
@@ -269,8 +269,8 @@ class World:
         state = self.first
         for record in self.records[:upto]:
             before, state = state, fold(state, record.change)
-            found = differences(before, state, record)
-            demand(not found, "the audit of record {} finds {}", record.number, found)
+            differences_ = differences(before, state, record)
+            demand(not differences_, "the audit of record {} finds {}", record.number, differences_)
         return state
 
     def check_replay(self) -> None:

@@ -69,9 +69,9 @@ def fits(args: JsonObject, _: object = None) -> str | None:
     return None if type(args.get("path")) is str else "$.path: is not text"
 
 
-def fits_answer(_: JsonObject, found: JsonObject) -> str | None:
-    """Return why *found* does not fit `ANSWER`, or `None` if it does; stands for a schema check."""
-    return None if type(found.get("sum")) is int else "$.sum: is no integer"
+def fits_answer(_: JsonObject, answer: JsonObject) -> str | None:
+    """Return why *answer* does not fit `ANSWER`, or `None` if it does; stands for a schema check."""
+    return None if type(answer.get("sum")) is int else "$.sum: is no integer"
 
 
 DEFAULTS: Final = Options()
@@ -188,12 +188,12 @@ PEOPLE_LINES: Final = (
 
 def draw_people(choose: Choose) -> tuple[Attachable, ...]:
     """Draw plugins that hold some calls and let others run, and plugins that act after a decision about a call."""
-    held = choose.pick(({"read", "write"}, {"talk", "solo"}, {"keep", "fix"}, ()))
+    tools = choose.pick(({"read", "write"}, {"talk", "solo"}, {"keep", "fix"}, ()))
     hooks = choose.some(("before_tool", "after_tool", "on_tool_error", "after_response"), 50)
     lines = {hook: choose.pick(PEOPLE_LINES) for hook in hooks}
     if choose.percent(10):
         lines["before_tool"] = ("block_tool", "replace_tool_args")
-    return Keyed("A", Holder(frozenset(held), choose.pick((None, 120.0, 1.0)), "family")), Keyed("B", Scripted(lines))
+    return Keyed("A", Holder(frozenset(tools), choose.pick((None, 120.0, 1.0)), "family")), Keyed("B", Scripted(lines))
 
 
 def draw_plugins(choose: Choose, most: int = 3) -> tuple[Attachable, ...]:

@@ -10,7 +10,7 @@ from typing import Final
 
 from agentrail.core.vocabulary.effects import ProbeCall, StartCall
 from agentrail.core.vocabulary.inputs import CompactionEnded
-from agentrail.testing.world.choose import Seen
+from agentrail.testing.world.choose import Transition
 from agentrail.testing.world.outstanding import demand
 from agentrail.values.events.life import AgentAbort, PromptReceived
 from agentrail.values.events.plugins import PluginError
@@ -35,27 +35,27 @@ class Course:
         self._calls: Counter[tuple[str, str]] = Counter()
         self._overflow: tuple[int, int] | None = None
 
-    def check(self, seen: Seen) -> None:
-        """Raise `InvariantBrokenError` if the step *seen* does not agree with earlier steps."""
-        self._keys_stay(seen)
-        self._deaf(seen)
-        self._loops(seen)
-        self._overflows(seen)
+    def check(self, transition: Transition) -> None:
+        """Raise `InvariantBrokenError` if *transition* does not agree with earlier steps."""
+        self._keys_stay(transition)
+        self._deaf(transition)
+        self._loops(transition)
+        self._overflows(transition)
 
-    def _keys_stay(self, seen: Seen) -> None:
+    def _keys_stay(self, transition: Transition) -> None:
         """Check that all attempts of a call have one idempotency key, which no other call has."""
-        for effect in seen.step.effects:
+        for effect in transition.step.effects:
             if isinstance(effect, StartCall | ProbeCall):
                 key = self._keys.setdefault(effect.call_id, effect.key)
                 demand(key == effect.key, "{} runs under another key than before: {}", effect, key)
         demand(len(set(self._keys.values())) == len(self._keys), "two calls run under one key")
 
-    def _deaf(self, seen: Seen) -> None:
+    def _deaf(self, transition: Transition) -> None:
         """Check that a plugin whose `on_event` raised `MAX_FAILURES` times is shown no more events in the turn.
 
         The events are gone through one by one, because a new turn may start within the step.
         """
-        for event in seen.events:
+        for event in transition.events:
             if isinstance(event, PromptReceived):
                 self._failures.clear()
             elif isinstance(event, PluginError) and event.hook == "on_event":
@@ -63,22 +63,22 @@ class Course:
         often = {plugin: count for plugin, count in self._failures.items() if count > MAX_FAILURES}
         demand(not often, "plugins have broken at events, and hear more: {}", often)
 
-    def _loops(self, seen: Seen) -> None:
+    def _loops(self, transition: Transition) -> None:
         """Check that a `LoopDetected` event counts a call no more often than the same call was really made."""
-        before, after = seen.before, seen.after
-        if after.history is not before.history and not isinstance(seen.given, CompactionEnded):
+        before, after = transition.before, transition.after
+        if after.history is not before.history and not isinstance(transition.input, CompactionEnded):
             for message in after.history[len(before.history) :]:
                 for call in message.calls if isinstance(message, AssistantMessage) else ():
                     self._calls[call.name, canonical(call.args)] += 1
-        for event in seen.events:
+        for event in transition.events:
             if isinstance(event, LoopDetected) and event.kind == "repeat_pattern":
                 most = max((count for (name, _), count in self._calls.items() if name == event.name), default=0)
                 demand(event.count <= most, "{}, and the same call was made {} times", event, most)
 
-    def _overflows(self, seen: Seen) -> None:
+    def _overflows(self, transition: Transition) -> None:
         """Check that the turn is aborted if the context is too long for the second time in one round."""
-        if any(isinstance(event, ContextOverflow) for event in seen.events):
-            now = (seen.before.turns, seen.before.round)
-            ends = any(isinstance(event, AgentAbort) for event in seen.events)
+        if any(isinstance(event, ContextOverflow) for event in transition.events):
+            now = (transition.before.turns, transition.before.round)
+            ends = any(isinstance(event, AgentAbort) for event in transition.events)
             demand(now != self._overflow or ends, "the context is too long again in round {}", now[1])
             self._overflow = now

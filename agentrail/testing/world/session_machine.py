@@ -73,10 +73,10 @@ class SessionMachine(RuleBasedStateMachine):
         """The state of the session now."""
         return self.world.state
 
-    def make(self, data: st.DataObject, wanted: Callable[[type[Value]], bool]) -> None:
-        """Draw an input among those whose class is *wanted*, and make the step; do nothing if there is none."""
+    def make(self, data: st.DataObject, is_wanted: Callable[[type[Value]], bool]) -> None:
+        """Draw an input among those whose class is *is_wanted*, and make the step; do nothing if there is none."""
         choose = _choose(data)
-        moves: list[tuple[int, Move]] = [(move.weight, move) for move in self.world.moves() if wanted(move.kind)]
+        moves: list[tuple[int, Move]] = [(move.weight, move) for move in self.world.moves() if is_wanted(move.kind)]
         if moves:
             self.world.apply(choose.weighted(moves).make(choose), choose)
 

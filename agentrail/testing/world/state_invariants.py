@@ -13,7 +13,7 @@ from agentrail.core.vocabulary.effects import StartCall, StartRequest
 from agentrail.core.vocabulary.inputs import Arrival, CallProbed, CompactionEnded
 from agentrail.core.vocabulary.state import Phase, State
 from agentrail.core.vocabulary.tool_calls import WAITS_FOR_PERSON, CallStatus, Subagent, touches_files
-from agentrail.testing.world.choose import Seen
+from agentrail.testing.world.choose import Transition
 from agentrail.testing.world.outstanding import AgentOut, Outstanding, demand
 from agentrail.testing.world.session_checks import Course
 from agentrail.testing.world.step_checks import check_promises
@@ -66,9 +66,9 @@ class Ledger:
         """Raise `InvariantBrokenError` if *step* broke an invariant; *out* must have its effects already."""
         after = step.state
         self._answered(before, arrival, step)
-        given = arrival.input
-        if isinstance(given, CallProbed) and isinstance(given.found, NotStarted):
-            self.attempts[given.call_id] -= 1
+        input_ = arrival.input
+        if isinstance(input_, CallProbed) and isinstance(input_.found, NotStarted):
+            self.attempts[input_.call_id] -= 1
         for effect in step.effects:
             if isinstance(effect, StartCall):
                 self._starts(effect, before, after)
@@ -90,20 +90,20 @@ class Ledger:
         if before.phase is Phase.ENDED:
             demand(not step.events and not step.effects and after == before, "something came after the end")
             return
-        seen = Seen(before, arrival, step)
-        check_promises(seen)
-        self.course.check(seen)
+        transition = Transition(before, arrival, step)
+        check_promises(transition)
+        self.course.check(transition)
 
     # Notes of answers and events
 
     def _answered(self, before: State, arrival: Arrival, step: Step) -> None:
-        given, answer = arrival.input, step.answer
-        if isinstance(given, PromptSent | SteerSent) and isinstance(answer, Accepted):
+        input_, answer = arrival.input, step.answer
+        if isinstance(input_, PromptSent | SteerSent) and isinstance(answer, Accepted):
             self.waiting.add(answer.ref)
-        if isinstance(given, ApproveSent) and isinstance(answer, Done) and before.batch is not None:
+        if isinstance(input_, ApproveSent) and isinstance(answer, Done) and before.batch is not None:
             for call in before.batch.calls:
-                if call.hold is not None and call.hold.approval_id == given.approval_id:
-                    agreed = call.hold.args if given.args is None else given.args
+                if call.hold is not None and call.hold.approval_id == input_.approval_id:
+                    agreed = call.hold.args if input_.args is None else input_.args
                     self.consents[call.call_id] = canonical(agreed)
         for envelope in step.events:
             demand(not self.ended, "{} comes after the end", envelope.event)
@@ -243,18 +243,19 @@ def _subagents(after: State, out: Outstanding) -> None:
     if after.phase is Phase.ENDED:
         demand(not after.subagents, "the session has ended before {}", after.subagents)
         return
-    here = [one for one in after.subagents if not one.rests]
+    here = [agent for agent in after.subagents if not agent.rests]
     demand(bool(after.paused) or len(here) == len(after.subagents), "a sub-agent rests, and its turn does not")
-    known = {one.child: _as_told(one) for one in here}
-    there = {child: _as_told(one) for child, one in out.agents.items()}
-    demand(known == there, "sub-agents {}, outstanding {}", known, there)
+    expected = {agent.child: _as_told(agent) for agent in here}
+    there = {child: _as_told(agent) for child, agent in out.agents.items()}
+    demand(expected == there, "sub-agents {}, outstanding {}", expected, there)
     demand(
-        after.stopping is None or all(one.cancelled for one in out.agents.values()), "it stops, and a sub-agent goes on"
+        after.stopping is None or all(agent.cancelled for agent in out.agents.values()),
+        "it stops, and a sub-agent goes on",
     )
 
 
-def _as_told(one: Subagent | AgentOut) -> tuple[object, ...]:
-    return one.call_id, one.background, one.heard, one.used, one.waits, one.works
+def _as_told(agent: Subagent | AgentOut) -> tuple[object, ...]:
+    return agent.call_id, agent.background, agent.heard, agent.used, agent.waits, agent.works
 
 
 def _clock(after: State) -> None:
@@ -271,8 +272,8 @@ def _work(after: State, out: Outstanding) -> None:
     if after.phase in (Phase.NEW, Phase.ENDED) or not any(seat.counts_work for seat in after.seats):
         demand(after.working_since is None or after.phase is Phase.NEW, "{} counts its work", after.phase)
         return
-    stand = {one.call_id for one in after.subagents if not (one.works or one.background)}
-    busy = any(one.works and not one.rests for one in after.subagents)
+    stand = {agent.call_id for agent in after.subagents if not (agent.works or agent.background)}
+    busy = any(agent.works and not agent.rests for agent in after.subagents)
     if after.phase is not Phase.IDLE:
         busy = busy or bool(out.live_requests or out.live_asks or out.live_compactions or {*out.live_calls} - stand)
         busy = busy or (after.stopping is not None and bool(after.subagents))  # it waits until they have ended

@@ -53,7 +53,7 @@ from agentrail.hooks.actions import RunTool
 from agentrail.hooks.hook_run import MAX_ASKS
 from agentrail.hooks.hook_types import HOOK_NAMES
 from agentrail.hooks.ruling import NOTHING_GATHERED, Verdict
-from agentrail.testing.world.choose import Seen
+from agentrail.testing.world.choose import Transition
 from agentrail.testing.world.outstanding import demand
 from agentrail.values.content import Text
 from agentrail.values.events.envelope import Event
@@ -94,99 +94,109 @@ from agentrail.values.tools import EffectClass, ToolSpec
 from agentrail.values.usage import NOTHING_USED, Usage
 
 
-def _aborts(seen: Seen) -> None:
+def _aborts(transition: Transition) -> None:
     """Check an abort: it keeps queued prompts unless told to drop them, drops steering, and keeps the partial text.
 
     Which running calls go on is what `kill_tools` says.
     """
-    given, before, after = seen.given, seen.before, seen.after
-    if not isinstance(given, AbortSent) or before.opening:
+    abort, before, after = transition.input, transition.before, transition.after
+    if not isinstance(abort, AbortSent) or before.opening:
         return
-    if not given.clear_queue and before.stopping is None:
+    if not abort.clear_queue and before.stopping is None:
         queued = {prompt.ref for prompt in before.queue}
-        dropped = {event.ref for event in seen.events if isinstance(event, PromptDropped)}
+        dropped = {event.ref for event in transition.events if isinstance(event, PromptDropped)}
         demand(not queued & dropped, "{} are dropped by an abort that is to leave the queue", queued & dropped)
-    told = {event.ref for event in seen.events if isinstance(event, SteeringReceived) and event.status == "dropped"}
-    kept = {text.ref for text in before.steering} - told
-    demand(not kept, "steering {} outlives an abort", kept)
-    if not seen.in_turn:
+    dropped_steering = {
+        event.ref for event in transition.events if isinstance(event, SteeringReceived) and event.status == "dropped"
+    }
+    survivors = {text.ref for text in before.steering} - dropped_steering
+    demand(not survivors, "steering {} outlives an abort", survivors)
+    if not transition.in_turn:
         return
     lingers = {stray.call_id for stray in after.lingering}
-    for call in seen.running:
+    for call in transition.running:
         immune = call.spec is not None and call.spec.immune
-        wanted = given.kill_tools == "none" or (given.kill_tools == "killable" and immune)
-        demand(wanted == (call.call_id in lingers), "{} goes on: {}, after {}", call, not wanted, given)
-    if before.request is not None and given.partial.text:
+        must_go_on = abort.kill_tools == "none" or (abort.kill_tools == "killable" and immune)
+        demand(must_go_on == (call.call_id in lingers), "{} goes on: {}, after {}", call, not must_go_on, abort)
+    if before.request is not None and abort.partial.text:
         texts = [message.text for message in after.history if isinstance(message, AssistantMessage)]
-        demand(given.partial.text in texts, "{!r} had come and is not kept", given.partial.text)
+        demand(abort.partial.text in texts, "{!r} had come and is not kept", abort.partial.text)
 
 
-def _steers(seen: Seen) -> None:
+def _steers(transition: Transition) -> None:
     """Check steering: its queue has a limit, immune calls are not skipped, texts are applied in order.
 
     Steering texts that become prompts come before the prompts that wait.
     """
-    before, after = seen.before, seen.after
+    before, after = transition.before, transition.after
     demand(len(after.steering) <= after.setup.options.max_steering_queue, "{} steering texts wait", len(after.steering))
-    if isinstance(seen.given, SteerSent):
-        skipped = {event.call_id for event in seen.events if isinstance(event, ToolSkippedForSteering)}
-        for call in seen.running:
+    if isinstance(transition.input, SteerSent):
+        skipped = {event.call_id for event in transition.events if isinstance(event, ToolSkippedForSteering)}
+        for call in transition.running:
             immune = call.spec is not None and call.spec.immune
             demand(not (immune and call.call_id in skipped), "{} is immune and skipped for steering", call)
     if not before.steering:
         return
     refs = tuple(text.ref for text in before.steering)
     text = "\n\n".join(text.text for text in before.steering)
-    for event in seen.events:
+    for event in transition.events:
         if isinstance(event, SteeringApplied) and set(event.refs) == set(refs):
-            said = [m.text for m in after.history if isinstance(m, UserMessage) and m.origin is Origin.STEERING]
-            demand(event.refs == refs and text in said, "{} were applied as {}: {}", refs, event.refs, said[-1:])
-    taken = [event.ref for event in seen.events if isinstance(event, PromptReceived | PromptRejected)]
-    taken += [after.taking.ref] if after.taking is not None else []
-    order = [*taken, *(prompt.ref for prompt in after.queue)]
+            steering = [m.text for m in after.history if isinstance(m, UserMessage) and m.origin is Origin.STEERING]
+            demand(
+                event.refs == refs and text in steering, "{} were applied as {}: {}", refs, event.refs, steering[-1:]
+            )
+    refs_ = [event.ref for event in transition.events if isinstance(event, PromptReceived | PromptRejected)]
+    refs_ += [after.taking.ref] if after.taking is not None else []
+    order = [*refs_, *(prompt.ref for prompt in after.queue)]
     behind = {prompt.ref for prompt in before.queue}
     first = next((place for place, ref in enumerate(order) if ref in behind), len(order))
     demand(not set(order[first:]) & set(refs), "steering {} comes after the prompts that wait: {}", refs, order)
 
 
-def _says_first(seen: Seen) -> None:
+def _says_first(transition: Transition) -> None:
     """Check that `before_finish` does not run while a steering text waits, except in the last round that is allowed."""
-    before = seen.before
-    asked = any(ruling.hook == "before_finish" for ruling in seen.step.rulings)
+    before = transition.before
+    has_hook = any(ruling.hook == "before_finish" for ruling in transition.step.rulings)
     waited = any(waiting.hook.moment == "before_finish" for waiting in before.suspended)
-    if asked and not waited and before.steering and seen.in_turn:
+    if has_hook and not waited and before.steering and transition.in_turn:
         last = before.round >= before.setup.options.max_turns
         demand(last, "before_finish runs, and {} waits", before.steering)
 
 
-def _supersedes(seen: Seen) -> None:
+def _supersedes(transition: Transition) -> None:
     """Check that a prompt ends a turn that rests for a person, if the option says `supersede`."""
-    given, before = seen.given, seen.before
-    if not isinstance(given, PromptSent) or not isinstance(seen.step.answer, Accepted) or not before.resting:
+    prompt, before = transition.input, transition.before
+    if not isinstance(prompt, PromptSent) or not isinstance(transition.step.answer, Accepted) or not before.resting:
         return
     if before.setup.options.on_prompt_while_held == "supersede":
-        ends = any(isinstance(event, AgentEnd) and event.stop_reason == "superseded" for event in seen.events)
+        ends = any(isinstance(event, AgentEnd) and event.stop_reason == "superseded" for event in transition.events)
         demand(ends, "a prompt does not supersede what waits for a person")
 
 
-def _rewrites(seen: Seen) -> None:
+def _rewrites(transition: Transition) -> None:
     """Check that a text that plugins replaced is in the event that reports it, and in the history or the queue.
 
     Steering that an abort in the same step drops is in neither, and is reported a second time, as dropped.
     """
-    dropped = [one.text for one in seen.events if isinstance(one, SteeringReceived) and one.status == "dropped"]
-    for ruling in seen.step.rulings:
+    dropped = [
+        text.text for text in transition.events if isinstance(text, SteeringReceived) and text.status == "dropped"
+    ]
+    for ruling in transition.step.rulings:
         gathered = ruling.gathered
         if ruling.verdict is Verdict.ASK or gathered.said is None:
             continue
-        told = [_told(event) for event in seen.events if getattr(event, "replaced_by", ()) == gathered.replaced_by]
-        wanted = "\n\n".join((gathered.said, *gathered.texts)) if ruling.hook == "before_steering" else gathered.said
-        demand(wanted in told, "{} has replaced a text by {!r}, and {} are told", ruling.hook, wanted, told)
+        announced = [
+            _told(event) for event in transition.events if getattr(event, "replaced_by", ()) == gathered.replaced_by
+        ]
+        new_text = "\n\n".join((gathered.said, *gathered.texts)) if ruling.hook == "before_steering" else gathered.said
+        demand(
+            new_text in announced, "{} has replaced a text by {!r}, and {} are told", ruling.hook, new_text, announced
+        )
         kind = AssistantMessage if ruling.hook == "after_response" else UserMessage
-        kept = [message.text for message in seen.after.history if isinstance(message, kind)]
-        steering = "\n".join((*kept, *(one.text for one in seen.after.steering), *dropped))
-        found = wanted in steering if ruling.hook == "before_steering" else wanted in kept
-        demand(found or not seen.in_turn, "{!r} replaces a text, and is not in the history", wanted)
+        texts = [message.text for message in transition.after.history if isinstance(message, kind)]
+        steering = "\n".join((*texts, *(text.text for text in transition.after.steering), *dropped))
+        is_there = new_text in steering if ruling.hook == "before_steering" else new_text in texts
+        demand(is_there or not transition.in_turn, "{!r} replaces a text, and is not in the history", new_text)
 
 
 def _told(event: Event) -> str:
@@ -202,40 +212,40 @@ def _told(event: Event) -> str:
 # Decisions of people
 
 
-def _approves(seen: Seen) -> None:
+def _approves(transition: Transition) -> None:
     """Check an approval: the tool is there and unchanged, edited arguments were checked.
 
     Calls are approved for always only if the caller said so and did not edit the arguments.
     """
-    given, before, after = seen.given, seen.before, seen.after
-    if not isinstance(given, ApproveSent) or not isinstance(seen.step.answer, Done):
+    approval, before, after = transition.input, transition.before, transition.after
+    if not isinstance(approval, ApproveSent) or not isinstance(transition.step.answer, Done):
         return
-    for call in seen.calls:
-        if call.hold is None or call.hold.approval_id != given.approval_id:
+    for call in transition.calls:
+        if call.hold is None or call.hold.approval_id != approval.approval_id:
             continue
         tool = before.tools.get(call.name)
         demand(tool is not None and tool.revision == call.revision, "{} is approved, and its tool has changed", call)
-        edited = given.args is not None and not is_same(given.args, call.hold.args)
-        first = seen.step.rulings[0] if seen.step.rulings else None
+        edited = approval.args is not None and not is_same(approval.args, call.hold.args)
+        first = transition.step.rulings[0] if transition.step.rulings else None
         checked = first is not None and first.hook == "check" and first.verdict is Verdict.PASS
-        demand(not edited or checked, "{} is carried out, and does not fit the tool", given)
+        demand(not edited or checked, "{} is carried out, and does not fit the tool", approval)
         more = after.approved_always - before.approved_always
-        demand(not more or (given.always and not edited), "{} is approved for ever by {}", more, given)
+        demand(not more or (approval.always and not edited), "{} is approved for ever by {}", more, approval)
 
 
-def _leaves(seen: Seen) -> None:
+def _leaves(transition: Transition) -> None:
     """Check that a turn ends as `left` only if no decision about its calls asks for a further request."""
-    if not any(isinstance(event, AgentEnd) and event.stop_reason == "left" for event in seen.events):
+    if not any(isinstance(event, AgentEnd) and event.stop_reason == "left" for event in transition.events):
         return
-    given = seen.given
-    wanted = seen.before.batch is not None and any(goes_on for _, goes_on in seen.before.batch.decisions)
-    wanted = wanted or isinstance(given, RespondSent)
-    wanted = wanted or (isinstance(given, ApproveSent | RejectSent) and given.auto_resume)
-    wanted = wanted or (isinstance(given, TimerFired) and given.timer.startswith(hold_timer("")))
-    demand(not wanted, "the turn is left, and a decision wants it to go on")
+    input_ = transition.input
+    goes_on_ = transition.before.batch is not None and any(goes_on for _, goes_on in transition.before.batch.decisions)
+    goes_on_ = goes_on_ or isinstance(input_, RespondSent)
+    goes_on_ = goes_on_ or (isinstance(input_, ApproveSent | RejectSent) and input_.auto_resume)
+    goes_on_ = goes_on_ or (isinstance(input_, TimerFired) and input_.timer.startswith(hold_timer("")))
+    demand(not goes_on_, "the turn is left, and a decision wants it to go on")
 
 
-PEOPLE: Final[tuple[Callable[[Seen], None], ...]] = (
+PEOPLE: Final[tuple[Callable[[Transition], None], ...]] = (
     _aborts,
     _steers,
     _says_first,
@@ -257,17 +267,17 @@ def _deferred(state: State) -> list[ToolSpec]:
     return [attached.spec for attached in state.tools.values() if attached.spec.deferred]
 
 
-def _declares(seen: Seen) -> None:
+def _declares(transition: Transition) -> None:
     """Check that a request declares each tool but the deferred ones, which it names in the description of another.
 
     A request that the same step gives up again is left out: plugins may have changed the tools after it.
     """
-    going = seen.after.request
-    for effect in seen.step.effects:
+    going = transition.after.request
+    for effect in transition.step.effects:
         if not isinstance(effect, StartRequest) or going is None or effect.request.request_id != going.request_id:
             continue
-        request, deferred = effect.request, _deferred(seen.after)
-        plain = [attached.spec for attached in seen.after.tools.values() if not attached.spec.deferred]
+        request, deferred = effect.request, _deferred(transition.after)
+        plain = [attached.spec for attached in transition.after.tools.values() if not attached.spec.deferred]
         leading = [tool for tool in request.tools if tool not in plain]
         demand([*request.deferred] == deferred, "{} can be found, and {} are to be", request.deferred, deferred)
         demand([*request.tools[: len(plain)]] == plain, "{} are declared as {}", plain, request.tools)
@@ -276,36 +286,36 @@ def _declares(seen: Seen) -> None:
         demand(not unnamed, "no description names {}", unnamed)
 
 
-def _finds(seen: Seen) -> None:
+def _finds(transition: Transition) -> None:
     """Check that tools that were found stay so, and that the model has their definitions after a compaction."""
-    before, after = seen.before, seen.after
-    found = {name for event in seen.events if isinstance(event, ToolsFound) for name in event.names}
-    lost = {*before.found, *found} - {*after.found}
+    before, after = transition.before, transition.after
+    names = {name for event in transition.events if isinstance(event, ToolsFound) for name in event.names}
+    lost = {*before.found, *names} - {*after.found}
     demand(not lost, "{} were found, and are forgotten", lost)
-    if not isinstance(seen.given, CompactionEnded) or after.history is before.history or not after.found:
+    if not isinstance(transition.input, CompactionEnded) or after.history is before.history or not after.found:
         return
-    wanted = [definition(spec) for spec in _deferred(after) if spec.name in after.found]
-    told = [message.text for message in after.history] + [*after.notices]
-    missing = [each for each in wanted if not any(each in text for text in told)]
-    demand(not missing or sum(map(len, wanted)) > ROOM, "after a compaction nothing tells of {}", missing)
+    definitions = [definition(spec) for spec in _deferred(after) if spec.name in after.found]
+    texts = [message.text for message in after.history] + [*after.notices]
+    missing = [definition_ for definition_ in definitions if not any(definition_ in text for text in texts)]
+    demand(not missing or sum(map(len, definitions)) > ROOM, "after a compaction nothing tells of {}", missing)
 
 
-def _resolves(seen: Seen) -> None:
+def _resolves(transition: Transition) -> None:
     """Check that a call of `call_tool` stands in the history as one of the tool that it names."""
-    given, before, after = seen.given, seen.before, seen.after
+    ended, before, after = transition.input, transition.before, transition.after
     request = before.request
-    if not isinstance(given, StreamEnded) or request is None or request.request_id != given.request_id:
+    if not isinstance(ended, StreamEnded) or request is None or request.request_id != ended.request_id:
         return
     new = after.history[len(before.history) :]
-    said = next((one for one in new if isinstance(one, AssistantMessage)), None)
-    if said is None or len(said.calls) != len(given.response.calls) or not _deferred(before):
+    response = next((message for message in new if isinstance(message, AssistantMessage)), None)
+    if response is None or len(response.calls) != len(ended.response.calls) or not _deferred(before):
         return
     finder, caller = free(FINDER, before.tools), free(CALLER, before.tools)
-    for made, kept in zip(given.response.calls, said.calls, strict=True):
-        name, args = made.args.get("name"), made.args.get("arguments")
-        if made.name == caller and isinstance(name, str) and name != caller and not isinstance(args, str):
+    for sent_call, stored in zip(ended.response.calls, response.calls, strict=True):
+        name, args = sent_call.args.get("name"), sent_call.args.get("arguments")
+        if sent_call.name == caller and isinstance(name, str) and name != caller and not isinstance(args, str):
             via = "" if name == finder else caller
-            demand((kept.name, kept.via) == (name, via), "{} stands in the history as {}", made, kept)
+            demand((stored.name, stored.via) == (name, via), "{} stands in the history as {}", sent_call, stored)
 
 
 # Answers in a form
@@ -317,18 +327,16 @@ def _returns(state: State, ref: str) -> JsonObject | None:
     return next((prompt.returns for prompt in waiting if prompt.ref == ref), None)
 
 
-def _forms(seen: Seen) -> None:
+def _forms(transition: Transition) -> None:
     """Check that a turn wants the form of its prompt, and ends with an answer of that form or is aborted."""
-    before, after, answer = seen.before, seen.after, seen.step.answer
-    for event in seen.events:
+    before, after, answer = transition.before, transition.after, transition.step.answer
+    for event in transition.events:
         match event:
             case AgentStart(ref=ref) if after.turn is not None and after.turn.ref == ref:
-                wanted = _returns(before, ref)
-                if isinstance(seen.given, PromptSent) and isinstance(answer, Accepted) and answer.ref == ref:
-                    wanted = seen.given.returns
-                demand(
-                    wanted in (None, after.turn.returns), "{} wants {}, its turn {}", ref, wanted, after.turn.returns
-                )
+                form = _returns(before, ref)
+                if isinstance(transition.input, PromptSent) and isinstance(answer, Accepted) and answer.ref == ref:
+                    form = transition.input.returns
+                demand(form in (None, after.turn.returns), "{} wants {}, its turn {}", ref, form, after.turn.returns)
             case AgentEnd(ref=ref, fits=fits, stop_reason=stop) if before.turn is not None and before.turn.ref == ref:
                 formed = bool(before.turn.returns or before.setup.returns)
                 demand(formed or not fits, "{} ends with an answer in a form, and wanted none", ref)
@@ -336,7 +344,7 @@ def _forms(seen: Seen) -> None:
                 demand(not fits or _is_object(after.last_reply or ""), "{} ends with {!r}", ref, after.last_reply)
             case AnswerRejected(attempt=attempt, is_last=is_last):
                 most = after.setup.options.answer_max_retries + 1
-                over = any(isinstance(other, AgentAbort) and other.kind == "answer" for other in seen.events)
+                over = any(isinstance(other, AgentAbort) and other.kind == "answer" for other in transition.events)
                 demand(attempt <= most, "{} is more than the {} that are allowed", event, most)
                 demand(is_last == over, "{}, and the turn is aborted: {}", event, over)
             case _:
@@ -353,40 +361,42 @@ def _is_object(text: str) -> bool:
 # What was said
 
 
-def _said(seen: Seen) -> None:
+def _said(transition: Transition) -> None:
     """Check that what plugins replaced in a prompt or a response is what the history has."""
-    for ruling in seen.step.rulings:
+    for ruling in transition.step.rulings:
         text = ruling.gathered.said
         if text is None or ruling.verdict in (Verdict.ABORT, Verdict.BLOCK, Verdict.ASK):
             continue
         if ruling.hook == "before_prompt":
-            told = [event.text for event in seen.events if isinstance(event, PromptReceived)]
-            demand(text in told and text in _texts(seen, UserMessage), "{!r} is not what the user has said", text)
+            prompts = [event.text for event in transition.events if isinstance(event, PromptReceived)]
+            demand(
+                text in prompts and text in _texts(transition, UserMessage), "{!r} is not what the user has said", text
+            )
         elif ruling.hook == "after_response":
-            demand(text in _texts(seen, AssistantMessage), "{!r} is not what the model has said", text)
+            demand(text in _texts(transition, AssistantMessage), "{!r} is not what the model has said", text)
 
 
-def _texts(seen: Seen, kind: type[UserMessage | AssistantMessage]) -> list[str]:
-    return [message.text for message in seen.after.history[-LATELY:] if isinstance(message, kind)]
+def _texts(transition: Transition, kind: type[UserMessage | AssistantMessage]) -> list[str]:
+    return [message.text for message in transition.after.history[-LATELY:] if isinstance(message, kind)]
 
 
-def _files(seen: Seen) -> None:
+def _files(transition: Transition) -> None:
     """Check that the files of a prompt that starts a turn are in the history as they were sent."""
-    given, answer, turn = seen.given, seen.step.answer, seen.after.turn
-    if not isinstance(given, PromptSent) or not isinstance(answer, Accepted) or turn is None or turn.ref != answer.ref:
+    prompt, answer, turn = transition.input, transition.step.answer, transition.after.turn
+    if not isinstance(prompt, PromptSent) or not isinstance(answer, Accepted) or turn is None or turn.ref != answer.ref:
         return
-    files = [part for part in given.parts if not isinstance(part, Text)]
-    there = list(_parts(seen)) if files else []
+    files = [part for part in prompt.parts if not isinstance(part, Text)]
+    there = list(_parts(transition)) if files else []
     demand(all(file in there for file in files), "of {} only {} are in the history", files, there)
 
 
-def _parts(seen: Seen) -> Iterator[object]:
-    for message in seen.after.history[-LATELY:]:
+def _parts(transition: Transition) -> Iterator[object]:
+    for message in transition.after.history[-LATELY:]:
         if isinstance(message, UserMessage):
             yield from message.parts
 
 
-SEEN: Final[tuple[Callable[[Seen], None], ...]] = (_declares, _finds, _resolves, _forms, _said, _files)
+SEEN: Final[tuple[Callable[[Transition], None], ...]] = (_declares, _finds, _resolves, _forms, _said, _files)
 """The rules; each raises `InvariantBrokenError` if a step breaks it."""
 
 
@@ -394,19 +404,21 @@ RULED: Final = (ToolBlocked, ToolCallUnknown, ApprovalRequired)
 """Events of rulings on a new call."""
 
 
-def _batches(seen: Seen) -> None:
+def _batches(transition: Transition) -> None:
     """Check a batch: a tool that is not `parallel` runs alone, and no call starts before plugins ruled on all.
 
     The results are in the history in the order of the calls.
     """
-    before, after = seen.before, seen.after
-    starts = [effect for effect in seen.step.effects if isinstance(effect, StartCall)]
-    asked = any(isinstance(event, AskStarted) and event.request == RunTool.__name__ for event in seen.events)
-    aborts = [one for one in seen.step.rulings if one.hook == "before_tool" and one.verdict is Verdict.ABORT]
-    if isinstance(seen.given, StreamEnded) and aborts and not asked:  # a tool that a plugin asks for is ruled on too
+    before, after = transition.before, transition.after
+    starts = [effect for effect in transition.step.effects if isinstance(effect, StartCall)]
+    runs_tool = any(isinstance(event, AskStarted) and event.request == RunTool.__name__ for event in transition.events)
+    aborts = [item for item in transition.step.rulings if item.hook == "before_tool" and item.verdict is Verdict.ABORT]
+    if (
+        isinstance(transition.input, StreamEnded) and aborts and not runs_tool
+    ):  # a tool that a plugin asks for is ruled on too
         demand(not starts, "{} run though a plugin has aborted the turn at a call", starts)
-    if isinstance(seen.given, StreamEnded) and not asked:
-        behind = dropwhile(lambda event: not isinstance(event, ToolExecutionStart), seen.events)
+    if isinstance(transition.input, StreamEnded) and not runs_tool:
+        behind = dropwhile(lambda event: not isinstance(event, ToolExecutionStart), transition.events)
         ruled = [event for event in behind if isinstance(event, RULED)]
         demand(not ruled, "{} come after the first of {}, so not all calls were ruled on before", ruled, starts)
     if after.batch is not None:
@@ -415,99 +427,120 @@ def _batches(seen: Seen) -> None:
         demand(not alone or len(busy) == 1, "{} run beside one that runs alone", busy)
         new = any(call.status is CallStatus.NEW for call in after.batch.calls)
         demand(not (new and starts), "{} run before all calls are ruled on", starts)
-    if before.batch is not None and after.batch is not before.batch and not isinstance(seen.given, CompactionEnded):
-        wanted = [call.call_id for call in before.batch.calls]
-        put = [m.call_id for m in after.history[len(before.history) :] if isinstance(m, ToolMessage)]
-        demand(put in ([], wanted), "the results of {} stand as {}", wanted, put)
+    if (
+        before.batch is not None
+        and after.batch is not before.batch
+        and not isinstance(transition.input, CompactionEnded)
+    ):
+        expected = [call.call_id for call in before.batch.calls]
+        placed = [m.call_id for m in after.history[len(before.history) :] if isinstance(m, ToolMessage)]
+        demand(placed in ([], expected), "the results of {} stand as {}", expected, placed)
 
 
-def _tries_again(seen: Seen) -> None:
+def _tries_again(transition: Transition) -> None:
     """Check that plugins are asked about a retry of a call whose tool raised exactly if it may be tried again."""
-    given = seen.given
-    if not isinstance(given, ToolRaised):
+    raised = transition.input
+    if not isinstance(raised, ToolRaised):
         return
-    for call in seen.running:
-        if (call.call_id, call.attempt) == (given.call_id, given.attempt) and call.spec is not None:
-            may = call.attempt <= seen.before.setup.options.tool_max_retries and call.spec.effect in CAN_RUN_AGAIN
-            left = [] if seen.after.batch is None else [one for one in seen.after.batch.calls if not one.done]
-            waits = any(one.call_id == call.call_id and one.status is CallStatus.FAILED for one in left)
-            asked = waits or any(ruling.hook == "on_tool_error" for ruling in seen.step.rulings)
-            demand(asked == may, "{} broke, and is tried again: {}", call, asked)
+    for call in transition.running:
+        if (call.call_id, call.attempt) == (raised.call_id, raised.attempt) and call.spec is not None:
+            may = call.attempt <= transition.before.setup.options.tool_max_retries and call.spec.effect in CAN_RUN_AGAIN
+            open_calls = (
+                []
+                if transition.after.batch is None
+                else [other for other in transition.after.batch.calls if not other.done]
+            )
+            waits = any(other.call_id == call.call_id and other.status is CallStatus.FAILED for other in open_calls)
+            is_tried = waits or any(ruling.hook == "on_tool_error" for ruling in transition.step.rulings)
+            demand(is_tried == may, "{} broke, and is tried again: {}", call, is_tried)
 
 
-def _doubts(seen: Seen) -> None:
+def _doubts(transition: Transition) -> None:
     """Check that a stopped call of an unsafe tool is remembered as a doubt, until it runs again or a person ends it."""
-    after = seen.after
+    after = transition.after
     if after.setup.options.on_repeat_unknown != "hold" or after.phase is Phase.ENDED:
         return
-    stopped = {e.call_id for e in seen.events if isinstance(e, ToolSkippedForSteering | ToolKilled | ToolUnknown)}
-    wanted = [(c.call_id, c.name, c.args) for c in seen.running if c.call_id in stopped and _unsafe(c)]
-    again = [(e.name, e.args) for e in seen.step.effects if isinstance(e, StartCall)]
+    stopped = {e.call_id for e in transition.events if isinstance(e, ToolSkippedForSteering | ToolKilled | ToolUnknown)}
+    unsafe = [(c.call_id, c.name, c.args) for c in transition.running if c.call_id in stopped and _unsafe(c)]
+    again = [(e.name, e.args) for e in transition.step.effects if isinstance(e, StartCall)]
     if len(after.in_doubt) == MOST:  # the oldest were dropped
         return
-    young = (doubt for doubt in seen.before.in_doubt if doubt.turn is None or after.turns - doubt.turn <= TURNS_KEPT)
-    wanted += [(doubt.call_id, doubt.name, doubt.args) for doubt in young if doubt.args is not None]
-    cleared = {e.call_id for e in seen.events if isinstance(e, ApprovalResolved) and e.status == "cleared"}
-    for call_id, name, args in wanted:
+    young = (
+        doubt for doubt in transition.before.in_doubt if doubt.turn is None or after.turns - doubt.turn <= TURNS_KEPT
+    )
+    unsafe += [(doubt.call_id, doubt.name, doubt.args) for doubt in young if doubt.args is not None]
+    cleared = {e.call_id for e in transition.events if isinstance(e, ApprovalResolved) and e.status == "cleared"}
+    for call_id, name, args in unsafe:
         if call_id in cleared:
             continue
-        known = any(doubt.covers(name, args) for doubt in after.in_doubt)
-        runs = any(other == name and is_same(args, given) for other, given in again)
-        demand(known or runs, "{} {} may have taken effect, and no doubt is kept", name, args)
+        is_kept = any(doubt.covers(name, args) for doubt in after.in_doubt)
+        runs = any(other == name and is_same(args, args_) for other, args_ in again)
+        demand(is_kept or runs, "{} {} may have taken effect, and no doubt is kept", name, args)
 
 
 def _unsafe(call: Call) -> bool:
     return call.spec is None or call.spec.effect is EffectClass.UNSAFE
 
 
-def _lingers(seen: Seen) -> None:
+def _lingers(transition: Transition) -> None:
     """Check that after a restart an event reports the end of each call that an abort had left running."""
-    if isinstance(seen.given, SessionReturned) and isinstance(seen.step.answer, Done):
-        told = {event.call_id for event in seen.events if isinstance(event, ToolExecutionEnd) and event.late}
-        lost = {stray.call_id for stray in seen.before.lingering} - told
+    if isinstance(transition.input, SessionReturned) and isinstance(transition.step.answer, Done):
+        announced = {event.call_id for event in transition.events if isinstance(event, ToolExecutionEnd) and event.late}
+        lost = {stray.call_id for stray in transition.before.lingering} - announced
         demand(not lost, "{} went on in the background, and their end is not reported", lost)
 
 
 # Requests and usage
 
 
-def _fails(seen: Seen) -> None:
+def _fails(transition: Transition) -> None:
     """Check that a failed request is retried as often as allowed, with the right pause, or the next model is used."""
-    given, turn, request = seen.given, seen.before.turn, seen.before.request
-    if seen.after.request is not None:
-        demand(seen.after.request.stalls < seen.after.setup.options.stall_limit, "a request stalls once too often")
-    if not isinstance(given, StreamCut) or turn is None or request is None or given.request_id != request.request_id:
+    cut, turn, request = transition.input, transition.before.turn, transition.before.request
+    if transition.after.request is not None:
+        demand(
+            transition.after.request.stalls < transition.after.setup.options.stall_limit,
+            "a request stalls once too often",
+        )
+    if not isinstance(cut, StreamCut) or turn is None or request is None or cut.request_id != request.request_id:
         return
-    now = seen.after.turn if seen.same_turn else None
-    fell_back = any(isinstance(event, Retry) for event in seen.events) and now is not None and now.spares != turn.spares
-    if fell_back or any(isinstance(event, ModelOptionsChanged | ModelSwitched) for event in seen.events):
+    now = transition.after.turn if transition.same_turn else None
+    fell_back = (
+        any(isinstance(event, Retry) for event in transition.events) and now is not None and now.spares != turn.spares
+    )
+    if fell_back or any(isinstance(event, ModelOptionsChanged | ModelSwitched) for event in transition.events):
         demand(now is None or len(now.spares) < len(turn.spares), "a model of the chain is not used up")
-    elif given.failure.kind is FailureKind.TRANSIENT:
-        _pauses(seen, given.failure, turn.attempt - turn.failed_over)
+    elif cut.failure.kind is FailureKind.TRANSIENT:
+        _pauses(transition, cut.failure, turn.attempt - turn.failed_over)
 
 
-def _pauses(seen: Seen, failure: Failure, tried: int) -> None:
-    options, wait = seen.before.setup.options, failure.retry_after or 0.0
-    gave_up = any(isinstance(event, StreamError) for event in seen.events)
+def _pauses(transition: Transition, failure: Failure, tried: int) -> None:
+    options, wait = transition.before.setup.options, failure.retry_after or 0.0
+    gave_up = any(isinstance(event, StreamError) for event in transition.events)
     demand(gave_up == (tried > options.max_retries), "attempt {} failed, and is the last: {}", tried, gave_up)
-    for event in seen.events:
+    for event in transition.events:
         if isinstance(event, Retry):
             demand(event.delay_ms >= int(wait * 1000), "{}, where the provider wants {} s", event, wait)
             demand(event.delay_ms <= max(wait, options.retry_cap) * 1000, "{} is longer than any pause may be", event)
 
 
-def _counts(seen: Seen) -> None:
+def _counts(transition: Transition) -> None:
     """Check that the usage grows by what the input used, counted once."""
-    more = _used(seen)
-    used = seen.before.usage if more is NOTHING_USED else seen.before.usage.plus(more)
-    demand(seen.after.usage == used, "{} leads from {} to {}", seen.given, seen.before.usage, seen.after.usage)
+    more = _used(transition)
+    used = transition.before.usage if more is NOTHING_USED else transition.before.usage.plus(more)
+    demand(
+        transition.after.usage == used,
+        "{} leads from {} to {}",
+        transition.input,
+        transition.before.usage,
+        transition.after.usage,
+    )
 
 
-def _used(seen: Seen) -> Usage:
-    given, before, request = seen.given, seen.before, seen.before.request
-    now = seen.after.request
+def _used(transition: Transition) -> Usage:
+    input_, before, request = transition.input, transition.before, transition.before.request
+    now = transition.after.request
     cut = request is not None and (now is None or now.request_id != request.request_id)
-    match given:
+    match input_:
         case StreamEnded(request_id=ref, response=response):
             return response.usage if request is not None and request.request_id == ref else NOTHING_USED
         case StreamCut(request_id=ref, partial=partial):
@@ -518,32 +551,32 @@ def _used(seen: Seen) -> Usage:
             return partial.usage if cut else NOTHING_USED
         case AskSettled(usage=usage) | CompactionEnded(usage=usage) | CompactionFailed(usage=usage):
             return usage
-        case SubagentReported(child=child, used=used, heard=heard):
-            found = next((agent for agent in before.subagents if agent.child == child), None)
-            return NOTHING_USED if found is None or heard < found.heard else used.minus(found.used)
+        case SubagentReported(child=child, used=used, heard=heard_):
+            agent_ = next((agent for agent in before.subagents if agent.child == child), None)
+            return NOTHING_USED if agent_ is None or heard_ < agent_.heard else used.minus(agent_.used)
         case _:
             return NOTHING_USED
 
 
-def _compacts(seen: Seen) -> None:
+def _compacts(transition: Transition) -> None:
     """Check that only the compaction that the session waits for replaces the history.
 
     The start of the turn must be within the history, and its rounds within the limit.
     """
-    given, before, after = seen.given, seen.before, seen.after
-    if isinstance(given, CompactionEnded):
-        mine = before.compaction is not None and before.compaction.compaction_id == given.compaction_id
+    ended, before, after = transition.input, transition.before, transition.after
+    if isinstance(ended, CompactionEnded):
+        mine = before.compaction is not None and before.compaction.compaction_id == ended.compaction_id
         demand(mine or after.history is before.history, "a compaction that was given up replaces the history")
     if after.turn is not None and after.turn.ended is None:
         demand(after.turn.mark <= len(after.history), "the turn began after its own end")
         demand(after.round <= after.setup.options.max_turns, "round {} is one too many", after.round)
 
 
-def adds(seen: Seen) -> None:
+def adds(transition: Transition) -> None:
     """Check that context which plugins add is in its request alone: first or last, in order, with its origin."""
-    rulings = [ruling for ruling in seen.step.rulings if ruling.hook == "before_request"]
-    request = seen.after.request
-    for effect in seen.step.effects:
+    rulings = [ruling for ruling in transition.step.rulings if ruling.hook == "before_request"]
+    request = transition.after.request
+    for effect in transition.step.effects:
         if not isinstance(effect, StartRequest) or request is None or not rulings:
             continue
         if effect.request.request_id != request.request_id:
@@ -551,35 +584,50 @@ def adds(seen: Seen) -> None:
         gathered = rulings[-1].gathered
         added = (*gathered.front, *gathered.added)
         pieces = () if request.messages is None else request.messages.pieces
-        kept = tuple(piece for piece in pieces if isinstance(piece, Added))
-        demand(kept == added, "plugins added {}, and the record of the request has {}", added, kept)
-        sent = tuple(effect.request.messages)
-        front = tuple(one.message for one in gathered.front)
-        demand(sent[: len(front)] == front, "plugins added {}, and the request begins with {}", front, sent[:3])
-        end = tuple(one.message for one in gathered.added)
-        demand(sent[len(sent) - len(end) :] == end, "plugins added {}, and the request ends with {}", end, sent[-3:])
-        demand({one.by for one in added} <= {seat.key for seat in seen.after.seats}, "{} is of no plugin", added)
-        stays = [one for one in (*front, *end) if any(one is other for other in seen.after.history)]
+        pieces_ = tuple(piece for piece in pieces if isinstance(piece, Added))
+        demand(pieces_ == added, "plugins added {}, and the record of the request has {}", added, pieces_)
+        messages = tuple(effect.request.messages)
+        front = tuple(message_.message for message_ in gathered.front)
+        demand(messages[: len(front)] == front, "plugins added {}, and the request begins with {}", front, messages[:3])
+        end = tuple(message_.message for message_ in gathered.added)
+        demand(
+            messages[len(messages) - len(end) :] == end,
+            "plugins added {}, and the request ends with {}",
+            end,
+            messages[-3:],
+        )
+        demand(
+            {message_.by for message_ in added} <= {seat.key for seat in transition.after.seats},
+            "{} is of no plugin",
+            added,
+        )
+        stays = [
+            message_ for message_ in (*front, *end) if any(message_ is other for other in transition.after.history)
+        ]
         demand(not stays, "{} was added for one request, and is in the history", stays)
 
 
-def _switches(seen: Seen) -> None:
+def _switches(transition: Transition) -> None:
     """Check that a model that a caller switches to is not used in the turn that is open."""
-    old, new = seen.before.turn, seen.after.turn
-    if isinstance(seen.given, SwitchModelSent) and old is not None and new is not None:
+    old, new = transition.before.turn, transition.after.turn
+    if isinstance(transition.input, SwitchModelSent) and old is not None and new is not None:
         demand(old.model == new.model or old.ref != new.ref, "a caller's model is used in the turn that is open")
 
 
-def _runs_for_plugins(seen: Seen) -> None:
+def _runs_for_plugins(transition: Transition) -> None:
     """Check that a tool that a plugin asks for runs only if the others have let it, each with its own answer."""
-    runs = [one for one in seen.step.effects if isinstance(one, CarryOut) and isinstance(one.request, RunTool)]
+    runs = [
+        item for item in transition.step.effects if isinstance(item, CarryOut) and isinstance(item.request, RunTool)
+    ]
     let = [
-        one for one in seen.step.rulings if one.hook == "before_tool" and one.verdict in (Verdict.PASS, Verdict.SKIP)
+        item
+        for item in transition.step.rulings
+        if item.hook == "before_tool" and item.verdict in (Verdict.PASS, Verdict.SKIP)
     ]
     demand(len(runs) <= len(let), "{} run for plugins, and {} were let", runs, let)
 
 
-WORK: Final[tuple[Callable[[Seen], None], ...]] = (
+WORK: Final[tuple[Callable[[Transition], None], ...]] = (
     _batches,
     _tries_again,
     _doubts,
@@ -597,19 +645,21 @@ WORK: Final[tuple[Callable[[Seen], None], ...]] = (
 # Plugins
 
 
-def _rules(seen: Seen) -> None:
+def _rules(transition: Transition) -> None:
     """Check the plugins' rulings: an abort or a block drops what was gathered, except events; new states are kept.
 
     Plugins must stay in the order of their priorities, and may not ask too often.
     """
-    before, after = seen.before, seen.after
-    for ruling in seen.step.rulings:
+    before, after = transition.before, transition.after
+    for ruling in transition.step.rulings:
         if ruling.verdict in (Verdict.ABORT, Verdict.BLOCK):
-            left = ruling.gathered.but(emits=())
-            demand(left == NOTHING_GATHERED, "{} ends with {}, and keeps {}", ruling.hook, ruling.verdict, left)
-    if before.seats is after.seats and all(r.hook in HOOK_NAMES | {"on_event", "check"} for r in seen.step.rulings):
+            rest = ruling.gathered.but(emits=())
+            demand(rest == NOTHING_GATHERED, "{} ends with {}, and keeps {}", ruling.hook, ruling.verdict, rest)
+    if before.seats is after.seats and all(
+        r.hook in HOOK_NAMES | {"on_event", "check"} for r in transition.step.rulings
+    ):
         states = list(before.plugin_states)
-        for ruling in seen.step.rulings:
+        for ruling in transition.step.rulings:
             for seat, state in ruling.states:
                 states[seat] = state
         demand(tuple(states) == after.plugin_states, "what a plugin remembers is not what it has said")
@@ -624,50 +674,54 @@ def _rules(seen: Seen) -> None:
 # Time, sleep and sub-agents
 
 
-def _keeps_time(seen: Seen) -> None:
+def _keeps_time(transition: Transition) -> None:
     """Check the timers: each running call and each hold with a limit has one; none of a turn or retry is left over."""
-    before, after, given = seen.before, seen.after, seen.given
-    if isinstance(given, TimerFired):
-        due = dict(before.timers).get(given.timer)
-        demand((due is not None and due <= seen.at) or after == before, "{} counts, and is due {}", given, due)
+    before, after, fired = transition.before, transition.after, transition.input
+    if isinstance(fired, TimerFired):
+        due = dict(before.timers).get(fired.timer)
+        demand((due is not None and due <= transition.at) or after == before, "{} counts, and is due {}", fired, due)
     parts = ("timers", "batch", "subagents", "request", "turn", "phase")
     if after.phase is Phase.ENDED or all(getattr(after, part) is getattr(before, part) for part in parts):
         return
     calls = () if after.batch is None else after.batch.calls
     waits = {agent.call_id for agent in after.subagents if agent.waits and not agent.background}
     run = {c.call_id for c in calls if c.status is CallStatus.RUNNING} - waits
-    held = {c.hold.approval_id: c.hold.expires_at for c in calls if c.hold is not None}
+    holds = {c.hold.approval_id: c.hold.expires_at for c in calls if c.hold is not None}
     timers = {name for name, _ in after.timers}
     missing = {call_timer(call_id) for call_id in run} - timers
     demand(not missing, "{} are not set, and the calls run", missing)
-    wanted = {hold_timer(ref) for ref, until in held.items() if until is not None}
+    expected = {hold_timer(ref) for ref, until in holds.items() if until is not None}
     there = {name for name in timers if name.startswith(hold_timer(""))}
-    demand(there == wanted, "of holds the timers {} are set, and {} are wanted", there, wanted)
+    demand(there == expected, "of holds the timers {} are set, and {} are wanted", there, expected)
     late = {name for name in timers if name in map(call_timer, waits)}
     demand(not late, "{} go on, and the sub-agents wait for a person", late)
     demand(RETRY_TIMER not in timers or after.request is None, "a retry waits beside a request")
     demand(TURN_TIMER not in timers or after.turn is not None, "the time of no turn is kept")
 
 
-def _sleeps(seen: Seen) -> None:
+def _sleeps(transition: Transition) -> None:
     """Check that a session falls asleep only without calls in the background, sub-agents, queued prompts and asks."""
-    before, after = seen.before, seen.after
+    before, after = transition.before, transition.after
     if after.asleep and not before.asleep:
         lives = (before.quarantined, before.lingering, before.subagents, before.queue, before.suspended)
-        demand(not any(lives), "it falls asleep beside {}", [one for one in lives if one])
+        demand(not any(lives), "it falls asleep beside {}", [life for life in lives if life])
 
 
-def _tells_of_people(seen: Seen) -> None:
+def _tells_of_people(transition: Transition) -> None:
     """Check that events about a sub-agent's held calls and questions are events of this session too."""
-    given = seen.given
-    if isinstance(given, SubagentReported) and any(agent.child == given.child for agent in seen.before.subagents):
-        for event in given.events:
+    report = transition.input
+    if isinstance(report, SubagentReported) and any(
+        agent.child == report.child for agent in transition.before.subagents
+    ):
+        for event in report.events:
             if isinstance(event, ApprovalRequired | ApprovalResolved | AskUser | UserResponded):
-                found = next(agent for agent in seen.before.subagents if agent.child == given.child)
-                demand(given.heard < found.heard or event in seen.events, "{} of a sub-agent is not told", event)
+                agent_ = next(agent for agent in transition.before.subagents if agent.child == report.child)
+                demand(
+                    report.heard < agent_.heard or event in transition.events, "{} of a sub-agent is not told", event
+                )
 
 
-PROMISES: Final[tuple[Callable[[Seen], None], ...]] = (
+PROMISES: Final[tuple[Callable[[Transition], None], ...]] = (
     *PEOPLE,
     *WORK,
     *SEEN,
@@ -679,7 +733,7 @@ PROMISES: Final[tuple[Callable[[Seen], None], ...]] = (
 """The rules; each raises `InvariantBrokenError` if a step breaks it."""
 
 
-def check_promises(seen: Seen) -> None:
-    """Raise `InvariantBrokenError` if the step *seen* breaks one of the rules in `PROMISES`."""
+def check_promises(transition: Transition) -> None:
+    """Raise `InvariantBrokenError` if *transition* breaks one of the rules in `PROMISES`."""
     for promise in PROMISES:
-        promise(seen)
+        promise(transition)
