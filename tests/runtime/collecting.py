@@ -131,7 +131,15 @@ def test_the_first_of_two_may_end_first() -> None:
     assert gc.get_threshold() == (700, 10, 10)
 
 
-@pytest.mark.usefixtures("_own_collector")
+def test_whoever_else_empties_the_list_of_those_who_listen_breaks_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = list(gc.callbacks)
+    with fewer_full_collections():
+        monkeypatch.setattr(gc, "callbacks", [])
+    monkeypatch.undo()
+    assert len(gc.callbacks) == len(before) + 1
+    gc.callbacks[:] = before
+
+
 def test_a_higher_threshold_is_kept() -> None:
     gc.set_threshold(700, 10, 1000)
     with fewer_full_collections():
