@@ -29,17 +29,15 @@ if TYPE_CHECKING:
     from agentrail.ports.tool import Task, Tool
     from agentrail.runtime import commands
     from agentrail.runtime.actor.session import Session
-    from agentrail.runtime.actor.tool_sources import RunningSource
     from agentrail.runtime.events.subscription import Subscription
     from agentrail.runtime.events.tracing import ActorTrace
-    from agentrail.runtime.inbox.letter import Letter
+    from agentrail.runtime.inbox.letter import Letter, NewCode
     from agentrail.runtime.inbox.replies import AskedPrompt
     from agentrail.values.messages import Message
     from agentrail.values.tools import Err, Ok
 
     AsTool: TypeAlias = Callable[[object], Tool]
     Choose: TypeAlias = Callable[[Session, ModelChain, JsonObject], sent.SwitchModelSent]
-    Prepare: TypeAlias = Callable[[], None]
     Posted: TypeAlias = tuple[Letter, Slot[Answer]]
 else:  # modules that only a living session needs are imported at the first use
     sent = LazyModule("agentrail.core.vocabulary.commands")
@@ -155,7 +153,7 @@ class SessionHandle:
 
     async def compact(self, reason: str | None = None, *, command: str | None = None) -> None:
         """Shorten the context: at once if no turn is open, else before the next request."""
-        await self._user(sent.CompactSent(reason), command)
+        await self._user(sent.CompactSent(reason), command=command)
 
     # Deciding
 
@@ -196,7 +194,7 @@ class SessionHandle:
     async def switch_model(self, model: ModelChain, *, command: str | None = None, **provider_options: Json) -> None:
         """Use another model, with fallback models if a chain is given, from the next turn on."""
         await self._awake()
-        await self._user(self._choose(self._session, model, freeze_object(provider_options)), command)
+        await self._user(self._choose(self._session, model, freeze_object(provider_options)), command=command)
 
     async def attach_tools(self, *tools: object, command: str | None = None) -> None:
         """Add tools, all or none; or a source of tools, such as an `McpServer`, and wait for its tools."""
@@ -221,17 +219,8 @@ class SessionHandle:
             return
         names, closed = commands.told_apart(detach, session.state.tools, session.sources.names)
         made = tuple(self._as_tool(tool) for tool in tools)
-        given, known = session.code.change(made, names, replace=replace, closed=closed)
-        ending: list[RunningSource] = []
-
-        def prepare() -> None:
-            known()
-            if all(name in session.state.tools for name in names):  # otherwise the step that follows refuses the call
-                ending.extend(session.sources.drop(closed))
-
-        await self._user(given, command, prepare=prepare)
-        for source_ending in ending:
-            await source_ending.ended.wait()
+        await self._user(*session.code.change(made, names, replace=replace, closed=closed), command=command)
+        await session.sources.wait_dropped(closed)
 
     async def update_plugin(
         self, plugin: str | type[AnyPlugin], /, *, command: str | None = None, pin: bool = False, **options: object
@@ -249,19 +238,19 @@ class SessionHandle:
         if pin:
             commands.refuse_lost_pins(seat, new, options)
         given = sent.UpdatePluginSent(seat, commands.plain_options(options))
-        await self._user(given, command, prepare=self._session.code.joining(seat, new, self._as_tool))
+        await self._user(given, self._session.code.joining(seat, new, self._as_tool), command=command)
 
     async def attach_plugin(self, plugin: Attachable, *, command: str | None = None) -> None:
         """Add a plugin as soon as no turn is open."""
         await self._awake()
         key, bare = commands.unkeyed(plugin)
         seat = self._seat(key, bare)
-        joining = self._session.code.joining(seat, bare, self._as_tool)
-        await self._user(sent.AttachPluginSent(seat), command, prepare=joining)
+        code = self._session.code.joining(seat, bare, self._as_tool)
+        await self._user(sent.AttachPluginSent(seat), code, command=command)
 
     async def detach_plugin(self, plugin: str | type[AnyPlugin], *, command: str | None = None) -> None:
         """Remove a plugin as soon as no turn is open."""
-        await self._user(sent.DetachPluginSent(commands.key_of(plugin)), command)
+        await self._user(sent.DetachPluginSent(commands.key_of(plugin)), command=command)
 
     async def label(
         self,
@@ -274,7 +263,7 @@ class SessionHandle:
         """Add and remove labels, by which stored sessions are found, and change the title if one is given."""
         added, removed = commands.labels_of("add", add), commands.labels_of("remove", remove)
         new = None if title is None else commands.name_of("title", title)
-        await self._user(sent.LabelSent(added, removed, new), command)
+        await self._user(sent.LabelSent(added, removed, new), command=command)
 
     async def _awake(self) -> None:
         if self._session.sleeps:
@@ -290,7 +279,7 @@ class SessionHandle:
 
     async def withdraw(self, ref: str, *, command: str | None = None) -> None:
         """Remove a prompt from the queue, given its ref."""
-        await self._user(sent.WithdrawSent(ref), command)
+        await self._user(sent.WithdrawSent(ref), command=command)
 
     # Looking
 
@@ -359,7 +348,7 @@ class SessionHandle:
 
     async def suspend(self) -> None:
         """Let all but urgent commands (abort, stop) and timers wait until `resume`; running work goes on."""
-        await self._control(sent.SuspendSent(), self._session.mailbox.suspend)
+        await self._control(sent.SuspendSent())
 
     async def fork(self, at: int | None = None, id: str | None = None) -> SessionHandle:  # noqa: A002 - see `spawn`
         """Start a session with the past of this one, up to record *at* (default: all); running work is not copied."""
@@ -373,15 +362,14 @@ class SessionHandle:
 
     async def resume(self) -> None:
         """Handle the messages that have waited since `suspend`; continue a turn that recovery paused."""
-        await self._control(sent.ResumeSent(), self._session.mailbox.resume)
+        await self._control(sent.ResumeSent())
 
     def trace(self, capacity: int | None = None) -> ActorTrace:
         """Return the actor's steps from now on: `async with` it, then `async for`; at most *capacity* are buffered."""
         return commands.trace(self._session.traces, lambda: self._control(sent.TraceSent()), capacity)
 
-    async def _control(self, given: AnyInput, prepare: Prepare | None = None) -> None:
+    async def _control(self, given: AnyInput) -> None:
         letter, slot = self._letter(given, None)
-        letter.prepare = prepare
         self._session.mailbox.post_control(letter)
         commands.raised(await slot.wait())
 
@@ -398,8 +386,8 @@ class SessionHandle:
             letter.watch = self._session.waiters.keeps(read, lambda: self._session.state)
         return letter, slot
 
-    async def _user(self, given: AnyInput, command: str | None, *, prepare: Prepare | None = None) -> Answer:
+    async def _user(self, given: AnyInput, code: NewCode | None = None, *, command: str | None) -> Answer:
         letter, slot = self._letter(given, command)
-        letter.prepare = prepare
+        letter.code = code
         await self._session.mailbox.post_user(letter)
         return commands.raised(await slot.wait())

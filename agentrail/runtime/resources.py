@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from types import MappingProxyType
 from typing import Final, Generic, Protocol, TypeAlias, TypeVar
 
@@ -28,7 +28,7 @@ from agentrail.runtime.diagnosis.plugin_complaints import Complaints
 from agentrail.runtime.diagnosis.watchdog import watchdog_of_run
 from agentrail.runtime.inbox.dozing import Idlers, PackingJournal, TidyingUp
 from agentrail.runtime.inbox.draining import Draining
-from agentrail.runtime.inbox.letter import Letter
+from agentrail.runtime.inbox.letter import Letter, NewCode
 from agentrail.runtime.inbox.mailbox import Mailbox
 from agentrail.runtime.shared.admission import HEARING, Gate
 from agentrail.runtime.shared.clock import Clock, Timers
@@ -311,19 +311,25 @@ class SessionCode:
         self.judge.keep(plugins, tools)
         self.tools = {code: tool for code, tool in self.tools.items() if code in tools} or NO_TOOL_CODE
 
-    def joining(self, seat: AttachedPlugin, plugin: AnyPlugin, as_tool: Callable[[object], Tool]) -> Callable[[], None]:
-        """Return a function that stores the code of *plugin*, which *seat* describes, and of the tools that it brings.
+    def joining(self, seat: AttachedPlugin, plugin: AnyPlugin, as_tool: Callable[[object], Tool]) -> NewCode:
+        """Return the code of *plugin*, which *seat* describes, and of the tools that it brings.
 
         Raise `BadTool` if one of them is none.
         """
-        tools = [as_tool(tool) for tool in plugin.tools_brought]
+        tools = map(as_tool, plugin.tools_brought)
+        return NewCode(seat.revision, self._validated(tools), (seat.key, plugin))
 
-        def prepare() -> None:
-            self.judge.seat(seat.key, seat.revision, plugin)
-            for tool in tools:
-                self.know(tool, seat.revision)
+    def _validated(self, tools: Iterable[Tool]) -> tuple[tuple[Tool, Validator], ...]:
+        return tuple((tool, self.validator(tool)) for tool in tools)
 
-        return prepare
+    def add(self, new: NewCode) -> None:
+        """Store the code that a command has brought, before its step."""
+        if new.plugin is not None:
+            key, plugin = new.plugin
+            self.judge.seat(key, new.revision, plugin)
+        self.tools = {**self.tools, **{(tool.spec.name, new.revision): tool for tool, _ in new.tools}} or NO_TOOL_CODE
+        for tool, validator in new.tools:
+            self.judge.tool(tool.spec.name, new.revision, validator)
 
     def compactor_for(self, state: State) -> Compactor | None:
         """Return the specification's compactor, else that of the first plugin that has one; `None` if none has."""
@@ -351,18 +357,12 @@ class SessionCode:
         source: str = "",
         problems: tuple[str, ...] = (),
         closed: tuple[str, ...] = (),
-    ) -> tuple[ChangeToolsSent, Callable[[], None]]:
-        """Return the input for a change of tools, and a function that stores their code before the input is handled."""
+    ) -> tuple[ChangeToolsSent, NewCode]:
+        """Return the input for a change of tools, and their code."""
         revision = self.next_revision()
-        validators = tuple(self.validator(tool) for tool in tools)
-
-        def prepare() -> None:
-            self.tools = {**self.tools, **{(tool.spec.name, revision): tool for tool in tools}}
-            for tool, validator in zip(tools, validators, strict=True):
-                self.judge.tool(tool.spec.name, revision, validator)
-
         specs = tuple(tool.spec for tool in tools)
-        return ChangeToolsSent(specs, detach, replace, revision, source, problems, closed), prepare
+        sent = ChangeToolsSent(specs, detach, replace, revision, source, problems, closed)
+        return sent, NewCode(revision, self._validated(tools))
 
 
 Found: TypeAlias = tuple[State, SessionCode, SessionReturned]

@@ -10,7 +10,16 @@ from agentrail.core.machine.actor_events import can_sleep
 from agentrail.core.machine.recovery import risky_calls
 from agentrail.core.machine.step import Step, step
 from agentrail.core.vocabulary import inputs
-from agentrail.core.vocabulary.commands import Accepted, Answer, ChangeToolsSent, Refused
+from agentrail.core.vocabulary.commands import (
+    Accepted,
+    Answer,
+    AttachPluginSent,
+    ChangeToolsSent,
+    Refused,
+    ResumeSent,
+    SuspendSent,
+    UpdatePluginSent,
+)
 from agentrail.core.vocabulary.effects import AnyEffect
 from agentrail.core.vocabulary.state import ENDED, Phase, State
 from agentrail.errors import SessionAsleep
@@ -37,6 +46,9 @@ LATE_COMMIT = 0.05
 
 TOLD = (inputs.ActorRestarted, inputs.CrashedTooOften, inputs.SessionWoke)
 """Inputs that report the actor's own crash or wake-up. After another crash they are made anew, not put back."""
+
+_PREPARED = frozenset({AttachPluginSent, ChangeToolsSent, ResumeSent, SuspendSent, UpdatePluginSent})
+"""Commands that have something done before their step."""
 
 
 class Session(Parts):
@@ -187,8 +199,8 @@ class Session(Parts):
         given = letter.given
         if type(given) in COMPLETED:
             given = completed(letter, performer, self.mailbox, self.ties, self._slow)
-        if letter.prepare is not None:
-            letter.prepare()
+        if type(given) in _PREPARED:
+            self._prepare(letter)
         who, request, _ = letter.caller
         arrival = inputs.Arrival(given, self._touched, shared.random.random(), by=who, request=request)
         began = time.perf_counter()
@@ -219,8 +231,20 @@ class Session(Parts):
             self.traces.show(self.state, arrival, outcome)
         self.state = outcome.state
         self._show(performer, outcome, letter)
-        if letter.prepare is not None:
+        if letter.code is not None:
             self.code.keep(self.state)
+
+    def _prepare(self, letter: Letter) -> None:
+        """Do what the step of *letter* takes for granted: store new code, cancel sources, stop or resume reading."""
+        command = letter.given
+        if letter.code is not None:
+            self.code.add(letter.code)
+        if isinstance(command, SuspendSent):
+            self.mailbox.suspend()
+        elif isinstance(command, ResumeSent):
+            self.mailbox.resume()
+        elif isinstance(command, ChangeToolsSent) and all(name in self.state.tools for name in command.detach):
+            self.sources.drop(command.closed)  # else the step refuses the command, and they go on
 
     async def _was_answered(self, command: str, letter: Letter) -> bool:
         """If the letter's command id was answered before, give the same answer; return whether it was."""

@@ -16,7 +16,7 @@ from agentrail.errors.branches import fresh
 from agentrail.ports.tool import Tool, ToolSource
 from agentrail.reprs import in_brackets, listed, some
 from agentrail.runtime.inbox.command_results import digest_of
-from agentrail.runtime.inbox.letter import Letter
+from agentrail.runtime.inbox.letter import Letter, NewCode
 from agentrail.runtime.inbox.mailbox import Mailbox
 from agentrail.runtime.resources import SessionCode, SharedServices
 from agentrail.runtime.shared.reply_slot import NOBODY, Caller, Slot
@@ -171,23 +171,21 @@ class RunningSource:
         detach = tuple(name for name in mine if name not in kept)
         if not (attach or detach or self._joins) and said == self._said:
             return False
-        given, prepare = self._code.change(attach, detach, source=self._source.name, problems=said)
-        answer = await self._ask(given, prepare)
+        change, code = self._code.change(attach, detach, source=self._source.name, problems=said)
+        answer = await self._ask(change, code)
         if isinstance(answer, Refused):
             self.failure = answer.error if self._joins else None
             return isinstance(answer.error, ToolExists | UnknownTool)
         self.failure = None
         self._said = said
-        self._mine = {name: mine[name] if name in kept else given.revision for name in wanted}
+        self._mine = {name: mine[name] if name in kept else change.revision for name in wanted}
         return False
 
-    async def _ask(self, given: ChangeToolsSent, prepare: Callable[[], None]) -> Answer:
+    async def _ask(self, change: ChangeToolsSent, code: NewCode) -> Answer:
         slot: Slot[Answer] = Slot()
         command, caller, self._command, self._caller = self._command, self._caller, None, NOBODY
-        digest = b"" if command is None else digest_of(given)
-        self._mailbox.post_result(
-            Letter(given, command=command, digest=digest, slot=slot, prepare=prepare, caller=caller)
-        )
+        digest = b"" if command is None else digest_of(change)
+        self._mailbox.post_result(Letter(change, command=command, digest=digest, slot=slot, code=code, caller=caller))
         # Shielded: a cancelled caller has to wait until it is known whether the tools were changed. If the session
         # ends, the slot is settled too:
         # tests/runtime/test_replaced_sources.py::test_a_caller_may_give_up_while_the_session_is_suspended
@@ -235,10 +233,11 @@ _NONE_RUN: Final[Mapping[str, RunningSource]] = MappingProxyType({})
 class Sources:
     """The sources of tools of one session, by name."""
 
-    __slots__ = ("__weakref__", "_closed", "_opened", "_running")
+    __slots__ = ("__weakref__", "_closed", "_ending", "_opened", "_running")
 
     def __init__(self, *, opened: bool = False) -> None:
         self._running = _NONE_RUN
+        self._ending: tuple[RunningSource, ...] = ()  # those that were dropped
         self._opened = opened
         self._closed: AgentrailError | None = None
 
@@ -310,14 +309,22 @@ class Sources:
             self._put(before)
             await before.reopen()
 
-    def drop(self, names: Sequence[str]) -> list[RunningSource]:
-        """Cancel the sources with these names, and return them; the step that follows detaches their tools."""
-        found = [self._running[name] for name in dict.fromkeys(names) if name in self._running]
-        self._running = {name: source for name, source in self._running.items() if source not in found}
-        for source in found:
+    def drop(self, names: Sequence[str]) -> None:
+        """Cancel the sources with these names; the step that follows detaches their tools."""
+        if not names:
+            return
+        dropped = tuple(self._running[name] for name in dict.fromkeys(names) if name in self._running)
+        self._running = {name: source for name, source in self._running.items() if source not in dropped}
+        self._ending = (*(source for source in self._ending if not source.ended.is_set()), *dropped)
+        for source in dropped:
             source.closing = True
             source.scope.cancel()
-        return found
+
+    async def wait_dropped(self, names: Sequence[str]) -> None:
+        """Wait until the dropped sources with these names have ended."""
+        for source in self._ending:
+            if source.name in names:
+                await source.ended.wait()
 
     def close(self, why: AgentrailError) -> None:
         """Cancel all sources, because the session ends; a later `join` raises *why*."""

@@ -3,12 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 from agentrail.core.vocabulary.commands import Answer
 from agentrail.core.vocabulary.inputs import AnyInput, CallsEnded, ToolRaised, ToolReturned, ToolStopped
+from agentrail.hooks.live_hook_runner import Validator
+from agentrail.hooks.plugin import AnyPlugin
 from agentrail.ports.failpoints import reach
+from agentrail.ports.tool import Tool
 from agentrail.reprs import in_brackets, listed, some
 from agentrail.runtime.shared.reply_slot import NOBODY, Caller, Slot
+
+
+class NewCode(NamedTuple):
+    """Code that a command brings: of tools, and of a plugin. The actor has it when it handles the command."""
+
+    revision: int
+    """Number of the change, under which the state names the code."""
+    tools: tuple[tuple[Tool, Validator], ...]
+    """Tools, each with the validator of its arguments."""
+    plugin: tuple[str, AnyPlugin] | None = None
+    """A plugin, with its key."""
 
 
 class Letter:
@@ -16,13 +31,13 @@ class Letter:
 
     __slots__ = (
         "caller",
+        "code",
         "command",
         "digest",
         "given",
         "is_repeat",
         "number",
         "parts",
-        "prepare",
         "size",
         "slots",
         "watch",
@@ -35,14 +50,14 @@ class Letter:
         command: str | None = None,
         digest: bytes = b"",
         slot: Slot[Answer] | None = None,
-        prepare: Callable[[], None] | None = None,
+        code: NewCode | None = None,
         size: int = 0,
         caller: Caller = NOBODY,
     ) -> None:
         self.given, self.caller = given, caller
         self.command, self.digest = command, digest
         self.slots: list[Slot[Answer]] = [] if slot is None else [slot]
-        self.prepare, self.size = prepare, size
+        self.code, self.size = code, size
         self.number = 0
         self.is_repeat = False  # whether its command id was answered before
         self.parts: tuple[Letter, ...] = ()  # the letters that were joined to this one
