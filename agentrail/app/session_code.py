@@ -25,6 +25,7 @@ from agentrail.core.vocabulary.state import Attached, State
 from agentrail.errors import AgentrailError, BadSpec, ModelExists, PluginMismatch, SpecMissing, ToolExists, WrongType
 from agentrail.hooks.attachments import (
     AttachedPlugin,
+    brought_tools,
     options_of,
     refuse_twins,
     refuse_unknown_tools,
@@ -175,7 +176,7 @@ def brought_by(plugins: Iterable[AnyPlugin], tools: Mapping[str, Tool]) -> dict[
     """Return the tools that *plugins* bring, by name; raise `ToolExists` if two have one name, or one is of *tools*."""
     brought: dict[str, Tool] = {}
     for plugin in plugins:
-        for tool in map(as_tool, plugin.tools_brought):
+        for tool in map(as_tool, brought_tools(plugin)):
             if tool.spec.name in tools or tool.spec.name in brought:
                 raise ToolExists(tool.spec.name)
             brought[tool.spec.name] = tool
@@ -196,7 +197,7 @@ def _refuse_misnamed(spec: SessionSpec, also: Iterable[str], depth: int) -> None
     if naming:
         specs = tuple(_family(spec, depth))
         brought = [
-            tool.spec.name for spec_ in specs for _, plugin in attachments(spec_) for tool in plugin.tools_brought
+            tool.spec.name for spec_ in specs for _, plugin in attachments(spec_) for tool in brought_tools(plugin)
         ]
         tools = dict.fromkeys((*(name for spec_ in specs for name in tools_of(spec_)), *brought, *also))
         more = any(sources_of(spec_) for spec_ in specs)
@@ -546,7 +547,7 @@ def _waiting(
 
 def _brought(seats: Iterable[AttachedPlugin], judge: Live) -> list[tuple[AttachedPlugin, str, Tool]]:
     """Return the tools that the plugins of *seats* bring: plugin, name and tool."""
-    tools = [(seat, as_tool(tool)) for seat in seats for tool in judge.plugin(seat).tools_brought]
+    tools = [(seat, as_tool(tool)) for seat in seats for tool in brought_tools(judge.plugin(seat))]
     return [(seat, tool.spec.name, tool) for seat, tool in tools]
 
 

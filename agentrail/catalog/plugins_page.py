@@ -33,6 +33,7 @@ from agentrail.hooks.actions import (
 from agentrail.hooks.context import Context
 from agentrail.hooks.hook_types import HOOKS, Hook
 from agentrail.hooks.plugin import MATRIX, AnyPlugin, Priority
+from agentrail.hooks.plugin_checks import DECLARATIONS
 from agentrail.hooks.ruling import WHEN_CRITICAL_BREAKS, Verdict
 
 COMBINING: Final[Mapping[type[Action[object]], str]] = MappingProxyType(
@@ -124,6 +125,11 @@ def asks(source: Source) -> list[str]:
     requests = (_asks.CallModel, _asks.RunTool, *files, _asks.CallService, _asks.ChangeTools)
     answers = (_asks.Answered, _asks.Failed, _asks.TimedOut)
     return joined((_listed(source, "request", requests), _listed(source, "answer", answers)))
+
+
+def declarations(source: Source) -> list[str]:
+    """Return what a plugin may declare."""
+    return _listed(source, "declaration", DECLARATIONS)
 
 
 def _listed(source: Source, what: str, classes: Iterable[type]) -> list[str]:

@@ -99,7 +99,7 @@ class ChangeTools(Authored, tag_field=TAG):
     """Request for `Ask`: attach tools that the plugin brings, and detach tools of the session; all or none."""
 
     attach: tuple[str, ...] = ()
-    """Names of tools in the plugin's `tools_brought`. One that it has attached before is replaced."""
+    """Names of tools in the plugin's `BroughtTools`. One that it has attached before is replaced."""
     detach: tuple[str, ...] = ()
     """Names of tools of the session."""
 

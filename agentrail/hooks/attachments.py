@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Final, cast
 
 import attrs
 
 from agentrail.errors import BadOptions, BadPlugin, NotJson, PluginExists
 from agentrail.errors.branches import listed, nearest
-from agentrail.hooks.context import MoneyLimit
+from agentrail.hooks.declarations import BroughtTools, IdleHooks, MoneyLimit, UsageLimits, WorkTime
 from agentrail.hooks.hook_types import HOOK_NAMES
 from agentrail.hooks.plugin import (
     ON_EVENT,
@@ -19,11 +19,12 @@ from agentrail.hooks.plugin import (
     Keyed,
     Plugin,
     check_plugin,
+    find_declaration,
     name_and_options,
 )
 from agentrail.hooks.plugin_checks import check_attributes
 from agentrail.values.json import EMPTY, JsonObject, freeze, freeze_object
-from agentrail.values.tools import ToolSpec
+from agentrail.values.tools import HasSpec, ToolSpec
 from agentrail.values.untrusted_values import names_of, shown
 from agentrail.values.value import Value
 
@@ -85,13 +86,24 @@ def unkeyed(given: Attachable) -> tuple[str, AnyPlugin]:
 
 def implemented(plugin: AnyPlugin) -> frozenset[str]:
     """Return the names of the hooks (and `on_event` and `screen`) that *plugin* overrides, and that are not idle."""
-    cls, names = type(plugin), {*HOOK_NAMES, ON_EVENT, SCREEN} - {*plugin.idle_hooks}
+    cls, names = type(plugin), {*HOOK_NAMES, ON_EVENT, SCREEN}
+    idle = find_declaration(plugin, IdleHooks)
+    if idle is not None:
+        names.difference_update(idle.hooks)
     return frozenset(name for name in names if getattr(cls, name, None) is not getattr(Plugin, name))
+
+
+def brought_tools(plugin: AnyPlugin) -> Sequence[HasSpec]:
+    """Return the tools that *plugin* may attach by `Ask(ChangeTools(…))`."""
+    brought = find_declaration(plugin, BroughtTools)
+    return () if brought is None else brought.tools
 
 
 def seat_for(key: str, plugin: AnyPlugin, revision: int = 0) -> AttachedPlugin:
     """Return the description of *plugin*; raise `BadPlugin` if it is mutable or declares something invalid."""
     check_plugin(plugin)
+    limits = find_declaration(plugin, UsageLimits)
+    counts_work = find_declaration(plugin, WorkTime) is not None
     return AttachedPlugin(
         key,
         class_name(plugin),
@@ -101,9 +113,9 @@ def seat_for(key: str, plugin: AnyPlugin, revision: int = 0) -> AttachedPlugin:
         plugin.version,
         revision,
         options_of(plugin),
-        plugin.money_limit,
-        tools=tuple([tool.spec for tool in plugin.tools_brought]),
-        counts_work=plugin.counts_work,
+        None if limits is None else limits.money_limit,
+        tools=tuple([tool.spec for tool in brought_tools(plugin)]),
+        counts_work=counts_work or (limits is not None and limits.counts_work),
     )
 
 

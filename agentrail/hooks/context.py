@@ -1,53 +1,17 @@
-"""`Context`: the view of the session that plugins get; `MoneyLimit`, `Log`, `EventLines`: what they say beside it."""
+"""`Context`: the view of the session that plugins get; `Log`: what `on_event` may return."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Container
-from functools import cache
-from typing import Final, Generic
+from typing import Generic
 
 from typing_extensions import TypeVar
 
-from agentrail.values.events.envelope import Envelope
-from agentrail.values.json import EMPTY, FrozenObject, Json, JsonObject
+from agentrail.values.json import EMPTY, JsonObject
 from agentrail.values.tools import Todo
 from agentrail.values.usage import NOTHING_USED, Usage
 from agentrail.values.value import Authored
 
 S = TypeVar("S", default=None)
-
-
-class MoneyLimit(Authored):
-    """A limit that a plugin sets on the cost of a session, so that other plugins know how much money is left."""
-
-    max_usd: float
-    """Largest cost of the session, or of all that share the limit, in US dollars."""
-    shared: bool = False
-    """Whether costs of other sessions count too: those that share the limit of a sub-agent's parent."""
-
-    def left(self, usage: Usage, elsewhere: Usage) -> float | None:
-        """Return the US dollars left under this limit; `None` if the cost so far is not known."""
-        used = usage.plus(elsewhere) if self.shared else usage
-        spent = 0.0 if used.is_nothing else used.cost_usd
-        return None if spent is None else max(0.0, self.max_usd - spent)
-
-
-class Used(Authored):
-    """What a session has used so far, to be held against the limits of a plugin (`limit_reached`)."""
-
-    usage: Usage = NOTHING_USED
-    """Usage of the session and its sub-agents."""
-    turn_usage: Usage = NOTHING_USED
-    """Usage since the open turn began; nothing if none is open, or if limits of turns do not count."""
-    elsewhere: Usage = NOTHING_USED
-    """Usage of other sessions since this one began, if this is a sub-agent that shares a limit with them."""
-    worked_ms: int = 0
-    """Milliseconds in which the session, or a sub-agent, has worked."""
-    turn_worked_ms: int = 0
-    """Milliseconds of them since the open turn began."""
-    worked_elsewhere_ms: int = 0
-    """Milliseconds in which other sessions worked, and this one did not, if it shares a limit with them."""
 
 
 class Log(Authored, Generic[S], gc=True):
@@ -61,55 +25,6 @@ class Log(Authored, Generic[S], gc=True):
     """Data to log in addition to the text."""
     state: S
     """The plugin's new state."""
-
-
-HOW_GRAVE: Final = {
-    "agent_abort": "warning",
-    "stream_error": "error",
-    "plugin_error": "error",
-    "tool_abandoned": "warning",
-    "tool_blocked": "warning",
-    "loop_detected": "warning",
-}
-"""The log level of some events, by the event's name; `EventLines.level` does not change it."""
-
-
-@cache
-def snake_case(name: str) -> str:
-    """Return the class name *name* in snake case, as events are named in logs and stored data."""
-    return re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()
-
-
-class EventLines(Authored):
-    """Wants a line in the program's log for each durable event, once the journal has it; no record keeps the lines."""
-
-    level: str
-    """The log level of events that are not in `HOW_GRAVE`."""
-    only: frozenset[str]
-    """The names of the events to write; if empty, all are written."""
-    texts: int
-    """The most characters of a text that are written; the rest is cut. With 0, no text is written."""
-
-    def line(self, event: Envelope, levels: Container[str]) -> Log[None] | None:
-        """Return the line for *event*; `None` if `only` names other events, or if its level is not among *levels*."""
-        name = snake_case(type(event.event).__name__)
-        level = HOW_GRAVE.get(name, self.level)
-        if level not in levels or (self.only and name not in self.only):
-            return None
-        fields: dict[str, Json] = {
-            "event": name,
-            "seq": event.seq,
-            "turn": event.turn,
-            "round": event.round,
-            "at": event.at,
-        }
-        for part in event.event.__struct_fields__:
-            found = getattr(event.event, part)
-            if isinstance(found, bool | int | float):
-                fields[part] = found
-            elif isinstance(found, str) and self.texts:
-                fields[part] = found if len(found) <= self.texts else f"{found[: self.texts]}…"
-        return Log(level, name, FrozenObject(fields), None)
 
 
 class Context(Authored):
@@ -136,7 +51,7 @@ class Context(Authored):
     elsewhere: Usage = NOTHING_USED
     """Usage of other sessions since this one began, if this is a sub-agent that shares a limit with them."""
     worked_ms: int = 0
-    """Milliseconds in which the session, or a sub-agent, has worked so far; only with a plugin that `counts_work`."""
+    """Milliseconds in which the session, or a sub-agent, has worked so far; 0 if no plugin declares `WorkTime`."""
     turn_worked_ms: int = 0
     """Milliseconds of them since the open turn began."""
     worked_elsewhere_ms: int = 0

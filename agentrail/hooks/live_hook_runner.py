@@ -9,7 +9,8 @@ from typing import Final, cast
 from agentrail.errors import BrokenPlugin, PluginRefused
 from agentrail.hooks.actions import Action
 from agentrail.hooks.attachments import AttachedPlugin
-from agentrail.hooks.context import Context, EventLines, Log
+from agentrail.hooks.context import Context, Log
+from agentrail.hooks.declarations import EventLines, UsageLimits
 from agentrail.hooks.hook_run import Complain, Pipeline, nobody_listens
 from agentrail.hooks.hook_runner import (
     NO_CONSENT,
@@ -29,7 +30,7 @@ from agentrail.hooks.hook_runner import (
     have_on_event,
 )
 from agentrail.hooks.hook_types import BeforeTool, Hook
-from agentrail.hooks.plugin import ON_EVENT, SCREEN, AnyPlugin, Plugin, takes_none
+from agentrail.hooks.plugin import ON_EVENT, SCREEN, AnyPlugin, Plugin, find_declaration, takes_none
 from agentrail.hooks.ruling import (
     ANSWERS,
     FITS,
@@ -107,11 +108,6 @@ def as_it_is(state: object) -> Json:
     return cast("Json", state)
 
 
-def _limits(plugin: AnyPlugin) -> bool:
-    """Whether *plugin*, or the one that it stands for, has a `limit_reached` of its own."""
-    return getattr(plugin.limit_reached, "__func__", None) is not AnyPlugin.limit_reached
-
-
 class Live:
     """Runs plugins and validators. It holds only their code, by key and revision; the session holds their states."""
 
@@ -152,7 +148,8 @@ class Live:
         self._row = _NO_ROW
         self._screening: tuple[PluginEntry, ...] = ()
         self._lines: tuple[EventLines, ...] = ()
-        self._limits = self._amends = False
+        self._limits: tuple[tuple[AttachedPlugin, UsageLimits], ...] = ()
+        self._amends = False
         self.askers: Askers | None = None
         self.complain: Complain = nobody_listens
 
@@ -192,9 +189,11 @@ class Live:
                     )
             self._for, self._row = seats, {hook: tuple(entries) for hook, entries in row.items()}
             self._screening = self._row.get(SCREEN, ())
-            plugins = [self._plugins[seat.key, seat.revision] for seat in seats]
-            self._lines = tuple([lines for plugin in plugins if (lines := plugin.event_lines) is not None])
-            self._limits = any(_limits(plugin) for plugin in plugins)
+            plugins = [(seat, self._plugins[seat.key, seat.revision]) for seat in seats]
+            lines = [find_declaration(plugin, EventLines) for _, plugin in plugins]
+            self._lines = tuple([each for each in lines if each is not None])
+            limits = [(seat, find_declaration(plugin, UsageLimits)) for seat, plugin in plugins]
+            self._limits = tuple([(seat, each) for seat, each in limits if each is not None])
             self._amends = bool(self._screening) or any(seat.critical and ON_EVENT in seat.hooks for seat in seats)
         return self._row
 
@@ -247,8 +246,8 @@ class Live:
             self._entries(seats)
         return self._lines
 
-    def has_limits(self, seats: tuple[AttachedPlugin, ...]) -> bool:
-        """Whether any of the plugins limits what the session may use."""
+    def limits(self, seats: tuple[AttachedPlugin, ...]) -> tuple[tuple[AttachedPlugin, UsageLimits], ...]:
+        """Return the limits of what the session may use, each with the plugin that declares it, in their order."""
         if seats is not self._for:
             self._entries(seats)
         return self._limits

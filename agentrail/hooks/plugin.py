@@ -49,7 +49,8 @@ from agentrail.hooks.actions import (
     Skip,
     SwitchModel,
 )
-from agentrail.hooks.context import Context, EventLines, Log, MoneyLimit, Used
+from agentrail.hooks.context import Context, Log
+from agentrail.hooks.declarations import Declaration
 from agentrail.hooks.hook_types import (
     HOOK_NAMES,
     HOOKS,
@@ -70,7 +71,6 @@ from agentrail.hooks.hook_types import (
 )
 from agentrail.hooks.plugin_checks import (
     FROZEN,
-    LONGEST_SCREENED,
     SignatureOfInit,
     check_attributes,
     check_class,
@@ -80,10 +80,9 @@ from agentrail.hooks.plugin_checks import (
 )
 from agentrail.values.events.envelope import Envelope
 from agentrail.values.json import EMPTY, Json, JsonObject
-from agentrail.values.messages import Compactor
-from agentrail.values.tools import HasSpec
 from agentrail.values.value import Authored
 
+D = TypeVar("D", bound=Declaration)
 S = TypeVar("S", default=None)
 N = TypeVar("N", bound=str | None)
 
@@ -149,30 +148,6 @@ class AnyPlugin:
         return type(self).__name__
 
     @property
-    def money_limit(self) -> MoneyLimit | None:
-        """The plugin's limit on the session's cost; `None` if it sets none. `ctx.budget_left` is what is left."""
-        return None
-
-    @property
-    def counts_work(self) -> bool:
-        """Whether the time is counted in which the session, or a sub-agent of it, works: `ctx.worked_ms`."""
-        return False
-
-    def limit_reached(self, used: Used) -> str | None:
-        """Return the limit that is reached with what is *used*, with its value; `None` if none is."""
-        return None
-
-    @property
-    def idle_hooks(self) -> tuple[str, ...]:
-        """The names of hooks that are not needed with the plugin's options: it is not called there."""
-        return ()
-
-    @property
-    def event_lines(self) -> EventLines | None:
-        """How durable events are written to the program's log; `None` if this plugin does not want them there."""
-        return None
-
-    @property
     def tools_named(self) -> tuple[str, ...]:
         """The names of tools in the plugin's options; a session that lacks one of them refuses the plugin."""
         return ()
@@ -186,19 +161,9 @@ class AnyPlugin:
         return ()
 
     @property
-    def tools_brought(self) -> Sequence[HasSpec]:
-        """The tools that this plugin may attach by `Ask(ChangeTools(…))`, as `@tool` makes them."""
+    def declarations(self) -> Sequence[Declaration]:
+        """What the session does for the plugin, or needs to know of it, beside its hooks; most plugins have none."""
         return ()
-
-    @property
-    def compactor(self) -> Compactor | None:
-        """Writes what replaces messages that leave the context, if the specification has none; the first counts."""
-        return None
-
-    @property
-    def longest_screened(self) -> int:
-        """The most characters that `screen` takes out as one; so many are held back while a response is streamed."""
-        return LONGEST_SCREENED
 
     def describe(self) -> str | JsonObject:
         """Return what this plugin does, as text or as a mapping (name, version, description, events, tools)."""
@@ -361,6 +326,14 @@ class Remainder(Keyed):
 
 
 Attachable: TypeAlias = AnyPlugin | Keyed
+
+
+def find_declaration(plugin: AnyPlugin, kind: type[D]) -> D | None:
+    """Return the declaration of *plugin* that is a *kind*; `None` if it has none."""
+    for declaration in plugin.declarations:
+        if isinstance(declaration, kind):
+            return declaration
+    return None
 
 
 def check_plugin(plugin: AnyPlugin) -> None:

@@ -14,7 +14,16 @@ from attrs import frozen
 
 from agentrail.errors import BadPlugin
 from agentrail.errors.branches import nearest
-from agentrail.hooks.context import EventLines, MoneyLimit
+from agentrail.hooks.declarations import (
+    BroughtCompactor,
+    BroughtTools,
+    Declaration,
+    EventLines,
+    IdleHooks,
+    LongestScreened,
+    UsageLimits,
+    WorkTime,
+)
 from agentrail.hooks.hook_types import HOOK_NAMES
 from agentrail.values.argument_checks import refuse_unknown
 from agentrail.values.json import FrozenObject
@@ -191,7 +200,6 @@ OTHERS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "on_event": ("event", "state", "ctx"),
         "screen": ("text",),
         "describe": (),
-        "limit_reached": ("used",),
     }
 )
 """The arguments of each method of a plugin that is not a hook."""
@@ -230,8 +238,35 @@ def _is_model(found: object) -> bool:
     return isinstance(name, str) and isinstance(options, Mapping)
 
 
-def _are_hooks(found: object) -> bool:
-    return _are_names(found) and HOOK_NAMES.issuperset(cast("Collection[str]", found))
+def _are_declarations(found: object) -> bool:
+    if type(found) not in (tuple, list):
+        return False
+    kinds = [type(declaration) for declaration in cast("Collection[object]", found)]
+    are_known = all(any(kind is known for known in DECLARATIONS) for kind in kinds)  # a strange class may lack a hash
+    return are_known and len({*kinds}) == len(kinds)
+
+
+Attribute = tuple[Callable[[object], bool], str]
+"""A function that checks the value of an attribute, and a description of the values that it accepts."""
+
+
+def _is_declared(found: Declaration) -> bool:
+    """Whether the fields of *found*, a declaration, have valid values; msgspec does not look at their types."""
+    match found:
+        case IdleHooks():
+            return _are_names(found.hooks) and HOOK_NAMES.issuperset(found.hooks)
+        case LongestScreened():
+            return _is_length(found.chars)
+        case BroughtTools():
+            return _are_tools(found.tools)
+        case BroughtCompactor():
+            return _is_compactor(found.compactor)
+        case UsageLimits():
+            return _are_limits(found)
+        case EventLines():
+            return type(found.level) is str and _is_small(found.texts) and type(found.only) is frozenset
+        case _:
+            return True
 
 
 def _are_tools(found: object) -> bool:
@@ -243,34 +278,36 @@ def _are_tools(found: object) -> bool:
 
 
 def _is_compactor(found: object) -> bool:
-    return found is None or (callable(found) and indirect(found) == ASYNC)
+    return callable(found) and indirect(found) == ASYNC
 
 
-def _is_limit(found: object) -> bool:
-    return found is None or (type(found) is MoneyLimit and money(found.max_usd) is not None)
+def _are_limits(limits: UsageLimits) -> bool:
+    numbers = (limits.max_tokens, limits.max_turn_tokens, limits.max_seconds, limits.max_turn_seconds)
+    plain = [number(limit) for limit in numbers if limit is not None]
+    is_money = limits.max_usd is None or money(limits.max_usd) is not None
+    is_shared: object = limits.shared
+    return is_money and type(is_shared) is bool and all(limit is not None and limit >= 0 for limit in plain)
 
 
-def _are_lines(found: object) -> bool:
-    if found is None or type(found) is not EventLines:
-        return found is None
-    return type(found.level) is str and _is_small(found.texts) and type(found.only) is frozenset
-
-
-Attribute = tuple[Callable[[object], bool], str]
-"""A function that checks the value of an attribute, and a description of the values that it accepts."""
+DECLARATIONS: Final[Mapping[type[Declaration], str]] = MappingProxyType(
+    {
+        IdleHooks: "a tuple of names of hooks",
+        LongestScreened: f"a whole number from 1 to {MOST_SAID:,}",
+        BroughtTools: "a tuple of tools with different names, as `@tool` makes them",
+        BroughtCompactor: "an `async def` that takes `leaving` and `ask`",
+        WorkTime: "nothing",
+        UsageLimits: "numbers from 0 on, or None",
+        EventLines: "a level, a frozenset of names and a number",
+    }
+)
+"""The classes of declarations, each with a description of the values that its fields accept."""
 
 PROPERTIES: Final[Mapping[str, Attribute]] = MappingProxyType(
     {
         "key": (lambda found: isinstance(found, str) and bool(found), "a text"),
-        "money_limit": (_is_limit, "a `MoneyLimit` of at least 0 US dollars, or None"),
-        "counts_work": (lambda found: type(found) is bool, "True or False"),
-        "event_lines": (_are_lines, "`EventLines` with a level, a frozenset of names and a number, or None"),
-        "idle_hooks": (_are_hooks, "a tuple of names of hooks"),
         "tools_named": (_are_names, "a tuple of names"),
         "models_named": (_are_models, "a tuple of names, or of pairs of a name and a mapping of options"),
-        "tools_brought": (_are_tools, "a tuple of tools with different names, as `@tool` makes them"),
-        "compactor": (_is_compactor, "an `async def` that takes `leaving` and `ask`, or None"),
-        "longest_screened": (_is_length, f"a whole number from 1 to {MOST_SAID:,}"),
+        "declarations": (_are_declarations, "a tuple of declarations, such as `EventLines`, one of each class"),
     }
 )
 CONSTANTS: Final[Mapping[str, Attribute]] = MappingProxyType(
@@ -346,6 +383,11 @@ def _check_value(whose: str, name: str, found: object) -> None:
     fits, wanted = ATTRIBUTES[name]
     if not fits(found):
         raise BadPlugin(whose, f"its `{name}` is {shown(found)}, which is not valid; it must be {wanted}")
+    for declaration in cast("Collection[Declaration]", found) if name == "declarations" else ():
+        if not _is_declared(declaration):
+            kind = type(declaration)
+            problem = f"its `{kind.__name__}` is {shown(declaration)}, which is not valid"
+            raise BadPlugin(whose, f"{problem}; it must be of {DECLARATIONS[kind]}")
 
 
 def check_attributes(plugin: object) -> None:

@@ -10,7 +10,8 @@ from attrs import evolve, frozen
 
 from agentrail.errors import BadOptions, PluginRefused
 from agentrail.hooks.actions import Abort, BlockTool, Continue, Skip
-from agentrail.hooks.context import Context, MoneyLimit, Used
+from agentrail.hooks.context import Context
+from agentrail.hooks.declarations import UsageLimits
 from agentrail.hooks.hook_types import (
     AfterTurn,
     BeforeCompaction,
@@ -23,7 +24,6 @@ from agentrail.values.json import EMPTY, Json, freeze
 from agentrail.values.messages import Message, total_size
 from agentrail.values.stream import CHARS_PER_TOKEN
 from agentrail.values.untrusted_values import number
-from agentrail.values.usage import Usage
 
 UNKNOWN_PRICE: Final = ("refuse", "allow")
 NO_FRACTION: Final = 2.0
@@ -139,23 +139,20 @@ class BudgetGuard(Plugin[Spent]):
         return Spent()
 
     @property
-    def money_limit(self) -> MoneyLimit | None:
-        """The limit of the session's cost, which other plugins can read; `None` if there is none."""
-        return None if self.max_usd is None else MoneyLimit(self.max_usd, self.shared)
+    def declarations(self) -> tuple[UsageLimits]:
+        """The limits of tokens, money and seconds, which also hold for what sub-agents and open requests use."""
+        return (self._limits,)
 
     @property
-    def counts_work(self) -> bool:
-        """Whether there is a limit of seconds."""
-        return self.max_seconds is not None or self.max_turn_seconds is not None
-
-    def limit_reached(self, used: Used) -> str | None:
-        """Return the limit of tokens, money or seconds that is used up, with its value; `None` if none is."""
-        whole, turn = self._used(used)
-        if self.max_tokens is not None and whole.total_tokens >= self.max_tokens:
-            return f"max_tokens={self.max_tokens}"
-        if self.max_turn_tokens is not None and turn.total_tokens >= self.max_turn_tokens:
-            return f"max_turn_tokens={self.max_turn_tokens}"
-        return f"max_usd={self.max_usd}" if self._is_spent(whole) else self._is_over_time(used)
+    def _limits(self) -> UsageLimits:
+        return UsageLimits(
+            self.max_tokens,
+            self.max_turn_tokens,
+            self.max_usd,
+            self.max_seconds,
+            self.max_turn_seconds,
+            self.shared,
+        )
 
     def upgrade(self, old: Json) -> Spent:
         """Return the state that version 1 has left: it had counted seconds by itself."""
@@ -173,9 +170,10 @@ class BudgetGuard(Plugin[Spent]):
 
     def inherited(self, state: Spent, ctx: Context) -> AnyPlugin:
         """Return the plugin for a sub-agent, with the rest of each limit; `max_usd` stays if the cost is unknown."""
-        used, turn = self._used(ctx)
-        (_, _, worked), (_, _, turn_worked) = self._times(ctx, state.earlier_ms)
-        money = None if self.money_limit is None else self.money_limit.left(ctx.usage, ctx.elsewhere)
+        limits = self._limits
+        used, turn = limits.counted(ctx)
+        (_, _, worked), (_, _, turn_worked) = limits.times(ctx, state.earlier_ms)
+        money = None if limits.money_limit is None else limits.money_limit.left(ctx.usage, ctx.elsewhere)
         return evolve(
             self,
             max_tokens=_left(self.max_tokens, used.total_tokens),
@@ -190,18 +188,13 @@ class BudgetGuard(Plugin[Spent]):
             shared=True,
         )
 
-    def _used(self, used: Context | Used) -> tuple[Usage, Usage]:
-        """Return the usage that counts for the session and for the turn; with `shared`, that of other agents too."""
-        usage, turn = used.usage, used.turn_usage
-        return (usage.plus(used.elsewhere), turn.plus(used.elsewhere)) if self.shared else (usage, turn)
-
     def _unpriced(self, ctx: Context) -> str | None:
         if self.max_usd is None or self.unknown_price == "allow":
             return None
         advice = f'so max_usd={self.max_usd} cannot be kept; limit tokens instead, or say unknown_price="allow"'
         if not ctx.price_known:
             return f"the price of `{ctx.model}`, or of a model that it may fall back to, is not known, {advice}"
-        used, _ = self._used(ctx)
+        used, _ = self._limits.counted(ctx)
         if used.cost_usd is None and not used.is_nothing:
             return f"what the session has cost so far is not known, {advice}"
         return None
@@ -211,9 +204,10 @@ class BudgetGuard(Plugin[Spent]):
         problem = self._unpriced(ctx)
         if problem is not None:
             return Abort(problem)
-        used, _ = self._used(ctx)
+        limits = self._limits
+        used, _ = limits.counted(ctx)
         new = self._requested(state)
-        times = self._times(ctx, state.earlier_ms)
+        times = limits.times(ctx, state.earlier_ms)
         uses = [
             *self._tokens_with(hook.messages, ctx),
             ("max_rounds", self.max_rounds, new.rounds),
@@ -226,7 +220,7 @@ class BudgetGuard(Plugin[Spent]):
             if limit is not None and spent >= limit:
                 return Abort(f"{name}={limit} is used up: {spent:g} s have been worked", state)
         cost = used.cost_usd or 0.0
-        if self._is_spent(used):
+        if limits.is_spent(used):
             return Abort(f"max_usd={self.max_usd} is used up: ${cost:.4f} were spent", state)
         return self._warned(new, [*uses, *times, ("max_usd", self.max_usd, cost)])
 
@@ -238,35 +232,20 @@ class BudgetGuard(Plugin[Spent]):
             state = evolve(state, turn_calls=frozenset(), turn_calls_before=state.calls_of_turn)
         return state
 
-    def _times(self, used: Context | Used, earlier_ms: int = 0) -> list[tuple[str, float | None, float]]:
-        """Return the limits of seconds, and the seconds that are used of them."""
-        elsewhere = used.worked_elsewhere_ms if self.shared else 0
-        return [
-            ("max_seconds", self.max_seconds, (earlier_ms + used.worked_ms + elsewhere) / 1000),
-            ("max_turn_seconds", self.max_turn_seconds, (used.turn_worked_ms + elsewhere) / 1000),
-        ]
-
-    def _is_over_time(self, used: Context | Used, earlier_ms: int = 0) -> str | None:
-        """Return the name and value of a limit of seconds that is used up; `None` if none is."""
-        times = self._times(used, earlier_ms) if self.counts_work else ()
-        return next((f"{name}={limit}" for name, limit, spent in times if limit is not None and spent >= limit), None)
-
     def before_compact(self, hook: BeforeCompaction, state: Spent, ctx: Context) -> Continue[Spent] | Skip[Spent]:
         """Skip a compaction if the request for its summary would exceed a limit; it is no round."""
+        limits = self._limits
         is_over = any(limit is not None and would > limit for _, limit, would in self._tokens_with(hook.messages, ctx))
-        is_over = is_over or self._is_spent(self._used(ctx)[0]) or self._is_over_time(ctx, state.earlier_ms) is not None
+        is_over = is_over or limits.is_spent(limits.counted(ctx)[0])
+        is_over = is_over or limits.time_reached(ctx, state.earlier_ms) is not None
         return Skip() if is_over or self._unpriced(ctx) is not None else Continue(state)
-
-    def _is_spent(self, used: Usage) -> bool:
-        """Whether *used* has reached the limit of money; what has an unknown cost has not."""
-        return self.max_usd is not None and used.cost_usd is not None and used.cost_usd >= self.max_usd
 
     def _tokens_with(self, messages: Sequence[Message], ctx: Context) -> list[tuple[str, float | None, float]]:
         """Return the limits of tokens, and the tokens that will be used after a request that reads *messages*."""
         if self.max_tokens is None and self.max_turn_tokens is None:
             return []
         reserved = max(1, total_size(messages) // CHARS_PER_TOKEN)
-        used, turn = self._used(ctx)
+        used, turn = self._limits.counted(ctx)
         return [
             ("max_tokens", self.max_tokens, used.total_tokens + reserved),
             ("max_turn_tokens", self.max_turn_tokens, turn.total_tokens + reserved),
@@ -274,7 +253,7 @@ class BudgetGuard(Plugin[Spent]):
 
     def before_tool(self, hook: BeforeTool, state: Spent, ctx: Context) -> Continue[Spent] | BlockTool[Spent]:
         """Count the call, only once if this hook runs again for it; block it if it exceeds a limit."""
-        over = self._is_over_time(ctx, state.earlier_ms)
+        over = self._limits.time_reached(ctx, state.earlier_ms)
         if over is not None:
             return BlockTool(f"{over} is used up")
         is_counted = self.max_calls is not None or self.max_turn_calls is not None

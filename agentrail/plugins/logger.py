@@ -8,7 +8,7 @@ from typing import cast
 from attrs import Attribute, field, frozen
 
 from agentrail.errors import BadOptions
-from agentrail.hooks.context import EventLines, snake_case
+from agentrail.hooks.declarations import EventLines, snake_case
 from agentrail.hooks.plugin import Plugin, Priority
 from agentrail.plugins.options import is_count
 
@@ -44,7 +44,7 @@ class EventLogger(Plugin[None]):
     """
 
     level: str = field(default="info", validator=_is_level)
-    """The log level of events that are not in `agentrail.hooks.context.HOW_GRAVE`."""
+    """The log level of events that are not in `agentrail.hooks.declarations.HOW_GRAVE`."""
     only: frozenset[str] = field(default=frozenset(), converter=_names)
     """The names of the events to write, in any collection; if empty, all are written."""
     texts: int = field(default=80, validator=is_count)
@@ -53,6 +53,6 @@ class EventLogger(Plugin[None]):
     priority = Priority.OWN
 
     @property
-    def event_lines(self) -> EventLines:
+    def declarations(self) -> tuple[EventLines]:
         """How the events are written."""
-        return EventLines(self.level, self.only, self.texts)
+        return (EventLines(self.level, self.only, self.texts),)

@@ -13,9 +13,10 @@ from agentrail.core.vocabulary.commands import Answer, ChangeToolsSent, Refused
 from agentrail.core.vocabulary.inputs import SessionReturned, SubagentReported
 from agentrail.core.vocabulary.state import Setup, State
 from agentrail.errors import SessionNotAlive
-from agentrail.hooks.attachments import AttachedPlugin
+from agentrail.hooks.attachments import AttachedPlugin, brought_tools
+from agentrail.hooks.declarations import BroughtCompactor
 from agentrail.hooks.live_hook_runner import Live, Validator
-from agentrail.hooks.plugin import AnyPlugin
+from agentrail.hooks.plugin import AnyPlugin, find_declaration
 from agentrail.hooks.ruling import Section
 from agentrail.ports.handles.session_values import ChildView, HeldCall
 from agentrail.ports.journal import Journal
@@ -316,7 +317,7 @@ class SessionCode:
 
         Raise `BadTool` if one of them is none.
         """
-        tools = map(as_tool, plugin.tools_brought)
+        tools = map(as_tool, brought_tools(plugin))
         return NewCode(seat.revision, self._validated(tools), (seat.key, plugin))
 
     def _validated(self, tools: Iterable[Tool]) -> tuple[tuple[Tool, Validator], ...]:
@@ -335,8 +336,11 @@ class SessionCode:
         """Return the specification's compactor, else that of the first plugin that has one; `None` if none has."""
         if self.compactor is not None:
             return self.compactor
-        found = (self.judge.plugin(seat).compactor for seat in state.seats)
-        return next((one for one in found if one is not None), None)
+        for seat in state.seats:
+            brought = find_declaration(self.judge.plugin(seat), BroughtCompactor)
+            if brought is not None:
+                return brought.compactor
+        return None
 
     def know(self, tool: Tool, revision: int) -> None:
         """Store the code of a tool that the state has already; its source has come back or offers it again."""

@@ -43,6 +43,7 @@ from agentrail.hooks.actions import (
     SwitchModel,
 )
 from agentrail.hooks.context import Context, Log
+from agentrail.hooks.declarations import BroughtTools, WorkTime
 from agentrail.hooks.hook_types import HOOK_NAMES, AfterTurn, BeforeCompaction, BeforeRequest, BeforeTool, Hook
 from agentrail.hooks.plugin import Plugin
 from agentrail.ports.tool import ToolContext
@@ -51,7 +52,7 @@ from agentrail.values.events.envelope import Envelope
 from agentrail.values.events.life import AgentEnd
 from agentrail.values.json import FrozenObject, JsonObject, freeze_object
 from agentrail.values.messages import Message, Origin, UserMessage
-from agentrail.values.tools import HasSpec, ToolResult, ToolSpec, err, ok
+from agentrail.values.tools import ToolResult, ToolSpec, err, ok
 
 Answer = Callable[[Hook, int], object]
 
@@ -63,9 +64,9 @@ class Recorder(Plugin[tuple[str, ...]]):
     priority = -1
 
     @property
-    def counts_work(self) -> bool:
+    def declarations(self) -> tuple[WorkTime]:
         """Each simulated session counts how long it works, so that this is checked in all of them."""
-        return True
+        return (WorkTime(),)
 
     def init(self, ctx: Context) -> tuple[str, ...]:  # noqa: ARG002 - the signature of the hook
         """Return the first state: no turn has ended."""
@@ -232,9 +233,9 @@ class Bringer(Asker):
     """Asks for something, as its base class does, and brings the tool `BROUGHT`, which a request may attach."""
 
     @property
-    def tools_brought(self) -> tuple[HasSpec, ...]:
+    def declarations(self) -> tuple[BroughtTools]:
         """The tool that the request may attach."""
-        return (Iron(),)
+        return (BroughtTools((Iron(),)),)
 
 
 @frozen

@@ -14,7 +14,8 @@ from agentrail.core.vocabulary.state import Phase, State
 from agentrail.core.vocabulary.tool_calls import Batch, Call, CallList, CallStatus, Hold, Stray
 from agentrail.hooks import attachments, hook_run
 from agentrail.hooks.actions import Abort, Continue
-from agentrail.hooks.context import Context, Used
+from agentrail.hooks.context import Context
+from agentrail.hooks.declarations import UsageLimits, Used
 from agentrail.hooks.hook_runner import PluginEntry
 from agentrail.hooks.hook_types import BeforeRequest, Hook
 from agentrail.hooks.ruling import PluginAnswer, Ruling, Verdict
@@ -321,13 +322,13 @@ def budget_of_the_turn_alone(p: Planting) -> None:
     def wrong(guard: BudgetGuard, hook: BeforeRequest, state: Spent, ctx: Context) -> Continue[Spent] | Abort[Spent]:
         return original(guard, hook, state, ctx.but(usage=ctx.turn_usage))
 
-    reached = BudgetGuard.limit_reached
+    reached = UsageLimits.reached
 
-    def wrongly_reached(guard: BudgetGuard, used: Used) -> str | None:
-        return reached(guard, used.but(usage=used.turn_usage))
+    def wrongly_reached(limits: UsageLimits, used: Used) -> str | None:
+        return reached(limits, used.but(usage=used.turn_usage))
 
     p.put(BudgetGuard, "before_request", wrong)
-    p.put(BudgetGuard, "limit_reached", wrongly_reached)
+    p.put(UsageLimits, "reached", wrongly_reached)
 
 
 @bug("the limit on money looks at the turn alone")
@@ -340,13 +341,13 @@ def money_of_the_turn_alone(p: Planting) -> None:
         cost = ctx.turn_usage.cost_usd
         return original(guard, hook, state, ctx.but(usage=ctx.usage.but(cost_usd=cost or 0.0)))
 
-    reached = BudgetGuard.limit_reached
+    reached = UsageLimits.reached
 
-    def wrongly_reached(guard: BudgetGuard, used: Used) -> str | None:
-        return reached(guard, used.but(usage=used.usage.but(cost_usd=used.turn_usage.cost_usd or 0.0)))
+    def wrongly_reached(limits: UsageLimits, used: Used) -> str | None:
+        return reached(limits, used.but(usage=used.usage.but(cost_usd=used.turn_usage.cost_usd or 0.0)))
 
     p.put(BudgetGuard, "before_request", wrong)
-    p.put(BudgetGuard, "limit_reached", wrongly_reached)
+    p.put(UsageLimits, "reached", wrongly_reached)
 
 
 @bug("a tool that a plugin runs does not wait for a plugin that asks about it")

@@ -22,7 +22,7 @@ from agentrail.plugins.guards import output_filter, pii_patterns
 from agentrail.plugins.guards.content_policy import ContentPolicy, Judged, _digest
 from agentrail.plugins.guards.output_filter import OutputFilter
 from agentrail.runtime.work.limit_queue import LimitQueue, Purse
-from agentrail.runtime.work.screening import HeldText
+from agentrail.runtime.work.screening import HeldText, longest_screened
 from agentrail.testing.world.choose import Choose
 from agentrail.values.content import Text
 from agentrail.values.json import freeze_object
@@ -278,7 +278,7 @@ def broken_filter(number: int) -> str | None:
     if [words.screen(text) for text in BESIDE] != ["a [x]", "zetas", "[x]", "project xy", "no"]:
         return "keyword"
     text, step = f"{'So it is. ' * 30}{line.text}\n{'And so on. ' * 30}", choose.number(1, 99)
-    held = HeldText(guard.screen, guard.longest_screened)
+    held = HeldText(guard.screen, longest_screened(guard))
     told = "".join(held.feed(text[at : at + step])[1] for at in range(0, len(text), step)) + held.end()[1]
     if told != guard.screen(text):
         return "stream"

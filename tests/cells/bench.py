@@ -23,7 +23,7 @@ from agentrail.core.vocabulary.inputs import (
 from agentrail.core.vocabulary.options import Options
 from agentrail.core.vocabulary.state import Attached, Setup, State
 from agentrail.core.vocabulary.tool_calls import Batch, Call
-from agentrail.hooks.attachments import AttachedPlugin, in_order, seat_for
+from agentrail.hooks.attachments import AttachedPlugin, brought_tools, in_order, seat_for
 from agentrail.hooks.context import Context
 from agentrail.hooks.hook_types import Hook
 from agentrail.hooks.live_hook_runner import Live
@@ -209,7 +209,7 @@ class Bench:
     def seat(self, plugin: AnyPlugin, revision: int = 0) -> AttachedPlugin:
         """Let the judge know a plugin's code, and return the plugin's seat."""
         self.judge.seat(plugin.key, revision, plugin)
-        for tool in plugin.tools_brought:
+        for tool in brought_tools(plugin):
             self.judge.tool(tool.spec.name, revision, fits)
         return seat_for(plugin.key, plugin, revision)
 

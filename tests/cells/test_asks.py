@@ -29,6 +29,7 @@ from agentrail.hooks.actions import (
     TimedOut,
 )
 from agentrail.hooks.context import Context
+from agentrail.hooks.declarations import BroughtTools
 from agentrail.hooks.hook_types import Hook
 from agentrail.hooks.plugin import MATRIX, AnyPlugin
 from agentrail.hooks.ruling import Gathered, Pause, Place, Ruling, Verdict
@@ -425,8 +426,8 @@ def changes(hook: str, wanted: ChangeTools) -> AnyPlugin:
         return Ask(wanted, 1) if asked.answer is None else Continue(asked.answer)
 
     bare = plug("P", first=0, **{hook: answer})  # type: ignore[arg-type]  # a hook
-    brings = property(lambda _: (Iron(),))
-    return cast("type[AnyPlugin]", type("P", (type(bare),), {"tools_brought": brings}))()
+    brings = property(lambda _: (BroughtTools((Iron(),)),))
+    return cast("type[AnyPlugin]", type("P", (type(bare),), {"declarations": brings}))()
 
 
 @pytest.mark.parametrize("hook", [hook for hook in MOMENTS if Ask in MATRIX[hook]])

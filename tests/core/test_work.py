@@ -15,6 +15,7 @@ from agentrail.core.vocabulary.inputs import (
     ToolReturned,
 )
 from agentrail.core.vocabulary.state import State
+from agentrail.hooks.declarations import WorkTime
 from agentrail.hooks.plugin import Plugin
 from agentrail.testing.probe_plugins import Holder
 from agentrail.testing.world.random_sessions import World
@@ -30,8 +31,8 @@ class Counts(Plugin):
     """Wants to know how long the session has worked."""
 
     @property
-    def counts_work(self) -> bool:
-        return True
+    def declarations(self) -> tuple[WorkTime]:
+        return (WorkTime(),)
 
 
 def counted(state: State) -> tuple[int, int | None]:

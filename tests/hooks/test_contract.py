@@ -6,6 +6,7 @@ from agentrail.errors import BadPlugin, PluginExists, ReplayDiffers
 from agentrail.hooks.actions import ACTIONS, UNCHANGED, Abort, BlockTool, Continue, Emission, Emit, HoldTool, Skip
 from agentrail.hooks.attachments import implemented, in_order, refuse_twins, seat_for, unkeyed
 from agentrail.hooks.context import Context
+from agentrail.hooks.declarations import IdleHooks
 from agentrail.hooks.hook_runner import PluginRow, Recorded
 from agentrail.hooks.hook_types import HOOK_NAMES, HOOKS, BeforePrompt, BeforeTool
 from agentrail.hooks.plugin import MATRIX, ON_EVENT, Keyed, Plugin, accepted
@@ -36,8 +37,8 @@ def test_a_plugin_implements_what_it_overrides() -> None:
 
 def test_a_hook_that_is_idle_with_the_options_is_not_among_them() -> None:
     hooks = {"before_tool": lambda *_: Continue(), "after_turn": lambda *_: Continue()}
-    assert implemented(type("Idles", (Plugin,), {**hooks, "idle_hooks": ("after_turn",)})()) == {"before_tool"}
-    assert implemented(type("Idles", (Plugin,), {**hooks, "idle_hooks": ("session_end",)})()) == {*hooks}
+    for idle, left in (("after_turn", {"before_tool"}), ("session_end", {*hooks})):
+        assert implemented(type("Idles", (Plugin,), {**hooks, "declarations": (IdleHooks((idle,)),)})()) == left
 
 
 def test_every_hook_of_the_base_class_lets_things_go_on() -> None:

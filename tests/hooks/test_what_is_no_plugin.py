@@ -6,6 +6,7 @@ from __future__ import annotations
 import functools
 import inspect
 import itertools
+import math
 import re
 import types
 from array import array
@@ -18,7 +19,7 @@ from ipaddress import IPv4Address
 from pathlib import PurePosixPath
 from threading import Lock
 from types import FunctionType, MappingProxyType
-from typing import Any
+from typing import Any, cast
 
 import attrs
 import pytest
@@ -27,10 +28,21 @@ from attrs import define, frozen
 from agentrail.errors import BadOptions, BadPlugin, UnknownField
 from agentrail.hooks.actions import BlockTool, Continue
 from agentrail.hooks.attachments import refuse_unknown_tools, seat_for, unkeyed
-from agentrail.hooks.context import Context, MoneyLimit
+from agentrail.hooks.context import Context
+from agentrail.hooks.declarations import (
+    BroughtCompactor,
+    BroughtTools,
+    Declaration,
+    EventLines,
+    IdleHooks,
+    LongestScreened,
+    MoneyLimit,
+    UsageLimits,
+    WorkTime,
+)
 from agentrail.hooks.hook_types import HOOK_NAMES, BeforeTool
 from agentrail.hooks.live_hook_runner import Live
-from agentrail.hooks.plugin import AnyPlugin, Keyed, Plugin, Priority
+from agentrail.hooks.plugin import AnyPlugin, Keyed, Plugin, Priority, find_declaration
 from agentrail.hooks.plugin_checks import ATTRIBUTES, CONSTANTS, OTHERS
 from agentrail.hooks.ruling import Verdict
 from agentrail.plugins import BudgetGuard, HumanApproval, SecurityGuard
@@ -311,10 +323,8 @@ def test_an_attribute_that_is_written_as_a_method_is_refused_with_its_class(name
 
 NO_VALUES: dict[str, tuple[object, ...]] = {
     "key": (5, "", None, ("a",)),
-    "money_limit": (5, "5", MoneyLimit(-1.0)),
-    "idle_hooks": ("after_turn", None, (5,), ("after_turns",), ("on_event",)),
+    "declarations": (5, None, WorkTime(), (5,), frozenset({WorkTime()}), (WorkTime(), WorkTime()), (WorkTime,)),
     "tools_named": ("rm", None, (5,), 5),
-    "longest_screened": ("long", None, True, 1.5, 0, -1, 2**32),
     "priority": ("first", None, True, 1.5, 2**32),
     "critical": (1, "yes", None),
     "version": ("1", True, None),
@@ -331,10 +341,60 @@ def test_an_attribute_of_a_wrong_type_is_refused_wherever_it_is_read_first(name:
             attempt()
 
 
-@pytest.mark.parametrize("name", ["priority", "critical", "version", "tools_named", "longest_screened"])
+@pytest.mark.parametrize("name", ["priority", "critical", "version", "tools_named", "declarations"])
 def test_an_attribute_that_is_a_wrong_constant_is_refused_with_its_class(name: str) -> None:
     with pytest.raises(BadPlugin, match=rf"its `{name}` is 1\.5, which is not valid; it must be (a|True)"):
         made(**{name: 1.5})
+
+
+def declared(kind: type[Declaration], *fields: object, **named: object) -> Declaration:
+    """Return a declaration with fields of whatever types."""
+    return cast("Callable[..., Declaration]", kind)(*fields, **named)
+
+
+NO_DECLARATIONS: tuple[Declaration, ...] = (
+    *(declared(IdleHooks, names) for names in ("after_turn", None, (5,), ("after_turns",), ("on_event",))),
+    *(declared(LongestScreened, chars) for chars in ("long", None, True, 1.5, 0, -1, 2**32)),
+    *(declared(BroughtTools, tools) for tools in (None, ("iron",), (Plugin,), 5)),
+    *(declared(BroughtCompactor, function) for function in (None, str, "write", lambda _leaving, _ask: "text")),
+    *(declared(UsageLimits, max_usd=usd) for usd in ("5", -1.0, math.nan, True, 1e300)),
+    *(declared(UsageLimits, **{name: -1}) for name in ("max_tokens", "max_turn_tokens")),
+    *(declared(UsageLimits, **{name: math.inf}) for name in ("max_seconds", "max_turn_seconds")),
+    declared(UsageLimits, shared=1),
+    declared(EventLines, None, frozenset(), 80),
+    declared(EventLines, "info", ("agent_end",), 80),
+    declared(EventLines, "info", frozenset(), "80"),
+)
+
+
+@pytest.mark.parametrize("wrong", NO_DECLARATIONS, ids=lambda wrong: type(wrong).__name__)
+def test_a_declaration_with_a_wrong_field_is_refused_and_says_what_is_right(wrong: Declaration) -> None:
+    plugin = made(declarations=property(gives((WorkTime(), wrong))))()
+    told = rf"its `{type(wrong).__name__}` is .*, which is not valid; it must be of (a|an|numbers) "
+    with pytest.raises(BadPlugin, match=told):
+        unkeyed(plugin)
+
+
+class Hashless(type):
+    """Metaclass of classes that cannot be in a set."""
+
+    __hash__ = None  # type: ignore[assignment]  # pyright: ignore[reportAssignmentType]  # on purpose
+
+
+def test_a_declaration_of_a_class_without_a_hash_is_refused_as_any_other_value() -> None:
+    def strange(self: object) -> tuple[object, ...]:
+        return (Hashless("Strange", (), {})(),) * 2
+
+    with pytest.raises(BadPlugin, match=r"its `declarations` is .*, which is not valid"):
+        unkeyed(made(declarations=property(strange))())
+
+
+def test_a_declaration_is_found_by_its_class() -> None:
+    limits = UsageLimits(max_tokens=5)
+    plugin = made(declarations=(WorkTime(), limits))()
+    assert unkeyed(plugin)[1] is plugin
+    assert find_declaration(plugin, UsageLimits) is limits
+    assert find_declaration(plugin, EventLines) is None
 
 
 @pytest.mark.parametrize("name", ATTRIBUTES)

@@ -33,7 +33,8 @@ from agentrail.hooks.actions import (
     WriteFile,
 )
 from agentrail.hooks.attachments import AttachedPlugin, seat_for, updated_seat
-from agentrail.hooks.context import Context, Log, MoneyLimit
+from agentrail.hooks.context import Context, Log
+from agentrail.hooks.declarations import MoneyLimit
 from agentrail.hooks.hook_runner import Consent, PluginRow
 from agentrail.hooks.hook_types import AfterTool, AfterTurn, BeforeFinish, BeforePrompt, BeforeRequest, BeforeTool, Hook
 from agentrail.hooks.live_hook_runner import Live

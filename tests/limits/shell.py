@@ -46,7 +46,7 @@ from agentrail.runtime.work import plugin_files
 from agentrail.runtime.work.background_jobs import MAX_KEPT, BackgroundJobs
 from agentrail.runtime.work.plugin_asks import _text_of_file, _write
 from agentrail.runtime.work.plugin_files import find_files
-from agentrail.runtime.work.screening import STEP, HeldReports, HeldText
+from agentrail.runtime.work.screening import STEP, HeldReports, HeldText, longest_screened
 from agentrail.testing import ScriptedModel, say
 from agentrail.values.events.envelope import Cursor, Envelope
 from agentrail.values.events.life import AgentStart
@@ -749,7 +749,7 @@ def seconds_of_a_clock(seconds: int) -> bool:
 
 def is_held(*pieces: str) -> bool:
     """Whether nothing is told when the last piece comes."""
-    held = HeldText(lambda text: text, Plugin().longest_screened)
+    held = HeldText(lambda text: text, longest_screened(Plugin()))
     return [held.feed(piece) for piece in pieces][-1] == ("", "")
 
 

@@ -15,7 +15,7 @@ from agentrail.adapters.sandboxes.local import LocalSandbox
 from agentrail.adapters.sandboxes.memory import MemorySandbox
 from agentrail.adapters.sandboxes.searching import counted, rested
 from agentrail.errors import JournalFailed, SearchTooSlow, SupervisorFailed
-from agentrail.hooks.context import MoneyLimit
+from agentrail.hooks.declarations import MoneyLimit
 from agentrail.plugins import BudgetGuard
 from agentrail.ports.sandbox import Search
 from agentrail.testing import say
@@ -224,7 +224,7 @@ async def dollars_of_a_guarded_session(usd: int) -> bool:
         return not aborted
 
 
-@scene("hooks.context.MoneyLimit.max_usd", 5, last=-1)
+@scene("hooks.declarations.MoneyLimit.max_usd", 5, last=-1)
 def dollars_of_which_some_are_left(usd: int) -> bool:
     used = Usage(1, 0, cost_usd=float(usd))
     left = MoneyLimit(5.0).left(used, used)

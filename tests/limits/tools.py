@@ -417,7 +417,7 @@ def characters_of_a_difference(count: int) -> bool:
 
 @scene("plugins.logger.EventLogger.texts", 80)
 def characters_of_a_text_that_is_logged(count: int) -> bool:
-    said = EventLogger().event_lines.line(Envelope("s", 1, 0, 0, 1, 1, AgentStart("p" * count)), ("info",))
+    said = EventLogger().declarations[0].line(Envelope("s", 1, 0, 0, 1, 1, AgentStart("p" * count)), ("info",))
     return said is not None and "p" * count in said.fields.values()
 
 

@@ -16,7 +16,7 @@ from agentrail.plugins import PII_KINDS, SECRET_KINDS, OutputFilter
 from agentrail.plugins.guards.output_filter import LONGEST_KIND, LONGEST_MARK, MOST_KEYWORDS
 from agentrail.plugins.guards.pii_patterns import PII_PATTERNS
 from agentrail.ports.tool import ToolContext
-from agentrail.runtime.work.screening import HeldText
+from agentrail.runtime.work.screening import HeldText, longest_screened
 from agentrail.testing import ScriptedModel, check_plugin
 from agentrail.testing.scripted import Element, call, say
 from agentrail.values.content import Text
@@ -125,7 +125,7 @@ def test_nothing_of_the_corpus_is_told_of_a_stream_however_it_is_cut(line: objec
     text = f"{'So it is. ' * 40}{getattr(line, 'text', '')}\n{'And so on. ' * 40}"
     guard = OutputFilter(kinds={getattr(line, "kind", "")})
     for step in (1, 7, 64):
-        held = HeldText(guard.screen, guard.longest_screened)
+        held = HeldText(guard.screen, longest_screened(guard))
         told = "".join(held.feed(text[at : at + step])[1] for at in range(0, len(text), step)) + held.end()[1]
         assert told == guard.screen(text)
 
@@ -175,15 +175,15 @@ def test_as_many_keywords_and_as_long_a_replacement_as_the_limits_are_taken() ->
 
 @pytest.mark.parametrize("width", [LONGEST_KIND - 1, LONGEST_KIND, LONGEST_KIND + 1])
 def test_as_much_is_held_as_a_kind_has_and_more_only_for_a_wider_pattern(width: int) -> None:
-    assert OutputFilter(patterns=[f"x{{{width}}}"]).longest_screened == max(LONGEST_KIND, width)
-    assert OutputFilter(patterns=[f"x{{{width}}}"], kinds=()).longest_screened == width
+    assert longest_screened(OutputFilter(patterns=[f"x{{{width}}}"])) == max(LONGEST_KIND, width)
+    assert longest_screened(OutputFilter(patterns=[f"x{{{width}}}"], kinds=())) == width
 
 
 def test_as_much_is_held_as_may_be_taken_out_as_one() -> None:
-    assert OutputFilter().longest_screened == 320
-    assert OutputFilter(kinds=()).longest_screened == 200
-    assert OutputFilter(kinds=(), patterns=["BEGIN.{1,900}+"]).longest_screened == 905
-    assert OutputFilter(kinds=(), patterns=[r"BEGIN[\s\S]*?(?:END|\Z)"]).longest_screened == 200
+    assert longest_screened(OutputFilter()) == 320
+    assert longest_screened(OutputFilter(kinds=())) == 200
+    assert longest_screened(OutputFilter(kinds=(), patterns=["BEGIN.{1,900}+"])) == 905
+    assert longest_screened(OutputFilter(kinds=(), patterns=[r"BEGIN[\s\S]*?(?:END|\Z)"])) == 200
 
 
 def test_it_says_what_it_does() -> None:

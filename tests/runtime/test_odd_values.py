@@ -39,7 +39,8 @@ from agentrail.errors import (
     WrongType,
 )
 from agentrail.hooks.actions import Ask, CallService, Continue, HoldTool, ReplaceMessages
-from agentrail.hooks.context import Context, Log, MoneyLimit
+from agentrail.hooks.context import Context, Log
+from agentrail.hooks.declarations import UsageLimits
 from agentrail.hooks.hook_types import BeforeRequest, BeforeTool
 from agentrail.hooks.plugin import Plugin
 from agentrail.plugins.budget import BudgetGuard
@@ -391,14 +392,14 @@ async def test_a_line_for_the_log_that_is_none_ends_nothing(world: World, line: 
     assert (await session.ask("go")).text == "fine"
 
 
-@pytest.mark.parametrize("limit", [MoneyLimit(math.nan), MoneyLimit("1"), 3, MoneyLimit(-1)])  # type: ignore[arg-type]
-async def test_a_limit_of_money_that_is_none_is_refused(world: World, limit: MoneyLimit) -> None:
+@pytest.mark.parametrize("usd", [math.nan, "1", -1])
+async def test_a_limit_of_money_that_is_none_is_refused(world: World, usd: float) -> None:
     class Limiting(Plugin):
         @property
-        def money_limit(self) -> MoneyLimit | None:
-            return limit
+        def declarations(self) -> tuple[UsageLimits]:
+            return (UsageLimits(max_usd=usd),)
 
-    with pytest.raises(BadPlugin, match="money_limit"):
+    with pytest.raises(BadPlugin, match="its `UsageLimits` is"):
         await world.spawn(["fine"], plugins=[Limiting()])
 
 

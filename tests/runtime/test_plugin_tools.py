@@ -14,6 +14,7 @@ from agentrail.hooks.hook_types import BeforePrompt, BeforeTool
 from agentrail.hooks.plugin import Attachable, Keyed
 from agentrail.journals import MemoryJournal
 from agentrail.models import AskModel, Compactor, Leaving
+from agentrail.plugins import BroughtCompactor, BroughtTools
 from agentrail.ports.tool import Tool
 from agentrail.testing import ScriptedModel, call, say
 from agentrail.testing.scripted import Element
@@ -22,7 +23,6 @@ from agentrail.values.events import Event
 from agentrail.values.events.context import CompactEnd, PrefixChanged
 from agentrail.values.events.tools import ToolDetached, ToolsUpdated
 from agentrail.values.messages import ToolMessage, UserMessage
-from agentrail.values.tools import HasSpec
 from tests.runtime.tools import quick
 
 IRON: Final = ChangeTools(("iron",))
@@ -52,8 +52,8 @@ class Brings(Plugin[tuple[AskAnswer, ...]]):
         return ()
 
     @property
-    def tools_brought(self) -> tuple[HasSpec, ...]:
-        return {"iron": (iron,), "hotter": (hotter,), "none": ()}[self.how]
+    def declarations(self) -> tuple[BroughtTools]:
+        return (BroughtTools({"iron": (iron,), "hotter": (hotter,), "none": ()}[self.how]),)
 
     def before_prompt(
         self, hook: BeforePrompt, state: tuple[AskAnswer, ...], ctx: Context
@@ -125,7 +125,7 @@ async def test_guards_see_a_tool_of_a_plugin_as_any_other() -> None:
     ("wanted", "why"),
     [
         (ChangeTools(("iron",), ("saw",)), "there is no tool `saw`"),
-        (ChangeTools(("iron", "saw")), "`Brings` brings no tool `saw`; name it in its `tools_brought`"),
+        (ChangeTools(("iron", "saw")), "`Brings` brings no tool `saw`; name it in its `BroughtTools`"),
     ],
 )
 async def test_an_impossible_change_changes_nothing(wanted: ChangeTools, why: str) -> None:
@@ -158,11 +158,11 @@ async def test_two_tools_of_one_name_are_refused_at_spawn() -> None:
 async def test_what_is_no_tool_is_refused() -> None:
     class Odd(Plugin[None]):
         @property
-        def tools_brought(self) -> tuple[HasSpec, ...]:
-            return ("iron",)  # type: ignore[return-value]  # a lie
+        def declarations(self) -> tuple[BroughtTools]:
+            return (BroughtTools(("iron",)),)  # type: ignore[arg-type]  # a lie
 
     async with open_supervisor() as supervisor:
-        with pytest.raises(BadPlugin, match="tools_brought"):
+        with pytest.raises(BadPlugin, match="its `BroughtTools` is"):
             await supervisor.spawn(spec(Odd(), script=[]))
 
 
@@ -227,10 +227,10 @@ class Sums(Plugin[None]):
     text: str
 
     @property
-    def compactor(self) -> Compactor | None:
+    def declarations(self) -> tuple[BroughtCompactor, ...]:
         if self.text == "raises":
             raise ValueError("oops")
-        return written if self.text == "written" else other if self.text else None
+        return (BroughtCompactor(written if self.text == "written" else other),) if self.text else ()
 
 
 async def written(leaving: Leaving, ask: AskModel) -> str:  # noqa: ARG001 - as a compactor is called
@@ -281,10 +281,10 @@ async def test_the_specification_s_compactor_goes_before_those_of_plugins_in_the
 async def test_a_compactor_that_is_no_function_is_refused() -> None:
     class Odd(Plugin[None]):
         @property
-        def compactor(self) -> Compactor | None:
-            return str  # type: ignore[return-value]  # a lie
+        def declarations(self) -> tuple[BroughtCompactor]:
+            return (BroughtCompactor(str),)  # type: ignore[arg-type]  # a lie
 
     async with open_supervisor() as supervisor:
-        for plugin in (Odd(), Sums("raises")):
-            with pytest.raises(BadPlugin, match="compactor"):
+        for plugin, problem in ((Odd(), "its `BroughtCompactor` is"), (Sums("raises"), "its `declarations` raised")):
+            with pytest.raises(BadPlugin, match=problem):
                 await supervisor.spawn(spec(plugin, script=[]))

@@ -19,6 +19,7 @@ from agentrail.core.vocabulary.personal_texts import TEXTS
 from agentrail.core.vocabulary.state import Setup, State
 from agentrail.errors import CommandConflict, TurnAborted
 from agentrail.hooks.attachments import seat_for
+from agentrail.hooks.declarations import LongestScreened
 from agentrail.hooks.live_hook_runner import Live
 from agentrail.hooks.plugin import AnyPlugin, Plugin
 from agentrail.hooks.plugin_checks import LONGEST_SCREENED
@@ -252,8 +253,8 @@ class Certificates(Plugin):
     """Takes out something long that only its end gives away."""
 
     @property
-    def longest_screened(self) -> int:
-        return 2000
+    def declarations(self) -> tuple[LongestScreened]:
+        return (LongestScreened(2000),)
 
     def screen(self, text: str) -> str:
         return re.sub(r"BEGIN[^#]*#END", MASK, text)

@@ -83,7 +83,7 @@ def change_for(w: StepDraft, key: str, wanted: ChangeTools) -> Answered | Failed
     left = {name: attached for name, attached in s.tools.items() if name not in wanted.detach}
     for name in wanted.attach:
         if name not in brought:
-            return Failed(f"`{key}` brings no tool `{name}`; name it in its `tools_brought`")
+            return Failed(f"`{key}` brings no tool `{name}`; name it in its `BroughtTools`")
         if name in left and left[name].plugin != key:
             return Failed(f"there is another tool `{name}`")
         left[name] = brought[name]

@@ -13,6 +13,7 @@ from attrs import frozen
 from agentrail.errors import BadOptions
 from agentrail.hooks.actions import Abort, Continue, ReplaceResponse
 from agentrail.hooks.context import Context
+from agentrail.hooks.declarations import LongestScreened
 from agentrail.hooks.hook_types import AfterResponse
 from agentrail.hooks.plugin import Plugin, Priority
 from agentrail.hooks.plugin_checks import LONGEST_SCREENED
@@ -108,9 +109,9 @@ class OutputFilter(Plugin[None]):
             raise BadOptions("OutputFilter", f"replacement={self.replacement!r} is itself something that is taken out")
 
     @property
-    def longest_screened(self) -> int:
-        """The most characters that are taken out as one; so many are held back while a response is streamed."""
-        return _search(self.patterns, self.keywords, self.kinds).longest
+    def declarations(self) -> tuple[LongestScreened]:
+        """The most characters that are taken out as one."""
+        return (LongestScreened(_search(self.patterns, self.keywords, self.kinds).longest),)
 
     def screen(self, text: str) -> str:
         """Return *text* with the replacement in place of what is looked for."""

@@ -23,6 +23,7 @@ from agentrail.hooks.actions import (
     TimedOut,
 )
 from agentrail.hooks.context import Context
+from agentrail.hooks.declarations import IdleHooks
 from agentrail.hooks.hook_types import AfterResponse, AfterTurn, BeforeFinish, BeforeRequest, BeforeSteering
 from agentrail.hooks.plugin import NamedModel, Plugin, Priority, name_and_options
 from agentrail.plugins.options import are_texts, as_model, as_tuple, is_count, is_deadline, is_model
@@ -177,9 +178,9 @@ class Reflection(Plugin[Reviewing]):
         return () if self.model is None or self.reviewer != MODEL else (self.model,)
 
     @property
-    def idle_hooks(self) -> tuple[str, ...]:
+    def declarations(self) -> tuple[IdleHooks]:
         """The hooks that serve the other kind of reviewer."""
-        return ("after_response", "before_steering") if self.reviewer == MODEL else ("before_request",)
+        return (IdleHooks(("after_response", "before_steering") if self.reviewer == MODEL else ("before_request",)),)
 
     def init(self, ctx: Context) -> Reviewing:
         """Return the first state: nothing was reviewed."""

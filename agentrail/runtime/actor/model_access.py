@@ -11,7 +11,7 @@ from agentrail.core.vocabulary.effects import ProbeCall, StartCall
 from agentrail.core.vocabulary.inputs import AnyInput, AskSettled, CompactionEnded, CompactionFailed, ToolReturned
 from agentrail.core.vocabulary.state import State
 from agentrail.errors import LimitReached
-from agentrail.hooks.context import Used
+from agentrail.hooks.declarations import Used
 from agentrail.ports.model import EmitChunk, Model, Prices
 from agentrail.runtime.actor.parent_link import Ties
 from agentrail.runtime.resources import SessionCode, SharedServices
@@ -60,11 +60,10 @@ def reached(
     used = session
     if of_turn and state.turn is not None:
         used = session.but(turn_usage=usage.minus(state.turn.used), turn_worked_ms=state.worked_in_turn(at))
-    for seat in state.seats:
-        plugin = code.judge.plugin(seat)
-        limit = plugin.limit_reached(used)
+    for seat, limits in code.judge.limits(state.seats):
+        limit = limits.reached(used)
         if limit is not None:
-            is_of_turn = of_turn and plugin.limit_reached(session) is None
+            is_of_turn = of_turn and limits.reached(session) is None
             return Reached((state.session_id, is_of_turn), f"{seat.key}: {limit}")
     return None
 
@@ -87,8 +86,8 @@ def time_used_up(state: State, code: SessionCode, ties: Ties, at: int, *, of_tur
     used = time_used(state, ties, at)
     if of_turn:
         used = used.but(turn_worked_ms=state.worked_in_turn(at))
-    for seat in state.seats:
-        limit = code.judge.plugin(seat).limit_reached(used) if seat.counts_work else None
+    for seat, limits in code.judge.limits(state.seats):
+        limit = limits.reached(used) if seat.counts_work else None
         if limit is not None:
             return f"{seat.key}: {limit}"
     return None
@@ -238,7 +237,7 @@ class ModelAccess:
     def limits(self, name: str, used: Callable[[], Usage]) -> Sends:
         """Return what sends the request called *name*; *used* returns its usage so far, if it is cut."""
         limits, code = self._shared.limits, self._code
-        if not (self.state.seats and code.judge.has_limits(self.state.seats)):
+        if not (self.state.seats and code.judge.limits(self.state.seats)):
             return limits
         if self.spending is None:
             self.spending = Spending(self.state, code, self._ties, self._shared.clock)

@@ -9,7 +9,7 @@ from typing import Final
 
 from agentrail.core.vocabulary.effects import WriteLog
 from agentrail.hooks.attachments import AttachedPlugin
-from agentrail.hooks.context import EventLines
+from agentrail.hooks.declarations import EventLines
 from agentrail.runtime.shared.untrusted_calls import tell
 from agentrail.values.events.envelope import Envelope
 

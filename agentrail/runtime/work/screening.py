@@ -10,20 +10,27 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from types import MethodType
 from typing import Final, cast
 
 from agentrail.hooks.attachments import AttachedPlugin
+from agentrail.hooks.declarations import LongestScreened
 from agentrail.hooks.hook_run import Complain
 from agentrail.hooks.hook_runner import PluginEntry
 from agentrail.hooks.live_hook_runner import Live
-from agentrail.hooks.plugin import SCREEN, AnyPlugin
+from agentrail.hooks.plugin import SCREEN, AnyPlugin, find_declaration
+from agentrail.hooks.plugin_checks import LONGEST_SCREENED
 from agentrail.values.events.plugins import PluginError
 from agentrail.values.fitting import MAX_TEXT
 from agentrail.values.untrusted_values import named
 
 WITHHELD: Final = "[withheld]"
 """What stands for a text that a critical plugin could not screen."""
+
+
+def longest_screened(plugin: AnyPlugin) -> int:
+    """Return the most characters that the `screen` of *plugin* takes out as one."""
+    longest = find_declaration(plugin, LongestScreened)
+    return LONGEST_SCREENED if longest is None else longest.chars
 
 
 class Screens:
@@ -43,8 +50,7 @@ class Screens:
     @property
     def reach(self) -> int:
         """The most characters that any of the plugins takes out as one."""
-        plugins = [cast("MethodType", entry.method).__self__ for entry in self._entries]
-        return max([cast("AnyPlugin", plugin).longest_screened for plugin in plugins])
+        return max(longest_screened(entry.plugin) for entry in self._entries)
 
     def text(self, text: str) -> str:
         """Return *text* as it may be written."""
