@@ -21,7 +21,7 @@ PYPROJECT: Final = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="u
 PROJECT: Final = PYPROJECT["project"]
 MAKEFILE: Final = (ROOT / "Makefile").read_text("utf-8")
 GROUPS: Final = PYPROJECT["dependency-groups"]
-OURS: Final = {"agentrail", "property_tests", "tests"}
+OURS: Final = {"agentrail", "docs", "property_tests", "tests"}
 
 PROVIDES: Final = {
     "attrs": {"attr", "attrs"},

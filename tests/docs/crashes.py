@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import groupby
 
-from agentrail.catalog.markdown import table
+from docs.printing.markdown import table
 from tests.recovery.expected import STORED, TOLD, Told
 
 

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from types import FunctionType
 from typing import cast
 
-from agentrail.catalog.markdown import code, codes, table
 from agentrail.remote.remote_events import RemoteMonitor
 from agentrail.remote.remote_session import RemoteSession
 from agentrail.remote.remote_supervisor import RemoteSupervisor
 from agentrail.wire.operation_table import CALLS
+from docs.printing.markdown import code, codes, table
 
 
 def scopes() -> list[str]:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 import agentrail
-from agentrail.catalog.source_text import Source
+from docs.printing.source_text import Source
 
 ROOT: Final = Path(__file__).parents[2]
 PACKAGE: Final = Path(agentrail.__file__).parent

@@ -13,7 +13,6 @@ from typing import Final, Literal, TypeAlias
 
 import trio
 
-from agentrail.catalog.markdown import code, codes, table
 from agentrail.host.authentication.identity import Identity
 from agentrail.host.health.request_figures import RequestFigures, resident_bytes
 from agentrail.host.http11.http_messages import HttpResponse
@@ -153,15 +152,6 @@ def _quoted(value: str) -> str:
 
 def _number(figure: float) -> str:
     return "+Inf" if figure == math.inf else repr(figure)
-
-
-def reference() -> list[str]:
-    """Return the table of metrics for the page about them."""
-    rows = [
-        (code(family.name), family.kind, codes(family.labels), "" if family.of_tenant else "yes", family.about)
-        for family in FAMILIES.values()
-    ]
-    return table(("metric", "kind", "labels", "of the host", "what it is"), rows)
 
 
 MILLISECONDS: Final = 1000

@@ -12,7 +12,7 @@ from typing import Final
 
 from attrs import field, frozen
 
-from agentrail.catalog.markdown import table
+from docs.printing.markdown import table
 from tests.adapters.models.server import Asked
 
 ALL: Final = ("anthropic", "openai", "openai-chat", "gemini")

@@ -7,11 +7,11 @@ from collections.abc import Iterable
 from typing import Final
 
 from agentrail.adapters.sandboxes.memory import MemorySandbox
-from agentrail.catalog.markdown import code, table
 from agentrail.hooks.actions import Ask, BlockTool, Continue, FindFiles, HoldTool
 from agentrail.hooks.context import Context
 from agentrail.hooks.hook_types import BeforeTool
 from agentrail.plugins import HumanApproval, SecurityGuard
+from docs.printing.markdown import code, table
 from tests.plugins.shell_lines import FORBIDDEN, HARMLESS, Line, read
 from tests.plugins.shell_lines.folders import EVERYDAY, WORLD, answered
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from agentrail.catalog.markdown import code, table
 from agentrail.host.plugins.host_plugin import CONTRACT
+from docs.printing.markdown import code, table
 
 
 def rules() -> list[str]:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from itertools import groupby
 
-from agentrail.catalog.fields_page import summary
-from agentrail.catalog.markdown import code, codes, joined, section, table
-from agentrail.catalog.source_text import Source
 from agentrail.core.machine.table import TABLE, TableRule
 from agentrail.core.vocabulary.effects import EFFECTS
 from agentrail.core.vocabulary.inputs import INPUTS
 from agentrail.core.vocabulary.state import Phase
 from agentrail.values.value import Value
+from docs.printing.fields_page import summary
+from docs.printing.markdown import code, codes, joined, section, table
+from docs.printing.source_text import Source
 
 _PHASES = {phase: place for place, phase in enumerate(Phase)}
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from agentrail.catalog.markdown import code, table
 from agentrail.core.system_prompt import LAYERS, MODES
+from docs.printing.markdown import code, table
 
 
 def layers() -> list[str]:

@@ -6,9 +6,6 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from agentrail.catalog.fields_page import summary
-from agentrail.catalog.markdown import code, joined, section, table
-from agentrail.catalog.source_text import Source
 from agentrail.errors import (
     AgentrailError,
     BrokenContractError,
@@ -17,6 +14,9 @@ from agentrail.errors import (
     RefusedError,
     UsageError,
 )
+from docs.printing.fields_page import summary
+from docs.printing.markdown import code, joined, section, table
+from docs.printing.source_text import Source
 
 BRANCHES: Final = (UsageError, RefusedError, OutsideError, InfrastructureError, BrokenContractError)
 

@@ -6,12 +6,12 @@ from collections.abc import Iterable
 from itertools import groupby
 from typing import Final
 
-from agentrail.catalog.fields_page import fields, summary
-from agentrail.catalog.markdown import code, joined, section, table
-from agentrail.catalog.source_text import Source
 from agentrail.hooks.action_checks import REPORTABLE
 from agentrail.values.events.catalogue import EVENTS
 from agentrail.values.events.envelope import Cursor, Envelope, Event
+from docs.printing.fields_page import fields, summary
+from docs.printing.markdown import code, joined, section, table
+from docs.printing.source_text import Source
 
 MAKERS: Final = ("agentrail.core", "agentrail.runtime", "agentrail.hooks", "agentrail.codec.values")
 """Packages that create the events of a session."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from types import FunctionType, ModuleType
 from typing import cast, get_args
 
-from agentrail.catalog.fields_page import summary
-from agentrail.catalog.markdown import code, codes, table
-from agentrail.catalog.source_text import Source
+from docs.printing.fields_page import summary
+from docs.printing.markdown import code, codes, table
+from docs.printing.source_text import Source
 
 
 def names(source: Source, package: ModuleType) -> list[str]:

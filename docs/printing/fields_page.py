@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from agentrail.catalog.markdown import code, joined, paragraphs, section, table
-from agentrail.catalog.source_text import Described, Source
+from docs.printing.markdown import code, joined, paragraphs, section, table
+from docs.printing.source_text import Described, Source
 
 
 def fields(source: Source, cls: type, *, inherited: bool = True) -> list[str]:

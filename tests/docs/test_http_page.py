@@ -1,27 +1,28 @@
 """The page of the interface has every route, body, query, view and kind of problem."""
 
-from agentrail.wire import bodies, reference_page, views
+from agentrail.wire import bodies, views
 from agentrail.wire.problems import ROWS, slug
 from agentrail.wire.routes import ROUTES
+from docs.printing import http_page
 from tests.docs.sources import SOURCE
 
 
 def test_each_route_has_a_line() -> None:
-    lines = reference_page.routes()[2:]
+    lines = http_page.routes()[2:]
     assert [line.split("`")[1] for line in lines] == [f"{route.method} {route.path}" for route in ROUTES]
 
 
 def test_each_kind_of_problem_has_a_line_and_each_line_says_what_to_do() -> None:
-    lines = reference_page.problems()[2:]
+    lines = http_page.problems()[2:]
     assert {line.split("`")[1] for line in lines} == {slug(row.told_as or cls) for cls, row in ROWS.items()}
     assert [line for line in lines if line.endswith("| |")] == []
 
 
 def test_each_class_has_a_section_in_which_all_fields_are_described() -> None:
     for modules, base, printed in (
-        ([bodies], bodies.CallBody, reference_page.bodies(SOURCE)),
-        ([bodies], bodies.Query, reference_page.queries(SOURCE)),
-        ([views, views, views], views.View, reference_page.views(SOURCE)),
+        ([bodies], bodies.CallBody, http_page.bodies(SOURCE)),
+        ([bodies], bodies.Query, http_page.queries(SOURCE)),
+        ([views, views, views], views.View, http_page.views(SOURCE)),
     ):
         found = [cls for module in modules for cls in vars(module).values()]
         named = {cls.__name__ for cls in found if isinstance(cls, type) and issubclass(cls, base)}

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from agentrail.catalog.markdown import code, joined, paragraphs, section
-from agentrail.catalog.source_text import Callable, Source
+from docs.printing.markdown import code, joined, paragraphs, section
+from docs.printing.source_text import Callable, Source
 
 
 def methods(source: Source, cls: type, called: str) -> list[str]:

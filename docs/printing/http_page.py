@@ -6,15 +6,15 @@ import re
 from collections.abc import Iterator
 from typing import Final, get_args
 
-from agentrail.catalog import fields_page
-from agentrail.catalog.markdown import code, codes, table
-from agentrail.catalog.source_text import Source
 from agentrail.wire.bodies import CallBody, Query
 from agentrail.wire.openapi import classes_below
 from agentrail.wire.operation_table import JSON, HostCall
 from agentrail.wire.problems import ROWS, slug
 from agentrail.wire.routes import ROUTES
 from agentrail.wire.views import View
+from docs.printing import fields_page
+from docs.printing.markdown import code, codes, table
+from docs.printing.source_text import Source
 
 _PLACE: Final = re.compile(r"\{\w*\}")
 """The place of a fact in the wording of an error."""

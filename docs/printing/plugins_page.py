@@ -6,9 +6,6 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType, ModuleType
 from typing import Final, cast
 
-from agentrail.catalog.fields_page import field_table, fields, summary
-from agentrail.catalog.markdown import code, codes, joined, paragraphs, section, table
-from agentrail.catalog.source_text import Source
 from agentrail.hooks import actions as _asks
 from agentrail.hooks.actions import (
     ACTIONS,
@@ -35,6 +32,9 @@ from agentrail.hooks.hook_types import HOOKS, Hook
 from agentrail.hooks.plugin import MATRIX, AnyPlugin, Priority
 from agentrail.hooks.plugin_checks import DECLARATIONS
 from agentrail.hooks.ruling import WHEN_CRITICAL_BREAKS, Verdict
+from docs.printing.fields_page import field_table, fields, summary
+from docs.printing.markdown import code, codes, joined, paragraphs, section, table
+from docs.printing.source_text import Source
 
 COMBINING: Final[Mapping[type[Action[object]], str]] = MappingProxyType(
     {
