@@ -89,7 +89,7 @@ _event = quick(PluginEvent)
 _MESSAGES: Final = frozenset({UserMessage, AssistantMessage, ToolMessage})
 
 
-def told(plugin: str, emission: Emission, user_data: JsonObject) -> PluginEvent:
+def plugin_event(plugin: str, emission: Emission, user_data: JsonObject) -> PluginEvent:
     """Return the event that *emission* of a *plugin* tells of, frozen.
 
     If its payload is an object, it gets *user_data*, unless it says that it must not.
@@ -103,79 +103,79 @@ def told(plugin: str, emission: Emission, user_data: JsonObject) -> PluginEvent:
     return _event(plugin, emission.name, payload)
 
 
-def _is_text(found: object) -> bool:
-    return (type(found) is str and found.isascii()) or isinstance(freeze(found), str)
+def _is_text(value: object) -> bool:
+    return (type(value) is str and value.isascii()) or isinstance(freeze(value), str)
 
 
-def _is_said(found: object) -> bool:
-    """Whether *found* is a text that a provider accepts as the whole text of a message: not a blank one."""
-    return _is_text(found) and not str(found).isspace() and found != ""
+def _is_message_text(value: object) -> bool:
+    """Whether *value* is a text that a provider accepts as the whole text of a message: not a blank one."""
+    return _is_text(value) and not str(value).isspace() and value != ""
 
 
-def _is_said_or_empty(found: object) -> bool:
-    return found == "" or _is_said(found)
+def _is_message_text_or_empty(value: object) -> bool:
+    return value == "" or _is_message_text(value)
 
 
-def _is_text_or_none(found: object) -> bool:
-    return found is None or _is_text(found)
+def _is_text_or_none(value: object) -> bool:
+    return value is None or _is_text(value)
 
 
-def _is_layer(found: object) -> bool:
-    return type(found) is str and found in SECTION_LAYERS
+def _is_layer(value: object) -> bool:
+    return type(value) is str and value in SECTION_LAYERS
 
 
-def _is_seconds(found: object) -> bool:
-    return seconds(found) is not None
+def _is_seconds(value: object) -> bool:
+    return seconds(value) is not None
 
 
-def _is_seconds_or_none(found: object) -> bool:
-    return found is None or _is_seconds(found)
+def _is_seconds_or_none(value: object) -> bool:
+    return value is None or _is_seconds(value)
 
 
-def _are_messages(found: object) -> bool:
-    """Whether *found* is a non-empty list of messages, as a request needs."""
-    if not issubclass(type(found), (tuple, list, History)) or not found:  # a union would be built at each call
+def _are_messages(value: object) -> bool:
+    """Whether *value* is a non-empty list of messages, as a request needs."""
+    if not issubclass(type(value), (tuple, list, History)) or not value:  # a union would be built at each call
         return False
-    return _MESSAGES.issuperset(map(type, cast("Sequence[object]", found)))
+    return _MESSAGES.issuperset(map(type, cast("Sequence[object]", value)))
 
 
-def _are_context(found: object) -> bool:
-    """Whether *found* is a list of messages that may stand anywhere: of the user, or texts of the model."""
-    return issubclass(type(found), (tuple, list)) and all(map(_is_context, cast("Sequence[object]", found)))
+def _are_context(value: object) -> bool:
+    """Whether *value* is a list of messages that may stand anywhere: of the user, or texts of the model."""
+    return issubclass(type(value), (tuple, list)) and all(map(_is_context, cast("Sequence[object]", value)))
 
 
-def _is_context(found: object) -> bool:
-    if isinstance(found, AssistantMessage):
-        return not found.calls and all(isinstance(part, Text) for part in found.parts) and _is_said(found.text)
-    return isinstance(found, UserMessage) and bool(found.parts)
+def _is_context(value: object) -> bool:
+    if isinstance(value, AssistantMessage):
+        return not value.calls and all(isinstance(part, Text) for part in value.parts) and _is_message_text(value.text)
+    return isinstance(value, UserMessage) and bool(value.parts)
 
 
-def _is_result(found: object) -> bool:
-    return issubclass(type(found), Ok | Err)
+def _is_result(value: object) -> bool:
+    return issubclass(type(value), Ok | Err)
 
 
-def _is_object(found: object) -> bool:
-    freeze_object(found)
+def _is_object(value: object) -> bool:
+    freeze_object(value)
     return True
 
 
-def _is_flag(found: object) -> bool:
-    return isinstance(found, bool)
+def _is_flag(value: object) -> bool:
+    return isinstance(value, bool)
 
 
-def _is_model_call(found: CallModel) -> bool:
-    messages, most = cast("object", found.messages), cast("object", found.max_tokens)
-    texts = _is_text(found.prompt) and _is_text_or_none(found.model) and _is_text(found.system)
-    fits = type(messages) is tuple and _MESSAGES.issuperset(map(type, found.messages))
-    fits = fits and why_unfit(found.messages) is None
-    fits = fits and _is_object(found.returns) and _is_object(found.options)
+def _is_model_call(value: CallModel) -> bool:
+    messages, most = cast("object", value.messages), cast("object", value.max_tokens)
+    texts = _is_text(value.prompt) and _is_text_or_none(value.model) and _is_text(value.system)
+    fits = type(messages) is tuple and _MESSAGES.issuperset(map(type, value.messages))
+    fits = fits and why_unfit(value.messages) is None
+    fits = fits and _is_object(value.returns) and _is_object(value.options)
     return texts and fits and (most is None or (type(most) is int and most > 0))
 
 
-def _is_request(found: object) -> bool:
-    match found:
+def _is_request(value: object) -> bool:
+    match value:
         case CallModel():
-            return _is_model_call(found)
+            return _is_model_call(value)
         case CallService(name=name, payload=payload):
             freeze(payload)
             return _is_text(name)
@@ -208,10 +208,10 @@ def frozen_request(request: AskRequest) -> AskRequest:
             return request
 
 
-def answer_of(plugin: str, action: Action[object], given: Hook, shown: Hook) -> PluginAnswer:
+def answer_of(plugin: str, action: Action[object], hook: Hook, shown_hook: Hook) -> PluginAnswer:
     """Return what the *plugin* of this key answered, as data that it can no longer change; it is read only here.
 
-    *given* is the hook, and *shown* what the plugin was shown in place of it.
+    *shown_hook* is what the plugin was shown in place of *hook*.
     """
     kind = action.kind
     match action:
@@ -228,7 +228,7 @@ def answer_of(plugin: str, action: Action[object], given: Hook, shown: Hook) -> 
         ):
             return PluginAnswer(plugin, kind, text)
         case AddContext(text=text, front=front, behind=behind):
-            around = _around(_messages_of(given), front, behind) if front or behind else None
+            around = _around(_messages_of(hook), front, behind) if front or behind else None
             return PluginAnswer(plugin, kind, text or None, messages=around)
         case SetSection(key=name, text=text, layer=layer):
             return PluginAnswer(plugin, kind, text, name, layer=layer)
@@ -239,17 +239,17 @@ def answer_of(plugin: str, action: Action[object], given: Hook, shown: Hook) -> 
         case ReplaceToolResult(result=result):
             return PluginAnswer(plugin, kind, result=cast("Ok | Err", fit_result(result)))  # the kind that it was
         case ReplaceMessages(messages=messages):
-            there = {id(message) for message in _messages_of(shown)}
-            fit = [one if id(one) in there else fit_message(one) for one in messages]
-            return PluginAnswer(plugin, kind, messages=rearranged(_messages_of(given), fit))
+            there = {id(message) for message in _messages_of(shown_hook)}
+            fit = [message if id(message) in there else fit_message(message) for message in messages]
+            return PluginAnswer(plugin, kind, messages=rearranged(_messages_of(hook), fit))
         case HoldTool(hint=text, timeout=timeout, family=name):
             return PluginAnswer(plugin, kind, text, name, seconds=seconds(timeout))
         case _:
             return PluginAnswer(plugin, kind)
 
 
-def _around(given: Sequence[Message], front: Sequence[Message], behind: Sequence[Message]) -> Rearranged:
-    return Rearranged((*map(_context, front), Range(0, len(given)), *map(_context, behind)))
+def _around(messages: Sequence[Message], front: Sequence[Message], behind: Sequence[Message]) -> Rearranged:
+    return Rearranged((*map(_context, front), Range(0, len(messages)), *map(_context, behind)))
 
 
 def _context(message: Message) -> Message:
@@ -265,12 +265,12 @@ def _messages_of(hook: Hook) -> Sequence[Message]:
 _WANTED: Final[Mapping[type[object], Mapping[str, Callable[[object], bool]]]] = MappingProxyType(
     {
         Intervene: {"text": _is_text},
-        AddContext: {"text": _is_said_or_empty, "front": _are_context, "behind": _are_context},
+        AddContext: {"text": _is_message_text_or_empty, "front": _are_context, "behind": _are_context},
         Abort: {"reason": _is_text},
         BlockTool: {"reason": _is_text},
         SwitchModel: {"model": _is_text, "provider_options": _is_object},
-        ReplacePrompt: {"text": _is_said},
-        ReplaceResponse: {"text": _is_said},
+        ReplacePrompt: {"text": _is_message_text},
+        ReplaceResponse: {"text": _is_message_text},
         ReplaceMessages: {"messages": _are_messages},
         ReplaceToolArgs: {"args": _is_object},
         ReplaceToolResult: {"result": _is_result},
@@ -286,10 +286,10 @@ _WANTED: Final[Mapping[type[object], Mapping[str, Callable[[object], bool]]]] = 
 def why_malformed(answer: Action[object]) -> str | None:
     """Return which field of *answer* has a wrong type, or holds what JSON cannot; `None` if none has."""
     for field, fits in _WANTED.get(type(answer), {}).items():
-        found: object = getattr(answer, field)
+        value: object = getattr(answer, field)
         try:
-            if not fits(found):
-                return f"its `{answer.kind}` has {shown(found)} for `{field}`"
+            if not fits(value):
+                return f"its `{answer.kind}` has {shown(value)} for `{field}`"
         except NotJson as error:
             return f"its `{answer.kind}` is given no JSON for `{field}`: {error}"
     if isinstance(answer, AddContext) and not (answer.text or answer.front or answer.behind):
@@ -302,33 +302,33 @@ def why_malformed(answer: Action[object]) -> str | None:
     return None
 
 
-def _are_emissions(found: object) -> bool:
-    return type(found) is tuple and all(map(_is_emission, cast("tuple[object, ...]", found)))
+def _are_emissions(value: object) -> bool:
+    return type(value) is tuple and all(map(_is_emission, cast("tuple[object, ...]", value)))
 
 
-def _is_emission(found: object) -> bool:
-    return _is_text(found.name) if isinstance(found, Emission) else is_reportable(found)
+def _is_emission(value: object) -> bool:
+    return _is_text(value.name) if isinstance(value, Emission) else is_reportable(value)
 
 
-def is_reportable(found: object) -> bool:
-    """Whether *found* is an event that a plugin may emit, with fields of the declared types."""
-    if type(found) not in REPORTABLE:
+def is_reportable(value: object) -> bool:
+    """Whether *value* is an event that a plugin may emit, with fields of the declared types."""
+    if type(value) not in REPORTABLE:
         return False
-    event = cast("Event", found)
+    event = cast("Event", value)
     return all(_FIELDS[type(event).__annotations__[name]](getattr(event, name)) for name in event.__struct_fields__)
 
 
-def _is_json(found: object) -> bool:
-    freeze(found)
+def _is_json(value: object) -> bool:
+    freeze(value)
     return True
 
 
-def _is_whole(found: object) -> bool:
-    return type(found) is int and freeze(found) is not None
+def _is_whole(value: object) -> bool:
+    return type(value) is int and freeze(value) is not None
 
 
-def _are_texts(found: object) -> bool:
-    return type(found) is tuple and all(map(_is_text, cast("tuple[object, ...]", found)))
+def _are_texts(value: object) -> bool:
+    return type(value) is tuple and all(map(_is_text, cast("tuple[object, ...]", value)))
 
 
 _FIELDS: Final[Mapping[str, Callable[[object], bool]]] = MappingProxyType(
@@ -337,18 +337,18 @@ _FIELDS: Final[Mapping[str, Callable[[object], bool]]] = MappingProxyType(
 """The check of an event's field, by the field's annotation."""
 
 
-def _is_emit(found: object) -> bool:
-    if _is_text_itself(found) or is_reportable(found):
+def _is_emit(value: object) -> bool:
+    if _is_text_itself(value) or is_reportable(value):
         return True
-    return issubclass(type(found), tuple | list) and all(map(_is_pair, cast("Sequence[object]", found)))
+    return issubclass(type(value), tuple | list) and all(map(_is_pair, cast("Sequence[object]", value)))
 
 
-def _is_text_itself(found: object) -> bool:
-    return type(found) is str and _is_text(found)
+def _is_text_itself(value: object) -> bool:
+    return type(value) is str and _is_text(value)
 
 
-def _is_pair(found: object) -> bool:
-    if not issubclass(type(found), tuple | list):
+def _is_pair(value: object) -> bool:
+    if not issubclass(type(value), tuple | list):
         return False
-    items = cast("Sequence[object]", found)
+    items = cast("Sequence[object]", value)
     return len(items) == 2 and _is_text(items[0])  # noqa: PLR2004 - a name and a payload

@@ -71,14 +71,14 @@ class AttachedPlugin(Value):
     """Whether the time in which the session works is counted for the plugin."""
 
 
-def unkeyed(given: Attachable) -> tuple[str, AnyPlugin]:
-    """Return key and plugin of *given*, a plugin or a `Keyed`; raise `BadPlugin` if it is neither, or is invalid."""
-    plugin = cast("object", given.plugin if isinstance(given, Keyed) else given)
+def unkeyed(attachable: Attachable) -> tuple[str, AnyPlugin]:
+    """Return key and plugin of *attachable*; raise `BadPlugin` if it is no plugin and no `Keyed`, or is invalid."""
+    plugin = cast("object", attachable.plugin if isinstance(attachable, Keyed) else attachable)
     if not isinstance(plugin, AnyPlugin):
         name = getattr(plugin, "__name__", type(plugin).__name__)
         raise BadPlugin(name, "it is no plugin; give an object of a subclass of `Plugin`")
     check_attributes(plugin)
-    key: object = given.key
+    key: object = attachable.key
     if type(key) is not str or not key:
         raise BadPlugin(type(plugin).__name__, f"its `key` is {shown(key)}; give `Keyed` a text")
     return key, plugin
@@ -130,33 +130,33 @@ def updated_seat(old: AttachedPlugin, new: AttachedPlugin, names: Iterable[str],
 
     With *pin*, they are kept even if the code changes.
     """
-    given = tuple(names)
-    kept = [name for name in given if name in old.options and name in new.options]
-    changed = {**{name: old.options.get(name) for name in given}, **old.changed}
-    pinned = {*old.pinned, *kept} if pin else {*old.pinned} - {*given}
+    updated = tuple(names)
+    pinnable = [name for name in updated if name in old.options and name in new.options]
+    changed = {**{name: old.options.get(name) for name in updated}, **old.changed}
+    pinned = {*old.pinned, *pinnable} if pin else {*old.pinned} - {*updated}
     return new.but(changed=freeze_object(changed), pinned=tuple(sorted(pinned)))
 
 
 def options_of(plugin: AnyPlugin) -> JsonObject:
     """Return the options of *plugin*, as far as they are JSON."""
-    kept: dict[str, object] = {}
+    options: dict[str, object] = {}
     fields = cast("tuple[attrs.Attribute[object], ...]", getattr(type(plugin), "__attrs_attrs__", ()))
     aliases = {field.name: field.alias or field.name for field in fields}
     for name in names_of(type(plugin)) or ():
-        found = _plain(getattr(plugin, name))
-        if found is not None:
-            kept[aliases.get(name, name)] = found[0]
-    frozen = freeze(kept)
+        plain = _plain(getattr(plugin, name))
+        if plain is not None:
+            options[aliases.get(name, name)] = plain[0]
+    frozen = freeze(options)
     return frozen if isinstance(frozen, dict) else EMPTY
 
 
-def _plain(found: object) -> tuple[object] | None:
-    if isinstance(found, frozenset):
-        found = sorted(cast("frozenset[object]", found), key=str)
-    if attrs.has(type(found)):  # also one that could be read as a mapping
+def _plain(value: object) -> tuple[object] | None:
+    if isinstance(value, frozenset):
+        value = sorted(cast("frozenset[object]", value), key=str)
+    if attrs.has(type(value)):  # also one that could be read as a mapping
         return None
     try:
-        return (freeze(found),)
+        return (freeze(value),)
     except NotJson:
         return None
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Final, cast
 
 from agentrail.errors import BrokenPlugin, NotJson
-from agentrail.hooks.action_checks import answer_of, is_reportable, told, why_malformed
+from agentrail.hooks.action_checks import answer_of, is_reportable, plugin_event, why_malformed
 from agentrail.hooks.actions import (
     UNCHANGED,
     Abort,
@@ -83,8 +83,8 @@ class Pipeline:
         "errors",
         "final",
         "gathered",
-        "given",
         "hook",
+        "original_hook",
         "states",
     )
 
@@ -98,7 +98,7 @@ class Pipeline:
         checks: AnswerChecks,
         complain: Complain,
     ) -> None:
-        self.given = hook
+        self.original_hook = hook
         self.hook = hook if gathered is NOTHING_GATHERED else gathered.shown_in(hook)
         self.ctx = ctx
         self.consent = consent
@@ -189,20 +189,20 @@ class Pipeline:
             answer.close()
         return self._broken(entry, f"it answered {_named(answer)}, which `{self.hook.moment}` does not accept")
 
-    def _carry_out(self, entry: PluginEntry, answer: Action[object]) -> Ruling | None:
+    def _carry_out(self, entry: PluginEntry, action: Action[object]) -> Ruling | None:
         try:
-            new: object = getattr(answer, "state", UNCHANGED)
-            malformed = why_malformed(answer)
+            new: object = getattr(action, "state", UNCHANGED)
+            malformed = why_malformed(action)
             if malformed is not None:
                 return self._broken(entry, malformed)
             if new is not UNCHANGED and new is not self.states[entry.place]:
                 problem = self.checks.state_problem(entry.plugin, new)
                 if problem is not None:
                     return self._broken(entry, problem)
-            emits = self._emitted(entry, answer) if answer.emits or isinstance(answer, Emit) else ()
-            stopped = self._apply(entry, answer, len(emits))
+            emits = self._emitted(entry, action) if action.emits or isinstance(action, Emit) else ()
+            stopped = self._apply(entry, action, len(emits))
         except NotJson as error:
-            return self._broken(entry, f"its `{answer.kind}` is given no JSON: {words(error)}", error)
+            return self._broken(entry, f"its `{action.kind}` is given no JSON: {words(error)}", error)
         except BrokenPlugin as error:
             return self._broken(entry, words(error), error)
         except BaseException as error:  # noqa: BLE001, ASYNC103 - what a plugin hands over may raise when it is read
@@ -217,27 +217,31 @@ class Pipeline:
             return stopped.but(states=tuple(self.changed.items()), answers=tuple(self.answers))
         return None
 
-    def _apply(self, entry: PluginEntry, answer: Action[object], emits: int) -> Ruling | None:
-        """Let *answer* take effect, and keep it for the ruling; return a ruling if it ends or pauses the run."""
-        if type(answer) is Continue and not emits and answer.family is None:
+    def _apply(self, entry: PluginEntry, action: Action[object], emits: int) -> Ruling | None:
+        """Let *action* take effect, and keep it for the ruling; return a ruling if it ends or pauses the run."""
+        if type(action) is Continue and not emits and action.family is None:
             return None
-        said = answer_of(entry.seat.key, answer, self.given, self.hook)
-        effect = None if self.final and type(answer) not in _COUNT_AT_LAST else _APPLY[type(answer)]
-        stopped = effect(self, entry, said) if effect is not None else None
-        said = said if stopped is None or said.request is None else said.but(request=None)  # the pause has it
-        self.answers.append(said.but(emits=emits, final=self.final) if emits or self.final else said)
+        answer = answer_of(entry.seat.key, action, self.original_hook, self.hook)
+        effect = None if self.final and type(action) not in _COUNT_AT_LAST else _APPLY[type(action)]
+        stopped = effect(self, entry, answer) if effect is not None else None
+        answer = answer if stopped is None or answer.request is None else answer.but(request=None)  # the pause has it
+        self.answers.append(answer.but(emits=emits, final=self.final) if emits or self.final else answer)
         return stopped
 
-    def _emitted(self, entry: PluginEntry, answer: Action[object]) -> tuple[Event, ...]:
-        given = answer.emissions if isinstance(answer, Emit) else answer.emits
-        made: list[Event] = []
-        for one in given:
-            event: Event = told(entry.seat.key, one, self.ctx.user_data) if isinstance(one, Emission) else one
+    def _emitted(self, entry: PluginEntry, action: Action[object]) -> tuple[Event, ...]:
+        emissions = action.emissions if isinstance(action, Emit) else action.emits
+        events: list[Event] = []
+        for emission in emissions:
+            event: Event = (
+                plugin_event(entry.seat.key, emission, self.ctx.user_data)
+                if isinstance(emission, Emission)
+                else emission
+            )
             # Names in `Emit` are checked here: an iterable of the plugin may give others if it is read again.
-            if (event is one or isinstance(answer, Emit)) and not is_reportable(event):
+            if (event is emission or isinstance(action, Emit)) and not is_reportable(event):
                 raise BrokenPlugin(entry.seat.key, self.hook.moment, f"it emits {shown(event)}")
-            made.append(event)
-        return tuple(made)
+            events.append(event)
+        return tuple(events)
 
     def _broken(self, entry: PluginEntry, problem: str, error: BaseException | None = None) -> Ruling | None:
         """Report a plugin that failed; return a ruling that stops the run if the plugin is critical."""
@@ -259,16 +263,16 @@ class Pipeline:
         pause: Pause | None = None,
     ) -> Ruling:
         """Return the ruling of the run; an abort or a block keeps only the emitted events."""
-        kept = self.gathered
+        gathered = self.gathered
         if verdict is ABORT or verdict is BLOCK or (critical and verdict is SKIP):
-            kept = Gathered(emits=kept.emits)
+            gathered = Gathered(emits=gathered.emits)
         return Ruling(
             self.hook.moment,
             verdict,
             entry.seat.key if entry is not None else None,
             reason,
             critical,
-            kept,
+            gathered,
             tuple(self.changed.items()),
             tuple(self.errors),
             pause,
@@ -280,59 +284,59 @@ class Pipeline:
         """Take what the plugin of *entry* put in place of something that the hook shows; later plugins see that."""
         by = (*self.gathered.replaced_by, entry.seat.key)
         self.gathered = self.gathered.but(replaced_by=by, **replaced)
-        self.hook = self.gathered.shown_in(self.given)
+        self.hook = self.gathered.shown_in(self.original_hook)
 
     def paused(self, entry: PluginEntry, verdict: Verdict, pause: Pause) -> Ruling:
         """Return the ruling of a run that stops on its way, at an `Ask` or a hold."""
         return self.ruling(verdict, entry, pause.hint, pause=pause)
 
 
-def _intervene(run: Pipeline, _: PluginEntry, said: PluginAnswer) -> None:
-    run.gathered = run.gathered.but(texts=(*run.gathered.texts, said.text))
-    run.hook = run.gathered.shown_in(run.given)
+def _intervene(run: Pipeline, _: PluginEntry, answer: PluginAnswer) -> None:
+    run.gathered = run.gathered.but(texts=(*run.gathered.texts, answer.text))
+    run.hook = run.gathered.shown_in(run.original_hook)
 
 
-def _add_context(run: Pipeline, _: PluginEntry, said: PluginAnswer) -> None:
+def _add_context(run: Pipeline, _: PluginEntry, answer: PluginAnswer) -> None:
     gathered = run.gathered
-    run.gathered = gathered.but(front=(*gathered.front, *said.front), added=(*gathered.added, *said.behind))
+    run.gathered = gathered.but(front=(*gathered.front, *answer.front), added=(*gathered.added, *answer.behind))
 
 
-def _abort(run: Pipeline, entry: PluginEntry, said: PluginAnswer) -> Ruling:
-    return run.ruling(ABORT, entry, said.text or "")
+def _abort(run: Pipeline, entry: PluginEntry, answer: PluginAnswer) -> Ruling:
+    return run.ruling(ABORT, entry, answer.text or "")
 
 
 def _skip(run: Pipeline, entry: PluginEntry, _: PluginAnswer) -> Ruling:
     return run.ruling(SKIP, entry)
 
 
-def _block(run: Pipeline, entry: PluginEntry, said: PluginAnswer) -> Ruling:
-    return run.ruling(BLOCK, entry, said.text or "")
+def _block(run: Pipeline, entry: PluginEntry, answer: PluginAnswer) -> Ruling:
+    return run.ruling(BLOCK, entry, answer.text or "")
 
 
-def _replace_args(run: Pipeline, entry: PluginEntry, said: PluginAnswer) -> Ruling | None:
+def _replace_args(run: Pipeline, entry: PluginEntry, answer: PluginAnswer) -> Ruling | None:
     if run.final:
         return run.ruling(BLOCK, entry, "its arguments were replaced again after the guards had ruled on them")
-    args = said.args
+    args = answer.args
     if args is None or not isinstance(run.hook, BeforeTool) or is_same(args, run.hook.args):
         return None
     run.replace(entry, args=args, replaced_at=entry.place)
     return None
 
 
-def _replace_said(run: Pipeline, entry: PluginEntry, said: PluginAnswer) -> None:
-    run.replace(entry, said=said.text)
+def _replace_text(run: Pipeline, entry: PluginEntry, answer: PluginAnswer) -> None:
+    run.replace(entry, said=answer.text)
 
 
-def _replace_messages(run: Pipeline, entry: PluginEntry, said: PluginAnswer) -> None:
-    run.replace(entry, messages=said.messages)
+def _replace_messages(run: Pipeline, entry: PluginEntry, answer: PluginAnswer) -> None:
+    run.replace(entry, messages=answer.messages)
 
 
-def _replace_result(run: Pipeline, entry: PluginEntry, said: PluginAnswer) -> None:
-    run.replace(entry, result=said.result)
+def _replace_result(run: Pipeline, entry: PluginEntry, answer: PluginAnswer) -> None:
+    run.replace(entry, result=answer.result)
 
 
-def _switch(run: Pipeline, entry: PluginEntry, said: PluginAnswer) -> None:
-    model, options = said.name or "", said.args or EMPTY
+def _switch(run: Pipeline, entry: PluginEntry, answer: PluginAnswer) -> None:
+    model, options = answer.name or "", answer.args or EMPTY
     problem = run.checks.why_no_model(model, options)
     if problem is not None:
         raise BrokenPlugin(entry.seat.key, run.hook.moment, f"it chose a model that cannot be used: {problem}")
@@ -340,28 +344,28 @@ def _switch(run: Pipeline, entry: PluginEntry, said: PluginAnswer) -> None:
     run.gathered = run.gathered.but(switch=Switch(model, options, entry.seat.key, priced))
 
 
-def _set_section(run: Pipeline, _: PluginEntry, said: PluginAnswer) -> None:
-    run.gathered = run.gathered.but(sections=(*run.gathered.sections, said.section))
+def _set_section(run: Pipeline, _: PluginEntry, answer: PluginAnswer) -> None:
+    run.gathered = run.gathered.but(sections=(*run.gathered.sections, answer.section))
 
 
-def _hold(run: Pipeline, entry: PluginEntry, said: PluginAnswer) -> Ruling | None:
+def _hold(run: Pipeline, entry: PluginEntry, answer: PluginAnswer) -> Ruling | None:
     hook = run.hook
     if isinstance(hook, BeforeTool):
         approved = run.consent.approved is not None and is_same(hook.args, run.consent.approved)
         consented = entry.seat.key in run.consent.holders and approved
-        if consented or _passes_always(run, said):
+        if consented or _passes_always(run, answer):
             return None
     behind = Place(entry.place + 1, run.final)
-    return run.paused(entry, HOLD, Pause(behind, None, said.seconds, said.text or "", said.name))
+    return run.paused(entry, HOLD, Pause(behind, None, answer.seconds, answer.text or "", answer.name))
 
 
-def _go_on(run: Pipeline, _: PluginEntry, said: PluginAnswer) -> None:
-    _passes_always(run, said)
+def _go_on(run: Pipeline, _: PluginEntry, answer: PluginAnswer) -> None:
+    _passes_always(run, answer)
 
 
-def _passes_always(run: Pipeline, said: PluginAnswer) -> bool:
-    """Return whether a person approved the family of *said* for always; if so, keep it for the record of the call."""
-    hook, family = run.hook, said.name
+def _passes_always(run: Pipeline, answer: PluginAnswer) -> bool:
+    """Return whether a person approved the family of *answer* for always; if so, keep it for the record of the call."""
+    hook, family = run.hook, answer.name
     if family is None or not isinstance(hook, BeforeTool) or (hook.name, family) not in run.consent.always:
         return False
     if family not in run.gathered.families:
@@ -369,7 +373,7 @@ def _passes_always(run: Pipeline, said: PluginAnswer) -> bool:
     return True
 
 
-def _pause_for_ask(run: Pipeline, entry: PluginEntry, said: PluginAnswer) -> Ruling:
+def _pause_for_ask(run: Pipeline, entry: PluginEntry, answer: PluginAnswer) -> Ruling:
     key = entry.seat.key
     if run.final:
         raise BrokenPlugin(key, run.hook.moment, "it returned `Ask` when it was asked about the final arguments")
@@ -377,16 +381,16 @@ def _pause_for_ask(run: Pipeline, entry: PluginEntry, said: PluginAnswer) -> Rul
     asks[key] = asks.get(key, 0) + 1
     if asks[key] > MAX_ASKS:
         raise BrokenPlugin(key, run.hook.moment, f"it asked more than {MAX_ASKS} times")
-    request = said.request
+    request = answer.request
     if isinstance(request, CallModel) and request.options:
         problem = run.checks.why_no_model(request.model or run.ctx.model, request.options)
         if problem is not None:
             raise BrokenPlugin(key, run.hook.moment, f"it asks a model that cannot be used: {problem}")
     run.gathered = run.gathered.but(asks=tuple(asks.items()))
-    return run.paused(entry, ASK, Pause(Place(entry.place), request, said.seconds))
+    return run.paused(entry, ASK, Pause(Place(entry.place), request, answer.seconds))
 
 
-def _nothing(_run: Pipeline, _entry: PluginEntry, _said: PluginAnswer) -> None:
+def _nothing(_run: Pipeline, _entry: PluginEntry, _answer: PluginAnswer) -> None:
     """Apply an action without further effect (`Emit`): state and events are kept for all actions."""
 
 
@@ -400,8 +404,8 @@ _APPLY: Final[Mapping[type[object], Callable[..., Ruling | None]]] = {
     ReplaceToolArgs: _replace_args,
     Emit: _nothing,
     SwitchModel: _switch,
-    ReplacePrompt: _replace_said,
-    ReplaceResponse: _replace_said,
+    ReplacePrompt: _replace_text,
+    ReplaceResponse: _replace_text,
     ReplaceMessages: _replace_messages,
     ReplaceToolResult: _replace_result,
     HoldTool: _hold,

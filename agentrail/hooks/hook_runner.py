@@ -189,8 +189,8 @@ class Judge(Protocol):
         """Check whether *args* fit the schema of *tool*, and have at most *chars* characters and *items* items."""
         ...
 
-    def answer(self, schema: JsonObject, found: JsonObject, prompt: str | None) -> Ruling:
-        """Check whether *found*, the answer of a turn, fits *schema*, and the class that was asked for if it is known.
+    def answer(self, schema: JsonObject, answer: JsonObject, prompt: str | None) -> Ruling:
+        """Check whether *answer*, that of a turn, fits *schema*, and the class that was asked for if it is known.
 
         *prompt* is the id of the prompt that gave the schema; `None` if the session gave it.
         """
@@ -207,11 +207,11 @@ class Recorded:
         self._session = session
         self._number = number
 
-    def _next(self, wanted: str) -> Ruling:
+    def _next(self, hook: str) -> Ruling:
         ruling = next(self._rest, None)
-        if ruling is None or ruling.hook != wanted:
-            found = "nothing" if ruling is None else f"`{ruling.hook}`"
-            raise ReplayDiffers(self._session, self._number, f"its rulings: `{wanted}` is asked, {found} is recorded")
+        if ruling is None or ruling.hook != hook:
+            recorded = "nothing" if ruling is None else f"`{ruling.hook}`"
+            raise ReplayDiffers(self._session, self._number, f"its rulings: `{hook}` is asked, {recorded} is recorded")
         return ruling
 
     def unheard(self, hook: str, seats: tuple[AttachedPlugin, ...]) -> Ruling | None:  # noqa: ARG002
@@ -260,7 +260,7 @@ class Recorded:
         """Return the next recorded ruling, which must be of a check of arguments."""
         return self._next("check")
 
-    def answer(self, schema: JsonObject, found: JsonObject, prompt: str | None) -> Ruling:  # noqa: ARG002 - the ruling is recorded
+    def answer(self, schema: JsonObject, answer: JsonObject, prompt: str | None) -> Ruling:  # noqa: ARG002 - the ruling is recorded
         """Return the next recorded ruling, which must be of a check of an answer."""
         return self._next("answer")
 

@@ -98,7 +98,7 @@ def comes_back(_: AnyPlugin, _state: object) -> str | None:
     return None
 
 
-def no_schemas(_: JsonObject, _found: JsonObject) -> str | None:
+def no_schemas(_: JsonObject, _answer: JsonObject) -> str | None:
     """Default `Misfit`: refuse each answer, because no schema can be checked."""
     return "it cannot be checked here"
 
@@ -191,9 +191,9 @@ class Live:
             self._screening = self._row.get(SCREEN, ())
             plugins = [(seat, self._plugins[seat.key, seat.revision]) for seat in seats]
             lines = [find_declaration(plugin, EventLines) for _, plugin in plugins]
-            self._lines = tuple([each for each in lines if each is not None])
+            self._lines = tuple([declaration for declaration in lines if declaration is not None])
             limits = [(seat, find_declaration(plugin, UsageLimits)) for seat, plugin in plugins]
-            self._limits = tuple([(seat, each) for seat, each in limits if each is not None])
+            self._limits = tuple([(seat, declaration) for seat, declaration in limits if declaration is not None])
             self._amends = bool(self._screening) or any(seat.critical and ON_EVENT in seat.hooks for seat in seats)
         return self._row
 
@@ -307,17 +307,17 @@ class Live:
     ) -> object:
         """Pass one event to a plugin's `on_event`; return the plugin's new state, and add its log line to *logs*."""
         on_event = cast("Callable[[Envelope, object, Context], object]", entry.method)
-        heard = on_event(envelope, state, ctx)
-        if isinstance(heard, Log):
-            line = cast("Log[object]", heard)
+        answer = on_event(envelope, state, ctx)
+        if isinstance(answer, Log):
+            line = cast("Log[object]", answer)
             logs.append((fit_text(line.level), fit_text(line.message), freeze_object(line.fields)))
-            heard = line.state
-        if isinstance(heard, Action):
-            raise BrokenPlugin(entry.seat.key, ON_EVENT, f"it returned `{heard.kind}` where its state is wanted")
-        problem = None if heard is state else self._checks.state_problem(entry.plugin, heard)
+            answer = line.state
+        if isinstance(answer, Action):
+            raise BrokenPlugin(entry.seat.key, ON_EVENT, f"it returned `{answer.kind}` where its state is wanted")
+        problem = None if answer is state else self._checks.state_problem(entry.plugin, answer)
         if problem is not None:
             raise BrokenPlugin(entry.seat.key, ON_EVENT, problem)
-        return heard
+        return answer
 
     def init(self, seat: AttachedPlugin, context: Callable[[], Context]) -> Ruling:
         """Call `init` of a new plugin; the ruling has its first state."""
@@ -361,15 +361,15 @@ class Live:
             problem = self._validators[tool, revision](args, meter)
         return FITS if problem is None else check_failed(problem)
 
-    def answer(self, schema: JsonObject, found: JsonObject, prompt: str | None) -> Ruling:
-        """Check whether *found*, the answer of a turn, fits *schema*, and the class that was asked for if it is known.
+    def answer(self, schema: JsonObject, answer: JsonObject, prompt: str | None) -> Ruling:
+        """Check whether *answer*, that of a turn, fits *schema*, and the class that was asked for if it is known.
 
         The class is known while a caller of *prompt* waits, or if it was sent by this process and its caller does not
         wait; or if the specification of the session gave it (*prompt* is `None`).
         """
-        problem = self._misfit(schema, found)
+        problem = self._misfit(schema, answer)
         if problem is None:
-            problem = refused(self._readers(schema, prompt), found)
+            problem = refused(self._readers(schema, prompt), answer)
         return ANSWERS if problem is None else answer_failed(problem)
 
     def _readers(self, schema: JsonObject, prompt: str | None) -> Sequence[ReadAnswer]:
@@ -384,11 +384,11 @@ def why_refused(error: BaseException) -> str:
     return f"its class refuses it: {crash(error)}"[:MOST_WORDS]
 
 
-def refused(readers: Sequence[ReadAnswer], found: JsonObject) -> str | None:
-    """Return why the first of *readers* that refuses the answer *found* does so; `None` if all make an object of it."""
+def refused(readers: Sequence[ReadAnswer], answer: JsonObject) -> str | None:
+    """Return why the first of *readers* that refuses *answer* does so; `None` if all make an object of it."""
     for read in readers:
         try:
-            read(found)
+            read(answer)
         except BaseException as error:  # noqa: BLE001, ASYNC103 - a class may raise anything, as a plugin may
             return why_refused(error)  # noqa: ASYNC104 - it is reported
     return None
@@ -396,5 +396,5 @@ def refused(readers: Sequence[ReadAnswer], found: JsonObject) -> str | None:
 
 def _reason(refusal: PluginRefused) -> str:
     """Return the reason in *refusal* as text, even if the plugin gave another type."""
-    found: object = refusal.args[0] if refusal.args else ""
-    return mended(found)[:MOST_WORDS] if type(found) is str else shown(found)
+    reason: object = refusal.args[0] if refusal.args else ""
+    return mended(reason)[:MOST_WORDS] if type(reason) is str else shown(reason)

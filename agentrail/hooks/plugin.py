@@ -126,14 +126,14 @@ class AnyPlugin:
 
     if not TYPE_CHECKING:  # type checkers know the options from the fields
 
-        def __new__(cls, *given: object, **named: object) -> Self:
+        def __new__(cls, *args: object, **options: object) -> Self:
             """Raise `UnknownField` for an option that is not there, and `BadPlugin` if the first state is missing."""
-            refuse_unknown_options(cls, given, named)
+            refuse_unknown_options(cls, args, options)
             if getattr(cls, "init", None) is Plugin.init and not takes_none(cls):
                 state = state_type(cls)
                 problem = f"its state is `{state.__name__ if type(state) is type else state}`, and it has no `init`"
-                wanted = "write `def init(self, ctx)`, and return the first state there"
-                raise BadPlugin(cls.__name__, f"{problem}; {wanted}")
+                advice = "write `def init(self, ctx)`, and return the first state there"
+                raise BadPlugin(cls.__name__, f"{problem}; {advice}")
             return super().__new__(cls)
 
         __signature__ = SignatureOfInit()
@@ -361,13 +361,13 @@ def takes_none(cls: type[AnyPlugin]) -> bool:
     """Whether `None` may be the state of a plugin of class *cls*; also if that cannot be told from its annotation."""
     waiting = [state_type(cls)]
     while waiting:
-        found = waiting.pop()
-        if isinstance(found, ForwardRef):  # a name that the module defines, later perhaps
-            found = cast("object", vars(sys.modules[cls.__module__]).get(found.__forward_arg__))
-        kind = get_origin(found) or found
+        hint = waiting.pop()
+        if isinstance(hint, ForwardRef):  # a name that the module defines, later perhaps
+            hint = cast("object", vars(sys.modules[cls.__module__]).get(hint.__forward_arg__))
+        kind = get_origin(hint) or hint
         if kind in (Union, UnionType):
-            waiting += get_args(found)
-        elif found in (None, NoneType, object) or not isinstance(kind, type) or kind.__module__ == "typing":
+            waiting += get_args(hint)
+        elif hint in (None, NoneType, object) or not isinstance(kind, type) or kind.__module__ == "typing":
             return True  # `Any` is a class too
     return False
 

@@ -54,7 +54,7 @@ _OBJECTS: Final = frozenset({object.__setattr__, object.__delattr__})
 class _Part:
     """A value found in a plugin, with words for where it was found."""
 
-    found: object
+    value: object
     where: str
     option: bool = False
     """Whether the value belongs to an option, which must be immutable; elsewhere only containers are refused."""
@@ -69,14 +69,14 @@ def why_changeable(member: object, *, option: bool = False) -> str | None:
     seen: set[int] = set()
     while waiting:
         part = waiting.pop()
-        kind = type(part.found)
-        if kind in _PLAIN or id(part.found) in seen or isinstance(part.found, FrozenObject):
+        kind = type(part.value)
+        if kind in _PLAIN or id(part.value) in seen or isinstance(part.value, FrozenObject):
             continue
-        seen.add(id(part.found))
+        seen.add(id(part.value))
         for mutable, better in _BETTER:
-            if isinstance(part.found, mutable):
+            if isinstance(part.value, mutable):
                 return f"{part.where.format(f'`{kind.__name__}`')}, which can change; use {better}"
-        outside = next(_set_outside(part.found), None)
+        outside = next(_set_outside(part.value), None)
         if outside is not None:
             return f"sets `{outside}`, a variable outside of it; {FROZEN}"
         parts = _parts(part)
@@ -88,102 +88,102 @@ def why_changeable(member: object, *, option: bool = False) -> str | None:
 
 def _parts(part: _Part) -> list[_Part] | None:
     """Return the parts of *part*, to be checked next; `None` if it belongs to an option and is no immutable value."""
-    found = part.found
+    value = part.value
     inner = "has a {}" if part.where == "is a {}" else part.where
-    match found:
+    match value:
         case tuple() | frozenset():
-            items = list(cast("tuple[object, ...]", found))
+            items = list(cast("tuple[object, ...]", value))
         case MappingProxyType():
-            table = cast("Mapping[object, object]", found)
+            table = cast("Mapping[object, object]", value)
             items = [*table, *table.values()]
         case FunctionType() | partial() | partialmethod() | staticmethod() | classmethod() | property():
-            return _parts_of_callable(cast("object", found))
+            return _parts_of_callable(cast("object", value))
         case MethodType():
-            return [_Part(found.__func__, inner), _Part(found.__self__, inner, part.option)]
+            return [_Part(value.__func__, inner), _Part(value.__self__, inner, part.option)]
         case BuiltinFunctionType():
-            items = [found.__self__]
-        case _ if not part.option or isinstance(found, type | ModuleType):
+            items = [value.__self__]
+        case _ if not part.option or isinstance(value, type | ModuleType):
             return []
         case _:
-            fields = _fields(found)
+            fields = _fields(value)
             if fields is None:
-                return [] if _is_compared(found) else None
-            if any(can_set(found, name, item) for name, item in fields.items()):
+                return [] if _is_compared(value) else None
+            if any(can_set(value, name, item) for name, item in fields.items()):
                 return None
             items = list(fields.values())
     return [_Part(item, inner, part.option) for item in items]
 
 
-def _parts_of_callable(found: object) -> list[_Part]:
+def _parts_of_callable(function: object) -> list[_Part]:
     """Return the values that a function (or a wrapper of one) keeps: defaults, closure, attributes."""
-    match found:
+    match function:
         case FunctionType():
-            kept = [*(found.__defaults__ or ()), *(found.__kwdefaults__ or {}).values()]
-            parts = [_Part(each, "has a {} as a default") for each in kept]
-            for name, cell in zip(found.__code__.co_freevars, found.__closure__ or (), strict=True):
+            values = [*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]
+            parts = [_Part(value, "has a {} as a default") for value in values]
+            for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
                 try:
                     parts.append(_Part(cell.cell_contents, f"has a {{}} in `{name}`, a variable outside of it"))
                 except ValueError:  # the cell is still empty
                     continue
             return parts
         case property():
-            return [_Part(each, "is a {}") for each in (found.fget, found.fset, found.fdel)]
+            return [_Part(value, "is a {}") for value in (function.fget, function.fset, function.fdel)]
         case partial() | partialmethod():
-            given = cast("partial[object]", found)
-            kept = [*given.args, *given.keywords.values()]
-            return [_Part(given.func, "is a {}"), *(_Part(each, "is given a {}") for each in kept)]
+            partial_function = cast("partial[object]", function)
+            values = [*partial_function.args, *partial_function.keywords.values()]
+            return [_Part(partial_function.func, "is a {}"), *(_Part(value, "is given a {}") for value in values)]
         case _:
-            return [_Part(cast("staticmethod[..., object]", found).__func__, "is a {}")]
+            return [_Part(cast("staticmethod[..., object]", function).__func__, "is a {}")]
 
 
-def _fields(found: object) -> Mapping[str, object] | None:
+def _fields(value: object) -> Mapping[str, object] | None:
     """Return the fields of a value, or of an object of an attrs class or a dataclass; `None` for any other object."""
-    names = names_of(type(found))
+    names = names_of(type(value))
     if names is None:
         return None
-    return {name: getattr(found, name) for name in (*names, *getattr(found, "__dict__", ()))}
+    return {name: getattr(value, name) for name in (*names, *getattr(value, "__dict__", ()))}
 
 
-def _is_compared(found: object) -> bool:
-    """Whether *found* is hashable by a hash of its own class, which is taken as a promise to be immutable."""
-    if type(found).__hash__ is object.__hash__:
+def _is_compared(value: object) -> bool:
+    """Whether *value* is hashable by a hash of its own class, which is taken as a promise to be immutable."""
+    if type(value).__hash__ is object.__hash__:
         return False
     try:
-        hash(found)
+        hash(value)
     except TypeError:
         return False
     return True
 
 
-def _set_outside(found: object) -> Iterator[str]:
-    """Yield the names of outer variables that the function *found* assigns: of its module or enclosing functions."""
-    if not isinstance(found, FunctionType):
+def _set_outside(function: object) -> Iterator[str]:
+    """Yield the names of outer variables that *function* assigns: of its module or enclosing functions."""
+    if not isinstance(function, FunctionType):
         return
-    free = found.__code__.co_freevars
-    waiting = [found.__code__]
+    free = function.__code__.co_freevars
+    waiting = [function.__code__]
     while waiting:
         code = waiting.pop()
-        waiting += [each for each in code.co_consts if isinstance(each, CodeType)]
+        waiting += [constant for constant in code.co_consts if isinstance(constant, CodeType)]
         if _STORES.isdisjoint(code.co_code[::2]):
             continue
-        for done in dis.get_instructions(code):
-            if done.opcode in _STORES and (done.opname.endswith("GLOBAL") or done.argval in free):
-                yield str(done.argval)
+        for instruction in dis.get_instructions(code):
+            if instruction.opcode in _STORES and (instruction.opname.endswith("GLOBAL") or instruction.argval in free):
+                yield str(instruction.argval)
 
 
 def is_own_setter(owner: type, name: str, member: object) -> bool:
     """Whether *owner* defines its own `__setattr__`; those made by attrs and dataclasses do not count."""
     if name not in ("__setattr__", "__delattr__") or member in _OBJECTS or member in _ATTRS_OWN:
         return False
-    made = vars(owner)
-    frozen_data = getattr(made.get("__dataclass_params__"), "frozen", False)
-    return not (made.get("__attrs_own_setattr__") or frozen_data)
+    members = vars(owner)
+    frozen_data = getattr(members.get("__dataclass_params__"), "frozen", False)
+    return not (members.get("__attrs_own_setattr__") or frozen_data)
 
 
-def can_set(owner: object, name: str, found: object) -> bool:
-    """Whether the attribute *name* of *owner* can be assigned; tried with its value *found*, so nothing changes."""
+def can_set(owner: object, name: str, value: object) -> bool:
+    """Whether the attribute *name* of *owner* can be assigned; tried with *value*, which it has, so nothing changes."""
     try:
-        setattr(owner, name, found)
+        setattr(owner, name, value)
     except Exception:  # noqa: BLE001 - each kind of frozen class raises another error
         return False
     return True
@@ -211,38 +211,38 @@ LONGEST_SCREENED: Final = 200
 """How many characters after the end of a piece are screened with it before it is told, unless a plugin says more."""
 
 
-def _is_small(found: object) -> bool:
-    plain = number(found)
+def _is_small(value: object) -> bool:
+    plain = number(value)
     return type(plain) is int and abs(plain) <= MOST_SAID
 
 
-def _is_length(found: object) -> bool:
-    return _is_small(found) and cast("int", found) >= 1
+def _is_length(value: object) -> bool:
+    return _is_small(value) and cast("int", value) >= 1
 
 
-def _are_names(found: object) -> bool:
-    return type(found) in (tuple, list, set, frozenset) and all(
-        isinstance(name, str) for name in cast("Collection[object]", found)
+def _are_names(value: object) -> bool:
+    return type(value) in (tuple, list, set, frozenset) and all(
+        isinstance(name, str) for name in cast("Collection[object]", value)
     )
 
 
-def _are_models(found: object) -> bool:
-    return type(found) in (tuple, list, set, frozenset) and all(map(_is_model, cast("Collection[object]", found)))
+def _are_models(value: object) -> bool:
+    return type(value) in (tuple, list, set, frozenset) and all(map(_is_model, cast("Collection[object]", value)))
 
 
-def _is_model(found: object) -> bool:
-    if type(found) is not tuple:
-        return isinstance(found, str)
-    pair = cast("tuple[object, ...]", found)
+def _is_model(value: object) -> bool:
+    if type(value) is not tuple:
+        return isinstance(value, str)
+    pair = cast("tuple[object, ...]", value)
     name, options = pair if len(pair) == PAIR else (None, None)
     return isinstance(name, str) and isinstance(options, Mapping)
 
 
-def _are_declarations(found: object) -> bool:
-    if type(found) not in (tuple, list):
+def _are_declarations(value: object) -> bool:
+    if type(value) not in (tuple, list):
         return False
-    kinds = [type(declaration) for declaration in cast("Collection[object]", found)]
-    are_known = all(any(kind is known for known in DECLARATIONS) for kind in kinds)  # a strange class may lack a hash
+    kinds = [type(declaration) for declaration in cast("Collection[object]", value)]
+    are_known = all(any(kind is cls for cls in DECLARATIONS) for kind in kinds)  # a strange class may lack a hash
     return are_known and len({*kinds}) == len(kinds)
 
 
@@ -250,35 +250,37 @@ Attribute = tuple[Callable[[object], bool], str]
 """A function that checks the value of an attribute, and a description of the values that it accepts."""
 
 
-def _is_declared(found: Declaration) -> bool:
-    """Whether the fields of *found*, a declaration, have valid values; msgspec does not look at their types."""
-    match found:
+def _is_declared(declaration: Declaration) -> bool:
+    """Whether the fields of *declaration* have valid values; msgspec does not look at their types."""
+    match declaration:
         case IdleHooks():
-            return _are_names(found.hooks) and HOOK_NAMES.issuperset(found.hooks)
+            return _are_names(declaration.hooks) and HOOK_NAMES.issuperset(declaration.hooks)
         case LongestScreened():
-            return _is_length(found.chars)
+            return _is_length(declaration.chars)
         case BroughtTools():
-            return _are_tools(found.tools)
+            return _are_tools(declaration.tools)
         case BroughtCompactor():
-            return _is_compactor(found.compactor)
+            return _is_compactor(declaration.compactor)
         case UsageLimits():
-            return _are_limits(found)
+            return _are_limits(declaration)
         case EventLines():
-            return type(found.level) is str and _is_small(found.texts) and type(found.only) is frozenset
+            return (
+                type(declaration.level) is str and _is_small(declaration.texts) and type(declaration.only) is frozenset
+            )
         case _:
             return True
 
 
-def _are_tools(found: object) -> bool:
-    if type(found) not in (tuple, list):
+def _are_tools(value: object) -> bool:
+    if type(value) not in (tuple, list):
         return False
-    specs: list[object] = [getattr(tool, "spec", None) for tool in cast("Collection[object]", found)]
+    specs: list[object] = [getattr(tool, "spec", None) for tool in cast("Collection[object]", value)]
     names = {spec.name for spec in specs if isinstance(spec, ToolSpec)}
     return len(names) == len(specs)
 
 
-def _is_compactor(found: object) -> bool:
-    return callable(found) and indirect(found) == ASYNC
+def _is_compactor(value: object) -> bool:
+    return callable(value) and indirect(value) == ASYNC
 
 
 def _are_limits(limits: UsageLimits) -> bool:
@@ -304,7 +306,7 @@ DECLARATIONS: Final[Mapping[type[Declaration], str]] = MappingProxyType(
 
 PROPERTIES: Final[Mapping[str, Attribute]] = MappingProxyType(
     {
-        "key": (lambda found: isinstance(found, str) and bool(found), "a text"),
+        "key": (lambda value: isinstance(value, str) and bool(value), "a text"),
         "tools_named": (_are_names, "a tuple of names"),
         "models_named": (_are_models, "a tuple of names, or of pairs of a name and a mapping of options"),
         "declarations": (_are_declarations, "a tuple of declarations, such as `EventLines`, one of each class"),
@@ -313,7 +315,7 @@ PROPERTIES: Final[Mapping[str, Attribute]] = MappingProxyType(
 CONSTANTS: Final[Mapping[str, Attribute]] = MappingProxyType(
     {
         "priority": (_is_small, "a whole number, such as `Priority.OWN`"),
-        "critical": (lambda found: type(found) is bool, "True or False"),
+        "critical": (lambda value: type(value) is bool, "True or False"),
         "version": (_is_small, "a whole number"),
     }
 )
@@ -360,8 +362,8 @@ def _check_name(cls: type, name: str, member: object, methods: Mapping[str, obje
     if name.startswith(HOOK_LIKE) and not is_field:
         hooks = sorted(hook for hook in methods if hook.startswith(HOOK_LIKE))
         raise BadPlugin(cls.__name__, f"there is no hook `{name}`; the hooks are {', '.join(hooks)}")
-    known = (*methods, *PROPERTIES) if callable(member) or isinstance(member, property) else ATTRIBUTES
-    near = None if is_field else nearest(name, known, LIKE)
+    names = (*methods, *PROPERTIES) if callable(member) or isinstance(member, property) else ATTRIBUTES
+    near = None if is_field else nearest(name, names, LIKE)
     if near is not None:
         problem = f"it has no `{name}`; if you mean `{near}`, write that, else begin the name with `_`"
         raise BadPlugin(cls.__name__, problem)
@@ -379,11 +381,11 @@ def _check_attribute(cls: type, name: str, member: object) -> None:
         _check_value(cls.__name__, name, member)
 
 
-def _check_value(whose: str, name: str, found: object) -> None:
-    fits, wanted = ATTRIBUTES[name]
-    if not fits(found):
-        raise BadPlugin(whose, f"its `{name}` is {shown(found)}, which is not valid; it must be {wanted}")
-    for declaration in cast("Collection[Declaration]", found) if name == "declarations" else ():
+def _check_value(whose: str, name: str, value: object) -> None:
+    fits, description = ATTRIBUTES[name]
+    if not fits(value):
+        raise BadPlugin(whose, f"its `{name}` is {shown(value)}, which is not valid; it must be {description}")
+    for declaration in cast("Collection[Declaration]", value) if name == "declarations" else ():
         if not _is_declared(declaration):
             kind = type(declaration)
             problem = f"its `{kind.__name__}` is {shown(declaration)}, which is not valid"
@@ -395,47 +397,49 @@ def check_attributes(plugin: object) -> None:
     whose = type(plugin).__name__
     for name in ATTRIBUTES:
         try:
-            found: object = getattr(plugin, name)
+            value: object = getattr(plugin, name)
         except BaseException as error:
             raise BadPlugin(whose, f"its `{name}` raised {crash(error)}") from error  # noqa: ASYNC104 - no await here
-        _check_value(whose, name, found)
+        _check_value(whose, name, value)
 
 
 _FITTING: Final = WeakKeyDictionary[FunctionType, tuple[str, ...]]()
 """The arguments that functions take, as found: each spawn asks for them again, and to look takes 70 µs a method."""
 
 
-def check_method(cls: type, name: str, member: object, wanted: tuple[str, ...], *, may_be_async: bool = False) -> None:
-    """Raise `BadPlugin` if *member* cannot be the method *name*, which is called with the arguments *wanted*."""
+def check_method(
+    cls: type, name: str, member: object, arguments: tuple[str, ...], *, may_be_async: bool = False
+) -> None:
+    """Raise `BadPlugin` if *member* cannot be the method *name*, which is called with *arguments*."""
     own = member if isinstance(member, FunctionType) else None
-    if own is not None and _FITTING.get(own) == wanted:
+    if own is not None and _FITTING.get(own) == arguments:
         return
-    bound: tuple[object, ...] = wanted
-    named = type(member).__name__
+    bound: tuple[object, ...] = arguments
+    kind_name = type(member).__name__
     function: object = member
     if isinstance(member, staticmethod | classmethod):
         function = cast("staticmethod[..., object]", member).__func__
-        bound = (cls, *wanted) if isinstance(member, classmethod) else wanted
+        bound = (cls, *arguments) if isinstance(member, classmethod) else arguments
     elif inspect.isfunction(member):
-        bound = (cls, *wanted)
+        bound = (cls, *arguments)
     if isinstance(member, partialmethod):
-        given = cast("partialmethod[object]", member)
-        function = partial(given.func, None, *given.args, **given.keywords)
-        bound = wanted
+        partial_method = cast("partialmethod[object]", member)
+        function = partial(partial_method.func, None, *partial_method.args, **partial_method.keywords)
+        bound = arguments
     if not callable(function):
-        kind = "a property" if isinstance(member, property) else f"a `{named}`"
-        raise BadPlugin(cls.__name__, f"its `{name}` is {kind}; write `{_written(name, wanted)}`")
+        kind = "a property" if isinstance(member, property) else f"a `{kind_name}`"
+        raise BadPlugin(cls.__name__, f"its `{name}` is {kind}; write `{_written(name, arguments)}`")
     kind = indirect(function)
     if kind and not (may_be_async and kind == ASYNC):
-        told = "it must answer by `return`" if may_be_async else AT_ONCE
-        raise BadPlugin(cls.__name__, f"its `{name}` is {kind}; {told}")
-    _check_arguments(cls, name, function, bound, wanted)
+        advice = "it must answer by `return`" if may_be_async else AT_ONCE
+        raise BadPlugin(cls.__name__, f"its `{name}` is {kind}; {advice}")
+    _check_arguments(cls, name, function, bound, arguments)
     if own is not None and not may_be_async:
-        _FITTING[own] = wanted
+        _FITTING[own] = arguments
 
 
 def _check_arguments(
-    cls: type, name: str, function: Callable[..., object], bound: tuple[object, ...], wanted: tuple[str, ...]
+    cls: type, name: str, function: Callable[..., object], bound: tuple[object, ...], arguments: tuple[str, ...]
 ) -> None:
     try:
         signature = inspect.signature(function, follow_wrapped=False)
@@ -444,13 +448,13 @@ def _check_arguments(
     try:
         signature.bind(*bound)
     except TypeError as error:
-        right = _written(name, wanted)
+        right = _written(name, arguments)
         raise BadPlugin(cls.__name__, f"its `{name}` does not take its arguments: {error}; write `{right}`") from error
 
 
-def _written(name: str, wanted: tuple[str, ...]) -> str:
-    """Return the correct first line of the method *name*: its `def` with the arguments *wanted*."""
-    return f"def {name}({', '.join(('self', *wanted))})"
+def _written(name: str, arguments: tuple[str, ...]) -> str:
+    """Return the correct first line of the method *name*: its `def` with *arguments*."""
+    return f"def {name}({', '.join(('self', *arguments))})"
 
 
 def indirect(function: object) -> str:
@@ -494,11 +498,11 @@ def check_frozen(plugin: object, names: frozenset[str]) -> None:
         if name in names or name in OTHERS:
             raise BadPlugin(cls.__name__, f"its `{name}` is set on the object; define it in the class")
     for name in dict.fromkeys((*(names_of(cls) or ()), *own)):
-        found: object = getattr(plugin, name)
-        problem = why_changeable(found, option=True)
+        value: object = getattr(plugin, name)
+        problem = why_changeable(value, option=True)
         if problem:
             raise BadPlugin(cls.__name__, f"its option `{name}` {problem}")
-        if can_set(plugin, name, found):
+        if can_set(plugin, name, value):
             raise BadPlugin(cls.__name__, f"its `{name}` can be set; {FROZEN}")
 
 
@@ -518,13 +522,15 @@ class SignatureOfInit:
         return whole.replace(parameters=list(whole.parameters.values())[1:])
 
 
-def refuse_unknown_options(cls: type, given: tuple[object, ...], named: Mapping[str, object]) -> None:
-    """Raise `UnknownField` if *named* holds a name that is not an option of *cls*."""
-    if not named and (not given or _init_of(cls) is not object.__init__):
+def refuse_unknown_options(cls: type, args: tuple[object, ...], options: Mapping[str, object]) -> None:
+    """Raise `UnknownField` if *options* holds a name that is not an option of *cls*."""
+    if not options and (not args or _init_of(cls) is not object.__init__):
         return
     parameters = inspect.signature(cls).parameters
-    if any(one.kind is inspect.Parameter.VAR_KEYWORD for one in parameters.values()):
+    if any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in parameters.values()):
         return
-    refuse_unknown(cls.__name__, named, [name for name, one in parameters.items() if one.kind in _BY_NAME])
+    refuse_unknown(
+        cls.__name__, options, [name for name, parameter in parameters.items() if parameter.kind in _BY_NAME]
+    )
     if not parameters:
-        raise BadPlugin(cls.__name__, f"it has no options, and was given {len(given)}")
+        raise BadPlugin(cls.__name__, f"it has no options, and was given {len(args)}")
