@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agentrail.errors.branches import InfrastructureError
+from agentrail.errors.branches import InfrastructureError, error, filled
 
 
 class JournalError(InfrastructureError):
@@ -15,19 +15,22 @@ class JournalUnavailable(JournalError):
     @property
     def found(self) -> str:
         """What was found, without the advice to the caller."""
-        return self.wording.partition(";")[0].format(*self.args) if self.args else str(self)
+        return filled(self.wording.partition(";")[0], self) if self.args else str(self)
 
 
+@error
 class JournalFailed(JournalUnavailable):
     """One operation of the journal failed; it may succeed if it is tried again."""
 
     wording = (
-        "the journal could not {0} ({1}); see that its disk or server can be reached, and try again: "
+        "the journal could not {attempt} ({problem}); see that its disk or server can be reached, and try again: "
         "a call with a `command` id is never carried out twice"
     )
 
-    def __init__(self, attempt: str, problem: str) -> None:
-        super().__init__(attempt, problem)
+    attempt: str
+    """What the journal was to do."""
+    problem: str
+    """What went wrong."""
 
 
 class BadJournal(JournalUnavailable):
@@ -39,76 +42,96 @@ class BadJournal(JournalUnavailable):
         super().__init__(method, found, wanted)
 
 
+@error
 class NothingWritten(JournalUnavailable):
     """The journal cannot write now, and nothing was written; try again later."""
 
     wording = (
-        "the journal cannot write ({0}); nothing was accepted; "
+        "the journal cannot write ({problem}); nothing was accepted; "
         "see that its disk works, that it may write there, and that no other program locks its file, and try again"
     )
 
-    def __init__(self, problem: str) -> None:
-        super().__init__(problem)
+    problem: str
+    """What went wrong."""
 
 
 class JournalFull(NothingWritten):
     """The journal has no space, so nothing was written; try again when there is some."""
 
-    wording = "the journal has no space ({0}); nothing was accepted; free some, and try again"
+    wording = "the journal has no space ({problem}); nothing was accepted; free some, and try again"
 
 
+@error
 class NotWrittenYet(JournalError):
     """A `stop`, or an `abort` with a command id, has taken effect, but the journal has not taken its record yet."""
 
     wording = (
-        "what was going on in `{0}` has stopped, and that is not written yet: {1}; it is written as soon as it can be, "
-        "unless the process ends before: then the session comes back as it was, and has to be stopped again"
+        "what was going on in `{session}` has stopped, and that is not written yet: {problem}; it is written as soon "
+        "as it can be, unless the process ends before: then the session comes back as it was, and has to be stopped "
+        "again"
     )
 
-    def __init__(self, session: str, problem: str) -> None:
-        super().__init__(session, problem)
+    session: str
+    """Id of the session."""
+    problem: str
+    """Why the record is not written yet."""
 
 
+@error
 class SessionHeld(JournalError):
     """Another supervisor runs the session: it has a lease of it, which ends at *until* (milliseconds since 1970)."""
 
     wording = (
-        "session `{0}` is held by `{1}` until {2} (milliseconds since 1970), unless that lease is renewed; "
-        "talk to the session there, wait until the lease ends, or take the session over with `take_over=True`"
+        "session `{session}` is held by `{holder}` until {until} (milliseconds since 1970), unless that lease is "
+        "renewed; talk to the session there, wait until the lease ends, or take the session over with "
+        "`take_over=True`"
     )
 
-    def __init__(self, session: str, holder: str, until: int) -> None:
-        super().__init__(session, holder, until)
+    session: str
+    """Id of the session."""
+    holder: str
+    """Address of the supervisor that runs it."""
+    until: int
+    """End of the lease, in milliseconds since 1970."""
 
 
+@error
 class Fenced(JournalError):
     """Another holder has claimed the session, so this one must not go on with it."""
 
     wording = (
-        "session `{0}` was claimed by another holder (epoch {1}), so it was stopped here; "
-        "`supervisor.resume({0!r})` says who holds it"
+        "session `{session}` was claimed by another holder (epoch {epoch}), so it was stopped here; "
+        "`supervisor.resume({session!r})` says who holds it"
     )
 
-    def __init__(self, session: str, epoch: int) -> None:
-        super().__init__(session, epoch)
+    session: str
+    """Id of the session."""
+    epoch: int
+    """Epoch of the other holder's claim."""
 
 
+@error
 class CommitUnknown(JournalError):
     """It is not known whether the records were written, so this process must not continue with its state."""
 
-    wording = "the outcome of a commit is unknown ({0}); restart from the journal"
+    wording = "the outcome of a commit is unknown ({problem}); restart from the journal"
 
-    def __init__(self, problem: str) -> None:
-        super().__init__(problem)
+    problem: str
+    """What went wrong."""
 
 
+@error
 class BadRecord(JournalError):
     """A record in the journal is damaged or missing."""
 
-    wording = "record {1} of session `{0}` cannot be read: {2}"
+    wording = "record {number} of session `{session}` cannot be read: {problem}"
 
-    def __init__(self, session: str, number: int, problem: str) -> None:
-        super().__init__(session, number, problem)
+    session: str
+    """Id of the session."""
+    number: int
+    """Number of the record."""
+    problem: str
+    """Why it cannot be read."""
 
 
 class JournalInUse(JournalUnavailable):
@@ -130,31 +153,42 @@ class JournalLocked(JournalInUse):
     )
 
 
+@error
 class JournalUnusable(JournalUnavailable):
     """A journal cannot be opened, or is damaged as a whole."""
 
-    wording = "the journal `{0}` cannot be used: {1}"
+    wording = "the journal `{path}` cannot be used: {problem}"
 
-    def __init__(self, path: str, problem: str) -> None:
-        super().__init__(path, problem)
+    path: str
+    """Path of the journal."""
+    problem: str
+    """What is wrong."""
 
 
+@error
 class BadArchive(JournalError):
     """A file that is to be imported is not a complete, unchanged export of a session."""
 
-    wording = "cannot import `{0}`, line {1}: {2}"
+    wording = "cannot import `{path}`, line {line}: {problem}"
 
-    def __init__(self, path: str, line: int, problem: str) -> None:
-        super().__init__(path, line, problem)
+    path: str
+    """Path of the file, or a name for it."""
+    line: int
+    """Number of the line, from 1 on."""
+    problem: str
+    """What is wrong."""
 
 
+@error
 class JournalLinked(JournalInUse):
     """The file of a journal has more than one name; records written under one would be lost under the other."""
 
     wording = (
-        "the journal `{0}` has another name{1}, and SQLite keeps a log beside each; "
+        "the journal `{path}` has another name{name}, and SQLite keeps a log beside each; "
         "use one name for it, remove the other, and copy it instead of linking it"
     )
 
-    def __init__(self, path: str, name: str) -> None:
-        super().__init__(path, name)
+    path: str
+    """Path of the journal."""
+    name: str
+    """The other name, with what goes before it; empty if it is not known."""

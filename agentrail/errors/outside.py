@@ -4,139 +4,179 @@ from __future__ import annotations
 
 from typing import Final
 
-from agentrail.errors.branches import OutsideError
+from agentrail.errors.branches import OutsideError, error
 
 MAX_STUCK: Final = 20
 """The most tasks and threads that the text of `SupervisorStuck` names; `stuck` has all of them."""
 
 
+@error
 class ToolError(OutsideError):
     """A call of a tool failed; raise it in a tool, and the model gets the text as the call's error result."""
 
-    wording = "{0}"
+    wording = "{message}"
 
-    def __init__(self, message: str) -> None:
-        super().__init__(message)
+    message: str
+    """What the model is told."""
 
 
+@error
 class NotReadable(OutsideError):
     """A file cannot be read."""
 
-    wording = "cannot read `{0}`: {1}"
+    wording = "cannot read `{path}`: {problem}"
 
-    def __init__(self, path: str, problem: str) -> None:
-        super().__init__(path, problem)
+    path: str
+    """Path of the file or folder."""
+    problem: str
+    """Why it cannot be read."""
 
 
+@error
 class FileFailed(OutsideError):
     """An operation on a file or folder failed."""
 
-    wording = "cannot {0} `{1}`: {2}"
+    wording = "cannot {verb} `{path}`: {problem}"
 
-    def __init__(self, verb: str, path: str, problem: str) -> None:
-        super().__init__(verb, path, problem)
+    verb: str
+    """What was to be done with it, as a verb."""
+    path: str
+    """Path of the file or folder."""
+    problem: str
+    """What went wrong, or, for a missing one, its kind."""
 
 
 class FileMissing(FileFailed):
     """There is no such file or folder."""
 
-    wording = "cannot {0} `{1}`: there is no such {2}; list the folder to see what there is"
+    wording = "cannot {verb} `{path}`: there is no such {problem}; list the folder to see what there is"
 
 
 class DiskFull(FileFailed):
     """A file could not be written because its disk is full, or its user has no room there."""
 
-    wording = "cannot {0} `{1}`: {2}; remove what is not needed"
+    wording = "cannot {verb} `{path}`: {problem}; remove what is not needed"
 
 
+@error
 class CommandFailed(OutsideError):
     """A command could not be started. A command that ran and failed raises no error; its exit code says so."""
 
-    wording = "cannot run `{0}`: {1}"
+    wording = "cannot run `{command}`: {problem}"
 
-    def __init__(self, command: str, problem: str) -> None:
-        super().__init__(command, problem)
+    command: str
+    """The command."""
+    problem: str
+    """Why it could not be started."""
 
 
+@error
 class SearchTooSlow(OutsideError):
     """A search was stopped because it took too long."""
 
-    wording = "the search for {0!r} was stopped after {1}; use a simpler pattern or a smaller folder"
+    wording = "the search for {pattern!r} was stopped after {spent}; use a simpler pattern or a smaller folder"
 
-    def __init__(self, pattern: str, spent: str) -> None:
-        super().__init__(pattern, spent)
+    pattern: str
+    """The pattern that was searched for."""
+    spent: str
+    """The time that it took, as text."""
 
 
+@error
 class WebFailed(OutsideError):
     """A page could not be fetched."""
 
-    wording = "cannot fetch `{0}`: {1}"
+    wording = "cannot fetch `{url}`: {problem}"
 
-    def __init__(self, url: str, problem: str) -> None:
-        super().__init__(url, problem)
+    url: str
+    """The URL."""
+    problem: str
+    """What went wrong."""
 
 
+@error
 class McpFailed(OutsideError):
     """An MCP server could not be started, or has ended."""
 
-    wording = "the MCP server `{0}` is not there: {1}"
+    wording = "the MCP server `{server}` is not there: {problem}"
 
-    def __init__(self, server: str, problem: str) -> None:
-        super().__init__(server, problem)
+    server: str
+    """Name of the server."""
+    problem: str
+    """What went wrong."""
 
 
+@error
 class SessionCrashed(OutsideError):
     """The session has ended because of an error in its task."""
 
-    wording = "session `{0}` crashed: {1}"
+    wording = "session `{session}` crashed: {cause}"
 
-    def __init__(self, session: str, cause: str) -> None:
-        super().__init__(session, cause)
+    session: str
+    """Id of the session."""
+    cause: str
+    """The error that ended it, as text."""
 
 
+@error
 class SupervisorFailed(OutsideError):
     """A supervisor has ended with its children, because they crashed too often or one could not be started again."""
 
-    wording = "supervisor `{0}` failed: {1}; its crash reports say more"
+    wording = "supervisor `{supervisor}` failed: {cause}; its crash reports say more"
 
-    def __init__(self, supervisor: str, cause: str) -> None:
-        super().__init__(supervisor, cause)
+    supervisor: str
+    """Name of the supervisor."""
+    cause: str
+    """The error that ended it, as text."""
 
 
+@error
 class SupervisorStuck(OutsideError):
     """A supervisor was closed although some of its tasks or threads had not ended; `stuck` names them."""
 
     wording = (
-        "the supervisor was left after {0} s, but some of its tasks and threads go on: {1}; what was durable stays so; "
-        "have them end when they are cancelled, give more `stop_within`, or end the process, as `agentrail.run` does"
+        "the supervisor was left after {seconds} s, but some of its tasks and threads go on: {stuck}; what was "
+        "durable stays so; have them end when they are cancelled, give more `stop_within`, or end the process, as "
+        "`agentrail.run` does"
     )
 
-    def __init__(self, seconds: float, stuck: tuple[str, ...]) -> None:
-        super().__init__(seconds, stuck)
-        self.stuck = stuck
+    seconds: float
+    """The seconds that it was waited for them."""
+    stuck: tuple[str, ...]
+    """The tasks and threads that had not ended."""
 
-    def _worded(self) -> tuple[object, ...]:
-        shown = "; ".join(self.stuck[:MAX_STUCK])
+    def _text(self) -> str:
+        named = "; ".join(self.stuck[:MAX_STUCK])
         more = len(self.stuck) - MAX_STUCK
-        return f"{self.args[0]:.3g}", f"{shown}; and {more} more" if more > 0 else shown
+        stuck = f"{named}; and {more} more" if more > 0 else named
+        return self.wording.format(seconds=f"{self.seconds:.3g}", stuck=stuck)
 
 
+@error
 class StartTooSlow(OutsideError):
     """A service was not ready in time."""
 
-    wording = "`{0}` was not ready within {1} s; call `task_status.started()` earlier, or give it more `start_timeout`"
+    wording = (
+        "`{child}` was not ready within {seconds} s; call `task_status.started()` earlier, or give it more "
+        "`start_timeout`"
+    )
 
-    def __init__(self, child: str, seconds: float) -> None:
-        super().__init__(child, seconds)
+    child: str
+    """Name of the service."""
+    seconds: float
+    """The seconds that it had."""
 
 
+@error
 class SubscriberTooSlow(OutsideError):
     """A subscriber was too slow, and had chosen to be disconnected in that case."""
 
-    wording = "this subscriber fell behind; subscribe again with `since=({0}, {1})`"
+    wording = "this subscriber fell behind; subscribe again with `since=({seq}, {n})`"
 
-    def __init__(self, seq: int, n: int) -> None:
-        super().__init__(seq, n)
+    seq: int
+    """Number of the record at which to continue."""
+    n: int
+    """Number of the event within that record."""
 
     @property
     def cursor(self) -> tuple[int, int]:
@@ -145,10 +185,13 @@ class SubscriberTooSlow(OutsideError):
         return seq, n
 
 
+@error
 class SourceFailed(OutsideError):
     """A source of tools, such as an MCP server, did not start, so none of its tools was attached."""
 
-    wording = "cannot attach the tools of `{0}`: {1}; nothing was attached, so it can be tried again"
+    wording = "cannot attach the tools of `{source}`: {problem}; nothing was attached, so it can be tried again"
 
-    def __init__(self, source: str, problem: str) -> None:
-        super().__init__(source, problem)
+    source: str
+    """Name of the source."""
+    problem: str
+    """What went wrong."""

@@ -3,120 +3,156 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final
 
-from agentrail.errors.branches import InfrastructureError, OutsideError, RefusedError, UsageError, listed, meant
+from agentrail.errors.branches import (
+    InfrastructureError,
+    OutsideError,
+    RefusedError,
+    UsageError,
+    error,
+    listed,
+    meant,
+    shortened,
+)
 
-LONGEST_SHOWN: Final = 80
-"""The most characters of what a client sent that an error repeats."""
 
-
-def _cut(found: str) -> str:
-    return found if len(found) <= LONGEST_SHOWN else f"{found[: LONGEST_SHOWN - 1]}…"
-
-
+@error
 class BadName(UsageError):
     """A tenant, a user or a session cannot have this name."""
 
-    wording = "cannot use {1!r} as the name of a {0}: {2}"
+    wording = "cannot use {found!r} as the name of a {what}: {problem}"
 
-    def __init__(self, what: str, found: str, problem: str) -> None:
-        super().__init__(what, _cut(found), problem)
+    what: str
+    """What was to be named: a tenant, a user or a session."""
+    found: str = shortened()
+    """The name, shortened."""
+    problem: str
+    """What is wrong with it, or what to give."""
 
 
+@error
 class UnknownRoute(UsageError):
     """The host has nothing at this path."""
 
-    wording = "there is nothing at {0!r}; `/openapi.json` lists what there is"
+    wording = "there is nothing at {path!r}; `/openapi.json` lists what there is"
 
-    def __init__(self, path: str) -> None:
-        super().__init__(_cut(path))
+    path: str = shortened()
+    """Path of the request, shortened."""
 
 
+@error
 class MethodRefused(UsageError):
     """The host does not take this method at this path."""
 
-    wording = "`{0}` is not taken at {1!r}; use {2}"
+    wording = "`{method}` is not taken at {path!r}; use {allowed}"
 
-    def __init__(self, method: str, path: str, allowed: str) -> None:
-        super().__init__(_cut(method), _cut(path), allowed)
+    method: str = shortened()
+    """Method of the request, shortened."""
+    path: str = shortened()
+    """Path of the request, shortened."""
+    allowed: str
+    """The methods that are taken, for the header `Allow`."""
 
-    @property
-    def allowed(self) -> str:
-        """The methods that are taken, for the header `Allow`."""
-        return str(self.args[2])
 
-
+@error
 class BodyTooLarge(UsageError):
     """A body has more bytes than it may."""
 
-    wording = "the body has more than {0} bytes; send less at once"
+    wording = "the body has more than {limit} bytes; send less at once"
 
-    def __init__(self, limit: int) -> None:
-        super().__init__(limit)
+    limit: int
+    """The most bytes of a body."""
 
 
+@error
 class WrongMedia(UsageError):
     """A body is of a media type that the call does not take."""
 
-    wording = "the body is `{0}`; send `{1}`"
+    wording = "the body is `{found}`; send `{wanted}`"
 
-    def __init__(self, found: str, wanted: str) -> None:
-        super().__init__(_cut(found), wanted)
+    found: str = shortened()
+    """Media type of the body, shortened."""
+    wanted: str
+    """Media type that the call takes."""
 
 
+@error
 class BadBody(UsageError):
     """A body is JSON, but not what the call takes."""
 
-    wording = "the body of `{0}` does not fit: {1} {2}; `/openapi.json` has its schema"
+    wording = "the body of `{call}` does not fit: {at} {problem}; `/openapi.json` has its schema"
 
-    def __init__(self, call: str, at: str, problem: str) -> None:
-        super().__init__(call, at, problem)
+    call: str
+    """Name of the call."""
+    at: str
+    """Place in the body, as a JSONPath."""
+    problem: str
+    """What is wrong."""
 
 
+@error
 class BadQuery(UsageError):
     """The query of an address, or a header that says the same, is not what the call takes."""
 
-    wording = "the query of `{0}` does not fit: {1} {2}; `/openapi.json` says what it takes"
+    wording = "the query of `{call}` does not fit: {at} {problem}; `/openapi.json` says what it takes"
 
-    def __init__(self, call: str, at: str, problem: str) -> None:
-        super().__init__(call, at, problem)
+    call: str
+    """Name of the call."""
+    at: str
+    """Name of the parameter, as a JSONPath."""
+    problem: str
+    """What is wrong."""
 
 
+@error
 class UpgradeWanted(UsageError):
     """The address is for WebSockets alone, and the request is no handshake of one."""
 
-    wording = "the request is no handshake of a WebSocket: {0}; send one as RFC 6455, version 13, has it"
+    wording = "the request is no handshake of a WebSocket: {problem}; send one as RFC 6455, version 13, has it"
 
-    def __init__(self, problem: str) -> None:
-        super().__init__(problem)
+    problem: str
+    """What it lacks."""
 
 
+@error
 class BadFrame(UsageError):
     """A message on a WebSocket is JSON, but none of those that a client may send."""
 
-    wording = "the message does not fit: {0} {1}; send one with `call`, `listen`, `end` or `key`, and what goes with it"
+    wording = (
+        "the message does not fit: {at} {problem}; send one with `call`, `listen`, `end` or `key`, and what goes with "
+        "it"
+    )
 
-    def __init__(self, at: str, problem: str) -> None:
-        super().__init__(at, problem)
+    at: str
+    """Place in the message, as a JSONPath."""
+    problem: str
+    """What is wrong."""
 
 
+@error
 class CannotListen(UsageError):
     """A server cannot listen at an address."""
 
-    wording = "cannot listen at {0}: {1}; {2}"
+    wording = "cannot listen at {address}: {problem}; {to_do}"
 
-    def __init__(self, address: str, problem: str, to_do: str) -> None:
-        super().__init__(address, problem, to_do)
+    address: str
+    """The address."""
+    problem: str
+    """Why it cannot listen there."""
+    to_do: str
+    """What to do about it."""
 
 
+@error
 class UnknownAgent(UsageError):
     """The host has no profile of this name."""
 
-    wording = "there is no agent {0!r} here; {1}"
+    wording = "there is no agent {agent!r} here; {advice}"
 
-    def __init__(self, agent: str, advice: str) -> None:
-        super().__init__(_cut(agent), advice)
+    agent: str = shortened()
+    """The name that was asked for, shortened."""
+    advice: str
+    """The nearest name, or all names."""
 
     @classmethod
     def among(cls, agent: str, known: Iterable[str]) -> UnknownAgent:
@@ -124,13 +160,18 @@ class UnknownAgent(UsageError):
         return cls(agent, meant(agent, known, "there are"))
 
 
+@error
 class NotRegistered(UsageError):
     """Nothing is registered under a name that stands for code: a tool, a plugin or a model."""
 
-    wording = "no {0} is registered as {1!r}; registered are {2}"
+    wording = "no {kind} is registered as {name!r}; registered are {known}"
 
-    def __init__(self, kind: str, name: str, known: str) -> None:
-        super().__init__(kind, _cut(name), known)
+    kind: str
+    """What it stands for: a tool, a plugin or a model."""
+    name: str = shortened()
+    """The name, shortened."""
+    known: str
+    """The registered names, as text."""
 
     @classmethod
     def among(cls, kind: str, name: str, known: Iterable[str]) -> NotRegistered:
@@ -138,58 +179,74 @@ class NotRegistered(UsageError):
         return cls(kind, name, listed(sorted(known)))
 
 
+@error
 class BadKeys(UsageError):
     """The keys of a host cannot be read from their file, or from the environment."""
 
-    wording = "cannot take the keys of {0}: {1} {2}"
+    wording = "cannot take the keys of {source}: {at} {problem}"
 
-    def __init__(self, source: str, at: str, problem: str) -> None:
-        super().__init__(source, at, problem)
+    source: str
+    """The file, or the environment."""
+    at: str
+    """Place in the file."""
+    problem: str
+    """What is wrong."""
 
 
+@error
 class UnknownKey(UsageError):
     """A file of keys has no key with this id."""
 
-    wording = "there is no key {0!r} in {1}; `agentrail serve keys list` lists them"
+    wording = "there is no key {key!r} in {path}; `agentrail serve keys list` lists them"
 
-    def __init__(self, key: str, path: str) -> None:
-        super().__init__(_cut(key), path)
+    key: str = shortened()
+    """Id that was asked for, shortened."""
+    path: str
+    """Path of the file of keys."""
 
 
+@error
 class BadProfile(UsageError):
     """A profile of a host cannot be used."""
 
-    wording = "cannot use the profile {0!r}: {1}"
+    wording = "cannot use the profile {profile!r}: {problem}"
 
-    def __init__(self, profile: str, problem: str) -> None:
-        super().__init__(_cut(profile), problem)
+    profile: str = shortened()
+    """Name of the profile, shortened."""
+    problem: str
+    """Why it cannot be used."""
 
 
+@error
 class UnknownFile(UsageError):
     """No file of this name was uploaded to the session."""
 
-    wording = "the session has no uploaded file {0!r}; upload it first, and give the name that comes back"
+    wording = "the session has no uploaded file {name!r}; upload it first, and give the name that comes back"
 
-    def __init__(self, name: str) -> None:
-        super().__init__(_cut(name))
+    name: str = shortened()
+    """The name that was asked for, shortened."""
 
 
+@error
 class WrongContent(UsageError):
     """An uploaded file is not of the media type that it is sent with."""
 
-    wording = "the content of the file is not `{0}`; send it with the media type that it has, or with none"
+    wording = "the content of the file is not `{media_type}`; send it with the media type that it has, or with none"
 
-    def __init__(self, media_type: str) -> None:
-        super().__init__(_cut(media_type))
+    media_type: str = shortened()
+    """The media type that it was sent with, shortened."""
 
 
+@error
 class UnknownCommand(UsageError):
     """A message looks like a command, and the host has none of this name."""
 
-    wording = "there is no command {0!r} here; {1}; begin with a space to send the message as it is"
+    wording = "there is no command {command!r} here; {advice}; begin with a space to send the message as it is"
 
-    def __init__(self, command: str, advice: str) -> None:
-        super().__init__(_cut(command), advice)
+    command: str = shortened()
+    """The name of the command, shortened."""
+    advice: str
+    """The nearest name, or all names."""
 
     @classmethod
     def among(cls, command: str, known: Iterable[str]) -> UnknownCommand:
@@ -197,128 +254,152 @@ class UnknownCommand(UsageError):
         return cls(command, meant(command, known, "there are"))
 
 
+@error
 class NotAuthenticated(RefusedError):
     """The request does not say by a valid key who sends it."""
 
-    wording = "{0}; send a key of this host in the header `Authorization: Bearer …`"
+    wording = "{problem}; send a key of this host in the header `Authorization: Bearer …`"
 
-    def __init__(self, problem: str) -> None:
-        super().__init__(problem)
+    problem: str
+    """What is wrong with the key, or that there is none."""
 
 
+@error
 class ScopeMissing(RefusedError):
     """The key does not allow the call."""
 
-    wording = "the key has no scope `{1}`, which `{0}` needs; ask the operator of the host for a key with it"
+    wording = "the key has no scope `{scope}`, which `{call}` needs; ask the operator of the host for a key with it"
 
-    def __init__(self, call: str, scope: str) -> None:
-        super().__init__(call, scope)
+    call: str
+    """Name of the call."""
+    scope: str
+    """The scope that is missing."""
 
 
+@error
 class OwnDecision(RefusedError):
     """Who asked for something may not decide about it, because the host wants four eyes."""
 
-    wording = "you ask for `{0}` yourself, by words or arguments of yours; another person has to decide"
+    wording = "you ask for `{approval}` yourself, by words or arguments of yours; another person has to decide"
 
-    def __init__(self, approval: str) -> None:
-        super().__init__(approval)
+    approval: str
+    """Id of what is asked for."""
 
 
+@error
 class FourEyesWanted(RefusedError):
     """A change would let one person run calls that nobody else has seen, and the host wants four eyes."""
 
-    wording = "{0} would let calls run that nobody else has seen, and the host wants four eyes; {1}"
+    wording = "{what} would let calls run that nobody else has seen, and the host wants four eyes; {advice}"
 
-    def __init__(self, what: str, advice: str) -> None:
-        super().__init__(what, advice)
+    what: str
+    """The change, in words."""
+    advice: str
+    """What to do about it."""
 
 
+@error
 class OriginRefused(RefusedError):
     """A page of this origin, or a request to this host name, may not use the host."""
 
     wording = (
-        "requests of {0!r} are refused; start the host with it: the origin of a page by `--origin`, a name by `--name`"
+        "requests of {origin!r} are refused; start the host with it: the origin of a page by `--origin`, a name by "
+        "`--name`"
     )
 
-    def __init__(self, origin: str) -> None:
-        super().__init__(_cut(origin))
+    origin: str = shortened()
+    """The origin of the page, or the name of the host, shortened."""
 
 
+@error
 class TooManyRequests(RefusedError):
     """The tenant sends requests faster than it may."""
 
-    wording = "more than {0} requests a second came from this tenant; wait {1} s"
+    wording = "more than {limit} requests a second came from this tenant; wait {retry_after} s"
 
-    def __init__(self, limit: float, retry_after: float) -> None:
-        super().__init__(limit, retry_after)
-
-    @property
-    def retry_after(self) -> float:
-        """Seconds after which the next request is taken."""
-        return float(self.args[1])
+    limit: float
+    """The most requests in a second."""
+    retry_after: float
+    """Seconds after which the next request is taken."""
 
 
+@error
 class TooManySessions(RefusedError):
     """The tenant has as many sessions as it may."""
 
-    wording = "the tenant has {0} sessions, which is all it may have; delete one, or wait until one ends"
+    wording = "the tenant has {limit} sessions, which is all it may have; delete one, or wait until one ends"
 
-    def __init__(self, limit: int) -> None:
-        super().__init__(limit)
+    limit: int
+    """The most sessions of the tenant."""
 
 
+@error
 class TooManyStreams(RefusedError):
     """The tenant has as many streams of events open as it may."""
 
-    wording = "the tenant has {0} streams of events open, which is all it may have; close one"
+    wording = "the tenant has {limit} streams of events open, which is all it may have; close one"
 
-    def __init__(self, limit: int) -> None:
-        super().__init__(limit)
+    limit: int
+    """The most streams of the tenant."""
 
 
+@error
 class ConnectionsInUse(RefusedError):
     """The tenant, or its key, uses as many connections as it may."""
 
-    wording = "{0} uses {1} connections, as many as `{2}` lets it; end a stream, a WebSocket or a request, or wait"
+    wording = (
+        "{user} uses {limit} connections, as many as `{option}` lets it; end a stream, a WebSocket or a request, or "
+        "wait"
+    )
 
-    def __init__(self, user: str, limit: int, option: str) -> None:
-        super().__init__(user, limit, option)
+    user: str
+    """Who uses them: the tenant or its key."""
+    limit: int
+    """The most connections that it may use."""
+    option: str
+    """Name of the option that sets the limit."""
 
 
+@error
 class FilesTooLarge(RefusedError):
     """The files of a session take as much space as they may."""
 
-    wording = "the files of the session would have more than {0} bytes; go on in another session"
+    wording = "the files of the session would have more than {limit} bytes; go on in another session"
 
-    def __init__(self, limit: int) -> None:
-        super().__init__(limit)
+    limit: int
+    """The most bytes of all files of a session."""
 
 
+@error
 class TooManyFiles(RefusedError):
     """A session has as many files as it may."""
 
-    wording = "the session has {0} files, the most that it may have; go on in another session"
+    wording = "the session has {limit} files, the most that it may have; go on in another session"
 
-    def __init__(self, limit: int) -> None:
-        super().__init__(limit)
+    limit: int
+    """The most files of a session."""
 
 
+@error
 class FilesNotTaken(RefusedError):
     """The sessions of an agent take no files."""
 
-    wording = "its agent takes no files: {0}; {1}"
+    wording = "its agent takes no files: {problem}; {advice}"
 
-    def __init__(self, problem: str, advice: str) -> None:
-        super().__init__(problem, advice)
+    problem: str
+    """Why it takes none."""
+    advice: str
+    """What to do about it."""
 
 
+@error
 class PluginFailed(OutsideError):
     """A critical plugin of the host failed or was too late, so the request was not carried out."""
 
-    wording = "the plugin `{0}` of the host could not be asked; try again later"
+    wording = "the plugin `{plugin}` of the host could not be asked; try again later"
 
-    def __init__(self, plugin: str) -> None:
-        super().__init__(plugin)
+    plugin: str
+    """Name of the plugin."""
 
 
 class AuthenticatorFailed(OutsideError):
@@ -327,15 +408,17 @@ class AuthenticatorFailed(OutsideError):
     wording = "the host could not find out whose key it is; try again later"
 
 
+@error
 class HostFailed(OutsideError):
     """A host that was called has a fault, or answered in a way that this version of agentrail does not know."""
 
     wording = (
-        "the host has failed: {0}; it may have done what was asked, so look before you ask again; its log has the error"
+        "the host has failed: {problem}; it may have done what was asked, so look before you ask again; its log has "
+        "the error"
     )
 
-    def __init__(self, problem: str) -> None:
-        super().__init__(problem)
+    problem: str
+    """What went wrong."""
 
 
 class HostClosing(InfrastructureError):
@@ -362,34 +445,47 @@ class WaitsForSpace(InfrastructureError):
     )
 
 
+@error
 class BadConnection(UsageError):
     """The address of a host or the key for it cannot be used. The error repeats neither, as it may hold a secret."""
 
-    wording = "cannot connect to a host: {0}; {1}"
+    wording = "cannot connect to a host: {problem}; {advice}"
 
-    def __init__(self, problem: str, advice: str) -> None:
-        super().__init__(problem, advice)
+    problem: str
+    """Why they cannot be used."""
+    advice: str
+    """What to do about it."""
 
 
+@error
 class HostNotReached(OutsideError):
     """No host of agentrail could be reached at an address."""
 
-    wording = "cannot connect to a host at {0}: {1}; {2}"
+    wording = "cannot connect to a host at {address}: {problem}; {advice}"
 
-    def __init__(self, address: str, problem: str, advice: str) -> None:
-        super().__init__(address, problem, advice)
+    address: str
+    """Address of the host."""
+    problem: str
+    """Why it could not be reached."""
+    advice: str
+    """What to do about it."""
 
 
+@error
 class HostLost(OutsideError):
     """The connection to a host was cut, and could not be made again in time."""
 
     wording = (
-        "there has been no connection to the host at {0} for {1} s: {2}; what was sent may have been carried out: send "
-        "it again with the same command id, and continue subscriptions with `since=`"
+        "there has been no connection to the host at {address} for {seconds} s: {problem}; what was sent may have "
+        "been carried out: send it again with the same command id, and continue subscriptions with `since=`"
     )
 
-    def __init__(self, address: str, seconds: float, problem: str) -> None:
-        super().__init__(address, seconds, problem)
+    address: str
+    """Address of the host."""
+    seconds: float
+    """The seconds without a connection."""
+    problem: str
+    """Why the connection could not be made again."""
 
 
 class NotAtHost(UsageError, AttributeError):
@@ -401,10 +497,11 @@ class NotAtHost(UsageError, AttributeError):
         super().__init__(name, problem, advice)
 
 
+@error
 class LineLeft(UsageError):
     """A connection to a host was used after its `async with` was left."""
 
-    wording = "there is no connection to the host at {0} any more: its `async with` was left; use it inside"
+    wording = "there is no connection to the host at {address} any more: its `async with` was left; use it inside"
 
-    def __init__(self, address: str) -> None:
-        super().__init__(address)
+    address: str
+    """Address of the host."""

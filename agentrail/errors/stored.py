@@ -2,38 +2,42 @@
 
 from __future__ import annotations
 
-from agentrail.errors.branches import UsageError
+from agentrail.errors.branches import UsageError, error
 from agentrail.errors.usage import UnknownSession
 
 
+@error
 class SessionStored(UsageError):
     """A session cannot be spawned with this id, because the journal has one with it."""
 
     wording = (
-        "cannot spawn `{0}`: a session of this id is in the journal; if it has not ended, "
-        "`supervisor.resume({0!r}, spec)` goes on with it, and `supervisor.open({0!r}, spec)` does either; "
+        "cannot spawn `{session}`: a session of this id is in the journal; if it has not ended, "
+        "`supervisor.resume({session!r}, spec)` goes on with it, and `supervisor.open({session!r}, spec)` does either; "
         "or use another id"
     )
 
-    def __init__(self, session: str) -> None:
-        super().__init__(session)
+    session: str
+    """Id of the session."""
 
 
+@error
 class TooManyLabels(UsageError):
     """A session would have more labels than it may."""
 
-    wording = "the session would have {0} labels, and may have {1}; remove some in the same call"
+    wording = "the session would have {labels} labels, and may have {most}; remove some in the same call"
 
-    def __init__(self, labels: int, most: int) -> None:
-        super().__init__(labels, most)
+    labels: int
+    """Number of labels that it would have."""
+    most: int
+    """The most labels that it may have."""
 
 
 class SessionNotStored(UnknownSession):
     """The journal has no session of this id."""
 
     wording = (
-        "there is no session `{0}` in the journal; `await supervisor.stored()` lists those there are, "
-        "and `supervisor.spawn(spec, {0!r})` starts one"
+        "there is no session `{session}` in the journal; `await supervisor.stored()` lists those there are, "
+        "and `supervisor.spawn(spec, {session!r})` starts one"
     )
 
 
@@ -44,93 +48,117 @@ class SessionForgotten(UnknownSession):
     """
 
     wording = (
-        "nothing is known of a session `{0}` any more: it was deleted, or it has ended in a supervisor without a "
+        "nothing is known of a session `{session}` any more: it was deleted, or it has ended in a supervisor without a "
         "journal of your own, which forgets such sessions; give `open_supervisor(journal=…)` one that keeps them, a "
         "`SqliteJournal` or a `MemoryJournal`"
     )
 
 
+@error
 class SessionBeingDeleted(UsageError):
     """The session is being deleted from the journal: nothing of it can be read, and its id is not free yet."""
 
     wording = (
-        "session `{0}` is being deleted from the journal; `await supervisor.delete({0!r})` returns when that is done, "
-        "and goes on with it if a process ended before; then the id is free"
+        "session `{session}` is being deleted from the journal; `await supervisor.delete({session!r})` returns when "
+        "that is done, and goes on with it if a process ended before; then the id is free"
     )
 
-    def __init__(self, session: str) -> None:
-        super().__init__(session)
+    session: str
+    """Id of the session."""
 
 
+@error
 class SessionStillRuns(UsageError):
     """A session cannot be deleted or redacted, because it or one of its sub-agents runs in this supervisor."""
 
     wording = (
-        "cannot delete or redact session `{0}`: session `{1}` runs in this supervisor; "
-        "`await supervisor.session({1!r}).stop()` ends it, and then it can be done"
+        "cannot delete or redact session `{session}`: session `{running}` runs in this supervisor; "
+        "`await supervisor.session({running!r}).stop()` ends it, and then it can be done"
     )
 
-    def __init__(self, session: str, running: str) -> None:
-        super().__init__(session, running)
+    session: str
+    """Id of the session."""
+    running: str
+    """Id of the session that runs: itself or one of its sub-agents."""
 
 
+@error
 class SessionUnfinished(UsageError):
     """A session cannot be redacted, because its turn is open, or prompts wait: it would go on without their texts."""
 
     wording = (
-        "cannot redact session `{0}`: its turn is open, or prompts wait, and it would go on without their texts; "
-        "`supervisor.resume({0!r}, spec)` and wait until it is idle or `stop()` it, or delete it"
+        "cannot redact session `{session}`: its turn is open, or prompts wait, and it would go on without their texts; "
+        "`supervisor.resume({session!r}, spec)` and wait until it is idle or `stop()` it, or delete it"
     )
 
-    def __init__(self, session: str) -> None:
-        super().__init__(session)
+    session: str
+    """Id of the session."""
 
 
+@error
 class SessionAsleep(UsageError):
     """The session hibernates, and the data that was asked for is only in the journal."""
 
-    wording = "session `{0}` sleeps, and its conversation is in the journal; `await session.wake()` first"
+    wording = "session `{session}` sleeps, and its conversation is in the journal; `await session.wake()` first"
 
-    def __init__(self, session: str) -> None:
-        super().__init__(session)
+    session: str
+    """Id of the session."""
 
 
+@error
 class SessionParked(UsageError):
     """The session is stored in the journal, and this supervisor does not run it."""
 
-    wording = "session `{0}` is in the journal and not here any more; `supervisor.resume({0!r}, spec)` goes on with it"
+    wording = (
+        "session `{session}` is in the journal and not here any more; `supervisor.resume({session!r}, spec)` goes on "
+        "with it"
+    )
 
-    def __init__(self, session: str) -> None:
-        super().__init__(session)
+    session: str
+    """Id of the session."""
 
 
+@error
 class UnknownRecord(UsageError):
     """The session has no record with this number."""
 
-    wording = "session `{0}` has no record {1}; `supervisor.stored()` tells how many it has, and they begin with 1"
+    wording = (
+        "session `{session}` has no record {number}; `supervisor.stored()` tells how many it has, and they begin with 1"
+    )
 
-    def __init__(self, session: str, number: int) -> None:
-        super().__init__(session, number)
+    session: str
+    """Id of the session."""
+    number: int
+    """Number that was asked for."""
 
 
+@error
 class SpecMissing(UsageError):
     """A session cannot be resumed, because no specification was given for its code."""
 
     wording = (
-        "cannot resume `{0}`: its specification is called {1!r}, and there is none of that name; "
+        "cannot resume `{session}`: its specification is called {name!r}, and there is none of that name; "
         "give one to `resume`, or open the supervisor with `specs={{name: build}}`"
     )
 
-    def __init__(self, session: str, name: str) -> None:
-        super().__init__(session, name)
+    session: str
+    """Id of the session."""
+    name: str
+    """Name of its specification."""
 
 
+@error
 class PluginMismatch(UsageError):
     """A session cannot be resumed, because the code of a plugin does not fit its records; nothing was changed."""
 
     wording = (
-        "cannot resume `{0}`: plugin `{1}`: {2}; give a specification with that plugin, of this version or a later one"
+        "cannot resume `{session}`: plugin `{plugin}`: {problem}; give a specification with that plugin, of this "
+        "version or a later one"
     )
 
-    def __init__(self, session: str, plugin: str, problem: str) -> None:
-        super().__init__(session, plugin, problem)
+    session: str
+    """Id of the session."""
+    plugin: str
+    """Key of the plugin."""
+    problem: str
+    """Why it does not fit."""

@@ -5,66 +5,89 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import ClassVar, Final, Self
 
-from agentrail.errors.branches import UsageError, listed, meant, nearest
+from agentrail.errors.branches import UsageError, error, listed, meant, nearest
 
 LIKE_A_PROVIDER: Final = 0.7
 """Similarity (0 to 1) to the name of a provider or a family of models from which a name counts as misspelt."""
 
 
+@error
 class NotJson(UsageError):
     """A value was given where only JSON can be stored, and it is not JSON."""
 
     wording = (
-        "{0} is {1}, which JSON cannot hold; use text, finite numbers, booleans, None, lists and text-keyed objects"
+        "{at} is {found}, which JSON cannot hold; use text, finite numbers, booleans, None, lists and text-keyed "
+        "objects"
     )
 
-    def __init__(self, at: str, found: str) -> None:
-        super().__init__(at, found)
+    at: str
+    """The place of the value."""
+    found: str
+    """What is there, in words."""
 
 
+@error
 class BadText(UsageError):
     """A text is not JSON, or JSON in a form that is not accepted."""
 
-    wording = "cannot read this text as JSON: {0}"
+    wording = "cannot read this text as JSON: {problem}"
 
-    def __init__(self, problem: str) -> None:
-        super().__init__(problem)
+    problem: str
+    """Why it cannot be read."""
 
 
+@error
 class BadData(UsageError):
     """JSON data does not fit the type that it is to be read as."""
 
-    wording = "cannot read a `{0}`: {1} {2}"
+    wording = "cannot read a `{wanted}`: {at} {problem}"
 
-    def __init__(self, wanted: str, at: str, problem: str) -> None:
-        super().__init__(wanted, at, problem)
+    wanted: str
+    """Name of the type that it was to be read as."""
+    at: str
+    """Place in the data, as a JSONPath."""
+    problem: str
+    """What is wrong."""
 
 
+@error
 class BadValue(UsageError):
     """A value cannot be written as JSON that would be read back as the same value."""
 
-    wording = "cannot write a `{0}`: {1} {2}"
+    wording = "cannot write a `{given}`: {at} {problem}"
 
-    def __init__(self, given: str, at: str, problem: str) -> None:
-        super().__init__(given, at, problem)
+    given: str
+    """Name of the value's class."""
+    at: str
+    """Place in the value, as a JSONPath."""
+    problem: str
+    """What is wrong."""
 
 
+@error
 class BadMessage(UsageError):
     """The content of a prompt or of steering is not text, image, file or data that can be stored."""
 
-    wording = "cannot use this content: {0} is {1}; use text, or a list of `Text`, `Image`, `File` and `Data`"
+    wording = "cannot use this content: {what} is {found}; use text, or a list of `Text`, `Image`, `File` and `Data`"
 
-    def __init__(self, what: str, found: str) -> None:
-        super().__init__(what, found)
+    what: str
+    """The part of the content, in words."""
+    found: str
+    """What it is, in words."""
 
 
+@error
 class WrongType(UsageError, TypeError):
     """An argument has the wrong type."""
 
-    wording = "cannot take {1} as `{0}`; give {2}"
+    wording = "cannot take {found} as `{argument}`; give {wanted}"
 
-    def __init__(self, argument: str, found: str, wanted: str) -> None:
-        super().__init__(argument, found, wanted)
+    argument: str
+    """Name of the argument."""
+    found: str
+    """What was given, in words."""
+    wanted: str
+    """What to give, in words."""
 
     @classmethod
     def of(cls, argument: str, found: object, wanted: str) -> WrongType:
@@ -87,32 +110,45 @@ class UnknownField(UsageError, TypeError):
         return cls(owner, field, meant(field, fields, cls.others))
 
 
+@error
 class UnknownArgument(UnknownField):
     """A function was given an argument that it does not take."""
 
-    wording = "`{0}` takes no argument `{1}`; {2}"
+    wording = "`{function}` takes no argument `{argument}`; {advice}"
     others = "its arguments are"
 
-    def __init__(self, function: str, argument: str, advice: str) -> None:
-        super().__init__(function, argument, advice)
+    function: str
+    """Name of the function."""
+    argument: str
+    """The name that it does not take."""
+    advice: str
+    """The nearest argument, or all arguments."""
 
 
+@error
 class BadSpec(UsageError):
     """A session cannot be started from this `SessionSpec`: a field is invalid."""
 
-    wording = "cannot run this SessionSpec: its `{0}` {1}"
+    wording = "cannot run this SessionSpec: its `{field}` {problem}"
 
-    def __init__(self, field: str, problem: str) -> None:
-        super().__init__(field, problem)
+    field: str
+    """Name of the field."""
+    problem: str
+    """What is wrong with it, as the rest of the sentence."""
 
 
+@error
 class BadChoice(UsageError):
     """An argument has a value that is not among its choices."""
 
-    wording = "{0}={1!r} is not a choice; use one of {2}"
+    wording = "{argument}={found!r} is not a choice; use one of {choices}"
 
-    def __init__(self, argument: str, found: object, choices: str) -> None:
-        super().__init__(argument, found, choices)
+    argument: str
+    """Name of the argument."""
+    found: object
+    """The value that was given."""
+    choices: str
+    """The choices, as text."""
 
     @classmethod
     def among(cls, argument: str, found: object, choices: Iterable[str]) -> BadChoice:
@@ -120,54 +156,68 @@ class BadChoice(UsageError):
         return cls(argument, found, listed(choices))
 
 
+@error
 class BadId(UsageError):
     """An id contains characters that are not allowed, or is too long or empty."""
 
-    wording = "the id {0!r} is not allowed: 1 to 128 letters, digits, `.`, `_`, `-`, beginning with a letter or digit"
+    wording = (
+        "the id {found!r} is not allowed: 1 to 128 letters, digits, `.`, `_`, `-`, beginning with a letter or digit"
+    )
 
-    def __init__(self, found: str) -> None:
-        super().__init__(found)
+    found: str
+    """The id that was given."""
 
 
+@error
 class SessionExists(UsageError):
     """Two sessions cannot have one id."""
 
     wording = (
-        "cannot start `{0}`: the id is taken by a session that is here; use another id, or `supervisor.session({0!r})`"
+        "cannot start `{session}`: the id is taken by a session that is here; use another id, or "
+        "`supervisor.session({session!r})`"
     )
 
-    def __init__(self, session: str) -> None:
-        super().__init__(session)
+    session: str
+    """The id of both."""
 
 
+@error
 class UnknownSession(UsageError):
     """No session has this id."""
 
-    wording = "there is no session `{0}` here; `supervisor.sessions()` lists those there are"
+    wording = "there is no session `{session}` here; `supervisor.sessions()` lists those there are"
 
-    def __init__(self, session: str) -> None:
-        super().__init__(session)
+    session: str
+    """The id that was asked for."""
 
 
+@error
 class SessionNotAlive(UsageError):
     """The session has ended."""
 
-    wording = "session `{0}` has ended ({1}); spawn a new one"
+    wording = "session `{session}` has ended ({reason}); spawn a new one"
 
-    def __init__(self, session: str, reason: str) -> None:
-        super().__init__(session, reason)
+    session: str
+    """Id of the session."""
+    reason: str
+    """Why it has ended."""
 
 
+@error
 class UnknownCursor(UsageError):
     """The cursor given to `subscribe(since=…)` is not of an event of this session."""
 
     wording = (
-        "session `{0}` has no event {1}: its last one is {2}, so this cursor is of another session or another journal; "
-        "keep the session's id beside a cursor, or subscribe with `since=0`"
+        "session `{session}` has no event {seq}: its last one is {last}, so this cursor is of another session or "
+        "another journal; keep the session's id beside a cursor, or subscribe with `since=0`"
     )
 
-    def __init__(self, session: str, seq: int, last: int) -> None:
-        super().__init__(session, seq, last)
+    session: str
+    """Id of the session."""
+    seq: int
+    """Number of the event in the cursor."""
+    last: int
+    """Number of its last event."""
 
 
 class NotEntered(UsageError):
@@ -191,55 +241,73 @@ class AlreadyRead(UsageError):
     wording = "another task reads this subscription; subscribe once for each reader"
 
 
+@error
 class NoTrioRun(UsageError):
     """A supervisor, a host or a connection to one was opened outside of Trio."""
 
-    wording = "cannot {0} here: no Trio run; call your main function by `trio.run(main)`, not by asyncio"
+    wording = "cannot {attempt} here: no Trio run; call your main function by `trio.run(main)`, not by asyncio"
 
-    def __init__(self, attempt: str) -> None:
-        super().__init__(attempt)
+    attempt: str
+    """What was attempted."""
 
 
+@error
 class NotOpened(UsageError, AttributeError):
     """The result of `open_supervisor`, `connect` or `host.serving` was used without `async with`, which opens it."""
 
     wording = (
-        "cannot use `{0}` here: `{1}()` is for `async with` alone; "
-        "write `async with {1}({3}) as {2}:`, and use `{2}` inside of it"
+        "cannot use `{attempt}` here: `{function}()` is for `async with` alone; "
+        "write `async with {function}({arguments}) as {given}:`, and use `{given}` inside of it"
     )
 
-    def __init__(self, attempt: str, function: str, given: str, arguments: str) -> None:
-        super().__init__(attempt, function, given, arguments)
+    attempt: str
+    """Name that was used."""
+    function: str
+    """Name of the function."""
+    given: str
+    """What `async with` gives, as the advice calls it."""
+    arguments: str
+    """Arguments of the function, as the advice writes them."""
 
 
+@error
 class NotInItsRun(UsageError):
     """A session was called from outside of the Trio run of its supervisor."""
 
     wording = (
-        "cannot talk to session `{0}` from here: this is another thread or another event loop; "
+        "cannot talk to session `{session}` from here: this is another thread or another event loop; "
         "call it inside the Trio run of its supervisor, from a thread by `trio.from_thread.run`"
     )
 
-    def __init__(self, session: str) -> None:
-        super().__init__(session)
+    session: str
+    """Id of the session."""
 
 
+@error
 class SupervisorClosed(UsageError):
     """The supervisor is closing or closed."""
 
-    wording = "cannot spawn `{0}`: the supervisor is closing; spawn inside `async with open_supervisor()`"
+    wording = "cannot spawn `{session}`: the supervisor is closing; spawn inside `async with open_supervisor()`"
 
-    def __init__(self, session: str) -> None:
-        super().__init__(session)
+    session: str
+    """Id of the session."""
 
 
+@error
 class UnknownModel(UsageError):
     """No model has this name."""
 
-    wording = "there is no model `{0}`{2}; known here: {1}; give a `Model` object, or register one with the supervisor"
+    wording = (
+        "there is no model `{model}`{advice}; known here: {known}; give a `Model` object, or register one with the "
+        "supervisor"
+    )
 
-    def __init__(self, model: str, known: str, advice: str = "") -> None:
-        super().__init__(model, known, advice)
+    model: str
+    """The name that was asked for."""
+    known: str
+    """The known models, as text."""
+    advice: str = ""
+    """The model that was probably meant, as a part of the sentence; empty if there is none."""
 
     @classmethod
     def among(cls, model: str, known: Iterable[str], families: Mapping[str, str]) -> UnknownModel:
@@ -257,13 +325,14 @@ class UnknownModel(UsageError):
         return cls(model, listed(names), f" (did you mean `{likely}`?)" if likely else "")
 
 
+@error
 class ModelExists(UsageError):
     """Two models of one session cannot have one name."""
 
-    wording = "this session knows another model named `{0}`; give the new one a name of its own"
+    wording = "this session knows another model named `{model}`; give the new one a name of its own"
 
-    def __init__(self, model: str) -> None:
-        super().__init__(model)
+    model: str
+    """The name of both."""
 
 
 class UnknownApproval(UsageError):
@@ -280,40 +349,56 @@ class UnknownApproval(UsageError):
         return cls(approval, listed(waiting))
 
 
+@error
 class WrongDecision(UnknownApproval):
     """The decision does not fit: a question was approved, a held call was answered, or a stopped call was rejected."""
 
-    wording = "cannot {1} `{0}`: it is {2}; use {3}"
+    wording = "cannot {call} `{approval}`: it is {what}; use {instead}"
 
-    def __init__(self, approval: str, call: str, what: str, instead: str) -> None:
-        super(UnknownApproval, self).__init__(approval, call, what, instead)
+    approval: str
+    """Id of what waits for a decision."""
+    call: str
+    """The decision, as a verb."""
+    what: str
+    """What waits for the decision, in words."""
+    instead: str
+    """The method to use in its place."""
 
 
+@error
 class NoFamily(UsageError):
     """A call cannot be approved for always, because the plugin that holds it named no family of commands."""
 
-    wording = "cannot always approve `{0}`: the plugin that holds it named no family; approve it once"
+    wording = "cannot always approve `{approval}`: the plugin that holds it named no family; approve it once"
 
-    def __init__(self, approval: str) -> None:
-        super().__init__(approval)
+    approval: str
+    """Id of the held call."""
 
 
+@error
 class BadArguments(UsageError):
     """Arguments do not fit a tool's schema."""
 
-    wording = "these arguments do not fit `{0}`: {1}"
+    wording = "these arguments do not fit `{tool}`: {problem}"
 
-    def __init__(self, tool: str, problem: str) -> None:
-        super().__init__(tool, problem)
+    tool: str
+    """Name of the tool."""
+    problem: str
+    """Why they do not fit."""
 
 
+@error
 class UnknownPlugin(UsageError):
     """No plugin of this session has this key."""
 
-    wording = "session has no plugin `{0}`{2} (attached: {1})"
+    wording = "session has no plugin `{plugin}`{advice} (attached: {attached})"
 
-    def __init__(self, plugin: str, attached: str, advice: str = "") -> None:
-        super().__init__(plugin, attached, advice)
+    plugin: str
+    """The key that was asked for."""
+    attached: str
+    """The keys of the attached plugins, as text."""
+    advice: str = ""
+    """The nearest key, as a part of the sentence; empty if there is none."""
 
     @classmethod
     def among(cls, plugin: str, attached: Iterable[str]) -> UnknownPlugin:
@@ -323,121 +408,153 @@ class UnknownPlugin(UsageError):
         return cls(plugin, listed(known), f"; did you mean `{near}`?" if near else "")
 
 
+@error
 class PluginExists(UsageError):
     """Two plugins of a session cannot have one key, which by default is the name of the class."""
 
-    wording = "a plugin `{0}` is attached already; give the second one a `key`"
+    wording = "a plugin `{plugin}` is attached already; give the second one a `key`"
 
-    def __init__(self, plugin: str) -> None:
-        super().__init__(plugin)
+    plugin: str
+    """Key of the plugin."""
 
 
+@error
 class BadOptions(UsageError):
     """A plugin or a model does not take its options."""
 
-    wording = "`{0}` does not take these options: {1}"
+    wording = "`{whose}` does not take these options: {problem}"
 
-    def __init__(self, whose: str, problem: str) -> None:
-        super().__init__(whose, problem)
+    whose: str
+    """Name of the plugin or model."""
+    problem: str
+    """Why it does not take them."""
 
 
+@error
 class BadPlugin(UsageError):
     """A plugin, or its class, does not follow the contract of plugins."""
 
-    wording = "plugin class `{0}`: {1}"
+    wording = "plugin class `{plugin}`: {problem}"
 
-    def __init__(self, plugin: str, problem: str) -> None:
-        super().__init__(plugin, problem)
+    plugin: str
+    """Name of its class."""
+    problem: str
+    """What is wrong."""
 
 
+@error
 class UnknownPrompt(UsageError):
     """No prompt with this ref is queued."""
 
-    wording = "no queued prompt has the ref `{0}`; it was taken, dropped or never queued; see `session.queued()`"
+    wording = "no queued prompt has the ref `{ref}`; it was taken, dropped or never queued; see `session.queued()`"
 
-    def __init__(self, ref: str) -> None:
-        super().__init__(ref)
+    ref: str
+    """The ref that was asked for."""
 
 
+@error
 class CommandConflict(UsageError):
     """A command id was used for two different commands."""
 
-    wording = "the command id `{0}` was used before for another command; a resend must be the same command"
+    wording = "the command id `{command}` was used before for another command; a resend must be the same command"
 
-    def __init__(self, command: str) -> None:
-        super().__init__(command)
+    command: str
+    """The command id."""
 
 
+@error
 class Busy(UsageError):
     """The call needs a session with no open turn."""
 
-    wording = "cannot {0} now: a turn is open; wait for its end, or abort it"
+    wording = "cannot {call} now: a turn is open; wait for its end, or abort it"
 
-    def __init__(self, call: str) -> None:
-        super().__init__(call)
+    call: str
+    """The call, as a verb."""
 
 
+@error
 class IllegalInput(UsageError):
     """The session cannot handle this input in its present state."""
 
-    wording = "`{1}` cannot be handled in state `{0}`: {2}"
+    wording = "`{input_}` cannot be handled in state `{phase}`: {why}"
 
-    def __init__(self, phase: str, input_: str, why: str) -> None:
-        super().__init__(phase, input_, why)
+    phase: str
+    """Phase of the session."""
+    input_: str
+    """Kind of the input."""
+    why: str
+    """Why it cannot be handled."""
 
 
+@error
 class ExtraMissing(UsageError):
     """A feature needs packages of an extra that are not installed."""
 
-    wording = "cannot {0}: it needs packages of the extra `{1}`, which are not installed; run `{2}`"
+    wording = "cannot {what}: it needs packages of the extra `{extra}`, which are not installed; run `{command}`"
 
-    def __init__(self, what: str, extra: str, command: str) -> None:
-        super().__init__(what, extra, command)
+    what: str
+    """What needs the packages, as a verb."""
+    extra: str
+    """Name of the extra."""
+    command: str
+    """The command that installs them."""
 
 
+@error
 class ChildExists(UsageError):
     """Two children of a supervisor cannot have one name."""
 
-    wording = "a child `{0}` is there already; use another name, or stop that one first"
+    wording = "a child `{child}` is there already; use another name, or stop that one first"
 
-    def __init__(self, child: str) -> None:
-        super().__init__(child)
+    child: str
+    """Name of the child."""
 
 
+@error
 class NotReady(UsageError):
     """A service has ended before it was ready."""
 
-    wording = "`{0}` ended before it was ready; call `task_status.started()`, or start it again if it was stopped"
+    wording = "`{child}` ended before it was ready; call `task_status.started()`, or start it again if it was stopped"
 
-    def __init__(self, child: str) -> None:
-        super().__init__(child)
+    child: str
+    """Name of the service."""
 
 
+@error
 class EndedTooOften(UsageError):
     """A child that is to run for ever has ended, without an error, more often than it may be restarted."""
 
-    wording = "`{0}` has ended too often, without an error; let it run until it is cancelled, or use `transient`"
+    wording = "`{child}` has ended too often, without an error; let it run until it is cancelled, or use `transient`"
 
-    def __init__(self, child: str) -> None:
-        super().__init__(child)
+    child: str
+    """Name of the child."""
 
 
+@error
 class BadSupervisor(UsageError):
     """The numbers for the restarts of a supervisor are invalid."""
 
-    wording = "cannot supervise with max_restarts={0} and period={1}; give 0 or more restarts in more than 0 seconds"
+    wording = (
+        "cannot supervise with max_restarts={max_restarts} and period={period}; give 0 or more restarts in more than "
+        "0 seconds"
+    )
 
-    def __init__(self, max_restarts: int, period: float) -> None:
-        super().__init__(max_restarts, period)
+    max_restarts: int
+    """The most restarts, as they were given."""
+    period: float
+    """Seconds in which the restarts are counted, as they were given."""
 
 
+@error
 class UnknownChild(UsageError):
     """No child of the supervisor has this name."""
 
-    wording = "there is no child `{0}` here (there are: {1})"
+    wording = "there is no child `{child}` here (there are: {there})"
 
-    def __init__(self, child: str, there: str) -> None:
-        super().__init__(child, there)
+    child: str
+    """The name that was asked for."""
+    there: str
+    """The children there are, as text."""
 
     @classmethod
     def among(cls, child: str, there: Iterable[str]) -> UnknownChild:
@@ -445,13 +562,16 @@ class UnknownChild(UsageError):
         return cls(child, listed(there))
 
 
+@error
 class UnknownTask(UsageError):
     """No sub-agent of the session has this id."""
 
-    wording = "no sub-agent `{0}` is known here (known are: {1}); what ended long ago is in the journal only"
+    wording = "no sub-agent `{child}` is known here (known are: {there}); what ended long ago is in the journal only"
 
-    def __init__(self, child: str, there: str) -> None:
-        super().__init__(child, there)
+    child: str
+    """The id that was asked for."""
+    there: str
+    """The known sub-agents, as text."""
 
     @classmethod
     def among(cls, child: str, there: Iterable[str]) -> UnknownTask:
@@ -459,72 +579,83 @@ class UnknownTask(UsageError):
         return cls(child, listed(there))
 
 
+@error
 class TaskDone(UsageError):
     """A message came too late: the sub-agent has given its answer."""
 
     wording = (
-        "the task of `{0}` is done, so it reads no messages; take its answer, and give a new task if more is to do"
+        "the task of `{child}` is done, so it reads no messages; take its answer, and give a new task if more is to do"
     )
 
-    def __init__(self, child: str) -> None:
-        super().__init__(child)
+    child: str
+    """Id of the sub-agent."""
 
 
+@error
 class BadTool(UsageError):
     """A function or object cannot be used as a tool, or its declaration is invalid."""
 
-    wording = "cannot make a tool of `{0}`: {1}"
+    wording = "cannot make a tool of `{tool}`: {problem}"
 
-    def __init__(self, tool: str, problem: str) -> None:
-        super().__init__(tool, problem)
+    tool: str
+    """Name of the function, object or tool."""
+    problem: str
+    """What is wrong."""
 
 
+@error
 class BadReturns(UsageError):
     """A value given as `returns` is no form that an answer can have."""
 
-    wording = "cannot ask for an answer in this form: {0}"
+    wording = "cannot ask for an answer in this form: {problem}"
 
-    def __init__(self, problem: str) -> None:
-        super().__init__(problem)
+    problem: str
+    """Why it is no form."""
 
 
+@error
 class ToolExists(UsageError):
     """Two tools cannot have one name."""
 
-    wording = "a tool named `{0}` is attached already; detach it first, or use `replace_tools`"
+    wording = "a tool named `{tool}` is attached already; detach it first, or use `replace_tools`"
 
-    def __init__(self, tool: str) -> None:
-        super().__init__(tool)
+    tool: str
+    """Name of the tool."""
 
 
+@error
 class SourceExists(UsageError):
     """Two sources of tools cannot have one name."""
 
-    wording = "a source of tools named `{0}` is attached already; detach it first, or use `replace_tools`"
+    wording = "a source of tools named `{source}` is attached already; detach it first, or use `replace_tools`"
 
-    def __init__(self, source: str) -> None:
-        super().__init__(source)
+    source: str
+    """Name of the source."""
 
 
+@error
 class SourceAlone(UsageError):
     """A source of tools was given together with other tools, but must be attached by a separate call."""
 
     wording = (
-        "cannot attach the source of tools `{0}` together with others: a call attaches all or nothing, and a source is "
-        "there only when it has started; attach each by a call of its own"
+        "cannot attach the source of tools `{source}` together with others: a call attaches all or nothing, and a "
+        "source is there only when it has started; attach each by a call of its own"
     )
 
-    def __init__(self, source: str) -> None:
-        super().__init__(source)
+    source: str
+    """Name of the source."""
 
 
+@error
 class UnknownTool(UsageError):
     """No tool has this name."""
 
-    wording = "session has no tool `{0}` (attached: {1})"
+    wording = "session has no tool `{tool}` (attached: {attached})"
 
-    def __init__(self, tool: str, attached: str) -> None:
-        super().__init__(tool, attached)
+    tool: str
+    """The name that was asked for."""
+    attached: str
+    """The names of the attached tools, as text."""
 
     @classmethod
     def among(cls, tool: str, attached: Iterable[str]) -> UnknownTool:
@@ -532,34 +663,41 @@ class UnknownTool(UsageError):
         return cls(tool, listed(attached))
 
 
+@error
 class BadEdit(UsageError):
     """The text to replace does not occur, or occurs more than once."""
 
-    wording = "cannot edit `{0}`: the text to replace occurs {1} times where {2} is wanted; nothing was changed"
+    wording = (
+        "cannot edit `{path}`: the text to replace occurs {times} times where {wanted} is wanted; nothing was changed"
+    )
 
-    def __init__(self, path: str, times: int, wanted: str) -> None:
-        super().__init__(path, times, wanted)
-
-    @property
-    def times(self) -> int:
-        """The number of times that the text occurs."""
-        times = self.args[1]
-        return times if isinstance(times, int) else 0
+    path: str
+    """Path of the file."""
+    times: int
+    """The number of times that the text occurs."""
+    wanted: str
+    """The number of times that is wanted, in words."""
 
 
+@error
 class BadPattern(UsageError):
     """A pattern of a search is invalid."""
 
-    wording = "cannot read the pattern {0!r}: {1}"
+    wording = "cannot read the pattern {pattern!r}: {problem}"
 
-    def __init__(self, pattern: str, problem: str) -> None:
-        super().__init__(pattern, problem)
+    pattern: str
+    """The pattern."""
+    problem: str
+    """What is wrong."""
 
 
+@error
 class BadMcpServer(UsageError):
     """The options given for an MCP server are invalid."""
 
-    wording = "cannot use the MCP server `{0}`: {1}"
+    wording = "cannot use the MCP server `{server}`: {problem}"
 
-    def __init__(self, server: str, problem: str) -> None:
-        super().__init__(server, problem)
+    server: str
+    """Name of the server."""
+    problem: str
+    """What is wrong with its options."""

@@ -32,6 +32,7 @@ from agentrail.errors import (
     TurnAborted,
     UpgradeWanted,
 )
+from agentrail.errors.branches import filled
 from agentrail.values.json import Json, JsonObject
 from agentrail.values.value import Value, learned
 from agentrail.wire.bodies import GREATEST
@@ -46,7 +47,7 @@ class Row(Value, gc=True):
     to_do: str = ""
     """What the client can do; if empty, the wording of the error after its first semicolon says it."""
     found: str | None = None
-    """What was found, with `{0}` for a fact of the error; `None` if its wording says it, before its first semicolon."""
+    """What was found, as a template; `None` if the wording of the error, before its first semicolon, says it."""
     retry_after: int | None = None
     """Seconds to wait before another attempt, unless the error says; `None` if waiting does not help."""
     told_as: type[AgentrailError] | None = None
@@ -111,7 +112,7 @@ USAGE: Final[Mapping[type[AgentrailError], Row]] = {
     errors.NotRegistered: Row(
         422,
         "name what is registered, or have the operator register it in the profile of the session",
-        "no {0} is registered as {1!r}, but {2}",
+        "no {kind} is registered as {name!r}, but {2}",
     ),
     errors.UnknownFile: Row(422),
     errors.WrongContent: Row(422),
@@ -196,7 +197,7 @@ REFUSED: Final[Mapping[type[AgentrailError], Row]] = {
         403, "have the operator of the host allow it: the origin of a page by `--origin`, a name by `--name`"
     ),
     errors.PluginRefused: Row(403, "change what the plugin refuses"),
-    errors.SessionRefused: Row(403, "ask for another agent", "{1} refuses the start of the session: {2}"),
+    errors.SessionRefused: Row(403, "ask for another agent", "{by} refuses the start of the session: {reason}"),
     errors.PromptWasRejected: Row(403, "say it differently"),
     errors.PathRefused: _SANDBOX,
     errors.CommandRefused: _SANDBOX,
@@ -419,25 +420,26 @@ def problem_of(error: BaseException, attempted: str, tenant: str = "") -> Proble
 def _said(error: AgentrailError, row: Row) -> tuple[str, str]:
     """Return what was found and what to do, from the row or from the two halves of the error's wording."""
     found, _, advice = error.wording.partition("; ")
-    told = (found if row.found is None else row.found).format(*error.args)
+    told = filled(found if row.found is None else row.found, error)
     return _shortened(told) or title_of(type(error)), row.to_do or _shortened(
-        advice.format(*error.args)
+        filled(advice, error)
     ) or "try another request"
 
 
 def _told_facts(error: AgentrailError, row: Row, tenant: str) -> tuple[Json, ...]:
     """Return the facts of *error*, with `None` at the place of each that the words of its document do not tell."""
-    told = _named_in(error.wording, row) if row.told_as is None else frozenset[int]()
+    told = _named_in(error.wording, error.__match_args__, row) if row.told_as is None else frozenset[int]()
     return tuple([_plain(fact, tenant) if place in told else None for place, fact in enumerate(error.args)])
 
 
 @cache
-def _named_in(wording: str, row: Row) -> frozenset[int]:
-    """Return the positions of the facts that a document of this row tells."""
+def _named_in(wording: str, fields: tuple[str, ...], row: Row) -> frozenset[int]:
+    """Return the positions of the *fields* that a document of this row tells."""
     found, _, advice = wording.partition("; ")
     texts = (found if row.found is None else row.found, "" if row.to_do else advice)
     named = [name for text in texts for _, name, _, _ in Formatter().parse(text) if name]
-    return frozenset([*map(int, named), *row.facts])
+    places = [int(name) if name.isdigit() else fields.index(name) for name in named]
+    return frozenset([*places, *row.facts])
 
 
 def _plain(fact: object, tenant: str) -> Json:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from inspect import signature
 from typing import Final
 
 from agentrail.errors import (
@@ -16,20 +17,19 @@ from agentrail.errors import (
 )
 from docs.printing.fields_page import summary
 from docs.printing.markdown import code, joined, section, table
-from docs.printing.source_text import Source
 
 BRANCHES: Final = (UsageError, RefusedError, OutsideError, InfrastructureError, BrokenContractError)
 
-_FACT: Final = re.compile(r"\{(\d+)(?:![rsa])?\}")
+_FACT: Final = re.compile(r"\{(\w+)(?:![rsa])?\}")
 
 
-def by_branch(source: Source) -> list[str]:
+def by_branch() -> list[str]:
     """Return all errors by branch, each with its message; names in braces stand for the error's fields."""
-    return joined(_branch(source, branch) for branch in BRANCHES)
+    return joined(_branch(branch) for branch in BRANCHES)
 
 
-def _branch(source: Source, branch: type[AgentrailError]) -> list[str]:
-    rows = [(_placed(error, branch), summary(error.__doc__), wording(source, error)) for error in leaves(branch)]
+def _branch(branch: type[AgentrailError]) -> list[str]:
+    rows = [(_placed(error, branch), summary(error.__doc__), wording(error)) for error in leaves(branch)]
     about = [summary(branch.__doc__)]
     return section(code(branch.__name__), about, table(("error", "what happened", "what it says"), rows), level=2)
 
@@ -48,11 +48,11 @@ def leaves(branch: type[AgentrailError]) -> Iterator[type[AgentrailError]]:
             yield from leaves(error)
 
 
-def wording(source: Source, error: type[AgentrailError]) -> str:
+def wording(error: type[AgentrailError]) -> str:
     """Return the message of *error*, with the names of its fields in braces in place of their values."""
-    names = source.arguments(error)
+    names = tuple(signature(error).parameters)
 
     def named(found: re.Match[str]) -> str:
-        return f"{{{names[int(found[1])]}}}"
+        return f"{{{names[int(found[1])] if found[1].isdigit() else found[1]}}}"
 
     return _FACT.sub(named, error.wording)

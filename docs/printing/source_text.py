@@ -84,15 +84,6 @@ class Source:
         """Return a function of *module*."""
         return next(one for one in _callables(self._tree(module).body) if one.name == name)
 
-    def arguments(self, cls: type) -> tuple[str, ...]:
-        """Return the names of the parameters of the `__init__` of *cls*, or of its nearest base that has one."""
-        for owner in cls.__mro__:
-            node = self._class(owner)
-            for made in () if node is None else node.body:
-                if isinstance(made, ast.FunctionDef) and made.name == "__init__":
-                    return tuple(arg.arg for arg in made.args.args[1:])
-        return ()
-
     def constant(self, name: str) -> str:
         """Return the text under the first module-level constant called *name*."""
         for module in self._texts:

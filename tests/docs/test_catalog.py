@@ -96,12 +96,12 @@ def test_the_matrix_that_is_printed_is_the_matrix() -> None:
 
 
 def test_every_error_is_printed_with_its_facts_in_the_wording() -> None:
-    text = "\n".join(errors_page.by_branch(SOURCE))
+    text = "\n".join(errors_page.by_branch())
     public = [getattr(agentrail.errors, name) for name in import_module("agentrail.errors").__all__]
     for error in public:
         assert issubclass(error, AgentrailError)
         assert error is AgentrailError or f"`{error.__name__}`" in text
-        assert not any(character.isdigit() for character in errors_page.wording(SOURCE, error).partition("{")[2][:1])
+        assert not any(character.isdigit() for character in errors_page.wording(error).partition("{")[2][:1])
 
 
 def test_every_call_of_the_handle_is_printed_and_says_what_it_does() -> None:

@@ -1,0 +1,117 @@
+"""Errors that declare their fields: what they take, what can be read from them, and that they stay exceptions."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from inspect import Parameter, signature
+from typing import cast
+
+import pytest
+
+from agentrail.core.vocabulary.errors_as_data import ERRORS
+from agentrail.errors import (
+    AgentrailError,
+    BadEdit,
+    MethodRefused,
+    ModelError,
+    RateLimited,
+    SupervisorStuck,
+    ToolError,
+    UnknownTool,
+    UsageError,
+)
+from agentrail.errors.branches import LONGEST_SHOWN, error, shortened
+
+DECLARED = [cls for cls in ERRORS.values() if cls.__match_args__]
+SAMPLES = {"str": "text", "int": 3, "float": 2.5, "float | None": 1.5, "tuple[str, ...]": ("a", "b"), "object": 7}
+
+
+def facts(cls: type[AgentrailError]) -> dict[str, object]:
+    """Return a value for each field of *cls*, by name."""
+    return {name: SAMPLES[str(each.annotation)] for name, each in signature(cls).parameters.items()}
+
+
+@pytest.mark.parametrize("cls", DECLARED, ids=lambda cls: cls.__name__)
+def test_the_fields_of_an_error_are_its_arguments_and_can_be_read(cls: type[AgentrailError]) -> None:
+    given = facts(cls)
+    found = cls(*given.values())
+    assert tuple(given) == cls.__match_args__
+    assert found.args == tuple(given.values())
+    assert {name: cast("object", getattr(found, name)) for name in given} == given
+    for other in (cls(**given), pickle.loads(pickle.dumps(found)), copy.copy(found)):  # noqa: S301 - our own
+        assert type(other) is cls
+        assert other == found
+        assert f"{other}" == f"{found}"
+
+
+@pytest.mark.parametrize("cls", DECLARED, ids=lambda cls: cls.__name__)
+def test_no_field_hides_what_a_base_class_has(cls: type[AgentrailError]) -> None:
+    owner = next(owner for owner in cls.__mro__ if "__match_args__" in vars(owner))
+    for name in cls.__match_args__:
+        assert not any(hasattr(base, name) for base in owner.__mro__[1:]), f"{owner.__name__}.{name}"
+
+
+def test_arguments_that_do_not_fit_raise_a_type_error_that_names_the_class() -> None:
+    make: type = UnknownTool
+    for wrong in ({"tool": "a"}, {"tool": "a", "attached": "b", "more": "c"}):
+        with pytest.raises(TypeError, match="UnknownTool"):
+            make(**wrong)
+    for few_or_many in ((), ("a",), ("a", "b", "c")):
+        with pytest.raises(TypeError, match="UnknownTool"):
+            make(*few_or_many)
+
+
+def test_a_field_with_a_default_may_be_left_out() -> None:
+    assert RateLimited("slow down").args == ("slow down", None)
+    assert RateLimited("slow down", retry_after=2.0).retry_after == 2.0
+    assert signature(ModelError).parameters["retry_after"].default is None
+
+
+def test_what_a_client_sent_is_shortened() -> None:
+    found = MethodRefused("GET", "/" * (LONGEST_SHOWN + 1), allowed="POST, PUT")
+    assert (len(found.path), found.path[-1], found.allowed) == (LONGEST_SHOWN, "…", "POST, PUT")
+    assert signature(MethodRefused).parameters["path"].default is Parameter.empty
+
+
+def test_an_error_with_fields_is_raised_as_any_other() -> None:
+    first = ValueError("first")
+    with pytest.raises(BadEdit, match="occurs 2 times") as raised:
+        raise BadEdit("a.txt", 2, "one") from first
+    raised.value.add_note("a note")
+    assert raised.value.__cause__ is first
+    assert raised.value.__traceback__ is not None
+    match raised.value:
+        case BadEdit(path, times):
+            assert (path, times) == ("a.txt", 2)
+
+
+def test_a_class_of_a_program_may_make_its_error_as_it_likes() -> None:
+    class OutOfStockError(ToolError):
+        count: int
+
+        def __init__(self, count: int) -> None:
+            super().__init__(f"only {count} are left")
+            self.count = count
+
+    found = OutOfStockError(3)
+    assert (f"{found}", found.message, found.count) == ("only 3 are left", "only 3 are left", 3)
+
+
+def test_a_text_that_needs_more_than_a_template_has_a_method() -> None:
+    assert "after 1.23 s" in f"{SupervisorStuck(1.2345, ('a',))}"
+
+
+def test_fields_stand_in_one_class() -> None:
+    @error
+    class FullError(UsageError):
+        wording = "no room for {name}"
+        name: str = shortened()
+
+    with pytest.raises(TypeError, match="fields of its base"):
+
+        @error
+        class _FullerError(FullError):
+            size: int
+
+    assert f"{FullError('it')}" == "no room for it"
