@@ -5,7 +5,7 @@ The tasks of `sheltered` go on when the code around them is cancelled, until it 
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
 import trio
@@ -42,21 +42,3 @@ async def _held(scope: trio.CancelScope, task_status: trio.TaskStatus[trio.Nurse
         async with trio.open_nursery() as nursery:  # noqa: TID251 - as above
             task_status.started(nursery)
             await trio.sleep_forever()
-
-
-@asynccontextmanager
-async def beside(task: Callable[[], Awaitable[None]]) -> AsyncGenerator[None, None]:
-    """Run *task*, which raises no exception, for the time of the `async with`; leaving it cancels the task."""
-    failure: BaseException | None = None
-    try:
-        async with trio.open_nursery() as nursery:  # noqa: TID251 - it ends with the code in it
-            nursery.start_soon(task)
-            try:
-                yield
-            except BaseException as error:  # noqa: BLE001, ASYNC103 - raised below, as above
-                failure = error
-            nursery.cancel_scope.cancel()
-        if failure is not None:
-            raise failure
-    finally:
-        del failure  # its traceback has this frame, which would hold it

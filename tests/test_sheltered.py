@@ -2,11 +2,10 @@
 
 import threading
 
-import pytest
 import trio
 import trio.testing
 
-from agentrail.sheltered import beside, sheltered
+from agentrail.sheltered import sheltered
 
 
 def test_a_caller_that_is_cancelled_while_it_enters_goes_on() -> None:
@@ -46,35 +45,3 @@ async def test_a_cancellation_from_outside_reaches_the_tasks_after_the_code() ->
                     await trio.testing.wait_all_tasks_blocked()
                 told.append("code")
     assert told == ["code", "task"]
-
-
-async def test_an_exception_beside_a_task_is_raised_as_it_is_and_ends_the_task() -> None:
-    told: list[str] = []
-
-    async def work() -> None:
-        try:
-            await trio.sleep_forever()
-        finally:
-            told.append("task")
-
-    async def fail() -> None:
-        async with beside(work):
-            await trio.testing.wait_all_tasks_blocked()
-            raise KeyError("found")
-
-    with pytest.raises(KeyError, match="found"):
-        await fail()
-    assert told == ["task"]
-
-
-async def test_a_cancellation_reaches_the_code_beside_a_task_and_no_further() -> None:
-    told: list[str] = []
-    with trio.CancelScope() as scope:
-        async with beside(trio.sleep_forever):
-            scope.cancel()
-            try:
-                await trio.sleep_forever()
-            finally:
-                told.append("code")
-        told.append("after")
-    assert (scope.cancelled_caught, told) == (True, ["code"])

@@ -32,6 +32,7 @@ from agentrail.host.http11.http_server import HttpServer
 from agentrail.host.http11.listening import Address, Inherited, Tcp, UnixSocket, inherited
 from agentrail.host.http11.proxies import Proxies
 from agentrail.host.http11.site_policy import SitePolicy, screened
+from agentrail.host.late_tasks import LateTasks
 from agentrail.host.operations.call_request import CarryOut
 from agentrail.host.operations.client_streams import ClientStreams
 from agentrail.host.operations.event_frames import EventFrames
@@ -296,7 +297,9 @@ class Host:
         sessions = HostedSessions(supervisor, specs, turns, limits)
         keys = KeyWatch(authenticator, limits)
         nursery.start_soon(keys.run)
-        streams = ClientStreams(keys, limits)
+        late = LateTasks()
+        nursery.start_soon(late.run)
+        streams = ClientStreams(keys, late, limits)
         drain.when_over.append(streams.end_sessions)
         stored = SessionFiles(limits)
         files = FileCalls(sessions, stored)

@@ -26,8 +26,8 @@ CHANGES: Final = (
         "frame_carries_the_next_cursor",
         "a client that comes back misses an event",
         sse_frames.frame,
-        "% cursor",
-        "% (cursor.seq + 1, cursor.n)",
+        "{cursor.seq}",
+        "{cursor.seq + 1}",
         "streams",
     ),
     Change(

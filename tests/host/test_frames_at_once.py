@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import pytest
 import trio
-import trio.testing
 
 from agentrail import SessionSpec, open_supervisor
 from agentrail.host.http11 import response_writer
 from agentrail.host.http11.sending import sent_at_once
-from agentrail.host.operations.client_streams import MOST_WAITING, FrameRelay
 from agentrail.host.operations.event_frames import EventFrames
 from agentrail.testing import ScriptedModel, say
 from agentrail.values.events.envelope import Cursor
@@ -43,32 +41,6 @@ async def test_events_that_are_ready_are_given_at_once(since: Cursor | None, wri
     assert len(given) <= writes
 
 
-async def test_a_relay_gives_all_that_waits_and_makes_a_full_one_wait() -> None:
-    relay, piece = FrameRelay(), b"x" * (MOST_WAITING // 2)
-    assert relay.put_now(piece)
-    assert relay.put_now(piece)
-    assert not relay.put_now(b"y")
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(relay.put, b"y")
-        await trio.testing.wait_all_tasks_blocked()
-        assert await relay.take() == piece + piece
-        assert await relay.take() == b"y"
-
-
-async def test_who_waits_for_room_is_told_that_the_client_has_gone() -> None:
-    relay = FrameRelay()
-    assert relay.put_now(b"x" * MOST_WAITING)
-
-    async def put() -> None:
-        with pytest.raises(trio.BrokenResourceError):
-            await relay.put(b"y")
-
-    async with trio.open_nursery() as nursery:
-        with relay.taking():
-            nursery.start_soon(put)
-            await trio.testing.wait_all_tasks_blocked()
-
-
 async def test_a_streamed_request_has_few_writes(monkeypatch: pytest.MonkeyPatch) -> None:
     writes: list[bytes] = []
 
@@ -88,10 +60,3 @@ async def test_a_streamed_request_has_few_writes(monkeypatch: pytest.MonkeyPatch
     ends = [write for write in writes if write.endswith(b"\r\n0\r\n\r\n")]
     assert [b"event: reply\n" in end for end in ends] == [True] * TURNS
     assert len(writes) <= 4 * TURNS  # two for the beginning and the end, and those of the events between
-
-
-async def test_the_end_comes_after_all_frames() -> None:
-    relay = FrameRelay()
-    with relay.ending():
-        assert relay.put_now(b"last")
-    assert [await relay.take(), await relay.take()] == [b"last", b""]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from contextlib import suppress
+from functools import partial
 from typing import Final, Protocol
 
 import h11
@@ -27,6 +28,7 @@ from agentrail.host.http11.refusals import GAVE_WAY, NOT_FOR_H11, HttpRefusal
 from agentrail.host.http11.request_body import ConnectionBody
 from agentrail.host.http11.request_head import RequestHead, read_head
 from agentrail.host.http11.response_writer import DateHeader, Outbound
+from agentrail.host.late_tasks import LateTasks
 from agentrail.runtime.shared.untrusted_calls import Contained, tell
 from agentrail.wire.limits import HostLimits
 from agentrail.wire.problems import INTERNAL, problem_of
@@ -42,6 +44,8 @@ class Service(Protocol):
     proxies: Proxies
     places: Places
     date: DateHeader
+    late: LateTasks
+    """Runs what watches the peers of streamed answers."""
 
     @property
     def draining(self) -> bool:
@@ -316,32 +320,22 @@ class HttpConnection:
         failed: list[BaseException] = []
         last: bytes | None = None
         ended = False
-        turn = trio.Lock()
-        async with trio.open_nursery() as nursery:  # noqa: TID251 - the watcher ends with the answer
-            scope = nursery.cancel_scope
+        with trio.CancelScope() as scope:
 
             async def send(data: bytes) -> None:
                 if ended:  # a task that has outlived its answer would write into the next one
                     raise trio.ClosedResourceError
                 try:
-                    if turn.locked():
-                        await turn.acquire()
-                    else:  # without its checkpoint, which is a task switch: to send has one
-                        turn.acquire_nowait()
-                    try:
-                        await self._outbound.piece(data)
-                    finally:
-                        turn.release()
+                    await self._outbound.piece(data)
                 except PeerGone:
                     scope.cancel()
                     await trio.lowlevel.checkpoint()
 
-            if watching:
-                nursery.start_soon(self._watch, scope)
-            with Contained(failed.append):
-                last = await streaming(send)
-                ended = True
-            scope.cancel()
+            watch = partial(self._watch, scope) if watching else trio.sleep_forever
+            async with self._service.late.beside(watch):
+                with Contained(failed.append):
+                    last = await streaming(send)
+                    ended = True
         if failed:
             self._crashed(failed[0])
             await self._outbound.break_off()

@@ -19,7 +19,7 @@ Headers: TypeAlias = tuple[tuple[str, str], ...]
 Send: TypeAlias = Callable[[bytes], Awaitable[None]]
 """Sends a piece of a streamed answer, the first one with the head of the answer.
 
-It is cancelled when the peer has gone, or does not read in time.
+It is cancelled when the peer has gone, or does not read in time. One task calls it, as pieces must not be mixed.
 """
 
 Streaming: TypeAlias = Callable[[Send], Awaitable[bytes | None]]

@@ -22,7 +22,9 @@ from agentrail.host.http11.proxies import NO_PROXIES, UNIX, Proxies
 from agentrail.host.http11.receive_buffer import PIECE
 from agentrail.host.http11.refusals import NO_PLACE, HttpRefusal
 from agentrail.host.http11.response_writer import DateHeader
+from agentrail.host.late_tasks import LateTasks
 from agentrail.runtime.shared.untrusted_calls import Contained, tell
+from agentrail.sheltered import sheltered
 from agentrail.wire.limits import DEFAULTS, HostLimits
 from agentrail.wire.problems import MEDIA_TYPE
 
@@ -67,6 +69,7 @@ class HttpServer:
         self.proxies = proxies
         self.places = Places(limits)
         self.date = DateHeader(now_ms)
+        self.late = LateTasks()
         self.on_answer: OnAnswer = nobody_counts
         """Is called when the answer to a request begins: with its note, its status, and the seconds since it came."""
         self._draining = trio.Event()
@@ -105,6 +108,8 @@ class HttpServer:
         try:
             async with AsyncExitStack() as stack:
                 listening = [await stack.enter_async_context(opened(address)) for address in addresses]
+                watchers = await stack.enter_async_context(sheltered())
+                watchers.start_soon(self.late.run)
                 async with trio.open_nursery() as connections:  # noqa: TID251 - the connections end with the server
                     async with trio.open_nursery() as accepting:  # noqa: TID251 - it ends when the server is drained
                         for address, one in zip(addresses, listening, strict=True):

@@ -1,7 +1,4 @@
-"""`ClientStreams`: the open streams of events, counted by tenant; one ends when its key is withdrawn.
-
-`FrameRelay`: hands the frames of a turn from the task that follows it to the connection, as many at once as wait.
-"""
+"""`ClientStreams`: the open streams of events, counted by tenant; one ends when its key is withdrawn."""
 
 from __future__ import annotations
 
@@ -18,85 +15,11 @@ from agentrail.host.authentication.key_watch import KeyWatch
 from agentrail.host.http11.http_messages import Headers, HttpResponse, Send, Streaming
 from agentrail.host.http11.places import Wait
 from agentrail.host.http11.refusals import GAVE_WAY, HttpRefusal
+from agentrail.host.late_tasks import LateTasks
 from agentrail.host.operations.call_request import CallRequest
-from agentrail.sheltered import beside
 from agentrail.wire.limits import HostLimits
 from agentrail.wire.problems import Problem
 from agentrail.wire.sse_frames import HEARTBEAT, MEDIA_TYPE, PROBLEM, frame
-
-MOST_WAITING: Final = 64 * 1024
-"""Bytes that may wait for a client before the task that follows its turn waits for it."""
-
-
-class FrameRelay:
-    """Frames on their way to one client: one task puts them, and one takes all that are there.
-
-    A memory channel would hand over each frame by itself, which takes a task switch and a write to the socket.
-    """
-
-    __slots__ = ("_changed", "_is_left", "_waiting", "has_ended")
-
-    def __init__(self) -> None:
-        self._waiting = b""
-        self.has_ended = False
-        """Whether no more frames come than those that wait."""
-        self._is_left = False  # nobody takes any more
-        self._changed = trio.lowlevel.ParkingLot()
-
-    def put_now(self, frames: bytes) -> bool:
-        """Add *frames* if there is room, and return whether there was.
-
-        Raise `BrokenResourceError` if nobody takes them any more. There is room for frames of any size when none wait.
-        """
-        if self._is_left:
-            raise trio.BrokenResourceError
-        if self._waiting and len(self._waiting) + len(frames) > MOST_WAITING:
-            return False
-        self._waiting += frames
-        self._changed.unpark_all()
-        return True
-
-    async def put(self, frames: bytes) -> None:
-        """Add *frames* as soon as there is room; raise as `put_now` does."""
-        await trio.lowlevel.checkpoint_if_cancelled()
-        while not self.put_now(frames):
-            await self._changed.park()
-
-    async def take(self) -> bytes:
-        """Wait for frames, and return all that are there; none at the end."""
-        await trio.lowlevel.checkpoint_if_cancelled()
-        while not (self._waiting or self.has_ended):
-            await self._changed.park()
-        return self.take_now()
-
-    def take_now(self) -> bytes:
-        """Return all frames that are there; none if none wait."""
-        frames, self._waiting = self._waiting, b""
-        self._changed.unpark_all()
-        return frames
-
-    def end(self) -> None:
-        """Tell who takes frames that no more come."""
-        self.has_ended = True
-        self._changed.unpark_all()
-
-    @contextmanager
-    def ending(self) -> Generator[None]:
-        """Tell who takes frames, at the end of the `with`, that no more come."""
-        try:
-            yield
-        finally:
-            self.end()
-
-    @contextmanager
-    def taking(self) -> Generator[None]:
-        """Tell who puts frames, at the end of the `with`, that nobody takes any more."""
-        try:
-            yield
-        finally:
-            self._is_left = True
-            self._changed.unpark_all()
-
 
 STREAMED: Final[Headers] = (("content-type", MEDIA_TYPE), ("cache-control", "no-store"), ("x-accel-buffering", "no"))
 """Headers of a stream of events; the last one keeps a proxy from holding it back."""
@@ -132,8 +55,9 @@ class Endable:
 class ClientStreams:
     """Opens streams of events for clients, and keeps them within the limit of their tenants."""
 
-    def __init__(self, keys: KeyWatch, limits: HostLimits) -> None:
+    def __init__(self, keys: KeyWatch, late: LateTasks, limits: HostLimits) -> None:
         self._keys = keys
+        self._late = late
         self._most = limits.streams
         self._of_tenant: Counter[str] = Counter()
         self._endless: set[Endable] = set()
@@ -144,12 +68,9 @@ class ClientStreams:
         if self._of_tenant[tenant] >= self._most:
             raise TooManyStreams(self._most)
 
-    def turn(self, exchange: CallRequest, frames: FrameRelay) -> HttpResponse:
-        """Return the answer with the *frames* of a turn; it ends with the turn.
-
-        *frames* tell the request that the client has gone.
-        """
-        return HttpResponse(200, STREAMED, partial(self._send_turn, exchange, frames))
+    def turn(self, exchange: CallRequest, write: Streaming) -> HttpResponse:
+        """Return the answer with the stream of a turn, which *write* sends; it ends with the turn."""
+        return HttpResponse(200, STREAMED, partial(self._send_turn, exchange, write))
 
     def session(self, exchange: CallRequest, write: Streaming) -> HttpResponse:
         """Return the answer with the stream of a session, which *write* sends; the end of the host ends it."""
@@ -161,16 +82,8 @@ class ClientStreams:
         for stream in self._endless:
             stream.end()
 
-    async def _send_turn(self, exchange: CallRequest, frames: FrameRelay, send: Send) -> bytes:
-        async def relay(send: Send) -> bytes:
-            data = HEARTBEAT + frames.take_now()
-            while not frames.has_ended:
-                await send(data)
-                data = await frames.take()
-            return data
-
-        with frames.taking():
-            return await self._send(exchange, relay, Endable(), send)
+    async def _send_turn(self, exchange: CallRequest, write: Streaming, send: Send) -> bytes:
+        return await self._send(exchange, write, Endable(), send)
 
     async def _send_endless(self, exchange: CallRequest, write: Streaming, send: Send) -> bytes:
         async def begun(send: Send) -> bytes | None:
@@ -204,10 +117,9 @@ class ClientStreams:
 
         waiting = exchange.request.place.waiting(Wait.EVENT, trio.current_time(), give_way)
         try:
-            with self.counted(exchange.who.tenant), waiting:
-                async with beside(watch_key):
-                    with stream.scope:
-                        last = await write(partial(stream.send, send))
+            with self.counted(exchange.who.tenant), waiting, stream.scope:
+                async with self._late.beside(watch_key):
+                    last = await write(partial(stream.send, send))
         except AgentrailError as error:
             refuse(error)
         return (last or b"") + b"".join(frame(PROBLEM, problem.content) for problem in refused[:1])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from typing import Final
 
@@ -10,7 +11,7 @@ import trio
 
 from agentrail.runtime.diagnosis.metrics import Figures
 from agentrail.runtime.events.subscription import Subscription
-from agentrail.values.events.envelope import Cursor, Envelope
+from agentrail.values.events.envelope import Envelope
 from agentrail.wire.limits import HostLimits
 from agentrail.wire.public_ids import read_internal
 from agentrail.wire.sse_frames import HEARTBEAT, event_frame
@@ -37,7 +38,8 @@ class EventFrames:
     def __init__(self, limits: HostLimits, figures: Figures | None = None) -> None:
         self.limits = limits
         self._figures = figures
-        self._kept: dict[tuple[str, Cursor], tuple[Envelope, bytes]] = {}
+        self._kept = OrderedDict[tuple[str, int, int], tuple[Envelope, bytes]]()
+        """The last frames, by the session and the place of their events, the oldest first."""
         self.bytes = 0
         """How many bytes all frames have that are kept."""
         self.encoded = 0
@@ -45,7 +47,7 @@ class EventFrames:
 
     def frame(self, envelope: Envelope) -> bytes:
         """Return the frame of an event."""
-        key = envelope.session_id, envelope.cursor
+        key = envelope.session_id, envelope.seq, envelope.n
         found = self._kept.get(key)
         if found is not None and found[0] == envelope:  # a merged delta has the place of its last part
             return found[1]
@@ -56,7 +58,7 @@ class EventFrames:
         self._kept[key] = envelope, made
         self.bytes += len(made)
         while len(self._kept) > KEPT or self.bytes > KEPT_BYTES:
-            self._forget(next(iter(self._kept)))
+            self.bytes -= len(self._kept.popitem(last=False)[1][1])
         return made
 
     def erase(self, session_id: str) -> None:
@@ -65,7 +67,7 @@ class EventFrames:
         for key in [key for key in self._kept if key[0] == session_id or key[0].startswith(below)]:
             self._forget(key)
 
-    def _forget(self, key: tuple[str, Cursor]) -> None:
+    def _forget(self, key: tuple[str, int, int]) -> None:
         self.bytes -= len(self._kept.pop(key)[1])
 
     async def give_each(
@@ -119,7 +121,9 @@ class EventFrames:
             with trio.move_on_after(apart) as scope:
                 async for envelope in events:
                     scope.deadline = math.inf
-                    frames = self._ready(events, envelope, frame)
+                    if events.merged or events.dropped:
+                        self._count(envelope.session_id, events)
+                    frames = ready(events, frame(envelope), frame)
                     if scope.cancel_called:  # at the same time: in this scope they could not be sent
                         late = frames
                         break
@@ -132,15 +136,6 @@ class EventFrames:
                     return
             goes_on = await give(late)
 
-    def _ready(self, events: Subscription, first: Envelope, frame: Callable[[Envelope], bytes]) -> bytes:
-        """Return the frames of *first* and of the events after it that are there."""
-        if events.merged or events.dropped:
-            self._count(first.session_id, events)
-        frames = frame(first)
-        while len(frames) < AT_ONCE and (envelope := events.next_now()) is not None:
-            frames += frame(envelope)
-        return frames
-
     def _count(self, session_id: str, events: Subscription) -> None:
         """Count what a slow client has lost since its last event."""
         owned = read_internal(session_id)
@@ -149,3 +144,10 @@ class EventFrames:
             figures.merged += events.merged
             figures.dropped += events.dropped
         events.merged = events.dropped = 0
+
+
+def ready(events: Subscription, frames: bytes, frame: Callable[[Envelope], bytes]) -> bytes:
+    """Return *frames* with those of the events that are there, which *frame* makes."""
+    while len(frames) < AT_ONCE and (envelope := events.next_now()) is not None:
+        frames += frame(envelope)
+    return frames

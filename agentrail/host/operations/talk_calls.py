@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 from functools import partial
 from typing import Final, TypeAlias
 
@@ -27,10 +26,10 @@ from agentrail.errors import (
 )
 from agentrail.host.hosted_sessions import HostedSessions
 from agentrail.host.hosted_turns import SessionTurns, Turns
-from agentrail.host.http11.http_messages import HttpResponse, problem_answer, while_here
+from agentrail.host.http11.http_messages import HttpResponse, Send, problem_answer, while_here
 from agentrail.host.operations.call_request import CallRequest
-from agentrail.host.operations.client_streams import ClientStreams, FrameRelay
-from agentrail.host.operations.event_frames import EventFrames
+from agentrail.host.operations.client_streams import ClientStreams
+from agentrail.host.operations.event_frames import EventFrames, ready
 from agentrail.host.operations.file_calls import FileCalls
 from agentrail.host.plugins.plugin_runner import HostPluginRow, RequestLife
 from agentrail.host.plugins.plugin_values import Request, RequestContext, RequestKind
@@ -43,14 +42,23 @@ from agentrail.runtime.shared.reply_slot import Slot
 from agentrail.runtime.shared.untrusted_calls import Contained, tell
 from agentrail.values.content import Part, Text, text_of
 from agentrail.values.events.envelope import Envelope
-from agentrail.values.events.life import PromptDropped, PromptQueued, PromptReceived
+from agentrail.values.events.life import AgentAbort, AgentEnd, PromptDropped, PromptQueued, PromptReceived
 from agentrail.wire.bodies import ChatBody, PromptBody, SteerBody
 from agentrail.wire.problems import INTERNAL
 from agentrail.wire.public_ids import SessionName, new_name
-from agentrail.wire.sse_frames import PROBLEM, REPLY, frame
+from agentrail.wire.sse_frames import HEARTBEAT, PROBLEM, REPLY, frame
 from agentrail.wire.views import AcceptedView, ReplyView, WholeReplyView, to_json, view
 
 log = logging.getLogger("agentrail.host")
+
+PATIENCE: Final = 10.0
+"""Seconds for which a turn that is over waits for the stream of it to begin: its answer may be lost with the client."""
+
+MOMENT: Final = 0.01
+"""Seconds for which the last events of a turn wait for the last frame, to go out in one write with it."""
+
+ENDS: Final = frozenset({AgentEnd, AgentAbort})
+"""Events that end a turn."""
 
 HELD: Final = 202
 """Status of the answer to a request whose turn waits for a person."""
@@ -230,26 +238,24 @@ class TalkCalls:
     async def _stream(self, talk: Talk) -> None:
         session = await self._session(talk)
         async with session.subscribe() as events:
-            seen = session.inspect().seq
             asked = await self._asked(session, talk)
-            # The turn goes on when the client has gone, so a task of the host follows it, and not the connection's.
-            relay = FrameRelay()
-            talk.reply(self._streams.turn(talk.exchange, relay))
-            with relay.ending():
-                await self._follow(talk, asked, Following(self._frames, events, relay, asked, seen))
-
-    async def _follow(self, talk: Talk, asked: PromptAsked, following: Following) -> None:
-        """Send the events of the turn, and its end; if the client goes away, wait for the end all the same."""
-        async with trio.open_nursery() as nursery:  # noqa: TID251 - it ends with the turn
-            nursery.start_soon(following.send_events)
+            stream = TurnStream(self._frames, events, asked)
+            talk.reply(self._streams.turn(talk.exchange, stream.write))
+            last = b""
             try:
-                found = await self._replied(asked, talk)
-            except AgentrailError as error:
-                last = frame(PROBLEM, talk.exchange.problem(error).content)
-                talk.life.outcome, talk.life.error = _outcome_of(error), type(error).__name__
-            else:
-                last = frame(REPLY, to_json(view(ReplyView, found, asked.session.id)))
-            following.last = last
+                last = await self._last(asked, talk)
+            finally:
+                stream.end(last)
+            await stream.wait_left()
+
+    async def _last(self, asked: PromptAsked, talk: Talk) -> bytes:
+        """Return the last frame of a stream, which tells how the turn has ended."""
+        try:
+            found = await self._replied(asked, talk)
+        except AgentrailError as error:
+            talk.life.outcome, talk.life.error = _outcome_of(error), type(error).__name__
+            return frame(PROBLEM, talk.exchange.problem(error).content)
+        return frame(REPLY, to_json(view(ReplyView, found, asked.session.id)))
 
     async def _session(self, talk: Talk) -> SessionHandle:
         """Return the session of the request, which may be a new one."""
@@ -296,83 +302,92 @@ class TalkCalls:
         return found
 
 
-class Following:
-    """Sends the events of one turn to a client."""
+class TurnStream:
+    """The stream of one turn: the task of its connection reads the events and sends them.
 
-    def __init__(
-        self,
-        frames: EventFrames,
-        events: Subscription,
-        relay: FrameRelay,
-        asked: PromptAsked,
-        seen: int,
-    ) -> None:
+    The turn goes on when the client has gone, so the task of the host that waits for its end is another one.
+    """
+
+    def __init__(self, frames: EventFrames, events: Subscription, asked: PromptAsked) -> None:
         self._frames = frames
         self._events = events
-        self._relay, self._patience = relay, 2 * frames.limits.write_seconds  # who reads on has taken a frame by then
         self._asked = asked
         self._turn: int | None = None
-        self._seen = seen  # a command that was carried out before has no events any more
+        """Number of the turn, as soon as it has begun."""
+        self._seen = 0
+        """Number of the last event that was read, also of other turns."""
         self._until: int | None = None
-        self._scope = trio.CancelScope()
+        """Number of the last event of the turn, or of one soon after it; `None` until it is over."""
+        self._has_end = False
+        """Whether the event has been read that ends the turn."""
         self._last = b""
         self._is_over = trio.Event()
+        self._begun, self._left = trio.Event(), trio.Event()
 
-    @property
-    def last(self) -> bytes:
-        """The last frame: setting it says that the turn is over."""
-        return self._last
-
-    @last.setter
-    def last(self, found: bytes) -> None:
-        self._last = found
-        self._is_over.set()
+    def end(self, last: bytes) -> None:
+        """Tell that the turn is over, with the *last* frame."""
+        self._last = last
         try:
             self._until = self._asked.session.inspect().seq
         except AgentrailError:  # the session is gone for good: nothing of its events is left
             self._until = 0
-        if self._seen >= self._until:
-            self._scope.cancel()
+        self._is_over.set()
+        self._events.end()  # a command that was carried out before has no events any more
 
-    async def send_events(self) -> None:
-        """Send events until the turn is over, then the last frame; no-op once the client has gone."""
-        with suppress(trio.BrokenResourceError, trio.TooSlowError):
-            with self._scope:
-                if self._goes_on:
-                    await self._frames.give_each(self._events, self._send, self._frame)
+    async def wait_left(self) -> None:
+        """Wait until no more is read or sent."""
+        if not self._begun.is_set():
+            with trio.move_on_after(PATIENCE):
+                await self._begun.wait()
+        if self._begun.is_set():
+            await self._left.wait()
+
+    async def write(self, send: Send) -> bytes:
+        """Send events until the turn is over, and return the last frames."""
+        self._begun.set()
+        held = b""
+
+        async def give(frames: bytes) -> bool:
+            nonlocal held
+            if self._has_end:  # its last frame comes soon, and goes out together with these
+                with trio.move_on_after(MOMENT):
+                    await self._is_over.wait()
+            if self._goes_on:
+                if frames:
+                    await send(frames)
+            else:
+                held = frames
+            return self._goes_on
+
+        try:
+            if await give(ready(self._events, HEARTBEAT, self._frame)):  # the head goes out with them
+                await self._frames.give_each(self._events, give, self._frame)
             await self._is_over.wait()  # the events of a session that is stopped end before its turn has its end
-            await self._give(self._last)
-            self._relay.end()  # at once, so that the last frame goes out together with the end of the answer
-
-    async def _give(self, data: bytes) -> None:
-        """Send frames; raise `TooSlowError` if nobody takes some: its answer may have been lost with the client."""
-        if not self._relay.put_now(data):
-            with trio.fail_after(self._patience):
-                await self._relay.put(data)
+            return held + self._last
+        finally:
+            self._left.set()
 
     @property
     def _goes_on(self) -> bool:
         """Whether there may be events to send."""
         return self._until is None or self._seen < self._until
 
-    async def _send(self, frames: bytes) -> bool:
-        """Send frames, if there are some; return whether there may be more."""
-        if frames:
-            await self._give(frames)
-        return self._goes_on
-
     def _frame(self, envelope: Envelope) -> bytes:
         """Return the frame of an event; none if it is not ours, or came after the end that the last frame tells."""
         is_before_end = self._goes_on
         self._seen = envelope.seq
-        return self._frames.frame(envelope) if is_before_end and self._is_ours(envelope) else b""
+        if not is_before_end or (envelope.turn != self._turn and not self._tells_of_prompt(envelope)):
+            return b""
+        self._has_end = self._has_end or type(envelope.event) in ENDS
+        return self._frames.frame(envelope)
 
-    def _is_ours(self, envelope: Envelope) -> bool:
-        """Whether an event is about the prompt or its turn; turns before it may still be under way."""
+    def _tells_of_prompt(self, envelope: Envelope) -> bool:
+        """Whether an event is about the prompt, before or at the beginning of its turn."""
         event, ref = envelope.event, self._asked.sent.accepted.ref
         if isinstance(event, PromptReceived) and event.ref == ref:
             self._turn = envelope.turn
-        return envelope.turn == self._turn or (isinstance(event, PromptQueued | PromptDropped) and event.ref == ref)
+            return True
+        return isinstance(event, PromptQueued | PromptDropped) and event.ref == ref
 
 
 def _as_chat(exchange: CallRequest, body: PromptBody) -> ChatBody:

@@ -344,9 +344,10 @@ class Subscription:
 
     def _taken(self) -> Envelope | None:
         """Take the next live event; `None` if there is none."""
-        tail, last = self._bus.tail
-        if tail is not None and not self._queue and self._next <= last:
-            self.keep(last)
+        if not self._queue:
+            tail, last = self._bus.tail
+            if tail is not None and self._next <= last:
+                self.keep(last)
         while self._queue:
             first = self._queue.pop(0)
             if not isinstance(first, Run):

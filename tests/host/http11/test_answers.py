@@ -408,20 +408,6 @@ async def test_a_peer_that_has_gone_is_told_in_the_log(caplog: pytest.LogCapture
 # Tasks that outlive their answer
 
 
-async def test_two_tasks_may_write_one_stream() -> None:
-    async def write(send: Send) -> None:
-        async with trio.open_nursery() as nursery:
-            for letter in b"abcdefgh":
-                nursery.start_soon(send, bytes([letter]) * 100_000)
-
-    async with served(streams(write)) as one, await one.connect() as stream:
-        await stream.send_all(request("GET / HTTP/1.0"))
-        content = (await everything(stream)).partition(b"\r\n\r\n")[2]
-    assert sorted(content[at : at + 100_000] for at in range(0, 800_000, 100_000)) == [
-        bytes([letter]) * 100_000 for letter in b"abcdefgh"
-    ]
-
-
 async def test_what_was_given_to_one_answer_is_of_no_use_for_the_next() -> None:
     kept: list[Send] = []
 
