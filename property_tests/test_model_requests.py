@@ -8,7 +8,7 @@ from typing import Final
 import trio
 
 from agentrail import Continue, Intervene, Plugin, ReplaceMessages, SessionSpec, SetSection, open_supervisor, tool
-from agentrail.adapters.journals.auditing import model_requests, sent
+from agentrail.adapters.journals.auditing import model_requests, sent_request
 from agentrail.adapters.journals.sqlite import SqliteJournal
 from agentrail.codec.json_text import from_text
 from agentrail.codec.values import decode, write
@@ -45,7 +45,7 @@ def test_each_request_of_a_random_session_is_rendered_from_what_is_written() -> 
             cut = {effect.request_id for effect in done.effects if isinstance(effect, CancelRequest)}
             wanted = [effect.request for effect in done.effects if isinstance(effect, StartRequest)]
             wanted = [request for request in wanted if request.request_id not in cut]
-            request = sent(before, after)
+            request = sent_request(before, after)
             assert repr([] if request is None else [request]) == repr(wanted), seed
             found += len(wanted)
             replaced += after.request is not None and after.request.messages is not None

@@ -197,7 +197,7 @@ class _Writer:
         elif tag == "img":
             self._image(token.attributes)
         elif tag == "a":
-            self._links.append(self._joined(token.attributes.get("href", "")))
+            self._links.append(self._absolute_url(token.attributes.get("href", "")))
             self._open("[" if self._links[-1] else "")
         elif tag in MARKS or tag == "code":
             self._open("" if self._pre else MARKS.get(tag, "`"))
@@ -323,11 +323,11 @@ class _Writer:
 
     def _image(self, attributes: Mapping[str, str]) -> None:
         alt = _SPACES.sub(" ", attributes.get("alt", "")).strip()
-        target = self._joined(attributes.get("src", ""))
+        target = self._absolute_url(attributes.get("src", ""))
         if alt:
             self._write(f"![{alt}]({target})" if target else alt)
 
-    def _joined(self, target: str) -> str:
+    def _absolute_url(self, target: str) -> str:
         try:
             joined = urljoin(self._url, target.strip()) if target and not target.startswith("#") else ""
         except ValueError:

@@ -78,13 +78,13 @@ def is_open(address: Address, allowed: Iterable[Network] = ()) -> bool:
         return not any(address in network for network in CLOSED_4)
     if getattr(address, "scope_id", None) is not None:
         return False
-    carried = list(_carried(address))
+    carried = list(_inner_addresses(address))
     if carried:
         return all(is_open(inner, allowed) for inner in carried)
     return address in OPEN_6 and not any(address in network for network in CLOSED_6)
 
 
-def _carried(address: ipaddress.IPv6Address) -> Iterator[ipaddress.IPv4Address]:
+def _inner_addresses(address: ipaddress.IPv6Address) -> Iterator[ipaddress.IPv4Address]:
     """Yield the IPv4 addresses that *address* contains."""
     if address.ipv4_mapped is not None:
         yield address.ipv4_mapped
@@ -165,7 +165,7 @@ class HttpxWeb:
     async def _fetch(self, url: str, *, raw: bool) -> Page:
         import httpx  # noqa: ASYNC127, PLC0415 - importing it takes longer than all of agentrail
 
-        where = _parsed(url)
+        where = _parse_url(url)
         for _ in range(MAX_REDIRECTS + 1):
             addresses = await self._addresses(where)
             try:
@@ -217,7 +217,7 @@ class HttpxWeb:
         raise WebFailed(str(where), "no address took the connection")
 
 
-def _parsed(url: str) -> httpx.URL:
+def _parse_url(url: str) -> httpx.URL:
     """Return *url* parsed, without a fragment; raise `WebRefused` if it must not be fetched."""
     import httpx  # noqa: ASYNC127, PLC0415 - slow to import
 
@@ -249,7 +249,7 @@ def _next(where: httpx.URL, location: str) -> httpx.URL:
         target = str(where.join(location))
     except (httpx.InvalidURL, ValueError, UnicodeError) as error:
         raise WebFailed(str(where), f"it redirects to {location!r}, which is not a valid address") from error
-    return _parsed(target)
+    return _parse_url(target)
 
 
 def _is_address(host: str) -> bool:
@@ -271,7 +271,7 @@ async def _answer(response: httpx.Response) -> Answer:
     if response.status_code not in _MOVED or not location:
         body, cut = await _body(response)
     encoding = response.headers.get("content-encoding", "identity").strip().lower()
-    body, inflated_cut = _inflated(body, encoding)
+    body, inflated_cut = _inflate(body, encoding)
     kind = response.headers.get("content-type", "")
     return Answer(response.status_code, location, kind, body, cut or inflated_cut)
 
@@ -297,7 +297,7 @@ async def _body(response: httpx.Response) -> tuple[bytes, bool]:
     return bytes(body), cut
 
 
-def _inflated(body: bytes, encoding: str) -> tuple[bytes, bool]:
+def _inflate(body: bytes, encoding: str) -> tuple[bytes, bool]:
     """Return *body* unpacked, up to `MAX_PAGE` bytes, and whether there is more: a small body may become a huge one."""
     if encoding in {"", "identity"} or not body:
         return body, False
@@ -316,7 +316,7 @@ async def _page(url: str, answer: Answer, *, raw: bool) -> Page:
     media_type = answer.content_type.partition(";")[0].strip().lower()
     if b"\0" in answer.body[:4096] or not (_TEXTUAL.fullmatch(media_type) or not media_type or media_type in _HTML):
         raise WebFailed(url, f"it is no text but {media_type or 'something unknown'}, {len(answer.body)} bytes or more")
-    text = _decoded(answer)
+    text = _decode(answer)
     if media_type in _HTML and not raw:
         from agentrail.adapters.html_to_markdown import to_markdown  # noqa: PLC0415 - its parser is needed here alone
 
@@ -324,7 +324,7 @@ async def _page(url: str, answer: Answer, *, raw: bool) -> Page:
     return Page(url, answer.status, media_type, text, answer.cut)
 
 
-def _decoded(answer: Answer) -> str:
+def _decode(answer: Answer) -> str:
     charset = _CHARSET.search(answer.content_type) or _CHARSET.search(answer.body[:2048].decode("ascii", "replace"))
     try:
         return answer.body.decode(charset[1] if charset else "utf-8", errors="replace")

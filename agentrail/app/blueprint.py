@@ -33,14 +33,14 @@ def blueprint(name: str, *, purpose: str) -> Callable[[Callable[P, SessionSpec]]
 
         @wraps(build)
         def built(*args: P.args, **kwargs: P.kwargs) -> SessionSpec:
-            return _filled(build(*args, **kwargs), name, purpose)
+            return _fill(build(*args, **kwargs), name, purpose)
 
         return built
 
     return decorated
 
 
-def _filled(spec: SessionSpec, name: str, purpose: str) -> SessionSpec:
+def _fill(spec: SessionSpec, name: str, purpose: str) -> SessionSpec:
     if not isinstance(cast("object", spec), SessionSpec):
         raise WrongType.of("build", spec, SPEC_WANTED)
     return spec.but(

@@ -23,7 +23,7 @@ from agentrail.app.session_code import (
     LateValidator,
     attachments,
     brought_by,
-    built,
+    build_spec,
     check_builder,
     chosen,
     environment_told,
@@ -84,14 +84,14 @@ def check_journal(value: object) -> None:
 def check_secrets(value: object) -> None:
     """Raise `WrongType` if *value* is neither a plain function nor `None`."""
     if value is not None and not _is_plain(value):
-        raise WrongType("secrets", _described(value), SECRETS_WANTED)
+        raise WrongType("secrets", _describe(value), SECRETS_WANTED)
 
 
 def check_models(value: object) -> None:
     """Raise `WrongType` if *value* is neither `None` nor a mapping from parts of names to factories of models."""
-    for name, factory in _named("models", value, MODELS_WANTED):
+    for name, factory in _named_entries("models", value, MODELS_WANTED):
         if not _is_plain(factory):
-            raise WrongType("models", f"{_described(factory)} under {name!r}", MODELS_WANTED)
+            raise WrongType("models", f"{_describe(factory)} under {name!r}", MODELS_WANTED)
         if ":" in name:
             raise WrongType("models", f"the name {name!r}", "the part of the models' names before the colon")
 
@@ -101,7 +101,7 @@ def check_specs(value: object) -> None:
     if callable(value):
         check_builder("any name", value)
         return
-    for name, build in _named("specs", value, SPECS_WANTED):
+    for name, build in _named_entries("specs", value, SPECS_WANTED):
         check_builder(name, build)
 
 
@@ -120,7 +120,7 @@ def check_service(value: object) -> None:
     if why_unfit_call(value, _bare) is not None and why_unfit_call(value, _with_status) is not None:
         takes_others = callable(value) and indirect(value) == ASYNC
         raise WrongType(
-            "service", "a function that needs arguments" if takes_others else _described(value), SERVICE_WANTED
+            "service", "a function that needs arguments" if takes_others else _describe(value), SERVICE_WANTED
         )
 
 
@@ -132,7 +132,7 @@ async def _with_status(*, task_status: object) -> None:
     """Example of a service function that reports when it is ready, with which a given one is compared."""
 
 
-def _named(argument: str, mapping: object, expected: str) -> Iterator[tuple[str, object]]:
+def _named_entries(argument: str, mapping: object, expected: str) -> Iterator[tuple[str, object]]:
     """Yield the names of *mapping* with what they stand for; raise `WrongType` if it is no such mapping."""
     if mapping is None:
         return
@@ -148,7 +148,7 @@ def _is_plain(value: object) -> bool:
     return callable(value) and not indirect(value)
 
 
-def _described(value: object) -> str:
+def _describe(value: object) -> str:
     kind = indirect(value) if callable(value) else ""
     return f"a function that is {kind}" if kind else f"a `{named(value)}`"
 
@@ -217,7 +217,7 @@ def supervisor(above: SupervisorNode, name: str, policy: Policy, restart: str) -
     return node, Child(node, Ward(name, restart), math.inf)
 
 
-def wired(
+def build_sessions(
     nursery: trio.Nursery,
     policy: Policy,
     storage: Storage | None,
@@ -257,7 +257,7 @@ def wired(
 
 def wrap(session: Session) -> SessionHandle:
     """Return a handle of *session*."""
-    return SessionHandle(session, as_tool, _switched)
+    return SessionHandle(session, as_tool, _switch_to)
 
 
 class Builder:
@@ -274,10 +274,10 @@ class Builder:
 
     def found(self, spec: SessionSpec) -> FindCode:
         """Return a function that finds the code of a stored session from *spec*."""
-        from agentrail.app.session_code import reunited  # noqa: PLC0415 - it imports the codec, which only resumed sessions need
+        from agentrail.app.session_code import match_code  # noqa: PLC0415 - it imports the codec, which only resumed sessions need
 
         async def found(stored: State, records: int) -> Found:  # noqa: ASYNC124 - others wait for a function of the user
-            return reunited(stored, records, spec, self._known, self, pause=False)
+            return match_code(stored, records, spec, self._known, self, pause=False)
 
         return found
 
@@ -345,7 +345,7 @@ def _setup(spec: SessionSpec, path: tuple[str, ...], agents: tuple[str, ...]) ->
     )
 
 
-def _switched(session: Session, model: ModelChain, options: JsonObject) -> SwitchModelSent:
+def _switch_to(session: Session, model: ModelChain, options: JsonObject) -> SwitchModelSent:
     return chosen(session.code, session.shared.model, model, options)
 
 
@@ -362,8 +362,8 @@ class StoredCode:
 
     async def __call__(self, stored: State, records: int) -> Found:
         """Return the stored state with its code; see `FindCode`."""
-        spec = await built(self._specs, stored) if self.spec is None else self.spec
+        spec = await build_spec(self._specs, stored) if self.spec is None else self.spec
         model_of = self._sessions.shared.model
-        from agentrail.app.session_code import reunited  # noqa: PLC0415 - it imports the codec
+        from agentrail.app.session_code import match_code  # noqa: PLC0415 - it imports the codec
 
-        return reunited(stored, records, spec, model_of, Builder(model_of), pause=self._pause)
+        return match_code(stored, records, spec, model_of, Builder(model_of), pause=self._pause)

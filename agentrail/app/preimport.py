@@ -74,7 +74,7 @@ _brought: Final[set[str]] = set()
 
 async def bring_beside(spec: SessionSpec) -> None:
     """Import, in a worker thread, the modules that any session needs, and those for the models and tools of *spec*."""
-    tools = _of_tools(spec, map(_described, spec.tools))
+    tools = _of_tools(spec, map(_spec_of, spec.tools))
     modules = dict.fromkeys((*ALWAYS, *_of_files(spec), *_of_models(spec), *tools))
     if missing := [name for name in modules if name not in _brought]:
         if in_real_time():
@@ -111,7 +111,7 @@ def _may_choose(kind: type) -> bool:
     )
 
 
-def _described(tool: object) -> ToolSpec | None:
+def _spec_of(tool: object) -> ToolSpec | None:
     """Return the `spec` of *tool*, an entry of a specification's tools; `None` if it has none."""
     spec: object = getattr(tool, "spec", None)
     return spec if isinstance(spec, ToolSpec) else None

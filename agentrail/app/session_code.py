@@ -308,7 +308,7 @@ def _why_lost(plugin: AnyPlugin, state: object) -> str | None:
         return None
     if type_ is not UNKNOWN:
         return plugin_types.why_lost(type_, state)
-    name = plugin_states.kept(state).get("class")
+    name = plugin_states.state_json(state).get("class")
     return None if name is None else f"it is a `{name}`, and its class does not say so: write `Plugin[…]` with the type"
 
 
@@ -329,7 +329,7 @@ def check_builder(name: str, builder: object) -> None:
         raise WrongType("specs", f"a function that needs other arguments under {name!r}", SPECS_WANTED)
 
 
-async def built(specs: Specs, stored: State) -> SessionSpec:
+async def build_spec(specs: Specs, stored: State) -> SessionSpec:
     """Return the specification of a stored session, built by its name; raise `SpecMissing` if nothing has that name."""
     setup = stored.setup
     build = cast("Callable[..., object] | None", specs if callable(specs) else specs.get(setup.spec))
@@ -360,7 +360,7 @@ Others: TypeAlias = dict[str, tuple[str, ...]]
 """The plugins whose options differ from the stored ones, by key, with the names of the options that are reset."""
 
 
-def reunited(
+def match_code(
     stored: State,
     records: int,
     spec: SessionSpec,
@@ -386,16 +386,16 @@ def reunited(
         refuse_misnamed(spec, (*stored.tools, *stored.gone_tools))
     held_keys = frozenset(plugin_.key for plugin_ in spec.plugins if isinstance(plugin_, Remainder))
     others: Others = {}
-    row = [_seated(stored, seat, plugins, held_keys, others, judge) for seat in stored.seats]
+    row = [_attached_now(stored, seat, plugins, held_keys, others, judge) for seat in stored.seats]
     row += _joining(stored, plugins, judge, revision)
     seats = tuple(sorted((seat for seat, _ in row), key=lambda seat: seat.priority))
     tools = tools_of(spec)
     brought_by(plugins.values(), tools)
     waiting, without = _waiting(stored, plugins, held_keys, others, judge)
-    brought = _brought((*waiting, *seats), judge)
+    brought = _brought_tools((*waiting, *seats), judge)
     tools |= {name: tool for seat, name, tool in brought if _brings(seat, stored.tools.get(name))}
     sources = tuple(source for source in sources_of(spec) if source.name not in stored.gone_tools)
-    changed, gone = _compared(stored, tools, [source.name for source in sources])
+    changed, gone = _compare_tools(stored, tools, [source.name for source in sources])
     tool_code = _tool_code(stored, tools, changed, revision)
     tool_code |= {(name, seat.revision): tool for seat, name, tool in brought}
     here = surroundings(spec, stored.setup.working_dir)
@@ -439,7 +439,7 @@ def _last_revision(stored: State) -> int:
 # Plugins
 
 
-def _seated(
+def _attached_now(
     stored: State,
     seat: AttachedPlugin,
     plugins: Mapping[str, AnyPlugin],
@@ -459,7 +459,7 @@ def _seated(
     if plugin.version < seat.version:
         problem = f"its state was written by version {seat.version}, and the code is version {plugin.version}"
         raise PluginMismatch(stored.session_id, seat.key, problem)
-    plugin, now, dropped = _resolved(stored.session_id, plugin, seat, keeps_all=seat.key in held_keys)
+    plugin, now, dropped = _resolve_options(stored.session_id, plugin, seat, keeps_all=seat.key in held_keys)
     if plugin.version == seat.version:
         state = revived(stored.session_id, seat.key, plugin, state)
     judge.seat(seat.key, seat.revision, plugin)
@@ -468,7 +468,7 @@ def _seated(
     return now, state
 
 
-def _resolved(
+def _resolve_options(
     session_id: str, plugin: AnyPlugin, seat: AttachedPlugin, *, keeps_all: bool
 ) -> tuple[AnyPlugin, AttachedPlugin, tuple[str, ...]]:
     """Return *plugin* with the options that hold now, its description, and the names of stored options that do not.
@@ -534,7 +534,9 @@ def _waiting(
         if plugin is None:
             missing.append(change.key)
         else:
-            new, seat, dropped = _resolved(stored.session_id, plugin, change.seat, keeps_all=change.key in held_keys)
+            new, seat, dropped = _resolve_options(
+                stored.session_id, plugin, change.seat, keeps_all=change.key in held_keys
+            )
             judge.seat(change.key, change.seat.revision, new)
             if dropped or any(name not in seat.changed for name in change.options):
                 others[change.key] = tuple(dict.fromkeys((*others.get(change.key, ()), *dropped)))
@@ -545,7 +547,7 @@ def _waiting(
 # Tools
 
 
-def _brought(seats: Iterable[AttachedPlugin], judge: Live) -> list[tuple[AttachedPlugin, str, Tool]]:
+def _brought_tools(seats: Iterable[AttachedPlugin], judge: Live) -> list[tuple[AttachedPlugin, str, Tool]]:
     """Return the tools that the plugins of *seats* bring: plugin, name and tool."""
     tools = [(seat, as_tool(tool)) for seat in seats for tool in brought_tools(judge.plugin(seat))]
     return [(seat, tool.spec.name, tool) for seat, tool in tools]
@@ -556,7 +558,7 @@ def _brings(seat: AttachedPlugin, attached: Attached | None) -> bool:
     return attached is not None and attached.plugin == seat.key
 
 
-def _compared(
+def _compare_tools(
     stored: State, tools: Mapping[str, Tool], sources: Collection[str]
 ) -> tuple[tuple[ToolSpec, ...], tuple[str, ...]]:
     """Return the tools that are new or have changed, and the names of the stored tools that no longer exist."""

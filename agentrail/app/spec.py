@@ -106,10 +106,10 @@ class SessionSpec(Options, kw_only=True, gc=True):
     @property
     def options(self) -> Options:
         """The limits, times and other settings of `Options` alone, which are stored with the session."""
-        changed = _changed(self)
+        changed = _changed_options(self)
         if not changed:
             return DEFAULTS
-        return _shared(DEFAULTS.but(**{name: _cut(name, value) for name, value in changed.items()}))
+        return _share(DEFAULTS.but(**{name: _normalize(name, value) for name, value in changed.items()}))
 
     def check(self) -> None:
         """Raise `BadSpec` if a session of this specification, or of its sub-agents, could not run."""
@@ -136,7 +136,7 @@ def _check_alone(spec: SessionSpec) -> None:
             raise BadChoice.among("prompt_mode", spec.prompt_mode, MODES)
     if "\0" in spec.working_dir:
         raise BadSpec("working_dir", "has a NUL character; give the path of a folder")
-    changed = _changed(spec)
+    changed = _changed_options(spec)
     for name, value in changed.items():
         if name in AT_LEAST:
             _check_figure(name, value, AT_LEAST[name])
@@ -224,7 +224,7 @@ def _check_agents(agents: Mapping[str, SessionSpec], model: ModelChain, depth: i
         _check_agents(agent.agents, inherits.model, depth - 1)
 
 
-def _changed(spec: SessionSpec) -> dict[str, object]:
+def _changed_options(spec: SessionSpec) -> dict[str, object]:
     """Return the fields of `Options` in *spec* that are not (by identity) the default, by name.
 
     Most specifications set few of them, and a default needs no check at each spawn.
@@ -235,7 +235,7 @@ def _changed(spec: SessionSpec) -> dict[str, object]:
 
 
 @lru_cache(maxsize=64)
-def _shared(own: Options) -> Options:
+def _share(own: Options) -> Options:
     """Return a shared object equal to *own*: many sessions have equal options, which are kept in memory once."""
     return own
 
@@ -286,7 +286,7 @@ def _check_figure(name: str, value: object, least: float) -> None:
         raise BadSpec(name, f"is {shown(plain)}; it must be at most {most}")
 
 
-def _cut(name: str, value: object) -> object:
+def _normalize(name: str, value: object) -> object:
     """Return a field of `Options` as it is stored: numbers as plain numbers, times cut to ten years."""
     plain = number(value)
     if plain is None:

@@ -88,7 +88,7 @@ class AgentRecipe:
             figures["max_turn_seconds"] = min(limit for limit in limits if limit is not None)
         if not agent.model:
             figures |= {"model": _chain(parent, code), "model_options": {}}
-        plugins, shared = _inherited(parent, code, now, agent.plugins)
+        plugins, shared = _inherited_plugins(parent, code, now, agent.plugins)
         spec = agent.but(
             **figures,
             working_dir=parent.setup.working_dir if agent.working_dir == HERE else agent.working_dir,
@@ -110,7 +110,7 @@ def _chain(parent: State, code: SessionCode) -> list[object]:
     return [(code.models.get(name, name), options) for name, options in links_of(parent)]
 
 
-def _inherited(parent: State, code: SessionCode, now: int, own: Sequence[Attachable]) -> Inherited:
+def _inherited_plugins(parent: State, code: SessionCode, now: int, own: Sequence[Attachable]) -> Inherited:
     """Return the plugins of *parent* that must hold for its sub-agents too, under keys that *own* does not use."""
     keys = {unkeyed(attached)[0] for attached in own}
     ctx = StepDraft(drafted(parent), code.judge, now, 0.5).context()

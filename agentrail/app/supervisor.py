@@ -358,7 +358,7 @@ def open_supervisor(  # noqa: PLR0913 - each is an option of its own
     check_time("stop_within", stop_within)
 
     def wire(nursery: trio.Nursery) -> Sessions:
-        return build.wired(nursery, policy, storage, models or {}, secrets, seed, gate_width, limits or {})
+        return build.build_sessions(nursery, policy, storage, models or {}, secrets, seed, gate_width, limits or {})
 
     return Opening(_open(wire, specs or {}, retain, stop_within), Supervisor, OPENING)
 

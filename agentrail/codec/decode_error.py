@@ -87,11 +87,11 @@ def misfit_of(why: Exception) -> MisfitError:
     if not at:
         inner, at = "", inner
     match, words = next((match, words) for pattern, words in _WORDS if (match := pattern.fullmatch(problem)))
-    return MisfitError(at + inner, words.format(*map(_named, match.groups())))
+    return MisfitError(at + inner, words.format(*map(_type_names, match.groups())))
 
 
-def _named(names: str) -> str:
-    return " or ".join(_NAMES.get(name, shortened(name)) for name in names.split(" | "))
+def _type_names(names: str) -> str:
+    return " or ".join(_NAMES.get(name, shorten(name)) for name in names.split(" | "))
 
 
 def blemish(value: object) -> str | None:
@@ -110,10 +110,10 @@ def wrong(at: str, value: object, expected: object) -> MisfitError:
     """Return the error for *value*, at path *at*, which is not *expected*: a class, a type hint, or its name."""
     cls = cast("type[object]", expected) if isinstance(expected, type) else None
     called = f"`{expected}`" if cls is None else _NAMES.get(cls.__name__) or one(cls)
-    return MisfitError(at, f"{described(value)} where {called} is wanted")
+    return MisfitError(at, f"{describe(value)} where {called} is wanted")
 
 
-def described(value: object) -> str:
+def describe(value: object) -> str:
     """Return a predicate with the type of *value*, such as "is a `dict`"; the content may be secret."""
     return "is nothing" if value is None else f"is {one(type(value))}"
 
@@ -123,7 +123,7 @@ def one(cls: type[object]) -> str:
     return f"{'an' if cls.__name__[0] in 'aeioAEIO' else 'a'} `{cls.__name__}`"
 
 
-def shortened(name: object) -> str:
+def shorten(name: object) -> str:
     """Return *name*, of a key or a class, cut to 60 characters, with all but ASCII escaped, for a message."""
     text = str(name)
     return ascii(text if len(text) <= 60 else text[:57] + "...")[1:-1]  # noqa: PLR2004 - about half a line

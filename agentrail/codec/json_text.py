@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Final, NoReturn, cast
 
-from agentrail.codec.decode_error import MisfitError, shortened
+from agentrail.codec.decode_error import MisfitError, shorten
 from agentrail.errors import BadText, NotJson
 from agentrail.values.json import MAX_DEPTH, TOO_DEEP, Json, freeze
 
@@ -154,7 +154,7 @@ def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
     object_ = dict(pairs)
     if len(object_) != len(pairs):
         (key, _), *_others = Counter(key for key, _ in pairs).most_common(1)
-        raise MisfitError("", f"has an object with the key `{shortened(key)}` twice")
+        raise MisfitError("", f"has an object with the key `{shorten(key)}` twice")
     return object_
 
 

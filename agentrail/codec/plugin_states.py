@@ -15,7 +15,7 @@ from typing import Final, TypeAlias, TypeVar, cast, get_args
 import attrs
 import msgspec
 
-from agentrail.codec.decode_error import MisfitError, blemish, described, one
+from agentrail.codec.decode_error import MisfitError, blemish, describe, one
 from agentrail.codec.json_text import to_text
 from agentrail.core.vocabulary.changes import NO_CHANGE, Change, ChangedStates
 from agentrail.core.vocabulary.state import State
@@ -100,7 +100,7 @@ MOST_CHECKED: Final = 256
 _CHECKED: Final[dict[int, tuple[object, Json]]] = {}
 
 
-def written(state: object) -> Json:
+def encode_state(state: object) -> Json:
     """Return *state* as JSON; raise `MisfitError` if it cannot be stored."""
     checked = _CHECKED.pop(id(state), None)
     return _encode(state, 0, [sys.maxsize]) if checked is None else checked[1]
@@ -112,16 +112,16 @@ def data_of(state: object) -> Json:
     Raises `BadValue` if it cannot be stored.
     """
     try:
-        return state.data if type(state) is Stored else written(state)
+        return state.data if type(state) is Stored else encode_state(state)
     except MisfitError as misfit:
         raise BadValue(type(state).__name__, misfit.place, misfit.problem) from None
 
 
-def kept(state: object) -> dict[str, Json]:
+def state_json(state: object) -> dict[str, Json]:
     """Return the JSON object that stores *state*: its `data`, and its `class` unless it is plain data."""
     if type(state) is Stored:
         return {"class": state.name, "data": cast("Json", thaw(state.data))}
-    data = written(state)
+    data = encode_state(state)
     name = _name(state)
     return {"data": data} if name is None else {"class": name, "data": data}
 
@@ -231,7 +231,7 @@ def _parts(value: object, kind: type) -> tuple[str, Iterable[object], Iterable[o
 
 def _check_key(key: object, depth: int, room: list[int]) -> None:
     if type(key) is not str:
-        raise MisfitError("", f"has a key that {described(key)}; keys must be text")
+        raise MisfitError("", f"has a key that {describe(key)}; keys must be text")
     if key == TAG:
         raise MisfitError("", "has the key `$`, which is reserved; use another one")
     _encode(key, depth, room)
@@ -357,10 +357,10 @@ def _states_as_json(states_: tuple[object, ...], encoded: Known, *, alone: bool)
     try:
         for item in states_:
             if alone:
-                new_states.append(_kept(item, encoded))
+                new_states.append(_cached_state_json(item, encoded))
             else:
                 seat, state = cast("tuple[int, object]", item)
-                new_states.append((seat, _kept(state, encoded)))
+                new_states.append((seat, _cached_state_json(state, encoded)))
     except MisfitError as misfit:
         misfit.under(f"[{len(new_states)}]" if alone else f"[{len(new_states)}][1]")
         raise
@@ -384,9 +384,9 @@ _RULINGS: Final = frozenset[type]({Ruling})
 _states: Final = attrgetter(_HOLDERS[Ruling])
 
 
-def _kept(state: object, encoded: Known) -> dict[str, Json]:
+def _cached_state_json(state: object, encoded: Known) -> dict[str, Json]:
     """Return the JSON object that stores *state*, made once."""
     data = encoded.get(id(state))
     if data is None:
-        data = encoded[id(state)] = kept(state)
+        data = encoded[id(state)] = state_json(state)
     return data

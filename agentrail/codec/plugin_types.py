@@ -15,10 +15,10 @@ import attrs
 from cattrs import AttributeValidationNote, BaseValidationError, Converter, IterableValidationNote
 from cattrs.cols import is_namedtuple, namedtuple_dict_structure_factory  # pyright: ignore[reportUnknownVariableType]
 
-from agentrail.codec.decode_error import MisfitError, shortened, wrong
+from agentrail.codec.decode_error import MisfitError, shorten, wrong
 from agentrail.codec.json_text import frozen
-from agentrail.codec.plugin_states import SCALARS, data_of, names_in_order, written
-from agentrail.codec.values import FAMILIES, converted, decoder
+from agentrail.codec.plugin_states import SCALARS, data_of, encode_state, names_in_order
+from agentrail.codec.values import FAMILIES, convert, decoder
 from agentrail.errors import BadData
 from agentrail.values.json import FrozenObject, Json, JsonObject, canonical
 from agentrail.values.value import TAG, Value
@@ -36,7 +36,7 @@ _OURS: Final[Mapping[str, object]] = {"Json": Json, "JsonObject": JsonObject, "M
 
 def check(hint: object, at: str, visited: set[object]) -> None:
     """Raise `MisfitError` if values of type *hint*, at *at*, could not be read back; skip the classes in *visited*."""
-    hint = unwrapped(hint)
+    hint = unwrap_hint(hint)
     cls, origin, inside = class_in(hint), _origin(hint), get_args(hint)
     if origin in UNIONS:
         _check_union(hint, at, visited)
@@ -45,7 +45,7 @@ def check(hint: object, at: str, visited: set[object]) -> None:
     elif origin is tuple and hint is not tuple and Ellipsis not in inside:
         for place, item in enumerate(inside):
             check(item, f"{at}[{place}]", visited)
-    elif inside and (origin in TUPLES | SETS or (origin in TABLES and unwrapped(inside[0]) is str)):
+    elif inside and (origin in TUPLES | SETS or (origin in TABLES and unwrap_hint(inside[0]) is str)):
         check(inside[1 if origin in TABLES else 0], f"{at}[]", visited)
     elif hint not in LEAVES and origin is not Literal:
         hint_name = getattr(hint, "__name__", None) or str(hint)
@@ -74,19 +74,19 @@ def _check_union(hint: object, at: str, visited: set[object]) -> None:
     for member in members_of(hint):
         check(member, at, visited)
         if looks & looks_of(member):
-            raise MisfitError(at, f"is hinted `{named(hint)}`, of which two look alike in JSON")
+            raise MisfitError(at, f"is hinted `{union_name(hint)}`, of which two look alike in JSON")
         looks |= looks_of(member)
 
 
 def members_of(hint: object) -> list[object]:
     """Return the members of a union, those of unions in it included."""
-    members = map(unwrapped, get_args(hint))
+    members = map(unwrap_hint, get_args(hint))
     return [
         inner for member in members for inner in (members_of(member) if get_origin(member) in UNIONS else (member,))
     ]
 
 
-def named(hint: object) -> str:
+def union_name(hint: object) -> str:
     """Return the names of the members of a union, for an error."""
     return " | ".join(getattr(member, "__name__", str(member)) for member in get_args(hint))
 
@@ -121,7 +121,7 @@ def _plain_type(value: object) -> type[object]:
     return _plain_type(cast("object", value.value)) if isinstance(value, Enum) else type(value)
 
 
-def unwrapped(hint: object) -> object:
+def unwrap_hint(hint: object) -> object:
     """Return the hint inside `Annotated`, `NewType`, a type variable or a type alias, or *hint* itself."""
     while True:
         if get_origin(hint) is Annotated:
@@ -189,7 +189,7 @@ def decode_state(hint: object, data: object) -> object:
     """Make a plugin state or option of type *hint* from *data*, which `data_of` wrote; or raise `BadData`."""
     called = hint.__name__ if isinstance(hint, type) else str(hint)
     try:
-        return _read(hint, data)
+        return _structure(hint, data)
     except MisfitError as misfit:
         raise BadData(called, misfit.place, misfit.problem) from misfit.__cause__
     except RecursionError:
@@ -213,7 +213,7 @@ def why_lost(hint: object, state: object) -> str | None:
 def why_read_otherwise(hint: object, value: object, data: object) -> str | None:
     """Say why *data*, as which *value* is stored, is not *value* again if it is read as *hint*, or return `None`."""
     try:
-        _check_equal(value, _read(hint, data), "")
+        _check_equal(value, _structure(hint, data), "")
     except MisfitError as misfit:
         return f"{misfit.place} {misfit.problem}; let its type hint say what it holds"
     except RecursionError:
@@ -236,7 +236,7 @@ def _scalars_of(cls: type) -> tuple[tuple[str, frozenset[object]], ...] | None:
     if not names or len(hints) != len(names):
         return None
     fields: list[tuple[str, frozenset[object]]] = []
-    for name, hint in zip(names, map(unwrapped, hints.values()), strict=True):
+    for name, hint in zip(names, map(unwrap_hint, hints.values()), strict=True):
         kinds = members_of(hint) if get_origin(hint) in UNIONS else [hint]
         if not all(kind is None or (isinstance(kind, type) and kind in SCALARS) for kind in kinds):
             return None
@@ -262,7 +262,7 @@ def _check_equal(state: object, again: object, at: str) -> None:
         raise MisfitError(at, f"is a `{kind.__name__}`, and would come back as a `{kind_again.__name__}`")
 
 
-def _read(hint: object, data: object) -> object:
+def _structure(hint: object, data: object) -> object:
     check(hint, "", set())
     json = frozen(data)
     try:
@@ -272,7 +272,7 @@ def _read(hint: object, data: object) -> object:
     except Exception as why:  # noqa: BLE001 - a class of somebody else may raise any
         misfit, cause = _misfit(why, json, hint)
         raise misfit from cause
-    _check_same(json, written(value), "")
+    _check_same(json, encode_state(value), "")
     return value
 
 
@@ -318,7 +318,7 @@ def _check_same(old: Json, new: Json, at: str) -> None:
     if isinstance(old, Mapping) and isinstance(new, Mapping):
         for key, item in old.items():
             if key not in new:
-                raise MisfitError(at, f"has the key `{shortened(key)}`, which is not known")
+                raise MisfitError(at, f"has the key `{shorten(key)}`, which is not known")
             if key == TAG and item != new[key]:
                 raise MisfitError(at, f"is another class where a `{new[key]}` is wanted")
             _check_same(item, new[key], f"{at}.{key}")
@@ -339,7 +339,7 @@ def _check_same(old: Json, new: Json, at: str) -> None:
 _CONVERTER: Final = Converter()
 
 
-def _structured(hint: object) -> Callable[[object, object], object]:
+def _reader_of(hint: object) -> Callable[[object, object], object]:
     """Return a hook that reads values as those of type *hint*."""
     return lambda value, _: _CONVERTER.structure(value, cast("type[object]", hint))
 
@@ -367,25 +367,25 @@ def _union(hint: object) -> Callable[[object, object], object]:
         member = next((members[look] for look in looks if look in members), None)
         if member is None and kind is dict:
             at = f".{TAG}"
-            raise MisfitError(at, f"names none of `{named(hint)}`")
+            raise MisfitError(at, f"names none of `{union_name(hint)}`")
         if member is None:
-            raise wrong("", value, named(hint))
+            raise wrong("", value, union_name(hint))
         return _CONVERTER.structure(value, cast("type[object]", member))
 
     return read
 
 
 def _table(hint: object) -> Callable[[object, object], object]:
-    reader = _structured(dict.__class_getitem__((str, get_args(hint)[1])))
+    reader = _reader_of(dict.__class_getitem__((str, get_args(hint)[1])))
     return lambda value, _: MappingProxyType(cast("dict[str, object]", reader(_object(value, _), dict)))
 
 
 def _tuple(hint: object) -> Callable[[object, object], object]:
-    return _structured(tuple.__class_getitem__((get_args(hint)[0], ...)))
+    return _reader_of(tuple.__class_getitem__((get_args(hint)[0], ...)))
 
 
 def _frozenset(hint: object) -> Callable[[object, object], object]:
-    return _structured(frozenset.__class_getitem__(get_args(hint)[0]))
+    return _reader_of(frozenset.__class_getitem__(get_args(hint)[0]))
 
 
 def _is_of(origins: Collection[object]) -> Callable[[object], bool]:
@@ -393,11 +393,11 @@ def _is_of(origins: Collection[object]) -> Callable[[object], bool]:
 
 
 def _is_wrapped(hint: object) -> bool:
-    return unwrapped(hint) is not hint
+    return unwrap_hint(hint) is not hint
 
 
 def _inside(hint: object) -> Callable[[object, object], object]:
-    return _structured(unwrapped(hint))
+    return _reader_of(unwrap_hint(hint))
 
 
 def _number(value: object, _: object) -> object:
@@ -422,7 +422,7 @@ def _reads() -> None:
     factory(_is_wrapped, _inside)
     hook(lambda hint: hint is Json, lambda value, _: value)
     hook(lambda hint: hint is JsonObject, _object)
-    hook(_is_ours, lambda value, hint: converted(hint, value))
+    hook(_is_ours, lambda value, hint: convert(hint, value))
 
 
 _reads()

@@ -15,7 +15,7 @@ from typing import Final, NoReturn, TypeAlias, TypeVar, Union, cast, overload
 
 import msgspec
 
-from agentrail.codec.decode_error import MisfitError, blemish, described, misfit_of, one
+from agentrail.codec.decode_error import MisfitError, blemish, describe, misfit_of, one
 from agentrail.codec.json_text import DOCUMENT_DEPTH, NESTED, check_levels, from_own_text, frozen, with_tuples
 from agentrail.codec.plugin_states import FROZENSET, Stored, with_states_as_json
 from agentrail.codec.versions import with_unknown_event
@@ -81,7 +81,7 @@ for (_owner, _name), _hint in CLOSER.items():
 def write(value: object) -> bytes:
     """Return *value* as JSON text from which `read` makes an equal value; raise `BadValue` if that is not possible."""
     try:
-        plain = with_states_as_json(value) if isinstance(value, Value) else _refused(value)
+        plain = with_states_as_json(value) if isinstance(value, Value) else _refuse(value)
         try:
             text = _encode(plain)
             back = decoder(type(plain), _alike).decode(text)
@@ -89,7 +89,7 @@ def write(value: object) -> bytes:
             _check_leaves(plain)
             raise misfit_of(why) from why
         if back != plain:
-            check_same(plain, decoder(type(plain), _made_again).decode(text))
+            check_same(plain, decoder(type(plain), _compare_hook).decode(text))
         shape = text.translate(_SHAPE)
         if shape.find(_WIDE) >= 0 and _WHOLE.search(text):
             _check_leaves(plain)
@@ -102,7 +102,7 @@ def write(value: object) -> bytes:
     return text
 
 
-def _refused(value: object) -> NoReturn:
+def _refuse(value: object) -> NoReturn:
     at = ""
     raise MisfitError(at, f"is {one(type(value))}, which JSON cannot hold")
 
@@ -188,7 +188,7 @@ def check_same(value: object, back: object) -> None:
     for (at, leaf), (there, other) in zip_longest(_leaves(value), _leaves(back), fillvalue=("", None)):
         same = type(leaf) is type(other) or (type(leaf) is int and type(other) is float)
         if at != there or not same or leaf != other:
-            raise MisfitError(at, blemish(leaf) or f"{described(leaf)}, and does not come back from JSON as it was")
+            raise MisfitError(at, blemish(leaf) or f"{describe(leaf)}, and does not come back from JSON as it was")
 
 
 def _check_leaves(value: Value) -> None:
@@ -220,19 +220,19 @@ def decode(type_: object, data: object) -> object:
     """
     named = type_.__name__ if isinstance(type_, type) else str(type_)
     try:
-        return converted(type_, data)
+        return convert(type_, data)
     except MisfitError as misfit:
         raise BadData(named, misfit.place, misfit.problem) from misfit.__cause__
     except RecursionError:
         raise BadData(named, "it", "is nested too deep") from None
 
 
-def converted(type_: object, data: object) -> object:
+def convert(type_: object, data: object) -> object:
     """Make a value of the class or union *type_* from JSON *data*; raise `MisfitError` if that is not possible."""
     json: Json = data if type(data) is FrozenObject else frozen(data, DOCUMENT_DEPTH)
     while True:
         try:
-            return msgspec.convert(json, learned(FAMILIES.get(type_, type_)), dec_hook=_made)
+            return msgspec.convert(json, learned(FAMILIES.get(type_, type_)), dec_hook=_decode_hook)
         except msgspec.ValidationError as why:
             with_events = with_unknown_event(json, str(why))
             if with_events is None:
@@ -243,13 +243,13 @@ def converted(type_: object, data: object) -> object:
 _OBJECTS: Final = frozenset[object]({dict, FrozenObject})
 
 
-def _made(hint: object, value: object) -> object:
+def _decode_hook(hint: object, value: object) -> object:
     """Return the value that *value* in JSON stands for, by a *hint* that msgspec does not know."""
     if hint is PluginState:
         return _state(value)
     if hint is object or (hint is FrozenObject and type(value) in _OBJECTS):
         return frozen(value)
-    return _container(hint, value, _made)
+    return _container(hint, value, _decode_hook)
 
 
 class _Alike(FrozenObject):
@@ -267,7 +267,7 @@ class _Alike(FrozenObject):
 
 
 def _alike(hint: object, value: object) -> object:
-    """Return what equals the value that *value* stands for in what was just written, as that of `_made_again` does.
+    """Return what equals the value that *value* stands for in what was just written, as that of `_compare_hook` does.
 
     The JSON of one object that is written again and again, such as a schema, is compared once.
     """
@@ -281,7 +281,7 @@ def _alike(hint: object, value: object) -> object:
     return _container(hint, value, _alike)
 
 
-def _made_again(hint: object, value: object) -> object:
+def _compare_hook(hint: object, value: object) -> object:
     """Return the value that *value* stands for in what was just written, to be compared.
 
     Plugin states stay JSON, and JSON is not checked again.
@@ -292,18 +292,18 @@ def _made_again(hint: object, value: object) -> object:
         return FrozenObject(cast("Mapping[str, Json]", with_tuples(value)))
     if hint is object:
         return with_tuples(value)
-    return _container(hint, value, _made_again)
+    return _container(hint, value, _compare_hook)
 
 
 def _container(hint: object, value: object, make: Make) -> object:
     """Return the container of *value* that *hint* names; *make* makes what is in it."""
     if hint is History:
-        return History(_held(_Messages, value, make).found)
+        return History(_convert_with(_Messages, value, make).found)
     if hint is CallList:
-        return CallList(_held(_Calls, value, make).found)
+        return CallList(_convert_with(_Calls, value, make).found)
     if hint == _TOOLS:
-        return MappingProxyType(_held(_Tools, value, make).found)
-    problem = f"{described(value)} where a JSON object is wanted"
+        return MappingProxyType(_convert_with(_Tools, value, make).found)
+    problem = f"{describe(value)} where a JSON object is wanted"
     raise ValueError(problem)
 
 
@@ -329,7 +329,7 @@ class _Tools(msgspec.Struct, array_like=True):
     found: dict[str, Attached]
 
 
-def _held(holder: type[S], value: object, make: Make) -> S:
+def _convert_with(holder: type[S], value: object, make: Make) -> S:
     """Return the *holder* of what *value* in JSON stands for."""
     try:
         return msgspec.convert((value,), cast("type[S]", learned(holder)), dec_hook=make)
@@ -357,10 +357,10 @@ def _state(value: object) -> object:
 @cache
 def _reader(cls: type[Value]) -> Callable[[bytes], object]:
     """Return the function that reads back a value of the class *cls*, and leaves plugin states as they are."""
-    return decoder(cls, _made_again).decode
+    return decoder(cls, _compare_hook).decode
 
 
 @cache
-def decoder(type_: object, make: Make = _made) -> msgspec.json.Decoder[object]:
+def decoder(type_: object, make: Make = _decode_hook) -> msgspec.json.Decoder[object]:
     """Return the decoder for the class or union *type_*, made once; *make* makes what msgspec does not know."""
     return msgspec.json.Decoder(learned(type_), dec_hook=make)

@@ -68,17 +68,17 @@ def with_unknown_event(data: Json, problem: str) -> Json | None:
     """
     match = _UNKNOWN_CLASS.fullmatch(problem)
     path = "" if match is None else f"{match[2] or ''}{match[1]}"
-    return None if match is None or "..." in path else _replaced(data, re.findall(r"\w+", path))
+    return None if match is None or "..." in path else _with_unknown_at(data, re.findall(r"\w+", path))
 
 
-def _replaced(data: Json, path: Sequence[str]) -> Json | None:
+def _with_unknown_at(data: Json, path: Sequence[str]) -> Json | None:
     if path:
         key, *others = path
         if isinstance(data, Mapping):
-            inner = _replaced(data[key], others)
+            inner = _with_unknown_at(data[key], others)
             return None if inner is None else FrozenObject({**data, key: inner})
         items = cast("tuple[Json, ...]", data)
-        inner = _replaced(items[int(key)], others)
+        inner = _with_unknown_at(items[int(key)], others)
         return None if inner is None else (*items[: int(key)], inner, *items[int(key) + 1 :])
     body = dict(data) if isinstance(data, Mapping) else {}
     kind = body.pop(TAG, None)

@@ -61,7 +61,7 @@ from agentrail.values.messages import (
     Rearranged,
     ToolMessage,
     UserMessage,
-    rearranged,
+    rearrange,
     why_unfit,
 )
 from agentrail.values.tools import Err, Ok
@@ -241,7 +241,7 @@ def answer_of(plugin: str, action: Action[object], hook: Hook, shown_hook: Hook)
         case ReplaceMessages(messages=messages):
             there = {id(message) for message in _messages_of(shown_hook)}
             fit = [message if id(message) in there else fit_message(message) for message in messages]
-            return PluginAnswer(plugin, kind, messages=rearranged(_messages_of(hook), fit))
+            return PluginAnswer(plugin, kind, messages=rearrange(_messages_of(hook), fit))
         case HoldTool(hint=text, timeout=timeout, family=name):
             return PluginAnswer(plugin, kind, text, name, seconds=seconds(timeout))
         case _:

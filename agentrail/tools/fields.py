@@ -121,7 +121,7 @@ def fields_of(cls: type, at: ShapePlace) -> tuple[ArgumentField, ...]:
         here = at.inside(f"field `{slot.inside}` of `{cls.__name__}`,")
         if slot.hint is MISSING:
             here.refuse("has no annotation; give it one")
-        shape = shape_of(_unqualified(slot.hint), here)
+        shape = shape_of(_strip_qualifiers(slot.hint), here)
         fields.append(
             ArgumentField(
                 slot.outside, shape, here, slot.required, descriptions.get(slot.inside), as_default(slot.default)
@@ -146,7 +146,7 @@ def hints_of(subject: object, at: ShapePlace) -> dict[str, object]:
         )
 
 
-def _unqualified(hint: object) -> object:
+def _strip_qualifiers(hint: object) -> object:
     """Return *hint* without `Required`, `NotRequired` and `ReadOnly` around it."""
     while get_origin(hint) in {Required, NotRequired, ReadOnly}:
         hint = get_args(hint)[0]

@@ -68,7 +68,7 @@ class _Writer:
                 return {"type": "object"} if is_object else {}
             case ChoiceShape(pairs):
                 return {
-                    "type": _joined(_TYPES[type(key)] for key, _ in pairs),
+                    "type": _join_types(_TYPES[type(key)] for key, _ in pairs),
                     "enum": tuple(key for key, _ in pairs),
                 }
             case ListOf(item):
@@ -129,10 +129,10 @@ def _any_of(schemas: list[dict[str, Json]]) -> dict[str, Json]:
         return {}
     bare = [schema["type"] for schema in schemas if schema.keys() == {"type"}]
     if len(bare) == len(schemas):
-        return {"type": _joined(str(kind) for kind in bare)}
+        return {"type": _join_types(str(kind) for kind in bare)}
     return {"anyOf": tuple(schemas)}
 
 
-def _joined(kinds: Iterable[str]) -> Json:
+def _join_types(kinds: Iterable[str]) -> Json:
     distinct = tuple(dict.fromkeys(kinds))
     return distinct[0] if len(distinct) == 1 else distinct

@@ -74,7 +74,7 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
     @wraps(function)
     def wrapper(*args: P.args, **kwargs: P.kwargs) -> R:
         if not kinds:
-            kinds.update(_wanted(plain))
+            kinds.update(_plain_hints(plain))
         for argument in kwargs:
             if argument not in parameters:
                 raise UnknownArgument.among(owner if is_init else name, argument, parameters)
@@ -92,7 +92,7 @@ def _fits(value: object, kinds: Kinds) -> bool:
     return isinstance(value, kinds)
 
 
-def _wanted(function: FunctionType) -> dict[str, tuple[Kinds, str]]:
+def _plain_hints(function: FunctionType) -> dict[str, tuple[Kinds, str]]:
     """Return the classes and the text of each annotation that names only classes, by argument."""
     hints = {name: (_kinds(str(text), function.__globals__), str(text)) for name, text in _annotations(function)}
     return {name: (kinds, text) for name, (kinds, text) in hints.items() if kinds}

@@ -289,7 +289,7 @@ class Rearranged(Value, tag_field=TAG):
         return tuple(messages)
 
 
-def rearranged(history: Sequence[Message], messages: Iterable[Message]) -> Rearranged:
+def rearrange(history: Sequence[Message], messages: Iterable[Message]) -> Rearranged:
     """Return *messages* with ranges in place of those that *history* has: the same objects, not equal ones."""
     places = {id(message): place for place, message in enumerate(history)}
     pieces: list[Range | Message] = []

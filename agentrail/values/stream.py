@@ -170,15 +170,15 @@ def with_read(usage: Usage, request: ModelRequest) -> Usage:
     return usage.but(input_tokens=read_tokens(request), estimated=True)
 
 
-def counted(response: Response, request: ModelRequest) -> Response:
+def estimate_usage(response: Response, request: ModelRequest) -> Response:
     """Return *response* with an estimate of the tokens that the provider did not count; its usage is marked then."""
     usage = with_read(response.usage, request)
-    if not usage.output_tokens and (chars := _written(response)):
+    if not usage.output_tokens and (chars := _output_size(response)):
         usage = usage.but(output_tokens=tokens(chars), estimated=True)
     return response if usage is response.usage else response.but(usage=usage)
 
 
-def _written(response: Response) -> int:
+def _output_size(response: Response) -> int:
     chars = sum(len(part.text) for part in response.parts)
     return chars + sum(len(call.name) + weight(call.args) for call in response.calls)
 

@@ -9,7 +9,7 @@ from functools import cache
 from typing import Final, cast, get_args, get_type_hints
 from urllib.parse import parse_qsl
 
-from agentrail.codec.decode_error import shortened
+from agentrail.codec.decode_error import shorten
 from agentrail.codec.json_text import from_text
 from agentrail.codec.values import decode
 from agentrail.errors import BadBody, BadData, BadQuery, BadText, WrongMedia
@@ -110,7 +110,7 @@ def _flaws(text: str, depth: int) -> Iterator[str]:
             problem = f"`{said}`, which is no JSON number,"
         elif token[1] is not None and objects and (keys := objects[-1]) is not None:
             key = _key(said[: -len(token[1])])
-            problem = f"the key `{shortened(key)}` twice" if key in keys else ""
+            problem = f"the key `{shorten(key)}` twice" if key in keys else ""
             keys.add(key)
         if problem:
             line, start = text.count("\n", 0, token.start()), text.rfind("\n", 0, token.start())
@@ -136,12 +136,12 @@ def read_query(call: HostCall, query: str) -> Query | None:
         raise BadQuery(call.name, "it", f"is not `name=value&name=value` in UTF-8, with at most {MAX_FIELDS}") from None
     if call.query is None:
         if pairs:
-            raise BadQuery(call.name, f"its `{shortened(pairs[0][0])}`", "is not known; the call takes none")
+            raise BadQuery(call.name, f"its `{shorten(pairs[0][0])}`", "is not known; the call takes none")
         return None
     kinds = _kinds_of(call.query)
     given: dict[str, object] = {}
     for name, value in pairs:
-        at = f"its `{shortened(name)}`"
+        at = f"its `{shorten(name)}`"
         if name not in kinds:
             raise BadQuery(call.name, at, f"is not known; {meant(name, kinds, 'the call takes')}")
         if name in given:
@@ -206,4 +206,4 @@ def classes_of(call: HostCall, names: Sequence[str]) -> tuple[type[Event], ...]:
 
 
 def _unknown(name: str) -> str:
-    return f"`{shortened(name)}`; {meant(name, _EVENTS, 'there are')}"
+    return f"`{shorten(name)}`; {meant(name, _EVENTS, 'there are')}"

@@ -14,7 +14,7 @@ from urllib.parse import urlencode
 import msgspec
 from msgspec import Meta
 
-from agentrail.codec.decode_error import shortened
+from agentrail.codec.decode_error import shorten
 from agentrail.codec.values import decode
 from agentrail.errors import BadData, BadFrame
 from agentrail.errors.branches import meant
@@ -116,7 +116,7 @@ class CallFrame(SentFrame):
         pairs: dict[str, str] = {}
         for name, value in self.query.items():
             if not isinstance(value, str | int):
-                at = f"its `query.{shortened(name)}`"
+                at = f"its `query.{shorten(name)}`"
                 raise BadFrame(at, "is no text, no whole number, and no yes or no")
             pairs[name] = str(value).lower() if isinstance(value, bool) else str(value)
         return urlencode(pairs, errors="surrogatepass")
@@ -198,7 +198,7 @@ def read_frame(found: Mapping[str, Json]) -> SentFrame:
         _, at, problem = bad.args
         raise BadFrame(str(at), str(problem)) from None
     if isinstance(frame, CallFrame) and frame.call not in SOCKET_CALLS:
-        raise BadFrame(CALL, f"{NO_CALL}: `{shortened(frame.call)}`; {meant(frame.call, SOCKET_CALLS, 'there are')}")
+        raise BadFrame(CALL, f"{NO_CALL}: `{shorten(frame.call)}`; {meant(frame.call, SOCKET_CALLS, 'there are')}")
     if isinstance(frame, ListenFrame):
         _check_listened(frame)
     return frame

@@ -14,7 +14,7 @@ import agentrail
 from agentrail import SessionSpec, open_supervisor
 from agentrail.adapters.journals.memory import MemoryJournal
 from agentrail.adapters.journals.message_index import MessagePlaces
-from agentrail.adapters.journals.stored_form import stored
+from agentrail.adapters.journals.stored_form import stored_record
 from agentrail.codec.values import write
 from agentrail.testing import ScriptedModel, say
 
@@ -61,7 +61,7 @@ async def test_the_first_values_may_be_read_in_several_threads(tmp_path: Path) -
         await session.ask("hello again")
         records = await journal.read(session.id, 0, 1_000)
     texts = tmp_path / "records"
-    texts.write_bytes(b"\n".join(write(stored(record, places)) for record in records))
+    texts.write_bytes(b"\n".join(write(stored_record(record, places)) for record in records))
     command = (sys.executable, "-c", AT_ONCE, str(texts))
     processes = [subprocess.Popen(command) for _ in range(PROCESSES)]  # noqa: ASYNC220, S603 - our own program
     assert [process.wait() for process in processes] == [0] * PROCESSES

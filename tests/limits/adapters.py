@@ -33,7 +33,7 @@ from agentrail.adapters.models.http import KEPT, LIMITS, Http, Unpacker, _plain
 from agentrail.adapters.models.model_turns import _fit
 from agentrail.adapters.models.openai.faults import FAULTS
 from agentrail.adapters.models.provider_errors import error_of, error_of_body
-from agentrail.adapters.models.remote_model import remembered
+from agentrail.adapters.models.remote_model import with_refused_schema
 from agentrail.adapters.models.sse import EventReader
 from agentrail.adapters.models.wire_format import count, object_of
 from agentrail.adapters.processes import argv_of
@@ -46,7 +46,7 @@ from agentrail.adapters.sandboxes.local import LocalSandbox
 from agentrail.adapters.sandboxes.matcher import short
 from agentrail.adapters.sandboxes.memory import MemorySandbox
 from agentrail.adapters.sandboxes.paths import Parts, parts_of
-from agentrail.adapters.sandboxes.searching import uncounted
+from agentrail.adapters.sandboxes.searching import unlimited_meter
 from agentrail.app.model_registry import Models
 from agentrail.errors import (
     AgentrailError,
@@ -128,7 +128,7 @@ async def bytes_of_a_page(size: int) -> bool:
 
 @scene("ports.tool.MAX_PAGE")
 def bytes_of_a_page_that_comes_packed(size: int) -> bool:
-    page, cut = web._inflated(zlib.compress(b"x" * size, 1), "deflate")
+    page, cut = web._inflate(zlib.compress(b"x" * size, 1), "deflate")
     assert len(page) == min(size, MAX_PAGE)
     return not cut
 
@@ -420,9 +420,9 @@ def lines_of_a_gitignore(number: int) -> bool:
 
 def _ignores(*lines: str, name: str) -> bool:
     rules = Ignored()
-    for _ in rules.reading(lines, uncounted()):
+    for _ in rules.reading(lines, unlimited_meter()):
         pass
-    return rules.names((name,), uncounted(), folder=False)
+    return rules.names((name,), unlimited_meter(), folder=False)
 
 
 @scene("adapters.sandboxes.globs.MAX_RULE")
@@ -622,5 +622,5 @@ async def sessions_whose_rows_are_at_hand(number: int) -> bool:
 def schemas_that_a_provider_has_refused(count: int) -> bool:
     known: tuple[str, ...] = ()
     for number in range(count):
-        known = remembered(known, str(number))
+        known = with_refused_schema(known, str(number))
     return "0" in known

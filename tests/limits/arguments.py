@@ -10,7 +10,7 @@ from agentrail.adapters.sandboxes.memory import MemorySandbox
 from agentrail.ports.sandbox import Execution, Output
 from agentrail.tools import validator_for
 from agentrail.tools.builtin import subagent_tools
-from agentrail.tools.builtin.shell import HEAD, TAIL, _told_output
+from agentrail.tools.builtin.shell import HEAD, TAIL, _output_for_model
 from agentrail.values.json import freeze_object
 from agentrail.values.tools import ToolSpec
 from tests.limits import scene
@@ -73,7 +73,7 @@ for _name, (_figure, _made) in ARGUMENTS.items():
 
 async def shown(output: str) -> str:
     execution = Execution(0, Output(output.encode(), total=len(output)))
-    text, _ = await _told_output(MemorySandbox(), execution, "c")
+    text, _ = await _output_for_model(MemorySandbox(), execution, "c")
     return text
 
 

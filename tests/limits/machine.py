@@ -7,7 +7,7 @@ import trio
 
 from agentrail.app import build
 from agentrail.app.spec import SessionSpec
-from agentrail.codec.decode_error import MisfitError, shortened
+from agentrail.codec.decode_error import MisfitError, shorten
 from agentrail.codec.json_text import from_text
 from agentrail.codec.plugin_states import storable
 from agentrail.core import tools_on_demand
@@ -447,7 +447,7 @@ def characters_of_a_path(size: int) -> bool:
 
 @scene("codec.decode_error.shortened<60", 60)
 def characters_of_a_key(size: int) -> bool:
-    return shortened("x" * size) == "x" * size
+    return shorten("x" * size) == "x" * size
 
 
 @scene("plugins.budget.BudgetGuard.max_tokens", 100)

@@ -20,12 +20,12 @@ from agentrail.adapters.mcp.connection import Connection
 from agentrail.adapters.mcp.inbound_filter import Sieve
 from agentrail.adapters.mcp.server_tools import adopt, result_of
 from agentrail.adapters.sandboxes.memory import MemorySandbox
-from agentrail.codec.decode_error import shortened
+from agentrail.codec.decode_error import shorten
 from agentrail.errors import ToolError, WebFailed
 from agentrail.errors.branches import nearest
 from agentrail.ports.sandbox import Execution, Output
-from agentrail.tools.builtin.shell import FOLDER, MAX_BYTES, _told_output
-from agentrail.tools.json_schema.explain import _shown, _where
+from agentrail.tools.builtin.shell import FOLDER, MAX_BYTES, _output_for_model
+from agentrail.tools.json_schema.explain import _short_text, _where
 from agentrail.values.content import text_of
 from agentrail.values.json import EMPTY
 from agentrail.values.tools import EffectClass
@@ -61,7 +61,7 @@ def characters_of_a_type_that_no_model_takes(size: int) -> bool:
 
 @scene("codec.decode_error.shortened[:57]", 60)
 def characters_of_a_name_that_is_cut(size: int) -> bool:
-    shown = shortened("x" * size)
+    shown = shorten("x" * size)
     assert len(shown) <= 60
     return "..." not in shown
 
@@ -70,7 +70,7 @@ def characters_of_a_name_that_is_cut(size: int) -> bool:
 def bytes_among_which_a_page_says_how_it_is_written(size: int) -> bool:
     said = b"<meta charset=cp1252"
     body = b" " * (size - len(said)) + said + b"\xe4"
-    return "ä" in web._decoded(web.Answer(200, "", "text/html", body, cut=False))
+    return "ä" in web._decode(web.Answer(200, "", "text/html", body, cut=False))
 
 
 @scene("adapters.web._page[:4096]", 4096)
@@ -163,7 +163,7 @@ def files_among_which_another_name_is_looked_for(number: int) -> bool:
 async def characters_of_a_call_that_the_file_of_its_output_is_named_after(size: int) -> bool:
     execution = Execution(0, Output(b"x" * (MAX_BYTES + 1), total=MAX_BYTES + 1))
     sandbox = MemorySandbox()
-    await _told_output(sandbox, execution, "y" * size)
+    await _output_for_model(sandbox, execution, "y" * size)
     return await sandbox.exists(f"{FOLDER}/{'y' * size}.txt")
 
 
@@ -174,13 +174,13 @@ def characters_of_where_arguments_do_not_fit(size: int) -> bool:
 
 @scene("tools.json_schema.explain._shown.clipped(60)", 60)
 def characters_of_a_number_that_does_not_fit(size: int) -> bool:
-    return _shown(10 ** (size - 1)) == str(10 ** (size - 1))
+    return _short_text(10 ** (size - 1)) == str(10 ** (size - 1))
 
 
 @scene("tools.json_schema.explain._shown.clipped(60)", 60)
 def characters_of_a_text_that_does_not_fit(size: int) -> bool:
     """With its quotes."""
-    return "…" not in _shown("x" * (size - 2))
+    return "…" not in _short_text("x" * (size - 2))
 
 
 @scene("errors.branches.LONGEST_NAME")

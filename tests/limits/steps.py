@@ -13,7 +13,7 @@ import trio
 from agentrail import open_supervisor, tool
 from agentrail.adapters.sandboxes.local import LocalSandbox
 from agentrail.adapters.sandboxes.memory import MemorySandbox
-from agentrail.adapters.sandboxes.searching import counted, rested
+from agentrail.adapters.sandboxes.searching import limited_meter, run_search_in_slices
 from agentrail.errors import JournalFailed, SearchTooSlow, SupervisorFailed
 from agentrail.hooks.declarations import MoneyLimit
 from agentrail.plugins import BudgetGuard
@@ -165,14 +165,14 @@ async def steps_of_a_line(steps: int) -> bool:
 
 @scene("adapters.sandboxes.searching.SEARCH_STEPS")
 async def steps_of_a_search(steps: int) -> bool:
-    meter = counted()
+    meter = limited_meter()
 
     def search() -> Generator[None, None, None]:
         meter.spend(steps)
         yield
 
     try:
-        await rested(search(), meter, "x")
+        await run_search_in_slices(search(), meter, "x")
     except SearchTooSlow:
         return False
     return True

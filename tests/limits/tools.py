@@ -14,7 +14,7 @@ from pathlib import Path
 import trio
 
 from agentrail.adapters.journals.sqlite.file_type import _problem
-from agentrail.adapters.models.demo import _quoted, _report
+from agentrail.adapters.models.demo import _quote, _report
 from agentrail.adapters.models.providers import unsupported_media
 from agentrail.adapters.sandboxes.memory import MemorySandbox
 from agentrail.app import spec
@@ -41,7 +41,7 @@ from agentrail.runtime.work import compacting
 from agentrail.runtime.work.background_jobs import BackgroundJobs
 from agentrail.tools import validator_for
 from agentrail.tools.builtin.file_tools import _pairs, nearest
-from agentrail.tools.builtin.shell import _told_output
+from agentrail.tools.builtin.shell import _output_for_model
 from agentrail.tools.builtin.subagent_tools import TaskTool, message_send, task_send, task_wait
 from agentrail.tools.json_schema import explain, regex, validation
 from agentrail.tools.json_schema.regex import Regex, UnusableError
@@ -133,7 +133,7 @@ async def bytes_of_a_file_that_are_compared(size: int) -> bool:
 
 async def is_whole(output: bytes, call_id: str = "c") -> bool:
     execution = Execution(0, Output(output, total=len(output)))
-    text, _ = await _told_output(MemorySandbox(), execution, call_id)
+    text, _ = await _output_for_model(MemorySandbox(), execution, call_id)
     return text == output.decode()
 
 
@@ -433,7 +433,7 @@ def characters_of_a_result_that_the_demo_quotes(count: int) -> bool:
 
 @scene("adapters.models.demo._quoted._shortened(60)", 60)
 def characters_that_the_demo_quotes(count: int) -> bool:
-    return _quoted("x" * count) == f"`{'x' * count}`"
+    return _quote("x" * count) == f"`{'x' * count}`"
 
 
 @scene("tools.json_schema.explain._LEVELS")
@@ -441,7 +441,7 @@ def levels_of_a_description(count: int) -> bool:
     schema: Json = {"type": "string"}
     for _ in range(count - 1):
         schema = {"anyOf": [schema]}
-    return "text" in explain._wanted_of(schema)
+    return "text" in explain._schema_text(schema)
 
 
 @scene("plugins.shell.paths.fence(maxsize)", 32)
@@ -451,7 +451,7 @@ def fences_that_are_kept(count: int) -> bool:
 
 @scene("app.spec._shared(maxsize)", 64)
 def figures_that_are_shared(count: int) -> bool:
-    return kept(spec._shared, lambda number: (Options(max_turns=number),), count)
+    return kept(spec._share, lambda number: (Options(max_turns=number),), count)
 
 
 @scene("core.context_window.budget_for(maxsize)", 1000)
@@ -476,7 +476,7 @@ def models_of_which_was_warned(count: int) -> bool:
 
 @scene("tools.json_schema.regex._compiled(maxsize)", 1024)
 def characters_that_are_kept_compiled(count: int) -> bool:
-    return kept(regex._compiled, lambda number: (f"x{number}", 0), count)
+    return kept(regex._compile, lambda number: (f"x{number}", 0), count)
 
 
 # Guards

@@ -8,7 +8,7 @@ import trio
 import trio.testing
 
 from agentrail.adapters.mcp import McpServer
-from agentrail.adapters.mcp.server_tools import told
+from agentrail.adapters.mcp.server_tools import plain_schema
 from agentrail.errors import BadMcpServer, BadSpec
 from agentrail.tools import make_spec
 from agentrail.tools.json_schema.validation import validator_for
@@ -83,7 +83,7 @@ def test_a_pattern_that_cannot_be_searched_for_is_told_and_not_tried() -> None:
     inside: dict[str, Json] = {"plain": plain, "pattern": word, "keys": keys, "const": {"const": {"pattern": r"\p"}}}
     schema: dict[str, Json] = {"type": "object", "properties": inside, "$defs": {"words": {"items": {"anyOf": [word]}}}}
     said = {"type": "string", "description": r"A word. Must match `^\p{L}+$`."}
-    read = told(freeze_object(schema), Meter(10_000))
+    read = plain_schema(freeze_object(schema), Meter(10_000))
     assert freeze_object(read) == freeze_object(
         {
             "type": "object",

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from agentrail.adapters.sandboxes.globs import Glob, GlobPattern, Ignored
-from agentrail.adapters.sandboxes.searching import uncounted
+from agentrail.adapters.sandboxes.searching import unlimited_meter
 from agentrail.errors import BadPattern, PathRefused
 from tests.opcodes import counted_opcodes
 
@@ -63,7 +63,7 @@ def test_rules_mean_what_git_means(tmp_path: Path, rules: list[str]) -> None:
     command = ["git", "-C", str(tmp_path), "check-ignore", "--stdin", "--no-index"]
     said = subprocess.run(command, input=asked, capture_output=True, text=True, check=False)  # noqa: S603 - as above
     read = Ignored()
-    for _ in read.reading(rules, uncounted()):
+    for _ in read.reading(rules, unlimited_meter()):
         pass
     ours = [path for path in PATHS if is_ignored(read, path)]
     assert ours == said.stdout.splitlines()
@@ -73,8 +73,8 @@ def is_ignored(rules: Ignored, path: str) -> bool:
     """Ask as a walk does: first about the folders, from above."""
     parts = tuple(path.split("/"))
     above = (parts[:depth] for depth in range(1, len(parts)))
-    return any(rules.names(folder, uncounted(), folder=True) for folder in above) or rules.names(
-        parts, uncounted(), folder=False
+    return any(rules.names(folder, unlimited_meter(), folder=True) for folder in above) or rules.names(
+        parts, unlimited_meter(), folder=False
     )
 
 
@@ -97,7 +97,7 @@ def is_ignored(rules: Ignored, path: str) -> bool:
     ],
 )
 def test_a_glob_means(pattern: str, path: str, is_match: bool) -> None:
-    assert Glob(pattern).matches(tuple(path.split("/")), uncounted()) == is_match
+    assert Glob(pattern).matches(tuple(path.split("/")), unlimited_meter()) == is_match
 
 
 def test_a_glob_cannot_stand_for_too_many() -> None:
@@ -115,6 +115,6 @@ def test_a_glob_does_not_lead_out(pattern: str) -> None:
 def test_no_pattern_takes_long(pattern: str) -> None:
     """The regular expression of a part has no opcodes: one that goes back would not end for the first pattern."""
     with counted_opcodes() as counted:
-        GlobPattern(pattern).matches(("a" * 250,) * 60, uncounted())
-        GlobPattern(pattern).matches(("a",) * 2000, uncounted())
+        GlobPattern(pattern).matches(("a" * 250,) * 60, unlimited_meter())
+        GlobPattern(pattern).matches(("a",) * 2000, unlimited_meter())
     assert counted[0] < MOST_OPCODES

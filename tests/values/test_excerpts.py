@@ -5,7 +5,7 @@ import random
 import pytest
 
 from agentrail.values.content import Text
-from agentrail.values.messages import History, Message, Range, Rearranged, UserMessage, rearranged
+from agentrail.values.messages import History, Message, Range, Rearranged, UserMessage, rearrange
 
 
 def said(text: str) -> Message:
@@ -19,15 +19,15 @@ def test_any_list_is_made_again_of_its_ranges_with_the_same_objects() -> None:
         messages = [chance.choice([*history, said("equal")]) for _ in range(chance.randrange(8))]
         start = chance.randrange(len(history) + 1)
         messages[chance.randrange(len(messages) + 1) :] = history[start:]
-        again = rearranged(history, messages).of(history)
+        again = rearrange(history, messages).of(history)
         assert [id(message) for message in again] == [id(message) for message in messages]
 
 
 def test_what_was_trimmed_or_changed_in_one_place_takes_few_pieces() -> None:
     history = History([said(str(n)) for n in range(100)])
     other = said("other")
-    assert rearranged(history, history[-9:]).pieces == (Range(91, 100),)
-    changed = rearranged(history, (*history[:40], other, *history[41:]))
+    assert rearrange(history, history[-9:]).pieces == (Range(91, 100),)
+    changed = rearrange(history, (*history[:40], other, *history[41:]))
     assert changed.pieces == (Range(0, 40), other, Range(41, 100))
 
 

@@ -18,8 +18,8 @@ import trio
 from agentrail.adapters.journals.message_index import MessagePlaces, messages_in
 from agentrail.adapters.journals.packing import NO_CHECK, Packed, UnpackError, check_of, unpack
 from agentrail.adapters.journals.sqlite.writer_lock import ONLY_ITS_OWNERS_FILE
-from agentrail.adapters.journals.stored_form import stored
-from agentrail.adapters.journals.text_dedup import shared
+from agentrail.adapters.journals.stored_form import stored_record
+from agentrail.adapters.journals.text_dedup import share_texts
 from agentrail.codec.json_text import DOCUMENT_DEPTH, from_text, to_text
 from agentrail.codec.values import write
 from agentrail.codec.versions import FORMAT
@@ -76,7 +76,7 @@ def _write(path: Path, session_id: str, records: Sequence[Record]) -> None:
         with open(opened, "w", encoding="utf-8") as file:  # noqa: PTH123 - a descriptor is no path
             print(to_text({"kind": KIND, "version": VERSION, "session": session_id}), file=file)
             for record in records:
-                body = shared(write(stored(record, places)))
+                body = share_texts(write(stored_record(record, places)))
                 check = check_of(check, _outside(FORMAT, session_id), body)
                 print(f'{{"check":"{check.hex()}","format":{FORMAT},"record":{body.decode()}}}', file=file)
             print(to_text({"end": len(records)}), file=file)

@@ -48,7 +48,7 @@ async def audit(journal: Journal, session_id: str) -> tuple[Difference, ...]:
             state = folded(before, record)
             if record.redacted is not None:
                 redacted = record
-                differences.append(_told(record, record.redacted))
+                differences.append(_redacted_difference(record, record.redacted))
             elif redacted is None:
                 differences += steps.differences(before, state, record)
             elif steps.differences(before, state, record):
@@ -62,11 +62,11 @@ async def audit(journal: Journal, session_id: str) -> tuple[Difference, ...]:
     return tuple(differences)
 
 
-def _told(record: Record, note: Redaction) -> Difference:
+def _redacted_difference(record: Record, note: Redaction) -> Difference:
     return Difference(record.number, REDACTED, "", f"at {note.at} (milliseconds since 1970), by {note.by}")
 
 
-def sent(before: State, after: State) -> ModelRequest | None:
+def sent_request(before: State, after: State) -> ModelRequest | None:
     """Return the request that the step from *before* to *after* sent to the model; `None` if it sent none.
 
     A request that was cut in the same step was never sent.
@@ -88,7 +88,7 @@ def _requests_in(records: Iterable[Record], state: State | None) -> Iterator[tup
         before = opening_of(record) if state is None else state
         state = folded(before, record)
         try:
-            request = sent(before, state)
+            request = sent_request(before, state)
         except (ValueError, LookupError) as error:
             problem = f"its model request does not fit the state after it: {crash(error)}"
             raise BadRecord(record.session_id, record.number, problem) from error

@@ -9,7 +9,7 @@ from heapq import nsmallest
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
-from agentrail.adapters.journals.record_pages import Pages, put_away, taken_out
+from agentrail.adapters.journals.record_pages import Pages, compress_snapshot, decompress_snapshot
 from agentrail.errors import Fenced
 from agentrail.ports.journal import (
     ALL_SESSIONS,
@@ -101,14 +101,14 @@ class _Shelf:
         """Return the record of this number, which is *stored* in this form."""
         if isinstance(stored, Record):
             return stored
-        from agentrail.adapters.journals.packing import unpack  # noqa: PLC0415 - see `_packed`
+        from agentrail.adapters.journals.packing import unpack  # noqa: PLC0415 - see `_pack`
 
         return unpack(stored, self.session_id, number, self._messages)
 
     def _messages(self, number: int) -> Sequence[Message]:
         """Return the messages in the change of a record, which another one refers to."""
-        from agentrail.adapters.journals.message_index import messages_in  # noqa: PLC0415 - see `_packed`
-        from agentrail.adapters.journals.packing import unpack_messages  # noqa: PLC0415 - see `_packed`
+        from agentrail.adapters.journals.message_index import messages_in  # noqa: PLC0415 - see `_pack`
+        from agentrail.adapters.journals.packing import unpack_messages  # noqa: PLC0415 - see `_pack`
 
         stored = next(self.pages.after(number - 1))
         return messages_in(stored.change) if isinstance(stored, Record) else unpack_messages(stored)
@@ -168,11 +168,11 @@ class MemoryJournal:
 
     async def append(self, claim: Claim, expected: int, records: Sequence[Record]) -> int:
         """Write *records* after record number *expected*, all or none; return the number of the last one."""
-        shelf = self._claimed(claim)
+        shelf = self._claimed_shelf(claim)
         if expected != len(shelf.pages):
             raise Fenced(claim.session_id, shelf.epoch)
         check_numbers(claim, expected, records)
-        stored_records = [_packed(record, shelf) for record in records] if self._encode else records
+        stored_records = [_pack(record, shelf) for record in records] if self._encode else records
         for record in records:
             shelf.about = about_after(record, shelf.about)
             shelf.seqs.append(last_seq(record, shelf.seqs[-1] if shelf.seqs else 0))
@@ -228,16 +228,16 @@ class MemoryJournal:
 
     async def keep(self, claim: Claim, snapshot: Snapshot) -> None:
         """Store a snapshot of a session in place of the previous one."""
-        shelf = self._claimed(claim)
+        shelf = self._claimed_shelf(claim)
         check_snapshot(claim, snapshot, len(shelf.pages))
-        shelf.snapshot = _packed(snapshot) if self._encode else put_away(snapshot)
+        shelf.snapshot = _pack(snapshot) if self._encode else compress_snapshot(snapshot)
 
     async def latest(self, session_id: str, upto: int | None = None, limit: int = 1000) -> Latest:
         """Return the snapshot of a session, and up to *limit* of the records that follow it, up to *upto*."""
         shelf = self._shelves.get(session_id)
         if shelf is None:
             return Latest(None, ())
-        newest = None if shelf.snapshot is None else _loaded_snapshot(shelf.snapshot)
+        newest = None if shelf.snapshot is None else _load_snapshot(shelf.snapshot)
         snapshot = None if newest is None or (upto is not None and newest.number > upto) else newest
         after = 0 if snapshot is None else snapshot.number
         most = limit if upto is None else min(limit, upto - after)
@@ -255,7 +255,7 @@ class MemoryJournal:
 
     async def redact(self, session_id: str, first: int, last: int, note: Redaction, holder: str) -> int:
         """Replace the texts of records *first* to *last* by a mark; return how many were replaced now."""
-        from agentrail.adapters.journals.redacting import about_redacted, kept_names, redacted  # noqa: PLC0415 - see `_packed`
+        from agentrail.adapters.journals.redacting import about_redacted, kept_names, redacted  # noqa: PLC0415 - see `_pack`
 
         shelf = self._shelves.get(session_id)
         if shelf is None:
@@ -274,7 +274,7 @@ class MemoryJournal:
             count += record.redacted is None
             marked = redacted(record, note, names)
             shelf.about = about_redacted(shelf.about, (record,))
-            records[place] = _packed(marked) if self._encode else marked
+            records[place] = _pack(marked) if self._encode else marked
         return count
 
     @property
@@ -315,7 +315,7 @@ class MemoryJournal:
             self._loose -= len(shelf.pages.newest)
         return shelf is not None and bool(shelf.pages)
 
-    def _claimed(self, claim: Claim) -> _Shelf:
+    def _claimed_shelf(self, claim: Claim) -> _Shelf:
         shelf = self._shelves.get(claim.session_id)
         if shelf is None or claim.epoch != shelf.epoch:
             raise Fenced(claim.session_id, 0 if shelf is None else shelf.epoch)
@@ -330,7 +330,7 @@ class ForgettingJournal(MemoryJournal):
         self._drop(session_id)
 
 
-def _packed(value: Record | Snapshot, shelf: _Shelf | None = None) -> Packed:
+def _pack(value: Record | Snapshot, shelf: _Shelf | None = None) -> Packed:
     from agentrail.adapters.journals.message_index import MessagePlaces  # noqa: PLC0415 - see above
     from agentrail.adapters.journals.packing import pack  # noqa: PLC0415 - costs 20 ms that most sessions need not pay
 
@@ -339,11 +339,11 @@ def _packed(value: Record | Snapshot, shelf: _Shelf | None = None) -> Packed:
     return pack(value, None if shelf is None else shelf.places)
 
 
-def _loaded_snapshot(stored: Snapshot | Packed | bytes) -> Snapshot:
+def _load_snapshot(stored: Snapshot | Packed | bytes) -> Snapshot:
     if isinstance(stored, Snapshot):
         return stored
     if isinstance(stored, bytes):
-        return taken_out(stored)
-    from agentrail.adapters.journals.packing import unpack_snapshot  # noqa: PLC0415 - see `_packed`
+        return decompress_snapshot(stored)
+    from agentrail.adapters.journals.packing import unpack_snapshot  # noqa: PLC0415 - see `_pack`
 
     return unpack_snapshot(stored)

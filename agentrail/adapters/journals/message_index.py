@@ -74,7 +74,7 @@ class MessagePlaces:
     def _keep(self, numbers: range) -> None:
         self._places = {key: place for key, place in self._places.items() if place[1][0] in numbers}
 
-    def said(self, message: Message) -> MessageAt | None:
+    def place_of(self, message: Message) -> MessageAt | None:
         """Return where *message* is stored; `None` if that is not known."""
         place = self._places.get(id(message))
         return None if place is None else place[1]

@@ -8,8 +8,8 @@ from types import MappingProxyType
 from typing import Final, TypeVar
 
 from agentrail.adapters.journals.message_index import MessagePlaces, MessagesOf, messages_in, nothing_earlier
-from agentrail.adapters.journals.stored_form import StoredRecord, stored, whole
-from agentrail.adapters.journals.text_dedup import expanded, shared
+from agentrail.adapters.journals.stored_form import StoredRecord, stored_record, whole
+from agentrail.adapters.journals.text_dedup import expand_texts, share_texts
 from agentrail.codec.decode_error import MisfitError
 from agentrail.codec.json_text import from_own_text, to_text
 from agentrail.codec.values import decode, read, write
@@ -54,12 +54,14 @@ def pack(value: Record | Snapshot, places: MessagePlaces | None = None) -> Packe
 
     A record refers to the messages in *places*, which are those of the records before it, and its own are added there.
     """
-    body = write(stored(value, MessagePlaces() if places is None else places) if isinstance(value, Record) else value)
+    body = write(
+        stored_record(value, MessagePlaces() if places is None else places) if isinstance(value, Record) else value
+    )
     if len(body) < BLOB_FROM or not _may_be_long(body.decode()):
-        return Packed(shared(body), NO_BLOBS)
+        return Packed(share_texts(body), NO_BLOBS)
     blobs: dict[str, bytes] = {}
     split = _split(from_own_text(body), blobs)
-    return Packed(to_text(split).encode(), blobs) if blobs else Packed(shared(body), NO_BLOBS)
+    return Packed(to_text(split).encode(), blobs) if blobs else Packed(share_texts(body), NO_BLOBS)
 
 
 def unpack(packed: Packed, session_id: str, number: int, earlier: MessagesOf = nothing_earlier) -> Record:
@@ -68,7 +70,7 @@ def unpack(packed: Packed, session_id: str, number: int, earlier: MessagesOf = n
     *earlier* returns the messages of earlier records: it is called if the record refers to them.
     """
     try:
-        return whole(_unpacked(StoredRecord, packed), session_id, number, earlier)
+        return whole(_unpack(StoredRecord, packed), session_id, number, earlier)
     except MisfitError as misfit:
         problem = f"{misfit.place} {misfit.problem}"
         raise UnpackError(problem) from misfit
@@ -76,22 +78,22 @@ def unpack(packed: Packed, session_id: str, number: int, earlier: MessagesOf = n
 
 def unpack_messages(packed: Packed) -> Sequence[Message]:
     """Return the messages in the change of a packed record; raise `UnpackError` if it cannot be read."""
-    return messages_in(_unpacked(StoredRecord, packed).change)
+    return messages_in(_unpack(StoredRecord, packed).change)
 
 
 def unpack_snapshot(packed: Packed) -> Snapshot:
     """Return the snapshot that *packed* holds; raise `UnpackError` if it cannot be read."""
-    return _unpacked(Snapshot, packed)
+    return _unpack(Snapshot, packed)
 
 
-def _unpacked(type_: type[T], packed: Packed) -> T:
+def _unpack(type_: type[T], packed: Packed) -> T:
     try:
         text = _text_of(packed) if packed.format == FORMAT else None
         if text is not None:
             return read(type_, text)
-        data = from_own_text(packed.body if packed.blobs else expanded(packed.body))
+        data = from_own_text(packed.body if packed.blobs else expand_texts(packed.body))
         if packed.blobs:
-            data = _joined(data, packed.blobs)
+            data = _with_blobs(data, packed.blobs)
         return decode(type_, upcast(data, packed.format))
     except (BadText, BadData, MisfitError, ValueError) as why:
         problem = f"{why.place} {why.problem}" if isinstance(why, MisfitError) else str(why)
@@ -150,7 +152,7 @@ def _text_of(packed: Packed) -> bytes | None:
     A quote within a text has a backslash before it, so what stands for a blob is found without parsing the body.
     """
     if not packed.blobs:
-        return expanded(packed.body)
+        return expand_texts(packed.body)
     first, *others = packed.body.split(_STANDS_FOR)
     if packed.body.count(_LIKE_A_BLOB) != len(others):
         return None
@@ -169,14 +171,14 @@ _STANDS_FOR: Final = b'{"%b":"' % _BLOB.encode()
 _LIKE_A_BLOB: Final = b'"%b' % _BLOB.encode()
 
 
-def _joined(data: Json, blobs: Mapping[str, bytes]) -> Json:
+def _with_blobs(data: Json, blobs: Mapping[str, bytes]) -> Json:
     """Return *data* with the long texts from *blobs* in place of their names: the inverse of `_split`."""
     if isinstance(data, Mapping):
         if _BLOB in data:
             return _content(str(data[_BLOB]), blobs)
-        return {key[:-1] if key.startswith(_BLOB) else key: _joined(item, blobs) for key, item in data.items()}
+        return {key[:-1] if key.startswith(_BLOB) else key: _with_blobs(item, blobs) for key, item in data.items()}
     if isinstance(data, list | tuple):
-        return [_joined(item, blobs) for item in data]
+        return [_with_blobs(item, blobs) for item in data]
     return data
 
 

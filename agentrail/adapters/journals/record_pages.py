@@ -61,7 +61,7 @@ class Pages:
                 continue
             first = ends[place - 1] + 1 if place else 1
             for text in _texts(page)[max(number + 1 - first, 0) :]:
-                yield _taken_out(text)
+                yield _read_record(text)
         yield from self.newest[max(number - self._paged, 0) :]
 
     def put_away(self, count: int) -> int:
@@ -76,7 +76,7 @@ class Pages:
             ends.pop()
         size = sum(map(len, texts))
         for record in records:
-            text = _put_away(record)
+            text = _compressed_record(record)
             if text is None or size >= PAGE:
                 _close(pages, ends, texts, number)
                 size = 0
@@ -111,19 +111,19 @@ def _texts(page: bytes) -> list[bytes]:
     return zlib.decompress(page).split(b"\n")  # no text holds one: in JSON it is escaped
 
 
-def _put_away(record: Record) -> bytes | None:
+def _compressed_record(record: Record) -> bytes | None:
     """Return *record* as JSON, without what its change says again; `None` if it is to stay as it is."""
     rulings = without_pauses(record.rulings, record.change)
-    return _written(record if rulings is record.rulings else record.but(rulings=rulings))
+    return _json_text(record if rulings is record.rulings else record.but(rulings=rulings))
 
 
-def _taken_out(text: bytes) -> Record:
+def _read_record(text: bytes) -> Record:
     record = codec.read(Record, text)
     rulings = with_pauses(record.rulings, record.change)
     return record if rulings is record.rulings else record.but(rulings=rulings)
 
 
-def _written(value: Record | Snapshot) -> bytes | None:
+def _json_text(value: Record | Snapshot) -> bytes | None:
     """Return *value* as JSON; `None` if it is to stay as it is."""
     try:
         text = codec.write(value)
@@ -132,14 +132,14 @@ def _written(value: Record | Snapshot) -> bytes | None:
     return text if len(text) < LONG else None
 
 
-def put_away(snapshot: Snapshot) -> Snapshot | bytes:
+def compress_snapshot(snapshot: Snapshot) -> Snapshot | bytes:
     """Return *snapshot* compressed, or as it is if it is long or cannot be written as JSON."""
     if length_of(snapshot.state.history) >= LONG:  # as its JSON is then, which takes long to write
         return snapshot
-    text = _written(snapshot)
+    text = _json_text(snapshot)
     return snapshot if text is None else zlib.compress(text, LEVEL)
 
 
-def taken_out(compressed: bytes) -> Snapshot:
-    """Return the snapshot that `put_away` has compressed."""
+def decompress_snapshot(compressed: bytes) -> Snapshot:
+    """Return the snapshot that `compress_snapshot` has compressed."""
     return codec.read(Snapshot, zlib.decompress(compressed))

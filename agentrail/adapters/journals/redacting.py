@@ -53,7 +53,7 @@ def redacted(record: Record, note: Redaction, names: Collection[str]) -> Record:
     if record.redacted is not None:
         return record
     stored = unpack(pack(record), record.session_id, record.number)  # with the states of plugins as JSON
-    marked = cast("Record", _Marker(names).marked(stored))
+    marked = cast("Record", _Marker(names).mark(stored))
     return marked.but(arrival=marked.arrival.but(random=0.0), redacted=note)
 
 
@@ -96,7 +96,7 @@ class _Marker:
     def __init__(self, names: Collection[str]) -> None:
         self._names = names
 
-    def marked(self, value: object) -> object:
+    def mark(self, value: object) -> object:
         """Return *value* with marks in place of the texts in it, as the tables say."""
         match value:
             case Image() | File():
@@ -104,14 +104,14 @@ class _Marker:
             case msgspec.Struct():
                 return self._struct(value)
             case History():
-                return History(cast("Iterable[Message]", map(self.marked, value)))
+                return History(cast("Iterable[Message]", map(self.mark, value)))
             case CallList():
-                return CallList(cast("Iterable[Call]", map(self.marked, value)))
+                return CallList(cast("Iterable[Call]", map(self.mark, value)))
             case tuple():
-                return tuple(map(self.marked, cast("tuple[object, ...]", value)))
+                return tuple(map(self.mark, cast("tuple[object, ...]", value)))
             case MappingProxyType():
                 entries = cast("Mapping[str, object]", value).items()
-                return MappingProxyType({name: self.marked(item) for name, item in entries})
+                return MappingProxyType({name: self.mark(item) for name, item in entries})
             case _:
                 return value
 
@@ -126,7 +126,7 @@ class _Marker:
             elif field in tools:
                 marked = self._tool(item)
             else:
-                marked = self.marked(item)
+                marked = self.mark(item)
             if marked is not item:
                 changed[field] = marked
         if isinstance(value, Section) and value.layer == ENVIRONMENT:  # the program itself wrote it, no plugin can

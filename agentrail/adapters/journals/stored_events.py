@@ -141,7 +141,7 @@ def _of_metrics(event: ToolExecutionMetrics | StoredToolExecutionMetrics, around
     return {"call_id": before.call_id, "name": before.name, **times} if isinstance(before, ToolExecutionEnd) else times
 
 
-def _said(event: _Abridged | _Unabridged, around: Surroundings) -> dict[str, object]:
+def _derived_fields(event: _Abridged | _Unabridged, around: Surroundings) -> dict[str, object]:
     """Return fields of *event* with the values that its surroundings give them."""
     match event:
         case ToolExecutionStart() | StoredToolExecutionStart():
@@ -154,7 +154,7 @@ def _said(event: _Abridged | _Unabridged, around: Surroundings) -> dict[str, obj
 
 def _stored_end(event: AgentEnd, around: Surroundings, places: MessagePlaces) -> StoredAgentEnd:
     around.ends_turn = True
-    messages = tuple([places.said(message) or message for message in event.messages])
+    messages = tuple([places.place_of(message) or message for message in event.messages])
     return StoredAgentEnd(event.ref, event.stop_reason, messages, event.usage, event.fits)
 
 
@@ -164,12 +164,12 @@ def _stored_abort(event: AgentAbort, around: Surroundings, _: MessagePlaces) -> 
 
 
 def _stored_response(event: ResponseComplete, around: Surroundings, places: MessagePlaces) -> StoredResponseComplete:
-    home, index = places.said(event.message) or (0, 0)
+    home, index = places.place_of(event.message) or (0, 0)
     return StoredResponseComplete(index if home == around.number else event.message, event.replaced_by)
 
 
-def _abridged(event: _Unabridged, around: Surroundings, _: MessagePlaces) -> _Abridged:
-    derived = _said(event, around)
+def _abridge(event: _Unabridged, around: Surroundings, _: MessagePlaces) -> _Abridged:
+    derived = _derived_fields(event, around)
     fields = {name: getattr(event, name) for name in event.__struct_fields__}
     different = {
         name: value for name, value in fields.items() if not (name in derived and _is_same(derived[name], value))
@@ -181,7 +181,7 @@ STORING: Final[Mapping[type[object], Callable[..., AnyStoredEvent]]] = {
     AgentAbort: _stored_abort,
     AgentEnd: _stored_end,
     ResponseComplete: _stored_response,
-    **dict.fromkeys(_ABRIDGED, _abridged),
+    **dict.fromkeys(_ABRIDGED, _abridge),
 }
 """The functions that return the stored form of events of some classes; an event of another class is its own form.
 
@@ -208,7 +208,7 @@ def whole_event(form: AnyStoredEvent, around: Surroundings, earlier: MessagesOf,
         case StoredResponseComplete(message, replaced_by):
             return ResponseComplete(_whole_response(message, around, f"{at}.message"), replaced_by)
         case StoredToolExecutionStart() | StoredToolExecutionEnd() | StoredToolExecutionMetrics():
-            return _WHOLE[type(form)](**_filled(form, around, at))
+            return _WHOLE[type(form)](**_all_fields(form, around, at))
 
 
 def _whole_response(message: AssistantMessage | int, around: Surroundings, at: str) -> AssistantMessage:
@@ -234,9 +234,9 @@ def _whole_messages(
     return tuple(whole)
 
 
-def _filled(form: _Abridged, around: Surroundings, at: str) -> dict[str, object]:
+def _all_fields(form: _Abridged, around: Surroundings, at: str) -> dict[str, object]:
     """Return all fields of a stored event, with those that it leaves out."""
-    derived = _said(form, around)
+    derived = _derived_fields(form, around)
     fields = {name: getattr(form, name) for name in form.__struct_fields__}
     for name, value in fields.items():
         if value is UNSET:

@@ -104,7 +104,7 @@ _where_said: Callable[[Moved], tuple[object, ...]] = attrgetter(*_FIELDS)
 _envelope, _record = quick(Envelope), quick(Record)
 
 
-def stored(record: Record, places: MessagePlaces) -> StoredRecord:
+def stored_record(record: Record, places: MessagePlaces) -> StoredRecord:
     """Return *record* in its stored form, with references to the messages in *places*; add its own messages there."""
     own = messages_in(record.change)
     places.add(record.number, own)
@@ -150,7 +150,7 @@ def _stored_events(
             or envelope.by != by
             or envelope.session_id != session_id
         ):
-            moved.append(_moved(len(events), envelope, seq, (turn, round, n, at, path, by, session_id)))
+            moved.append(_envelope_changes(len(events), envelope, seq, (turn, round, n, at, path, by, session_id)))
             turn, round, n, at = envelope.turn, envelope.round, envelope.n, envelope.at  # noqa: A001 - as the field
             path, by, session_id = envelope.path, envelope.by, envelope.session_id
         storing = STORING.get(type(event))
@@ -166,7 +166,7 @@ def _stored_events(
     return tuple(events), tuple(moved)
 
 
-def _moved(of: int, envelope: Envelope, following: int, where: Where) -> Moved:
+def _envelope_changes(of: int, envelope: Envelope, following: int, where: Where) -> Moved:
     """Return what of *envelope*, of event number *of*, differs from *where* the event before it is.
 
     *following* is the next number.

@@ -30,9 +30,9 @@ _RUN: Final = b"." * LEAST
 """Stands in a masked body, translated by `_SHAPE`, if one of its texts is long. To look for it costs least."""
 
 
-def shared(body: bytes) -> bytes:
+def share_texts(body: bytes) -> bytes:
     """Return the JSON *body* with references in place of long texts that stand in it before."""
-    masked = body if body.find(_BACKSLASH) < 0 else _masked(body)  # `in` takes longer: it first asks for a number
+    masked = body if body.find(_BACKSLASH) < 0 else _mask(body)  # `in` takes longer: it first asks for a number
     if body.find(_LAST_OF_MARK) >= 0 and body.find(_MARKED) >= 0:  # one byte is found in a fifth of the time
         pieces = masked.split(b'"')
         places = [at for at in range(1, len(pieces), 2) if len(pieces[at]) >= LEAST or pieces[at].startswith(MARK)]
@@ -53,14 +53,14 @@ def shared(body: bytes) -> bytes:
             marks[text] = MARK + b"%d" % len(marks)
         if text.startswith(MARK):
             pieces[at] = b"%b=%b" % (MARK, text[len(MARK) :])
-    return _unmasked(b'"'.join(pieces))
+    return _unmask(b'"'.join(pieces))
 
 
-def expanded(body: bytes) -> bytes:
-    """Return the JSON *body* that `shared` was given; raise `ValueError` if a reference leads nowhere."""
+def expand_texts(body: bytes) -> bytes:
+    """Return the JSON *body* that `share_texts` was given; raise `ValueError` if a reference leads nowhere."""
     if body.find(_MARKED) < 0:
         return body
-    first, *others = _masked(body).split(_MARKED)
+    first, *others = _mask(body).split(_MARKED)
     pieces, parts, texts = [first], [first], list[bytes]()  # the long texts in the first parts are known
     counted = 0
     for other in others:
@@ -79,16 +79,16 @@ def expanded(body: bytes) -> bytes:
             text = texts[number]
         pieces += (text, rest)
         parts.append(rest)
-    return _unmasked(b'"'.join(pieces))
+    return _unmask(b'"'.join(pieces))
 
 
-def _masked(body: bytes) -> bytes:
+def _mask(body: bytes) -> bytes:
     for escaped, mask in _ESCAPED:
         body = body.replace(escaped, mask)
     return body
 
 
-def _unmasked(body: bytes) -> bytes:
+def _unmask(body: bytes) -> bytes:
     if b"\0" in body:
         for escaped, mask in _ESCAPED:
             body = body.replace(mask, escaped)

@@ -45,7 +45,7 @@ _NAMED: Final = frozenset({"properties", "$defs", "definitions", "dependentSchem
 """Keywords that hold an object of schemas, by names that the server chose."""
 
 
-def told(schema: JsonObject, meter: Meter) -> dict[str, Json]:
+def plain_schema(schema: JsonObject, meter: Meter) -> dict[str, Json]:
     """Return *schema* with the patterns that cannot be checked here moved into the descriptions.
 
     Raise `TooManyStepsError` if looking at the patterns takes more steps than are left.
@@ -55,9 +55,9 @@ def told(schema: JsonObject, meter: Meter) -> dict[str, Json]:
         if keyword in _VALUES:
             plain[keyword] = value
         elif keyword in _NAMED and isinstance(value, Mapping):
-            plain[keyword] = {name: _told(item, meter) for name, item in value.items()}
+            plain[keyword] = {name: _plain_schema(item, meter) for name, item in value.items()}
         else:
-            plain[keyword] = _told(value, meter)
+            plain[keyword] = _plain_schema(value, meter)
     pattern = plain.get("pattern")
     if isinstance(pattern, str) and not _is_usable(pattern, meter):
         del plain["pattern"]
@@ -78,11 +78,11 @@ def _is_usable(pattern: str, meter: Meter) -> bool:
     return True
 
 
-def _told(value: Json, meter: Meter) -> Json:
+def _plain_schema(value: Json, meter: Meter) -> Json:
     if isinstance(value, Mapping):
-        return told(value, meter)
+        return plain_schema(value, meter)
     if isinstance(value, Sequence) and not isinstance(value, str):
-        return tuple(_told(item, meter) for item in value)
+        return tuple(_plain_schema(item, meter) for item in value)
     return value
 
 
@@ -107,7 +107,7 @@ def result_of(answer: CallToolResult) -> Ok | Err:
     if len(answer.content) > MAX_PARTS:
         parts.append(Text(f"[{len(answer.content) - MAX_PARTS} more parts are left out]"))
     structured: object = answer.structured_content
-    data = None if structured is None else _kept(structured)
+    data = None if structured is None else _freeze_structured(structured)
     if data is None and structured is not None:
         parts.append(Text(f"[structured content of more than {MAX_STRUCTURED} bytes, or no JSON, is left out]"))
     if data is not None and not parts:
@@ -122,15 +122,15 @@ def result_of(answer: CallToolResult) -> Ok | Err:
 def _part(block: ContentBlock) -> Part:
     match block:
         case TextContent(text=text):
-            return Text(_cut(text))
+            return Text(_shorten(text))
         case ImageContent(data=data, mime_type=kind):
             return _image(kind, data)
         case AudioContent(data=data, mime_type=kind):
             return _note("a sound", kind, len(data))
         case ResourceLink(uri=uri, name=name):
-            return Text(_cut(f"[a link: {name}] {uri}"))
+            return Text(_shorten(f"[a link: {name}] {uri}"))
         case EmbeddedResource(resource=TextResourceContents(uri=uri, text=text)):
-            return Text(_cut(f"[{uri}]\n{text}"))
+            return Text(_shorten(f"[{uri}]\n{text}"))
         case EmbeddedResource(resource=BlobResourceContents(blob=data, mime_type=str(kind), uri=uri)) if kind:
             return _image(kind, data) if kind in PICTURES else _file(kind, data, str(uri).rpartition("/")[2])
         case EmbeddedResource(resource=resource):
@@ -152,13 +152,13 @@ def _note(what: str, kind: str, length: int) -> Text:
     return Text(f"[{what} ({kind[:100]}{size}) is left out]")
 
 
-def _cut(text: str) -> str:
+def _shorten(text: str) -> str:
     if len(text) <= MAX_TEXT:
         return text
     return f"{text[:MAX_TEXT]}\n[{len(text) - MAX_TEXT} more characters are left out]"
 
 
-def _kept(structured: object) -> Json:
+def _freeze_structured(structured: object) -> Json:
     try:
         data = freeze(structured)
     except NotJson:
@@ -242,7 +242,7 @@ def _schema(name: str, theirs: Listed, room: Meter, meter: Meter) -> JsonObject:
         raise BadTool(name, f"its schema has more than {MAX_SCHEMA} bytes")
     try:
         room.spend(size)
-        return freeze_object(told(schema, meter))
+        return freeze_object(plain_schema(schema, meter))
     except TooManyStepsError:
         problem = (
             f"the schemas of its server have more than {MAX_SCHEMAS} bytes, or patterns that take too long to read"

@@ -163,7 +163,7 @@ def respond(request: ModelRequest) -> Response:
     answers = [message for message in since if isinstance(message, AssistantMessage)]
     calls = [call for message in answers for call in message.calls]
     is_finished = bool(answers) and not answers[-1].calls and not answers[-1].interrupted
-    steps = [] if is_finished else _left(steps_of(instruction), calls)
+    steps = [] if is_finished else _remaining_steps(steps_of(instruction), calls)
     sentences = [_report(result) for result in _unreported(since)]
     if not sentences and not any(_phrase_of(step) for step in steps):
         has_begun = is_finished or bool(calls)
@@ -171,16 +171,18 @@ def respond(request: ModelRequest) -> Response:
     for step in steps:
         match = _phrase_of(step)
         if match is None:
-            sentences.append(f"I skip “{_shortened(step, 60)}”, which this demo does not understand.")
+            sentences.append(f"I skip “{_shorten(step, 60)}”, which this demo does not understand.")
             continue
         phrase, slots = match
         spec = _tool_for(phrase, request.tools)
         if spec is None:
             sentences.append(_excuse(phrase, request.tools))
         elif not request.may_call:
-            sentences.append(f"I would {_announced(phrase, slots)} with `{spec.name}`, but I may not call tools now.")
+            sentences.append(
+                f"I would {_announcement(phrase, slots)} with `{spec.name}`, but I may not call tools now."
+            )
         else:
-            sentences.append(f"{'Next, I' if sentences else 'I'} will {_announced(phrase, slots)}.")
+            sentences.append(f"{'Next, I' if sentences else 'I'} will {_announcement(phrase, slots)}.")
             thought = f"I am asked to {phrase.does}, and `{spec.name}` does that."
             call = ToolCall("", spec.name, _args(slots, spec), f"demo-{_last_number(request.messages) + 1}")
             return _response(request, " ".join(sentences), thought, call)
@@ -196,9 +198,9 @@ def introduction(tools: Sequence[ToolSpec]) -> str:
     """Return a sentence that tells the user what the demo model is, and what it can do with *tools*."""
     usable = [(phrase, spec.name) for phrase in PHRASES if (spec := _tool_for(phrase, tools)) is not None]
     if not usable:
-        abilities = _listed([phrase.does for phrase in PHRASES])
+        abilities = _list_names([phrase.does for phrase in PHRASES])
         return f"{_WHO}; I was given no tool that I know, but with the right ones I could {abilities}."
-    abilities = _listed([f"{phrase.does} (`{name}`)" for phrase, name in usable])
+    abilities = _list_names([f"{phrase.does} (`{name}`)" for phrase, name in usable])
     return f"{_WHO}; with the tools I was given I can {abilities}, so try “{usable[0][0].example}”."
 
 
@@ -209,14 +211,14 @@ def _phrase_of(step: str) -> tuple[Phrase, dict[str, str]] | None:
     for phrase in PHRASES:
         match = phrase.pattern.fullmatch(bare)
         if match is not None:
-            slots = {name: _unquoted(slot) for name, slot in match.groupdict().items() if slot is not None}
+            slots = {name: _unquote(slot) for name, slot in match.groupdict().items() if slot is not None}
             if "folder" in slots:
                 slots["path"] = slots.pop("folder")
             return phrase, slots
     return None
 
 
-def _left(steps: list[str], calls: Sequence[ToolCall]) -> list[str]:
+def _remaining_steps(steps: list[str], calls: Sequence[ToolCall]) -> list[str]:
     """Return the *steps* after those that *calls* were made for; a call of an unknown tool counts for the next step."""
     for call in calls:
         phrases = [_phrase_of(step) for step in steps]
@@ -225,7 +227,7 @@ def _left(steps: list[str], calls: Sequence[ToolCall]) -> list[str]:
     return steps
 
 
-def _unquoted(slot: str) -> str:
+def _unquote(slot: str) -> str:
     slot = slot.strip()
     return slot[1:-1] if len(slot) > 1 and slot[0] + slot[-1] in _QUOTES else slot
 
@@ -243,14 +245,14 @@ def _args(slots: Mapping[str, str], spec: ToolSpec) -> JsonObject:
     for slot, text in slots.items():
         name = next((names[usual] for usual in PARAMETERS[slot] if usual in names and names[usual] not in args), None)
         if name is not None:
-            args[name] = _typed(text, _object(properties[name]).get("type"))
+            args[name] = _parse_slot(text, _object(properties[name]).get("type"))
     required = spec.parameters.get("required")
     for name in map(str, required) if isinstance(required, Sequence) else ():
         args.setdefault(name, _plain(_object(properties.get(name))))
     return freeze_object(args)
 
 
-def _typed(text: str, kind: Json) -> Json:
+def _parse_slot(text: str, kind: Json) -> Json:
     if kind == "array":
         return (text,)
     return int(text) if kind == "integer" and text.isdecimal() else text
@@ -306,33 +308,35 @@ def _report(result: ToolMessage) -> str:
         part.text if isinstance(part, Text) else canonical(part.data) if isinstance(part, Data) else "(an image)"
         for part in result.parts
     )
-    quote = f"“{_shortened(text, MAX_RESULT)}”" if text.strip() else "nothing"
+    quote = f"“{_shorten(text, MAX_RESULT)}”" if text.strip() else "nothing"
     if not result.is_error:
         return f"`{result.name}` answered: {quote}."
     return f"`{result.name}` {'was not allowed' if _DENIED.search(text) else 'failed'}: {quote}."
 
 
 def _excuse(phrase: Phrase, tools: Sequence[ToolSpec]) -> str:
-    have = f"all I was given is {_listed([f'`{spec.name}`' for spec in tools])}" if tools else "I was given no tools"
+    have = (
+        f"all I was given is {_list_names([f'`{spec.name}`' for spec in tools])}" if tools else "I was given no tools"
+    )
     return f"I understand that I should {phrase.does}, but I have no tool for that: {have}."
 
 
-def _announced(phrase: Phrase, slots: Mapping[str, str]) -> str:
-    mentions = [says.format(_quoted(slots[slot])) for slot, says in phrase.announces.items() if slot in slots]
+def _announcement(phrase: Phrase, slots: Mapping[str, str]) -> str:
+    mentions = [says.format(_quote(slots[slot])) for slot, says in phrase.announces.items() if slot in slots]
     return " ".join([phrase.announces[""], *mentions])
 
 
-def _shortened(text: str, limit: int) -> str:
+def _shorten(text: str, limit: int) -> str:
     line = " ".join(text.split())
     return line if len(line) <= limit else f"{line[: limit - 1].rstrip()}…"
 
 
-def _quoted(text: str) -> str:
-    line = _shortened(text, 60)
+def _quote(text: str) -> str:
+    line = _shorten(text, 60)
     return f"“{line}”" if "`" in line else f"`{line}`"
 
 
-def _listed(names: Sequence[str]) -> str:
+def _list_names(names: Sequence[str]) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 

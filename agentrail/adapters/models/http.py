@@ -307,12 +307,12 @@ class HttpExchange:
         answer: HttpAnswer | None = None
         try:
             with self._scope:
-                answer = await self._sent(request)
+                answer = await self._send(request)
         except httpx.ProxyError as error:
             self._fault = _by_proxy(str(error))
         except (httpx.HTTPError, httpx.StreamError) as error:
             if self._fault is None and not self._complete:
-                raise self._translated(error) from error
+                raise self._model_error(error) from error
         if self._fault is not None:
             raise self._fault
         if answer is not None:
@@ -344,7 +344,7 @@ class HttpExchange:
         request.stream = RequestBody(body)
         return request
 
-    async def _sent(self, request: httpx.Request) -> HttpAnswer:
+    async def _send(self, request: httpx.Request) -> HttpAnswer:
         response = await self._client.send(request, stream=True)
         try:
             if response.status_code == PROXY_WANTS_PASSWORD:
@@ -408,9 +408,9 @@ class HttpExchange:
             pass  # the part that has arrived is returned: the status and a partial text are still worth reporting
         return bytes(body[:MAX_BODY])
 
-    def _translated(self, error: Exception) -> ModelError:
+    def _model_error(self, error: Exception) -> ModelError:
         """Return agentrail's exception for the exception *error* of httpx."""
-        reason = _said(error)
+        reason = _reason(error)
         what = f"{type(error).__name__}: {reason}" if reason else type(error).__name__
         match error:
             case httpx.ConnectError() if _is_caused_by(error, ConnectionRefusedError):
@@ -469,7 +469,7 @@ def _by_proxy(reason: str) -> ModelError:
     return ConnectionFailed(f"the proxy that the environment names {answers}")
 
 
-def _said(error: BaseException) -> str:
+def _reason(error: BaseException) -> str:
     """Return the text of *error* or of its nearest cause with one; httpx's error for a failed handshake has none."""
     behind: BaseException | None = error
     while behind is not None and not str(behind):

@@ -26,7 +26,7 @@ from typing import Final, TypeAlias
 from unicodedata import category, normalize
 
 from agentrail.adapters.models.settings import Settings
-from agentrail.adapters.models.wire_format import PDF, TEXTS, Takes, taken, text_in
+from agentrail.adapters.models.wire_format import PDF, TEXTS, Takes, accepted_part, text_in
 from agentrail.core.tools_on_demand import as_called, finder_of, found_by
 from agentrail.errors import BadModelOptions
 from agentrail.values.content import Data, File, Image, Part, Said, Text, Thinking, ToolCall
@@ -106,7 +106,7 @@ class Result(Value):
     def outside(self) -> tuple[Image | File, ...]:
         """The images and files, for an API that takes them only after the results: there, they are the user's."""
         media = (part for part in self.parts if isinstance(part, Image | File))
-        return tuple(_quoted_file(part) if isinstance(part, File) else part for part in media)
+        return tuple(_quote_file(part) if isinstance(part, File) else part for part in media)
 
 
 class Asked(Value):
@@ -162,7 +162,7 @@ def turns_of(
     projection = _Projection(provider, takes, fits, sealed=sealed)
     for message in messages:
         projection.take(message)
-    return projection.finished()
+    return projection.finish()
 
 
 def system_of(request: ModelRequest) -> tuple[str, ...]:
@@ -172,7 +172,11 @@ def system_of(request: ModelRequest) -> tuple[str, ...]:
     """
     fixed = fixed_of(request)
     count = len(request.background) - request.memory
-    return (*((fixed,) if fixed else ()), *_headed(request.background[:count]), *_kept(request.background[count:]))
+    return (
+        *((fixed,) if fixed else ()),
+        *_with_headings(request.background[:count]),
+        *_memory_sections(request.background[count:]),
+    )
 
 
 def fixed_of(request: ModelRequest) -> str:
@@ -189,7 +193,7 @@ def with_sections(turns: tuple[Turn, ...], request: ModelRequest) -> tuple[Turn,
 
     They change often: here a change leaves the beginning of the request as it was, so a provider's prompt cache fits.
     """
-    sections = _headed(request.sections)
+    sections = _with_headings(request.sections)
     last = turns[-1]
     if not sections or not isinstance(last, UserTurn):
         return turns
@@ -201,10 +205,10 @@ def of_program(text: str) -> Text:
 
     It may quote a file or a user, who must not end it and go on as somebody else.
     """
-    return Text(PROGRAM.format(_quoted(text)))
+    return Text(PROGRAM.format(_quote_tags(text)))
 
 
-def _quoted(text: str, *words: str) -> str:
+def _quote_tags(text: str, *words: str) -> str:
     """Return *text* with `&lt;` where a tag with one of *words*, or the one of `PROGRAM`, begins."""
     words = ("system", *words)
 
@@ -236,20 +240,20 @@ def _letters_of(character: str) -> str:
     return "".join([letter for letter in letters if category(letter)[0] not in "CMZ" and letter not in _EMPTY_LETTERS])
 
 
-def _told(part: Part, *, is_said: bool) -> Part:
+def _quote_part(part: Part, *, is_said: bool) -> Part:
     match part:
         case Text(text=text):
-            return Text(_quoted(text)) if is_said else of_program(text)
+            return Text(_quote_tags(text)) if is_said else of_program(text)
         case File():
-            return _quoted_file(part)
+            return _quote_file(part)
         case _:
             return part
 
 
-def _quoted_file(file: File) -> File:
+def _quote_file(file: File) -> File:
     """Return *file* without tags in its name and in its text, if it is one; all others are *file* itself."""
     text = _text_of_file(file)
-    name, safe = _quoted(file.name), _quoted(text)
+    name, safe = _quote_tags(file.name), _quote_tags(text)
     if (name, safe) == (file.name, text):
         return file
     return file.but(name=name, data=file.data if safe == text else b64encode(safe.encode()).decode())
@@ -267,17 +271,17 @@ def _text_of_file(file: File) -> str:
         return ""
 
 
-def _kept(files: Iterable[tuple[str, str]]) -> tuple[str, ...]:
+def _memory_sections(files: Iterable[tuple[str, str]]) -> tuple[str, ...]:
     """Return the texts of memory *files* between their tags, and before the first one what they are."""
     texts = [
-        MEMORY.format(_quoted(escape(" ".join(name.split())), "memory"), _quoted(text, "memory"))
+        MEMORY.format(_quote_tags(escape(" ".join(name.split())), "memory"), _quote_tags(text, "memory"))
         for name, text in files
         if text.strip()
     ]
     return (f"{KEPT}\n\n{texts[0]}", *texts[1:]) if texts else ()
 
 
-def _headed(sections: Iterable[tuple[str, str]]) -> tuple[str, ...]:
+def _with_headings(sections: Iterable[tuple[str, str]]) -> tuple[str, ...]:
     return tuple([f"# {name}\n\n{text}" for name, text in sections if text.strip()])
 
 
@@ -317,12 +321,12 @@ class _Projection:
                 self._take_result(message)
             case UserMessage():
                 self._settle()
-                self._say(self._told(message))
+                self._say(self._parts_of(message))
             case AssistantMessage():
                 self._settle()
                 self._answer(message)
 
-    def finished(self) -> tuple[Turn, ...]:
+    def finish(self) -> tuple[Turn, ...]:
         self._settle()
         if not self._turns or isinstance(self._turns[-1], ModelTurn):
             self._turns.append(UserTurn(parts=(of_program(GO_ON),)))
@@ -331,20 +335,20 @@ class _Projection:
     def _take_result(self, message: ToolMessage) -> None:
         for call in self._waiting:
             if call.call.call_id == message.call_id and call.wire_id not in self._results:
-                parts = self._shown(message.parts) or (Text(NO_OUTPUT),)
+                parts = self._render_parts(message.parts) or (Text(NO_OUTPUT),)
                 self._results[call.wire_id] = Result(
                     call.wire_id, call.call.name, parts, message.is_error, found_by(message)
                 )
                 return
 
-    def _shown(self, parts: Iterable[Part]) -> tuple[Part, ...]:
+    def _render_parts(self, parts: Iterable[Part]) -> tuple[Part, ...]:
         """Return *parts* as `plain` does, with a text for each file that the API does not take."""
-        return plain(taken(part, self._takes, self._provider) for part in parts)
+        return plain(accepted_part(part, self._takes, self._provider) for part in parts)
 
-    def _told(self, message: UserMessage) -> tuple[Part, ...]:
+    def _parts_of(self, message: UserMessage) -> tuple[Part, ...]:
         """Return the parts of *message*; in each text the tags of the program are only where the program has spoken."""
         is_said = message.origin in PEOPLE
-        return tuple([_told(part, is_said=is_said) for part in self._shown(message.parts)])
+        return tuple([_quote_part(part, is_said=is_said) for part in self._render_parts(message.parts)])
 
     def _settle(self) -> None:
         """Append the results of the calls of the model's last turn; a missing result becomes the error `LOST`."""

@@ -69,19 +69,21 @@ class Redactor:
 
     def text(self, text: str) -> str:
         """Return *text* with each secret replaced by `INSTEAD`."""
-        return _replaced(text, self._secrets)
+        return _replace_keys(text, self._secrets)
 
     def error(self, error: ModelError) -> ModelError:
         """Return *error* with all keys in its text replaced, also one that was cut off at the end of the text."""
-        message = _replaced(str(error.args[0]), self._keys)
+        message = _replace_keys(str(error.args[0]), self._keys)
         end = _beginning(message, self._keys)
         return type(error)(message if len(message) - end < TELLING else message[:end] + INSTEAD, error.retry_after)
 
     def response(self, response: Response) -> Response:
         """Return *response* with each secret in its texts, signatures and ids replaced; names and arguments stay."""
-        return response.but(parts=tuple(map(self._said, response.parts)), calls=tuple(map(self._call, response.calls)))
+        return response.but(
+            parts=tuple(map(self._redact_part, response.parts)), calls=tuple(map(self._call, response.calls))
+        )
 
-    def _said(self, part: Said) -> Said:
+    def _redact_part(self, part: Said) -> Said:
         text = self.text(part.text)
         if isinstance(part, Thinking) and part.signature is not None:
             return Thinking(text, self.text(part.signature))
@@ -110,7 +112,7 @@ class Redactor:
         return tuple(kind(text) for kind, text in pending.items())
 
 
-def _replaced(text: str, keys: tuple[str, ...]) -> str:
+def _replace_keys(text: str, keys: tuple[str, ...]) -> str:
     for key in keys:
         if key in text:
             text = text.replace(key, INSTEAD)

@@ -26,7 +26,7 @@ from agentrail.reprs import in_brackets
 from agentrail.values.content import File, Image
 from agentrail.values.json import JsonObject, canonical
 from agentrail.values.secrets import secret_name
-from agentrail.values.stream import PING, Chunk, ModelRequest, Response, counted
+from agentrail.values.stream import PING, Chunk, ModelRequest, Response, estimate_usage
 
 if TYPE_CHECKING:
     from agentrail.adapters.models.http import Http
@@ -47,7 +47,7 @@ MOST_REFUSED: Final = 64
 """How many schemas that the provider has refused a model remembers."""
 
 
-def remembered(refused: tuple[str, ...], schema: str) -> tuple[str, ...]:
+def with_refused_schema(refused: tuple[str, ...], schema: str) -> tuple[str, ...]:
     """Return the *refused* schemas with another one; the first one is forgotten if they are too many."""
     return (*refused, schema)[-MOST_REFUSED:]
 
@@ -138,7 +138,7 @@ class RemoteModel:
         )
         response = await self._answer(tool_request, settings.but(response_format=None), emit, tool)
         if form is not None:  # it was the schema that was refused
-            self._refused = remembered(self._refused, schema)
+            self._refused = with_refused_schema(self._refused, schema)
         return response
 
     async def _answer(
@@ -148,7 +148,7 @@ class RemoteModel:
         headers, redactor = self._headers(settings, key)
         hearing = Hearing(self._format.decoder(), redactor, emit, answer_tool)
         try:
-            return counted(await self._attempt(request, settings, headers, hearing), request)
+            return estimate_usage(await self._attempt(request, settings, headers, hearing), request)
         except ModelError as error:
             redacted = redactor.error(error)
             if isinstance(error, KeyRefused) and redactor.knows_none:
@@ -167,9 +167,9 @@ class RemoteModel:
         base = settings.base_url or self._provider.base_url
         patience = Patience(settings.connect_timeout, settings.first_byte_timeout, settings.next_byte_timeout)
         body = with_extra(rendered.body, settings.extra)
-        post = Post(base + rendered.path, _merged({**AGENT, **rendered.headers}, headers), body, patience)
+        post = Post(base + rendered.path, _merge_headers({**AGENT, **rendered.headers}, headers), body, patience)
         try:
-            answer = await self._http.post(post, hearing.heard)
+            answer = await self._http.post(post, hearing.feed)
         except (StreamEndedEarly, NoNextByte):
             if (whole := hearing.whole()) is None:
                 raise
@@ -211,7 +211,7 @@ class Hearing:
         self._answer_tool = answer_tool
         self._reader = EventReader()
 
-    def heard(self, piece: bytes) -> bool:
+    def feed(self, piece: bytes) -> bool:
         """Take the next piece of the stream; return whether the answer is complete.
 
         A piece that gives no chunk, such as a comment, passes `PING` to `emit`: the provider is still there.
@@ -257,7 +257,7 @@ class Hearing:
         return response
 
 
-def _merged(first: Mapping[str, str], then: Mapping[str, str]) -> dict[str, str]:
+def _merge_headers(first: Mapping[str, str], then: Mapping[str, str]) -> dict[str, str]:
     """Return the headers of both; *then* replaces those of *first*, but the ones in `LISTS` are joined."""
     joined = {name: f"{first[name]},{then[name]}" for name in LISTS if name in first and name in then}
     return {**first, **then, **joined}

@@ -63,7 +63,7 @@ class EventReader:
         """Finish the stream; return its last event if that was not followed by an empty line."""
         if self._rest:
             self._line(b"".join(self._rest))
-        event = self._finished()
+        event = self._finish_event()
         return [] if event is None else [event]
 
     def _check(self) -> None:
@@ -77,7 +77,7 @@ class EventReader:
             self._begun = True
             line = line.removeprefix(_BOM)
         if not line:
-            return self._finished()
+            return self._finish_event()
         field, _, value = line.partition(b":")
         value = value.removeprefix(b" ")
         if field == b"data":
@@ -86,7 +86,7 @@ class EventReader:
             self._name = value.decode("utf-8", "replace")
         return None
 
-    def _finished(self) -> ServerEvent | None:
+    def _finish_event(self) -> ServerEvent | None:
         data, name = self._data, self._name
         self._name = ""
         self._size = sum(map(len, self._rest))

@@ -104,7 +104,7 @@ class Takes(Value):
         if file.media_type.startswith(prefixes):
             return None
         how = "by a URL" if file.reference else "by their bytes"
-        return f"`{provider}` takes {_listed(prefixes)} {how}"
+        return f"`{provider}` takes {_join_prefixes(prefixes)} {how}"
 
 
 class Decoder(Protocol):
@@ -219,11 +219,11 @@ def arguments(text_: str) -> JsonObject:
 # Files
 
 
-def _listed(prefixes: tuple[str, ...]) -> str:
+def _join_prefixes(prefixes: tuple[str, ...]) -> str:
     return f"only files of {' and '.join(f'`{prefix}`' for prefix in prefixes)}" if prefixes else "no files"
 
 
-def taken(part: Part, takes: Takes, provider: str) -> Part:
+def accepted_part(part: Part, takes: Takes, provider: str) -> Part:
     """Return *part*, or a text in its place if it is a file or image that the model of *provider* does not take."""
     if not isinstance(part, File | Image):
         return part

@@ -178,7 +178,7 @@ class BubblewrapSandbox(LocalSandbox):
                 *_read_only(self.root, guarded),
                 *_variables(env),
             )
-            return Ready((bwrap, *words, "--chdir", folder, "--", *self._bounded(argv)), fd)
+            return Ready((bwrap, *words, "--chdir", folder, "--", *self._with_process_limit(argv)), fd)
 
         launch = Launch(argv[0], {"PATH": SAFE_PATH}, enter, self._guards.release, self._rlimits(), wraps=True)
         return ProcessTree(command, launch, on_output)
@@ -206,7 +206,7 @@ class BubblewrapSandbox(LocalSandbox):
             yield from ("--ro-bind", name, name)
         yield from ("--bind", self.root, self.root)
 
-    def _bounded(self, argv: tuple[str, ...]) -> tuple[str, ...]:
+    def _with_process_limit(self, argv: tuple[str, ...]) -> tuple[str, ...]:
         """Return a command line for a shell that sets the limit of processes and then runs *argv*.
 
         The shell runs inside the namespace, where only the command's own processes count.

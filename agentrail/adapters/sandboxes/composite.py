@@ -7,7 +7,7 @@ from typing import Final, TypeAlias, TypeVar
 
 from agentrail.adapters.sandboxes.globs import Glob
 from agentrail.adapters.sandboxes.paths import Parts, parts_of, path_of
-from agentrail.adapters.sandboxes.searching import counted, rested
+from agentrail.adapters.sandboxes.searching import limited_meter, run_search_in_slices
 from agentrail.errors import FileFailed, FileMissing
 from agentrail.ports.sandbox import (
     MAX_FILE,
@@ -103,7 +103,7 @@ class CompositeSandbox:
         parts = (*prefix, *parts_of(rest))
         folders = {path_of(path_[: len(parts) + 1]) for path_ in self._below(parts)}
         listing = await _if_there(self._routes[prefix].list(rest, limit, ignored=ignored), Listing(()), bool(folders))
-        entries = [path_ for entry in listing.entries if (path_ := _moved(entry, prefix)).path not in folders]
+        entries = [path_ for entry in listing.entries if (path_ := _under_prefix(entry, prefix)).path not in folders]
         entries = sorted([*entries, *(Entry(path_, Kind.FOLDER) for path_ in folders)], key=_by_path)
         return Listing(tuple(entries[:limit]), listing.cut or len(entries) > limit)
 
@@ -111,19 +111,19 @@ class CompositeSandbox:
         """Return the files below a folder that match *pattern*, also those of sandboxes with a prefix below it."""
         prefix, rest = self._place(path)
         start = (*prefix, *parts_of(rest))
-        below, glob_, meter = self._below(start), Glob(pattern), counted()
+        below, glob_, meter = self._below(start), Glob(pattern), limited_meter()
         search = self._routes[prefix].glob(pattern, rest, ignored=ignored, limit=limit)
         listing = await _if_there(search, Listing(()), bool(below))
-        entries_ = [_moved(entry, prefix) for entry in listing.entries]
+        entries_ = [_under_prefix(entry, prefix) for entry in listing.entries]
         entries_ = [entry for entry in entries_ if self._owner(tuple(entry.path.split("/"))) == prefix]
         for other in below:
             more = await self._routes[other].glob("**", ignored=ignored, limit=MAX_FOUND)
             listing = listing.but(cut=listing.cut or more.cut)
-            moved = [_moved(entry, other) for entry in more.entries]
+            moved = [_under_prefix(entry, other) for entry in more.entries]
             theirs = [
                 (entry_, parts) for entry_ in moved if self._owner(parts := tuple(entry_.path.split("/"))) == other
             ]
-            entries_ += await rested(_matching(glob_, start, theirs, meter), meter, pattern)
+            entries_ += await run_search_in_slices(_matching(glob_, start, theirs, meter), meter, pattern)
         entries_.sort(key=_by_path)
         return Listing(tuple(entries_[:limit]), listing.cut or len(entries_) > limit)
 
@@ -131,7 +131,7 @@ class CompositeSandbox:
         """Return the lines that match *search*, also those of sandboxes with a prefix below its path."""
         prefix, rest = self._place(search.path)
         start = (*prefix, *parts_of(rest))
-        below, glob, meter = self._below(start), Glob(search.glob), counted()
+        below, glob, meter = self._below(start), Glob(search.glob), limited_meter()
         mine = self._routes[prefix].grep(search.but(path=rest))
         results = {prefix: await _if_there(mine, Matches(()), bool(below))}
         for other in below:
@@ -143,7 +143,7 @@ class CompositeSandbox:
             if owner == prefix:
                 matches += [match for match, _ in owned]
             else:
-                matches += await rested(_matching(glob, start, owned, meter), meter, search.glob)
+                matches += await run_search_in_slices(_matching(glob, start, owned, meter), meter, search.glob)
         matches.sort(key=lambda match: (match.path, match.number))
         return Matches(
             tuple(matches[: search.limit]),
@@ -193,7 +193,7 @@ async def _if_there(awaitable: Awaitable[T], nothing: T, may_miss: bool) -> T:
         raise
 
 
-def _moved(entry: Entry, prefix: Parts) -> Entry:
+def _under_prefix(entry: Entry, prefix: Parts) -> Entry:
     return entry.but(path=path_of((*prefix, *entry.path.split("/")))) if prefix else entry
 
 

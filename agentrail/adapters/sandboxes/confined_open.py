@@ -109,10 +109,10 @@ class Root:
                 return _openat2(self.fd, path, flags, RESOLVE if links else RESOLVE | NO_SYMLINKS)
             return Walk(self.fd, self._device, links=links).open(parts, flags)
         except OSError as error:
-            raise _translated(error, path, links=links) from error
+            raise _path_error(error, path, links=links) from error
 
 
-def _translated(error: OSError, path: str, *, links: bool) -> Exception:
+def _path_error(error: OSError, path: str, *, links: bool) -> Exception:
     if error.errno in {errno.EXDEV, errno.EAGAIN}:
         return PathRefused(path, Why.OUTSIDE if error.errno == errno.EXDEV else Why.MOVING)
     if error.errno == errno.ELOOP:

@@ -55,7 +55,7 @@ class Storage(Protocol):
 
 
 @contextmanager
-def translated(verb: str, path: str) -> Generator[None]:
+def translate_errors(verb: str, path: str) -> Generator[None]:
     """Within this block, raise an `OSError` as a `FileFailed` that says what was attempted (*verb*)."""
     try:
         yield
@@ -73,7 +73,7 @@ def check_data(path: str, data: object) -> None:
         raise FileFailed("write", path, f"its content is a `{type(data).__name__}`, and a file is bytes{hint}")
 
 
-def replaced(path: str, data: bytes, old: bytes, new: bytes, *, every: bool) -> tuple[bytes, int]:
+def replace_once(path: str, data: bytes, old: bytes, new: bytes, *, every: bool) -> tuple[bytes, int]:
     """Return *data* with *old* replaced by *new*, and the number of replacements.
 
     Raise `BadEdit` if *old* does not occur, or occurs several times and not *every* one is to be replaced.
@@ -105,7 +105,7 @@ class DiskFiles:
             self._root = os.path.realpath(self._where)
         return self._root
 
-    def made_root(self) -> str:
+    def ensure_root(self) -> str:
         """Return the root folder; create it with its parents if it is missing."""
         Path(self.root).mkdir(parents=True, exist_ok=True)
         return self.root
@@ -113,13 +113,13 @@ class DiskFiles:
     def open_folder(self, path: str) -> int:
         """Return a descriptor of a folder, to run a command there."""
         parts = parts_of(path)
-        with translated("run in", path), Root(self.root) as root:
+        with translate_errors("run in", path), Root(self.root) as root:
             return root.open(parts, FOLDER)
 
     def read(self, path: str, offset: int, limit: int) -> Content:
         """Return up to *limit* bytes of a file from *offset* on, and its size."""
         parts = parts_of(path)
-        with translated("read", path), Root(self.root) as root:
+        with translate_errors("read", path), Root(self.root) as root:
             fd = open_file(root, parts, hard_links=self._hard_links)
             try:
                 data = _pieces(fd, max(offset, 0), min(max(limit, 0), MAX_FILE))
@@ -132,11 +132,11 @@ class DiskFiles:
         parts = parts_of(path)
         check_writable(path, parts, self.protected)
         check_data(path, data)
-        with translated("write", path), Root(self.made_root()) as root:
+        with translate_errors("write", path), Root(self.ensure_root()) as root:
             folder = make_folders(root, parts[:-1])
             try:
                 before = self._look(folder, parts)
-                _put(folder, parts[-1], data, before)
+                _write_and_rename(folder, parts[-1], data, before)
             finally:
                 os.close(folder)
         return Written(len(data), before is None)
@@ -145,7 +145,7 @@ class DiskFiles:
         """Replace *old* in a file by *new*; if another program changes the file meanwhile, start again."""
         parts = parts_of(path)
         check_writable(path, parts, self.protected)
-        with translated("edit", path), Root(self.root) as root:
+        with translate_errors("edit", path), Root(self.root) as root:
             folder = root.open(parts[:-1], O_PATH | os.O_DIRECTORY, links=False)
             try:
                 for _ in range(_TRIES):
@@ -154,8 +154,8 @@ class DiskFiles:
                         raise FileNotFoundError(path)
                     if before.st_size > MAX_FILE:
                         raise FileFailed("edit", path, f"it is larger than {MAX_FILE} bytes")
-                    data, times = replaced(path, _same_file(folder, parts, before), old, new, every=every)
-                    if _put(folder, parts[-1], data, before, unchanged=True):
+                    data, times = replace_once(path, _same_file(folder, parts, before), old, new, every=every)
+                    if _write_and_rename(folder, parts[-1], data, before, unchanged=True):
                         return Edited(times, len(data))
             finally:
                 os.close(folder)
@@ -164,7 +164,7 @@ class DiskFiles:
     def kind(self, path: str) -> Kind | None:
         """Return the kind of the file or folder at *path*, links followed; `None` if there is none."""
         parts = parts_of(path)
-        with translated("look at", path), Root(self.root) as root:
+        with translate_errors("look at", path), Root(self.root) as root:
             try:
                 fd = root.open(parts, O_PATH)
             except (FileNotFoundError, NotADirectoryError):
@@ -176,7 +176,7 @@ class DiskFiles:
 
     def entries(self, parts: Parts) -> list[Entry]:
         """Return the entries of a folder, sorted by name."""
-        with translated("list", path_of(parts)), Root(self.root) as root:
+        with translate_errors("list", path_of(parts)), Root(self.root) as root:
             fd = root.open(parts, FOLDER)
             try:
                 with os.scandir(fd) as scan:
@@ -240,7 +240,9 @@ def make_folders(root: Root, parts: Parts) -> int:
     return folder
 
 
-def _put(folder: int, name: str, data: bytes, before: os.stat_result | None, *, unchanged: bool = False) -> bool:
+def _write_and_rename(
+    folder: int, name: str, data: bytes, before: os.stat_result | None, *, unchanged: bool = False
+) -> bool:
     """Write *data* to a temporary file and rename it to *name*; return whether it was renamed.
 
     With *unchanged*, it is renamed only if the file *name* still has the status *before*.
@@ -311,7 +313,7 @@ class IncomingFile:
     def begin(self) -> None:
         """Create the file without a name, or under another, in its folder; raise `FileFailed` if its name is taken."""
         check_writable(self._path, self._parts, self._files.protected)
-        with translated("write", self._path), Root(self._files.made_root()) as root:
+        with translate_errors("write", self._path), Root(self._files.ensure_root()) as root:
             self._folder = make_folders(root, self._parts[:-1])
             with suppress(FileNotFoundError):
                 os.stat(self._parts[-1], dir_fd=self._folder, follow_symlinks=False)
@@ -323,7 +325,7 @@ class IncomingFile:
 
     def write(self, piece: bytes) -> None:
         """Add a piece."""
-        with translated("write", self._path):
+        with translate_errors("write", self._path):
             rest = memoryview(piece)
             while rest:
                 rest = rest[os.write(self._fd, rest) :]
@@ -331,7 +333,7 @@ class IncomingFile:
 
     def keep(self) -> None:
         """Give the file its name; raise `FileFailed` if that was taken meanwhile."""
-        with translated("write", self._path):
+        with translate_errors("write", self._path):
             # A rename would replace a file that has the name; a link does not. If the file has another name, it has two
             # for a moment, and whoever reads it then is refused: so it has none, where the system can do that.
             there = self._other_name or _open_as(self._fd)
@@ -377,11 +379,11 @@ def _open_as(fd: int) -> str:
     return f"/proc/self/fd/{fd}"
 
 
-def removed(files: DiskFiles, path: str) -> None:
+def remove_path(files: DiskFiles, path: str) -> None:
     """Remove a file, or a folder with all that is in it; links are removed, and not followed. It may block."""
     parts = parts_of(path)
     check_writable(path, parts, files.protected)
-    with translated("remove", path), suppress(FileNotFoundError), Root(files.root) as root:
+    with translate_errors("remove", path), suppress(FileNotFoundError), Root(files.root) as root:
         folder = root.open(parts[:-1], O_PATH | os.O_DIRECTORY, links=False)
         try:
             status = os.stat(parts[-1], dir_fd=folder, follow_symlinks=False)

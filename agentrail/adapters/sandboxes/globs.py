@@ -61,7 +61,7 @@ class GlobPattern:
         parts = [part for part in text.split("/") if part not in {"", "."}]
         self._cost = MATCHING_STEPS + sum(1 + len(part) // CHARACTERS for part in parts)
         self._name = len(parts) == 1 and not anchored
-        self._parts = [None if part == "**" and not self._name else _compiled(part) for part in parts]
+        self._parts = [None if part == "**" and not self._name else _compile(part) for part in parts]
 
     def matches(self, parts: Parts, meter: Meter) -> bool:
         """Whether the path *parts* matches the pattern; spend steps of *meter*."""
@@ -83,7 +83,7 @@ class GlobPattern:
         return len(parts) in reached
 
 
-def _compiled(part: str) -> re.Pattern[str]:
+def _compile(part: str) -> re.Pattern[str]:
     for theirs, ours in _IN_BRACKETS.items():
         part = part.replace(theirs, ours)
     return re.compile(fnmatch.translate(_ESCAPED.sub(_literal, part)))

@@ -17,9 +17,9 @@ from typing import Final, TypeVar
 import trio
 
 from agentrail.adapters.processes import Launch, ProcessTree, Ready, argv_of, check_environment, clean_environment
-from agentrail.adapters.sandboxes.files import DiskFiles, IncomingFile, removed
+from agentrail.adapters.sandboxes.files import DiskFiles, IncomingFile, remove_path
 from agentrail.adapters.sandboxes.paths import PROTECTED, parts_of
-from agentrail.adapters.sandboxes.searching import Grep, Stopped, find, finished, listed, uncounted
+from agentrail.adapters.sandboxes.searching import Grep, Stopped, find, list_folder, run_search, unlimited_meter
 from agentrail.errors import SearchTooSlow
 from agentrail.ports.sandbox import (
     MAX_FILE,
@@ -118,7 +118,7 @@ class LocalSandbox:
 
     async def remove(self, path: str) -> None:
         """Remove a file, or a folder with all that is in it; no-op if there is none."""
-        await self._change(lambda: removed(self._files, path))
+        await self._change(lambda: remove_path(self._files, path))
 
     async def exists(self, path: str) -> bool:
         """Whether there is a file or folder at *path*."""
@@ -127,12 +127,14 @@ class LocalSandbox:
 
     async def list(self, path: str = ".", limit: int = 1000, *, ignored: bool = True) -> Listing:
         """Return up to *limit* entries of a folder; without *ignored*, none that git ignores."""
-        return await self._look(lambda: finished(listed(self._files, path, uncounted(), ignored=ignored, limit=limit)))
+        return await self._look(
+            lambda: run_search(list_folder(self._files, path, unlimited_meter(), ignored=ignored, limit=limit))
+        )
 
     async def glob(self, pattern: str, path: str = ".", *, ignored: bool = False, limit: int = 1000) -> Listing:
         """Return up to *limit* files below a folder that match *pattern*; without *ignored*, none that git ignores."""
         return await self._look(
-            lambda: finished(find(self._files, pattern, path, uncounted(), ignored=ignored, limit=limit))
+            lambda: run_search(find(self._files, pattern, path, unlimited_meter(), ignored=ignored, limit=limit))
         )
 
     async def grep(self, search: Search) -> Matches:

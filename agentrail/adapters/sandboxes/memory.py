@@ -6,19 +6,19 @@ from collections.abc import Generator, Iterable, Mapping
 
 import trio
 
-from agentrail.adapters.sandboxes.files import check_data, replaced
+from agentrail.adapters.sandboxes.files import check_data, replace_once
 from agentrail.adapters.sandboxes.matcher import Matcher, Order, flags_of
 from agentrail.adapters.sandboxes.paths import PROTECTED, Parts, check_writable, parts_of, path_of
 from agentrail.adapters.sandboxes.searching import (
     LINE_STEPS,
     SeenEnough,
     contents,
-    counted,
     find,
-    listed,
+    limited_meter,
+    list_folder,
     matches_of,
     order_of,
-    rested,
+    run_search_in_slices,
 )
 from agentrail.errors import BadPattern, CommandRefused, FileFailed, FileMissing, SearchTooSlow
 from agentrail.ports.sandbox import (
@@ -96,7 +96,7 @@ class MemoryFiles:
     def edit(self, path: str, old: bytes, new: bytes, *, every: bool) -> Edited:
         """Replace *old* in a file by *new*; it must occur exactly once unless *every*."""
         check_writable(path, parts_of(path), self._protected)
-        data, times = replaced(path, self._data("edit", path), old, new, every=every)
+        data, times = replace_once(path, self._data("edit", path), old, new, every=every)
         self.write(path, data)
         return Edited(times, len(data))
 
@@ -207,15 +207,17 @@ class MemorySandbox:
     async def list(self, path: str = ".", limit: int = 1000, *, ignored: bool = True) -> Listing:
         """Return up to *limit* entries of a folder; without *ignored*, none that git ignores."""
         await trio.lowlevel.checkpoint()
-        meter = counted()
-        return await rested(listed(self._files, path, meter, ignored=ignored, limit=limit), meter, path)
+        meter = limited_meter()
+        return await run_search_in_slices(
+            list_folder(self._files, path, meter, ignored=ignored, limit=limit), meter, path
+        )
 
     async def glob(self, pattern: str, path: str = ".", *, ignored: bool = False, limit: int = 1000) -> Listing:
         """Return up to *limit* files below a folder that match *pattern*; without *ignored*, none that git ignores."""
         await trio.lowlevel.checkpoint()
-        meter = counted()
+        meter = limited_meter()
         search = find(self._files, pattern, path, meter, ignored=ignored, limit=limit)
-        return await rested(search, meter, pattern)
+        return await run_search_in_slices(search, meter, pattern)
 
     async def grep(self, search: Search) -> Matches:
         """Return the lines that match *search*."""
@@ -225,12 +227,10 @@ class MemorySandbox:
             expression = Regex(order["pattern"], flags_of(order))
         except UnusableError as error:
             raise BadPattern(search.pattern, f"it {error}") from error
-        meter = counted()
-        return await rested(self._searched(search, order, expression, meter), meter, search.pattern)
+        meter = limited_meter()
+        return await run_search_in_slices(self._search(search, order, expression, meter), meter, search.pattern)
 
-    def _searched(
-        self, search: Search, order: Order, expression: Regex, meter: Meter
-    ) -> Generator[None, None, Matches]:
+    def _search(self, search: Search, order: Order, expression: Regex, meter: Meter) -> Generator[None, None, Matches]:
         in_line = Meter(LINE_STEPS)
         matcher = Matcher(order, lambda line: expression.found_in(line, in_line))
         unread, cut = 0, False

@@ -36,12 +36,12 @@ T = TypeVar("T")
 _MATCHER: Final = str(Path(__file__).with_name("matcher.py"))
 
 
-def counted() -> Meter:
+def limited_meter() -> Meter:
     """Return a meter for a search in the event loop, with a limit of steps."""
     return Meter(SEARCH_STEPS)
 
 
-def uncounted() -> Meter:
+def unlimited_meter() -> Meter:
     """Return a meter without a limit, for a search in a thread, which does not block the event loop."""
     return Meter(sys.maxsize)
 
@@ -101,7 +101,7 @@ def _rules(storage: Storage, folder: Parts, above: Ignored, meter: Meter) -> Gen
     return rules
 
 
-def finished(search: Generator[None, None, T]) -> T:
+def run_search(search: Generator[None, None, T]) -> T:
     """Run the generator *search* to its end, without pauses, and return its result."""
     while True:
         try:
@@ -110,7 +110,7 @@ def finished(search: Generator[None, None, T]) -> T:
             return cast("T", end.value)
 
 
-async def rested(search: Generator[None, None, T], meter: Meter, pattern: str) -> T:
+async def run_search_in_slices(search: Generator[None, None, T], meter: Meter, pattern: str) -> T:
     """Run the generator *search* to its end and return its result; other tasks run after each `LINE_STEPS` of *meter*.
 
     Raise `SearchTooSlow`, which names *pattern*, if the meter has no steps left.
@@ -128,7 +128,9 @@ async def rested(search: Generator[None, None, T], meter: Meter, pattern: str) -
             await trio.lowlevel.checkpoint()
 
 
-def listed(storage: Storage, path: str, meter: Meter, *, ignored: bool, limit: int) -> Generator[None, None, Listing]:
+def list_folder(
+    storage: Storage, path: str, meter: Meter, *, ignored: bool, limit: int
+) -> Generator[None, None, Listing]:
     """Return the entries of a folder; yield between them, so that the caller can let other tasks run."""
     parts = parts_of(path)
     entries = storage.entries(parts)
@@ -242,12 +244,12 @@ class Grep:
                 answer = child.stdout.read()
             finally:
                 child.kill()
-        return _answered(answer, self._search.pattern, skipped, cut=self._cut)
+        return _parse_reply(answer, self._search.pattern, skipped, cut=self._cut)
 
     def _files(self) -> Iterator[tuple[str, bytes | None]]:
         """Yield what `contents` yields but for the pauses; note if it has not seen all."""
         try:
-            yield from filter(None, contents(self._storage, self._search, uncounted()))
+            yield from filter(None, contents(self._storage, self._search, unlimited_meter()))
         except SeenEnough:
             self._cut = True
 
@@ -271,7 +273,7 @@ class Grep:
         return skipped
 
 
-def _answered(answer: bytes, pattern: str, skipped: int, *, cut: bool) -> Matches:
+def _parse_reply(answer: bytes, pattern: str, skipped: int, *, cut: bool) -> Matches:
     if not answer:
         raise Stopped
     reply = cast("dict[str, object]", json.loads(answer))

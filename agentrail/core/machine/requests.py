@@ -42,7 +42,7 @@ from agentrail.values.messages import (
     Range,
     Rearranged,
     UserMessage,
-    rearranged,
+    rearrange,
     why_unfit,
 )
 from agentrail.values.stream import ModelRequest
@@ -135,7 +135,7 @@ def finish_before_request(w: StepDraft, _ref: str, hook: Hook, ruling: Ruling) -
         w.emit(ModelEffective(turn.model))
     s.used_model = before if before == used else used
     request_id = w.make_id("r")
-    replaced = None if shown is s.history else rearranged(s.history, shown)
+    replaced = None if shown is s.history else rearrange(s.history, shown)
     if gathered.front:
         shown = (*[piece.message for piece in gathered.front], *shown)
         replaced = _with(s.history, replaced, gathered.front, ())

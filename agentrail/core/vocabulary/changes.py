@@ -22,7 +22,7 @@ from agentrail.values.messages import (
     Message,
     Rearranged,
     ToolMessage,
-    rearranged,
+    rearrange,
 )
 from agentrail.values.tools import ToolSpec
 from agentrail.values.usage import NOTHING_USED
@@ -263,7 +263,7 @@ def fold(state: State, change: Change) -> State:
 def _grown(before: State, after: State) -> Appended | Rearranged | UnsetType:
     added = after.history.added_to(before.history)
     if added is None:
-        return rearranged(before.history, after.history)
+        return rearrange(before.history, after.history)
     batch = before.batch
     meant = added if batch is None else tuple([_meant(message, batch) for message in added])
     return Appended(meant) if meant else UNSET
@@ -485,9 +485,9 @@ def _changed_suspended(before: State, after: State) -> ChangedSuspended:
 def _without_messages(run: Suspension, history: History) -> Suspended:
     match run.hook:
         case BeforeRequest() | BeforeCompaction() as hook:
-            return Suspended(run.but(hook=hook.but(messages=EMPTY_HISTORY)), rearranged(history, hook.messages))
+            return Suspended(run.but(hook=hook.but(messages=EMPTY_HISTORY)), rearrange(history, hook.messages))
         case AfterTurn() as hook:
-            return Suspended(run.but(hook=hook.but(messages_diff=())), rearranged(history, hook.messages_diff))
+            return Suspended(run.but(hook=hook.but(messages_diff=())), rearrange(history, hook.messages_diff))
         case _:
             return Suspended(run)
 

@@ -104,7 +104,7 @@ async def read_history(  # noqa: D417 - the model does not see `ctx`
         return word in "\n".join(lines_of(message)).casefold()
 
     messages = await ctx.past.messages(_number(first) - 1, count + 1, has_word if word else None)
-    return _shown(messages, count, search)
+    return _show_messages(messages, count, search)
 
 
 def _number(text: str) -> int:
@@ -116,23 +116,23 @@ def _number(text: str) -> int:
     return int(match[1] or 0) * PLACES + int(match[2] or 0) or 1
 
 
-def _shown_number(number: int) -> str:
+def _number_text(number: int) -> str:
     record, place = divmod(number, PLACES)
     return f"{record}.{place}" if place else str(record)
 
 
-def _shown(messages: tuple[PastMessage, ...], count: int, search: str) -> str:
+def _show_messages(messages: tuple[PastMessage, ...], count: int, search: str) -> str:
     """Return the messages as text, and how to go on if there are more of them."""
     if not messages:
         return f"no message has {search!r} from there on" if search else "there are no messages from there on"
     lines: list[str] = []
     room = MAX_SHOWN
     for number, message in messages[:count]:
-        shown_lines = [f"[{_shown_number(number)}] {line}" for line in lines_of(message, MAX_OF_A_MESSAGE)]
+        shown_lines = [f"[{_number_text(number)}] {line}" for line in lines_of(message, MAX_OF_A_MESSAGE)]
         room -= sum(map(len, shown_lines))
         if room < 0 and lines:
-            return "\n".join([*lines, f"[there is more: go on with first={_shown_number(number)}]"])
+            return "\n".join([*lines, f"[there is more: go on with first={_number_text(number)}]"])
         lines += [line[:MAX_SHOWN] for line in shown_lines]
     if len(messages) > count:
-        lines.append(f"[there is more: go on with first={_shown_number(messages[count].number)}]")
+        lines.append(f"[there is more: go on with first={_number_text(messages[count].number)}]")
     return "\n".join(lines)

@@ -15,7 +15,7 @@ from typing import Annotated, Final
 from agentrail.errors import BadEdit
 from agentrail.ports.sandbox import MAX_FILE, Sandbox
 from agentrail.ports.tool import ToolContext
-from agentrail.tools.builtin.workspace import MAX_TEXT, counted, refuse, sandbox_of, shown, told
+from agentrail.tools.builtin.workspace import MAX_TEXT, counted, refuse, report_errors, sandbox_of, shown
 from agentrail.tools.function import tool
 from agentrail.tools.type_shapes import Length, Range
 from agentrail.values.tools import Ok, ok
@@ -125,7 +125,7 @@ async def lines_of(sandbox: Sandbox, path: str, first: int, most: int, widest: i
     return Lines(first, tuple(window.kept), window.passed, not window.is_full, size)
 
 
-def numbered(data: bytes, part: bytes) -> Iterator[int]:
+def line_numbers(data: bytes, part: bytes) -> Iterator[int]:
     """Yield the numbers of the lines in which *part* begins."""
     number, position = 1, 0
     while (offset := data.find(part, position)) >= 0:
@@ -149,7 +149,7 @@ async def read_file(  # noqa: D417 - the model does not see `ctx`
         offset: The first line to read, from 1.
         limit: How many lines to read at most.
     """
-    with told():
+    with report_errors():
         part = await lines_of(sandbox_of(ctx), path, offset, limit, MAX_LINE)
     if not part.lines and part.is_whole:
         if part.known == 0:
@@ -235,7 +235,7 @@ async def write_file(path: Annotated[str, Length(min=1)], content: str, ctx: Too
         path: The file, relative to the working directory.
         content: All that the file is to hold.
     """
-    with told():
+    with report_errors():
         result = await sandbox_of(ctx).write(path, content.encode())
     lines = counted(content.count("\n") + (not content.endswith("\n") and content != ""), "line")
     summary = f"{'created' if result.created else 'replaced'} `{path}`: {lines}, {counted(result.size, 'byte')}"
@@ -261,7 +261,7 @@ async def edit_file(  # noqa: D417 - the model does not see `ctx`
     if old_text == new_text:
         refuse(f"`old_text` and `new_text` are the same, so nothing in `{path}` would change")
     sandbox = sandbox_of(ctx)
-    with told():
+    with report_errors():
         try:
             edited = await sandbox.edit(path, old_text.encode(), new_text.encode(), every=replace_all)
         except BadEdit:
@@ -274,7 +274,7 @@ async def edit_file(  # noqa: D417 - the model does not see `ctx`
 async def _help(sandbox: Sandbox, path: str, old: str) -> str:
     """Return why *old* cannot be replaced, with the lines where it occurs, or the most similar lines."""
     data = (await sandbox.read(path, 0, MAX_FILE)).data
-    places = list(numbered(data, old.encode()))
+    places = list(line_numbers(data, old.encode()))
     if places:
         lines = ", ".join(map(str, places[:SHOWN_PLACES])) + (", …" if len(places) > SHOWN_PLACES else "")
         return (

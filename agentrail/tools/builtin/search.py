@@ -8,7 +8,7 @@ from typing import Annotated, Final
 
 from agentrail.ports.sandbox import Entry, Kind, Match, Matches, Search
 from agentrail.ports.tool import ToolContext
-from agentrail.tools.builtin.workspace import MAX_TEXT, counted, sandbox_of, shown, told
+from agentrail.tools.builtin.workspace import MAX_TEXT, counted, report_errors, sandbox_of, shown
 from agentrail.tools.function import tool
 from agentrail.tools.type_shapes import Length, Range
 from agentrail.values.tools import Ok, ok
@@ -51,13 +51,13 @@ async def grep(  # noqa: D417, PLR0913, PLR0917 - the model does not see `ctx`; 
         limit: How many matches to show at most.
     """
     search = Search(pattern, path, glob, literal, ignore_case, context, context, include_ignored, limit)
-    with told():
+    with report_errors():
         matches = await sandbox_of(ctx).grep(search)
     details = {"matches": len(matches.matches), "searched": matches.searched, "cut": matches.cut}
     if not matches.matches:
         hint = f"; {NOT_ALL}" if matches.cut else "" if include_ignored else UNLESS
-        return ok(f"nothing matches {pattern!r} in `{path}` ({_searched(matches)}){hint}", details)
-    text, left_out = _fitting(_shown_matches(matches, context))
+        return ok(f"nothing matches {pattern!r} in `{path}` ({_searched_text(matches)}){hint}", details)
+    text, left_out = _fitting(_show_matches(matches, context))
     notes = [
         f"[stopped at {counted(limit, 'match')}; use a narrower pattern, path or glob]".replace("matchs", "matches")
         if len(matches.matches) >= limit
@@ -68,12 +68,12 @@ async def grep(  # noqa: D417, PLR0913, PLR0917 - the model does not see `ctx`; 
     return ok("\n".join([text, *(notes if matches.cut or left_out else [])]), details)
 
 
-def _searched(matches: Matches) -> str:
+def _searched_text(matches: Matches) -> str:
     skipped = f", {matches.skipped} skipped: no text, or too large" if matches.skipped else ""
     return f"{counted(matches.searched, 'file')} searched{skipped}"
 
 
-def _shown_matches(result: Matches, context: int) -> Iterator[str]:
+def _show_matches(result: Matches, context: int) -> Iterator[str]:
     """Yield the lines of the matches in order, each once; with *context*, `--` marks where lines are left out."""
     last: tuple[str, int] | None = None
     for path, matches in groupby(result.matches, lambda match: match.path):
@@ -111,7 +111,7 @@ async def glob(  # noqa: D417 - the model does not see `ctx`
         include_ignored: Whether to find also files that `.gitignore` names.
         limit: How many files to show at most.
     """
-    with told():
+    with report_errors():
         listing = await sandbox_of(ctx).glob(pattern, path, ignored=include_ignored, limit=limit)
     details = {"found": len(listing.entries), "cut": listing.cut}
     if not listing.entries:
@@ -134,15 +134,15 @@ async def list_dir(  # noqa: D417 - the model does not see `ctx`
         include_ignored: Whether to list also what `.gitignore` names.
         limit: How many to show at most.
     """
-    with told():
+    with report_errors():
         listing = await sandbox_of(ctx).list(path, limit, ignored=include_ignored)
     details = {"found": len(listing.entries), "cut": listing.cut}
     if not listing.entries:
         return ok(f"[nothing stands in `{path}`{'' if include_ignored else UNLESS}]", details)
-    return ok(_names(map(_listed, listing.entries), cut=listing.cut), details)
+    return ok(_names(map(_entry_text, listing.entries), cut=listing.cut), details)
 
 
-def _listed(entry: Entry) -> str:
+def _entry_text(entry: Entry) -> str:
     name = entry.path.rpartition("/")[2]
     return f"{name}  {counted(entry.size, 'byte')}" if entry.kind is Kind.FILE else f"{name}{MARKS[entry.kind]}"
 

@@ -8,7 +8,7 @@ from typing import Annotated, Final
 from agentrail.errors import AgentrailError
 from agentrail.ports.sandbox import Command, Execution, OnOutput, Sandbox
 from agentrail.ports.tool import Job, ToolContext
-from agentrail.tools.builtin.workspace import jobs_of, refuse, sandbox_of, shown, told
+from agentrail.tools.builtin.workspace import jobs_of, refuse, report_errors, sandbox_of, shown
 from agentrail.tools.function import tool
 from agentrail.tools.type_shapes import Length, Range
 from agentrail.values.json import JsonObject
@@ -59,7 +59,7 @@ async def shell(  # noqa: D417 - the model does not see `ctx`
     """
     sandbox = sandbox_of(ctx)
     order = Command(command, folder, float(timeout), merge=True, keep=KEEP)
-    with told():
+    with report_errors():
         if background:
             process = sandbox.prepare(order.but(timeout=DAY, keep=KEEP // 4))
             job = jobs_of(ctx).start(command, process)
@@ -67,7 +67,7 @@ async def shell(  # noqa: D417 - the model does not see `ctx`
             hint = f'read what it says with `shell_output(job="{name}")`, end it with `shell_kill`'
             return ok(f"started `{name}`; {hint}", {"job": name})
         execution = await sandbox.execute(order, _reporter(ctx))
-        text, details = await _told_output(sandbox, execution, ctx.call_id)
+        text, details = await _output_for_model(sandbox, execution, ctx.call_id)
     end = how_it_ended(execution, timeout)
     answer = ok if execution.exit_code == 0 and not execution.timed_out else err
     lines = [line for line in (text.rstrip("\n"), end) if line]
@@ -103,7 +103,7 @@ def how_it_ended(execution: Execution, timeout: float | None = None) -> str:
     return f"[{'; '.join(ways)}]" if ways else ""
 
 
-async def _told_output(sandbox: Sandbox, execution: Execution, call_id: str) -> tuple[str, JsonObject]:
+async def _output_for_model(sandbox: Sandbox, execution: Execution, call_id: str) -> tuple[str, JsonObject]:
     """Return the output as text for the model (cut, with the path of the full file) and its details as JSON."""
     output = execution.stdout
     text = output.text
@@ -158,7 +158,7 @@ async def shell_output(  # noqa: ASYNC124, D417 - tools are async; the model doe
     if job is None:
         listed = [f"{other.job_id}: {_state(other)}: {shown(other.command, 200)}" for other in jobs.all()]
         return ok("\n".join(listed) or "[no job was started in the background]", {"jobs": len(listed)})
-    running = _found(ctx, job)
+    running = _find_job(ctx, job)
     output = running.process.heard(since)
     data = output.data
     if len(data) > MAX_HEARD:
@@ -178,14 +178,14 @@ async def shell_kill(job: Annotated[str, Length(min=1, max=100)], ctx: ToolConte
     Args:
         job: Which job, such as `job-1`.
     """
-    running = _found(ctx, job)
+    running = _find_job(ctx, job)
     if running.has_ended:
         return ok(f"`{job}` has ended before: it {_state(running)}")
     await running.kill()
     return ok(f"`{job}` {_state(running)}")
 
 
-def _found(ctx: ToolContext, job: str) -> Job:
+def _find_job(ctx: ToolContext, job: str) -> Job:
     jobs = jobs_of(ctx)
     running = jobs.find(job)
     if running is None:

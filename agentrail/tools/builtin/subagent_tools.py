@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Annotated, Final, Literal, cast
 
 from agentrail.ports.tool import Agents, Peers, Task, Tool, ToolContext
-from agentrail.tools.builtin.workspace import MAX_TEXT, refuse, shown, told
+from agentrail.tools.builtin.workspace import MAX_TEXT, refuse, report_errors, shown
 from agentrail.tools.function import tool
 from agentrail.tools.type_shapes import Length, Range
 from agentrail.values.content import quoted
@@ -43,7 +43,7 @@ async def message_send(  # noqa: D417 - the model does not see `ctx`
         to: The id of the agent.
         message: The message, with all that the agent must know.
     """
-    with told():
+    with report_errors():
         await peers_of(ctx).send(ctx.call_id, to, message)
     return f"sent to `{to}`"
 
@@ -84,7 +84,7 @@ class TaskTool:
     """The tool `task`: starts a sub-agent. Its description lists the sub-agents of the session."""
 
     def __init__(self, agents: Mapping[str, str], timeout: float, *, talk: bool = False) -> None:
-        described, takes = _described(agents), _parameters(tuple(agents), talk=talk)
+        described, takes = _describe_agents(agents), _parameters(tuple(agents), talk=talk)
         self.spec = ToolSpec("task", described, takes, timeout=timeout, requires=frozenset({"agents"}))
 
     async def execute(self, args: JsonObject, ctx: ToolContext) -> ToolResult:
@@ -108,7 +108,7 @@ class TaskTool:
         return NotStarted()
 
 
-def _described(agents: Mapping[str, str]) -> str:
+def _describe_agents(agents: Mapping[str, str]) -> str:
     kinds = "\n".join(f"- {name}: {description}" for name, description in agents.items())
     return (
         "Have a sub-agent do a task, and get its answer. It knows nothing but what you tell it, so tell it everything "
@@ -168,7 +168,7 @@ async def task_result(task: Annotated[str, Length(min=1, max=200)], ctx: ToolCon
     Args:
         task: The id of the task.
     """
-    with told():
+    with report_errors():
         return await agents_of(ctx).result(task)
 
 
@@ -188,7 +188,7 @@ async def task_wait(  # noqa: D417 - the model does not see `ctx`
     """
     agents = agents_of(ctx)
     children = tuple(dict.fromkeys(tasks))
-    with told():
+    with report_errors():
         answers = await agents.wait(ctx.call_id, children, seconds, every=until == "all")
     running = {task.child: task for task in agents.tasks()}
     most = MAX_TEXT // len(children)
@@ -219,7 +219,7 @@ async def task_send(  # noqa: D417 - `ctx` is not shown
         task: The id of the task.
         message: The message, with all that the agent must know.
     """
-    with told():
+    with report_errors():
         await agents_of(ctx).tell(f"{ctx.session_id}/{ctx.call_id}", task, message)
     return f"sent to `{task}`"
 
@@ -231,7 +231,7 @@ async def task_cancel(task: Annotated[str, Length(min=1, max=200)], ctx: ToolCon
     Args:
         task: The id of the task.
     """
-    with told():
+    with report_errors():
         await agents_of(ctx).cancel(task)
     return f"the task `{task}` has ended"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Final
 
 from agentrail.ports.tool import ToolContext
-from agentrail.tools.builtin.workspace import MAX_TEXT, told, web_of
+from agentrail.tools.builtin.workspace import MAX_TEXT, report_errors, web_of
 from agentrail.tools.function import tool
 from agentrail.tools.type_shapes import Length, Range
 from agentrail.values.tools import Err, Ok, err, ok
@@ -30,7 +30,7 @@ async def web_fetch(  # noqa: D417 - the model does not see `ctx`
         offset: How many characters to leave out, to go on with a long page.
         raw: Whether HTML comes as it is.
     """
-    with told():
+    with report_errors():
         page = await web_of(ctx).fetch(url, timeout=TIMEOUT, raw=raw)
     text = page.text[offset : offset + MAX_TEXT]
     chars_left = len(page.text) - offset - len(text)

@@ -20,7 +20,7 @@ def refuse(message: str) -> NoReturn:
 
 
 @contextmanager
-def told() -> Generator[None]:
+def report_errors() -> Generator[None]:
     """Within this block, turn each `AgentrailError` into a `ToolError`, which the model gets; others pass unchanged."""
     try:
         yield

@@ -204,7 +204,7 @@ class _Maker:
             if fragment and not fragment.startswith("/"):
                 target = self._anchors[uri, fragment]
             else:
-                target = _followed(self._resources[uri], fragment)
+                target = _follow(self._resources[uri], fragment)
         except (LookupError, ValueError) as why:
             raise FlawError(f"`{keyword}` leads to `{ref}`, which is not in the schema") from why
         if id(target) not in self._bases:  # the reference points to a place that no keyword marks as a schema
@@ -240,7 +240,7 @@ def _base(base: str, name: str) -> str:
         raise FlawError(f"its `$id`, `{name}`, is no URI: {why}") from why
 
 
-def _followed(value: Json, pointer: str) -> Json:
+def _follow(value: Json, pointer: str) -> Json:
     """Return the value at the JSON pointer *pointer* in *value*; raise `LookupError` if there is none."""
     for step in pointer.split("/")[1:]:
         name = step.replace("~1", "/").replace("~0", "~")

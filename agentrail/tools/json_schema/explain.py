@@ -44,8 +44,8 @@ _COUNTED: Final = {
 }
 _WANTED: Final[Mapping[str, Callable[[Json], str]]] = {
     "type": lambda said: _either(_TYPES.get(str(kind), str(kind)) for kind in _several(said)),
-    "enum": lambda said: _either(map(_shown, _several(said))),
-    "const": lambda said: f"{_shown(said)}",
+    "enum": lambda said: _either(map(_short_text, _several(said))),
+    "const": lambda said: f"{_short_text(said)}",
     "minimum": lambda said: f"at least {said}",
     "exclusiveMinimum": lambda said: f"more than {said}",
     "maximum": lambda said: f"at most {said}",
@@ -72,7 +72,7 @@ _TELLING: Final = ("enum", "const", "$ref", "anyOf", "oneOf", "type")
 
 def explain(schema_faults: Iterable[SchemaFault]) -> str | None:
     """Return *schema_faults* as text on one line, in a fixed order; `None` if there are none."""
-    faults = set(islice((sentences for fault in schema_faults for sentences in _told(fault)), _LOOKED_AT))
+    faults = set(islice((sentences for fault in schema_faults for sentences in _sentences_of(fault)), _LOOKED_AT))
     if not faults:
         return None
     sentences: list[str] = []
@@ -86,29 +86,29 @@ def explain(schema_faults: Iterable[SchemaFault]) -> str | None:
     return "; ".join([*sentences, f"and {rest} more"] if rest else sentences)
 
 
-def clipped(text: str, most: int) -> str:
+def clip(text: str, most: int) -> str:
     """Return *text*, cut to at most *most* characters."""
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
-def _told(fault: SchemaFault) -> Iterator[_Told]:
+def _sentences_of(fault: SchemaFault) -> Iterator[_Told]:
     path = _steps(fault.path)
     properties = cast("Mapping[str, Json]", fault.schema.get("properties", {}))
     near = _nearest_branch(fault)
     if near:
         for inner in near:
-            yield from _told(inner)
+            yield from _sentences_of(inner)
     elif fault.keyword == "required":
         for name in _missing(fault.found, fault.said):
-            yield _sentence((*path, name), f" is missing, wanted {_wanted_of(properties.get(name, True))}")
+            yield _sentence((*path, name), f" is missing, wanted {_schema_text(properties.get(name, True))}")
     elif fault.keyword == "additionalProperties":
         for name in fault.names:
-            yield _sentence((*path, name), f" is unknown, known: {clipped(_quoted(properties), _CLIPPED)}")
+            yield _sentence((*path, name), f" is unknown, known: {clip(_quote_names(properties), _CLIPPED)}")
     elif fault.keyword == "type":
-        yield _sentence(path, f": found {_shown(fault.found)}, wanted {_wanted_of(fault.schema)}")
+        yield _sentence(path, f": found {_short_text(fault.found)}, wanted {_schema_text(fault.schema)}")
     else:
-        expected = clipped(_wanted(fault.keyword, fault.said), _CLIPPED)
-        yield _sentence(path, f": found {_found(fault.found, fault.keyword)}, wanted {expected}")
+        expected = clip(_expectation(fault.keyword, fault.said), _CLIPPED)
+        yield _sentence(path, f": found {_instance_text(fault.found, fault.keyword)}, wanted {expected}")
 
 
 def _steps(path: Path) -> tuple[_Step, ...]:
@@ -151,40 +151,40 @@ def _where(path: tuple[_Step, ...]) -> str:
         elif step.isidentifier():
             text += f".{step}" if text else step
         else:
-            text += f"[{_shown(step)}]"
-    return f"`{clipped(text, 80)}`" if text else "the arguments"
+            text += f"[{_short_text(step)}]"
+    return f"`{clip(text, 80)}`" if text else "the arguments"
 
 
-def _found(instance: Json, keyword: str) -> str:
+def _instance_text(instance: Json, keyword: str) -> str:
     if keyword in _COUNTED and isinstance(instance, str | Sequence | Mapping):
         return f"{len(instance)} {_COUNTED[keyword]}{'' if len(instance) == 1 else 's'}"
-    return _shown(instance)
+    return _short_text(instance)
 
 
-def _shown(instance: Json) -> str:
+def _short_text(instance: Json) -> str:
     """Return a short text for the value *instance*."""
     if isinstance(instance, str):
-        return clipped(json.dumps(instance[:60], ensure_ascii=False), 60)
+        return clip(json.dumps(instance[:60], ensure_ascii=False), 60)
     if isinstance(instance, Mapping):
-        return f"an object with {_quoted(instance)}" if 0 < len(instance) <= _FEW else "an object"
+        return f"an object with {_quote_names(instance)}" if 0 < len(instance) <= _FEW else "an object"
     if isinstance(instance, Sequence):
         return f"a list of {len(instance)}"
-    return clipped(json.dumps(instance), 60)
+    return clip(json.dumps(instance), 60)
 
 
-def _wanted(keyword: str, value: Json, level: int = 0) -> str:
+def _expectation(keyword: str, value: Json, level: int = 0) -> str:
     if keyword in _BRANCHING:
-        return _BRANCHING[keyword] + _either(_wanted_of(schema, level + 1) for schema in _several(value))
+        return _BRANCHING[keyword] + _either(_schema_text(schema, level + 1) for schema in _several(value))
     wording = _WANTED.get(keyword)
     return f"what `{keyword}` in the schema says" if wording is None else wording(value)
 
 
-def _wanted_of(schema: Json, level: int = 0) -> str:
+def _schema_text(schema: Json, level: int = 0) -> str:
     """Return a short description of what *schema* accepts."""
     if isinstance(schema, Mapping) and level < _LEVELS:
         for keyword in _TELLING:
             if keyword in schema:
-                return clipped(_wanted(keyword, schema[keyword], level), _CLIPPED)
+                return clip(_expectation(keyword, schema[keyword], level), _CLIPPED)
     return "a value"
 
 
@@ -198,7 +198,7 @@ def _either(texts: Iterable[str]) -> str:
     return f"{', '.join(others)} or {last}" if others else last
 
 
-def _quoted(names: Iterable[str]) -> str:
+def _quote_names(names: Iterable[str]) -> str:
     return ", ".join(_short(f"`{name[:_CLIPPED]}`" for name in names)) or "none"
 
 

@@ -244,7 +244,7 @@ _WRITTEN: Final = 3
 """The steps that turning one part of a value into text counts as."""
 
 
-def _compared(compare: Callable[[_Number, _Number], bool]) -> _Maker:
+def _comparison(compare: Callable[[_Number, _Number], bool]) -> _Maker:
     def make(value: Json, _: Meter) -> Holds:
         limit = cast("_Number", value)
         return lambda instance, _: compare(cast("_Number", instance), limit)
@@ -252,7 +252,7 @@ def _compared(compare: Callable[[_Number, _Number], bool]) -> _Maker:
     return make
 
 
-def _counted(compare: Callable[[int, int], bool]) -> _Maker:
+def _size_comparison(compare: Callable[[int, int], bool]) -> _Maker:
     def make(value: Json, _: Meter) -> Holds:
         limit = cast("int", value)
         return lambda instance, _: compare(len(cast("Sized", instance)), limit)
@@ -326,19 +326,19 @@ def _dependent(value: Json, _: Meter) -> Holds:
 
 
 LEAVES: Final[Mapping[str, tuple[tuple[str, ...], _Maker]]] = {
-    "minimum": (_NUMBERS, _compared(operator.ge)),
-    "exclusiveMinimum": (_NUMBERS, _compared(operator.gt)),
-    "maximum": (_NUMBERS, _compared(operator.le)),
-    "exclusiveMaximum": (_NUMBERS, _compared(operator.lt)),
+    "minimum": (_NUMBERS, _comparison(operator.ge)),
+    "exclusiveMinimum": (_NUMBERS, _comparison(operator.gt)),
+    "maximum": (_NUMBERS, _comparison(operator.le)),
+    "exclusiveMaximum": (_NUMBERS, _comparison(operator.lt)),
     "multipleOf": (_NUMBERS, _multiple),
-    "minLength": (("string",), _counted(operator.ge)),
-    "maxLength": (("string",), _counted(operator.le)),
+    "minLength": (("string",), _size_comparison(operator.ge)),
+    "maxLength": (("string",), _size_comparison(operator.le)),
     "pattern": (("string",), _pattern),
-    "minItems": (("array",), _counted(operator.ge)),
-    "maxItems": (("array",), _counted(operator.le)),
+    "minItems": (("array",), _size_comparison(operator.ge)),
+    "maxItems": (("array",), _size_comparison(operator.le)),
     "uniqueItems": (("array",), _unique),
-    "minProperties": (("object",), _counted(operator.ge)),
-    "maxProperties": (("object",), _counted(operator.le)),
+    "minProperties": (("object",), _size_comparison(operator.ge)),
+    "maxProperties": (("object",), _size_comparison(operator.le)),
     "required": (("object",), _all_there),
     "dependentRequired": (("object",), _dependent),
     "enum": (KINDS, _among),

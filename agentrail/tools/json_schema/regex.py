@@ -116,7 +116,7 @@ Part: TypeAlias = Atom | Branch | Repeat | LookAround
 Parts: TypeAlias = tuple[Part, ...]
 
 
-def read(pattern: str, flags: int = 0) -> tuple[Parts, int]:
+def parse_pattern(pattern: str, flags: int = 0) -> tuple[Parts, int]:
     """Return the parts of *pattern*, and the number of characters in its case-insensitive classes.
 
     Raise `UnusableError` if it is no regular expression, or one that cannot be searched for in counted steps.
@@ -151,7 +151,7 @@ class _Reader:
 
     def _parts(self, op: str, argument: object, flags: int, depth: int) -> Parts:
         if op in _ONE:
-            return (Atom(_matcher(self._written(op, argument, flags), flags)),)
+            return (Atom(_matcher(self._source(op, argument, flags), flags)),)
         match op:
             case "SUBPATTERN":
                 _, added, removed, inner = cast("tuple[object, int, int, object]", argument)
@@ -177,14 +177,14 @@ class _Reader:
             case _:
                 raise UnusableError("refers back to a group, or does not go back into one; write it without")
 
-    def _written(self, op: str, argument: object, flags: int) -> str:
+    def _source(self, op: str, argument: object, flags: int) -> str:
         """Return the source of an expression that matches this one character or class."""
         if op == "ANY":
             return "."
         if op == "LITERAL":
-            return _escaped(argument)
+            return _escape(argument)
         if op == "NOT_LITERAL":
-            return f"[^{_escaped(argument)}]"
+            return f"[^{_escape(argument)}]"
         pattern = ""
         for inner_op, inner in cast("list[_Node]", argument):
             match str(inner_op):
@@ -193,11 +193,11 @@ class _Reader:
                 case "RANGE":
                     low, high = cast("tuple[int, int]", inner)
                     self._count(high - low, flags)
-                    pattern += f"{_escaped(low)}-{_escaped(high)}"
+                    pattern += f"{_escape(low)}-{_escape(high)}"
                 case "CATEGORY":
                     pattern += _CATEGORIES[str(inner)]
                 case _:
-                    pattern += _escaped(inner)
+                    pattern += _escape(inner)
         return f"[{pattern}]"
 
     def _count(self, characters: int, flags: int) -> None:
@@ -206,16 +206,16 @@ class _Reader:
             raise UnusableError("ignores the case of too many characters; make its classes smaller")
 
 
-def _escaped(character: object) -> str:
+def _escape(character: object) -> str:
     return f"\\U{cast('int', character):08x}"
 
 
 def _matcher(source: str, flags: int) -> Callable[[str, int], re.Match[str] | None]:
-    return _compiled(source, flags & (re.IGNORECASE | re.ASCII | re.MULTILINE | re.DOTALL)).match
+    return _compile(source, flags & (re.IGNORECASE | re.ASCII | re.MULTILINE | re.DOTALL)).match
 
 
 @lru_cache(maxsize=1_024)
-def _compiled(source: str, flags: int) -> re.Pattern[str]:
+def _compile(source: str, flags: int) -> re.Pattern[str]:
     return re.compile(source, flags)
 
 
@@ -241,7 +241,7 @@ class Regex:
     __slots__ = ("_anchored", "_native", "_parts", "_program", "_size", "work")
 
     def __init__(self, pattern: str, flags: int = 0) -> None:
-        self._parts, caseless = read(pattern, flags)
+        self._parts, caseless = parse_pattern(pattern, flags)
         self._anchored = _is_at_start(self._parts)
         self._size = _size(self._parts)
         self._native = re.compile(pattern, flags) if math.isfinite(self._worst(0)) else None

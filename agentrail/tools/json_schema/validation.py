@@ -13,7 +13,7 @@ from types import NoneType
 from typing import Final, Protocol, TypeAlias, cast
 
 from agentrail.tools.json_schema.dialect import READY_STEPS, FlawError, meta_node, node_of
-from agentrail.tools.json_schema.explain import clipped, explain
+from agentrail.tools.json_schema.explain import clip, explain
 from agentrail.tools.json_schema.nodes import MAX_NESTED, Check, Node, SchemaFault
 from agentrail.values.argument_checks import checked
 from agentrail.values.json import Json, JsonObject, canonical, canonical_once
@@ -162,7 +162,7 @@ def _validator(schema: str) -> Validator:
         except (TooManyStepsError, RecursionError):
             return _TOO_MUCH if steps == CHECK_STEPS else _TOO_MANY
         except Exception as why:  # noqa: BLE001 - a defect in the engine must not stop a session
-            return f"they cannot be checked ({clipped(f'{type(why).__name__}: {why}', 200)})"
+            return f"they cannot be checked ({clip(f'{type(why).__name__}: {why}', 200)})"
         finally:
             if meter is not None:
                 meter.left -= steps - max(0, part.left)

@@ -140,7 +140,7 @@ async def find_skill(places: Sequence[SkillFolder], name: str) -> tuple[SkillFol
 async def _entries(place: SkillFolder, left_out: list[LeftOut]) -> Sequence[Entry]:
     """Return the folders and links in *place*; add to *left_out* if not all of it can be looked at."""
     try:
-        listing = await _tried(place.sandbox.list(place.path, MAX_ENTRIES))
+        listing = await _if_there(place.sandbox.list(place.path, MAX_ENTRIES))
     except SkillError as error:
         left_out.append(LeftOut(place.name, str(error)))
         return ()
@@ -156,14 +156,14 @@ async def _entries(place: SkillFolder, left_out: list[LeftOut]) -> Sequence[Entr
 
 async def _skill_in(sandbox: Sandbox, entry: Entry, folder: str) -> Skill | None:
     """Return the skill in the folder *entry*; `None` if it has no `SKILL.md`; raise `SkillError` if that is invalid."""
-    content = await _tried(sandbox.read(f"{entry.path}/{FILE}", 0, MAX_HEAD))
+    content = await _if_there(sandbox.read(f"{entry.path}/{FILE}", 0, MAX_HEAD))
     try:
         return None if content is None else skill_of(folder, content.data, content.size)
     except (AttributeError, TypeError) as error:  # a sandbox of the user's may answer with anything
         raise SkillError(described(error)) from error
 
 
-async def _tried(awaitable: Awaitable[T]) -> T | None:
+async def _if_there(awaitable: Awaitable[T]) -> T | None:
     """Return the answer of a sandbox, `None` if there is no such file or folder; raise `SkillError` if it fails."""
     try:
         return await awaitable

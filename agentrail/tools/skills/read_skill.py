@@ -8,7 +8,7 @@ from typing import Final, cast
 from agentrail.ports.sandbox import Sandbox
 from agentrail.ports.tool import ToolContext
 from agentrail.tools.builtin.file_tools import WIDEST, lines_of
-from agentrail.tools.builtin.workspace import refuse, sandbox_of, told
+from agentrail.tools.builtin.workspace import refuse, report_errors, sandbox_of
 from agentrail.tools.skills.folder_scan import FILE, SkillFolder, find_skill, find_skills, lines_about, places_of
 from agentrail.tools.skills.skill import NAME, Skill
 from agentrail.values.json import JsonObject, freeze_object
@@ -59,16 +59,16 @@ class ReadSkill:
         """Return the text of the skill as it is now: the file may have changed since the session began."""
         name, path, offset = args.get("name", ""), args.get("path", FILE), args.get("offset", 1)
         places = places_of(self._folders, sandbox_of(ctx), self._outside)
-        with told():
+        with report_errors():
             if not name:
-                return ok(_listed((await find_skills(places)).found))
+                return ok(_list_skills((await find_skills(places)).found))
             skill = await find_skill(places, str(name)) if NAME.fullmatch(str(name)) else None
             if skill is None:
-                refuse(f"there is no skill {shown(name)}; {_listed((await find_skills(places)).found)}")
+                refuse(f"there is no skill {shown(name)}; {_list_skills((await find_skills(places)).found)}")
             return await _text_of(*skill, str(path), cast("int", offset))
 
 
-def _listed(skills: Sequence[Skill]) -> str:
+def _list_skills(skills: Sequence[Skill]) -> str:
     return f"the skills are:\n{lines_about(skills)}" if skills else "there are no skills"
 
 

@@ -134,9 +134,9 @@ class _Fields:
         if rest and rest[:1] != "#":
             return self._plain(rest)
         self._at += 1
-        return self._nested() if self._skip_blank() else ""
+        return self._read_nested() if self._skip_blank() else ""
 
-    def _nested(self) -> Field:
+    def _read_nested(self) -> Field:
         """Return the value in the lines after a key that has none in its own."""
         indent, line = self._indent(), self._lines[self._at].lstrip(" ")
         if line == "-" or line.startswith("- "):
@@ -147,7 +147,7 @@ class _Fields:
             return self._mapping(indent)
         text = line.rstrip(" ")
         if text[0] not in "[|>'\"":
-            self._without_colon(self._checked(text), text)
+            self._without_colon(self._check_plain(text), text)
         return self._value(text)
 
     def _list(self, indent: int) -> tuple[str, ...]:
@@ -199,13 +199,13 @@ class _Fields:
             return self._unquotable() if match is None else match[1].replace("''", "'")
         if text[:1] == '"':
             match = _DOUBLE.fullmatch(text)
-            return self._unquotable() if match is None else _ESCAPE.sub(self._unescaped, match[1])
-        return self._checked(text)
+            return self._unquotable() if match is None else _ESCAPE.sub(self._unescape, match[1])
+        return self._check_plain(text)
 
     def _unquotable(self) -> NoReturn:
         self._refuse("a quote without its end, or text after it", "end the quote on the same line")
 
-    def _unescaped(self, escape: re.Match[str]) -> str:
+    def _unescape(self, escape: re.Match[str]) -> str:
         code = escape[1]
         character = chr(int.from_bytes(bytes.fromhex(code[1:]))) if len(code) > 1 else _ESCAPES.get(code)
         if character is None or "\ud800" <= character <= "\udfff" or (character != "\n" and _HIDDEN.search(character)):
@@ -214,7 +214,7 @@ class _Fields:
             )
         return character
 
-    def _checked(self, text: str) -> str:
+    def _check_plain(self, text: str) -> str:
         """Return the plain *text* without a comment after it; refuse what YAML would not read as a text."""
         text = re.split(" #", text, maxsplit=1)[0].rstrip(" ") if text[:1] != "#" else ""
         if text and (text[0] in _INDICATORS or (text[0] in "-:" and text[1:2] in {"", " "})):
@@ -229,7 +229,7 @@ class _Fields:
 
     def _plain(self, rest: str) -> str:
         """Return a plain text; indented lines after it belong to it, and are joined by spaces."""
-        first = self._checked(rest)
+        first = self._check_plain(rest)
         is_open = first == rest
         parts, breaks = [first], 0
         self._at += 1
@@ -268,10 +268,10 @@ class _Fields:
             return "\n" * len(lines) if chomp == "+" else ""
         if any(len(line) > indent for line in lines[: next(n for n, line in enumerate(lines) if line.strip(" "))]):
             self._refuse("spaces before the first line of a text after `|` or `>`", "leave the line empty")
-        return _chomped([line[indent:] for line in lines], chomp, folds=folds)
+        return _chomp([line[indent:] for line in lines], chomp, folds=folds)
 
 
-def _chomped(lines: Sequence[str], chomp: str, *, folds: bool) -> str:
+def _chomp(lines: Sequence[str], chomp: str, *, folds: bool) -> str:
     """Return the *lines* of a block as a text: folded if it *folds*, and with the line ends that *chomp* keeps."""
     last = max(number for number, line in enumerate(lines) if line)
     pieces: list[str] = []

@@ -9,7 +9,7 @@ from itertools import product
 from pathlib import Path
 from typing import Final
 
-from agentrail.adapters.journals.sqlite.tables import PAGE_SIZE, TABLES, seal_of, sealed
+from agentrail.adapters.journals.sqlite.tables import PAGE_SIZE, TABLES, seal_of, seal_row
 from agentrail.ports.journal import SessionFilter
 
 TENANTS: Final = 50
@@ -62,7 +62,7 @@ def _add(file: sqlite3.Connection, number: int) -> None:
     name = f"s{(number * 7_919) % 1_000_003:07}"
     at_work = int(number % AT_WORK == 0)
     due = NOW + number * 1000 if number % DUE == 0 else None
-    row = sealed((name, 1, "test", 1, 1, b"check", due, at_work, int(number % 2 == 1), NOW), number)
+    row = seal_row((name, 1, "test", 1, 1, b"check", due, at_work, int(number % 2 == 1), NOW), number)
     file.execute(f"INSERT INTO session VALUES ({', '.join('?' * len(row))})", row)  # noqa: S608
     labels = [f"label {number % 20}"]
     facts = (name, f"tenant {number % TENANTS}", f"owner {number % OWNERS}", "spec", "", json.dumps(labels), NOW)

@@ -24,7 +24,7 @@ from agentrail.adapters.journals.sqlite.tables import (
     check_of_snapshot,
     seal_of,
 )
-from agentrail.adapters.journals.text_dedup import shared
+from agentrail.adapters.journals.text_dedup import share_texts
 from agentrail.codec.versions import FORMAT
 from agentrail.testing.conformance.journal_tests import prompted
 from tests.codec.sampling import stored_classes
@@ -57,7 +57,7 @@ def tables() -> dict[str, object]:
 def spelling() -> list[str]:
     """Return bodies that show how what is written twice, or is large, is spelled in format `FORMAT`."""
     bodies = (pack(prompted("s", 1, text)).body for text in (LONG, "$= begins as a mark", "x" * 16_384))
-    return [*(body.decode() for body in bodies), shared(f'["{LONG}","{LONG}"]'.encode()).decode()]
+    return [*(body.decode() for body in bodies), share_texts(f'["{LONG}","{LONG}"]'.encode()).decode()]
 
 
 def form() -> Form:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from agentrail.adapters.journals.sqlite import SqliteJournal
-from agentrail.adapters.journals.sqlite.session_summaries import listed, path_of, statement
+from agentrail.adapters.journals.sqlite.session_summaries import list_sessions, path_of, statement
 from agentrail.adapters.journals.sqlite.tables import APPLICATION, pragma
 from agentrail.core.vocabulary.changes import Change
 from agentrail.core.vocabulary.state import Setup, State
@@ -71,13 +71,13 @@ def test_a_page_costs_the_same_among_ten_times_as_many(few: Path, many: Path, na
 def test_a_page_of_several_conditions_costs_no_more_than_a_look_at_the_shortest_list(many: Path) -> None:
     """A page takes a bounded number of steps to begin with, and 20 for each session that it passes over."""
     with closing(sqlite3.connect(many)) as file:
-        everything = listed(file, ALL_SESSIONS, None, 10_000)
+        everything = list_sessions(file, ALL_SESSIONS, None, 10_000)
         for wanted in COMBINED:
             lists = [(wanted.tenant, 10_000 // TENANTS), (wanted.owner, 10_000 // OWNERS), (wanted.label, 500)]
             shortest = min((size for value, size in lists if value is not None), default=0)
             steps = _Steps()
             file.set_progress_handler(steps.count, 1)
-            found = listed(file, wanted, None, 20)
+            found = list_sessions(file, wanted, None, 20)
             file.set_progress_handler(None, 0)
             assert found == tuple(sorted(filter(wanted.holds, everything), key=wanted.rank)[:20])
             assert steps.taken <= 6_000 + 20 * shortest, (wanted, steps.taken)
@@ -131,21 +131,21 @@ def _steps_of_pages(path: Path, wanted: SessionFilter) -> list[int]:
     with closing(sqlite3.connect(path)) as file:
         assert pragma(file, "application_id") == APPLICATION
         file.set_progress_handler(count, 1)
-        first = listed(file, wanted, None, 1)
+        first = list_sessions(file, wanted, None, 1)
         assert len(first) == 1
         steps.append(0)
-        assert all(map(wanted.holds, listed(file, wanted, first[-1], 1)))
+        assert all(map(wanted.holds, list_sessions(file, wanted, first[-1], 1)))
     return steps
 
 
 def test_lists_are_whole_and_in_order(few: Path) -> None:
     with closing(sqlite3.connect(few)) as file:
-        everything = listed(file, ALL_SESSIONS, None, 10_000)
+        everything = list_sessions(file, ALL_SESSIONS, None, 10_000)
         assert len(everything) == 1_000
         assert not any(stored.problem for stored in everything)
         for wanted in WANTED.values():
             pages: list[StoredSession] = []
-            while page := listed(file, wanted, pages[-1] if pages else None, 77):
+            while page := list_sessions(file, wanted, pages[-1] if pages else None, 77):
                 pages.extend(page)
             assert pages == sorted(filter(wanted.holds, everything), key=wanted.rank)
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentrail.adapters.journals.packing import Packed, UnpackError, pack, unpack
-from agentrail.adapters.journals.text_dedup import LEAST, MARK, expanded, shared
+from agentrail.adapters.journals.text_dedup import LEAST, MARK, expand_texts, share_texts
 from agentrail.testing.conformance.journal_tests import prompted
 from tests.opcodes import counted_opcodes
 
@@ -40,14 +40,14 @@ VALUES = st.recursive(
 @given(VALUES, st.booleans())
 def test_whatever_is_shared_is_expanded_to_the_same_bytes(value: object, ascii_only: bool) -> None:
     body = json.dumps(value, ensure_ascii=ascii_only, separators=(",", ":")).encode()
-    json.loads(shared(body))
-    assert expanded(shared(body)) == body
+    json.loads(share_texts(body))
+    assert expand_texts(share_texts(body)) == body
 
 
 def test_a_text_of_some_length_is_written_once() -> None:
     text, short = "a text that is long enough to be shared", "a short one"
     body = json.dumps([text, {"also": text}, [short, short, text]], separators=(",", ":")).encode()
-    assert json.loads(shared(body)) == [text, {"also": "$=0"}, [short, short, "$=0"]]
+    assert json.loads(share_texts(body)) == [text, {"also": "$=0"}, [short, short, "$=0"]]
 
 
 def test_the_text_of_a_prompt_is_stored_once() -> None:
@@ -62,17 +62,17 @@ def test_what_repeats_nothing_is_not_taken_apart() -> None:
     body = json.dumps([f"{number} is a text that is long enough" for number in range(1000)]).encode()
     short = json.dumps(["short", 'with "quotes"'] * 1000).encode()
     with counted_opcodes() as counted:
-        assert shared(short) == short
+        assert share_texts(short) == short
     assert counted[0] < 200
-    assert shared(body) == body
+    assert share_texts(body) == body
 
 
 def test_a_reference_is_expanded_without_a_look_at_the_texts_behind_it() -> None:
     twice = ["is a text that is long enough to be shared"] * 2
     body = json.dumps([*twice, *["short"] * 10_000], separators=(",", ":")).encode()
-    written = shared(body)
+    written = share_texts(body)
     with counted_opcodes() as counted:
-        assert expanded(written) == body
+        assert expand_texts(written) == body
     assert counted[0] < 500
 
 

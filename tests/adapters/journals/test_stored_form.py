@@ -441,7 +441,7 @@ def test_the_places_of_a_turn_are_forgotten_at_its_end() -> None:
     old, new = UserMessage((Text("of the turn"),)), UserMessage((Text("of the next turn"),))
     pack(appended(1, old), places)
     pack(ended(2, old).but(change=Change(history=Appended((new,)))), places)
-    assert (places.said(old), places.said(new)) == (None, (2, 0))
+    assert (places.place_of(old), places.place_of(new)) == (None, (2, 0))
 
 
 def test_places_are_kept_of_the_sessions_that_were_written_last(monkeypatch: pytest.MonkeyPatch) -> None:

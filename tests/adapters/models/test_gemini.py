@@ -7,7 +7,7 @@ import pytest
 from agentrail import Secret, SessionSpec, open_supervisor, tool
 from agentrail.adapters.models.gemini import FORMAT
 from agentrail.adapters.models.gemini.faults import FAULTS
-from agentrail.adapters.models.gemini.schema_subset import fitted
+from agentrail.adapters.models.gemini.schema_subset import schema_subset
 from agentrail.adapters.models.model_turns import RULE
 from agentrail.adapters.models.provider_errors import error_of_body
 from agentrail.adapters.models.settings import read_settings
@@ -388,7 +388,7 @@ def test_a_tool_without_arguments_has_no_schema(parameters: dict[str, Json], has
     ],
 )
 def test_a_schema_keeps_what_the_api_knows(schema: Json, wanted: Json) -> None:
-    assert fitted(schema) == wanted
+    assert schema_subset(schema) == wanted
 
 
 # A whole session

@@ -19,7 +19,7 @@ def heard(name: str, *pieces: bytes) -> tuple[Response, list[Chunk]]:
     provider = name.partition("_")[0]
     hearing = Hearing(format_of(PROVIDERS[provider]).decoder(), Redactor(()), chunks.append)
     for piece in pieces:
-        hearing.heard(piece)
+        hearing.feed(piece)
     return hearing.response(), chunks
 
 

@@ -7,7 +7,7 @@ import pytest
 from agentrail import SessionSpec, open_supervisor
 from agentrail.errors import TurnAborted
 from agentrail.plugins import BudgetGuard
-from agentrail.values.stream import Response, counted
+from agentrail.values.stream import Response, estimate_usage
 from agentrail.values.usage import Price, Usage
 from tests.adapters.models import anthropic_events as anthropic
 from tests.adapters.models import gemini_events as gemini
@@ -98,11 +98,11 @@ async def test_a_budget_holds_with_a_server_that_counts_nothing() -> None:
 def test_calls_thoughts_and_tools_count() -> None:
     response = RESPONSES["openrouter_tools"].but(usage=Usage())
     request = asked(user(ASKED))
-    bare = counted(Response(), request.but(tools=())).usage
+    bare = estimate_usage(Response(), request.but(tools=())).usage
     assert bare == Usage(READ, estimated=True)
-    assert counted(Response(), request).usage.input_tokens > READ + 20
-    assert counted(response, request).usage.output_tokens == 11
-    assert counted(response.but(calls=()), request).usage.output_tokens == 5
+    assert estimate_usage(Response(), request).usage.input_tokens > READ + 20
+    assert estimate_usage(response, request).usage.output_tokens == 11
+    assert estimate_usage(response.but(calls=()), request).usage.output_tokens == 5
 
 
 async def test_what_was_counted_is_left_alone() -> None:

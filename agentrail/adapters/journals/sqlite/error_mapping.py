@@ -38,7 +38,7 @@ def _kind(error: Exception) -> int:
     return getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & _PRIMARY
 
 
-def _said(error: Exception) -> str:
+def _sqlite_message(error: Exception) -> str:
     name = getattr(error, "sqlite_errorname", None)
     return f"{error}" if name is None else f"{error}, {name}"
 
@@ -53,21 +53,21 @@ def is_locked(error: Exception) -> bool:
     return _kind(error) == sqlite3.SQLITE_BUSY
 
 
-def rolled_back(error: Exception, path: Path) -> JournalError:
+def rollback_failure(error: Exception, path: Path) -> JournalError:
     """Return the journal's error for *error* of a transaction that was rolled back before its commit."""
-    return _unwritten(error) if is_passing(error) else JournalUnusable(str(path), _said(error))
+    return _unwritten(error) if is_passing(error) else JournalUnusable(str(path), _sqlite_message(error))
 
 
 def in_reading(error: Exception, path: Path) -> JournalError:
     """Return the journal's error for *error* of a read."""
     if is_passing(error):
-        return JournalFailed("read what it holds", _said(error))
-    return JournalUnusable(str(path), _said(error))
+        return JournalFailed("read what it holds", _sqlite_message(error))
+    return JournalUnusable(str(path), _sqlite_message(error))
 
 
 def _unwritten(error: Exception) -> NothingWritten:
     """Return the error for *error* if nothing was written: `JournalFull` without space, else `NothingWritten`."""
-    return (JournalFull if _kind(error) == sqlite3.SQLITE_FULL else NothingWritten)(_said(error))
+    return (JournalFull if _kind(error) == sqlite3.SQLITE_FULL else NothingWritten)(_sqlite_message(error))
 
 
 GIVE_ANOTHER: Final = "give the path of a file that this process may make and write"
@@ -77,23 +77,23 @@ def not_opened(error: Exception, path: Path) -> JournalError:
     """Return the journal's error for *error* of an attempt to open the file."""
     if isinstance(error, OSError):
         return JournalUnusable(str(path), f"it cannot be opened ({error.strerror}); {GIVE_ANOTHER}")
-    return _unwritten(error) if _kind(error) in _NOT_BEGUN else JournalUnusable(str(path), _said(error))
+    return _unwritten(error) if _kind(error) in _NOT_BEGUN else JournalUnusable(str(path), _sqlite_message(error))
 
 
 def in_commit(error: sqlite3.Error) -> NothingWritten | JournalFailed:
     """Return the journal's error for *error* of the commit itself."""
     if _kind(error) in _NOT_BEGUN:
         return _unwritten(error)
-    return JournalFailed("commit what it was given", _said(error))
+    return JournalFailed("commit what it was given", _sqlite_message(error))
 
 
 def in_mending(error: sqlite3.Error, *, is_synced: bool) -> JournalFailed | CommitUnknown:
     """Return the journal's error for *error* of the attempt to remove a failed commit from the log."""
     lost = in_checkpoint(error, is_synced=is_synced)
-    return JournalFailed(_TAKING_BACK, _said(error)) if lost is None else lost
+    return JournalFailed(_TAKING_BACK, _sqlite_message(error)) if lost is None else lost
 
 
-def read_meanwhile() -> JournalFailed:
+def busy_log_failure() -> JournalFailed:
     """Return the error for a failed commit that stays in the log because another program reads it."""
     return JournalFailed(_TAKING_BACK, "another program reads the file")
 
@@ -110,4 +110,4 @@ def in_checkpoint(error: sqlite3.Error, *, is_synced: bool) -> CommitUnknown | N
     A checkpoint syncs the log. If that fails and earlier commits were not synced (not *is_synced*), they may be lost.
     """
     is_sync = getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_IOERR_FSYNC
-    return None if is_passing(error) and (is_synced or not is_sync) else CommitUnknown(_said(error))
+    return None if is_passing(error) and (is_synced or not is_sync) else CommitUnknown(_sqlite_message(error))

@@ -145,7 +145,7 @@ class SqliteJournal:
         time, because the log cannot be emptied then; the next call goes on.
         """
         mark, count = await self._writing.do(Writer.mark, session_id, holder, at, about=session_id)
-        await self._settled(session_id, mark)
+        await self._wait_for_mark(session_id, mark)
         return count
 
     async def redact(self, session_id: str, first: int, last: int, note: Redaction, holder: str) -> int:
@@ -159,7 +159,7 @@ class SqliteJournal:
             arguments = session_id, following, last, note, holder, names
             some, following, mark = await self._writing.do(Writer.redact, *arguments, about=session_id)
             count += some
-        await self._settled(session_id, mark)
+        await self._wait_for_mark(session_id, mark)
         return count
 
     async def _kept_names(self, session_id: str) -> frozenset[str]:
@@ -175,7 +175,7 @@ class SqliteJournal:
                 after += len(piece)
         return names
 
-    async def _settled(self, session_id: str, mark: int) -> None:
+    async def _wait_for_mark(self, session_id: str, mark: int) -> None:
         """Wait until the work that is marked with the number *mark* is done."""
         for _ in range(PATIENCE):
             while (progress := await self._writing.do(Writer.progress, mark)) is Progress.GOES_ON:

@@ -14,7 +14,7 @@ from agentrail.adapters.journals.packing import NO_CHECK, Packed, UnpackError, u
 from agentrail.adapters.journals.sqlite.deletion.erasing import refuse_deleting
 from agentrail.adapters.journals.sqlite.error_mapping import RAISED, in_reading, is_passing
 from agentrail.adapters.journals.sqlite.opening import Connect, open_for_reading
-from agentrail.adapters.journals.sqlite.session_summaries import DAMAGED, listed
+from agentrail.adapters.journals.sqlite.session_summaries import DAMAGED, list_sessions
 from agentrail.adapters.journals.sqlite.tables import (
     COLUMNS,
     INDEXED,
@@ -67,9 +67,9 @@ def session_row(connection: sqlite3.Connection, session_id: str) -> SessionRow |
     return row
 
 
-def checked(connection: sqlite3.Connection, row: SessionRow, first: int, last: int) -> list[RecordRow]:
+def checked_rows(connection: sqlite3.Connection, row: SessionRow, first: int, last: int) -> list[RecordRow]:
     """Return the records of a session from number *first* to *last*; raise `BadRecord` if one is damaged or lost."""
-    rows = _found(connection, row, max(first - 1, 1), last)
+    rows = _find_rows(connection, row, max(first - 1, 1), last)
     before = rows.pop(0).check if first > 1 and rows and rows[0].number == first - 1 else NO_CHECK
     for number, record_row in zip_longest(range(first, last + 1), rows):
         if record_row is None or record_row.number != number:
@@ -82,7 +82,7 @@ def checked(connection: sqlite3.Connection, row: SessionRow, first: int, last: i
     return rows
 
 
-def _found(connection: sqlite3.Connection, row: SessionRow, first: int, last: int) -> list[RecordRow]:
+def _find_rows(connection: sqlite3.Connection, row: SessionRow, first: int, last: int) -> list[RecordRow]:
     """Return the records from number *first* to *last*, without checking them.
 
     They are found by going back from record to record, from the next one that the index has. If that fails, all records
@@ -191,7 +191,7 @@ class JournalReader:
 
     def sessions(self, wanted: SessionFilter, after: StoredSession | None, limit: int) -> tuple[StoredSession, ...]:
         """Return summaries of up to *limit* of the *wanted* sessions, after *after*."""
-        return self._within(lambda db: listed(db, wanted, after, limit)) or ()
+        return self._within(lambda db: list_sessions(db, wanted, after, limit)) or ()
 
     def latest(self, session_id: str, upto: int | None, limit: int) -> Latest:
         """Return the snapshot of a session, and up to *limit* of the records that follow it, up to *upto*."""
@@ -220,27 +220,27 @@ def _records(db: sqlite3.Connection, session_id: str, after: int, limit: int) ->
 def _between(db: sqlite3.Connection, row: SessionRow, first: int, last: int) -> tuple[Record, ...]:
     """Return the records of a session from number *first* to *last*, as far as there are so many."""
     last = min(last, row.head)
-    return loaded(db, row, checked(db, row, first, last)) if first <= last else ()
+    return load_records(db, row, checked_rows(db, row, first, last)) if first <= last else ()
 
 
 def first_record(db: sqlite3.Connection, row: SessionRow) -> Record:
     """Return the first record of a session; raise `BadRecord` if it is damaged or lost."""
-    return loaded(db, row, checked(db, row, 1, 1))[0]
+    return load_records(db, row, checked_rows(db, row, 1, 1))[0]
 
 
-def loaded(db: sqlite3.Connection, row: SessionRow, rows: Sequence[RecordRow]) -> tuple[Record, ...]:
+def load_records(db: sqlite3.Connection, row: SessionRow, rows: Sequence[RecordRow]) -> tuple[Record, ...]:
     """Return the records of consecutive rows of a session; raise `BadRecord` if one cannot be read."""
     earlier = _EarlierMessages(db, row, rows)
     records: list[Record] = []
     for record_row in rows:
         try:
-            records.append(unpack(_packed(db, record_row), record_row.session, record_row.number, earlier))
+            records.append(unpack(_packed_record(db, record_row), record_row.session, record_row.number, earlier))
         except UnpackError as error:
             raise BadRecord(record_row.session, record_row.number, str(error)) from error
     return tuple(records)
 
 
-def _packed(db: sqlite3.Connection, row: RecordRow) -> Packed:
+def _packed_record(db: sqlite3.Connection, row: RecordRow) -> Packed:
     """Return the stored record of a row with its blobs; raise `UnpackError` if one is missing."""
     return Packed(row.body, _blobs(db, row.blobs), row.format)
 
@@ -264,7 +264,9 @@ class _EarlierMessages:
             record_row = self._rows.get(number)
             self._known[number] = None
             with suppress(UnpackError):
-                self._known[number] = None if record_row is None else unpack_messages(_packed(self._db, record_row))
+                self._known[number] = (
+                    None if record_row is None else unpack_messages(_packed_record(self._db, record_row))
+                )
         return self._known[number]
 
     def _find(self, number: int) -> None:
@@ -275,7 +277,7 @@ class _EarlierMessages:
         for last in (min(self._rows, default=number + 1) - 1, number):
             with suppress(BadRecord, *RAISED):
                 self._rows.update(
-                    {record_row.number: record_row for record_row in checked(self._db, self._row, number, last)}
+                    {record_row.number: record_row for record_row in checked_rows(self._db, self._row, number, last)}
                 )
                 return
 
@@ -295,7 +297,7 @@ def _place(db: sqlite3.Connection, session_id: str, seq: int) -> int:
 
 def _seq(db: sqlite3.Connection, row: SessionRow, number: int) -> int:
     """Return the number of the last event up to record *number*; raise `BadRecord` if that is damaged or lost."""
-    (record_row,) = checked(db, row, number, number)
+    (record_row,) = checked_rows(db, row, number, number)
     return record_row.seq
 
 
@@ -306,12 +308,12 @@ def _answer(db: sqlite3.Connection, sound: Sound, session_id: str, command: str)
         if slot_row is None and session_id in sound:
             return None
         row = session_row(db, session_id)
-        record_row = None if row is None or slot_row is None else _said_at(db, row, slot_row[0])
+        record_row = None if row is None or slot_row is None else _indexed_row(db, row, slot_row[0])
         if row is not None and record_row is not None and record_row.command == command:
-            return _told(db, row, record_row)
+            return _answer_of(db, row, record_row)
     row = session_row(db, session_id)
-    record_row = None if row is None else _sought(db, sound, row, command)
-    return None if row is None or record_row is None else _told(db, row, record_row)
+    record_row = None if row is None else _search_command(db, sound, row, command)
+    return None if row is None or record_row is None else _answer_of(db, row, record_row)
 
 
 _BY_COMMAND: Final = "SELECT number FROM record WHERE session = ? AND command = ? ORDER BY number DESC LIMIT 1"
@@ -320,20 +322,20 @@ _COMMANDS: Final = """SELECT command, rowid FROM record INDEXED BY record_by_com
 WHERE session = ? AND command IS NOT NULL"""
 
 
-def _said_at(db: sqlite3.Connection, row: SessionRow, number: object) -> RecordRow:
+def _indexed_row(db: sqlite3.Connection, row: SessionRow, number: object) -> RecordRow:
     """Return record *number*, which the index named; raise `BadRecord` if there cannot be such a record."""
     if type(number) is not int or not 0 < number <= row.head:
         raise BadRecord(row.id, 0, "the number of a record has changed since it was written")
-    (record_row,) = checked(db, row, number, number)
+    (record_row,) = checked_rows(db, row, number, number)
     return record_row
 
 
-def _told(db: sqlite3.Connection, row: SessionRow, record_row: RecordRow) -> StoredAnswer | None:
-    (record,) = loaded(db, row, [record_row])
+def _answer_of(db: sqlite3.Connection, row: SessionRow, record_row: RecordRow) -> StoredAnswer | None:
+    (record,) = load_records(db, row, [record_row])
     return None if record.answer is None else StoredAnswer(record.arrival.input, record.answer)
 
 
-def _sought(db: sqlite3.Connection, sound: Sound, row: SessionRow, command: str) -> RecordRow | None:
+def _search_command(db: sqlite3.Connection, sound: Sound, row: SessionRow, command: str) -> RecordRow | None:
     """Return the record of a command by a search of all records of its session, which are checked.
 
     A missing entry in the index proves nothing, because a row of the index may be lost or changed. So the first search
@@ -343,7 +345,7 @@ def _sought(db: sqlite3.Connection, sound: Sound, row: SessionRow, command: str)
     sought: RecordRow | None = None
     commands: set[tuple[str, int]] = set()
     for first in range(1, row.head + 1, PAGE):
-        for record_row in checked(db, row, first, min(row.head, first + PAGE - 1)):
+        for record_row in checked_rows(db, row, first, min(row.head, first + PAGE - 1)):
             if record_row.command is not None:
                 commands.add((record_row.command, record_row.slot))
                 sought = record_row if record_row.command == command else sought
@@ -384,7 +386,7 @@ def _snapshot(db: sqlite3.Connection, row: SessionRow, last: int) -> Snapshot | 
         return None
     if check_of_snapshot(behind, (row.id, number, form, blobs), body) != check:
         return None
-    if checked(db, row, number, number)[0].check != behind:
+    if checked_rows(db, row, number, number)[0].check != behind:
         return None
     snapshot = unpack_snapshot(Packed(body, _blobs(db, blobs), form))
     return snapshot if snapshot.number == number else None

@@ -78,7 +78,7 @@ class AboutTable:
             return
         about = self._said.get(row.id)
         if about is None and row.head:
-            stored = _stored(db, row.id)
+            stored = _about_row(db, row.id)
             about = about_after(first(), UNSAID) if stored is None else stored.about
         about = about or UNSAID
         for record in telling:
@@ -87,7 +87,7 @@ class AboutTable:
 
     def redact(self, db: sqlite3.Connection, session_id: str, records: Sequence[Record]) -> None:
         """Replace the title of a session by a mark, if one of *records* has given it."""
-        stored = _stored(db, session_id)
+        stored = _about_row(db, session_id)
         about = None if stored is None else about_redacted(stored.about, records)
         if stored is not None and about is not None and about != stored.about:
             self._said[session_id] = about
@@ -97,7 +97,7 @@ class AboutTable:
         changes, self._said = self._said, {}
         ended, self._ended = self._ended, set()
         for session_id, about in changes.items():
-            before = _stored(db, session_id)
+            before = _about_row(db, session_id)
             labels = json.dumps(about.labels, ensure_ascii=False)
             facts = (session_id, about.tenant, about.owner, about.spec, about.title, labels, about.created)
             db.execute(_WRITE, (*facts, seal_of(facts), session_id))
@@ -105,7 +105,7 @@ class AboutTable:
             db.executemany(_UNLABEL, [(label, session_id) for label in old - new])
             db.executemany(_LABEL, [(label, session_id) for label in new - old])
         for session_id in ended:
-            stored = _stored(db, session_id)
+            stored = _about_row(db, session_id)
             db.execute("UPDATE about SET ended = 1 WHERE session = ?", (session_id,))
             labels_of = () if stored is None else stored.about.labels
             db.executemany(_END_LABEL, [(label, session_id) for label in labels_of])
@@ -118,7 +118,7 @@ class AboutTable:
 
 def erase_about(db: sqlite3.Connection, session_id: str) -> None:
     """Erase what is said of a session; if its row is damaged, its labels are looked for among all labels."""
-    stored = _stored(db, session_id)
+    stored = _about_row(db, session_id)
     if stored is None:
         db.execute("DELETE FROM label WHERE session = ?", (session_id,))
     else:
@@ -134,7 +134,7 @@ _LABEL: Final = "INSERT OR REPLACE INTO label SELECT ?, session, tenant, owner, 
 _END_LABEL: Final = "UPDATE label SET ended = 1 WHERE label = ? AND session = ?"
 
 
-def _stored(db: sqlite3.Connection, session_id: str) -> AboutRow | None:
+def _about_row(db: sqlite3.Connection, session_id: str) -> AboutRow | None:
     """Return the stored row of a session; `None` if there is none, or it is damaged."""
     columns = db.execute(f"SELECT {ABOUT_COLUMNS} FROM about WHERE session = ?", (session_id,)).fetchone()  # noqa: S608
     row = None if columns is None else AboutRow._make(columns)
@@ -294,7 +294,7 @@ def _stored_time(at: int) -> int:
     return max(-LATEST, min(at, LATEST))
 
 
-def listed(
+def list_sessions(
     db: sqlite3.Connection, session_filter: SessionFilter, after: StoredSession | None, limit: int
 ) -> tuple[StoredSession, ...]:
     """Return summaries of up to *limit* of the sessions of *session_filter*, after *after*."""

@@ -160,7 +160,7 @@ FACTS: Final = 10
 """The number of these fields."""
 
 
-def sealed(facts: Facts, slot: int) -> SessionRow:
+def seal_row(facts: Facts, slot: int) -> SessionRow:
     """Return the row of a session with these *facts*, their seal, and the *slot* of its last record."""
     return SessionRow._make((*facts, seal_of(facts), slot))
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from struct import Struct, unpack
 from typing import BinaryIO, Final, NamedTuple
 
-from agentrail.adapters.journals.sqlite.error_mapping import in_checkpoint, in_mending, not_opened, read_meanwhile
+from agentrail.adapters.journals.sqlite.error_mapping import busy_log_failure, in_checkpoint, in_mending, not_opened
 from agentrail.adapters.journals.sqlite.tables import pragma
 from agentrail.adapters.journals.sqlite.writer_lock import ONLY_ITS_OWNERS_FILE
 from agentrail.errors import CommitUnknown, JournalError, JournalUnusable
@@ -72,7 +72,7 @@ def check_log(path: Path) -> None:
             before, damage = damage, _damage(log)
         if damage is None:
             return
-        copy = _kept(log)
+        copy = _copy_log(log)
     except OSError as error:
         raise not_opened(error, path) from error
     problem = (
@@ -83,7 +83,7 @@ def check_log(path: Path) -> None:
     raise JournalUnusable(str(path), problem)
 
 
-def _kept(log: Path) -> Path:
+def _copy_log(log: Path) -> Path:
     """Copy *log* to a file that only its owner can read, and return the path of the copy."""
     target_path = log.with_name(f"{log.name}.{os.getpid()}")
     target = os.open(target_path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, ONLY_ITS_OWNERS_FILE)
@@ -113,7 +113,7 @@ def _damage(log: Path) -> Damage | None:
             _, _, its_salts, *stored_check = FRAME.unpack_from(frame)
             before, check = check, _check(check, frame[:OF_FRAME] + frame[FRAME.size :], order)
             if check != tuple(stored_check):
-                ends = sum(_is_end(frame_, salts) for frame_ in chain((_mended(frame, before, order),), frames))
+                ends = sum(_is_end(frame_, salts) for frame_ in chain((_repair_frame(frame, before, order),), frames))
                 return Damage(head, at) if ends > TORN else None
             if its_salts != salts:  # changed by damage: the checksum of a frame from an older log would not have fit
                 return Damage(head, at)
@@ -128,7 +128,7 @@ def _frames(file: BinaryIO, size: int) -> Iterator[bytes]:
         yield frame
 
 
-def _mended(frame: bytes, before: tuple[int, int], order: str) -> bytes:
+def _repair_frame(frame: bytes, before: tuple[int, int], order: str) -> bytes:
     """Return *frame* repaired, if the damage is one bit of the field that says whether it ends a commit; else *frame*.
 
     If the size of the file is a power of two, one changed bit makes that field 0. The end of an earlier commit then
@@ -185,7 +185,7 @@ class Checkpoints:
                 db.execute("ROLLBACK")
             (is_busy, *_) = db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
             if is_busy:
-                raise read_meanwhile()
+                raise busy_log_failure()
             db.execute("BEGIN IMMEDIATE")
             db.execute(
                 f"PRAGMA user_version = {pragma(db, 'user_version')}"

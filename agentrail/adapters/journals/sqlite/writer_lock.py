@@ -142,7 +142,7 @@ class FileUse:
             if file is None or file.locked:
                 return self.has_lock
             if file.descriptor is None:
-                file.descriptor = held(os.open(self._path, os.O_RDWR))
+                file.descriptor = register_lock(os.open(self._path, os.O_RDWR))
             self.has_lock = file.locked = _set(file.descriptor, fcntl.F_WRLCK)
             return self.has_lock
 
@@ -177,7 +177,7 @@ REMOVED: Final = (
 REPLACED: Final = "another file was put in its place while it was open; nothing more is written to either"
 
 
-def held(descriptor: int) -> int:
+def register_lock(descriptor: int) -> int:
     """Register a descriptor with a lock, so that it is closed in forked processes; return it."""
     _FILES.descriptors.add(descriptor)
     return descriptor
@@ -317,7 +317,7 @@ class Ownership:
         So if only the journal itself is locked, it is open under another name, which raises `JournalLinked`.
         """
         self._file.begin()
-        beside = self._locked(over=over)
+        beside = self._lock(over=over)
         if beside is not None:
             self._held = beside
         if not self._file.lock() and beside is not None:
@@ -329,7 +329,7 @@ class Ownership:
             release(self._held)
             self._held = None
         if self._held is None:
-            self._held = self._locked(over=over) or self._replace()
+            self._held = self._lock(over=over) or self._replace()
         os.truncate(self._held, 0)
         os.write(self._held, _ours().encode())
 
@@ -349,12 +349,12 @@ class Ownership:
             release(beside)
         self._file.end()
 
-    def _locked(self, *, over: bool) -> int | None:
+    def _lock(self, *, over: bool) -> int | None:
         """Lock the lock file and return its descriptor.
 
         If another process has the lock, return `None` if it may be taken *over*, else raise `JournalInUse`.
         """
-        beside = held(os.open(self._path, os.O_RDWR | os.O_CREAT, ONLY_ITS_OWNERS_FILE))
+        beside = register_lock(os.open(self._path, os.O_RDWR | os.O_CREAT, ONLY_ITS_OWNERS_FILE))
         try:
             fcntl.flock(beside, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -376,7 +376,7 @@ class Ownership:
     def _replace(self) -> int:
         """Replace the lock file, which another process has locked, by a new one; lock it and return its descriptor."""
         new = self._path.with_name(f"{self._path.name}.{os.getpid()}")
-        beside = held(os.open(new, os.O_RDWR | os.O_CREAT | os.O_TRUNC, ONLY_ITS_OWNERS_FILE))
+        beside = register_lock(os.open(new, os.O_RDWR | os.O_CREAT | os.O_TRUNC, ONLY_ITS_OWNERS_FILE))
         fcntl.flock(beside, fcntl.LOCK_EX | fcntl.LOCK_NB)
         new.replace(self._path)
         return beside

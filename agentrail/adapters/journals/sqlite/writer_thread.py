@@ -205,7 +205,7 @@ class Worker(Generic[C]):
                     self._bell.acquire()
             elif not closing:
                 self._bell.acquire()
-            elif self._closed(closing):
+            elif self._close(closing):
                 return
 
     def _next(self) -> tuple[list[ThreadJob[C, object]], list[ThreadJob[C, object]]]:
@@ -249,7 +249,7 @@ class Worker(Generic[C]):
             except trio.RunFinishedError:  # the Trio run has ended, and with it the tasks that waited
                 self._go_on()
 
-    def _closed(self, closing: list[ThreadJob[C, object]]) -> bool:
+    def _close(self, closing: list[ThreadJob[C, object]]) -> bool:
         """Close the connection; return whether the thread ends, which it does if no new jobs have arrived."""
         try:
             self._servant.close()

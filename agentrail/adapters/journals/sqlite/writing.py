@@ -19,10 +19,10 @@ from agentrail.adapters.journals.sqlite.deletion.redaction import (
     mark_cleaning,
     redact_some,
 )
-from agentrail.adapters.journals.sqlite.error_mapping import RAISED, in_commit, is_passing, rolled_back
+from agentrail.adapters.journals.sqlite.error_mapping import RAISED, in_commit, is_passing, rollback_failure
 from agentrail.adapters.journals.sqlite.lease_table import HeldClaim, LeaseTable
 from agentrail.adapters.journals.sqlite.opening import Connect, open_for_writing
-from agentrail.adapters.journals.sqlite.reading import checked, first_record, loaded, session_row
+from agentrail.adapters.journals.sqlite.reading import checked_rows, first_record, load_records, session_row
 from agentrail.adapters.journals.sqlite.session_summaries import AboutTable
 from agentrail.adapters.journals.sqlite.tables import (
     FACTS,
@@ -34,7 +34,7 @@ from agentrail.adapters.journals.sqlite.tables import (
     as_bytes,
     check_of_snapshot,
     restated_columns,
-    sealed,
+    seal_row,
     write_records,
     write_sessions,
 )
@@ -115,7 +115,7 @@ class Writer:
         except Exception as error:  # noqa: BLE001 - raised in the tasks that wait for the jobs
             self._roll_back()
             if isinstance(error, RAISED) and is_passing(error):
-                _fail(jobs, rolled_back(error, self._path))
+                _fail(jobs, rollback_failure(error, self._path))
             elif len(jobs) == 1:
                 damaged = isinstance(error, RAISED)
                 jobs[0].error = BadRecord(jobs[0].about, 0, str(error)) if damaged else error
@@ -220,7 +220,7 @@ class Writer:
             except JournalError as error:
                 piece.error = error
             except sqlite3.Error as error:
-                piece.error = self._log.lost if self._log.has_lost(error) else rolled_back(error, self._path)
+                piece.error = self._log.lost if self._log.has_lost(error) else rollback_failure(error, self._path)
         if piece.error is not None:
             self._deletions.hinder(piece.error)
 
@@ -265,7 +265,7 @@ class Writer:
 
     def append(self, claim: Claim, expected: int, records: Sequence[Record]) -> int:
         """Collect *records*, after record number *expected*, for `_flush`; return the number of the last one."""
-        row = self._claimed(claim)
+        row = self._claimed_row(claim)
         if row.head != expected:
             raise Fenced(claim.session_id, row.epoch)
         if not records:
@@ -298,12 +298,12 @@ class Writer:
 
     def keep(self, claim: Claim, snapshot: Snapshot) -> None:
         """Write a snapshot of the session, in place of the previous one."""
-        row = self._claimed(claim)
+        row = self._claimed_row(claim)
         check_snapshot(claim, snapshot, row.head)
         packed = pack(snapshot)
         self._flush()
         number = snapshot.number
-        behind = row.check if number == row.head else checked(self._db, row, number, number)[0].check
+        behind = row.check if number == row.head else checked_rows(self._db, row, number, number)[0].check
         names = self._write_blobs(row.id, packed)
         check = check_of_snapshot(behind, (row.id, number, packed.format, names), packed.body)
         self._db.execute(
@@ -359,9 +359,9 @@ class Writer:
         if claimed is not None:
             self._leases[session_id] = HeldClaim(row.epoch + 1, claimed.held)
         self._logged += AT_ONCE * PAGE
-        before = checked(self._db, row, first - 1, first - 1)[0].check if first > 1 else NO_CHECK
-        rows = checked(self._db, row, first, min(last, row.head, first + AT_ONCE - 1))
-        stored = tuple(zip(rows, loaded(self._db, row, rows), strict=True))
+        before = checked_rows(self._db, row, first - 1, first - 1)[0].check if first > 1 else NO_CHECK
+        rows = checked_rows(self._db, row, first, min(last, row.head, first + AT_ONCE - 1))
+        stored = tuple(zip(rows, load_records(self._db, row, rows), strict=True))
         self._about.redact(self._db, row.id, [record for _, record in stored])
         return redact_some(self._db, row, before, stored, note, names), first + AT_ONCE, 0
 
@@ -369,7 +369,7 @@ class Writer:
         """Return how far the deletion is that was marked with the number *mark*."""
         return self._deletions.progress(self._db, mark)
 
-    def _claimed(self, claim: Claim) -> SessionRow:
+    def _claimed_row(self, claim: Claim) -> SessionRow:
         """Return the row of the claimed session; raise `Fenced` after a later claim, or if there is no such session."""
         self._check_generation(claim.session_id)
         row = self._rows.get(claim.session_id)
@@ -393,7 +393,7 @@ class Writer:
 
     def _change(self, facts: Facts, slot: int) -> None:
         """Mark the row of a session as changed; `_flush` writes all changed rows together."""
-        self._rows[facts[0]] = self._changed[facts[0]] = sealed(facts, slot)
+        self._rows[facts[0]] = self._changed[facts[0]] = seal_row(facts, slot)
 
     def _check_generation(self, session_id: str) -> None:
         """Raise `Fenced` if another process has taken over the journal."""

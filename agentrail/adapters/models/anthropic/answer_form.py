@@ -97,7 +97,7 @@ def _strict(schema: Json) -> dict[str, Json]:
             narrowed[key] = item
         elif key not in SILENT and key != "additionalProperties":
             raise InexpressibleError
-    return _described(_typed(strict, schema), narrowed)
+    return _describe(_check_type(strict, schema), narrowed)
 
 
 def _reference(schema: JsonObject) -> dict[str, Json]:
@@ -108,7 +108,7 @@ def _reference(schema: JsonObject) -> dict[str, Json]:
     return {"$ref": target}
 
 
-def _typed(strict: dict[str, Json], schema: JsonObject) -> dict[str, Json]:
+def _check_type(strict: dict[str, Json], schema: JsonObject) -> dict[str, Json]:
     """Check that each value has a type that the API knows, and close objects."""
     kinds = strict.get("type")
     if isinstance(kinds, list | tuple):
@@ -126,7 +126,7 @@ def _typed(strict: dict[str, Json], schema: JsonObject) -> dict[str, Json]:
     return strict
 
 
-def _described(strict: dict[str, Json], narrowed: JsonObject) -> dict[str, Json]:
+def _describe(strict: dict[str, Json], narrowed: JsonObject) -> dict[str, Json]:
     if not narrowed:
         return strict
     constraints = ", ".join(

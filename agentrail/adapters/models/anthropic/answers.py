@@ -101,7 +101,7 @@ class MessageDecoder:
             for block in self._blocks
             if block.kind == "tool_use"
         )
-        parts = tuple(part for block in self._blocks if (part := _said(block)) is not None)
+        parts = tuple(part for block in self._blocks if (part := _part_of(block)) is not None)
         return Response(parts, calls, STOPS.get(self._stop, StopReason.END), self._usage())
 
     # One method per kind of event
@@ -181,7 +181,7 @@ class MessageDecoder:
         )
 
 
-def _said(block: Block) -> Said | None:
+def _part_of(block: Block) -> Said | None:
     content = "".join(block.written)
     match block.kind:
         case "text":

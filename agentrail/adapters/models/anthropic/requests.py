@@ -143,7 +143,7 @@ def _marks(request: ModelRequest, settings: Settings, turns: Sequence[Turn]) -> 
 def _tools(tools: Iterable[ToolSpec], search: ToolSearch, *, marked: bool) -> list[Json]:
     rendered = [_tool(tool) for tool in tools]
     found_later: list[Json] = [{**_tool(tool), "defer_loading": True} for tool in search.tools.values()]
-    return [*_marked(rendered, len(rendered) - 1, marked=marked), *found_later]
+    return [*_mark_cache(rendered, len(rendered) - 1, marked=marked), *found_later]
 
 
 def _tool(tool: ToolSpec) -> dict[str, Json]:
@@ -154,11 +154,11 @@ def _tool(tool: ToolSpec) -> dict[str, Json]:
 def _system(request: ModelRequest, system: tuple[str, ...], marks: frozenset[str]) -> list[Json]:
     blocks: list[dict[str, Json]] = [{"type": "text", "text": text} for text in system]
     has_fixed = bool(fixed_of(request))
-    _marked(blocks, 0, marked=has_fixed and "system" in marks)
-    return _marked(blocks, len(blocks) - 1, marked=len(blocks) > has_fixed and "sections" in marks)
+    _mark_cache(blocks, 0, marked=has_fixed and "system" in marks)
+    return _mark_cache(blocks, len(blocks) - 1, marked=len(blocks) > has_fixed and "sections" in marks)
 
 
-def _marked(blocks: list[dict[str, Json]], place: int, *, marked: bool) -> list[Json]:
+def _mark_cache(blocks: list[dict[str, Json]], place: int, *, marked: bool) -> list[Json]:
     if marked and 0 <= place < len(blocks):
         blocks[place]["cache_control"] = MARK
     return list(blocks)
@@ -207,9 +207,9 @@ def _message(turn: Turn, search: ToolSearch) -> tuple[str, list[JsonObject]]:
     match turn:
         case UserTurn(results=results, parts=parts):
             answers = [_result(result, search) for result in results]
-            return "user", [*answers, *map(_part, _shown_after(results)), *map(_part, parts)]
+            return "user", [*answers, *map(_part, _media_after(results)), *map(_part, parts)]
         case ModelTurn(parts=model_parts, asked=calls):
-            return "assistant", [*map(_said, model_parts), *map(_call, calls)]
+            return "assistant", [*map(_part_json, model_parts), *map(_call, calls)]
 
 
 def _part(part: Part) -> JsonObject:
@@ -235,7 +235,7 @@ def _source(file: File) -> JsonObject:
     return {"type": "base64", "media_type": file.media_type, "data": file.data}
 
 
-def _shown_after(results: Iterable[Result]) -> Iterable[Image | File]:
+def _media_after(results: Iterable[Result]) -> Iterable[Image | File]:
     """Return images and files of failed *results*. The API takes only text in them, so these follow the results."""
     return (part for result in results if result.is_error for part in result.outside)
 
@@ -257,7 +257,7 @@ def _result(result: Result, search: ToolSearch) -> JsonObject:
     return rendered
 
 
-def _said(part: Said) -> JsonObject:
+def _part_json(part: Said) -> JsonObject:
     if isinstance(part, Text):
         return {"type": "text", "text": part.text}
     signature = part.signature or ""

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 from urllib.parse import quote
 
-from agentrail.adapters.models.gemini.schema_subset import fitted
-from agentrail.adapters.models.gemini.thought_signatures import ALONE, CALL, TEXT, THOUGHT, opened, opened_call
+from agentrail.adapters.models.gemini.schema_subset import schema_subset
+from agentrail.adapters.models.gemini.thought_signatures import ALONE, CALL, TEXT, THOUGHT, split_call_seal, split_seal
 from agentrail.adapters.models.model_turns import (
     Asked,
     ModelTurn,
@@ -113,7 +113,7 @@ def _config(model: str, settings: Settings) -> dict[str, Json]:
     if settings.response_format is not None:
         config["responseMimeType"] = "application/json"
         if settings.response_format:
-            config["responseJsonSchema"] = fitted(settings.response_format)
+            config["responseJsonSchema"] = schema_subset(settings.response_format)
     return config
 
 
@@ -143,7 +143,7 @@ def _declaration(tool: ToolSpec) -> JsonObject:
     """
     declaration: dict[str, Json] = {"name": tool.name, "description": tool.description}
     if any(item for key, item in tool.parameters.items() if key not in SAYS_NOTHING):
-        declaration["parametersJsonSchema"] = fitted({"type": "object", **tool.parameters})
+        declaration["parametersJsonSchema"] = schema_subset({"type": "object", **tool.parameters})
     return declaration
 
 
@@ -158,7 +158,7 @@ def _content(turn: Turn, model: str) -> JsonObject:
             outside = [] if inside else [_part(part) for result in results for part in result.outside]
             return {"role": "user", "parts": [*answers, *outside, *map(_part, parts)]}
         case ModelTurn(parts=model_parts, asked=calls_):
-            parts_said, seals = _said(model_parts)
+            parts_said, seals = _parts_json(model_parts)
             if calls_ and not seals and not model.startswith(OLDER):
                 seals = {"0": UNSIGNED}
             calls = [_call(call, seals.get(str(number), "")) for number, call in enumerate(calls_)]
@@ -193,7 +193,7 @@ def _result(result: Result, *, inside: bool) -> JsonObject:
     return {"functionResponse": response}
 
 
-def _said(said_parts: Iterable[Said]) -> tuple[list[JsonObject], dict[str, str]]:
+def _parts_json(said_parts: Iterable[Said]) -> tuple[list[JsonObject], dict[str, str]]:
     """Return the parts with their signatures, and those of the calls, by number of the call as text."""
     parts: list[JsonObject] = []
     seals: dict[str, str] = {}
@@ -201,9 +201,9 @@ def _said(said_parts: Iterable[Said]) -> tuple[list[JsonObject], dict[str, str]]
         if isinstance(part, Text):
             parts.append({"text": part.text})
             continue
-        place, signature = opened(part)
+        place, signature = split_seal(part)
         if place == CALL:
-            number, own = opened_call(signature)
+            number, own = split_call_seal(signature)
             seals[number] = own
         elif place == THOUGHT:
             parts.append({"text": part.text, "thought": True, "thoughtSignature": signature})

@@ -25,7 +25,7 @@ PLAIN: Final = frozenset(
         "type",
     }
 )
-"""Keywords that are copied unchanged; `fitted` rewrites `$ref`."""
+"""Keywords that are copied unchanged; `schema_subset` rewrites `$ref`."""
 
 ONE: Final = frozenset({"additionalProperties", "items"})
 """Keywords that hold one schema, or a boolean."""
@@ -40,7 +40,7 @@ DEFINITIONS: Final = "definitions"
 """The name of `$defs` in older drafts of JSON Schema."""
 
 
-def fitted(schema: Json) -> Json:
+def schema_subset(schema: Json) -> Json:
     """Return *schema* without the keywords that the API does not know.
 
     The full schema still holds: the arguments of each call are checked against it, and the model is told what does not
@@ -48,16 +48,16 @@ def fitted(schema: Json) -> Json:
     """
     if not isinstance(schema, Mapping):
         return schema
-    whole = _unfolded(schema)
+    whole = _merge_all_of(schema)
     subset: dict[str, Json] = {}
     for key, item in whole.items():
         name = "$defs" if key == DEFINITIONS else key
         if name in NAMED and isinstance(item, Mapping):
-            subset[name] = {inner: fitted(below) for inner, below in item.items()}
+            subset[name] = {inner: schema_subset(below) for inner, below in item.items()}
         elif name in SEVERAL and isinstance(item, list | tuple):
-            subset[name] = [fitted(below) for below in item]
+            subset[name] = [schema_subset(below) for below in item]
         elif name in ONE:
-            subset[name] = fitted(item)
+            subset[name] = schema_subset(item)
         elif name == "$ref" and isinstance(item, str):
             subset[name] = item.replace(f"#/{DEFINITIONS}/", "#/$defs/")
         elif name in PLAIN:
@@ -67,7 +67,7 @@ def fitted(schema: Json) -> Json:
     return subset
 
 
-def _unfolded(schema: JsonObject) -> JsonObject:
+def _merge_all_of(schema: JsonObject) -> JsonObject:
     """Return *schema* with the keywords of its `allOf` merged in, if that has exactly one member."""
     members = schema.get("allOf")
     if isinstance(members, list | tuple) and len(members) == 1 and isinstance(members[0], Mapping):

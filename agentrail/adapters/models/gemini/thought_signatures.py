@@ -35,13 +35,13 @@ def seal_of_call(number: int, signature: str) -> Thinking:
     return seal(CALL, f"{number}:{signature}")
 
 
-def opened(part: Thinking) -> tuple[str, str]:
+def split_seal(part: Thinking) -> tuple[str, str]:
     """Return the prefix of the signature of *part*, which says what it belongs to, and the signature without it."""
     place, _, signature = (part.signature or "").partition(":")
     return place, signature
 
 
-def opened_call(signature: str) -> tuple[str, str]:
+def split_call_seal(signature: str) -> tuple[str, str]:
     """Split *signature* of a `call:` seal into the number of the call, as text, and the API's signature."""
     number, _, rest = signature.partition(":")
     return number, rest

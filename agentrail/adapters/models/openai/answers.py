@@ -94,7 +94,7 @@ class ResponseDecoder:
             ToolCall("", item.name, arguments("".join(item.written)), item.id) for item in items if item.kind in CALLS
         )
         stop = self._stop or (StopReason.TOOL_CALLS if calls else StopReason.END)
-        parts = tuple(part for item in items for part in _said(item))
+        parts = tuple(part for item in items for part in _parts_of(item))
         return Response(parts, calls, StopReason.REFUSED if self._refused else stop, self._usage)
 
     # One method per kind of event
@@ -193,7 +193,7 @@ def _whole(fields: Mapping[str, object]) -> str:
             return text(fields, "arguments")
 
 
-def _said(item: OutputItem) -> Iterable[Said]:
+def _parts_of(item: OutputItem) -> Iterable[Said]:
     content = "".join(item.written)
     if item.kind == "reasoning" and (content or item.sealed):
         yield Thinking(content, f"{SEAL}{item.id}:{item.sealed}" if item.sealed else None)

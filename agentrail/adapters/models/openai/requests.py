@@ -135,11 +135,11 @@ def _items(turn: Turn, search: ToolSearch) -> Iterable[JsonObject]:
     match turn:
         case UserTurn(results=results, said=parts):
             for result in results:
-                yield _loaded(result, search) if result.name == search.finder else _result(result)
+                yield _search_result_json(result, search) if result.name == search.finder else _result(result)
             if parts:
                 yield {"role": "user", "content": [_part(part) for part in parts]}
         case ModelTurn(parts=parts, asked=calls):
-            yield from _said(parts)
+            yield from _parts_json(parts)
             for call in calls:
                 yield _looking(call) if call.call.name == search.finder else _call(call)
 
@@ -172,14 +172,14 @@ def _looking(call: Asked) -> JsonObject:
     return {**form, "call_id": call.wire_id, "arguments": call.call.args}
 
 
-def _loaded(result: Result, search: ToolSearch) -> JsonObject:
+def _search_result_json(result: Result, search: ToolSearch) -> JsonObject:
     """Return the result of such a call: the definitions of the tools that it has found."""
     form: JsonObject = {"type": "tool_search_output", "execution": "client", "status": "completed"}
     tools: list[Json] = [{**_tool(tool), "defer_loading": True} for tool in search.loaded(result)]
     return {**form, "call_id": result.wire_id, "tools": tools}
 
 
-def _said(parts: Iterable[Said]) -> Iterable[JsonObject]:
+def _parts_json(parts: Iterable[Said]) -> Iterable[JsonObject]:
     phase: JsonObject = {}
     for part in parts:
         if isinstance(part, Text):

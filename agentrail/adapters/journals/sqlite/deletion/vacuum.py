@@ -88,11 +88,11 @@ class Round:
             case Phase.GIVING_BACK:
                 self._give_back()
             case Phase.MOVING:
-                return self._moved(Phase.SEARCHING)
+                return self._move_log(Phase.SEARCHING)
             case Phase.SEARCHING:
                 self._look()
             case Phase.ZEROING:
-                return self._moved(Phase.ZEROING) and self._zero()
+                return self._move_log(Phase.ZEROING) and self._zero()
             case Phase.FORGETTING:
                 self._db.execute("DELETE FROM deleting WHERE number <= ?", (self._upto,))
                 self.phase = Phase.DONE
@@ -107,7 +107,7 @@ class Round:
                 return
             self._db.execute("PRAGMA incremental_vacuum(1)")  # Python does one step of it, whatever the number
 
-    def _moved(self, then: Phase) -> bool:
+    def _move_log(self, then: Phase) -> bool:
         """Move the log into the file and truncate it; return false if that has to wait."""
         waits = _pragma(self._db, "busy_timeout")
         self._db.execute("PRAGMA busy_timeout = 0")
