@@ -168,6 +168,7 @@ NOT_OURS: Final = (
 
 NEVER_WRITTEN: Final = frozenset(
     {
+        "AnyCommand",  # a command as a value, as the methods of a handle make it
         "Answer",  # of a command, in a record: a journal passes it on
         "Built",  # a specification, or an awaitable of one
         "Figures",  # what `/metrics` of a host shows

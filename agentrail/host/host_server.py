@@ -35,13 +35,13 @@ from agentrail.host.http11.site_policy import SitePolicy, screened
 from agentrail.host.late_tasks import LateTasks
 from agentrail.host.operations.call_request import CarryOut
 from agentrail.host.operations.client_streams import ClientStreams
+from agentrail.host.operations.command_calls import CommandCalls
 from agentrail.host.operations.event_frames import EventFrames
 from agentrail.host.operations.file_calls import FileCalls
 from agentrail.host.operations.host_calls import HostCalls
 from agentrail.host.operations.lifecycle_calls import SubagentCalls, UpkeepCalls, upkeep_functions
 from agentrail.host.operations.plugin_calls import PluginCalls
-from agentrail.host.operations.session_calls import ListingCalls, SessionCalls
-from agentrail.host.operations.steering_calls import SteeringCalls
+from agentrail.host.operations.session_calls import ListingCalls, SessionLifeCalls
 from agentrail.host.operations.talk_calls import TalkCalls
 from agentrail.host.operations.view_calls import ViewCalls
 from agentrail.host.plugins.host_plugin import HostPlugin, check_providers, name_of
@@ -61,6 +61,7 @@ from agentrail.runtime.shared.admission import Gate
 from agentrail.runtime.shared.clock import Clock
 from agentrail.sheltered import sheltered
 from agentrail.wire.limits import DEFAULTS, HostLimits
+from agentrail.wire.operation_table import CALLS
 from agentrail.wire.routes import ROUTES
 
 log = logging.getLogger("agentrail.host")
@@ -304,10 +305,12 @@ class Host:
         stored = SessionFiles(limits)
         files = FileCalls(sessions, stored)
         talking = TalkCalls(sessions, files, self._rows, turns, frames, streams, nursery)
-        life = SessionCalls(sessions, supervisor, stored, frames)
+        life = SessionLifeCalls(sessions, supervisor, stored, frames)
         looking = ViewCalls(sessions, frames, streams)
         listing = ListingCalls(self._rows, sessions, supervisor, four_eyes=self._four_eyes)
+        commands = CommandCalls(sessions, four_eyes=self._four_eyes)
         functions: Mapping[str, CarryOut] = {
+            **{name: commands.carry_out for name, call in CALLS.items() if call.commands},
             "chat": talking.chat,
             "stream": talking.stream,
             "prompt": talking.prompt,
@@ -318,7 +321,6 @@ class Host:
             "fork": life.fork,
             "upload": files.upload,
             "steer": talking.steer,
-            **_deciding(SteeringCalls(sessions, four_eyes=self._four_eyes)),
             **upkeep_functions(UpkeepCalls(sessions, self._profiles), SubagentCalls(sessions)),
             "ask": talking.ask,
             "tree": life.tree,
@@ -340,20 +342,6 @@ class Host:
         plugins = ", ".join([f"{name_of(plugin)} {plugin.version}".strip() for plugin in self._rows.plugins])
         profiles = ", ".join([profile.id for profile in self._profiles])
         log.info("serving at %s: %d routes; profiles: %s; plugins: %s", url, len(ROUTES), profiles, plugins or "none")
-
-
-def _deciding(calls: SteeringCalls) -> Mapping[str, CarryOut]:
-    """Return the functions for the calls that change the course of a session."""
-    return {
-        "abort": calls.abort,
-        "approve": calls.approve,
-        "reject": calls.reject,
-        "respond": calls.respond,
-        "compact": calls.compact,
-        "switch_model": calls.switch_model,
-        "change_tools": calls.change_tools,
-        "change_plugins": calls.change_plugins,
-    }
 
 
 def _of_host(calls: HostCalls, metrics: MetricCalls) -> Mapping[str, CarryOut]:

@@ -10,25 +10,27 @@ from typing import TYPE_CHECKING, Final, Literal, Never, TypeAlias, TypeVar, cas
 from agentrail.core.vocabulary import commands as sent
 from agentrail.core.vocabulary.commands import Accepted
 from agentrail.core.vocabulary.state import Prompt
-from agentrail.errors import AnswerUnfit, BadChoice, NoAnswer, SessionParked, WrongType
+from agentrail.errors import AnswerUnfit, BadChoice, NoAnswer, NotAtHost, SessionParked, WrongType
 from agentrail.hooks.live_hook_runner import why_refused
-from agentrail.hooks.plugin import AnyPlugin, Attachable
-from agentrail.ports.handles.command_checks import check_fields, kept_parts, key_of
+from agentrail.ports.handles.command_checks import check_fields, kept_parts
+from agentrail.ports.handles.handle_commands import AnyCommand
+from agentrail.ports.handles.session_calls import SessionCalls
 from agentrail.ports.handles.session_values import Reply, Status
-from agentrail.ports.model import ModelChain
 from agentrail.ports.tool import Task
 from agentrail.remote.decoding import answer_of, value_of
 from agentrail.remote.remote_events import RemoteMonitor, RemoteSubscription, events_of
-from agentrail.remote.transport.host_connection import Line, given, texts_of
+from agentrail.remote.transport.host_connection import Line, given
 from agentrail.remote.unsupported import OF_SESSIONS, missing
 from agentrail.reprs import in_brackets
 from agentrail.tools.answer_forms import form_of
 from agentrail.values.content import Part
 from agentrail.values.events.envelope import Cursor, Event
 from agentrail.values.events.policies import Policy
-from agentrail.values.json import Json, JsonObject, freeze_object
+from agentrail.values.json import Json, JsonObject
 from agentrail.values.messages import Message
 from agentrail.values.tools import Err, Ok
+from agentrail.wire.command_bodies import Offer
+from agentrail.wire.operation_table import COMMANDS
 from agentrail.wire.views import (
     AcceptedView,
     DetailView,
@@ -44,14 +46,13 @@ from agentrail.wire.views import (
 )
 
 Said: TypeAlias = str | Iterable[Part]
-Offer: TypeAlias = Literal["models", "tools", "plugins"]
 T = TypeVar("T")
 
 PARKED: Final = "session `{0}` is stored at its host, and does not run now; prompt it, which brings it back"
 NAMES: Final = "names that its host has registered: "
 
 
-class RemoteSession:
+class RemoteSession(SessionCalls):
     """Handle of a session of a host. A command returns when it is accepted and journaled there, or raises why not.
 
     What a local handle answers at once (`status`, `messages`, `queued`, `tasks`) is awaited here. Tools, plugins and
@@ -126,125 +127,27 @@ class RemoteSession:
         check_fields(sent.SteerSent(text, when), command)
         return value_of(Accepted, answer_of(AcceptedView, await self._do("steer", command, text=text, when=when)))
 
-    async def abort(
-        self,
-        reason: str | None = None,
-        *,
-        kill_tools: Literal["none", "killable", "all"] = "killable",
-        clear_queue: bool = False,
-        command: str | None = None,
-    ) -> None:
-        """Stop the session's work at once; return when that is journaled, or at once if the journal cannot write."""
-        if kill_tools not in sent.KILLS:
-            raise BadChoice.among("kill_tools", kill_tools, sent.KILLS)
-        check_fields(sent.AbortSent(reason, kill_tools, clear_queue), command)
-        await self._do("abort", command, reason=reason, kill_tools=kill_tools, clear_queue=clear_queue)
+    # Commands
 
-    async def stop(self, reason: str = "stopped", *, command: str | None = None) -> None:
-        """End the session for good; return when it has ended."""
-        check_fields(sent.StopSent(reason), command)
-        await self._do("stop", command, reason=reason)
+    async def send(self, given: AnyCommand, command: str | None = None) -> None:
+        """Send a command as a value, as the methods that change something do."""
+        if type(given) not in COMMANDS:
+            raise NotAtHost(type(given).__name__, "it is no call of a host", "use a method of the handle")
+        call, spelled = COMMANDS[type(given)]
+        check_fields(given, command)
+        for name, how in spelled.fields:
+            if how.offer is not None:
+                await self._check_names(how.offer, name, _several(getattr(given, name)))
+        fields = None if spelled.body is None else spelled.written(given)
+        body, query = (fields, None) if call.query is None else (None, fields)
+        await self._line.call(call.name, session=self.id, body=body, query=query, command=command)
 
-    async def compact(self, reason: str | None = None, *, command: str | None = None) -> None:
-        """Shorten the context: at once if no turn is open, else before the next request."""
-        check_fields(sent.CompactSent(reason), command)
-        await self._do("compact", command, reason=reason)
-
-    # Deciding
-
-    async def approve(
-        self,
-        approval_id: str,
-        args: Mapping[str, Json] | None = None,
-        *,
-        always: bool = False,
-        auto_resume: bool = True,
-        command: str | None = None,
-    ) -> None:
-        """Let a held call run, with edited *args* if given; *always*: later calls of its family pass too.
-
-        With `SESSION:CALL` of a stopped call, end the doubt about it: it does not run, and an equal one is not held.
-        """
-        edited = None if args is None else freeze_object(args)
-        check_fields(sent.ApproveSent(approval_id, edited, always, auto_resume), command)
-        await self._do("approve", command, approval=approval_id, args=edited, always=always, auto_resume=auto_resume)
-
-    async def reject(
-        self, approval_id: str, reason: str | None = None, *, auto_resume: bool = False, command: str | None = None
-    ) -> None:
-        """Reject a held call: it gets an error result with the *reason*."""
-        check_fields(sent.RejectSent(approval_id, reason, auto_resume), command)
-        await self._do("reject", command, approval=approval_id, reason=reason, auto_resume=auto_resume)
-
-    async def respond(self, ref: str, answer: str, *, command: str | None = None) -> None:
-        """Answer a question that a tool asked."""
-        check_fields(sent.RespondSent(ref, answer), command)
-        await self._do("respond", command, ref=ref, answer=answer)
-
-    # Changing
-
-    async def switch_model(self, model: ModelChain, *, command: str | None = None, **provider_options: Json) -> None:
-        """Use another model from the next turn on, or several by name: the others in the place of one that fails."""
-        given: object = model
-        is_many = isinstance(given, Sequence) and not isinstance(given, str)
-        links = cast("Sequence[object]", given) if is_many else (given,)
-        names = await self._names("models", "model", *links)
-        options = freeze_object(provider_options)
-        await self._do("switch_model", command, model=list(names) if is_many else names[0], options=options)
-
-    async def attach_tools(self, *tools: object, command: str | None = None) -> None:
-        """Add tools by their names at the host, all or none."""
-        await self._change_tools("attach", await self._names("tools", "tools", *tools), command)
-
-    async def detach_tools(self, *names: str, command: str | None = None) -> None:
-        """Remove tools, all or none; the name of a source removes all its tools and ends it."""
-        await self._change_tools("detach", names, command)
-
-    async def replace_tools(self, *tools: object, command: str | None = None) -> None:
-        """Add tools, by their names at the host, in place of those with the same names."""
-        await self._change_tools("replace", await self._names("tools", "tools", *tools), command)
-
-    async def _change_tools(self, do: str, names: Sequence[str], command: str | None) -> None:
-        await self._do("change_tools", command, do=do, tools=list(names))
-
-    async def update_plugin(
-        self, plugin: str | type[AnyPlugin], /, *, command: str | None = None, pin: bool = False, **options: object
-    ) -> None:
-        """Change options of a plugin as soon as no turn is open; with *pin* they survive changes of the code."""
-        changes = freeze_object(options)
-        await self._do("change_plugins", command, do="update", plugin=key_of(plugin), options=changes, pin=pin)
-
-    async def attach_plugin(self, plugin: Attachable | str, *, command: str | None = None) -> None:
-        """Add a plugin, by its key at the host, as soon as no turn is open."""
-        (name,) = await self._names("plugins", "plugin", plugin)
-        await self._do("change_plugins", command, do="attach", plugin=name)
-
-    async def detach_plugin(self, plugin: str | type[AnyPlugin], *, command: str | None = None) -> None:
-        """Remove a plugin as soon as no turn is open."""
-        await self._do("change_plugins", command, do="detach", plugin=key_of(plugin))
-
-    async def _names(self, offer: Offer, argument: str, *given: object) -> tuple[str, ...]:
-        """Return the names *given*; raise `WrongType`, which tells what the host offers, if one is an object."""
-        for each in given:
+    async def _check_names(self, offer: Offer, argument: str, names: Sequence[object]) -> None:
+        """Raise `WrongType`, which tells what the host offers, if one of *names* is an object instead."""
+        for each in names:
             if not isinstance(each, str):
                 known: tuple[str, ...] = getattr(await self._see("offered", OfferedView), offer)
                 raise WrongType.of(argument, each, NAMES + (", ".join([f"`{name}`" for name in known]) or "none"))
-        return cast("tuple[str, ...]", given)
-
-    async def label(
-        self,
-        add: Iterable[str] = (),
-        remove: Iterable[str] = (),
-        *,
-        title: str | None = None,
-        command: str | None = None,
-    ) -> None:
-        """Add and remove labels, by which stored sessions are found, and change the title if one is given."""
-        await self._do("label", command, add=texts_of("add", add), remove=texts_of("remove", remove), title=title)
-
-    async def withdraw(self, ref: str, *, command: str | None = None) -> None:
-        """Remove a prompt from the queue, given its ref."""
-        await self._do("withdraw", command, ref=ref)
 
     # Looking
 
@@ -286,14 +189,6 @@ class RemoteSession:
         found = await self._see("wait_tasks", TaskResultsView, children=ids, every=every, milliseconds=wait)
         return {each.child: each.result for each in found.items}
 
-    async def message_task(self, child: str, text: str, *, command: str | None = None) -> None:
-        """Send a message to a running sub-agent, which gets it before its next request; its work goes on."""
-        await self._do("message_task", command, child=child, text=text)
-
-    async def cancel_task(self, child: str) -> None:
-        """Stop a sub-agent, and wait until all of it has ended; its records stay in the journal."""
-        await self._line.call("cancel_task", session=self.id, query={"child": child})
-
     def subscribe(
         self,
         since: Cursor | tuple[int, int] | int | None = None,
@@ -310,14 +205,6 @@ class RemoteSession:
         """Return a monitor: `async with` it, then `wait()` for the end of the session."""
         return RemoteMonitor(self._line, self.id)
 
-    async def suspend(self) -> None:
-        """Let all but urgent commands (abort, stop) and timers wait until `resume`; running work goes on."""
-        await self._line.call("suspend", session=self.id)
-
-    async def resume(self) -> None:
-        """Handle the messages that have waited since `suspend`; continue a turn that recovery paused."""
-        await self._line.call("resume", session=self.id)
-
     async def fork(self, at: int | None = None, id: str | None = None) -> RemoteSession:  # noqa: A002 - what users call it
         """Start a session with the past of this one, up to record *at* (default: all); running work is not copied."""
         return RemoteSession(self._line, answer_of(OpenedView, await self._do("fork", None, at=at, session=id)).session)
@@ -327,3 +214,9 @@ def _said(text: Said) -> Json:
     """Return a message as JSON: a text, or its parts; raise `BadMessage` if it is neither."""
     parts = kept_parts(text)
     return text if isinstance(text, str) else cast("Json", json.loads(to_json(list(parts))))
+
+
+def _several(given: object) -> Sequence[object]:
+    """Return *given* if it is several things, else in a tuple."""
+    one = given
+    return cast("Sequence[object]", given) if isinstance(given, Sequence) and not isinstance(given, str) else (one,)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from contextlib import suppress
-from typing import Final, cast
+from typing import cast
 
 import attrs
 import trio
@@ -18,7 +18,6 @@ from agentrail.errors import (
     AnswerUnfit,
     BadChoice,
     BadOptions,
-    BrokenContractError,
     NoAnswer,
     NotInItsRun,
     NotJson,
@@ -31,6 +30,7 @@ from agentrail.errors import (
     UnknownTask,
     WrongType,
 )
+from agentrail.errors import BrokenContractError as BrokenContractError
 from agentrail.errors import SessionAsleep as SessionAsleep
 from agentrail.errors.branches import fresh as fresh
 from agentrail.hooks.attachments import AttachedPlugin
@@ -42,9 +42,8 @@ from agentrail.hooks.attachments import updated_seat as updated_seat
 from agentrail.hooks.hook_runner import ReadAnswer
 from agentrail.hooks.live_hook_runner import why_refused
 from agentrail.hooks.plugin import AnyPlugin
-from agentrail.ports.handles.command_checks import check_fields, cursor_of, kept_parts, kept_text, kinds_of
+from agentrail.ports.handles.command_checks import check_fields, cursor_of, kept_parts, kinds_of, labels_of, name_of
 from agentrail.ports.handles.command_checks import check_flag as check_flag
-from agentrail.ports.handles.command_checks import key_of as key_of
 from agentrail.ports.handles.session_values import Reply
 from agentrail.ports.journal import ALL_SESSIONS, SessionFilter, StoredSession
 from agentrail.ports.model import Model, why_untaken
@@ -72,13 +71,6 @@ from agentrail.values.untrusted_values import number, shown
 
 STOPPING = (AbortSent, StopSent)
 """Commands that are accepted even while the journal is full."""
-
-
-LONGEST_NAME: Final = 200
-"""The most characters of a tenant, an owner, a title or a label."""
-
-NAME_WANTED = f"text of at most {LONGEST_NAME} characters"
-LABELS_WANTED = f"a list of texts of 1 to {LONGEST_NAME} characters"
 
 OVERHEAD = 64
 """How many bytes a message in the mailbox counts in addition to its content."""
@@ -288,23 +280,6 @@ def attached_as(state: State, key: str) -> AttachedPlugin:
         if seat.key == key:
             return seat
     raise UnknownPlugin.among(key, (seat.key for seat in state.seats))
-
-
-def name_of(argument: str, found: object) -> str:
-    """Return *found*, the text given as *argument*; raise `WrongType` if it is too long, or no text."""
-    if not isinstance(found, str) or len(found) > LONGEST_NAME:
-        raise WrongType(argument, shown(found), NAME_WANTED)
-    return kept_text(found, f"the {argument}")
-
-
-def labels_of(argument: str, found: object) -> tuple[str, ...]:
-    """Return the labels given as *argument*, sorted; raise `WrongType` if one is empty or too long, or no text."""
-    if isinstance(found, str) or not isinstance(found, Iterable):
-        raise WrongType.of(argument, found, LABELS_WANTED)
-    labels = {name_of(argument, label) for label in cast("Iterable[object]", found)}
-    if "" in labels:
-        raise WrongType(argument, "an empty text", LABELS_WANTED)
-    return tuple(sorted(labels))
 
 
 def named(state: State, tenant: object, owner: object, title: object, labels: object) -> State:

@@ -6,14 +6,15 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar, cast, overload
 
 from agentrail.errors import BadChoice, BadOptions
-from agentrail.hooks.plugin import AnyPlugin, Attachable
+from agentrail.hooks.plugin import AnyPlugin
 from agentrail.lazy import LazyModule
 from agentrail.ports.failpoints import reach
+from agentrail.ports.handles.session_calls import SessionCalls
 from agentrail.reprs import in_brackets
 from agentrail.runtime.shared.reply_slot import NOBODY, Caller, Slot
 from agentrail.values.content import Part
 from agentrail.values.events.envelope import Cursor, Event
-from agentrail.values.json import Json, JsonObject, freeze_object
+from agentrail.values.json import Json, JsonObject
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
     from agentrail.core.vocabulary.state import Prompt, State
     from agentrail.hooks.attachments import AttachedPlugin
     from agentrail.hooks.hook_runner import ReadAnswer
+    from agentrail.hooks.plugin import Attachable
+    from agentrail.ports.handles import handle_commands as made
+    from agentrail.ports.handles.handle_commands import AnyCommand, HandleCommand
     from agentrail.ports.handles.session_values import Reply, Status
     from agentrail.ports.model import ModelChain
     from agentrail.ports.tool import Task, Tool
@@ -33,6 +37,7 @@ if TYPE_CHECKING:
     from agentrail.runtime.events.tracing import ActorTrace
     from agentrail.runtime.inbox.letter import Letter, NewCode
     from agentrail.runtime.inbox.replies import AskedPrompt
+    from agentrail.runtime.resources import Subagents
     from agentrail.values.messages import Message
     from agentrail.values.tools import Err, Ok
 
@@ -41,6 +46,7 @@ if TYPE_CHECKING:
     Posted: TypeAlias = tuple[Letter, Slot[Answer]]
 else:  # modules that only a living session needs are imported at the first use
     sent = LazyModule("agentrail.core.vocabulary.commands")
+    made = LazyModule("agentrail.ports.handles.handle_commands")
     commands = LazyModule("agentrail.runtime.commands")
 
 Said: TypeAlias = str | Iterable[Part]
@@ -48,7 +54,7 @@ Form: TypeAlias = type[object] | Mapping[str, Json]
 T = TypeVar("T")
 
 
-class SessionHandle:
+class SessionHandle(SessionCalls):
     """Handle of one session. A command returns when it is accepted and journaled, or raises why it was refused."""
 
     __slots__ = ("_as_tool", "_caller", "_choose", "_session")
@@ -120,25 +126,57 @@ class SessionHandle:
         self._session.mailbox.post_said(letter)
         return commands.accepted(await slot.wait())
 
-    async def abort(
-        self,
-        reason: str | None = None,
-        *,
-        kill_tools: Literal["none", "killable", "all"] = "killable",
-        clear_queue: bool = False,
-        command: str | None = None,
-    ) -> None:
-        """Stop the session's work at once; return when that is journaled, or at once if the journal cannot write."""
-        if kill_tools not in sent.KILLS:
-            raise BadChoice.among("kill_tools", kill_tools, sent.KILLS)
-        letter, slot = self._letter(sent.AbortSent(reason, kill_tools, clear_queue), command)
-        self._session.abort_now(kill_tools, command, slot)
+    # Commands: those that need more than a letter in the lane of the user
+
+    async def send(self, given: AnyCommand, command: str | None = None) -> None:
+        """Send a command as a value, as the methods that change something do."""
+        match given:
+            case sent.ApproveSent(approval_id=ref) | sent.RejectSent(approval_id=ref) | sent.RespondSent(ref=ref):
+                await self._decide(given, ref, command)
+            case sent.AbortSent():
+                await self._abort(given, command)
+            case sent.StopSent():
+                await self._stop(given, command)
+            case sent.SuspendSent() | sent.ResumeSent():
+                await self._control(given)
+            case made.HandleCommand():
+                await self._carry_out(given, command)
+            case _:
+                await self._user(given, command=command)
+
+    async def _carry_out(self, given: HandleCommand, command: str | None) -> None:
+        """Send what the machine gets in place of a command that holds live parts, or have a sub-agent get it."""
+        match given:
+            case made.MessageTask(child=child, text=text):
+                await self._subagents(child).tell(command, child, text, self._caller.who)
+            case made.CancelTask(child=child):
+                await self._subagents(child).cancel(child)
+            case made.UseModel(model=model, options=options):
+                await self._awake()
+                await self._user(self._choose(self._session, model, options), command=command)
+            case made.EditTools():
+                await self._edit_tools(given, command)
+            case made.AttachPlugin():
+                await self._attach_plugin(given, command)
+            case made.UpdatePlugin():
+                await self._update_plugin(given, command)
+            case _:
+                raise commands.BrokenContractError(given)
+
+    async def _decide(self, given: AnyInput, ref: str, command: str | None) -> None:
+        """Send a decision to the session that waits for it: this one, or one of its sub-agents."""
+        letter, slot = self._letter(given, command)
+        session = self._session
+        commands.raised(await commands.decided(ref, letter, slot, session.mailbox, session.ties.subagents))
+
+    async def _abort(self, given: sent.AbortSent, command: str | None) -> None:
+        letter, slot = self._letter(given, command)
+        self._session.abort_now(given.kill_tools, command, slot)
         reach("STOPPED_AT_ONCE")
         await self._stopped(letter, slot)
 
-    async def stop(self, reason: str = "stopped", *, command: str | None = None) -> None:
-        """End the session for good; return when it has ended, or raise `NotWrittenYet` if the journal cannot write."""
-        letter, slot = self._letter(sent.StopSent(reason), command)
+    async def _stop(self, given: sent.StopSent, command: str | None) -> None:
+        letter, slot = self._letter(given, command)
         self._session.abort_now("all", command, slot)
         await self._stopped(letter, slot)
         gone = await self._session.wait_down()
@@ -151,119 +189,41 @@ class SessionHandle:
         self._session.relieve()
         commands.raised(await slot.wait())
 
-    async def compact(self, reason: str | None = None, *, command: str | None = None) -> None:
-        """Shorten the context: at once if no turn is open, else before the next request."""
-        await self._user(sent.CompactSent(reason), command=command)
-
-    # Deciding
-
-    async def approve(
-        self,
-        approval_id: str,
-        args: Mapping[str, Json] | None = None,
-        *,
-        always: bool = False,
-        auto_resume: bool = True,
-        command: str | None = None,
-    ) -> None:
-        """Let a held call run, with edited *args* if given; *always*: later calls of its family pass too.
-
-        With `SESSION:CALL` of a stopped call, end the doubt about it: it does not run, and an equal one is not held.
-        """
-        edited = None if args is None else freeze_object(args)
-        await self._decide(sent.ApproveSent(approval_id, edited, always, auto_resume), approval_id, command)
-
-    async def reject(
-        self, approval_id: str, reason: str | None = None, *, auto_resume: bool = False, command: str | None = None
-    ) -> None:
-        """Reject a held call: it gets an error result with the *reason*."""
-        await self._decide(sent.RejectSent(approval_id, reason, auto_resume), approval_id, command)
-
-    async def respond(self, ref: str, answer: str, *, command: str | None = None) -> None:
-        """Answer a question that a tool asked."""
-        await self._decide(sent.RespondSent(ref, answer), ref, command)
-
-    async def _decide(self, given: AnyInput, ref: str, command: str | None) -> None:
-        """Send a decision to the session that waits for it: this one, or one of its sub-agents."""
-        letter, slot = self._letter(given, command)
-        session = self._session
-        commands.raised(await commands.decided(ref, letter, slot, session.mailbox, session.ties.subagents))
-
-    # Changing
-
-    async def switch_model(self, model: ModelChain, *, command: str | None = None, **provider_options: Json) -> None:
-        """Use another model, with fallback models if a chain is given, from the next turn on."""
-        await self._awake()
-        await self._user(self._choose(self._session, model, freeze_object(provider_options)), command=command)
-
-    async def attach_tools(self, *tools: object, command: str | None = None) -> None:
-        """Add tools, all or none; or a source of tools, such as an `McpServer`, and wait for its tools."""
-        await self._change_tools(tools, (), replace=False, command=command)
-
-    async def detach_tools(self, *names: str, command: str | None = None) -> None:
-        """Remove tools, all or none; the name of a source removes all its tools and ends it."""
-        await self._change_tools((), names, replace=False, command=command)
-
-    async def replace_tools(self, *tools: object, command: str | None = None) -> None:
-        """Add tools, or a source of tools, in place of those with the same names."""
-        await self._change_tools(tools, (), replace=True, command=command)
-
-    async def _change_tools(
-        self, tools: tuple[object, ...], detach: tuple[str, ...], *, replace: bool, command: str | None
-    ) -> None:
+    async def _edit_tools(self, given: made.EditTools, command: str | None) -> None:
         await self._awake()
         session = self._session
+        detached, replace = given.do == "detach", given.do == "replace"
+        tools, names = ((), cast("tuple[str, ...]", given.tools)) if detached else (given.tools, ())
         source = commands.source_of(tools, session.sources.names, replace=replace)
         if source is not None:
             await session.join_source(source, command, self._caller)
             return
-        names, closed = commands.told_apart(detach, session.state.tools, session.sources.names)
-        made = tuple(self._as_tool(tool) for tool in tools)
-        await self._user(*session.code.change(made, names, replace=replace, closed=closed), command=command)
+        names, closed = commands.told_apart(names, session.state.tools, session.sources.names)
+        made_tools = tuple(map(self._as_tool, tools))
+        await self._user(*session.code.change(made_tools, names, replace=replace, closed=closed), command=command)
         await session.sources.wait_dropped(closed)
 
-    async def update_plugin(
-        self, plugin: str | type[AnyPlugin], /, *, command: str | None = None, pin: bool = False, **options: object
-    ) -> None:
-        """Change options of a plugin as soon as no turn is open; with *pin* they survive changes of the code."""
-        commands.check_flag("pin", pin)
+    async def _attach_plugin(self, given: made.AttachPlugin, command: str | None) -> None:
         await self._awake()
-        key = commands.key_of(plugin)
+        key, bare = commands.unkeyed(cast("Attachable", given.plugin))
+        seat = self._seat(key, bare)
+        code = self._session.code.joining(seat, bare, self._as_tool)
+        await self._user(sent.AttachPluginSent(seat), code, command=command)
+
+    async def _update_plugin(self, given: made.UpdatePlugin, command: str | None) -> None:
+        commands.check_flag("pin", given.pin)
+        await self._awake()
+        key, options = given.plugin, given.options
         old = commands.attached_as(self._session.state, key)
         try:
             new = commands.updated(self._session.code.judge.plugin(old), options)
         except Exception as error:
             raise BadOptions(key, commands.described(error)) from error
-        seat = commands.updated_seat(old, self._seat(key, new), options, pin=pin)
-        if pin:
+        seat = commands.updated_seat(old, self._seat(key, new), options, pin=given.pin)
+        if given.pin:
             commands.refuse_lost_pins(seat, new, options)
-        given = sent.UpdatePluginSent(seat, commands.plain_options(options))
-        await self._user(given, self._session.code.joining(seat, new, self._as_tool), command=command)
-
-    async def attach_plugin(self, plugin: Attachable, *, command: str | None = None) -> None:
-        """Add a plugin as soon as no turn is open."""
-        await self._awake()
-        key, bare = commands.unkeyed(plugin)
-        seat = self._seat(key, bare)
-        code = self._session.code.joining(seat, bare, self._as_tool)
-        await self._user(sent.AttachPluginSent(seat), code, command=command)
-
-    async def detach_plugin(self, plugin: str | type[AnyPlugin], *, command: str | None = None) -> None:
-        """Remove a plugin as soon as no turn is open."""
-        await self._user(sent.DetachPluginSent(commands.key_of(plugin)), command=command)
-
-    async def label(
-        self,
-        add: Iterable[str] = (),
-        remove: Iterable[str] = (),
-        *,
-        title: str | None = None,
-        command: str | None = None,
-    ) -> None:
-        """Add and remove labels, by which stored sessions are found, and change the title if one is given."""
-        added, removed = commands.labels_of("add", add), commands.labels_of("remove", remove)
-        new = None if title is None else commands.name_of("title", title)
-        await self._user(sent.LabelSent(added, removed, new), command=command)
+        update = sent.UpdatePluginSent(seat, commands.plain_options(options))
+        await self._user(update, self._session.code.joining(seat, new, self._as_tool), command=command)
 
     async def _awake(self) -> None:
         if self._session.sleeps:
@@ -276,10 +236,6 @@ class SessionHandle:
         commands.refuse_unknown_models(key, plugin, code.judge.why_no_model, later=True)
         commands.refuse_unknown_tools(key, plugin, self._session.state.tools, more=more)
         return seat
-
-    async def withdraw(self, ref: str, *, command: str | None = None) -> None:
-        """Remove a prompt from the queue, given its ref."""
-        await self._user(sent.WithdrawSent(ref), command=command)
 
     # Looking
 
@@ -309,20 +265,14 @@ class SessionHandle:
 
     async def task_result(self, child: str) -> Ok | Err:
         """Wait for the answer of a sub-agent and return it."""
-        return await commands.subagents_of(self._session.ties.subagents, child).result(child)
+        return await self._subagents(child).result(child)
 
     async def wait_tasks(self, *children: str, every: bool = True, seconds: float = 300.0) -> Mapping[str, Ok | Err]:
         """Wait until all of these sub-agents have ended, or any one; return the answers of those that have, by id."""
-        subagents = commands.subagents_of(self._session.ties.subagents, *children)
-        return await subagents.wait(None, children, seconds, every=every)
+        return await self._subagents(*children).wait(None, children, seconds, every=every)
 
-    async def message_task(self, child: str, text: str, *, command: str | None = None) -> None:
-        """Send a message to a running sub-agent, which gets it before its next request; its work goes on."""
-        await commands.subagents_of(self._session.ties.subagents, child).tell(command, child, text, self._caller.who)
-
-    async def cancel_task(self, child: str) -> None:
-        """Stop a sub-agent, and wait until all of it has ended; its records stay in the journal."""
-        await commands.subagents_of(self._session.ties.subagents, child).cancel(child)
+    def _subagents(self, *children: str) -> Subagents:
+        return commands.subagents_of(self._session.ties.subagents, *children)
 
     def subscribe(
         self,
@@ -346,10 +296,6 @@ class SessionHandle:
 
     # Suspending and inspecting the session
 
-    async def suspend(self) -> None:
-        """Let all but urgent commands (abort, stop) and timers wait until `resume`; running work goes on."""
-        await self._control(sent.SuspendSent())
-
     async def fork(self, at: int | None = None, id: str | None = None) -> SessionHandle:  # noqa: A002 - see `spawn`
         """Start a session with the past of this one, up to record *at* (default: all); running work is not copied."""
         self._session.records.check_kept()  # another session may have the id by now
@@ -359,10 +305,6 @@ class SessionHandle:
     async def wake(self) -> None:
         """Wake the session if it hibernates; any message does that too."""
         await self._control(sent.TraceSent())
-
-    async def resume(self) -> None:
-        """Handle the messages that have waited since `suspend`; continue a turn that recovery paused."""
-        await self._control(sent.ResumeSent())
 
     def trace(self, capacity: int | None = None) -> ActorTrace:
         """Return the actor's steps from now on: `async with` it, then `async for`; at most *capacity* are buffered."""

@@ -5,11 +5,11 @@ Tools, plugins and models of one's own are code, so they are given by the names 
 
 from __future__ import annotations
 
-from typing import Annotated, Final, Literal, TypeAlias
+from typing import Annotated, Final, TypeAlias
 
 from msgspec import Meta
 
-from agentrail.core.vocabulary.commands import Kill, When
+from agentrail.core.vocabulary.commands import When
 from agentrail.values.content import Part
 from agentrail.values.events import EVENTS
 from agentrail.values.json import EMPTY, JsonObject
@@ -37,6 +37,7 @@ EVENT_TYPES: Final = f"^({_EVENT_NAMES})(,({_EVENT_NAMES}))*$"
 
 Filled: TypeAlias = Annotated[str, Meta(min_length=1)]
 Name: TypeAlias = Annotated[str, Meta(min_length=1, max_length=MAX_NAMED)]
+Title: TypeAlias = Annotated[str, Meta(max_length=MAX_NAMED)]
 NewName: TypeAlias = Annotated[Name, Meta(extra_json_schema={"pattern": NEW_NAME})]
 """Name of a session to be opened; what does not fit is refused as a name, not as a body."""
 SessionId: TypeAlias = Annotated[Name, Meta(extra_json_schema={"pattern": SESSION_ID})]
@@ -75,7 +76,7 @@ class OpenBody(CallBody):
     """Name of the profile; the first one if not given."""
     session: NewName | None = None
     """Name of the session; the host makes one up if not given."""
-    title: Annotated[str, Meta(max_length=MAX_NAMED)] = ""
+    title: Title = ""
     """Title of the session."""
     labels: Names = ()
     """Labels of the session."""
@@ -99,138 +100,6 @@ class SteerBody(CallBody):
     """The text."""
     when: When = "gap"
     """`gap`: after the response under way; `now`: at once, by cutting it."""
-
-
-class AbortBody(CallBody):
-    """How the open turn is ended."""
-
-    reason: str | None = None
-    """Why."""
-    kill_tools: Kill = "killable"
-    """Which running calls are cancelled: none, those whose tool may be killed, or all."""
-    clear_queue: bool = False
-    """Whether queued prompts are dropped too."""
-
-
-class StopBody(CallBody):
-    """The session is to end for good."""
-
-    reason: str = "stopped"
-    """Why."""
-
-
-class LabelBody(CallBody):
-    """Other labels, by which sessions are found, and another title."""
-
-    add: Names = ()
-    """Labels that are added."""
-    remove: Names = ()
-    """Labels that are removed."""
-    title: Annotated[str, Meta(max_length=MAX_NAMED)] | None = None
-    """The title; it stays as it is if not given."""
-
-
-class WithdrawBody(CallBody):
-    """A prompt is to leave the queue."""
-
-    ref: Name
-    """Id of the prompt."""
-
-
-class MessageTaskBody(CallBody):
-    """A message to a sub-agent that runs."""
-
-    child: SessionId
-    """Id of the sub-agent's session."""
-    text: Filled
-    """The message."""
-
-
-class ApproveBody(CallBody):
-    """A held call is to run, or the doubt about a stopped one ends."""
-
-    approval: Name
-    """Id of the held call; or `SESSION:CALL` of a stopped call that may have taken effect, to end that doubt."""
-    args: JsonObject | None = None
-    """Edited arguments, in place of those that were held."""
-    always: bool = False
-    """Whether later calls of its family pass too."""
-    auto_resume: bool = True
-    """Whether the turn goes on once nothing is held."""
-
-
-class RejectBody(CallBody):
-    """A held call is not to run."""
-
-    approval: Name
-    """Id of the held call."""
-    reason: str | None = None
-    """Why; the model gets it."""
-    auto_resume: bool = False
-    """Whether the turn goes on once nothing is held."""
-
-
-class RespondBody(CallBody):
-    """The answer to a question."""
-
-    ref: Name
-    """Id of the question."""
-    answer: str
-    """The answer."""
-
-
-class ModelBody(CallBody):
-    """Another model, from the next turn on."""
-
-    model: Name | SomeNames
-    """Name of the model; or names: the first is asked, the others in its place if it fails."""
-    options: JsonObject = EMPTY
-    """Options for the provider, without secrets and without those that say where requests go."""
-
-
-class ToolsBody(CallBody):
-    """Tools that are added, removed or replaced, all or none."""
-
-    do: Literal["attach", "detach", "replace"]
-    """What is done."""
-    tools: SomeNames
-    """To attach or replace: names under which the host knows tools; to detach: names of the session's tools."""
-
-
-class AttachPluginBody(CallBody, tag_field="do", tag="attach"):
-    """A plugin is added as soon as no turn is open."""
-
-    plugin: Name
-    """The name under which the host knows the plugin."""
-
-
-class DetachPluginBody(CallBody, tag_field="do", tag="detach"):
-    """A plugin is removed as soon as no turn is open."""
-
-    plugin: Name
-    """Key of the plugin in the session."""
-
-
-class UpdatePluginBody(CallBody, tag_field="do", tag="update"):
-    """Options of a plugin are changed as soon as no turn is open."""
-
-    plugin: Name
-    """Key of the plugin in the session."""
-    options: JsonObject
-    """The options that change."""
-    pin: bool = False
-    """Whether the options survive changes of the code."""
-
-
-PluginsBody: TypeAlias = AttachPluginBody | DetachPluginBody | UpdatePluginBody
-"""A plugin is added, removed or changed."""
-
-
-class CompactBody(CallBody):
-    """The context is to be made shorter."""
-
-    reason: str | None = None
-    """Why."""
 
 
 class ForkBody(CallBody):

@@ -17,9 +17,9 @@ from agentrail.values.messages import Message
 from agentrail.version import __version__
 from agentrail.wire import problems, sse_frames
 from agentrail.wire.bodies import CURSOR, SESSION_ID, Query
-from agentrail.wire.operation_table import CALLS, JSON, SCOPES, WEBSOCKET, HostCall, errors_of
+from agentrail.wire.operation_table import CALLS, JSON, SCOPES, SESSION, WEBSOCKET, HostCall, errors_of
 from agentrail.wire.problems import ROWS
-from agentrail.wire.routes import ROUTES, SESSION, HostRoute
+from agentrail.wire.routes import ROUTES, HostRoute
 from agentrail.wire.views import OpenedView, View, to_json
 
 Document: TypeAlias = dict[str, object]
@@ -158,7 +158,7 @@ def _operation(route: HostRoute, schemas: Mapping[str, Document]) -> Document:
         "operationId": call.name,
         "summary": f"{call.attempt[:1].upper()}{call.attempt[1:]}.",
         "parameters": [*_parameters(route)],
-        "responses": _with_ids({**_answers(call, schemas), **_problems(route)}),
+        "responses": _with_ids({**_answers(call, schemas), **_problems(call)}),
     }
     if call.body is not None:
         made["requestBody"] = {"content": {call.takes: {"schema": schemas[repr(call.body)]}}, "required": True}
@@ -230,9 +230,9 @@ def _answers(call: HostCall, schemas: Mapping[str, Document]) -> Mapping[str, Do
     return found
 
 
-def _problems(route: HostRoute) -> Document:
+def _problems(call: HostCall) -> Document:
     by_status: dict[int, list[type[AgentrailError]]] = {}
-    for error in errors_of(route.call, about_session=route.about_session):
+    for error in errors_of(call):
         by_status.setdefault(ROWS[error].status, []).append(error)
     found: Document = {}
     for status, errors in sorted(by_status.items()):

@@ -1,18 +1,23 @@
 """The table of calls: what each takes and gives, which errors it may answer with, and which scope it needs.
 
-`HostCall` is a row of it. `HANDLE_CALLS` are those of programs that use a session as one of their own.
+`HostCall` is a row of it. A row with `commands` is all that host and remote handles need for them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Final, Literal, TypeAlias
+from typing import Final, Literal, TypeAlias, Union, cast
 
 from agentrail import errors
+from agentrail.core.vocabulary import commands as sent
 from agentrail.errors import AgentrailError
+from agentrail.ports.handles import handle_commands as made
+from agentrail.ports.handles.handle_commands import AnyCommand
+from agentrail.values.json import JsonObject
 from agentrail.values.value import Value
 from agentrail.wire import bodies, sse_frames, views
+from agentrail.wire.command_bodies import As, Spelled, spelled
 
 Scope: TypeAlias = Literal["talk", "decide", "observe", "admin", "operate"]
 """What a key allows: to talk with one's own sessions, to decide about held calls, to see what all sessions of the
@@ -22,6 +27,11 @@ SCOPES: Final[tuple[Scope, ...]] = ("talk", "decide", "observe", "admin", "opera
 OPERATE: Final = "operate"
 
 Errors: TypeAlias = tuple[type[AgentrailError], ...]
+
+SESSION: Final = "{id}"
+"""Stands in a path for the id of a session, as clients see it."""
+
+SESSION_PATH: Final = f"/v1/sessions/{SESSION}"
 
 JSON: Final = "application/json"
 HTML: Final = "text/html; charset=utf-8"
@@ -36,6 +46,8 @@ class HostCall(Value, gc=True):
 
     name: str
     """Name of the call, its `operationId`."""
+    route: str
+    """Method and path; `{id}` stands for the id of a session."""
     attempt: str
     """What it is to do, after "cannot" in a problem document."""
     scope: Scope | None
@@ -63,6 +75,16 @@ class HostCall(Value, gc=True):
     """Whether the header `Idempotency-Key` is its command id: sent twice, it is carried out once."""
     raises: Errors = ()
     """Errors of its own; those that every such call has are added: see `errors_of`."""
+    commands: tuple[Spelled, ...] = ()
+    """The commands that it sends to the session, one for each class of its body; empty if a function is written for it.
+    """
+    methods: tuple[str, ...] | None = None
+    """Names of the methods of remote handles that make it; `None`: the one of its own name."""
+
+    @property
+    def about_session(self) -> bool:
+        """Whether its path names a session."""
+        return SESSION in self.route
 
     @property
     def looks(self) -> bool:
@@ -128,102 +150,44 @@ TURN: Final[Errors] = (
 DECIDE: Final[Errors] = (errors.UnknownApproval, errors.WrongDecision, errors.OwnDecision)
 
 
-HANDLE_CALLS: Final = (
-    HostCall(
-        "ask",
-        "ask the session",
-        "talk",
-        "admin",
-        body=bodies.PromptBody,
-        gives=views.WholeReplyView,
-        held=True,
-        command=True,
-        raises=(*TALK, *TURN),
-    ),
-    HostCall(
-        "stop",
-        "end the session",
-        "talk",
-        "admin",
-        body=bodies.StopBody,
+def _command(
+    name: str,
+    attempt: str,
+    scope: Scope,
+    others: Scope,
+    *commands: Spelled,
+    route: str = "",
+    waits: bool = False,
+    raises: Errors = (),
+    methods: tuple[str, ...] | None = None,
+) -> HostCall:
+    """Return the row of a call that sends one of *commands* to a session; *route* is `POST` and its name if empty."""
+    shapes = [each.body for each in commands if each.body is not None]
+    is_query = issubclass(shapes[0], bodies.Query) if shapes else False
+    has_body = bool(shapes) and not is_query
+    return HostCall(
+        name,
+        route or f"POST {SESSION_PATH}/{name}",
+        attempt,
+        scope,
+        others,
+        body=Union[tuple(shapes)] if has_body else None,  # noqa: UP007 - `|` takes no tuple
+        query=cast("type[bodies.Query]", shapes[0]) if is_query else None,
         status=204,
-        command=True,
-        raises=(errors.NotWrittenYet,),
-    ),
-    HostCall(
-        "label",
-        "label the session",
-        "talk",
-        "admin",
-        body=bodies.LabelBody,
-        status=204,
-        command=True,
-        raises=(errors.TooManyLabels,),
-    ),
-    HostCall("queued", "show the queue", "talk", "observe", gives=views.QueueView),
-    HostCall(
-        "withdraw",
-        "withdraw the prompt",
-        "talk",
-        "admin",
-        body=bodies.WithdrawBody,
-        status=204,
-        command=True,
-        raises=(errors.UnknownPrompt,),
-    ),
-    HostCall("suspend", "suspend the session", "talk", "admin", status=204),
-    HostCall("resume", "resume the session", "talk", "admin", status=204),
-    HostCall("offered", "show what the session may be given", "talk", "observe", gives=views.OfferedView),
-    # Sub-agents
-    HostCall("tasks", "list the sub-agents", "talk", "observe", gives=views.TasksView),
-    HostCall(
-        "message_task",
-        "write to the sub-agent",
-        "talk",
-        "admin",
-        body=bodies.MessageTaskBody,
-        status=204,
-        command=True,
-        raises=(errors.UnknownTask, errors.TaskDone),
-    ),
-    HostCall(
-        "cancel_task",
-        "stop the sub-agent",
-        "talk",
-        "admin",
-        query=bodies.TaskQuery,
-        status=204,
-        waits=True,
-        raises=(errors.UnknownTask,),
-    ),
-    HostCall(
-        "task_result",
-        "wait for the sub-agent",
-        "talk",
-        "observe",
-        query=bodies.TaskQuery,
-        gives=views.TaskResultView,
-        waits=True,
-        raises=(errors.UnknownTask,),
-    ),
-    HostCall(
-        "wait_tasks",
-        "wait for sub-agents",
-        "talk",
-        "observe",
-        query=bodies.WaitTasksQuery,
-        gives=views.TaskResultsView,
-        waits=True,
-        raises=(errors.UnknownTask,),
-    ),
-    HostCall("agents", "list the agents", "talk", gives=views.AgentsView),
-)
-"""Rows of the table of calls."""
+        waits=waits,
+        command=has_body,
+        raises=raises,
+        commands=commands,
+        methods=methods,
+    )
 
+
+# The order is that of the pages that are made of the table.
 
 _CALLS: Final = (
     HostCall(
         "chat",
+        "POST /v1/chat",
         "talk to the session",
         "talk",
         "admin",
@@ -232,9 +196,11 @@ _CALLS: Final = (
         held=True,
         command=True,
         raises=(*OPENING, *TALK, *TURN),
+        methods=(),
     ),
     HostCall(
         "stream",
+        "POST /v1/stream",
         "talk to the session",
         "talk",
         "admin",
@@ -244,10 +210,12 @@ _CALLS: Final = (
         held=True,
         command=True,
         raises=(*OPENING, *TALK, *TURN, errors.TooManyStreams),
+        methods=(),
     ),
     # The life of sessions
     HostCall(
         "open_session",
+        "POST /v1/sessions",
         "open a session",
         "talk",
         body=bodies.OpenBody,
@@ -255,13 +223,30 @@ _CALLS: Final = (
         status=201,
         command=True,
         raises=(*OPENING, errors.SessionExists, errors.TooManyLabels),
+        methods=("spawn", "open"),
     ),
     HostCall(
-        "list_sessions", "list the sessions", "talk", "observe", query=bodies.SessionsQuery, gives=views.SessionsView
+        "list_sessions",
+        "GET /v1/sessions",
+        "list the sessions",
+        "talk",
+        "observe",
+        query=bodies.SessionsQuery,
+        gives=views.SessionsView,
+        methods=("stored", "sessions"),
     ),
-    HostCall("show_session", "show the session", "talk", "observe", gives=views.DetailView),
+    HostCall(
+        "show_session",
+        f"GET {SESSION_PATH}",
+        "show the session",
+        "talk",
+        "observe",
+        gives=views.DetailView,
+        methods=("status",),
+    ),
     HostCall(
         "delete_session",
+        f"DELETE {SESSION_PATH}",
         "delete the session",
         "admin",
         "admin",
@@ -269,10 +254,12 @@ _CALLS: Final = (
         gives=views.ErasedView,
         waits=True,
         raises=(errors.FileFailed, errors.SessionStillRuns, errors.SessionUnfinished, errors.SessionHeld),
+        methods=("delete", "redact"),
     ),
     # Talking
     HostCall(
         "prompt",
+        f"POST {SESSION_PATH}/prompt",
         "prompt the session",
         "talk",
         "admin",
@@ -284,6 +271,7 @@ _CALLS: Final = (
     ),
     HostCall(
         "steer",
+        f"POST {SESSION_PATH}/steer",
         "steer the session",
         "talk",
         "admin",
@@ -293,66 +281,71 @@ _CALLS: Final = (
         command=True,
         raises=(errors.SteeringQueueFull,),
     ),
-    HostCall(
+    _command(
         "abort",
         "abort the turn",
         "talk",
         "admin",
-        body=bodies.AbortBody,
-        status=204,
-        command=True,
+        spelled(sent.AbortSent, "How the open turn is ended.", reason=As(), kill_tools=As(sent.Kill), clear_queue=As()),
         raises=(errors.NotWrittenYet,),
     ),
     # Deciding
-    HostCall(
+    _command(
         "approve",
         "approve the call",
         "decide",
         "decide",
-        body=bodies.ApproveBody,
-        status=204,
-        command=True,
+        spelled(
+            sent.ApproveSent,
+            "A held call is to run, or the doubt about a stopped one ends.",
+            approval_id=As(bodies.Name, "approval", holds="held"),
+            args=As(),
+            always=As(),
+            auto_resume=As(),
+        ),
         raises=(*DECIDE, errors.FourEyesWanted, errors.NoFamily, errors.BadArguments, errors.ToolChanged),
     ),
-    HostCall(
+    _command(
         "reject",
         "reject the call",
         "decide",
         "decide",
-        body=bodies.RejectBody,
-        status=204,
-        command=True,
+        spelled(
+            sent.RejectSent,
+            "A held call is not to run.",
+            approval_id=As(bodies.Name, "approval", holds="held"),
+            reason=As(),
+            auto_resume=As(),
+        ),
         raises=DECIDE,
     ),
-    HostCall(
+    _command(
         "respond",
         "answer the question",
         "talk",
         "decide",
-        body=bodies.RespondBody,
-        status=204,
-        command=True,
+        spelled(sent.RespondSent, "The answer to a question.", ref=As(bodies.Name, holds="held"), answer=As()),
         raises=(errors.UnknownApproval, errors.WrongDecision),
     ),
     # Changing
-    HostCall(
+    _command(
         "switch_model",
         "switch the model",
         "admin",
         "admin",
-        body=bodies.ModelBody,
-        status=204,
-        command=True,
+        spelled(
+            made.UseModel, name="ModelBody", model=As(bodies.Name | bodies.SomeNames, offer="models"), options=As()
+        ),
+        route=f"POST {SESSION_PATH}/model",
         raises=(errors.NotRegistered, errors.UnknownModel, errors.BadOptions, errors.BadModelOptions),
     ),
-    HostCall(
+    _command(
         "change_tools",
         "change the tools",
         "admin",
         "admin",
-        body=bodies.ToolsBody,
-        status=204,
-        command=True,
+        spelled(made.EditTools, name="ToolsBody", do=As(), tools=As(bodies.SomeNames, offer="tools")),
+        route=f"POST {SESSION_PATH}/tools",
         raises=(
             errors.NotRegistered,
             errors.UnknownTool,
@@ -361,15 +354,22 @@ _CALLS: Final = (
             errors.SourceAlone,
             errors.SourceFailed,
         ),
+        methods=("attach_tools", "detach_tools", "replace_tools"),
     ),
-    HostCall(
+    _command(
         "change_plugins",
         "change the plugins",
         "admin",
         "admin",
-        body=bodies.PluginsBody,
-        status=204,
-        command=True,
+        spelled(made.AttachPlugin, tag="attach", plugin=As(bodies.Name, offer="plugins")),
+        spelled(
+            sent.DetachPluginSent,
+            "A plugin is removed as soon as no turn is open.",
+            tag="detach",
+            key=As(bodies.Name, "plugin"),
+        ),
+        spelled(made.UpdatePlugin, tag="update", plugin=As(bodies.Name), options=As(JsonObject), pin=As()),
+        route=f"POST {SESSION_PATH}/plugins",
         raises=(
             errors.NotRegistered,
             errors.UnknownPlugin,
@@ -378,10 +378,18 @@ _CALLS: Final = (
             errors.FourEyesWanted,
             errors.BadOptions,
         ),
+        methods=("attach_plugin", "detach_plugin", "update_plugin"),
     ),
-    HostCall("compact", "compact the context", "talk", "admin", body=bodies.CompactBody, status=204, command=True),
+    _command(
+        "compact",
+        "compact the context",
+        "talk",
+        "admin",
+        spelled(sent.CompactSent, "The context is to be made shorter.", reason=As()),
+    ),
     HostCall(
         "fork",
+        f"POST {SESSION_PATH}/fork",
         "fork the session",
         "talk",
         "admin",
@@ -394,16 +402,27 @@ _CALLS: Final = (
     # Looking
     HostCall(
         "events",
+        f"GET {SESSION_PATH}/events",
         "stream the events",
         "talk",
         "observe",
         query=bodies.EventsQuery,
         media=sse_frames.MEDIA_TYPE,
         raises=(errors.UnknownCursor, errors.TooManyStreams),
+        methods=("subscribe", "monitor"),
     ),
-    HostCall("messages", "read the messages", "talk", "observe", query=bodies.MessagesQuery, gives=views.MessagesView),
+    HostCall(
+        "messages",
+        f"GET {SESSION_PATH}/messages",
+        "read the messages",
+        "talk",
+        "observe",
+        query=bodies.MessagesQuery,
+        gives=views.MessagesView,
+    ),
     HostCall(
         "upload",
+        f"POST {SESSION_PATH}/files",
         "upload the file",
         "talk",
         "admin",
@@ -425,14 +444,123 @@ _CALLS: Final = (
             errors.FileFailed,
             errors.DiskFull,
         ),
+        methods=(),
+    ),
+    # What only programs need that use a session as one of their own
+    HostCall(
+        "ask",
+        f"POST {SESSION_PATH}/ask",
+        "ask the session",
+        "talk",
+        "admin",
+        body=bodies.PromptBody,
+        gives=views.WholeReplyView,
+        held=True,
+        command=True,
+        raises=(*TALK, *TURN),
+    ),
+    _command(
+        "stop",
+        "end the session",
+        "talk",
+        "admin",
+        spelled(sent.StopSent, "The session is to end for good.", reason=As()),
+        raises=(errors.NotWrittenYet,),
+    ),
+    _command(
+        "label",
+        "label the session",
+        "talk",
+        "admin",
+        spelled(
+            sent.LabelSent,
+            "Other labels, by which sessions are found, and another title.",
+            add=As(bodies.Names),
+            remove=As(bodies.Names),
+            title=As(bodies.Title | None),
+        ),
+        raises=(errors.TooManyLabels,),
+    ),
+    HostCall("queued", f"GET {SESSION_PATH}/queue", "show the queue", "talk", "observe", gives=views.QueueView),
+    _command(
+        "withdraw",
+        "withdraw the prompt",
+        "talk",
+        "admin",
+        spelled(sent.WithdrawSent, "A prompt is to leave the queue.", ref=As(bodies.Name)),
+        raises=(errors.UnknownPrompt,),
+    ),
+    _command("suspend", "suspend the session", "talk", "admin", Spelled(sent.SuspendSent)),
+    _command("resume", "resume the session", "talk", "admin", Spelled(sent.ResumeSent)),
+    HostCall(
+        "offered",
+        f"GET {SESSION_PATH}/offered",
+        "show what the session may be given",
+        "talk",
+        "observe",
+        gives=views.OfferedView,
+        methods=(),
+    ),
+    HostCall("tasks", f"GET {SESSION_PATH}/tasks", "list the sub-agents", "talk", "observe", gives=views.TasksView),
+    _command(
+        "message_task",
+        "write to the sub-agent",
+        "talk",
+        "admin",
+        spelled(made.MessageTask, child=As(bodies.SessionId, holds="child"), text=As(bodies.Filled)),
+        route=f"POST {SESSION_PATH}/tasks",
+        raises=(errors.UnknownTask, errors.TaskDone),
+    ),
+    _command(
+        "cancel_task",
+        "stop the sub-agent",
+        "talk",
+        "admin",
+        Spelled(made.CancelTask, bodies.TaskQuery, (("child", As(holds="child")),)),
+        route=f"DELETE {SESSION_PATH}/tasks",
+        waits=True,
+        raises=(errors.UnknownTask,),
     ),
     HostCall(
-        "approvals", "list what waits for a decision", "decide", query=bodies.PageQuery, gives=views.ApprovalsView
+        "task_result",
+        f"GET {SESSION_PATH}/tasks/result",
+        "wait for the sub-agent",
+        "talk",
+        "observe",
+        query=bodies.TaskQuery,
+        gives=views.TaskResultView,
+        waits=True,
+        raises=(errors.UnknownTask,),
     ),
-    HostCall("tree", "show the tree", "observe", gives=views.ChildShown),
-    HostCall("commands", "list the commands", "talk", gives=views.CommandsView),
+    HostCall(
+        "wait_tasks",
+        f"GET {SESSION_PATH}/tasks/results",
+        "wait for sub-agents",
+        "talk",
+        "observe",
+        query=bodies.WaitTasksQuery,
+        gives=views.TaskResultsView,
+        waits=True,
+        raises=(errors.UnknownTask,),
+    ),
+    # What is not about one session
+    HostCall("agents", "GET /v1/agents", "list the agents", "talk", gives=views.AgentsView, methods=()),
+    HostCall(
+        "approvals",
+        "GET /v1/approvals",
+        "list what waits for a decision",
+        "decide",
+        query=bodies.PageQuery,
+        gives=views.ApprovalsView,
+        methods=("approvals", "watch_approvals"),
+    ),
+    HostCall(
+        "tree", "GET /v1/tree", "show the tree", "observe", gives=views.ChildShown, methods=("tree", "watch_tree")
+    ),
+    HostCall("commands", "GET /v1/commands", "list the commands", "talk", gives=views.CommandsView, methods=()),
     HostCall(
         "socket",
+        "GET /v1/ws",
         "open a WebSocket",
         None,
         media=WEBSOCKET,
@@ -447,19 +575,24 @@ _CALLS: Final = (
         ),
     ),
     # The host itself
-    HostCall("health", "say that the host answers", None, gives=views.HealthView),
-    HostCall("ready", "say whether the host is ready", None, gives=views.ReadyView),
-    HostCall("metrics", "show the figures", "observe", media=PROMETHEUS),
-    HostCall("page", "show the page of the host", None, media=HTML),
-    HostCall("openapi", "show the OpenAPI document", None),
+    HostCall("health", "GET /healthz", "say that the host answers", None, gives=views.HealthView),
+    HostCall("ready", "GET /readyz", "say whether the host is ready", None, gives=views.ReadyView),
+    HostCall("metrics", "GET /metrics", "show the figures", "observe", media=PROMETHEUS, methods=()),
+    HostCall("page", "GET /", "show the page of the host", None, media=HTML),
+    HostCall("openapi", "GET /openapi.json", "show the OpenAPI document", None),
 )
 
-CALLS: Final[Mapping[str, HostCall]] = MappingProxyType({call.name: call for call in (*_CALLS, *HANDLE_CALLS)})
-"""Each call by its name."""
+CALLS: Final[Mapping[str, HostCall]] = MappingProxyType({call.name: call for call in _CALLS})
+"""The table of calls: each by its name, in the order of their pages."""
+
+COMMANDS: Final[Mapping[type[AnyCommand], tuple[HostCall, Spelled]]] = MappingProxyType(
+    {each.command: (call, each) for call in _CALLS for each in call.commands}
+)
+"""By the class of a command: the call that carries it out, and how clients send it."""
 
 
-def errors_of(call: HostCall, *, about_session: bool) -> Errors:
-    """Return the errors that a call may answer with, each once; *about_session*: its route names a session."""
+def errors_of(call: HostCall) -> Errors:
+    """Return the errors that a call may answer with, each once."""
     found = [*ANY, *call.raises]
     if call.scope is not None:
         found += WITH_KEY
@@ -467,7 +600,7 @@ def errors_of(call: HostCall, *, about_session: bool) -> Errors:
         found += WITH_BODY
     if call.gives is not None and call.scope is not None:
         found += STORED
-    if about_session:
+    if call.about_session:
         found += OF_SESSION
     if call.command:
         found += COMMAND

@@ -8,10 +8,7 @@ from typing import Final
 
 from agentrail.errors import MethodRefused, UnknownRoute
 from agentrail.values.value import Value
-from agentrail.wire.operation_table import CALLS, HostCall
-
-SESSION: Final = "{id}"
-"""Stands in a path for the id of a session, as clients see it."""
+from agentrail.wire.operation_table import CALLS, SESSION, SESSION_PATH, HostCall
 
 
 class HostRoute(Value, gc=True):
@@ -27,7 +24,7 @@ class HostRoute(Value, gc=True):
     @property
     def about_session(self) -> bool:
         """Whether the path names a session."""
-        return SESSION in self.path
+        return self.call.about_session
 
 
 class Matched(Value, gc=True):
@@ -39,61 +36,10 @@ class Matched(Value, gc=True):
     """The id of the session in the path; empty if the path has none."""
 
 
-_OF_SESSION: Final = f"/v1/sessions/{SESSION}"
-
 ROUTES: Final = tuple(
-    HostRoute(method, path, CALLS[name])
-    for method, path, name in (
-        ("POST", "/v1/chat", "chat"),
-        ("POST", "/v1/stream", "stream"),
-        ("POST", "/v1/sessions", "open_session"),
-        ("GET", "/v1/sessions", "list_sessions"),
-        ("GET", _OF_SESSION, "show_session"),
-        ("DELETE", _OF_SESSION, "delete_session"),
-        ("POST", f"{_OF_SESSION}/prompt", "prompt"),
-        ("POST", f"{_OF_SESSION}/steer", "steer"),
-        ("POST", f"{_OF_SESSION}/abort", "abort"),
-        ("POST", f"{_OF_SESSION}/approve", "approve"),
-        ("POST", f"{_OF_SESSION}/reject", "reject"),
-        ("POST", f"{_OF_SESSION}/respond", "respond"),
-        ("POST", f"{_OF_SESSION}/model", "switch_model"),
-        ("POST", f"{_OF_SESSION}/tools", "change_tools"),
-        ("POST", f"{_OF_SESSION}/plugins", "change_plugins"),
-        ("POST", f"{_OF_SESSION}/compact", "compact"),
-        ("POST", f"{_OF_SESSION}/fork", "fork"),
-        ("GET", f"{_OF_SESSION}/events", "events"),
-        ("GET", f"{_OF_SESSION}/messages", "messages"),
-        ("POST", f"{_OF_SESSION}/files", "upload"),
-        ("POST", f"{_OF_SESSION}/ask", "ask"),
-        ("POST", f"{_OF_SESSION}/stop", "stop"),
-        ("POST", f"{_OF_SESSION}/label", "label"),
-        ("GET", f"{_OF_SESSION}/queue", "queued"),
-        ("POST", f"{_OF_SESSION}/withdraw", "withdraw"),
-        ("POST", f"{_OF_SESSION}/suspend", "suspend"),
-        ("POST", f"{_OF_SESSION}/resume", "resume"),
-        ("GET", f"{_OF_SESSION}/offered", "offered"),
-        ("GET", f"{_OF_SESSION}/tasks", "tasks"),
-        ("POST", f"{_OF_SESSION}/tasks", "message_task"),
-        ("DELETE", f"{_OF_SESSION}/tasks", "cancel_task"),
-        ("GET", f"{_OF_SESSION}/tasks/result", "task_result"),
-        ("GET", f"{_OF_SESSION}/tasks/results", "wait_tasks"),
-        ("GET", "/v1/agents", "agents"),
-        ("GET", "/v1/approvals", "approvals"),
-        ("GET", "/v1/tree", "tree"),
-        ("GET", "/v1/commands", "commands"),
-        ("GET", "/v1/ws", "socket"),
-        ("GET", "/healthz", "health"),
-        ("GET", "/readyz", "ready"),
-        ("GET", "/metrics", "metrics"),
-        ("GET", "/", "page"),
-        ("GET", "/openapi.json", "openapi"),
-    )
+    [HostRoute(method, path, call) for call in CALLS.values() for method, path in [call.route.split(" ")]]
 )
 """All routes of a host, each call once."""
-
-
-ABOUT_SESSION: Final = frozenset(route.call.name for route in ROUTES if route.about_session)
-"""Names of the calls that are about one session."""
 
 
 def _by_path() -> Mapping[tuple[str, ...], Mapping[str, HostRoute]]:
@@ -104,7 +50,7 @@ def _by_path() -> Mapping[tuple[str, ...], Mapping[str, HostRoute]]:
 
 
 _BY_PATH: Final = _by_path()
-_ID_AT: Final = len(_OF_SESSION.split("/")) - 1
+_ID_AT: Final = len(SESSION_PATH.split("/")) - 1
 
 
 def match(method: str, path: str) -> Matched:

@@ -26,7 +26,6 @@ from agentrail.wire.bodies import Filled, Name, Names
 from agentrail.wire.body_parsing import strict_json
 from agentrail.wire.limits import DEFAULTS
 from agentrail.wire.operation_table import CALLS, JSON
-from agentrail.wire.routes import ABOUT_SESSION
 
 PATH: Final = "/v1/ws"
 """Where a host opens a WebSocket."""
@@ -206,11 +205,12 @@ def read_frame(found: Mapping[str, Json]) -> SentFrame:
 
 def check_place(frame: CallFrame) -> None:
     """Raise `BadFrame` if a call lacks its session, or has one or a body although it takes none."""
-    if frame.call not in ABOUT_SESSION and frame.session is not None:
+    call = CALLS[frame.call]
+    if not call.about_session and frame.session is not None:
         raise BadFrame(SESSION, f"does not go with `{frame.call}`, which is about none")
-    if frame.call in ABOUT_SESSION and frame.session is None:
+    if call.about_session and frame.session is None:
         raise BadFrame(IT, NO_SESSION)
-    if CALLS[frame.call].body is None and frame.body:
+    if call.body is None and frame.body:
         raise BadFrame(BODY, f"does not go with `{frame.call}`, which takes none")
 
 

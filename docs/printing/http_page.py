@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from types import NoneType
 from typing import Final, get_args
 
-from agentrail.wire.bodies import CallBody, Query
+from agentrail.core.vocabulary import commands
+from agentrail.wire import bodies as body_types
+from agentrail.wire.bodies import Query
+from agentrail.wire.command_bodies import Spelled
 from agentrail.wire.openapi import classes_below
-from agentrail.wire.operation_table import JSON, HostCall
+from agentrail.wire.operation_table import CALLS, JSON, HostCall
 from agentrail.wire.problems import ROWS, slug
 from agentrail.wire.routes import ROUTES
 from agentrail.wire.views import View
 from docs.printing import fields_page
-from docs.printing.markdown import code, codes, table
-from docs.printing.source_text import Source
+from docs.printing.markdown import code, codes, joined, paragraphs, section, table
+from docs.printing.source_text import Described, Source
 
 _PLACE: Final = re.compile(r"\{\w*\}")
 """The place of a fact in the wording of an error."""
@@ -58,8 +62,37 @@ def _classes(hint: object) -> Iterator[type]:
 
 
 def bodies(source: Source) -> list[str]:
-    """Return a section about each body."""
-    return fields_page.all_described(source, classes_below(CallBody))
+    """Return a section about each body, in the order of the table of calls."""
+    spelled = {each.body: each for call in CALLS.values() for each in call.commands}
+    found = dict.fromkeys(cls for call in CALLS.values() if call.body is not None for cls in _classes(call.body))
+    return joined(
+        section(
+            code(cls.__name__),
+            *paragraphs(cls.__doc__ or ""),
+            fields_page.field_table(_fields(source, cls, spelled.get(cls))),
+        )
+        for cls in found
+    )
+
+
+def _fields(source: Source, cls: type, spelled: Spelled | None) -> Iterable[Described]:
+    """Return the fields of a body; of one that is derived, as those of its command are described."""
+    if spelled is None:
+        return source.fields(cls)
+    of_command = {each.name: each for each in source.fields(spelled.command)}
+    return [
+        of_command[field].but(
+            name=how.name or field, hint=of_command[field].hint if how.hint is None else _hint(how.hint)
+        )
+        for field, how in spelled.fields
+    ]
+
+
+def _hint(hint: object) -> str:
+    """Return a type hint as the source writes it: by its name in the modules that have it."""
+    names = {**vars(commands), **vars(body_types)}
+    found = next((name for name, value in names.items() if value is hint), None)
+    return found or " | ".join("None" if each is NoneType else _hint(each) for each in get_args(hint))
 
 
 def queries(source: Source) -> list[str]:

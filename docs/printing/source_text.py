@@ -76,9 +76,18 @@ class Source:
         return tuple(found.values())
 
     def methods(self, cls: type) -> tuple[Callable, ...]:
-        """Return the public methods and properties of *cls*, in the order of the source."""
+        """Return the public methods and properties of *cls*, in the order of the source.
+
+        Those that it inherits follow the first one of the same base that it overrides; a base without such is left out.
+        """
         node = self._class(cls)
-        return () if node is None else tuple(_callables(node.body))
+        found = () if node is None else tuple(_callables(node.body))
+        for base in cls.__bases__:
+            names, theirs = {one.name for one in found}, self.methods(base)
+            place = next((place for place, one in enumerate(found, 1) if one.name in {each.name for each in theirs}), 0)
+            if place:
+                found = (*found[:place], *(each for each in theirs if each.name not in names), *found[place:])
+        return found
 
     def function(self, module: str, name: str) -> Callable:
         """Return a function of *module*."""

@@ -106,7 +106,7 @@ def test_every_error_is_printed_with_its_facts_in_the_wording() -> None:
 
 def test_every_call_of_the_handle_is_printed_and_says_what_it_does() -> None:
     found = SOURCE.methods(SessionHandle)
-    assert {one.name for one in found} == {name for name in vars(SessionHandle) if not name.startswith("_")}
+    assert {one.name for one in found} == {name for name in dir(SessionHandle) if not name.startswith("_")}
     assert [one.name for one in found if not one.about] == []
     lines = sum(5 + len(one.about.splitlines()) for one in found) - 1
     assert len(calls_page.methods(SOURCE, SessionHandle, "session")) == lines

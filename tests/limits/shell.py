@@ -24,11 +24,12 @@ from agentrail.hooks.attachments import seat_for
 from agentrail.hooks.plugin import Plugin
 from agentrail.hooks.plugin_checks import LONGEST_SCREENED
 from agentrail.plugins import BudgetGuard
+from agentrail.ports.handles.command_checks import name_of
 from agentrail.ports.journal import ALL_SESSIONS, Claim, Latest, Record, SessionFilter, Snapshot, StoredSession
 from agentrail.ports.sandbox import Execution, Heard
 from agentrail.runtime.actor import journal_log
 from agentrail.runtime.actor.journal_log import SNAPSHOT_EVERY
-from agentrail.runtime.commands import name_of, subscription
+from agentrail.runtime.commands import subscription
 from agentrail.runtime.diagnosis.crash_reports import Reason, reason_of
 from agentrail.runtime.diagnosis.plugin_complaints import Complaints
 from agentrail.runtime.events.bus import Bus
@@ -471,7 +472,7 @@ async def threads_that_were_left_behind(count: int) -> bool:
 # What plugins ask for, and what is shown
 
 
-@scene("runtime.commands.LONGEST_NAME")
+@scene("ports.handles.command_checks.LONGEST_NAME")
 def characters_of_a_title(size: int) -> bool:
     try:
         return name_of("title", "x" * size) == "x" * size

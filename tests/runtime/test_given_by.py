@@ -14,8 +14,8 @@ from agentrail.adapters.journals.stored_form import stored_record
 from agentrail.core.vocabulary.commands import AbortSent
 from agentrail.errors import WrongType
 from agentrail.plugins import HumanApproval
+from agentrail.ports.handles.command_checks import LONGEST_NAME
 from agentrail.ports.journal import Record
-from agentrail.runtime.commands import LONGEST_NAME
 from agentrail.runtime.inbox.letter import Letter
 from agentrail.runtime.inbox.mailbox import Mailbox
 from agentrail.runtime.shared.admission import Gate

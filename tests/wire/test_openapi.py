@@ -73,7 +73,7 @@ def test_each_route_is_in_the_document_with_its_errors() -> None:
     }
     for route in ROUTES:
         told = {int(status) for status in paths[route.path][route.method.lower()]["responses"]}
-        raised = {ROWS[error].status for error in errors_of(route.call, about_session=route.about_session)}
+        raised = {ROWS[error].status for error in errors_of(route.call)}
         assert raised | {route.call.status} <= told
 
 

@@ -108,9 +108,9 @@ class AbortSent(Value, tag_field=TAG):
     """`abort` was called; several calls that wait in the mailbox are joined into one."""
 
     reason: str | None = None
-    """The reason that the caller gave, if any."""
+    """Why."""
     kill_tools: str = "killable"
-    """Which running calls are cancelled: a value of `Kill`."""
+    """Which running calls are cancelled: none, those whose tool may be killed, or all."""
     clear_queue: bool = False
     """Whether queued prompts are dropped too."""
     dropped: tuple[str, ...] = ()
@@ -136,13 +136,13 @@ class ApproveSent(Value, tag_field=TAG):
     """`approve` was called."""
 
     approval_id: str
-    """Id of the held call; or of a stopped call that is in doubt, as `SESSION:CALL`."""
+    """Id of the held call; or `SESSION:CALL` of a stopped call that may have taken effect, to end that doubt."""
     args: JsonObject | None = None
-    """Arguments as edited by the person; `None` if they are unchanged."""
+    """Edited arguments, in place of those that were held."""
     always: bool = False
-    """Whether later calls of the same tool and command family need no approval."""
+    """Whether later calls of its family pass too."""
     auto_resume: bool = True
-    """Whether the person wants the next request once all calls have results; if no decision does, the turn ends."""
+    """Whether the turn goes on once nothing is held."""
     four_eyes: bool = False
     """Whether it is refused if the person has asked for the turn of the call, or decides about later calls too."""
 
@@ -153,9 +153,9 @@ class RejectSent(Value, tag_field=TAG):
     approval_id: str
     """Id of the held call."""
     reason: str | None = None
-    """Why the person rejects the call, for the model."""
+    """Why; the model gets it."""
     auto_resume: bool = False
-    """Whether the person wants the next request once all calls have results; if no decision does, the turn ends."""
+    """Whether the turn goes on once nothing is held."""
     four_eyes: bool = False
     """Whether it is refused if the person has asked for the turn of the call."""
 
@@ -164,9 +164,9 @@ class RespondSent(Value, tag_field=TAG):
     """`respond` was called."""
 
     ref: str
-    """Id of the question that a tool asked."""
+    """Id of the question."""
     answer: str
-    """The person's answer."""
+    """The answer."""
 
 
 class SwitchModelSent(Value, tag_field=TAG):
@@ -221,14 +221,14 @@ class DetachPluginSent(Value, tag_field=TAG):
     """`detach_plugin` was called."""
 
     key: str
-    """Key of the plugin to remove."""
+    """Key of the plugin in the session."""
 
 
 class CompactSent(Value, tag_field=TAG):
     """`compact` was called."""
 
     reason: str | None = None
-    """Why the context is to be compacted; reported in events."""
+    """Why."""
 
 
 class WithdrawSent(Value, tag_field=TAG):
@@ -242,18 +242,18 @@ class LabelSent(Value, tag_field=TAG):
     """`label` was called: the session gets another title or other labels."""
 
     add: tuple[str, ...] = ()
-    """Labels to add."""
+    """Labels that are added."""
     remove: tuple[str, ...] = ()
-    """Labels to remove; one that is added too stays."""
+    """Labels that are removed."""
     title: str | None = None
-    """The new title; `None` if the title stays."""
+    """The title; it stays as it is if not given."""
 
 
 class StopSent(Value, tag_field=TAG):
     """`stop` was called: end the session for good."""
 
     reason: str = "stopped"
-    """Why the session ends; reported in events."""
+    """Why."""
     partial: Partial = NOTHING_YET
     """Text and usage of the running response, as received so far."""
 

@@ -60,7 +60,7 @@ EVERYBODY: Final = "*"
 """As the owner in a query: all users of the tenant."""
 
 
-class SessionCalls:
+class SessionLifeCalls:
     """Carries out the calls about the life of sessions."""
 
     def __init__(

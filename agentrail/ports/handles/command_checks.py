@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final, cast
 
-from agentrail.core.vocabulary.inputs import AnyInput
 from agentrail.errors import BadChoice, BadMessage, NotJson, WrongType
 from agentrail.values.content import Data, File, Image, Part, Text
 from agentrail.values.events.envelope import Cursor, Event
@@ -31,7 +30,7 @@ class _PlainFields(dict[type[Value], tuple[tuple[str, str], ...]]):
 _PLAIN_FIELDS = _PlainFields()
 
 
-def check_fields(given: AnyInput, command: str | None) -> int:
+def check_fields(given: Value, command: str | None) -> int:
     """Return how many bytes the texts of *given* have; raise `BadMessage` or `BadChoice` if a field cannot be stored.
 
     Parts of a prompt, and JSON, are checked where they are made.
@@ -128,3 +127,27 @@ def key_of(plugin: object) -> str:
     if isinstance(plugin, type):
         return plugin.__name__
     raise WrongType.of("plugin", plugin, PLUGIN_WANTED)
+
+
+LONGEST_NAME: Final = 200
+"""The most characters of a tenant, an owner, a title or a label."""
+
+NAME_WANTED: Final = f"text of at most {LONGEST_NAME} characters"
+LABELS_WANTED: Final = f"a list of texts of 1 to {LONGEST_NAME} characters"
+
+
+def name_of(argument: str, found: object) -> str:
+    """Return *found*, the text given as *argument*; raise `WrongType` if it is too long, or no text."""
+    if not isinstance(found, str) or len(found) > LONGEST_NAME:
+        raise WrongType(argument, shown(found), NAME_WANTED)
+    return kept_text(found, f"the {argument}")
+
+
+def labels_of(argument: str, found: object) -> tuple[str, ...]:
+    """Return the labels given as *argument*, sorted; raise `WrongType` if one is empty or too long, or no text."""
+    if isinstance(found, str) or not isinstance(found, Iterable):
+        raise WrongType.of(argument, found, LABELS_WANTED)
+    labels = {name_of(argument, label) for label in cast("Iterable[object]", found)}
+    if "" in labels:
+        raise WrongType(argument, "an empty text", LABELS_WANTED)
+    return tuple(sorted(labels))

@@ -11,10 +11,9 @@ from typing import Literal, Protocol, TypeAlias, TypeVar, cast, overload
 
 from agentrail.core.vocabulary.commands import Accepted
 from agentrail.core.vocabulary.state import Prompt
-from agentrail.hooks.plugin import AnyPlugin, Attachable
+from agentrail.ports.handles.session_calls import SessionCalls
 from agentrail.ports.handles.session_values import ChildView, HeldCall, Reply, SessionDown, Status
 from agentrail.ports.journal import StoredSession
-from agentrail.ports.model import ModelChain
 from agentrail.ports.tool import Task
 from agentrail.values.argument_checks import checked
 from agentrail.values.content import Part
@@ -44,7 +43,7 @@ class AnyMonitor(Protocol):
         ...
 
 
-class AnySession(Protocol):
+class AnySession(SessionCalls, Protocol):
     """Interface: the handle of a session, here or at a host."""
 
     @property
@@ -81,92 +80,6 @@ class AnySession(Protocol):
         """Send a text for the open turn's next request."""
         ...
 
-    async def abort(
-        self,
-        reason: str | None = None,
-        *,
-        kill_tools: Literal["none", "killable", "all"] = "killable",
-        clear_queue: bool = False,
-        command: str | None = None,
-    ) -> None:
-        """Stop the session's work at once."""
-        ...
-
-    async def stop(self, reason: str = "stopped", *, command: str | None = None) -> None:
-        """End the session for good."""
-        ...
-
-    async def compact(self, reason: str | None = None, *, command: str | None = None) -> None:
-        """Shorten the context."""
-        ...
-
-    async def approve(
-        self,
-        approval_id: str,
-        args: Mapping[str, Json] | None = None,
-        *,
-        always: bool = False,
-        auto_resume: bool = True,
-        command: str | None = None,
-    ) -> None:
-        """Let a held call run; or, with `SESSION:CALL`, end the doubt about a stopped call."""
-        ...
-
-    async def reject(
-        self, approval_id: str, reason: str | None = None, *, auto_resume: bool = False, command: str | None = None
-    ) -> None:
-        """Reject a held call."""
-        ...
-
-    async def respond(self, ref: str, answer: str, *, command: str | None = None) -> None:
-        """Answer a question that a tool asked."""
-        ...
-
-    async def switch_model(self, model: ModelChain, *, command: str | None = None, **provider_options: Json) -> None:
-        """Use another model from the next turn on; at a host, one that it offers by name."""
-        ...
-
-    async def attach_tools(self, *tools: object, command: str | None = None) -> None:
-        """Add tools, all or none; at a host, those that it offers by name."""
-        ...
-
-    async def detach_tools(self, *names: str, command: str | None = None) -> None:
-        """Remove tools, all or none."""
-        ...
-
-    async def replace_tools(self, *tools: object, command: str | None = None) -> None:
-        """Add tools in place of those with the same names; at a host, those that it offers by name."""
-        ...
-
-    async def attach_plugin(self, plugin: Attachable, *, command: str | None = None) -> None:
-        """Add a plugin as soon as no turn is open; at a host, one that it offers by name."""
-        ...
-
-    async def update_plugin(
-        self, plugin: str | type[AnyPlugin], /, *, command: str | None = None, pin: bool = False, **options: object
-    ) -> None:
-        """Change options of a plugin as soon as no turn is open."""
-        ...
-
-    async def detach_plugin(self, plugin: str | type[AnyPlugin], *, command: str | None = None) -> None:
-        """Remove a plugin as soon as no turn is open."""
-        ...
-
-    async def label(
-        self,
-        add: Iterable[str] = (),
-        remove: Iterable[str] = (),
-        *,
-        title: str | None = None,
-        command: str | None = None,
-    ) -> None:
-        """Add and remove labels, and change the title if one is given."""
-        ...
-
-    async def withdraw(self, ref: str, *, command: str | None = None) -> None:
-        """Remove a prompt from the queue, given its ref."""
-        ...
-
     def status(self) -> Look[Status]:
         """Return what the session is doing."""
         ...
@@ -191,14 +104,6 @@ class AnySession(Protocol):
         """Wait until all of these sub-agents have ended, or any one; return the answers of those that have, by id."""
         ...
 
-    async def message_task(self, child: str, text: str, *, command: str | None = None) -> None:
-        """Send a message to a running sub-agent."""
-        ...
-
-    async def cancel_task(self, child: str) -> None:
-        """Stop a sub-agent, and wait until all of it has ended."""
-        ...
-
     def subscribe(
         self,
         since: Cursor | tuple[int, int] | int | None = None,
@@ -210,14 +115,6 @@ class AnySession(Protocol):
 
     def monitor(self) -> AbstractAsyncContextManager[AnyMonitor]:
         """Return a monitor: `async with` it, then `wait()` for the end of the session."""
-        ...
-
-    async def suspend(self) -> None:
-        """Let all but urgent commands and timers wait until `resume`."""
-        ...
-
-    async def resume(self) -> None:
-        """Handle the messages that have waited since `suspend`; continue a turn that recovery paused."""
         ...
 
     async def fork(self, at: int | None = None, id: str | None = None) -> AnySession:  # noqa: A002 - what users call it

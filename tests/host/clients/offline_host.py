@@ -23,7 +23,8 @@ from agentrail.testing.scripted import Element, stall
 from agentrail.tools.builtin import ask_user
 from agentrail.values.messages import ToolMessage
 from agentrail.wire.limits import HostLimits
-from agentrail.wire.routes import ROUTES, SESSION
+from agentrail.wire.operation_table import SESSION
+from agentrail.wire.routes import ROUTES
 from tests.host.hosted import KEYS, open_desk
 
 KEY: Final = KEYS["eve"]

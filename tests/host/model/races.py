@@ -35,7 +35,7 @@ DELETE: Final = next(route for route in ROUTES if route.call.name == "delete_ses
 
 def statuses(route: HostRoute) -> set[int]:
     """Return the statuses that the OpenAPI document has for a route."""
-    errors = errors_of(route.call, about_session=route.about_session)
+    errors = errors_of(route.call)
     return {route.call.status, *({202} if route.call.held else ()), *(ROWS[error].status for error in errors)}
 
 

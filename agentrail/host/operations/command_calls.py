@@ -1,0 +1,193 @@
+"""`CommandCalls`: carries out the calls that send a command to a session, and says what clients may not send."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import Final, TypeVar, cast
+
+from agentrail.core.vocabulary.commands import DetachPluginSent, LabelSent
+from agentrail.errors import BadOptions, FourEyesWanted, NotRegistered, PluginRefused, UnknownApproval
+from agentrail.host.hosted_sessions import HostedSessions
+from agentrail.host.http11.http_messages import HttpResponse
+from agentrail.host.operations.call_request import CallRequest
+from agentrail.host.operations.lifecycle_calls import child_id
+from agentrail.host.plugins.host_context import HostContext
+from agentrail.host.plugins.host_tools import HostTools
+from agentrail.ports.handles.command_checks import labels_of
+from agentrail.ports.handles.handle_commands import AnyCommand, AttachPlugin, EditTools, UpdatePlugin, UseModel
+from agentrail.runtime.commands import attached_as
+from agentrail.runtime.handle import SessionHandle
+from agentrail.values.json import FrozenObject, Json, JsonObject
+from agentrail.values.secrets import named_secret
+from agentrail.wire.command_bodies import Holds, Spelled
+from agentrail.wire.public_ids import SessionName, held_id
+
+OWN_PARAMETERS: Final = frozenset({"self", "model", "command"})
+"""Names that `SessionHandle.switch_model` has for itself, so that no option can have them."""
+
+OWN_OPTIONS: Final = frozenset({"self", "plugin", "command", "pin"})
+"""Names that `SessionHandle.update_plugin` has for itself."""
+
+OF_THE_PROGRAM: Final = frozenset({"api_key", "base_url", "headers"})
+"""Options that say where requests to a model go, and with which secret: who gave both would be sent the secret."""
+
+PROGRAM_SAYS: Final = "the program of the host alone says which secrets are used, and where requests go"
+
+OF_THE_HOST: Final = frozenset({HostContext.__name__, HostTools.__name__})
+"""Keys of the session plugins by which those of the host reach into turns: who could take them away would go unseen."""
+
+PLUGIN_CHANGE: Final = "another option of a plugin, or a plugin less,"
+ASK_PROGRAM: Final = "attach another plugin, or have the operator change the profile of the session"
+
+STAYS: Final = "it is part of the host, and stays as it is"
+
+T = TypeVar("T")
+
+
+class CommandCalls:
+    """Carries out the calls that send a command to a session: the rows of the table with `commands`.
+
+    What needs more than the table says is done by a guard of the command's class: it refuses a command, or returns the
+    one that is sent in its place.
+    """
+
+    def __init__(self, sessions: HostedSessions, *, four_eyes: bool) -> None:
+        self._sessions = sessions
+        self._four_eyes = four_eyes
+
+    async def carry_out(self, exchange: CallRequest) -> HttpResponse:
+        """Send the command of a request to its session."""
+        call = exchange.call
+        spelled, command = await _read(exchange)
+        name = self._sessions.name(call, exchange.who, exchange.session)
+        session = (await self._sessions.running(name, exchange.watch)).by(exchange.who.user, four_eyes=self._four_eyes)
+        for field, how in spelled.fields:
+            if how.holds is not None:
+                found = _IDS[how.holds](session, name, exchange.who.user, getattr(command, field))
+                command = command.but(**{field: found})
+        await session.send(await self._guarded(session, command), exchange.command if call.command else None)
+        return exchange.done()
+
+    async def _guarded(self, session: SessionHandle, command: AnyCommand) -> AnyCommand:
+        """Return the command to be sent in the place of a client's; raise an error if clients may not send it."""
+        match command:
+            case LabelSent(add=add, remove=remove):  # in any other order, it would be another command
+                return command.but(add=labels_of("add", add), remove=labels_of("remove", remove))
+            case UseModel():
+                return await self._use_model(session, command)
+            case EditTools(do=do) if do != "detach":
+                names = cast("tuple[str, ...]", command.tools)
+                known = (await self._sessions.offered(session)).tools
+                return command.but(tools=tuple([_registered("tool", known, name) for name in dict.fromkeys(names)]))
+            case AttachPlugin(plugin=key):
+                self._check_plugin(cast("str", key))
+                known = (await self._sessions.offered(session)).plugins
+                return AttachPlugin(_registered("plugin", known, cast("str", key)))
+            case DetachPluginSent(key=key):
+                self._check_plugin(key, is_less=True)
+            case UpdatePlugin():
+                await self._check_update(session, command)
+            case _:
+                pass
+        return command
+
+    async def _use_model(self, session: SessionHandle, command: UseModel) -> UseModel:
+        model = command.model if isinstance(command.model, str) else list(cast("tuple[str, ...]", command.model))
+        taken = OWN_PARAMETERS & command.options.keys()
+        if taken:
+            raise BadOptions(str(model), f"there is no option {_listed(taken)}")
+        _check_options(str(model), command.options)
+        known = (await self._sessions.offered(session)).models
+        for name in [model] if isinstance(model, str) else model:
+            if name not in known:
+                raise NotRegistered.among("model", name, known)
+        return command.but(options=FrozenObject(command.options))  # a copy: the default itself would not be stored
+
+    def _check_plugin(self, key: str, *, is_less: bool = False) -> None:
+        """Raise an error if clients may not change plugin *key*; *is_less*: if they may not weaken it."""
+        if key in OF_THE_HOST:
+            raise PluginRefused(STAYS, key)
+        if self._four_eyes and is_less:
+            raise FourEyesWanted(PLUGIN_CHANGE, ASK_PROGRAM)
+
+    async def _check_update(self, session: SessionHandle, command: UpdatePlugin) -> None:
+        key, options = command.plugin, cast("JsonObject", command.options)
+        self._check_plugin(key, is_less=True)
+        attached_as(session.inspect(), key)
+        taken = OWN_OPTIONS & options.keys()
+        if taken:
+            raise BadOptions(key, f"there is no option {_listed(taken)}")
+        _check_options(key, options)
+        _check_offered(key, options, (await self._sessions.offered(session)).options)
+
+
+async def _read(exchange: CallRequest) -> tuple[Spelled, AnyCommand]:
+    """Return the command of a request, and how it is spelled there."""
+    call = exchange.call
+    body: object = None
+    if call.body is not None:
+        body = await exchange.body(object)
+    elif call.query is not None:
+        body = exchange.query(object)
+    spelled = next(each for each in call.commands if each.body is None or isinstance(body, each.body))
+    return spelled, spelled.read(body)
+
+
+def _held(session: SessionHandle, name: SessionName, user: str, waits: str) -> str:
+    """Return the id in the journal of what *waits* in the session for a person."""
+    found = held_id(name, user, waits)
+    if found is None:
+        raise UnknownApproval.among(waits, [one.id for one in session.status().held])
+    return found
+
+
+def _child(session: SessionHandle, name: SessionName, user: str, said: str) -> str:
+    return child_id(name, user, said, [task.child for task in session.tasks()])
+
+
+_IDS: Final[Mapping[Holds, Callable[[SessionHandle, SessionName, str, str], str]]] = MappingProxyType(
+    {"held": _held, "child": _child}
+)
+"""Functions that return the id in the journal which an id of a client stands for."""
+
+
+def _registered(kind: str, known: Mapping[str, T], name: str) -> T:
+    """Return what is known by *name*; raise `NotRegistered` if nothing is."""
+    if name not in known:
+        raise NotRegistered.among(kind, name, known)
+    return known[name]
+
+
+def _check_options(whose: str, options: JsonObject) -> None:
+    """Raise `BadOptions` for options by which a client would get at secrets, or at other servers."""
+    taken = OF_THE_PROGRAM.intersection(_keys_in(options))
+    if taken:
+        raise BadOptions(whose, f"clients may not give {_listed(taken)}: {PROGRAM_SAYS}")
+    secret = named_secret(options)
+    if secret is not None:
+        raise BadOptions(whose, f"clients may not name secrets, such as `{secret}`: {PROGRAM_SAYS}")
+
+
+def _keys_in(found: Json) -> Iterator[str]:
+    """Yield the keys in *found*, however deep: an option of a plugin may be a model with its options."""
+    if isinstance(found, Mapping):
+        yield from found
+        for inner in found.values():
+            yield from _keys_in(inner)
+    elif isinstance(found, tuple | list):
+        for inner in found:
+            yield from _keys_in(inner)
+
+
+def _check_offered(plugin: str, options: JsonObject, known: Mapping[str, Sequence[str]]) -> None:
+    """Raise `BadOptions` for options that clients may not change."""
+    names = known.get(plugin, ())
+    taken = options.keys() - names
+    if taken:
+        alone = f"{_listed(names)} alone" if names else "none"
+        raise BadOptions(plugin, f"clients may not change {_listed(taken)}, but {alone}, as the profile says")
+
+
+def _listed(names: Iterable[str]) -> str:
+    return " and ".join([f"`{name}`" for name in sorted(names)])

@@ -1,0 +1,62 @@
+"""Bodies are derived from commands: they have the fields that the table lists, in its words, and no other."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from agentrail.core.vocabulary.commands import AbortSent, ApproveSent, DetachPluginSent
+from agentrail.errors import BadBody
+from agentrail.ports.handles.handle_commands import AnyCommand, AttachPlugin, UpdatePlugin
+from agentrail.ports.handles.session_calls import SessionCalls
+from agentrail.wire.body_parsing import read_body
+from agentrail.wire.command_bodies import As, spelled
+from agentrail.wire.operation_table import CALLS, COMMANDS, HostCall
+
+MADE_BY = [call for call in CALLS.values() if call.commands]
+
+
+def sent(call: HostCall, content: str) -> AnyCommand:
+    """Return the command in a request."""
+    body = read_body(call, content.encode())
+    (found,) = [each for each in call.commands if each.body is not None and isinstance(body, each.body)]
+    return found.read(body)
+
+
+def test_a_body_is_read_as_its_command() -> None:
+    assert sent(CALLS["abort"], "{}") == AbortSent()
+    assert sent(CALLS["approve"], '{"approval": "a1", "always": true}') == ApproveSent("a1", always=True)
+
+
+def test_what_is_done_says_which_of_several_commands_it_is() -> None:
+    call = CALLS["change_plugins"]
+    assert sent(call, '{"do": "attach", "plugin": "guard"}') == AttachPlugin("guard")
+    assert sent(call, '{"do": "detach", "plugin": "guard"}') == DetachPluginSent("guard")
+    assert sent(call, '{"do": "update", "plugin": "guard", "options": {"a": 1}}') == UpdatePlugin("guard", {"a": 1})
+    _, found = COMMANDS[DetachPluginSent]
+    assert found.written(DetachPluginSent("guard")) == {"do": "detach", "plugin": "guard"}
+
+
+def test_a_command_is_written_as_its_body_is_read() -> None:
+    call, found = COMMANDS[ApproveSent]
+    for command in (ApproveSent("a1"), ApproveSent("a1", auto_resume=False)):
+        assert sent(call, json.dumps(found.written(command))) == command
+
+
+def test_a_field_that_is_not_listed_is_no_field_of_the_body() -> None:
+    found = spelled(ApproveSent, approval_id=As(name="approval"))
+    assert found.body is not None
+    assert found.body.__struct_fields__ == ("approval",)
+    assert found.written(ApproveSent("a1", four_eyes=True)) == {"approval": "a1"}
+
+
+@pytest.mark.parametrize(("name", "field"), [("approve", "four_eyes"), ("abort", "partial"), ("stop", "$")])
+def test_what_only_the_host_says_no_client_may_say(name: str, field: str) -> None:
+    with pytest.raises(BadBody, match="which is not known"):
+        read_body(CALLS[name], json.dumps({"approval": "a1", field: "x"}).encode())
+
+
+def test_each_method_of_handles_that_sends_a_command_has_a_row() -> None:
+    methods = {name for call in MADE_BY for name in call.methods or (call.name,)}
+    assert methods == {name for name in vars(SessionCalls) if not name.startswith("_")} - {"send"}
