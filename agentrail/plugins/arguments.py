@@ -33,58 +33,58 @@ _MORE_ARGS: Final = names("args arguments argv")
 _INVISIBLE: Final = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
-def named(args: Json, wanted: frozenset[str]) -> Iterator[tuple[str, Json, JsonObject]]:
-    """Yield name, value and enclosing object of each argument, at any depth, whose `plain` name is in *wanted*."""
+def named(args: Json, names: frozenset[str]) -> Iterator[tuple[str, Json, JsonObject]]:
+    """Yield name, value and enclosing object of each argument, at any depth, whose `plain` name is in *names*."""
     rest: list[Json] = [args]
     while rest:
-        found = rest.pop()
-        if isinstance(found, Mapping):
-            yield from ((plain(key), item, found) for key, item in found.items() if plain(key) in wanted)
-            rest.extend(found.values())
-        elif isinstance(found, Sequence) and not isinstance(found, str):
-            rest.extend(found)
+        value = rest.pop()
+        if isinstance(value, Mapping):
+            yield from ((plain(key), item, value) for key, item in value.items() if plain(key) in names)
+            rest.extend(value.values())
+        elif isinstance(value, Sequence) and not isinstance(value, str):
+            rest.extend(value)
 
 
-def texts(found: Json) -> tuple[str, ...]:
-    """Return *found* as a tuple of texts: a text alone, or the texts of a list; empty for anything else."""
-    if isinstance(found, str):
-        return (found,)
-    if isinstance(found, Sequence):
-        return tuple(item for item in found if isinstance(item, str))
+def texts(value: Json) -> tuple[str, ...]:
+    """Return *value* as a tuple of texts: a text alone, or the texts of a list; empty for anything else."""
+    if isinstance(value, str):
+        return (value,)
+    if isinstance(value, Sequence):
+        return tuple(item for item in value if isinstance(item, str))
     return ()
 
 
-def command_lines(args: Json, wanted: frozenset[str]) -> Iterator[tuple[str, Commands | Unlexable]]:
-    """Yield each command in *args* as text, and parsed; commands are the arguments whose plain name is in *wanted*.
+def command_lines(args: Json, names: frozenset[str]) -> Iterator[tuple[str, Commands | Unlexable]]:
+    """Yield each command in *args* as text, and parsed; commands are the arguments whose plain name is in *names*.
 
     A list is one command with its arguments, or several commands if its name is in the plural. If the same object also
     has a list of arguments, such as `args`, that belongs to the command. Arguments in one text are read as a shell
     would read them behind the command, and as one word. An object in which nothing has such a name is a command that is
     no text.
     """
-    for name, found, beside in named(args, wanted):
-        listed = texts(found)
+    for name, value, beside in named(args, names):
+        argv = texts(value)
         others = [item for key, item in beside.items() if plain(key) in _MORE_ARGS]
         more = [text for item in others for text in texts(item)]
-        if isinstance(found, Mapping):
-            if found and not any(named(found, wanted)):  # else the commands in it are found by their own names
-                yield json.dumps(found, ensure_ascii=False), NO_TEXT
+        if isinstance(value, Mapping):
+            if value and not any(named(value, names)):  # else the commands in it are found by their own names
+                yield json.dumps(value, ensure_ascii=False), NO_TEXT
             continue
-        if not isinstance(found, Sequence):
+        if not isinstance(value, Sequence):
             continue
-        if listed and any(isinstance(item, str) for item in others):
-            joined = " ".join((*listed, *more))
+        if argv and any(isinstance(item, str) for item in others):
+            joined = " ".join((*argv, *more))
             yield joined, lex(joined)
-        if not listed or len(listed) != (1 if isinstance(found, str) else len(found)):
-            yield json.dumps(found, ensure_ascii=False), NO_TEXT
-        elif isinstance(found, str) and not more:
-            yield found, lex(found)
-        elif isinstance(found, str):
-            yield " ".join((found, *more)), lex_argv((found, *more))
+        if not argv or len(argv) != (1 if isinstance(value, str) else len(value)):
+            yield json.dumps(value, ensure_ascii=False), NO_TEXT
+        elif isinstance(value, str) and not more:
+            yield value, lex(value)
+        elif isinstance(value, str):
+            yield " ".join((value, *more)), lex_argv((value, *more))
         elif name.endswith("s"):
-            yield from ((text, lex(text)) for text in listed)
+            yield from ((text, lex(text)) for text in argv)
         else:
-            yield " ".join((*listed, *more)), lex_argv((*listed, *more))
+            yield " ".join((*argv, *more)), lex_argv((*argv, *more))
 
 
 def shown(text: str, limit: int = 2_000) -> str:
@@ -93,9 +93,9 @@ def shown(text: str, limit: int = 2_000) -> str:
     return cut if len(text) <= limit else f"{cut}… ({len(text) - limit} more characters)"
 
 
-def shown_as_json(found: Json) -> str:
-    """Return *found* as JSON text, for a person: as `shown` does it."""
-    return shown(json.dumps(found, ensure_ascii=False))
+def shown_as_json(value: Json) -> str:
+    """Return *value* as JSON text, for a person: as `shown` does it."""
+    return shown(json.dumps(value, ensure_ascii=False))
 
 
 def _escaped(char: str) -> str:

@@ -56,9 +56,9 @@ class Spent:
         return self.turn_calls_before + len(self.turn_calls)
 
 
-def _is_choice(_: BudgetGuard, __: attrs.Attribute[str], found: object) -> None:
-    if not isinstance(found, str) or found not in UNKNOWN_PRICE:
-        problem = f"unknown_price={found!r} is neither `refuse` nor `allow`"
+def _is_choice(_: BudgetGuard, __: attrs.Attribute[str], value: object) -> None:
+    if not isinstance(value, str) or value not in UNKNOWN_PRICE:
+        problem = f"unknown_price={value!r} is neither `refuse` nor `allow`"
         raise BadOptions("BudgetGuard", problem)
 
 
@@ -121,12 +121,12 @@ class BudgetGuard(Plugin[Spent]):
     def __attrs_post_init__(self) -> None:
         """Raise `BadOptions` for a limit that is not a number from 0 on."""
         for name in (*_LIMITS, "warn_at"):
-            found: object = getattr(self, name)
-            if found is None and name in _LIMITS:
+            value: object = getattr(self, name)
+            if value is None and name in _LIMITS:
                 continue
-            plain = number(found)
+            plain = number(value)
             if plain is None or plain < 0:
-                raise BadOptions("BudgetGuard", f"{name}={found!r} is no number from 0 on")
+                raise BadOptions("BudgetGuard", f"{name}={value!r} is no number from 0 on")
         if self.warn_at >= NO_FRACTION:
             advice = "0.8 warns at 80 % of it, and anything from 1.1 on would never warn"
             raise BadOptions("BudgetGuard", f"warn_at={self.warn_at!r} is no fraction of a limit; {advice}")
@@ -156,12 +156,12 @@ class BudgetGuard(Plugin[Spent]):
 
     def upgrade(self, old: Json) -> Spent:
         """Return the state that version 1 has left: it had counted seconds by itself."""
-        found = old if isinstance(old, Mapping) else EMPTY
+        counts = old if isinstance(old, Mapping) else EMPTY
         return Spent(
-            **{name: _count(found.get(name)) for name in ("rounds", "turn_rounds", "calls", "turn_calls_before")},
-            turn_calls=_texts(found.get("turn_calls")),
-            warned=_texts(found.get("warned")),
-            earlier_ms=_count(found.get("worked_ms")),
+            **{name: _count(counts.get(name)) for name in ("rounds", "turn_rounds", "calls", "turn_calls_before")},
+            turn_calls=_texts(counts.get("turn_calls")),
+            warned=_texts(counts.get("warned")),
+            earlier_ms=_count(counts.get("worked_ms")),
         )
 
     def on_options(self, new: object, state: Spent) -> Spent:
@@ -300,10 +300,10 @@ def _left(limit: Number | None, used: Number) -> Number | None:
     return None if limit is None else max(0, limit - used)
 
 
-def _count(found: Json) -> int:
-    return found if type(found) is int and found > 0 else 0
+def _count(value: Json) -> int:
+    return value if type(value) is int and value > 0 else 0
 
 
-def _texts(found: Json) -> frozenset[str]:
-    items = cast("Sequence[Json]", found) if isinstance(found, (list, tuple)) else ()
+def _texts(value: Json) -> frozenset[str]:
+    items = cast("Sequence[Json]", value) if isinstance(value, (list, tuple)) else ()
     return frozenset(item for item in items if isinstance(item, str))

@@ -16,24 +16,24 @@ LEVELS = ("debug", "info", "warning", "error")
 """Names of the log levels."""
 
 
-def _names(given: Collection[str]) -> frozenset[str]:
-    """Return *given*, names of durable events, as a set; raise `BadOptions` for anything else."""
-    found = cast("object", given)
-    if isinstance(found, str | bytes) or not isinstance(found, Collection):
-        raise BadOptions("EventLogger", f"only={found!r} is no collection of names; give a set, a list or a tuple")
-    if given:
+def _names(only: Collection[str]) -> frozenset[str]:
+    """Return *only*, names of durable events, as a set; raise `BadOptions` for anything else."""
+    value = cast("object", only)
+    if isinstance(value, str | bytes) or not isinstance(value, Collection):
+        raise BadOptions("EventLogger", f"only={value!r} is no collection of names; give a set, a list or a tuple")
+    if only:
         from agentrail.values.events.catalogue import EVENTS  # noqa: PLC0415 - the whole catalogue, for few who choose
 
         durable = [snake_case(kind.__name__) for kind in EVENTS if kind.durable]
-        for name in given:
+        for name in only:
             if name not in durable:
                 raise BadOptions("EventLogger", f"`only` has {name!r}, no durable event; names are like `agent_start`")
-    return frozenset(given)
+    return frozenset(only)
 
 
-def _is_level(_: EventLogger, __: Attribute[str], found: object) -> None:
-    if not isinstance(found, str) or found not in LEVELS:
-        raise BadOptions("EventLogger", f"there is no level {found!r}; the levels are {', '.join(LEVELS)}")
+def _is_level(_: EventLogger, __: Attribute[str], value: object) -> None:
+    if not isinstance(value, str) or value not in LEVELS:
+        raise BadOptions("EventLogger", f"there is no level {value!r}; the levels are {', '.join(LEVELS)}")
 
 
 @frozen

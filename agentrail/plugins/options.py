@@ -21,6 +21,9 @@ GivenModel: TypeAlias = str | tuple[str, Mapping[str, Json]] | None
 
 NO_NAMES: Final[frozenset[str]] = frozenset()
 
+MAX_PATH: Final = 400
+"""The most characters of a path in an option."""
+
 NO_LISTS: Final = (bytes, bytearray, Mapping)
 """Iterable types that are not accepted as lists of texts."""
 
@@ -30,86 +33,86 @@ def plain(name: str) -> str:
     return name.lower().replace("_", "").replace("-", "")
 
 
-def as_tuple(found: Iterable[str]) -> tuple[str, ...]:
-    """Return *found*, an option that lists texts, as a tuple; a lone text is a list of one.
+def as_tuple(value: Iterable[str]) -> tuple[str, ...]:
+    """Return *value*, an option that lists texts, as a tuple; a lone text is a list of one.
 
     Any other value is returned unchanged: the validator `are_texts` then refuses it with the name of the option.
     """
-    given = cast("object", found)
-    if isinstance(given, str):
-        return (given,)
-    return tuple(found) if isinstance(given, Iterable) and not isinstance(given, NO_LISTS) else found  # type: ignore[return-value] # pyright: ignore[reportReturnType]
+    items = cast("object", value)
+    if isinstance(items, str):
+        return (items,)
+    return tuple(value) if isinstance(items, Iterable) and not isinstance(items, NO_LISTS) else value  # type: ignore[return-value] # pyright: ignore[reportReturnType]
 
 
-def as_set(found: Iterable[str]) -> frozenset[str]:
-    """Return *found*, an option that lists texts, as a set; a lone text is a list of one; see `as_tuple`."""
-    listed = as_tuple(found)
-    return frozenset(listed) if type(listed) is tuple and all(map(_is_text, listed)) else listed  # type: ignore[return-value] # pyright: ignore[reportReturnType]
+def as_set(value: Iterable[str]) -> frozenset[str]:
+    """Return *value*, an option that lists texts, as a set; a lone text is a list of one; see `as_tuple`."""
+    items = as_tuple(value)
+    return frozenset(items) if type(items) is tuple and all(map(_is_text, items)) else items  # type: ignore[return-value] # pyright: ignore[reportReturnType]
 
 
-def as_plain_set(found: Iterable[str]) -> frozenset[str]:
-    """Return *found*, an option that lists names of arguments, as a set of plain names; see `as_tuple`."""
-    listed = as_set(found)
-    return frozenset(map(plain, listed)) if type(listed) is frozenset else listed
+def as_plain_set(value: Iterable[str]) -> frozenset[str]:
+    """Return *value*, an option that lists names of arguments, as a set of plain names; see `as_tuple`."""
+    items = as_set(value)
+    return frozenset(map(plain, items)) if type(items) is frozenset else items
 
 
-def _is_text(found: object) -> bool:
-    return plain_text(found) is not None
+def _is_text(value: object) -> bool:
+    return plain_text(value) is not None
 
 
-def is_list(found: object) -> bool:
-    """Whether *found* can be read as a list; a text and a mapping are none."""
-    kind = type(found)
+def is_list(value: object) -> bool:
+    """Whether *value* can be read as a list; a text and a mapping are none."""
+    kind = type(value)
     return issubclass(kind, Collection) and not issubclass(kind, (str, *NO_LISTS))
 
 
-def are_texts(plugin: AnyPlugin, field: attrs.Attribute[T], found: T) -> None:
-    """Raise `BadOptions` unless *found* lists texts."""
-    if type(found) not in (tuple, frozenset):
-        _refuse(plugin, field, f"is {shown(found)}; give a list of texts")
-    for each in cast("Iterable[object]", found):
-        if not _is_text(each):
-            _refuse(plugin, field, f"has {shown(each)}; give a list of texts")
+def are_texts(plugin: AnyPlugin, field: attrs.Attribute[T], value: T) -> None:
+    """Raise `BadOptions` unless *value* lists texts."""
+    if type(value) not in (tuple, frozenset):
+        _refuse(plugin, field, f"is {shown(value)}; give a list of texts")
+    for item in cast("Iterable[object]", value):
+        if not _is_text(item):
+            _refuse(plugin, field, f"has {shown(item)}; give a list of texts")
 
 
-def is_flag(plugin: AnyPlugin, field: attrs.Attribute[T], found: T) -> None:
-    """Raise `BadOptions` unless *found* is a boolean."""
-    if not isinstance(found, bool):
-        _refuse(plugin, field, f"is {shown(found)}; it must be True or False")
+def is_flag(plugin: AnyPlugin, field: attrs.Attribute[T], value: T) -> None:
+    """Raise `BadOptions` unless *value* is a boolean."""
+    if not isinstance(value, bool):
+        _refuse(plugin, field, f"is {shown(value)}; it must be True or False")
 
 
-def is_said(plugin: AnyPlugin, field: attrs.Attribute[T], found: T) -> None:
-    """Raise `BadOptions` unless *found* is a text that says something."""
-    text = plain_text(found)
+def is_said(plugin: AnyPlugin, field: attrs.Attribute[T], value: T) -> None:
+    """Raise `BadOptions` unless *value* is a text that says something."""
+    text = plain_text(value)
     if text is None or not text.strip():
-        _refuse(plugin, field, f"is {shown(found)}; give a text")
+        _refuse(plugin, field, f"is {shown(value)}; give a text")
 
 
-def is_patience(plugin: AnyPlugin, field: attrs.Attribute[T], found: T) -> None:
-    """Raise `BadOptions` unless *found* is a finite number of seconds from 0 on, or `None`, which means no limit."""
-    if found is not None and seconds(found) is None:
-        _refuse(plugin, field, f"is {shown(found)}; it must be seconds from 0 on, or None: for ever")
+def is_patience(plugin: AnyPlugin, field: attrs.Attribute[T], value: T) -> None:
+    """Raise `BadOptions` unless *value* is a finite number of seconds from 0 on, or `None`, which means no limit."""
+    if value is not None and seconds(value) is None:
+        _refuse(plugin, field, f"is {shown(value)}; it must be seconds from 0 on, or None: for ever")
 
 
-def is_count(plugin: AnyPlugin, field: attrs.Attribute[T], found: T) -> None:
-    """Raise `BadOptions` unless *found* is a whole number from 0 on."""
-    count = number(found)
+def is_count(plugin: AnyPlugin, field: attrs.Attribute[T], value: T) -> None:
+    """Raise `BadOptions` unless *value* is a whole number from 0 on."""
+    count = number(value)
     if type(count) is not int or count < 0:
-        _refuse(plugin, field, f"is {shown(found)}; it must be a whole number from 0 on")
+        _refuse(plugin, field, f"is {shown(value)}; it must be a whole number from 0 on")
 
 
-def is_deadline(plugin: AnyPlugin, field: attrs.Attribute[T], found: T) -> None:
-    """Raise `BadOptions` unless *found* is a finite number of seconds above 0."""
-    if not is_time(found):
-        _refuse(plugin, field, f"is {shown(found)}; it must be seconds above 0")
+def is_deadline(plugin: AnyPlugin, field: attrs.Attribute[T], value: T) -> None:
+    """Raise `BadOptions` unless *value* is a finite number of seconds above 0."""
+    if not is_time(value):
+        _refuse(plugin, field, f"is {shown(value)}; it must be seconds above 0")
 
 
-def as_model(found: GivenModel) -> NamedModel | None:
-    """Return *found*, an option that names a model, with its options frozen; `is_model` refuses any other value."""
-    given = cast("object", found)
-    if type(given) not in (tuple, list) or len(cast("Sequence[object]", given)) != PAIR:
-        return found
-    name, options = cast("tuple[str, Mapping[str, Json]]", given)
+def as_model(value: GivenModel) -> NamedModel | None:
+    """Return *value*, an option that names a model, with its options frozen; `is_model` refuses any other value."""
+    pair = cast("object", value)
+    if type(pair) not in (tuple, list) or len(cast("Sequence[object]", pair)) != PAIR:
+        return value
+    name, options = cast("tuple[str, Mapping[str, Json]]", pair)
     frozen = as_object(options)
     if type(frozen) is FrozenObject and named_secret(frozen) is not None:
         # The JSON form of a `Secret` names it as well, and can be pinned: its class is not known to the type hint.
@@ -117,33 +120,51 @@ def as_model(found: GivenModel) -> NamedModel | None:
     return name, frozen
 
 
-def is_model(plugin: AnyPlugin, field: attrs.Attribute[T], found: T) -> None:
-    """Raise `BadOptions` unless *found* is `None`, a name, or a pair of a name and options without a plain secret."""
-    if found is None:
+def is_model(plugin: AnyPlugin, field: attrs.Attribute[T], value: T) -> None:
+    """Raise `BadOptions` unless *value* is `None`, a name, or a pair of a name and options without a plain secret."""
+    if value is None:
         return
-    given = cast("tuple[object, ...]", found) if type(found) is tuple else (found, EMPTY)
-    name, options = given if len(given) == PAIR else (None, EMPTY)
+    pair = cast("tuple[object, ...]", value) if type(value) is tuple else (value, EMPTY)
+    name, options = pair if len(pair) == PAIR else (None, EMPTY)
     text = plain_text(name)
     if text is None or not text.strip() or type(options) is not FrozenObject:
-        problem = f"is {shown(cast('object', found))}; give the name of a model, or a pair of name and options"
+        problem = f"is {shown(cast('object', value))}; give the name of a model, or a pair of name and options"
         _refuse(plugin, field, problem)
     where = plain_secret(cast("JsonObject", options))
     if where is not None:
         _refuse(plugin, field, f"has `{where}`, which looks like a secret, and options are kept; give `Secret(name)`")
 
 
-def as_object(found: Mapping[str, Json]) -> JsonObject:
-    """Return *found*, an option that is a JSON object, frozen; the validator `is_object` refuses any other value."""
+def as_object(value: Mapping[str, Json]) -> JsonObject:
+    """Return *value*, an option that is a JSON object, frozen; the validator `is_object` refuses any other value."""
     try:
-        return freeze_object(found)
+        return freeze_object(value)
     except NotJson:
-        return found
+        return value
 
 
-def is_object(plugin: AnyPlugin, field: attrs.Attribute[T], found: T) -> None:
-    """Raise `BadOptions` unless *found* is a frozen JSON object."""
-    if type(found) is not FrozenObject:
-        _refuse(plugin, field, f"is {shown(found)}; give a mapping of texts to JSON")
+def is_object(plugin: AnyPlugin, field: attrs.Attribute[T], value: T) -> None:
+    """Raise `BadOptions` unless *value* is a frozen JSON object."""
+    if type(value) is not FrozenObject:
+        _refuse(plugin, field, f"is {shown(value)}; give a mapping of texts to JSON")
+
+
+def path_problem(value: object) -> str | None:
+    """Return why *value* names no file or folder below the working directory; `None` if it does."""
+    text = plain_text(value)
+    if text is None or not text or len(text) > MAX_PATH or not text.isprintable() or "\\" in text:
+        return f"is {shown(value)}; write a path of at most {MAX_PATH} characters, such as `notes/MEMORY.md`"
+    parts = text.split("/")
+    if any(part in {"", ".", ".."} or part != part.strip() for part in parts):
+        return f"is {shown(value)}; write it relative to the working directory, without `.`, `..` and empty parts"
+    return None
+
+
+def is_path(plugin: AnyPlugin, field: attrs.Attribute[T], value: T) -> None:
+    """Raise `BadOptions` unless *value* is the path of a file or folder below the working directory."""
+    problem = path_problem(value)
+    if problem is not None:
+        _refuse(plugin, field, problem)
 
 
 def _refuse(plugin: AnyPlugin, field: attrs.Attribute[T], problem: str) -> None:

@@ -191,9 +191,9 @@ class Finding(Value):
     """The folders on whose contents it depends whether there is a reason."""
 
 
-def _are_paths(guard: SecurityGuard, field: attrs.Attribute[tuple[str, ...]], found: tuple[str, ...]) -> None:
-    are_texts(guard, field, found)
-    for path in found:
+def _are_paths(guard: SecurityGuard, field: attrs.Attribute[tuple[str, ...]], paths: tuple[str, ...]) -> None:
+    are_texts(guard, field, paths)
+    for path in paths:
         if not path.strip("/~ ") and path not in {"/", "~"}:
             raise BadOptions("SecurityGuard", f"`{field.name}` has {path!r}, which names no path")
         if ".." in path.split("/") or "\0" in path:
@@ -202,19 +202,19 @@ def _are_paths(guard: SecurityGuard, field: attrs.Attribute[tuple[str, ...]], fo
             )
 
 
-def _are_commands(guard: SecurityGuard, field: attrs.Attribute[tuple[str, ...]], found: tuple[str, ...]) -> None:
-    are_texts(guard, field, found)
-    for line in found:
+def _are_commands(guard: SecurityGuard, field: attrs.Attribute[tuple[str, ...]], lines: tuple[str, ...]) -> None:
+    are_texts(guard, field, lines)
+    for line in lines:
         if not re.fullmatch(r"[^\s|&;<>()$`'\"\\]+(?: [^\s|&;<>()$`'\"\\]+)*", line):
             problem = f"`blocked_commands` has {line!r}; write a program and words, with single blanks and no quotes"
             raise BadOptions("SecurityGuard", problem)
 
 
-def _are_rules(guard: SecurityGuard, field: attrs.Attribute[frozenset[str]], found: frozenset[str]) -> None:
-    are_texts(guard, field, found)
-    if unknown := sorted(found - ALL_RULES):
-        known = ", ".join(sorted(ALL_RULES))
-        raise BadPlugin("SecurityGuard", f"there are no rules {', '.join(unknown)}; the rules are {known}")
+def _are_rules(guard: SecurityGuard, field: attrs.Attribute[frozenset[str]], names: frozenset[str]) -> None:
+    are_texts(guard, field, names)
+    if unknown := sorted(names - ALL_RULES):
+        choices = ", ".join(sorted(ALL_RULES))
+        raise BadPlugin("SecurityGuard", f"there are no rules {', '.join(unknown)}; the rules are {choices}")
 
 
 @frozen
@@ -296,17 +296,17 @@ class SecurityGuard(Plugin[None]):
         return self._looked(hook, looks, working) if looks else Continue()
 
     def _looked(
-        self, hook: BeforeTool, found: Sequence[Finding], working: PathPlace
+        self, hook: BeforeTool, findings: Sequence[Finding], working: PathPlace
     ) -> Continue[None] | HoldTool[None] | Ask[None]:
-        """Ask for the blocked names that are in the folders of *found*, or judge by the answer."""
+        """Ask for the blocked names that are in the folders of *findings*, or judge by the answer."""
         blocked, _, allowed = self._fences()
-        looks = [look for finding in found for look in finding.looks]
-        asked = request(looks, working, blocked)
-        answer = hook.answer if hook.asked == asked else None
-        if answer is None and not hook.final and asked is not None:
-            return Ask(asked)
+        looks = [look for finding in findings for look in finding.looks]
+        search = request(looks, working, blocked)
+        answer = hook.answer if hook.asked == search else None
+        if answer is None and not hook.final and search is not None:
+            return Ask(search)
         why = problem(answer, looks, working, blocked, allowed)
-        return Continue() if why is None else self._held(hook, f"{found[0].reason}; {why}")
+        return Continue() if why is None else self._held(hook, f"{findings[0].reason}; {why}")
 
     def _held(self, hook: BeforeTool, reason: str) -> HoldTool[None]:
         audit = SecurityAudit(hook.call_id, hook.name, "held", reason)
@@ -314,10 +314,10 @@ class SecurityGuard(Plugin[None]):
 
     def _findings(self, tool: str, args: JsonObject, working: PathPlace) -> Iterator[Finding]:
         bases = [working]
-        for _, found, _ in named(args, DIRECTORY_ARGS):
-            bases += (place for text in texts(found) for place in resolve(text, (working,)))
-        for _, found, _ in named(args, PATH_ARGS | self.path_args):
-            for text in texts(found):
+        for _, value, _ in named(args, DIRECTORY_ARGS):
+            bases += (place for text in texts(value) for place in resolve(text, (working,)))
+        for _, value, _ in named(args, PATH_ARGS | self.path_args):
+            for text in texts(value):
                 yield from self._path(text, tuple(bases), working, writes=tool in WRITERS or tool in self.writers)
         for text, line in command_lines(args, COMMAND_ARGS | self.command_args):
             if isinstance(line, Unlexable):
@@ -353,33 +353,33 @@ class SecurityGuard(Plugin[None]):
                 if rule.name not in self.rules:
                     continue
                 reason = f"{rule.reason} (rule `{rule.name}`), in `{shown(text)}`"
-                found, looks = rule.asks(command, there), tuple(rule.looks(command, there))
-                if found or looks:
-                    yield Finding(max(found, scene.brought) if looks else found, reason, looks)
-            for listed in self.blocked_commands:
-                if _runs(command, listed.split()):
-                    yield Finding(YES, f"`{listed}` is a blocked command, in `{shown(text)}`")
+                answer, looks = rule.asks(command, there), tuple(rule.looks(command, there))
+                if answer or looks:
+                    yield Finding(max(answer, scene.brought) if looks else answer, reason, looks)
+            for blocked_command in self.blocked_commands:
+                if _runs(command, blocked_command.split()):
+                    yield Finding(YES, f"`{blocked_command}` is a blocked command, in `{shown(text)}`")
             for word in _paths(command):
-                found, pattern = there.fenced(word, blocked)
-                if not found and command.program not in READ_BY_RULES:
-                    found, pattern = there.mentions(word, blocked)
-                if found:
-                    yield Finding(found, f"`{shown(word.text)}` is under `{pattern}`, in `{shown(text)}`")
+                answer, pattern = there.fenced(word, blocked)
+                if not answer and command.program not in READ_BY_RULES:
+                    answer, pattern = there.mentions(word, blocked)
+                if answer:
+                    yield Finding(answer, f"`{shown(word.text)}` is under `{pattern}`, in `{shown(text)}`")
             scene = scene.after(command)
 
 
-def _runs(command: SimpleCommand, listed: Sequence[str]) -> bool:
-    """Whether *command* runs the program `listed[0]`, with the other words of *listed* in order in its arguments."""
-    program, *wanted = listed
+def _runs(command: SimpleCommand, words: Sequence[str]) -> bool:
+    """Whether *command* runs the program `words[0]`, with the other words of *words* in order in its arguments."""
+    program, *arguments = words
     if command.program != program.lower():
         return False
     texts = iter(word.text for word in command.args)
-    return all(word in texts for word in wanted)
+    return all(word in texts for word in arguments)
 
 
 def _paths(command: SimpleCommand) -> Iterator[Word]:
     """Yield the words of *command* that may be paths; the arguments of a program that only prints are none."""
-    yield from (found.target for found in command.redirections if found.names_file)
+    yield from (redirection.target for redirection in command.redirections if redirection.names_file)
     yield from (assignment.assigned for assignment in command.assignments)
     yield from command.around
     if command.program not in _TALKERS:

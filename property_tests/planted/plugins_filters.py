@@ -148,8 +148,8 @@ CHANGES: Final = (
         "abort_lets_it_stand",
         "a response that has what is taken out ends no turn",
         OutputFilter.after_response,
-        'if self.action == "abort" and (found != text or self.replacement in text):',
-        'if self.action == "abort" and found != text and self.replacement in text:',
+        'if self.action == "abort" and (screened != text or self.replacement in text):',
+        'if self.action == "abort" and screened != text and self.replacement in text:',
         "filter",
     ),
     Change(

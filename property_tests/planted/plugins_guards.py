@@ -21,8 +21,8 @@ CHANGES: Final = (
         "approval_beats_deny",
         "what a person has approved runs, although a rule denies it",
         PermissionPolicy.before_tool,
-        "if found is YES), None)) is not None:",
-        "if found is YES), None)) is not None and not hook.approved:",
+        "if answer is YES), None)) is not None:",
+        "if answer is YES), None)) is not None and not hook.approved:",
         "permissions",
     ),
     Change(

@@ -82,8 +82,8 @@ CHANGES: Final = (
         "what_plugins_say_is_not_filtered",
         "what another plugin puts into a response stays in it",
         OutputFilter.after_response,
-        "return Continue() if found == text else ReplaceResponse(found)",
-        "return Continue() if found else ReplaceResponse(found)",
+        "return Continue() if screened == text else ReplaceResponse(screened)",
+        "return Continue() if screened else ReplaceResponse(screened)",
         "page_filter",
     ),
     Change(

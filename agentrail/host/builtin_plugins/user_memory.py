@@ -8,7 +8,7 @@ from agentrail.errors import FileFailed, WrongType
 from agentrail.host.plugins.host_plugin import HostPlugin
 from agentrail.host.plugins.plugin_values import Request, RequestContext
 from agentrail.plugins.memory.facts import spoken_facts, with_facts
-from agentrail.plugins.memory.own_paths import why_no_path
+from agentrail.plugins.options import path_problem
 from agentrail.ports.sandbox import Sandbox
 from agentrail.runtime.work.plugin_files import data_of_file, replace_file
 from agentrail.values.argument_checks import checked
@@ -30,7 +30,7 @@ class UserMemory(HostPlugin):
         self, sandbox_of: Callable[[RequestContext], Sandbox], *, file: str = "MEMORY.md", max_facts: int = 5
     ) -> None:
         """Add at most *max_facts* facts of a message to *file*, in the sandbox that *sandbox_of* returns."""
-        problem = why_no_path(file)
+        problem = path_problem(file)
         if max_facts < 0:
             raise WrongType.of("max_facts", max_facts, "a whole number from 0 on")
         if problem is not None:

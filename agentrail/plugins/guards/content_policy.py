@@ -100,35 +100,35 @@ class Judged:
     """Digests of steering texts that were refused after they had gone into the history."""
 
 
-def _are_policies(plugin: ContentPolicy, field: attrs.Attribute[frozenset[str]], found: frozenset[str]) -> None:
-    are_texts(plugin, field, found)
-    unknown = sorted(found - set(POLICIES))
-    if unknown or not found:
+def _are_policies(plugin: ContentPolicy, field: attrs.Attribute[frozenset[str]], policies: frozenset[str]) -> None:
+    are_texts(plugin, field, policies)
+    unknown = sorted(policies - set(POLICIES))
+    if unknown or not policies:
         problem = f"there are no categories {', '.join(unknown)}" if unknown else "its `categories` are none"
         raise BadOptions("ContentPolicy", f"{problem}; the categories are {', '.join(POLICIES)}")
 
 
-def _are_words(plugin: ContentPolicy, field: attrs.Attribute[tuple[str, ...]], found: tuple[str, ...]) -> None:
-    are_texts(plugin, field, found)
-    for word in found:
+def _are_words(plugin: ContentPolicy, field: attrs.Attribute[tuple[str, ...]], words: tuple[str, ...]) -> None:
+    are_texts(plugin, field, words)
+    for word in words:
         if not plain_words(word):
             raise BadOptions("ContentPolicy", f"its `{field.name}` has {word!r}; give words or phrases")
 
 
-def _is_rubric(_: ContentPolicy, __: attrs.Attribute[str], found: object) -> None:
-    if not isinstance(found, str) or len(found) > LONGEST_RUBRIC:
-        problem = f"its `rubric` is {shown(found)}; give a text of at most {LONGEST_RUBRIC:,} characters"
+def _is_rubric(_: ContentPolicy, __: attrs.Attribute[str], value: object) -> None:
+    if not isinstance(value, str) or len(value) > LONGEST_RUBRIC:
+        problem = f"its `rubric` is {shown(value)}; give a text of at most {LONGEST_RUBRIC:,} characters"
         raise BadOptions("ContentPolicy", problem)
 
 
-def _is_name(_: ContentPolicy, field: attrs.Attribute[str | None], found: object) -> None:
-    if found is not None and not (isinstance(found, str) and found.strip()):
-        raise BadOptions("ContentPolicy", f"its `{field.name}` is {shown(found)}; give a name, or None")
+def _is_name(_: ContentPolicy, field: attrs.Attribute[str | None], value: object) -> None:
+    if value is not None and not (isinstance(value, str) and value.strip()):
+        raise BadOptions("ContentPolicy", f"its `{field.name}` is {shown(value)}; give a name, or None")
 
 
-def _is_deadline(_: ContentPolicy, __: attrs.Attribute[float], found: object) -> None:
-    if not seconds(found):
-        raise BadOptions("ContentPolicy", f"its `deadline` is {shown(found)}; it must be seconds above 0")
+def _is_deadline(_: ContentPolicy, __: attrs.Attribute[float], value: object) -> None:
+    if not seconds(value):
+        raise BadOptions("ContentPolicy", f"its `deadline` is {shown(value)}; it must be seconds above 0")
 
 
 def plain_words(text: str) -> str:
@@ -188,8 +188,8 @@ class ContentPolicy(Plugin[Judged]):
 
     def before_steering(self, hook: BeforeSteering, state: Judged, ctx: Context) -> Continue[Judged] | Abort[Judged]:
         """Refuse a steering text that is against the lists, or without a judge against the heuristic."""
-        found = self._listed(hook.text) or (None if self._has_judge else self._guessed(hook.text))
-        return Continue() if found is None else _refused(found, state)
+        violation = self._listed(hook.text) or (None if self._has_judge else self._guessed(hook.text))
+        return Continue() if violation is None else _refused(violation, state)
 
     def before_request(
         self, hook: BeforeRequest, state: Judged, ctx: Context
@@ -198,10 +198,10 @@ class ContentPolicy(Plugin[Judged]):
         if not self._has_judge:
             return Continue()
         hidden = _hidden(hook.messages, state.refused) if state.refused else frozenset[int]()
-        new = [one for at, one in _since_response(hook.messages) if _is_steering(one) and at not in hidden]
-        ruled = self._rule("\n\n".join(one.text for one in new), hook, state) if new else Continue[Judged]()
+        new = [message for at, message in _since_response(hook.messages) if _is_steering(message) and at not in hidden]
+        ruled = self._rule("\n\n".join(message.text for message in new), hook, state) if new else Continue[Judged]()
         if isinstance(ruled, Abort):
-            refused = (*state.refused, *(_digest(one.text) for one in new))[-MOST_REFUSED:]
+            refused = (*state.refused, *(_digest(message.text) for message in new))[-MOST_REFUSED:]
             return ruled.but(state=evolve(state, refused=refused))
         if isinstance(ruled, Ask) or not state.refused:
             return ruled
@@ -211,14 +211,14 @@ class ContentPolicy(Plugin[Judged]):
         self, messages: Sequence[Message], passed: Sequence[Message], ruled: Continue[Judged], state: Judged
     ) -> Continue[Judged] | ReplaceMessages[Judged]:
         """Hide from *messages* what was refused, but no text that has *passed* now."""
-        digests = {_digest(one.text) for one in passed}
-        refused = tuple(one for one in state.refused if one not in digests)
+        digests = {_digest(message.text) for message in passed}
+        refused = tuple(digest for digest in state.refused if digest not in digests)
         if refused != state.refused:
             judged = ruled.state if isinstance(ruled.state, Judged) else state
             ruled = ruled.but(state=evolve(judged, refused=refused))
         hidden = _hidden(messages, refused)
-        shown = tuple(one for at, one in enumerate(messages) if at not in hidden)
-        return ReplaceMessages(shown, ruled.state, emits=ruled.emits) if hidden else ruled
+        visible_messages = tuple(message for at, message in enumerate(messages) if at not in hidden)
+        return ReplaceMessages(visible_messages, ruled.state, emits=ruled.emits) if hidden else ruled
 
     @property
     def _has_judge(self) -> bool:
@@ -228,9 +228,9 @@ class ContentPolicy(Plugin[Judged]):
         self, text: str, hook: BeforePrompt | BeforeRequest, state: Judged
     ) -> Continue[Judged] | Abort[Judged] | Ask[Judged]:
         """Let *text* pass, refuse it, or ask the judge about it."""
-        listed = self._listed(text)
-        if listed is not None:
-            return _refused(listed, state)
+        violation = self._listed(text)
+        if violation is not None:
+            return _refused(violation, state)
         digest = _digest(text)
         if not text.strip() or digest == state.passed:
             return Continue()
@@ -255,7 +255,7 @@ class ContentPolicy(Plugin[Judged]):
         if self.judge_service is not None:
             return CallService(self.judge_service, freeze_object({"text": text, "categories": sorted(self.categories)}))
         half = MOST_JUDGED // 2
-        told = text if len(text) <= MOST_JUDGED else f"{text[:half]}\n[…]\n{text[-half:]}"
+        excerpt = text if len(text) <= MOST_JUDGED else f"{text[:half]}\n[…]\n{text[-half:]}"
         names = [name for name in POLICIES if name in self.categories]
         lines = [_SYSTEM, *(f"- `{name}`: {POLICIES[name]}" for name in names)]
         if self.brand_keywords:
@@ -272,7 +272,7 @@ class ContentPolicy(Plugin[Judged]):
             "additionalProperties": False,
         }
         system = "\n".join((*lines, _HOW))
-        prompt = f"The message: {json.dumps(told, ensure_ascii=False)}"
+        prompt = f"The message: {json.dumps(excerpt, ensure_ascii=False)}"
         model, options = name_and_options(self.judge_model)
         return CallModel(prompt, model, system, returns=freeze_object(schema), options=options)
 
@@ -282,18 +282,18 @@ class ContentPolicy(Plugin[Judged]):
             return f"the judge did not answer within {answer.seconds:g} seconds"
         if isinstance(answer, Failed):
             return f"the judge failed: {answer.error[:MOST_WORDS]}"
-        said = answer.value
-        if not isinstance(said, Mapping):
+        verdict = answer.value
+        if not isinstance(verdict, Mapping):
             return "the judge's answer is no object"
-        compliant, named, summary = said.get("compliant"), said.get("policies"), said.get("summary")
-        given = named if isinstance(named, Sequence) and not isinstance(named, str) else ()
-        policies = tuple(name for name in POLICIES if name in given and name in self.categories)
+        compliant, categories, summary = verdict.get("compliant"), verdict.get("policies"), verdict.get("summary")
+        names = categories if isinstance(categories, Sequence) and not isinstance(categories, str) else ()
+        policies = tuple(name for name in POLICIES if name in names and name in self.categories)
         if not isinstance(compliant, bool):
             return "the judge's answer does not say whether the text is `compliant`"
         if compliant and not policies:
             return None
-        told = summary[:MOST_WORDS] if isinstance(summary, str) else ""
-        return Violation(policies or (UNSPECIFIED,), told or "the judge gave no reason")
+        words = summary[:MOST_WORDS] if isinstance(summary, str) else ""
+        return Violation(policies or (UNSPECIFIED,), words or "the judge gave no reason")
 
     # Without a judge
 
@@ -362,12 +362,12 @@ def _is_prompt(message: Message) -> bool:
 
 def _since_response(messages: Sequence[Message]) -> Sequence[tuple[int, Message]]:
     """Return the messages after the last response, in order, each with its index."""
-    responses = (at for at, one in enumerate(messages) if isinstance(one, AssistantMessage))
+    responses = (at for at, message in enumerate(messages) if isinstance(message, AssistantMessage))
     return tuple(enumerate(messages))[max(responses, default=-1) + 1 :]
 
 
 def _hidden(messages: Sequence[Message], refused: Sequence[str]) -> frozenset[int]:
     """Return the indexes of steering that was refused; a text that came again in the newest turn was not, so far."""
-    turn = max((at for at, one in enumerate(messages) if _is_prompt(one)), default=len(messages))
+    turn = max((at for at, message in enumerate(messages) if _is_prompt(message)), default=len(messages))
     new = {at for at, _ in _since_response(messages) if at > turn}
-    return frozenset(at for at, one in enumerate(messages) if at not in new and _digest_of(one) in refused)
+    return frozenset(at for at, message in enumerate(messages) if at not in new and _digest_of(message) in refused)

@@ -39,25 +39,25 @@ LONGEST_MARK: Final = 200
 """The most characters of the replacement."""
 
 
-def _are_kinds(plugin: OutputFilter, field: attrs.Attribute[frozenset[str]], found: frozenset[str]) -> None:
-    are_texts(plugin, field, found)
-    if unknown := sorted(found - set(PII_PATTERNS)):
-        known = ", ".join(sorted(PII_PATTERNS))
-        raise BadOptions("OutputFilter", f"there are no kinds {', '.join(unknown)}; the kinds are {known}")
+def _are_kinds(plugin: OutputFilter, field: attrs.Attribute[frozenset[str]], kinds: frozenset[str]) -> None:
+    are_texts(plugin, field, kinds)
+    if unknown := sorted(kinds - set(PII_PATTERNS)):
+        choices = ", ".join(sorted(PII_PATTERNS))
+        raise BadOptions("OutputFilter", f"there are no kinds {', '.join(unknown)}; the kinds are {choices}")
 
 
-def _are_patterns(plugin: OutputFilter, field: attrs.Attribute[tuple[str, ...]], found: tuple[str, ...]) -> None:
-    are_texts(plugin, field, found)
-    for pattern in found:
+def _are_patterns(plugin: OutputFilter, field: attrs.Attribute[tuple[str, ...]], patterns: tuple[str, ...]) -> None:
+    are_texts(plugin, field, patterns)
+    for pattern in patterns:
         if (flaw := flaw_of(pattern)) is not None:
             raise BadOptions("OutputFilter", f"`patterns` has {pattern[:200]!r}: it {flaw}")
 
 
-def _are_keywords(plugin: OutputFilter, field: attrs.Attribute[tuple[str, ...]], found: tuple[str, ...]) -> None:
-    are_texts(plugin, field, found)
-    if len(found) > MOST_KEYWORDS:
-        raise BadOptions("OutputFilter", f"`keywords` are {len(found):,}; give {MOST_KEYWORDS:,} at most")
-    for word in found:
+def _are_keywords(plugin: OutputFilter, field: attrs.Attribute[tuple[str, ...]], keywords: tuple[str, ...]) -> None:
+    are_texts(plugin, field, keywords)
+    if len(keywords) > MOST_KEYWORDS:
+        raise BadOptions("OutputFilter", f"`keywords` are {len(keywords):,}; give {MOST_KEYWORDS:,} at most")
+    for word in keywords:
         if not word.strip() or word != word.strip() or len(word) > LONGEST_SCREENED:
             problem = (
                 f"`keywords` has {word[:200]!r}; "
@@ -66,15 +66,15 @@ def _are_keywords(plugin: OutputFilter, field: attrs.Attribute[tuple[str, ...]],
             raise BadOptions("OutputFilter", problem)
 
 
-def _is_action(_: OutputFilter, __: attrs.Attribute[str], found: object) -> None:
-    if not isinstance(found, str) or found not in ACTIONS:
-        raise BadOptions("OutputFilter", f"action={found!r} is neither `replace` nor `abort`")
+def _is_action(_: OutputFilter, __: attrs.Attribute[str], value: object) -> None:
+    if not isinstance(value, str) or value not in ACTIONS:
+        raise BadOptions("OutputFilter", f"action={value!r} is neither `replace` nor `abort`")
 
 
-def _is_mark(_: OutputFilter, __: attrs.Attribute[str], found: object) -> None:
-    if not isinstance(found, str) or not found.strip() or len(found) > LONGEST_MARK:
+def _is_mark(_: OutputFilter, __: attrs.Attribute[str], value: object) -> None:
+    if not isinstance(value, str) or not value.strip() or len(value) > LONGEST_MARK:
         problem = (
-            f"replacement={found!r:.200} is no text of 1 to {LONGEST_MARK} characters; an empty response counts as none"
+            f"replacement={value!r:.200} is no text of 1 to {LONGEST_MARK} characters; an empty response counts as none"
         )
         raise BadOptions("OutputFilter", problem)
 
@@ -122,10 +122,10 @@ class OutputFilter(Plugin[None]):
     ) -> Continue[None] | ReplaceResponse[None] | Abort[None]:
         """Take out what other plugins have put into the response since it was screened; abort if that is wanted."""
         text = text_of(hook.message.parts)
-        found = self._without(text)
-        if self.action == "abort" and (found != text or self.replacement in text):
+        screened = self._without(text)
+        if self.action == "abort" and (screened != text or self.replacement in text):
             return Abort("the response had something that is not to be said")
-        return Continue() if found == text else ReplaceResponse(found)
+        return Continue() if screened == text else ReplaceResponse(screened)
 
     def _without(self, text: str) -> str:
         search = _search(self.patterns, self.keywords, self.kinds)

@@ -41,25 +41,25 @@ EDITS: Final = frozenset({"edit_file", "write_file"})
 """The tools whose calls the mode `accept_edits` accepts."""
 
 
-def _are_rules(policy: PermissionPolicy, field: attrs.Attribute[tuple[str, ...]], found: tuple[str, ...]) -> None:
-    are_texts(policy, field, found)
-    for text in found:
+def _are_rules(policy: PermissionPolicy, field: attrs.Attribute[tuple[str, ...]], rules: tuple[str, ...]) -> None:
+    are_texts(policy, field, rules)
+    for text in rules:
         problem = problem_of(text, allows=field.name == "allow")
         if problem is not None:
             raise BadOptions("PermissionPolicy", f"`{field.name}` has {untrusted_values.shown(text)}, {problem}")
 
 
-def _is_mode(_policy: PermissionPolicy, _field: attrs.Attribute[PermissionMode], found: object) -> None:
-    if not isinstance(found, str) or found not in MODES:
+def _is_mode(_policy: PermissionPolicy, _field: attrs.Attribute[PermissionMode], value: object) -> None:
+    if not isinstance(value, str) or value not in MODES:
         raise BadOptions(
-            "PermissionPolicy", f"its `mode` is {untrusted_values.shown(found)}; it must be {', '.join(MODES)}"
+            "PermissionPolicy", f"its `mode` is {untrusted_values.shown(value)}; it must be {', '.join(MODES)}"
         )
 
 
-def _is_folder(_policy: PermissionPolicy, _field: attrs.Attribute[str | None], found: object) -> None:
-    if found is not None and not isinstance(found, str):
+def _is_folder(_policy: PermissionPolicy, _field: attrs.Attribute[str | None], value: object) -> None:
+    if value is not None and not isinstance(value, str):
         raise BadOptions(
-            "PermissionPolicy", f"its `root` is {untrusted_values.shown(found)}; give the path of a folder, or None"
+            "PermissionPolicy", f"its `root` is {untrusted_values.shown(value)}; give the path of a folder, or None"
         )
 
 
@@ -133,10 +133,10 @@ class PermissionPolicy(Plugin[None]):
         call = facts_of(hook.name, hook.args, ctx.working_dir, self.path_args, COMMAND_ARGS | self.command_args)
         root = directory(ctx.working_dir if self.root is None else self.root)
         denying = naming(rules_of(self.deny), call)
-        if (sure := next((rule for found, rule in denying if found is YES), None)) is not None:
+        if (sure := next((rule for answer, rule in denying if answer is YES), None)) is not None:
             return BlockTool(f"the rule `{sure.text}` denies it")
         asking = [] if self._asks_nothing(call, root) else naming(rules_of(self.ask), call)
-        certain = any(found is YES for found, _ in asking)
+        certain = any(answer is YES for answer, _ in asking)
         if self.mode == "strict" and not certain and not permits(rules_of(self.allow), call, root):
             return BlockTool("no rule allows it, and the mode is `strict`")
         if hook.approved or not (denying or asking):
@@ -151,7 +151,7 @@ class PermissionPolicy(Plugin[None]):
         self, hook: BeforeTool, call: CallFacts, denying: Naming, asking: Naming, ctx: Context
     ) -> Continue[None] | BlockTool[None] | HoldTool[None]:
         """Hold the call, unless a person has approved its family for always, or nobody is to be asked."""
-        certain = not denying and all(found is YES for found, _ in asking)
+        certain = not denying and all(answer is YES for answer, _ in asking)
         family = _family(call, asking) if certain else None
         approved = approved_family(hook.name, family, self.always_seconds, ctx)
         if approved is not None:
@@ -169,12 +169,12 @@ def _listed(rules: Naming) -> str:
 
 def _family(call: CallFacts, asking: Naming) -> str | None:
     """Return what an approval for always would cover: the family of the commands, as long as the same rules ask."""
-    said = ", ".join(rule.text for _, rule in asking)
+    rules = ", ".join(rule.text for _, rule in asking)
     if not call.lines:
-        return said
+        return rules
     families = {line.family() if isinstance(line, Commands) and call.is_plain else None for line in call.lines}
     family = families.pop() if len(families) == 1 else None
-    return None if family is None else f"{family} ({said})"
+    return None if family is None else f"{family} ({rules})"
 
 
 def _is_edit(call: CallFacts, root: PathPlace) -> bool:

@@ -30,8 +30,7 @@ from agentrail.hooks.actions import (
 from agentrail.hooks.context import Context
 from agentrail.hooks.hook_types import AfterTurn, BeforePrompt
 from agentrail.hooks.plugin import NamedModel, Plugin, Priority, name_and_options
-from agentrail.plugins.memory.own_paths import is_path
-from agentrail.plugins.options import as_model, is_count, is_flag, is_model, is_said
+from agentrail.plugins.options import as_model, is_count, is_flag, is_model, is_path, is_said
 from agentrail.values.json import JsonObject, freeze_object
 from agentrail.values.messages import AssistantMessage, Message, Origin, ToolMessage, UserMessage
 from agentrail.values.untrusted_values import mended, number, plain_text
@@ -83,8 +82,8 @@ class ForeignEpisodesError(ValueError):
 
 def clipped(text: str, most: int = MAX_TEXT) -> str:
     """Return *text* on one line of at most *most* characters."""
-    shown = "".join(char if char.isprintable() else " " for char in text[: 4 * most])
-    line = " ".join(shown.split())
+    printable = "".join(char if char.isprintable() else " " for char in text[: 4 * most])
+    line = " ".join(printable.split())
     return line if len(line) <= most else f"{line[: most - 1]}…"
 
 
@@ -93,33 +92,33 @@ def file_name(user: str) -> str:
     return f"{sha256(mended(user).encode()).hexdigest()[:32]}.json"
 
 
-def episodes_in(found: object, user: str) -> tuple[Episode, ...]:
+def episodes_in(value: object, user: str) -> tuple[Episode, ...]:
     """Return the episodes of a file or a service; raise `ForeignEpisodesError` if they are not those of *user*."""
-    if not isinstance(found, Mapping):
+    if not isinstance(value, Mapping):
         raise ForeignEpisodesError("it is no object")
-    kept = cast("Mapping[str, object]", found)
-    if kept.get("user") != user:
+    stored = cast("Mapping[str, object]", value)
+    if stored.get("user") != user:
         raise ForeignEpisodesError("it is of another user")
-    items = kept.get("episodes")
+    items = stored.get("episodes")
     if not isinstance(items, (tuple, list)):
         raise ForeignEpisodesError("it has no list of episodes")
     read = (_episode(item) for item in cast("Sequence[object]", items))
-    return tuple(one for one in read if one is not None)
+    return tuple(episode for episode in read if episode is not None)
 
 
 def parsed(text: str, user: str) -> tuple[Episode, ...]:
     """Return the episodes in the *text* of a file; raise `ForeignEpisodesError` if it does not hold those of *user*."""
     try:
-        found: object = json.loads(text)
+        value: object = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise ForeignEpisodesError("it is no JSON") from error
-    return episodes_in(found, user)
+    return episodes_in(value, user)
 
 
-def _episode(found: object) -> Episode | None:
-    if not isinstance(found, Mapping):
+def _episode(value: object) -> Episode | None:
+    if not isinstance(value, Mapping):
         return None
-    item = cast("Mapping[str, object]", found)
+    item = cast("Mapping[str, object]", value)
     query, answer, tools = plain_text(item.get("query")), plain_text(item.get("answer")), item.get("tools")
     at_ms = number(item.get("at_ms"))
     if query is None or answer is None or not isinstance(tools, (tuple, list)) or type(at_ms) is not int:
@@ -132,20 +131,24 @@ def _episode(found: object) -> Episode | None:
 
 def written(user: str, episodes: Sequence[Episode], most: int) -> str:
     """Return the text of the file of *user* with the last *most* episodes, or as many of them as fit."""
-    kept = list(episodes)[-most:] if most else []
+    newest = list(episodes)[-most:] if most else []
     while True:
-        text = json.dumps({"user": user, "episodes": [dict(one.data) for one in kept]}, ensure_ascii=True, indent=1)
-        if len(text) <= MAX_KEPT or not kept:
+        text = json.dumps(
+            {"user": user, "episodes": [dict(episode.data) for episode in newest]}, ensure_ascii=True, indent=1
+        )
+        if len(text) <= MAX_KEPT or not newest:
             return text
-        kept = kept[1 + len(kept) // 10 :]
+        newest = newest[1 + len(newest) // 10 :]
 
 
 def alike(episodes: Sequence[Episode], query: str, most: int) -> tuple[Episode, ...]:
     """Return the *most* episodes whose question is most like *query*, the most similar first; newer ones before."""
-    wanted = _words(query)
-    scored = [(_likeness(wanted, _words(one.query)), one.at_ms, at, one) for at, one in enumerate(episodes)]
+    words = _words(query)
+    scored = [
+        (_likeness(words, _words(episode.query)), episode.at_ms, at, episode) for at, episode in enumerate(episodes)
+    ]
     near = sorted((row for row in scored if row[0] >= LEAST_ALIKE), key=lambda row: row[:3], reverse=True)
-    return tuple(one for _, _, _, one in near[:most])
+    return tuple(episode for _, _, _, episode in near[:most])
 
 
 def _words(text: str) -> frozenset[str]:
@@ -155,8 +158,8 @@ def _words(text: str) -> frozenset[str]:
     return frozenset((*_WORD.findall(_WITHOUT_BLANKS.sub(" ", text)), *pairs))
 
 
-def _likeness(one: frozenset[str], other: frozenset[str]) -> float:
-    return len(one & other) / (len(one) * len(other)) ** 0.5 if one and other else 0.0
+def _likeness(left: frozenset[str], right: frozenset[str]) -> float:
+    return len(left & right) / (len(left) * len(right)) ** 0.5 if left and right else 0.0
 
 
 SECTION: Final = "episodes"
@@ -225,10 +228,10 @@ class EpisodicMemory(Plugin[None]):
                 ReadFile(self._path(user)) if self.service is None else CallService(self.service, freeze_object(query))
             )
         try:
-            found = self._episodes(hook.answer, user)
+            episodes = self._episodes(hook.answer, user)
         except ForeignEpisodesError as error:
             return Continue().emitting("episodes_not_found", {"error": str(error)})
-        near = alike(found, hook.text, self.top_k) if self.service is None else found[: self.top_k]
+        near = alike(episodes, hook.text, self.top_k) if self.service is None else episodes[: self.top_k]
         text = "\n\n".join((_INTRODUCTION, *map(_shown, near))) if near else None
         return Continue() if dict(ctx.sections).get(SECTION) == text else SetSection(SECTION, text)
 
@@ -242,8 +245,8 @@ class EpisodicMemory(Plugin[None]):
                 return Ask(self._question(episode), deadline=30.0)
             case None, _:
                 return self._store(user, episode)
-            case CallModel(), Answered(value=Mapping() as said):
-                return self._store(user, episode) if said.get("good") is True else Continue()
+            case CallModel(), Answered(value=Mapping() as verdict):
+                return self._store(user, episode) if verdict.get("good") is True else Continue()
             case ReadFile(path=path), Answered(value=str() | None as before):
                 return self._add(user, episode, path, before)
             case ((WriteFile() | CallService()), Answered()):
@@ -253,8 +256,8 @@ class EpisodicMemory(Plugin[None]):
 
     def _user(self, ctx: Context) -> str | None:
         """Return the id of the user; `None` if there is none."""
-        found = ctx.user_data.get(self.user_key)
-        user = str(found) if type(found) is int else found
+        value = ctx.user_data.get(self.user_key)
+        user = str(value) if type(value) is int else value
         return user if isinstance(user, str) and user.strip() and len(user) <= MAX_USER else None
 
     def _path(self, user: str) -> str:
@@ -274,16 +277,18 @@ class EpisodicMemory(Plugin[None]):
     def _run(self, hook: AfterTurn) -> Episode | None:
         """Return the turn as an episode; `None` if it did not go well."""
         messages = hook.messages_diff
-        asked = [one.text for one in messages if isinstance(one, UserMessage) and one.origin is Origin.PROMPT]
-        said = [one for one in messages if isinstance(one, AssistantMessage)]
-        answer = said[-1].text if said else ""
-        tools = [call.name for one in said for call in one.calls]
-        if hook.outcome != "finished" or not asked or not asked[0].strip() or not answer.strip():
+        prompts = [
+            message.text for message in messages if isinstance(message, UserMessage) and message.origin is Origin.PROMPT
+        ]
+        responses = [message for message in messages if isinstance(message, AssistantMessage)]
+        answer = responses[-1].text if responses else ""
+        tools = [call.name for message in responses for call in message.calls]
+        if hook.outcome != "finished" or not prompts or not prompts[0].strip() or not answer.strip():
             return None
         if len(tools) < self.min_calls or _has_failed(messages):
             return None
         names = tuple(clipped(name, MAX_TOOL) for name in tools[:MOST_TOOLS])
-        return Episode(clipped(asked[0]), clipped(answer), names, hook.ended_at_ms)
+        return Episode(clipped(prompts[0]), clipped(answer), names, hook.ended_at_ms)
 
     def _question(self, episode: Episode) -> CallModel:
         model, options = name_and_options(self.model)
@@ -304,7 +309,7 @@ class EpisodicMemory(Plugin[None]):
 
 
 def _has_failed(messages: Sequence[Message]) -> bool:
-    return any(isinstance(one, ToolMessage) and one.is_error for one in messages)
+    return any(isinstance(message, ToolMessage) and message.is_error for message in messages)
 
 
 def _shown(episode: Episode) -> str:

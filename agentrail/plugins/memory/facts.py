@@ -56,14 +56,14 @@ _OWN: Final = re.compile(
 )
 
 
-def fact_of(found: object) -> str | None:
-    """Return *found* as a fact on one line; `None` if it is no text, too short, too long, or tells a secret."""
-    text = plain_text(found)
+def fact_of(value: object) -> str | None:
+    """Return *value* as a fact on one line; `None` if it is no text, too short, too long, or tells a secret."""
+    text = plain_text(value)
     if text is None:
         return None
     text = text[: 4 * MAX_FACT]
-    shown = "".join(char if char.isprintable() else " " for char in text)
-    line = " ".join(shown.split()).lstrip(_MARKS).strip()
+    printable = "".join(char if char.isprintable() else " " for char in text)
+    line = " ".join(printable.split()).lstrip(_MARKS).strip()
     if not 2 < len(line) <= MAX_FACT:  # noqa: PLR2004 - shorter is no fact
         return None
     return None if _tells_secret(line) or _tells_secret(visible(text)) else line
@@ -75,9 +75,9 @@ def _tells_secret(line: str) -> bool:
     return bool(_NAMES_SECRET.search(plain)) or any(taken_out(text, _SECRETS, "") != text for text in (line, plain))
 
 
-def facts_among(found: object, most: int) -> tuple[str, ...]:
+def facts_among(value: object, most: int) -> tuple[str, ...]:
     """Return the first *most* facts of a list that a model has given; none if it is no list."""
-    items = cast("Sequence[object]", found) if isinstance(found, (tuple, list)) else ()
+    items = cast("Sequence[object]", value) if isinstance(value, (tuple, list)) else ()
     return tuple(dict.fromkeys(fact for item in items if (fact := fact_of(item)) is not None))[:most]
 
 
@@ -88,24 +88,24 @@ def spoken_facts(texts: Sequence[str], most: int) -> tuple[str, ...]:
         line = fact_of(sentence)
         if line is None or line.endswith("?"):
             continue
-        asked = _ASKED.fullmatch(line)
-        told = _asked_fact(asked) if asked is not None else line if _OWN.fullmatch(line) else None
-        if told is not None:
-            facts.pop(_key(told), None)
-            facts[_key(told)] = told
+        reminder = _ASKED.fullmatch(line)
+        fact = _asked_fact(reminder) if reminder is not None else line if _OWN.fullmatch(line) else None
+        if fact is not None:
+            facts.pop(_key(fact), None)
+            facts[_key(fact)] = fact
     return tuple(facts.values())[-most:] if most else ()
 
 
-def _asked_fact(asked: re.Match[str]) -> str | None:
+def _asked_fact(reminder: re.Match[str]) -> str | None:
     """Return what a person asks to remember; `None` if it is only part of a sentence, such as `in AGENTS.md to …`."""
-    match asked["joint"]:
+    match reminder["joint"]:
         case None | ",":
-            is_part = _PART.fullmatch(asked["fact"])
+            is_part = _PART.fullmatch(reminder["fact"])
         case joint if joint.casefold() == " that":  # it may be a pronoun: `remember that for later`
-            is_part = _PHRASE.fullmatch(asked["fact"])
+            is_part = _PHRASE.fullmatch(reminder["fact"])
         case _:
             is_part = None
-    return None if is_part else fact_of(asked["fact"])
+    return None if is_part else fact_of(reminder["fact"])
 
 
 def with_facts(before: str | None, facts: Sequence[str]) -> tuple[str, tuple[str, ...]]:
@@ -114,15 +114,15 @@ def with_facts(before: str | None, facts: Sequence[str]) -> tuple[str, tuple[str
     The file does not get larger than `MAX_MEMORY` bytes, which is what the model gets of it.
     """
     text = TITLE if before is None or not before.strip() else before
-    known = _known(text)
+    keys = _known(text)
     text = text if text.endswith("\n") else f"{text}\n"
     room = MAX_MEMORY - len(text.encode())
     added: list[str] = []
     for fact in facts:
         size = len(fact.encode()) + len("- \n")
-        if _key(fact) not in known and size <= room:
+        if _key(fact) not in keys and size <= room:
             room -= size
-            known.add(_key(fact))
+            keys.add(_key(fact))
             added.append(fact)
     return text + "".join(f"- {fact}\n" for fact in added), tuple(added)
 

@@ -15,8 +15,7 @@ from agentrail.hooks.actions import Answered, Ask, AskAnswer, Continue, Failed, 
 from agentrail.hooks.context import Context
 from agentrail.hooks.hook_types import AfterTool
 from agentrail.hooks.plugin import Plugin, Priority
-from agentrail.plugins.memory.own_paths import is_path
-from agentrail.plugins.options import NO_NAMES, are_texts, as_set, is_count
+from agentrail.plugins.options import NO_NAMES, are_texts, as_set, is_count, is_path
 from agentrail.values.content import Data, Part, Text
 from agentrail.values.events.tools import LargeResultOffloaded
 from agentrail.values.stream import CHARS_PER_TOKEN

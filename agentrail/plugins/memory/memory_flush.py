@@ -13,8 +13,7 @@ from agentrail.hooks.context import Context
 from agentrail.hooks.hook_types import BeforeCompaction
 from agentrail.hooks.plugin import NamedModel, Plugin, Priority, name_and_options
 from agentrail.plugins.memory.facts import facts_among, lacks, spoken_facts, with_facts
-from agentrail.plugins.memory.own_paths import is_path
-from agentrail.plugins.options import as_model, is_count, is_flag, is_model
+from agentrail.plugins.options import as_model, is_count, is_flag, is_model, is_path
 from agentrail.values.events.context import MemoryFlushed
 from agentrail.values.json import freeze_object
 from agentrail.values.messages import AssistantMessage, Message, Origin, UserMessage
@@ -82,8 +81,8 @@ class MemoryFlush(Plugin[Flush]):
         match hook.asked, hook.answer:
             case None, _:
                 return self._find(hook.messages)
-            case CallModel(), Answered(value=Mapping() as found):
-                return self._read(Flush(facts_among(found.get("facts"), self.max_facts)))
+            case CallModel(), Answered(value=Mapping() as answer):
+                return self._read(Flush(facts_among(answer.get("facts"), self.max_facts)))
             case ReadFile(), Answered(value=str() | None as text):
                 return self._write(text, state)
             case WriteFile(replaces=before), Answered():
@@ -100,12 +99,14 @@ class MemoryFlush(Plugin[Flush]):
 
     def _find(self, messages: Sequence[Message]) -> Continue[Flush] | Ask[Flush]:
         if not self.by_model:
-            said = [one.text for one in messages if isinstance(one, UserMessage) and one.origin in _PEOPLE]
-            return self._read(Flush(spoken_facts(said, self.max_facts)))
-        shown = "\n\n".join(filter(None, map(_shown, messages)))[-MAX_SHOWN:]
-        if not shown or not self.max_facts:
+            texts = [
+                message.text for message in messages if isinstance(message, UserMessage) and message.origin in _PEOPLE
+            ]
+            return self._read(Flush(spoken_facts(texts, self.max_facts)))
+        conversation = "\n\n".join(filter(None, map(_shown, messages)))[-MAX_SHOWN:]
+        if not conversation or not self.max_facts:
             return Continue()
-        prompt = f"The conversation:\n\n{shown}\n\nNote at most {self.max_facts} facts."
+        prompt = f"The conversation:\n\n{conversation}\n\nNote at most {self.max_facts} facts."
         model, options = name_and_options(self.model)
         return Ask(CallModel(prompt, model, _SYSTEM, returns=_FORM, options=options), deadline=30.0)
 

@@ -23,8 +23,7 @@ from agentrail.hooks.hook_types import (
 )
 from agentrail.hooks.plugin import AnyPlugin, Plugin, Priority
 from agentrail.plugins.arguments import COMMAND_ARGS, PATH_ARGS, named, texts
-from agentrail.plugins.memory.own_paths import why_no_path
-from agentrail.plugins.options import NO_NAMES, are_texts, as_set, as_tuple
+from agentrail.plugins.options import NO_NAMES, are_texts, as_set, as_tuple, path_problem
 from agentrail.plugins.security import WRITERS
 from agentrail.values.content import memory_text
 from agentrail.values.json import JsonObject
@@ -44,20 +43,20 @@ class Unread(Value):
     """Paths of the files."""
 
 
-def _are_files(plugin: AnyPlugin, field: attrs.Attribute[tuple[str, ...]], found: tuple[str, ...]) -> None:
-    are_texts(plugin, field, found)
-    if not 1 <= len(found) <= MOST_FILES or len(set(found)) < len(found):
-        problem = f"its `files` are {shown(found)}; give one to {MOST_FILES} different paths, and others to a second"
+def _are_files(plugin: AnyPlugin, field: attrs.Attribute[tuple[str, ...]], paths: tuple[str, ...]) -> None:
+    are_texts(plugin, field, paths)
+    if not 1 <= len(paths) <= MOST_FILES or len(set(paths)) < len(paths):
+        problem = f"its `files` are {shown(paths)}; give one to {MOST_FILES} different paths, and others to a second"
         raise BadOptions("MemoryLoader", f"{problem} `MemoryLoader` with a key of its own")
-    for path in found:
-        problem = why_no_path(path) or ""
+    for path in paths:
+        problem = path_problem(path) or ""
         if problem:
             raise BadOptions("MemoryLoader", f"one of its `files` {problem}")
 
 
-def _is_reload(plugin: AnyPlugin, field: attrs.Attribute[str], found: str) -> None:  # noqa: ARG001 - the signature
-    if found not in RELOADS:
-        raise BadOptions("MemoryLoader", f"its `reload` is {shown(found)}; it must be one of {', '.join(RELOADS)}")
+def _is_reload(plugin: AnyPlugin, field: attrs.Attribute[str], value: str) -> None:  # noqa: ARG001 - the signature
+    if value not in RELOADS:
+        raise BadOptions("MemoryLoader", f"its `reload` is {shown(value)}; it must be one of {', '.join(RELOADS)}")
 
 
 @frozen
@@ -135,11 +134,11 @@ class MemoryLoader(Plugin[Unread]):
     def _written(self, hook: AfterTool, working_dir: str) -> Iterator[str]:
         """Yield the files that the call may have written: named by a path argument of a writer, or in a command."""
         if hook.name in WRITERS or hook.name in self.writers:
-            for _, found, _ in named(hook.args, PATH_ARGS):
-                places = {_place(working_dir, text) for text in texts(found)}
+            for _, value, _ in named(hook.args, PATH_ARGS):
+                places = {_place(working_dir, text) for text in texts(value)}
                 yield from (path for path in self.files if _place(working_dir, path) in places)
-        for _, found, _ in named(hook.args, COMMAND_ARGS):
-            for text in texts(found):
+        for _, value, _ in named(hook.args, COMMAND_ARGS):
+            for text in texts(value):
                 yield from (path for path in self.files if posixpath.basename(path) in text)
 
 
@@ -150,13 +149,13 @@ def _place(working_dir: str, path: str) -> str:
 def _load(hook: Hook, state: Unread, ctx: Context) -> Continue[Unread] | SetSection[Unread] | Ask[Unread]:
     """Read the files that are due, one after the other, until one of them has another text than its section."""
     due, problem = state.due, ""
-    asked = hook.asked
-    if isinstance(asked, ReadFile):
-        due = tuple(path for path in due if path != asked.path)
-        new = old = ctx.memory_contents.get(asked.path)
+    request = hook.asked
+    if isinstance(request, ReadFile):
+        due = tuple(path for path in due if path != request.path)
+        new = old = ctx.memory_contents.get(request.path)
         match hook.answer:
-            case Answered(value=str() | None as found):
-                new = memory_text(found) if found and found.strip() else None
+            case Answered(value=str() | None as content):
+                new = memory_text(content) if content and content.strip() else None
             case Failed(error=error):
                 new, problem = None, error
             case TimedOut(seconds=seconds):
@@ -165,9 +164,9 @@ def _load(hook: Hook, state: Unread, ctx: Context) -> Continue[Unread] | SetSect
                 problem = "the answer is no text"
         if new != old:
             text = new if isinstance(new, str) else None
-            return _telling(SetSection(asked.path, text, Unread(due), "memory"), asked.path, problem)
+            return _telling(SetSection(request.path, text, Unread(due), "memory"), request.path, problem)
         if problem:
-            return _telling(Continue(Unread(due)), asked.path, problem)
+            return _telling(Continue(Unread(due)), request.path, problem)
     if due:
         return Ask(ReadFile(due[0]), Unread(due))
     return Continue(Unread()) if state.due else Continue()

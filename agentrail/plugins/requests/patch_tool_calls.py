@@ -84,9 +84,9 @@ class PatchToolCalls(Plugin[str]):
         repair = self.repaired(messages)
         if not repair.messages:
             return Continue()
-        told = repair.mark
-        action = ReplaceMessages(repair.messages, told)
-        if told == state:
+        mark = repair.mark
+        action = ReplaceMessages(repair.messages, mark)
+        if mark == state:
             return action
         return action.emitting(
             PATCHED,
@@ -116,13 +116,13 @@ class PatchToolCalls(Plugin[str]):
                     continue
                 paired.append(message)
                 for call in message.calls:
-                    found = _first_after(places[call.call_id], place)
-                    if found is None:
+                    index = _first_after(places[call.call_id], place)
+                    if index is None:
                         unanswered.append(call.call_id)
                         paired.append(self._missing(call))
                     else:
-                        used.add(found)
-                        paired.append(messages[found])
+                        used.add(index)
+                        paired.append(messages[index])
             else:
                 paired.append(message)
         left_out = [
@@ -139,9 +139,9 @@ class PatchToolCalls(Plugin[str]):
 def _first_after(places: deque[int], place: int) -> int | None:
     """Take out and return the first of *places* after *place*; `None` if there is none. Earlier ones are dropped."""
     while places:
-        found = places.popleft()
-        if found > place:
-            return found
+        index = places.popleft()
+        if index > place:
+            return index
     return None
 
 

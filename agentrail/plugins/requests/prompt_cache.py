@@ -23,10 +23,10 @@ MOST_POINTS: Final = 4
 """The most marks that the provider takes."""
 
 
-def _is_number_of_points(_: PromptCache, field: attrs.Attribute[int], found: int) -> None:
-    count = number(found)
+def _is_number_of_points(_: PromptCache, field: attrs.Attribute[int], value: int) -> None:
+    count = number(value)
     if type(count) is not int or not 1 <= count <= MOST_POINTS:
-        problem = f"its `{field.name}` is {shown(found)}; it must be a whole number from 1 to {MOST_POINTS}"
+        problem = f"its `{field.name}` is {shown(value)}; it must be a whole number from 1 to {MOST_POINTS}"
         raise BadOptions("PromptCache", f'{problem}; for no marks, give the model the option "cache": False')
 
 

@@ -66,19 +66,19 @@ Link: TypeAlias = tuple[str, JsonObject]
 """A model of the chain: its name and its options."""
 
 
-def _read_models(given: Sequence[str | tuple[str, Mapping[str, Json]]]) -> tuple[Link, ...]:
-    if isinstance(given, str):
-        return ((given, EMPTY),)
-    if not is_list(given):
-        raise BadOptions("Recovery", f"its `models` is {shown(given)}; give a list of names of models")
-    return tuple([_read_link(cast("object", one)) for one in given])
+def _read_models(models: Sequence[str | tuple[str, Mapping[str, Json]]]) -> tuple[Link, ...]:
+    if isinstance(models, str):
+        return ((models, EMPTY),)
+    if not is_list(models):
+        raise BadOptions("Recovery", f"its `models` is {shown(models)}; give a list of names of models")
+    return tuple([_read_link(cast("object", model)) for model in models])
 
 
-def _read_link(given: object) -> Link:
-    pair = cast("Sequence[object]", given) if type(given) in (tuple, list) else (given, EMPTY)
+def _read_link(model: object) -> Link:
+    pair = cast("Sequence[object]", model) if type(model) in (tuple, list) else (model, EMPTY)
     name = plain_text(pair[0]) if len(pair) == 2 else None  # noqa: PLR2004 - a pair
     if name is None or not name.strip() or not isinstance(pair[1], Mapping):
-        problem = f"its `models` has {shown(given)}; give the name of a model, or a pair of name and options"
+        problem = f"its `models` has {shown(model)}; give the name of a model, or a pair of name and options"
         raise BadOptions("Recovery", problem)
     try:
         return name, freeze_object(cast("Mapping[str, object]", pair[1]))
@@ -86,15 +86,15 @@ def _read_link(given: object) -> Link:
         raise BadOptions("Recovery", f"the options of `{name}` in its `models` are no JSON: {error}") from error
 
 
-def _has_models(_: Recovery, __: attrs.Attribute[tuple[Link, ...]], found: tuple[Link, ...]) -> None:
-    if not found:
+def _has_models(_: Recovery, __: attrs.Attribute[tuple[Link, ...]], links: tuple[Link, ...]) -> None:
+    if not links:
         raise BadOptions("Recovery", "its `models` is empty; name at least one model to switch to")
 
 
-def _is_number_from_1(_: Recovery, field: attrs.Attribute[T], found: T) -> None:
-    count = number(found)
-    if (found is not None or field.name == "after_attempts") and (type(count) is not int or count < 1):
-        raise BadOptions("Recovery", f"its `{field.name}` is {shown(found)}; it must be a whole number from 1 on")
+def _is_number_from_1(_: Recovery, field: attrs.Attribute[T], value: T) -> None:
+    count = number(value)
+    if (value is not None or field.name == "after_attempts") and (type(count) is not int or count < 1):
+        raise BadOptions("Recovery", f"its `{field.name}` is {shown(value)}; it must be a whole number from 1 on")
 
 
 @frozen
@@ -202,7 +202,7 @@ class Recovery(Plugin[Fallen]):
 
     def _next(self, state: Fallen, ctx: Context, cause: str, reason: str) -> Continue[Fallen] | SwitchModel[Fallen]:
         """Return the switch to the next model; without one, `Continue`, with an event the first time."""
-        told: dict[str, str | None] = {"from": ctx.model, "to": None, "cause": cause, "reason": _cut(reason)}
+        payload: dict[str, str | None] = {"from": ctx.model, "to": None, "cause": cause, "reason": _cut(reason)}
         first = 1 + self._place_of(state, ctx.model)
         for place, (model, options) in enumerate(self.models[first:], first):
             if model == ctx.model:
@@ -211,10 +211,10 @@ class Recovery(Plugin[Fallen]):
             if not home and weight(ctx.model_options) <= LARGEST_OPTIONS:
                 home, home_options = ctx.model, ctx.model_options
             fallen = Fallen(model, place=place, home=home, home_options=home_options, since_ms=ctx.now_ms)
-            return SwitchModel(model, fallen, options).emitting(SWITCHED, freeze({**told, "to": model}))
+            return SwitchModel(model, fallen, options).emitting(SWITCHED, freeze({**payload, "to": model}))
         if state.is_told:
             return Continue(state)
-        return Continue(evolve(state, is_told=True)).emitting(EXHAUSTED, freeze(told))
+        return Continue(evolve(state, is_told=True)).emitting(EXHAUSTED, freeze(payload))
 
     def _place_of(self, state: Fallen, model: str) -> int:
         """Return the place of *model*, which is in use, in the chain; -1 if it is not in it."""
