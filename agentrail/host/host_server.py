@@ -311,18 +311,14 @@ class Host:
         commands = CommandCalls(sessions, four_eyes=self._four_eyes)
         functions: Mapping[str, CarryOut] = {
             **{name: commands.carry_out for name, call in CALLS.items() if call.commands},
-            "chat": talking.chat,
-            "stream": talking.stream,
-            "prompt": talking.prompt,
+            **_talking(talking),
             "open_session": life.open,
             "list_sessions": life.list,
             "show_session": life.show,
             "delete_session": life.delete,
             "fork": life.fork,
             "upload": files.upload,
-            "steer": talking.steer,
             **upkeep_functions(UpkeepCalls(sessions, self._profiles), SubagentCalls(sessions)),
-            "ask": talking.ask,
             "tree": life.tree,
             "approvals": listing.approvals,
             "commands": listing.commands,
@@ -342,6 +338,17 @@ class Host:
         plugins = ", ".join([f"{name_of(plugin)} {plugin.version}".strip() for plugin in self._rows.plugins])
         profiles = ", ".join([profile.id for profile in self._profiles])
         log.info("serving at %s: %d routes; profiles: %s; plugins: %s", url, len(ROUTES), profiles, plugins or "none")
+
+
+def _talking(calls: TalkCalls) -> Mapping[str, CarryOut]:
+    """Return the functions for the calls that talk with a session."""
+    return {
+        "chat": calls.chat,
+        "stream": calls.stream,
+        "prompt": calls.prompt,
+        "steer": calls.steer,
+        "ask": calls.ask,
+    }
 
 
 def _of_host(calls: HostCalls, metrics: MetricCalls) -> Mapping[str, CarryOut]:

@@ -56,7 +56,7 @@ from agentrail.runtime.inbox.command_results import digest_of
 from agentrail.runtime.inbox.letter import Letter
 from agentrail.runtime.inbox.mailbox import Mailbox
 from agentrail.runtime.inbox.replies import AskedPrompt, Asker, Outcome, Waiters
-from agentrail.runtime.resources import Subagents
+from agentrail.runtime.resources import Subagents as Subagents
 from agentrail.runtime.resources import decided as decided
 from agentrail.runtime.shared.ids import new_id as new_id
 from agentrail.runtime.shared.reply_slot import NOBODY, Caller, Slot

@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from agentrail.runtime.events.tracing import ActorTrace
     from agentrail.runtime.inbox.letter import Letter, NewCode
     from agentrail.runtime.inbox.replies import AskedPrompt
-    from agentrail.runtime.resources import Subagents
     from agentrail.values.messages import Message
     from agentrail.values.tools import Err, Ok
 
@@ -271,7 +270,7 @@ class SessionHandle(SessionCalls):
         """Wait until all of these sub-agents have ended, or any one; return the answers of those that have, by id."""
         return await self._subagents(*children).wait(None, children, seconds, every=every)
 
-    def _subagents(self, *children: str) -> Subagents:
+    def _subagents(self, *children: str) -> commands.Subagents:
         return commands.subagents_of(self._session.ties.subagents, *children)
 
     def subscribe(

@@ -1,0 +1,116 @@
+"""A command is added in few places: one is, in a copy of the package, and works here, at a host and over HTTP."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from filecmp import dircmp
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+PACKAGE: Final = Path(__file__).parents[2] / "agentrail"
+MOST_PLACES: Final = 7
+
+ADDED: Final = {
+    "core/vocabulary/commands.py": (
+        (
+            "class LabelSent(",
+            '''class PromoteSent(Value, tag_field=TAG):
+    """`promote` was called: a queued prompt is to be the next one."""
+
+    ref: str
+    """Id of the prompt."""
+
+
+''',
+        ),
+        ("    | LabelSent\n", "    | PromoteSent\n"),
+    ),
+    "core/vocabulary/personal_texts.py": (('        "WithdrawSent": "ref",\n', '        "PromoteSent": "ref",\n'),),
+    "core/machine/table.py": (
+        (
+            "        commands.LabelSent: stays(",
+            '        commands.PromoteSent: stays(phase, "the prompt is the next one, if it is still queued"),\n',
+        ),
+    ),
+    "core/machine/prompts.py": (
+        (
+            "def settle(",
+            '''def on_promote(w: StepDraft, sent: commands.PromoteSent) -> None:
+    """Handle `promote`: put a queued prompt in front of the others."""
+    first = [prompt for prompt in w.s.queue if prompt.ref == sent.ref]
+    if not first:
+        w.refuse(UnknownPrompt(sent.ref))
+        return
+    w.s.queue = (*first, *(prompt for prompt in w.s.queue if prompt.ref != sent.ref))
+    w.answer = commands.DONE
+
+
+''',
+        ),
+    ),
+    "ports/handles/session_calls.py": (
+        (
+            "    # Sub-agents\n",
+            '''    async def promote(self, ref: str, *, command: str | None = None) -> None:
+        """Have a queued prompt be the next one."""
+        await self.send(sent.PromoteSent(ref), command)
+
+''',
+        ),
+    ),
+    "wire/operation_table.py": (
+        (
+            '    _command("suspend",',
+            """    _command(
+        "promote",
+        "promote the prompt",
+        "talk",
+        "admin",
+        spelled(sent.PromoteSent, "A queued prompt is to be the next one.", ref=As(bodies.Name)),
+        raises=(errors.UnknownPrompt,),
+    ),
+""",
+        ),
+    ),
+}
+"""By module: texts that are put in, each in front of a text that is there once."""
+
+
+def changed(compared: dircmp[str], at: str = "") -> list[str]:
+    """Return the files in which two folders differ."""
+    below = [name for folder, each in compared.subdirs.items() for name in changed(each, f"{at}{folder}/")]
+    return [*(at + name for name in (*compared.diff_files, *compared.left_only, *compared.right_only)), *below]
+
+
+@pytest.mark.long
+def test_a_command_takes_few_places_and_works_everywhere(tmp_path: Path) -> None:
+    copy = tmp_path / "agentrail"
+    shutil.copytree(PACKAGE, copy)
+    for name, texts in ADDED.items():
+        module = copy / name
+        source = module.read_text(encoding="utf-8")
+        for before, text in texts:
+            assert source.count(before) == 1, (name, before)
+            source = source.replace(before, text + before)
+        module.write_text(source, encoding="utf-8")
+    found = changed(dircmp(PACKAGE, copy, ignore=["__pycache__"]))
+    assert sorted(found) == sorted(ADDED)
+    assert len(found) <= MOST_PLACES
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("COV", "PYTEST"))}
+    ran = subprocess.run(  # noqa: S603 - a program of ours
+        [sys.executable, Path(__file__).with_name("promoting.py")],
+        env={**environment, "PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stderr
+    queue = ["second", "first"]
+    assert json.loads(ran.stdout) == [queue, queue, [204, 404, 422], "promote"]
