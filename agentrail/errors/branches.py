@@ -36,6 +36,12 @@ def nearest(name: str, names: Iterable[str], alike: float = ALIKE) -> str | None
     return next(iter(get_close_matches(name, list(names), 1, alike)), None)
 
 
+def suggestion(name: str, names: Iterable[str], alike: float = ALIKE) -> str:
+    """Return the most similar of *names* to an unknown *name* as a remark to put after it; empty if none is similar."""
+    near = nearest(name, names, alike)
+    return f" (did you mean `{near}`?)" if near else ""
+
+
 def meant(name: str, names: Iterable[str], all_of_them: str) -> str:
     """Return advice for an unknown *name*: the most similar of *names*, or *all_of_them* and the list of all names."""
     known = sorted(names)

@@ -13,7 +13,7 @@ from weakref import WeakKeyDictionary
 from attrs import frozen
 
 from agentrail.errors import BadPlugin
-from agentrail.errors.branches import nearest
+from agentrail.errors.branches import nearest, suggestion
 from agentrail.hooks.declarations import (
     BroughtCompactor,
     BroughtTools,
@@ -361,7 +361,9 @@ def check_class(cls: type, hooks: frozenset[str], home: str) -> None:
 def _check_name(cls: type, name: str, member: object, methods: Mapping[str, object], *, is_field: bool) -> None:
     if name.startswith(HOOK_LIKE) and not is_field:
         hooks = sorted(hook for hook in methods if hook.startswith(HOOK_LIKE))
-        raise BadPlugin(cls.__name__, f"there is no hook `{name}`; the hooks are {', '.join(hooks)}")
+        raise BadPlugin(
+            cls.__name__, f"there is no hook `{name}`{suggestion(name, hooks, LIKE)}; the hooks are {', '.join(hooks)}"
+        )
     names = (*methods, *PROPERTIES) if callable(member) or isinstance(member, property) else ATTRIBUTES
     near = None if is_field else nearest(name, names, LIKE)
     if near is not None:

@@ -16,11 +16,20 @@ from agentrail.values.step_budget import Meter
 from tests.cells.bench import plug
 
 
-@pytest.mark.parametrize("name", ["before_tools", "after_trun", "on_tool_errors", "session_begin", "on_events"])
-def test_a_misspelt_hook_is_refused_when_the_class_is_defined(name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "near"),
+    [
+        ("before_tools", " (did you mean `before_tool`?)"),
+        ("after_trun", " (did you mean `after_turn`?)"),
+        ("on_tool_errors", " (did you mean `on_tool_error`?)"),
+        ("session_begin", ""),
+        ("on_events", " (did you mean `on_event`?)"),
+    ],
+)
+def test_a_misspelt_hook_is_refused_when_the_class_is_defined(name: str, near: str) -> None:
     with pytest.raises(BadPlugin) as refused:
         type("Typo", (Plugin,), {name: lambda *_: Continue()})
-    assert f"there is no hook `{name}`" in str(refused.value)
+    assert f"there is no hook `{name}`{near}; the hooks are" in str(refused.value)
     assert "before_tool" in str(refused.value)
 
 

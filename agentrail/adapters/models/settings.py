@@ -13,7 +13,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from agentrail.errors import BadModelOptions
-from agentrail.errors.branches import listed
+from agentrail.errors.branches import listed, suggestion
 from agentrail.values.json import EMPTY, Json, JsonObject
 from agentrail.values.secrets import plain_secret, secret_name
 from agentrail.values.value import Value
@@ -86,7 +86,7 @@ def read_settings(options: JsonObject) -> Settings:
         reader = READERS.get(name)
         if reader is None:
             problem = (
-                f"there is no option `{name}`; there are {listed(READERS)}; "
+                f"there is no option `{name}`{suggestion(name, READERS)}; there are {listed(READERS)}; "
                 f"a field that only this provider knows goes into `extra`"
             )
             raise BadModelOptions(problem)

@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Final, Protocol, TypeAlias, cast
 
 from agentrail.errors import BadPlugin
-from agentrail.errors.branches import nearest
+from agentrail.errors.branches import nearest, suggestion
 from agentrail.hooks.plugin_checks import LIKE, MOST_SAID, check_method
 from agentrail.host.plugins.plugin_values import (
     AfterToolCall,
@@ -238,7 +238,8 @@ def check_providers(whose: str, providers: Sequence[ContextProvider]) -> None:
 def _check_name(cls: type[HostPlugin], name: str) -> None:
     plain = _CAPITAL.sub("_", name).lower()
     if plain.startswith(HOOK_LIKE):
-        raise BadPlugin(cls.__name__, f"there is no hook `{name}`; the hooks are {', '.join(HOOKS)}")
+        meant = suggestion(plain, HOOKS, 0.9)  # `on_request_begin` is no misspelt `on_request_end`
+        raise BadPlugin(cls.__name__, f"there is no hook `{name}`{meant}; the hooks are {', '.join(HOOKS)}")
     near = nearest(plain, (*CONTRACT, "deadline"), LIKE)
     if near is not None:
         problem = f"it has no `{name}`; if you mean `{near}`, write that, else begin the name with `_`"

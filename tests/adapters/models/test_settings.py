@@ -54,7 +54,7 @@ BAD: tuple[tuple[str, Json, str], ...] = (
     ("tool_choice", {"tool": ""}, "one of `auto`, `any`, `none`"),
     ("response_format", "json", "it must be an object"),
     ("cache", "yes", "it must be true, false, or an object with `points` (from 1 on) and `min_tokens` (from 0 on)"),
-    ("max_token", 3, "there is no option `max_token`; there are `api_key`"),
+    ("max_token", 3, "there is no option `max_token` (did you mean `max_tokens`?); there are `api_key`"),
 )
 
 

@@ -35,7 +35,10 @@ def test_the_contract_has_the_members_of_the_page() -> None:
     ("misspelt", "advice"),
     [
         ("on_request_begin", f"there is no hook `on_request_begin`; the hooks are {', '.join(HOOKS)}"),
-        ("onRequestStart", f"there is no hook `onRequestStart`; the hooks are {', '.join(HOOKS)}"),
+        (
+            "onRequestStart",
+            f"there is no hook `onRequestStart` (did you mean `on_request_start`?); the hooks are {', '.join(HOOKS)}",
+        ),
         ("before_tool", f"there is no hook `before_tool`; the hooks are {', '.join(HOOKS)}"),
         ("interceptt", "it has no `interceptt`; if you mean `intercept`, write that, else begin the name with `_`"),
         (
