@@ -48,10 +48,6 @@ long: .venv/test ## run the tests that take long
 host: .venv/test ## run the tests of the host alone, those in a browser included
 	$(PY) -m pytest $(HOST) $(AT_ONCE)
 
-# Else each of the processes that then run the tests compiles all of them.
-compiled: .venv/test ## compile the tests
-	@said=$$($(PY) -m pytest tests property_tests --collect-only -qq) || { echo "$$said"; exit 1; }
-
 properties: .venv/test ## run the property tests, the same examples each time
 	$(PY) -m pytest property_tests --numprocesses 2 --dist worksteal
 
@@ -186,12 +182,12 @@ build/sdks/.installed: .venv/test Makefile
 build/wheel/.tried: .venv/core Makefile pyproject.toml tests/installed.py $(shell find agentrail -name '*.py')
 	rm -rf $(WHEEL) && mkdir -p $(WHEEL)
 	$(PIP) wheel --no-deps --wheel-dir $(WHEEL) .
-	$(PYTHON) -m venv $(WHEEL)/none
-	$(WHEEL)/none/bin/python -m pip install --quiet --disable-pip-version-check $(WHEEL)/agentrail-*.whl
+	$(PYTHON) -m venv --without-pip $(WHEEL)/none
+	$(PIP) --python $(WHEEL)/none/bin/python install $(WHEEL)/agentrail-*.whl
 	$(PY) -I tests/installed.py $(WHEEL)/none/bin/python
 	set -e; for extra in $(EXTRAS); do \
-	  $(PYTHON) -m venv $(WHEEL)/$$extra; \
-	  $(WHEEL)/$$extra/bin/python -m pip install --quiet --disable-pip-version-check "$$(echo $(WHEEL)/agentrail-*.whl)[$$extra]"; \
+	  $(PYTHON) -m venv --without-pip $(WHEEL)/$$extra; \
+	  $(PIP) --python $(WHEEL)/$$extra/bin/python install "$$(echo $(WHEEL)/agentrail-*.whl)[$$extra]"; \
 	  $(PY) -I tests/installed.py $(WHEEL)/$$extra/bin/python $$extra; \
 	done
 	@touch $@
@@ -203,5 +199,5 @@ build/wheel/.tried: .venv/core Makefile pyproject.toml tests/installed.py $(shel
 help: ## print this list
 	@awk 'BEGIN {FS = ":.*## "} /^##@ / {printf "\n%s\n", substr($$0, 5)} /^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-.PHONY: run wheel sandbox-tools counting-tools browser-tools mcp-servers model-servers sdk-streams client-makers test long host compiled properties campaign simulate bench instructions mutants check lint fix docs clean help
+.PHONY: run wheel sandbox-tools counting-tools browser-tools mcp-servers model-servers sdk-streams client-makers test long host properties campaign simulate bench instructions mutants check lint fix docs clean help
 .PHONY: format-check rules async-rules contracts docs-check mypy pyright python-client-maker typescript-client-maker
