@@ -173,12 +173,15 @@ NEVER_WRITTEN: Final = frozenset(
         "Built",  # a specification, or an awaitable of one
         "Figures",  # what `/metrics` of a host shows
         "Form",  # a class, or a JSON Schema
+        "Kept",  # a mark for redactions, which is `str` or whatever is in it
         "Nothing",  # what a hook of a host plugin returns: `None`, or an awaitable of it
         "Nursery",  # Trio's, for a host that is opened without a server
         "Offered",  # what a profile has under names, for calls of the host
         "Opened",  # such a host, for tests of ours
+        "Personal",  # as `Kept`
         "Said",  # text, or parts
         "Spare",  # a fallback model of a drawn world, which is given as a name
+        "ToolName",  # as `Kept`
     }
 )
 

@@ -31,6 +31,7 @@ from agentrail.values.events.envelope import Envelope, Event
 from agentrail.values.events.tools import SubAgentEvent
 from agentrail.values.json import MAX_DEPTH, FrozenObject, Json
 from agentrail.values.messages import History, Message
+from agentrail.values.personal import Kept, Personal
 from agentrail.values.value import Value, learned
 
 T = TypeVar("T")
@@ -57,14 +58,14 @@ CLOSER: Final[Mapping[tuple[type[object], str], object]] = {
     (SubagentReported, "events"): tuple[AnyEvent, ...],
     (Gathered, "emits"): tuple[AnyEvent, ...],
     (Ruling, "errors"): tuple[AnyEvent, ...],
-    (Ruling, "states"): tuple[tuple[int, PluginState], ...],
+    (Ruling, "states"): Personal[tuple[tuple[int, PluginState], ...]],
     (Suspension, "hook"): FAMILIES[Hook],
     (BeforeRequest, "messages"): History,
     (BeforeCompaction, "messages"): History,
-    (State, "plugin_states"): tuple[PluginState, ...],
-    (State, "tools"): _TOOLS,
-    (ChangedStates, "put"): tuple[tuple[int, PluginState], ...],
-    (ChangedTools, "put"): _TOOLS,
+    (State, "plugin_states"): Personal[tuple[PluginState, ...]],
+    (State, "tools"): Kept[MappingProxyType[str, Attached]],
+    (ChangedStates, "put"): Personal[tuple[tuple[int, PluginState], ...]],
+    (ChangedTools, "put"): Kept[MappingProxyType[str, Attached]],
 }
 """Type hints of fields whose annotation names a base class, or allows more than the field holds.
 

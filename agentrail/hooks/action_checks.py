@@ -6,8 +6,9 @@ Plugins need not have been type-checked, and may go on changing what they have r
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from types import MappingProxyType
-from typing import Final, cast
+from typing import Final, cast, get_type_hints
 
 from agentrail.errors import NotJson
 from agentrail.hooks.actions import (
@@ -47,11 +48,10 @@ from agentrail.values.events.context import (
     PlanStepCompleted,
     SecurityAudit,
 )
-from agentrail.values.events.envelope import Event
 from agentrail.values.events.plugins import PluginEvent
 from agentrail.values.events.tools import LargeResultOffloaded
 from agentrail.values.fitting import fit_message, fit_result
-from agentrail.values.json import FrozenObject, JsonObject, freeze, freeze_object
+from agentrail.values.json import FrozenObject, Json, JsonObject, freeze, freeze_object
 from agentrail.values.messages import (
     AssistantMessage,
     History,
@@ -66,7 +66,7 @@ from agentrail.values.messages import (
 )
 from agentrail.values.tools import Err, Ok
 from agentrail.values.untrusted_values import seconds, shown
-from agentrail.values.value import quick
+from agentrail.values.value import Value, quick
 
 REPORTABLE: Final = frozenset(
     {
@@ -314,8 +314,13 @@ def is_reportable(value: object) -> bool:
     """Whether *value* is an event that a plugin may emit, with fields of the declared types."""
     if type(value) not in REPORTABLE:
         return False
-    event = cast("Event", value)
-    return all(_FIELDS[type(event).__annotations__[name]](getattr(event, name)) for name in event.__struct_fields__)
+    return all(fits(getattr(value, name)) for name, fits in _field_checks(cast("type[Value]", type(value))))
+
+
+@cache
+def _field_checks(event_class: type[Value]) -> tuple[tuple[str, Callable[[object], bool]], ...]:
+    hints = get_type_hints(event_class)
+    return tuple([(name, _FIELDS[hints[name]]) for name in event_class.__struct_fields__])
 
 
 def _is_json(value: object) -> bool:
@@ -331,10 +336,10 @@ def _are_texts(value: object) -> bool:
     return type(value) is tuple and all(map(_is_text, cast("tuple[object, ...]", value)))
 
 
-_FIELDS: Final[Mapping[str, Callable[[object], bool]]] = MappingProxyType(
-    {"str": _is_text, "int": _is_whole, "Json": _is_json, "tuple[str, ...]": _are_texts}
+_FIELDS: Final[Mapping[object, Callable[[object], bool]]] = MappingProxyType(
+    {str: _is_text, int: _is_whole, Json: _is_json, tuple[str, ...]: _are_texts}
 )
-"""The check of an event's field, by the field's annotation."""
+"""The check of an event's field, by the field's type."""
 
 
 def _is_emit(value: object) -> bool:

@@ -11,6 +11,7 @@ from typing_extensions import TypeVar
 from agentrail.values.events.envelope import Event
 from agentrail.values.json import EMPTY, Json, JsonObject
 from agentrail.values.messages import Message
+from agentrail.values.personal import Kept, Personal, ToolName
 from agentrail.values.tools import Err, Ok
 from agentrail.values.value import TAG, Authored, AuthoredKind, Value
 
@@ -18,19 +19,19 @@ from agentrail.values.value import TAG, Authored, AuthoredKind, Value
 class CallModel(Authored, tag_field=TAG):
     """Request for `Ask`: send a prompt to a model, outside the conversation."""
 
-    prompt: str
+    prompt: Personal[str]
     """The prompt, which follows *messages*; empty if they are all that the model gets."""
-    model: str | None = None
+    model: Kept[str | None] = None
     """Name of the model; `None` if it is the session's."""
-    system: str = ""
+    system: Personal[str] = ""
     """System prompt for this request."""
     messages: tuple[Message, ...] = ()
     """Messages before the prompt. The record keeps them whole, so give few."""
-    returns: JsonObject = EMPTY
+    returns: Kept[JsonObject] = EMPTY
     """JSON Schema of the object that the answer must fit; if empty, the answer is the model's text."""
     max_tokens: int | None = None
     """The most tokens of the answer; `None` if the model's options say it."""
-    options: JsonObject = EMPTY
+    options: Kept[JsonObject] = EMPTY
     """Options for the model's provider; if empty, the session's options count if it uses this model.
 
     A model that is named gets no others, so that a key of the session's model never goes to another address. If `model`
@@ -41,16 +42,16 @@ class CallModel(Authored, tag_field=TAG):
 class RunTool(Authored, tag_field=TAG):
     """Request for `Ask`: run one of the session's tools."""
 
-    name: str
+    name: ToolName
     """Name of the tool."""
-    args: JsonObject = EMPTY
+    args: Personal[JsonObject] = EMPTY
     """Arguments of the call."""
 
 
 class ReadFile(Authored, tag_field=TAG):
     """Request for `Ask`: read a text file in the working directory; it is answered with `None` if there is none."""
 
-    path: str
+    path: Personal[str]
     """Path of the file."""
 
 
@@ -60,11 +61,11 @@ class WriteFile(Authored, tag_field=TAG):
     No plugin rules on it, so the path must be the plugin's own; for one of the model's, run the tool `write_file`.
     """
 
-    path: str
+    path: Personal[str]
     """Path of the file."""
-    text: str
+    text: Personal[str]
     """All that the file is to hold; at most 8 MiB. No-op if the file holds it already."""
-    replaces: str | None = None
+    replaces: Personal[str | None] = None
     """The text that the file holds now; `None` if there is no file. If it holds another, the answer is `Failed`."""
 
 
@@ -76,11 +77,11 @@ class FindFiles(Authored, tag_field=TAG):
     100 paths were found.
     """
 
-    names: tuple[str, ...]
+    names: Personal[tuple[str, ...]]
     """Names of files and folders, where `*` is any text and `?` any character; case does not matter."""
-    folders: tuple[str, ...] = ()
+    folders: Personal[tuple[str, ...]] = ()
     """Folders to look through on the disk, with all in them; links are not followed."""
-    tracked: tuple[str, ...] = ()
+    tracked: Kept[tuple[str, ...]] = ()
     """Folders of which to look through the files that git tracks, by the index of the repository around each."""
     ignored: bool = True
     """Whether to look on the disk also at what `.gitignore` names, and at `.git` itself."""
@@ -89,18 +90,18 @@ class FindFiles(Authored, tag_field=TAG):
 class CallService(Authored, tag_field=TAG):
     """Request for `Ask`: call a service, one of those that the program gave to the session."""
 
-    name: str
+    name: Kept[str]
     """Name of the service."""
-    payload: Json = None
+    payload: Personal[Json] = None
     """Data passed to the service."""
 
 
 class ChangeTools(Authored, tag_field=TAG):
     """Request for `Ask`: attach tools that the plugin brings, and detach tools of the session; all or none."""
 
-    attach: tuple[str, ...] = ()
+    attach: Kept[tuple[str, ...]] = ()
     """Names of tools in the plugin's `BroughtTools`. One that it has attached before is replaced."""
-    detach: tuple[str, ...] = ()
+    detach: tuple[ToolName, ...] = ()
     """Names of tools of the session."""
 
 
@@ -113,7 +114,7 @@ AskRequest: TypeAlias = Errand | ChangeTools
 class Answered(Authored, tag_field=TAG):
     """Answer to an `Ask` that succeeded."""
 
-    value: Json
+    value: Personal[Json]
     """Text or object of the model, text of tool or file, paths, the service's answer; `None` for other requests.
 
     `None` is also the answer to `ReadFile` if there is no such file.
@@ -123,7 +124,7 @@ class Answered(Authored, tag_field=TAG):
 class Failed(Authored, tag_field=TAG):
     """Answer to an `Ask` that failed."""
 
-    error: str
+    error: Personal[str]
     """The reason of the failure."""
 
 

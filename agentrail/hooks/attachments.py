@@ -24,6 +24,7 @@ from agentrail.hooks.plugin import (
 )
 from agentrail.hooks.plugin_checks import check_attributes
 from agentrail.values.json import EMPTY, JsonObject, freeze, freeze_object
+from agentrail.values.personal import Kept
 from agentrail.values.tools import HasSpec, ToolSpec
 from agentrail.values.untrusted_values import names_of, shown
 from agentrail.values.value import Value
@@ -39,31 +40,31 @@ STATE_LIMIT: Final = 64 * 1024
 class AttachedPlugin(Value):
     """Description of a plugin in a session as data, without its code and its state."""
 
-    key: str
+    key: Kept[str]
     """Name of the plugin in the session, unique there."""
-    plugin: str
+    plugin: Kept[str]
     """Class of the plugin, as `module:name`."""
     priority: int
     """Order: plugins with lower numbers are asked first."""
     critical: bool
     """Whether a failure of the plugin refuses or aborts what its hook is about, instead of only being reported."""
-    hooks: frozenset[str]
+    hooks: Kept[frozenset[str]]
     """Names of the hooks that the plugin implements."""
     version: int = 1
     """Version of the plugin's state, from its class; `upgrade` is called if the stored version is lower."""
     revision: int = 0
     """How often the plugin's options were updated in this session."""
-    options: JsonObject = EMPTY
+    options: Kept[JsonObject] = EMPTY
     """Options of the plugin, as far as they are JSON."""
     money_limit: MoneyLimit | None = None
     """The plugin's limit on the session's cost; `None` if it sets none."""
-    changed: JsonObject = EMPTY
+    changed: Kept[JsonObject] = EMPTY
     """For the options that were changed at run time: their values in the code, to notice when the code changes.
 
     `None` for a value that JSON cannot hold. An option with a new value that JSON cannot hold is named here, and is not
     among `options`: a session that comes back tells that it was dropped.
     """
-    pinned: tuple[str, ...] = ()
+    pinned: Kept[tuple[str, ...]] = ()
     """Names of run-time options that are kept even if the code changes."""
     tools: tuple[ToolSpec, ...] = ()
     """Descriptions of the tools that the plugin may attach."""

@@ -8,6 +8,7 @@ from typing import ClassVar, Final
 from agentrail.hooks.actions import AskAnswer, AskRequest
 from agentrail.values.json import EMPTY, JsonObject
 from agentrail.values.messages import AssistantMessage, Message, ToolMessage
+from agentrail.values.personal import Kept, Personal, ToolName
 from agentrail.values.tools import Err, Ok
 from agentrail.values.usage import Usage
 from agentrail.values.value import TAG, Authored
@@ -38,7 +39,7 @@ class SessionEnd(Hook):
     moment = "session_end"
     about = "the session was stopped and is about to end"
 
-    reason: str
+    reason: Personal[str]
     """Reason given to `stop`."""
 
 
@@ -48,11 +49,11 @@ class AfterTurn(Hook):
     moment = "after_turn"
     about = "a turn has finished or was aborted, and no other one has begun"
 
-    outcome: str
+    outcome: Kept[str]
     """`finished` or `aborted`."""
-    abort_kind: str | None
+    abort_kind: Kept[str | None]
     """Why the turn was aborted, as in `AgentAbort.kind`: `user`, `plugin`, `deadline`, …; `None` if it was not."""
-    abort_reason: str | None
+    abort_reason: Personal[str | None]
     """Reason given with the abort; `None` if there was none."""
     messages_diff: tuple[Message, ...]
     """Messages that the turn added to the history."""
@@ -75,9 +76,9 @@ class BeforePrompt(Hook):
     moment = "before_prompt"
     about = "before a prompt starts a turn"
 
-    text: str
+    text: Personal[str]
     """Text of the prompt."""
-    ref: str = ""
+    ref: Kept[str] = ""
     """Id of the prompt."""
 
 
@@ -91,7 +92,7 @@ class BeforeRequest(Hook):
     """Messages that the model will see."""
     attempt: int = 1
     """Number of the attempt, from 1."""
-    last_error: str | None = None
+    last_error: Personal[str | None] = None
     """Why the last attempt failed; `None` on the first."""
 
 
@@ -111,11 +112,11 @@ class BeforeTool(Hook):
     moment = "before_tool"
     about = "before one call runs"
 
-    name: str
+    name: ToolName
     """Name of the tool."""
-    args: JsonObject
+    args: Personal[JsonObject]
     """Arguments with which the call would run, as changed by earlier plugins."""
-    call_id: str
+    call_id: Kept[str]
     """Id of the call."""
     approved: bool = False
     """Whether a person approved the call with exactly these arguments."""
@@ -129,11 +130,11 @@ class OnToolError(Hook):
     moment = "on_tool_error"
     about = "a tool failed and would be retried"
 
-    name: str
+    name: ToolName
     """Name of the tool."""
-    call_id: str
+    call_id: Kept[str]
     """Id of the call."""
-    error: str
+    error: Personal[str]
     """The exception as text."""
     attempt: int
     """Number of the attempt that failed, from 1."""
@@ -145,13 +146,13 @@ class AfterTool(Hook):
     moment = "after_tool"
     about = "one call has a result, which the model has not seen yet"
 
-    name: str
+    name: ToolName
     """Name of the tool."""
-    call_id: str
+    call_id: Kept[str]
     """Id of the call."""
     result: Ok | Err
     """Result that would go into the history."""
-    args: JsonObject = EMPTY
+    args: Personal[JsonObject] = EMPTY
     """Arguments with which the call ran."""
     duration_ms: int = 0
     """Time since the call was started first, in milliseconds."""
@@ -175,7 +176,7 @@ class BeforeFinish(Hook):
     moment = "before_finish"
     about = "a response without calls is about to end the turn"
 
-    texts: tuple[str, ...] = ()
+    texts: Personal[tuple[str, ...]] = ()
     """Texts of plugins that were asked before, by `Intervene`; if there are any, the turn goes on after this hook."""
 
 
@@ -187,7 +188,7 @@ class BeforeCompaction(Hook):
 
     messages: Sequence[Message]
     """Messages to be compacted."""
-    reason: str = ""
+    reason: Personal[str] = ""
     """Why the context is to be compacted."""
 
 
@@ -197,9 +198,9 @@ class BeforeSteering(Hook):
     moment = "before_steering"
     about = "before a steering text is queued"
 
-    text: str
+    text: Personal[str]
     """Text that the user sent."""
-    ref: str = ""
+    ref: Kept[str] = ""
     """Id of the text."""
 
 
@@ -209,9 +210,9 @@ class BeforePluginOptsUpdate(Hook):
     moment = "before_plugin_opts_update"
     about = "before a plugin gets new options, while no turn is open"
 
-    plugin: str
+    plugin: Kept[str]
     """Key of the plugin that is to get the options."""
-    options: JsonObject
+    options: Kept[JsonObject]
     """The new options."""
 
 

@@ -23,6 +23,7 @@ from agentrail.values.content import Text
 from agentrail.values.events.envelope import Event
 from agentrail.values.json import JsonObject
 from agentrail.values.messages import Added, Message, Origin, Range, Rearranged, UserMessage
+from agentrail.values.personal import Kept, Personal
 from agentrail.values.tools import Err, Ok
 from agentrail.values.value import Value
 
@@ -63,11 +64,11 @@ WHEN_CRITICAL_BREAKS: Final[Mapping[str, Verdict]] = {
 class Switch(Value):
     """A plugin's choice of a model (`SwitchModel`)."""
 
-    model: str
+    model: Kept[str]
     """Name of the model."""
-    options: JsonObject
+    options: Kept[JsonObject]
     """Options for the model's provider."""
-    plugin: str
+    plugin: Kept[str]
     """Key of the plugin that chose."""
     priced: bool = False
     """Whether the model's price is known."""
@@ -85,32 +86,32 @@ SECTION_LAYERS: Final = (SKILLS, MEMORY, DYNAMIC)
 class Section(Value):
     """A named text that a plugin adds to the system prompt."""
 
-    key: str
+    key: Kept[str]
     """Name of the section, unique in the session."""
-    text: str | None
+    text: Personal[str | None]
     """The text; `None` (in the decision of a plugin only) if the section is removed."""
-    layer: str = DYNAMIC
+    layer: Kept[str] = DYNAMIC
     """Layer that the section belongs to: one of `SECTION_LAYERS`, or `ENVIRONMENT`, which no plugin can set."""
-    by: str = ""
+    by: Kept[str] = ""
     """Key of the plugin that set it last; `ENVIRONMENT` if the session itself tells of its environment."""
 
 
 class Gathered(Value):
     """The decisions of the plugins in one run of a hook so far, except the verdict."""
 
-    texts: tuple[str, ...] = ()
+    texts: Personal[tuple[str, ...]] = ()
     """Texts of `Intervene`, in the order of the plugins."""
     added: tuple[Added, ...] = ()
     """What `AddContext` adds after the messages, in the order of the plugins."""
-    args: JsonObject | None = None
+    args: Personal[JsonObject | None] = None
     """Arguments of the call as replaced last; `None` if unchanged."""
-    said: str | None = None
+    said: Personal[str | None] = None
     """Text of the prompt, the steering text or the response as replaced last; `None` if unchanged."""
     messages: Rearranged | None = None
     """Messages as replaced last, as ranges of those that the hook was built with; `None` if unchanged."""
     result: Ok | Err | None = None
     """Result of the call as replaced last; `None` if unchanged."""
-    replaced_by: tuple[str, ...] = ()
+    replaced_by: Kept[tuple[str, ...]] = ()
     """Keys of the plugins that replaced a text, arguments, messages or a result, in order."""
     replaced_at: int = -1
     """Index of the last plugin that replaced arguments; -1 if none did."""
@@ -120,9 +121,9 @@ class Gathered(Value):
     """Sections of the system prompt that were set or removed, in order."""
     emits: tuple[Event, ...] = ()
     """Events to emit when the pipeline pauses or ends, even if it ends in an abort; none are left after a pause."""
-    asks: tuple[tuple[str, int], ...] = ()
+    asks: Kept[tuple[tuple[str, int], ...]] = ()
     """How many times each plugin has returned `Ask` in this run: pairs of key and number."""
-    families: tuple[str, ...] = ()
+    families: Personal[tuple[str, ...]] = ()
     """Command families that a person approved for always, without which the call would have been held."""
     front: tuple[Added, ...] = ()
     """What `AddContext` adds before the messages, in the order of the plugins."""
@@ -182,9 +183,9 @@ class Pause(Value):
     """Request to carry out; `None` if a person must decide."""
     deadline: float | None = None
     """The most seconds that the request or the decision may take; `None` if there is no limit."""
-    hint: str = ""
+    hint: Personal[str] = ""
     """Text for the person who decides: what the call would do."""
-    family: str | None = None
+    family: Personal[str | None] = None
     """Command family that "approve always" would let pass; `None` if no such approval is possible."""
 
 
@@ -194,17 +195,17 @@ class PluginAnswer(Value):
     A field that the action does not have is `None`. A plain `Continue` is no answer: the plugin let the hook pass.
     """
 
-    plugin: str
+    plugin: Kept[str]
     """Key of the plugin."""
-    kind: str
+    kind: Kept[str]
     """Kind of the action, such as `intervene`; `log` for a log line of `on_event`."""
-    text: str | None = None
+    text: Personal[str | None] = None
     """Text of `Intervene`, `AddContext`, `ReplacePrompt`, `ReplaceResponse` or `SetSection`, reason of `Abort` or
     `BlockTool`, hint of `HoldTool`.
     """
-    name: str | None = None
+    name: Kept[str | None] = None
     """Model of `SwitchModel`, key of `SetSection`, command family of `HoldTool` or `Continue`."""
-    args: JsonObject | None = None
+    args: Personal[JsonObject | None] = None
     """Arguments of `ReplaceToolArgs`, options of `SwitchModel`."""
     result: Ok | Err | None = None
     """Result of `ReplaceToolResult`."""
@@ -215,7 +216,7 @@ class PluginAnswer(Value):
     """
     request: AskRequest | None = None
     """Request of `Ask` that had no effect; of one that paused the run, `Ruling.pause` has it."""
-    layer: str | None = None
+    layer: Kept[str | None] = None
     """Layer of `SetSection`."""
     seconds: float | None = None
     """Deadline of `Ask`, timeout of `HoldTool`."""
@@ -258,25 +259,25 @@ class PluginAnswer(Value):
 class Ruling(Value):
     """The combined decision of the plugins in one run of a hook."""
 
-    hook: str
+    hook: Kept[str]
     """Name of the hook, or `init`, `on_options`, `on_event`, `check`."""
     verdict: Verdict = Verdict.PASS
     """How the run ended, or why it was paused."""
-    by: str | None = None
+    by: Kept[str | None] = None
     """Key of the plugin that ended or paused the run; `None` if none did."""
-    reason: str = ""
+    reason: Personal[str] = ""
     """Reason that this plugin gave."""
     critical: bool = False
     """Whether the run ended because a critical plugin failed."""
     gathered: Gathered = NOTHING_GATHERED
     """Everything else that the plugins decided."""
-    states: tuple[tuple[int, object], ...] = ()
+    states: Personal[tuple[tuple[int, object], ...]] = ()
     """New states of plugins: pairs of index and state."""
     errors: tuple[Event, ...] = ()
     """A `plugin_error` event for each plugin that failed."""
     pause: Pause | None = None
     """The pause of the run; `None` if it was not paused."""
-    logs: tuple[tuple[str, str, JsonObject], ...] = ()
+    logs: Personal[tuple[tuple[str, str, JsonObject], ...]] = ()
     """Log lines from `on_event`: level, message, fields."""
     answers: tuple[PluginAnswer, ...] = ()
     """What each plugin answered, in order. After a pause, they are those since then."""

@@ -30,6 +30,7 @@ from agentrail.values.content import File, Image
 from agentrail.values.events.envelope import Envelope
 from agentrail.values.events.life import SessionEnded
 from agentrail.values.messages import History
+from agentrail.values.personal import Kept
 from agentrail.values.untrusted_values import crash, number, shown
 from agentrail.values.value import Authored
 
@@ -39,7 +40,7 @@ class Redaction(Authored):
 
     at: int
     """When that was done, in milliseconds since 1970."""
-    by: str
+    by: Kept[str]
     """Who did it, in the words of whoever called."""
 
 
@@ -50,7 +51,7 @@ class Record(Authored):
     same once more in an audit.
     """
 
-    session_id: str
+    session_id: Kept[str]
     """Session that made the step."""
     number: int
     """Number of the record in its session: 1, 2, 3, without gaps."""
@@ -60,13 +61,13 @@ class Record(Authored):
     """What plugins and validators decided in the step; an audit does not ask them again."""
     events: tuple[Envelope, ...] = ()
     """The durable events of the step, as they were published."""
-    effects: tuple[str, ...] = ()
+    effects: Kept[tuple[str, ...]] = ()
     """Names of the effects that the step asked for, in order."""
     change: Change = NO_CHANGE
     """The fields of the state that the step changed."""
-    began: str | None = None
+    began: Kept[str | None] = None
     """Id of the model request whose first chunk came before this step, if any: that has no record of its own."""
-    command: str | None = None
+    command: Kept[str | None] = None
     """Command id that the caller gave, if the step answers one; a repeated id gets the stored answer."""
     answer: Answer | None = None
     """The answer to that command."""

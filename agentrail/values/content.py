@@ -7,6 +7,7 @@ from typing import Final, TypeAlias, TypeVar
 
 from agentrail.errors import WrongType
 from agentrail.values.json import EMPTY, Json, JsonObject, canonical
+from agentrail.values.personal import Kept, Personal, ToolName
 from agentrail.values.value import TAG, Authored, quick
 
 URLS: Final = ("https://", "http://", "gs://")
@@ -20,16 +21,16 @@ MAX_MEMORY: Final = 64 * 1024
 class Text(Authored, tag_field=TAG):
     """Plain text."""
 
-    text: str
+    text: Personal[str]
     """The text."""
 
 
 class Image(Authored, tag_field=TAG):
     """An image."""
 
-    media_type: str
+    media_type: Kept[str]
     """Media type, such as `image/png`."""
-    data: str
+    data: Personal[str]
     """The image's bytes in base64."""
 
 
@@ -39,15 +40,15 @@ class File(Authored, tag_field=TAG):
     It has either `data` or a `reference`: a URL, or with `provider` the id of a file that was uploaded there.
     """
 
-    media_type: str
+    media_type: Kept[str]
     """Media type, such as `application/pdf`."""
-    data: str = ""
+    data: Personal[str] = ""
     """The file's bytes in base64; empty if there is a reference."""
-    reference: str = ""
+    reference: Personal[str] = ""
     """URL of the file, or its id at the provider; empty if there are bytes."""
-    name: str = ""
+    name: Personal[str] = ""
     """Name of the file."""
-    provider: str = ""
+    provider: Kept[str] = ""
     """The provider that the file was uploaded to, such as `anthropic`; empty if the reference is a URL."""
 
     @property
@@ -67,31 +68,31 @@ class File(Authored, tag_field=TAG):
 class Data(Authored, tag_field=TAG):
     """A JSON value."""
 
-    data: Json
+    data: Personal[Json]
     """The value."""
 
 
 class Thinking(Authored, tag_field=TAG):
     """Thoughts (reasoning) of the model."""
 
-    text: str
+    text: Personal[str]
     """Text of the thoughts."""
-    signature: str | None = None
+    signature: Personal[str | None] = None
     """Signature of the provider, needed to send the thoughts back."""
 
 
 class ToolCall(Authored):
     """A tool call that the model asks for."""
 
-    call_id: str
+    call_id: Kept[str]
     """Id of the call, unique in the session."""
-    name: str
+    name: ToolName
     """Name of the tool."""
-    args: JsonObject = EMPTY
+    args: Personal[JsonObject] = EMPTY
     """Arguments of the call."""
-    provider_id: str = ""
+    provider_id: Kept[str] = ""
     """Id that the provider gave the call, needed when the result is sent back."""
-    via: str = ""
+    via: ToolName = ""
     """Name of the tool through which the model made the call (`call_tool`); empty if it called the tool itself."""
 
 

@@ -12,6 +12,7 @@ from typing import Protocol, TypeAlias, overload
 
 from agentrail.values.content import Data, File, Part, Said, Text, Thinking, ToolCall, text_of, with_text
 from agentrail.values.json import JsonObject, weight
+from agentrail.values.personal import Kept, Personal, ToolName
 from agentrail.values.usage import NOTHING_USED, Usage
 from agentrail.values.value import TAG, Authored, Value
 
@@ -59,7 +60,7 @@ class AssistantMessage(Authored, tag_field=TAG):
     """Text and thoughts (reasoning), in order."""
     calls: tuple[ToolCall, ...] = ()
     """Tool calls that the model asks for, in order."""
-    model: str = ""
+    model: Kept[str] = ""
     """Name of the model."""
     stop: StopReason = StopReason.END
     """Why the model stopped."""
@@ -81,15 +82,15 @@ class AssistantMessage(Authored, tag_field=TAG):
 class ToolMessage(Authored, tag_field=TAG):
     """The result of one tool call."""
 
-    call_id: str
+    call_id: Kept[str]
     """Id of the call."""
-    name: str
+    name: ToolName
     """Name of the tool."""
     parts: tuple[Part, ...]
     """What the model sees."""
     is_error: bool = False
     """Whether the call failed, was refused or was stopped."""
-    details: JsonObject | None = None
+    details: Personal[JsonObject | None] = None
     """Data for programs; the model never sees it."""
 
     @property
@@ -263,7 +264,7 @@ class Added(Value, tag_field=TAG):
 
     message: Message
     """The context."""
-    by: str
+    by: Kept[str]
     """Key of the plugin that added it."""
 
 

@@ -13,6 +13,7 @@ from typing import Final, TypeAlias
 from agentrail.values.content import Said, ToolCall
 from agentrail.values.json import EMPTY, JsonObject, weight
 from agentrail.values.messages import Message, StopReason, total_size
+from agentrail.values.personal import Personal
 from agentrail.values.tools import ToolSpec
 from agentrail.values.usage import NOTHING_USED, Usage
 from agentrail.values.value import Authored, Value
@@ -120,9 +121,9 @@ class Response(Authored):
 class Partial(Value):
     """The part of a response that was received before the response was cut off."""
 
-    text: str = ""
+    text: Personal[str] = ""
     """Text received."""
-    thinking: str = ""
+    thinking: Personal[str] = ""
     """Thoughts (reasoning) received."""
     usage: Usage = NOTHING_USED
     """Usage so far, estimated where the provider has not reported it."""
@@ -145,9 +146,9 @@ class Failure(Authored):
 
     kind: FailureKind
     """How to handle the failure."""
-    error: str
+    error: Personal[str]
     """Class of the error."""
-    message: str
+    message: Personal[str]
     """Message of the error."""
     retry_after: float | None = None
     """Seconds that the provider asks to wait before a retry; `None` if it did not."""

@@ -11,6 +11,7 @@ from msgspec.structs import force_setattr
 
 from agentrail.values.content import Part, as_parts, text_of
 from agentrail.values.json import EMPTY, JsonObject, freeze_object, weight
+from agentrail.values.personal import Kept, Personal, ToolName
 from agentrail.values.untrusted_values import seconds
 from agentrail.values.value import TAG, Authored, Value, quick
 
@@ -37,11 +38,11 @@ def cut_time(value: float) -> float:
 class ToolSpec(Authored, tag_field=TAG, dict=True, gc=True):  # msgspec wants `gc` beside `dict`, which keeps `size`
     """Description of a tool: everything but its code."""
 
-    name: str
+    name: Kept[str]
     """Name by which the model calls the tool."""
-    description: str
+    description: Kept[str]
     """Description for the model."""
-    parameters: JsonObject = EMPTY
+    parameters: Kept[JsonObject] = EMPTY
     """JSON Schema of the tool's arguments."""
     timeout: float = 60.0
     """Seconds that a call may run before it is cancelled; longer than ten years counts as ten years."""
@@ -51,9 +52,9 @@ class ToolSpec(Authored, tag_field=TAG, dict=True, gc=True):  # msgspec wants `g
     """Whether calls of the tool may run while other calls run."""
     effect: EffectClass = EffectClass.UNSAFE
     """What happens if an interrupted call is run again."""
-    subject: str | tuple[str, ...] | None = None
+    subject: Kept[str | tuple[str, ...] | None] = None
     """Arguments that say what a call is about, by name, to detect loops; those after the first say which part of it."""
-    requires: frozenset[str] = frozenset()
+    requires: Kept[frozenset[str]] = frozenset()
     """Names of what the tool uses, such as `files`, `shell`, `network`."""
     max_result_chars: int = 30_000
     """The most characters of a result that the model sees; a longer one is cut."""
@@ -87,7 +88,7 @@ class Ok(Authored, tag_field=TAG):
 
     content: tuple[Part, ...]
     """Content for the model."""
-    details: JsonObject | None = None
+    details: Personal[JsonObject | None] = None
     """Data for programs; the model never sees it."""
 
 
@@ -96,16 +97,16 @@ class Err(Authored, tag_field=TAG):
 
     content: tuple[Part, ...]
     """Content for the model."""
-    details: JsonObject | None = None
+    details: Personal[JsonObject | None] = None
     """Data for programs; the model never sees it."""
 
 
 class Todo(Authored):
     """An item of the session's list of things to do."""
 
-    text: str
+    text: Personal[str]
     """Text of the item."""
-    status: str = "pending"
+    status: Kept[str] = "pending"
     """`pending`, `in_progress` or `done`."""
 
 
@@ -119,16 +120,16 @@ class SetTodos(Authored, tag_field=TAG):
 class AskPerson(Authored, tag_field=TAG):
     """Effect of a tool: ask a person a question; the call waits for the answer."""
 
-    question: str
+    question: Personal[str]
     """Text of the question."""
-    options: tuple[str, ...] = ()
+    options: Personal[tuple[str, ...]] = ()
     """Answers to choose from; empty if the answer is free text."""
 
 
 class CompactNow(Authored, tag_field=TAG):
     """Effect of a tool: compact the context before the next request."""
 
-    reason: str = "asked by the model"
+    reason: Personal[str] = "asked by the model"
     """Why the context is to be compacted, for events."""
 
 
@@ -178,11 +179,11 @@ def result_text(result: Ok | Err) -> str:
 class StandingApproval(Value):
     """An approval for always: later calls of its kind run without being held."""
 
-    tool: str
+    tool: ToolName
     """Name of the tool."""
-    command_family: str
+    command_family: Personal[str]
     """Command family of the calls."""
-    by: str = ""
+    by: Kept[str] = ""
     """Id of the user who approved; empty if it was given without one."""
     at_ms: int = 0
     """When it was given, in milliseconds since 1970; 0 if its record is older than this field."""

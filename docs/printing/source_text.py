@@ -6,6 +6,7 @@ This layer reads no files: the caller passes the sources in.
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, TypeAlias
 
@@ -15,6 +16,9 @@ from agentrail.values.value import Value, defaults_of
 
 _LONGEST_DEFAULT: Final = 40
 """Most characters of a default that is shown by its value; a longer one is shown as the source writes it."""
+
+_MARKED: Final = re.compile(r"(?:Personal|Kept)\[(.+)\]")
+"""An annotation with a mark of `values.personal`, which is for redactions and not for readers."""
 
 _Function: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -153,6 +157,7 @@ def _fields(node: ast.ClassDef, cls: type) -> Iterator[Described]:
         if not isinstance(statement, ast.AnnAssign) or not isinstance(statement.target, ast.Name):
             continue
         name, hint = statement.target.id, ast.unparse(statement.annotation)
+        hint = _MARKED.sub(r"\1", hint).replace("ToolName", "str")
         if name.startswith("_") or hint.startswith("ClassVar"):
             continue
         yield Described(name, hint, _default(statement.value, name, defaults), text)

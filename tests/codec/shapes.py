@@ -119,7 +119,7 @@ def _hints(said: Mapping[str, object], module: str, owner: type[object]) -> dict
     holder.__annotations__ = dict(said)
     known = vars(sys.modules[module]) if module in sys.modules else {}
     try:
-        return get_type_hints(holder, {**OURS, **known}, {owner.__name__: owner})
+        return get_type_hints(holder, {**OURS, **known}, {owner.__name__: owner}, include_extras=True)
     except (NameError, AttributeError, TypeError, SyntaxError) as why:
         at = "".join(f".{name}" for name in said)
         problem = f"of `{owner.__qualname__}` has a type hint that cannot be resolved ({why}); import it at run time"

@@ -15,7 +15,6 @@ from agentrail import open_supervisor, tool
 from agentrail.adapters.journals.memory import MemoryJournal
 from agentrail.core.vocabulary.commands import PromptSent
 from agentrail.core.vocabulary.inputs import INPUTS, AnyInput, Arrival, CompactionEnded, StreamEnded
-from agentrail.core.vocabulary.personal_texts import TEXTS
 from agentrail.core.vocabulary.state import Setup, State
 from agentrail.errors import CommandConflict, TurnAborted
 from agentrail.hooks.attachments import seat_for
@@ -37,6 +36,7 @@ from agentrail.values.events.response import MessageDelta, ThinkingDelta, Thinki
 from agentrail.values.events.tools import ToolExecutionUpdate
 from agentrail.values.json import FrozenObject
 from agentrail.values.messages import AskModel, AssistantMessage, History, Leaving, StopReason, UserMessage
+from agentrail.values.personal import Privacy, privacy_of
 from agentrail.values.stream import Chunk, Response, ThinkingChunk
 from tests.codec.sampling import input_sample
 from tests.runtime.families import agent, task
@@ -100,17 +100,17 @@ def shown(given: AnyInput, *plugins: AnyPlugin) -> AnyInput:
 
 
 def texts_of(value: object, *, is_text: bool = False) -> Iterator[str]:
-    """Yield each text in a field of `TEXTS`, at any depth."""
+    """Yield each text in a personal field, at any depth."""
     match value:
         case str() if is_text:
             yield value
         case Image():
             return
         case msgspec.Struct():
-            fields = TEXTS.get(type(value).__name__, "").split()
+            privacy = privacy_of(type(value))
             for name in value.__struct_fields__:
                 if (type(value).__name__, name) != ("Thinking", "signature"):
-                    yield from texts_of(getattr(value, name), is_text=name in fields)
+                    yield from texts_of(getattr(value, name), is_text=privacy.get(name) is Privacy.PERSONAL)
         case tuple():
             for item in value:
                 yield from texts_of(item, is_text=is_text)

@@ -1,7 +1,7 @@
 """Redacts records: the texts of persons are replaced by a mark, and everything keeps its length and its place.
 
 So a redacted session still comes back by folding its records: ranges of the history, calls and queues are those that
-they were. The texts are found by `personal_texts`, in the values and not by what a step does with them.
+they were. The texts are found by the annotations of the fields (`values.personal`).
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ from agentrail.codec.plugin_states import FROZENSET, MIXED, Stored
 from agentrail.core.system_prompt import without_folder
 from agentrail.core.tools_on_demand import CALLER, FINDER
 from agentrail.core.vocabulary.changes import ChangedTools, ChangedTurn
-from agentrail.core.vocabulary.personal_texts import PAIRS, TEXTS, TOOL_NAMES, UNNAMED
 from agentrail.core.vocabulary.state import Turn
 from agentrail.core.vocabulary.tool_calls import Call, CallList
 from agentrail.hooks.actions import Continue, HoldTool
@@ -30,16 +29,36 @@ from agentrail.values.argument_checks import checked
 from agentrail.values.content import File, Image, Text, ToolCall
 from agentrail.values.json import EMPTY, FrozenObject, Json, canonical
 from agentrail.values.messages import History, Message
+from agentrail.values.personal import Privacy, privacy_of
 from agentrail.values.value import TAG
 
 MARK: Final = "[redacted]"
 """What stands for each text that was redacted."""
 
 STATES: Final = frozenset({("State", "plugin_states"), ("ChangedStates", "put"), ("Ruling", "states")})
-"""Fields of `TEXTS` with states of plugins: only the texts in them are replaced, so that their classes still fit."""
+"""Personal fields with states of plugins: only the texts in them are replaced, so that their classes still fit."""
 
 WHOLE: Final = frozenset({("Data", "data"), ("Answered", "value"), ("CallService", "payload")})
-"""Fields of `TEXTS` with any JSON value, which is replaced as a whole: a number can be as personal as a text."""
+"""Personal fields with any JSON value, which is replaced as a whole: a number can be as personal as a text."""
+
+PAIRS: Final = frozenset({("Batch", "texts"), ("ChangedCalls", "texts")})
+"""Personal fields that hold pairs of a name, which is kept, and a text."""
+
+UNNAMED: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "Crowded": "tokens target system tools messages",
+        "Envelope": "session_id seq n at turn round event path by",
+        "Section": "key text layer by",
+        "StandingApproval": "tool command_family by at_ms",
+        "Todo": "text status",
+        "ToolCall": "call_id name args provider_id via",
+        "Usage": "input_tokens output_tokens cached_tokens reasoning_tokens cost_usd estimated cache_write_tokens",
+    }
+)
+"""Fields of classes that plugins are given, and that are written into their states without a name.
+
+Keys that are not those of one of these classes are data of the plugin. A row stays when its class gets other fields.
+"""
 
 
 @checked
@@ -97,7 +116,7 @@ class _Marker:
         self._names = names
 
     def mark(self, value: object) -> object:
-        """Return *value* with marks in place of the texts in it, as the tables say."""
+        """Return *value* with marks in place of the texts in it, as the annotations of its fields say."""
         match value:
             case Image() | File():
                 return Text(MARK)
@@ -116,14 +135,13 @@ class _Marker:
                 return value
 
     def _struct(self, value: msgspec.Struct) -> msgspec.Struct:
-        name = type(value).__name__
-        texts, tools = TEXTS.get(name, "").split(), TOOL_NAMES.get(name, "").split()
+        name, privacy = type(value).__name__, privacy_of(type(value))
         changed: dict[str, object] = {}
         for field in value.__struct_fields__:
             item: object = getattr(value, field)
-            if field in texts:
+            if privacy.get(field) is Privacy.PERSONAL:
                 marked = self._states(name, item) if (name, field) in STATES else _field(name, field, item)
-            elif field in tools:
+            elif privacy.get(field) is Privacy.TOOL_NAME:
                 marked = self._tool(item)
             else:
                 marked = self.mark(item)
@@ -210,7 +228,7 @@ _FORMS: Final = frozenset([frozenset(fields.split()) for fields in UNNAMED.value
 
 
 def _field(owner: str, name: str, item: object) -> object:
-    """Return the value of a field of `TEXTS` without its texts."""
+    """Return the value of a personal field without its texts."""
     if item is None or item is UNSET:
         return item
     if (owner, name) in WHOLE:

@@ -24,6 +24,7 @@ from agentrail.values.messages import (
     ToolMessage,
     rearrange,
 )
+from agentrail.values.personal import Kept, Personal
 from agentrail.values.tools import ToolSpec
 from agentrail.values.usage import NOTHING_USED
 from agentrail.values.value import TAG, Value, defaults_of
@@ -34,7 +35,7 @@ V = TypeVar("V", bound=Value)
 class ResultOf(Value, tag_field=TAG):
     """The result of a call of the batch before the step, which the step appended to the history."""
 
-    call_id: str
+    call_id: Kept[str]
     """Id of the call."""
 
 
@@ -56,8 +57,9 @@ def changes_of(changed: type[Struct]) -> Callable[[type[V]], type[V]]:
     """
 
     def derive(cls: type[V]) -> type[V]:
-        own, defaults = get_type_hints(cls), defaults_of(cls)
-        hints = {name: hint | UnsetType for name, hint in get_type_hints(changed).items()} | own
+        own, defaults = get_type_hints(cls, include_extras=True), defaults_of(cls)
+        hints = get_type_hints(changed, include_extras=True)
+        hints = {name: hint | UnsetType for name, hint in hints.items()} | own
         required = own.keys() - defaults.keys()
         fields = [
             (name, hints[name]) if name in required else (name, hints[name], UNSET)
@@ -74,7 +76,7 @@ def changes_of(changed: type[Struct]) -> Callable[[type[V]], type[V]]:
 class ChangedCall(Value):
     """The fields of a call that a step changed, with their new values; the others are `UNSET`."""
 
-    call_id: str
+    call_id: Kept[str]
     """Id of the call."""
     spec: ToolSpec | SpecOfTool | UnsetType | None = UNSET
     """The tool's description."""
@@ -93,9 +95,9 @@ class ChangedCalls(Value, tag_field=TAG):
     """What changed in which calls."""
     begins: bool = False
     """Whether the step began the batch: then the calls before it are those of the last message, not ruled on yet."""
-    decisions: tuple[tuple[str, bool], ...] | UnsetType = UNSET
+    decisions: Kept[tuple[tuple[str, bool], ...] | UnsetType] = UNSET
     """`Batch.decisions`, if it changed."""
-    texts: tuple[tuple[str, str], ...] | UnsetType = UNSET
+    texts: Personal[tuple[tuple[str, str], ...] | UnsetType] = UNSET
     """`Batch.texts`, if it changed."""
 
 
@@ -104,16 +106,16 @@ class ChangedStates(Value):
 
     count: int
     """Number of plugins after the step."""
-    put: tuple[tuple[int, object], ...] = ()
+    put: Personal[tuple[tuple[int, object], ...]] = ()
     """The states that are other objects than before: pairs of the plugin's index and its state."""
 
 
 class ChangedTools(Value):
     """Tools that a step attached, replaced or detached."""
 
-    gone: tuple[str, ...] = ()
+    gone: Kept[tuple[str, ...]] = ()
     """Names of the detached tools."""
-    put: Mapping[str, Attached] = NO_TOOLS
+    put: Kept[Mapping[str, Attached]] = NO_TOOLS
     """The attached and replaced tools, by name."""
 
 
@@ -135,7 +137,7 @@ NO_TURN: Final = Turn("", 0, 0, NOTHING_USED, "", EMPTY)
 class ChangedQueue(Value):
     """Prompts that a step queued or took from the queue; the others keep their order."""
 
-    gone: tuple[str, ...] = ()
+    gone: Kept[tuple[str, ...]] = ()
     """Ids of the prompts that are no longer in the queue."""
     first: tuple[Prompt, ...] = ()
     """Prompts that were put before those that were there."""
@@ -146,9 +148,9 @@ class ChangedQueue(Value):
 class ChangedTimers(Value):
     """Timers that a step set or cleared; those that it set come last, in this order."""
 
-    gone: tuple[str, ...] = ()
+    gone: Kept[tuple[str, ...]] = ()
     """Names of the cleared timers."""
-    put: tuple[tuple[str, int], ...] = ()
+    put: Kept[tuple[tuple[str, int], ...]] = ()
     """The timers that were set: pairs of name and time."""
 
 
@@ -157,7 +159,7 @@ class ChangedShown(Value):
 
     messages: Rearranged | UnsetType = UNSET
     """The messages; `UNSET` if they are those of the request that runs after the step."""
-    by: str = ""
+    by: Kept[str] = ""
     """Key of the plugin that replaced them last."""
 
 
@@ -175,7 +177,7 @@ class ChangedSuspended(Value):
 
     put: tuple[Suspended, ...] = ()
     """Runs that are new or changed."""
-    gone: tuple[str, ...] = ()
+    gone: Kept[tuple[str, ...]] = ()
     """Ids of the requests whose runs are no longer paused."""
     begins: bool = False
     """Whether none of the runs before is left but those in `put`."""

@@ -13,6 +13,7 @@ from agentrail.errors import AgentrailError
 from agentrail.hooks.attachments import AttachedPlugin
 from agentrail.values.content import Part
 from agentrail.values.json import EMPTY, Json, JsonObject
+from agentrail.values.personal import Kept, Personal, ToolName
 from agentrail.values.stream import NOTHING_YET, Partial
 from agentrail.values.tools import ToolSpec
 from agentrail.values.value import TAG, Value
@@ -21,9 +22,9 @@ from agentrail.values.value import TAG, Value
 class Accepted(Value, tag_field=TAG):
     """Answer to `prompt` and `steer`: the text was journaled and will be handled."""
 
-    ref: str
+    ref: Kept[str]
     """Id of the accepted text (a prompt or a steering text) in later events."""
-    status: str
+    status: Kept[str]
     """`started` or `queued`."""
     position: int = 0
     """Place of the text in the queue, from 1; 0 if its turn started at once."""
@@ -39,9 +40,9 @@ class Refused(Value, tag_field=TAG):
     It holds the error as data. An exception has a traceback, whose frames may hold the answer: a cycle.
     """
 
-    name: str
+    name: Kept[str]
     """Name of the error's class, one of `agentrail.errors`."""
-    facts: tuple[Json, ...] = ()
+    facts: Personal[tuple[Json, ...]] = ()
     """The arguments that the error is made with."""
 
     def __post_init__(self) -> None:
@@ -69,25 +70,25 @@ class PromptSent(Value, tag_field=TAG):
     """Text and images of the prompt."""
     cleared: bool = False
     """Whether an abort with `clear_queue` came while the prompt was still in the mailbox; it is then dropped."""
-    returns: JsonObject = EMPTY
+    returns: Kept[JsonObject] = EMPTY
     """The JSON Schema of an object that the turn's answer must fit; if empty, the session's own holds."""
-    asked_by: tuple[str, ...] = ()
+    asked_by: Kept[tuple[str, ...]] = ()
     """For the prompt of a sub-agent: who asked for the turn of its parent."""
 
 
 class SteerSent(Value, tag_field=TAG):
     """`steer` was called."""
 
-    text: str
+    text: Personal[str]
     """The text for the model."""
-    when: str = "gap"
+    when: Kept[str] = "gap"
     """`gap`: a response under way ends first; `now`: it is cut. Running tools are cancelled either way, unless immune.
     """
     partial: Partial = NOTHING_YET
     """Text and usage of the running response, as received so far."""
     message: bool = False
     """Whether it is a message to a sub-agent at work: it stops nothing, and is refused if the task is done."""
-    asked_by: tuple[str, ...] = ()
+    asked_by: Kept[tuple[str, ...]] = ()
     """For a message: who asked for the turn of its sender."""
 
 
@@ -107,13 +108,13 @@ KILLS: Final[tuple[Kill, ...]] = ("none", "killable", "all")
 class AbortSent(Value, tag_field=TAG):
     """`abort` was called; several calls that wait in the mailbox are joined into one."""
 
-    reason: str | None = None
+    reason: Personal[str | None] = None
     """Why."""
-    kill_tools: str = "killable"
+    kill_tools: Kept[str] = "killable"
     """Which running calls are cancelled: none, those whose tool may be killed, or all."""
     clear_queue: bool = False
     """Whether queued prompts are dropped too."""
-    dropped: tuple[str, ...] = ()
+    dropped: Kept[tuple[str, ...]] = ()
     """Texts of prompts dropped from the mailbox; only in records of earlier versions (now `PromptSent.cleared`)."""
     partial: Partial = NOTHING_YET
     """Text and usage of the running response, as received so far."""
@@ -135,9 +136,9 @@ class AbortSent(Value, tag_field=TAG):
 class ApproveSent(Value, tag_field=TAG):
     """`approve` was called."""
 
-    approval_id: str
+    approval_id: Kept[str]
     """Id of the held call; or `SESSION:CALL` of a stopped call that may have taken effect, to end that doubt."""
-    args: JsonObject | None = None
+    args: Personal[JsonObject | None] = None
     """Edited arguments, in place of those that were held."""
     always: bool = False
     """Whether later calls of its family pass too."""
@@ -150,9 +151,9 @@ class ApproveSent(Value, tag_field=TAG):
 class RejectSent(Value, tag_field=TAG):
     """`reject` was called."""
 
-    approval_id: str
+    approval_id: Kept[str]
     """Id of the held call."""
-    reason: str | None = None
+    reason: Personal[str | None] = None
     """Why; the model gets it."""
     auto_resume: bool = False
     """Whether the turn goes on once nothing is held."""
@@ -163,22 +164,22 @@ class RejectSent(Value, tag_field=TAG):
 class RespondSent(Value, tag_field=TAG):
     """`respond` was called."""
 
-    ref: str
+    ref: Kept[str]
     """Id of the question."""
-    answer: str
+    answer: Personal[str]
     """The answer."""
 
 
 class SwitchModelSent(Value, tag_field=TAG):
     """`switch_model` was called."""
 
-    model: str
+    model: Kept[str]
     """Name of the new model."""
-    options: JsonObject = EMPTY
+    options: Kept[JsonObject] = EMPTY
     """Options for the model's provider."""
     spares: tuple[Spare, ...] = ()
     """Models to fall back to, in order."""
-    priced: frozenset[str] = frozenset()
+    priced: Kept[frozenset[str]] = frozenset()
     """Names of the models, of those named here, whose price is known."""
 
 
@@ -187,17 +188,17 @@ class ChangeToolsSent(Value, tag_field=TAG):
 
     attach: tuple[ToolSpec, ...] = ()
     """Tools to add."""
-    detach: tuple[str, ...] = ()
+    detach: tuple[ToolName, ...] = ()
     """Names of tools to remove."""
     replace: bool = False
     """Whether an added tool may replace one of the same name."""
     revision: int = 0
     """Serial number of this change; calls keep the revision of the tool that they were made for."""
-    source: str = ""
+    source: Kept[str] = ""
     """Name of the source whose tools changed; empty if a caller made the change."""
-    problems: tuple[str, ...] = ()
+    problems: Personal[tuple[str, ...]] = ()
     """Why the source offers no tools, or only some of them."""
-    closed: tuple[str, ...] = ()
+    closed: Kept[tuple[str, ...]] = ()
     """Names of sources to remove with all their tools."""
 
 
@@ -206,7 +207,7 @@ class UpdatePluginSent(Value, tag_field=TAG):
 
     seat: AttachedPlugin
     """Description of the plugin with its new options."""
-    options: JsonObject
+    options: Kept[JsonObject]
     """The options that change, with their new values."""
 
 
@@ -220,39 +221,39 @@ class AttachPluginSent(Value, tag_field=TAG):
 class DetachPluginSent(Value, tag_field=TAG):
     """`detach_plugin` was called."""
 
-    key: str
+    key: Kept[str]
     """Key of the plugin in the session."""
 
 
 class CompactSent(Value, tag_field=TAG):
     """`compact` was called."""
 
-    reason: str | None = None
+    reason: Personal[str | None] = None
     """Why."""
 
 
 class WithdrawSent(Value, tag_field=TAG):
     """`withdraw` was called: take a queued prompt back."""
 
-    ref: str
+    ref: Kept[str]
     """Id of the prompt."""
 
 
 class LabelSent(Value, tag_field=TAG):
     """`label` was called: the session gets another title or other labels."""
 
-    add: tuple[str, ...] = ()
+    add: Kept[tuple[str, ...]] = ()
     """Labels that are added."""
-    remove: tuple[str, ...] = ()
+    remove: Kept[tuple[str, ...]] = ()
     """Labels that are removed."""
-    title: str | None = None
+    title: Personal[str | None] = None
     """The title; it stays as it is if not given."""
 
 
 class StopSent(Value, tag_field=TAG):
     """`stop` was called: end the session for good."""
 
-    reason: str = "stopped"
+    reason: Personal[str] = "stopped"
     """Why."""
     partial: Partial = NOTHING_YET
     """Text and usage of the running response, as received so far."""

@@ -11,6 +11,7 @@ from agentrail.hooks.ruling import Section
 from agentrail.values.events.envelope import Event
 from agentrail.values.events.plugins import PluginError
 from agentrail.values.messages import Message
+from agentrail.values.personal import Kept, Personal
 from agentrail.values.stream import NOTHING_YET, Failure, Partial, Response
 from agentrail.values.tools import Err, Ok, Probed, ToolResult, ToolSpec
 from agentrail.values.usage import NOTHING_USED, Usage
@@ -24,16 +25,16 @@ class SessionOpened(Value, tag_field=TAG):
 class ActorRestarted(Value, tag_field=TAG):
     """The session's actor crashed and was started again from the journal."""
 
-    cause: str
+    cause: Personal[str]
     """The exception that crashed the actor, as text."""
 
 
 class CrashedTooOften(Value, tag_field=TAG):
     """The session's actor crashed too often: it is started again only if a caller asks for that."""
 
-    cause: str
+    cause: Personal[str]
     """The exception that crashed the actor, as text."""
-    input: str = ""
+    input: Kept[str] = ""
     """Kind of message that crashed the actor each time; empty if the messages differed."""
 
 
@@ -46,17 +47,17 @@ class SessionReturned(Value, tag_field=TAG):
     """All plugins that the session has from now on, those that it had before included."""
     tools: tuple[ToolSpec, ...] = ()
     """Tools that are new or whose definition changed."""
-    gone: tuple[str, ...] = ()
+    gone: Kept[tuple[str, ...]] = ()
     """Names of tools that no longer exist in the code."""
     revision: int = 0
     """Serial number of this change of tools."""
-    without: tuple[str, ...] = ()
+    without: Kept[tuple[str, ...]] = ()
     """Keys of plugins with a queued change whose code no longer exists."""
-    lost: tuple[str, ...] = ()
+    lost: Kept[tuple[str, ...]] = ()
     """What else (beside tools and plugins) the code no longer has, in words for the model."""
     pause: bool = False
     """Whether an open turn stays paused until `resume` or an abort."""
-    options: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    options: Kept[tuple[tuple[str, tuple[str, ...]], ...]] = ()
     """Plugins whose options changed: the key, and the names of run-time changes that the code's values replaced."""
     waiting: tuple[AttachedPlugin, ...] = ()
     """Plugins with a queued change, described as they will be after it."""
@@ -67,21 +68,21 @@ class SessionReturned(Value, tag_field=TAG):
 class SessionBranched(Value, tag_field=TAG):
     """The session starts as a fork of another one, maybe with newer code."""
 
-    origin: str
+    origin: Kept[str]
     """Id of the session that this one was forked from."""
     at: int
     """Number of the last record that the fork shares with it."""
-    left_behind: tuple[str, ...] = ()
+    left_behind: Personal[tuple[str, ...]] = ()
     """What the original did after that record and cannot be undone, in words."""
     seats: tuple[AttachedPlugin, ...] = ()
     """All plugins that the fork has from now on, those that it had before included."""
     tools: tuple[ToolSpec, ...] = ()
     """Tools that are new or whose definition changed."""
-    gone: tuple[str, ...] = ()
+    gone: Kept[tuple[str, ...]] = ()
     """Names of tools that no longer exist in the code."""
     revision: int = 0
     """Serial number of this change of tools."""
-    options: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    options: Kept[tuple[tuple[str, tuple[str, ...]], ...]] = ()
     """Plugins whose options changed: the key, and the names of run-time changes that the code's values replaced."""
 
 
@@ -96,14 +97,14 @@ class SessionWoke(Value, tag_field=TAG):
 class StreamBegan(Value, tag_field=TAG):
     """The first chunk of a response came."""
 
-    request_id: str
+    request_id: Kept[str]
     """Id of the request that is answered."""
 
 
 class StreamEnded(Value, tag_field=TAG):
     """A response is complete."""
 
-    request_id: str
+    request_id: Kept[str]
     """Id of the request that was answered."""
     response: Response
     """The complete response."""
@@ -112,7 +113,7 @@ class StreamEnded(Value, tag_field=TAG):
 class StreamCut(Value, tag_field=TAG):
     """A request failed, or its response broke off."""
 
-    request_id: str
+    request_id: Kept[str]
     """Id of the request."""
     partial: Partial
     """Text and usage received before the failure."""
@@ -123,7 +124,7 @@ class StreamCut(Value, tag_field=TAG):
 class StreamStalled(Value, tag_field=TAG):
     """No chunk of the response came for `stall_timeout` seconds."""
 
-    request_id: str
+    request_id: Kept[str]
     """Id of the request."""
     elapsed_s: float
     """Seconds since the last chunk, or since the request was sent if none has come."""
@@ -134,31 +135,31 @@ class StreamStalled(Value, tag_field=TAG):
 class ToolReturned(Value, tag_field=TAG):
     """A tool returned a result."""
 
-    call_id: str
+    call_id: Kept[str]
     """Id of the call."""
     attempt: int
     """Number of the attempt."""
     result: ToolResult
     """What the tool returned."""
-    jobs: tuple[str, ...] | None = None
+    jobs: Personal[tuple[str, ...] | None] = None
     """Background shell commands that run now; `None` if they did not change."""
 
 
 class ToolRaised(Value, tag_field=TAG):
     """A tool raised an exception."""
 
-    call_id: str
+    call_id: Kept[str]
     """Id of the call."""
     attempt: int
     """Number of the attempt."""
-    error: str
+    error: Personal[str]
     """Type and message of the exception."""
 
 
 class ToolStopped(Value, tag_field=TAG):
     """A tool that was cancelled has ended."""
 
-    call_id: str
+    call_id: Kept[str]
     """Id of the call."""
     attempt: int
     """Number of the attempt."""
@@ -174,7 +175,7 @@ class CallsEnded(Value, tag_field=TAG):
 class CallProbed(Value, tag_field=TAG):
     """Result of a `ProbeCall`: what became of a call that was running when an earlier process ended."""
 
-    call_id: str
+    call_id: Kept[str]
     """Id of the call."""
     attempt: int
     """Number of the attempt."""
@@ -185,7 +186,7 @@ class CallProbed(Value, tag_field=TAG):
 class TimerFired(Value, tag_field=TAG):
     """A timer that the session had set came due."""
 
-    timer: str
+    timer: Kept[str]
     """Name of the timer."""
     partial: Partial = NOTHING_YET
     """Text and usage of the running response so far; given only when the time limit of the turn is over."""
@@ -194,7 +195,7 @@ class TimerFired(Value, tag_field=TAG):
 class AskSettled(Value, tag_field=TAG):
     """What a plugin asked for was carried out, or failed."""
 
-    ask_id: str
+    ask_id: Kept[str]
     """Id of the request (see `CarryOut`)."""
     answer: AskAnswer
     """The answer for the plugin."""
@@ -205,13 +206,13 @@ class AskSettled(Value, tag_field=TAG):
 class CompactionEnded(Value, tag_field=TAG):
     """The context was shortened."""
 
-    compaction_id: str
+    compaction_id: Kept[str]
     """Id of the compaction."""
     messages: tuple[Message, ...]
     """The conversation after the compaction."""
     removed: int
     """Number of messages that the compaction removed."""
-    note: str
+    note: Personal[str]
     """What the compaction did, in words."""
     usage: Usage = NOTHING_USED
     """Usage of the model that wrote the summary."""
@@ -220,9 +221,9 @@ class CompactionEnded(Value, tag_field=TAG):
 class CompactionFailed(Value, tag_field=TAG):
     """The context could not be shortened."""
 
-    compaction_id: str
+    compaction_id: Kept[str]
     """Id of the compaction."""
-    error: str
+    error: Personal[str]
     """Why the compaction failed."""
     usage: Usage = NOTHING_USED
     """Usage of the model that was to write the summary."""
@@ -233,7 +234,7 @@ class CompactionFailed(Value, tag_field=TAG):
 class HooksWereSlow(Value, tag_field=TAG):
     """The plugins' hooks took too long in one step of the session."""
 
-    plugins: tuple[str, ...]
+    plugins: Kept[tuple[str, ...]]
     """Keys of the plugins whose hooks ran in the step."""
     elapsed_ms: int
     """Duration of the step, in milliseconds."""
@@ -242,28 +243,28 @@ class HooksWereSlow(Value, tag_field=TAG):
 class SubagentStarted(Value, tag_field=TAG):
     """A tool call started a sub-agent (a child session)."""
 
-    child: str
+    child: Kept[str]
     """Session id of the sub-agent."""
-    call_id: str
+    call_id: Kept[str]
     """Id of the call that started the sub-agent."""
-    agent: str
+    agent: Kept[str]
     """Name of the sub-agent's kind in the parent's list of agents."""
-    description: str
+    description: Personal[str]
     """The sub-agent's task, in a few words."""
     background: bool = False
     """Whether the call returns at once instead of waiting for the sub-agent."""
-    peers: tuple[str, ...] = ()
+    peers: Kept[tuple[str, ...]] = ()
     """Session ids of the sub-agents with which it may exchange messages."""
-    prompt: str = ""
+    prompt: Personal[str] = ""
     """The sub-agent's prompt, which it does not have yet."""
-    asked_by: tuple[str, ...] = ()
+    asked_by: Kept[tuple[str, ...]] = ()
     """Who has asked for the sub-agent's turn."""
 
 
 class SubagentReported(Value, tag_field=TAG):
     """News from a running sub-agent: its events and its usage."""
 
-    child: str
+    child: Kept[str]
     """Session id of the sub-agent."""
     events: tuple[Event, ...] = ()
     """Events of the sub-agent since the last report."""
@@ -273,7 +274,7 @@ class SubagentReported(Value, tag_field=TAG):
     """Total usage of the sub-agent, that of its own sub-agents included."""
     waits: bool = False
     """Whether the sub-agent can do nothing until a person decides something."""
-    asked_by: tuple[str, ...] = ()
+    asked_by: Kept[tuple[str, ...]] = ()
     """Who has asked for what the sub-agent does: by its prompt, or by words that it was given since."""
     works: bool = True
     """Whether the sub-agent, or one of its own, goes on without a person."""
@@ -282,7 +283,7 @@ class SubagentReported(Value, tag_field=TAG):
 class SubagentEnded(Value, tag_field=TAG):
     """A sub-agent ended, and its own sub-agents with it."""
 
-    child: str
+    child: Kept[str]
     """Session id of the sub-agent."""
     answer: Ok | Err
     """Final answer of the sub-agent, or why there is none; the result of the call that waits for the sub-agent."""
@@ -335,9 +336,9 @@ class Arrival(Value):
     """A number between 0 and 1, for the jitter of back-offs."""
     partial: Partial = NOTHING_YET
     """Text and usage of the running response; set if the input has none and a critical plugin may abort the turn."""
-    by: str = ""
+    by: Kept[str] = ""
     """Who gave the command, in the words of the caller (`SessionHandle.by`); empty if nobody said so."""
     broken: tuple[PluginError, ...] = ()
     """Plugins whose `screen` failed for a text of the input."""
-    request: str = ""
+    request: Kept[str] = ""
     """Id of the request by which the command was given, in the words of the caller; empty if none was given."""

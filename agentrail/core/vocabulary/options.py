@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from agentrail.values.json import EMPTY, JsonObject
+from agentrail.values.personal import Kept
 from agentrail.values.value import Authored, Value
 
 
@@ -22,9 +23,9 @@ class Options(Authored, kw_only=True):
     """How many steering texts may wait for the next request; a further one is refused."""
     max_interventions: int = 5
     """How often plugins may prolong one turn at `after_response` or `before_finish`; further texts are dropped."""
-    on_prompt_while_held: str = "supersede"
+    on_prompt_while_held: Kept[str] = "supersede"
     """What a new prompt does while calls wait for approval: `supersede` them, or `queue` after them."""
-    on_repeat_unknown: str = "hold"
+    on_repeat_unknown: Kept[str] = "hold"
     """What happens to an `unsafe` call equal to one that was interrupted: `hold` it for a person, or `allow` it."""
     stall_timeout: float = 30.0
     """Seconds without a chunk until a stream counts as stalled."""
@@ -87,9 +88,9 @@ class Options(Authored, kw_only=True):
 class Spare(Value):
     """A fallback model, used when the models before it in the list fail."""
 
-    model: str
+    model: Kept[str]
     """Name of the model."""
-    options: JsonObject = EMPTY
+    options: Kept[JsonObject] = EMPTY
     """Options for the model's provider."""
 
 

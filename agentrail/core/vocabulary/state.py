@@ -20,6 +20,7 @@ from agentrail.hooks.ruling import Gathered, Pause, Section
 from agentrail.values.content import Part, text_of
 from agentrail.values.json import EMPTY, JsonObject
 from agentrail.values.messages import EMPTY_HISTORY, History, Rearranged
+from agentrail.values.personal import Kept, Personal
 from agentrail.values.tools import StandingApproval, Todo, ToolSpec
 from agentrail.values.usage import NOTHING_USED, Usage
 from agentrail.values.value import Draftable, Value
@@ -28,22 +29,22 @@ from agentrail.values.value import Draftable, Value
 class Request(Value):
     """The running request to the model."""
 
-    request_id: str
+    request_id: Kept[str]
     """Id of the request."""
     stalls: int = 0
     """How many times the request has stalled."""
     messages: Rearranged | None = None
     """What the model sees, as ranges of the history when the request was sent; `None` if it is all of the history."""
-    layers: tuple[str, ...] | None = None
+    layers: Kept[tuple[str, ...] | None] = None
     """Names of the sections of the system prompt that the model gets, in order; `None` if it gets all."""
 
 
 class Compaction(Value):
     """A compaction that runs or is about to."""
 
-    compaction_id: str
+    compaction_id: Kept[str]
     """Id of the compaction."""
-    reason: str
+    reason: Personal[str]
     """Why the context is compacted."""
     running: bool = False
     """Whether the compaction has started; before that, plugins are asked."""
@@ -51,7 +52,7 @@ class Compaction(Value):
     """Whether a failure of the compaction aborts the turn, because the context is too long for the model."""
     tokens: int = 0
     """About how many tokens the context takes."""
-    by: str = ""
+    by: Kept[str] = ""
     """What caused it: `compact_at`, `overflow`, `caller`, or the name of a tool; or the key of a plugin.
 
     The plugin is the one that replaced the messages to compact last, at `before_compact`.
@@ -70,13 +71,13 @@ class Measured(Value):
 class Altered(Value):
     """A part of the prompt before its end that has changed since the last request; it may yet change back."""
 
-    kind: str
+    kind: Kept[str]
     """One of `prompt_prefix.KINDS`; `tool_choice` if the last request forbade calls."""
-    name: str
+    name: Kept[str]
     """Name of the tool or section; for messages or `tool_choice`, what changed them; for the others, the kind again."""
-    by: str
+    by: Kept[str]
     """Key of the plugin, or name of the source of tools, that changed it last; empty if a caller or the session did."""
-    was: str = ""
+    was: Kept[str] = ""
     """Mark of the part in the last request; two parts are alike if their marks are. Empty if it was not there."""
     kept: int = 0
     """Characters of the parts of its kind that stood before it in the last request."""
@@ -87,7 +88,7 @@ class Shown(Value):
 
     messages: Rearranged
     """The messages, as ranges of the history."""
-    by: str
+    by: Kept[str]
     """Key of the plugin that replaced them last."""
 
 
@@ -110,42 +111,42 @@ NEW, IDLE, RUNNING, STREAMING, EXECUTING_TOOLS, ENDED = Phase  # CPython 3.11 lo
 class Setup(Value):
     """What a session got when it was spawned; never changes."""
 
-    system: str = ""
+    system: Kept[str] = ""
     """The user layer of the system prompt."""
     options: Options = Options()
     """The limits and choices of the session."""
-    working_dir: str = "."
+    working_dir: Kept[str] = "."
     """Directory in which the session's tools work."""
-    user_data: JsonObject = EMPTY
+    user_data: Personal[JsonObject] = EMPTY
     """Data from the caller of `spawn`, for plugins and tools."""
-    prompt_mode: str = "full"
+    prompt_mode: Kept[str] = "full"
     """Which layers of the system prompt are sent: `full`, `task`, `minimal` or `none` (`core.system_prompt.MODES`)."""
-    path: tuple[str, ...] = ()
+    path: Kept[tuple[str, ...]] = ()
     """For a sub-agent: the ids of parent session and call, outermost first; else empty."""
-    spec: str = ""
+    spec: Kept[str] = ""
     """Name of the specification that the session was spawned from."""
-    agents: tuple[str, ...] = ()
+    agents: Kept[tuple[str, ...]] = ()
     """Names of the sub-agents that the session may start."""
     shares: bool = False
     """For a sub-agent: whether it shares a money limit with its parent."""
-    tenant: str = ""
+    tenant: Kept[str] = ""
     """Tenant of the session, as the caller of `spawn` names it; that of its parent for a sub-agent."""
-    owner: str = ""
+    owner: Kept[str] = ""
     """Owner of the session, as the caller of `spawn` names it; that of its parent for a sub-agent."""
-    returns: JsonObject = EMPTY
+    returns: Kept[JsonObject] = EMPTY
     """The JSON Schema of an object that each answer must fit, if its prompt has no other; empty: answers are text."""
-    base: str = ""
+    base: Kept[str] = ""
     """The base layer of the system prompt."""
-    identity: str = ""
+    identity: Kept[str] = ""
     """The identity layer of the system prompt."""
 
 
 class AskedBy(Value):
     """Who asked for something, and by which request."""
 
-    by: tuple[str, ...] = ()
+    by: Kept[tuple[str, ...]] = ()
     """Who asked, in the words of the callers (`SessionHandle.by`); empty if nobody said so."""
-    request: str = ""
+    request: Kept[str] = ""
     """Id of the request by which it was asked for, in the words of the caller; empty if none was given."""
 
 
@@ -155,11 +156,11 @@ NOBODY_ASKED: Final = AskedBy()
 class Prompt(Value):
     """An accepted prompt."""
 
-    ref: str
+    ref: Kept[str]
     """Id of the prompt in events."""
     parts: tuple[Part, ...]
     """Text and images of the prompt."""
-    returns: JsonObject = EMPTY
+    returns: Kept[JsonObject] = EMPTY
     """The JSON Schema of an object that the turn's answer must fit; if empty, the session's own holds."""
     asked: AskedBy = NOBODY_ASKED
     """Who asked for its turn."""
@@ -173,9 +174,9 @@ class Prompt(Value):
 class Steering(Value):
     """A steering text that waits for the next request."""
 
-    ref: str
+    ref: Kept[str]
     """Id under which events speak of the text."""
-    text: str
+    text: Personal[str]
     """The text for the model."""
     asked: AskedBy = NOBODY_ASKED
     """Who steered."""
@@ -184,7 +185,7 @@ class Steering(Value):
 class Turn(Value):
     """The open turn: the work on one prompt."""
 
-    ref: str
+    ref: Kept[str]
     """Id of the prompt that started the turn."""
     started_at: int
     """When the turn started, in milliseconds since 1970."""
@@ -192,13 +193,13 @@ class Turn(Value):
     """Number of messages in the history before the turn."""
     used: Usage
     """Usage of the session before the turn."""
-    model: str
+    model: Kept[str]
     """Name of the model in use."""
-    options: JsonObject
+    options: Kept[JsonObject]
     """Options for the model's provider."""
     attempt: int = 0
     """How many attempts of this round's request were made so far."""
-    last_error: str | None = None
+    last_error: Personal[str | None] = None
     """Why the last attempt failed; `None` if none did."""
     overflowed: bool = False
     """Whether this round's context was compacted because the provider reported an overflow."""
@@ -206,19 +207,19 @@ class Turn(Value):
     """Whether this round's request is a retry because the first response was empty."""
     interventions: int = 0
     """How often plugins have prolonged the turn."""
-    last_call: tuple[str, JsonObject] | None = None
+    last_call: Personal[tuple[str, JsonObject] | None] = None
     """Tool and arguments of the last call, to detect repetition."""
     repeats: int = 0
     """How many times in a row the last call was made."""
-    subjects: tuple[tuple[str, int], ...] = ()
+    subjects: Personal[tuple[tuple[str, int], ...]] = ()
     """Number of calls per subject (a file, for instance), to detect loops."""
-    stop: str = "end"
+    stop: Kept[str] = "end"
     """How the turn ends if this response is its last: `end`, `length` or `refused`."""
-    ended: str | None = None
+    ended: Kept[str | None] = None
     """`finished` or `aborted` once only `after_turn` is left to run; `None` before."""
-    abort_kind: str | None = None
+    abort_kind: Kept[str | None] = None
     """Why the turn was aborted, as in `AgentAbort.kind`; `None` if it was not."""
-    abort_reason: str | None = None
+    abort_reason: Personal[str | None] = None
     """Reason given with the abort; `None` if there was none."""
     deadline_left: int | None = None
     """Milliseconds of the turn's time limit that were left when its clock was stopped; `None` while the clock runs."""
@@ -226,7 +227,7 @@ class Turn(Value):
     """Fallback models that are left, in order."""
     failed_over: int = 0
     """How many attempts of this round's request were made with earlier models of the chain."""
-    returns: JsonObject = EMPTY
+    returns: Kept[JsonObject] = EMPTY
     """The schema of the prompt, which the answer must fit; if empty, that of `Setup` holds."""
     misfits: int = 0
     """How many answers of the turn did not fit the schema."""
@@ -243,13 +244,13 @@ class Turn(Value):
 class Suspension(Value):
     """A run of a hook that is paused until the runtime has carried out what a plugin asked for."""
 
-    ask_id: str
+    ask_id: Kept[str]
     """Id of the plugin's request."""
     hook: Hook
     """The hook with its data."""
-    ref: str
+    ref: Kept[str]
     """Id of the call or text that the hook is about; empty if there is none."""
-    plugin: str
+    plugin: Kept[str]
     """Key of the plugin that asked."""
     pause: Pause
     """Where to continue the pipeline, and what was asked for."""
@@ -259,29 +260,29 @@ class Suspension(Value):
     """When the tool that the plugin asked for started, in milliseconds since 1970; `None` if it asked for no tool."""
     asked: bool = True
     """Whether the request was handed to the runtime; false while its tool is ruled on, and after a restart."""
-    run: str = ""
+    run: Kept[str] = ""
     """Id of the plugin's request for a tool that this hook rules on; empty if the hook is about no such request."""
 
 
 class Due(Value):
     """A hook or stage that the machine is to run next."""
 
-    what: str
+    what: Kept[str]
     """Name of the hook or stage."""
-    ref: str = ""
+    ref: Kept[str] = ""
     """Id of the call or text that the hook or stage is about; empty if there is none."""
 
 
 class PluginChange(Value):
     """A change of the session's plugins, queued until no turn is open."""
 
-    kind: str
+    kind: Kept[str]
     """`update`, `attach` or `detach`."""
-    key: str
+    key: Kept[str]
     """Key of the plugin."""
     seat: AttachedPlugin | None = None
     """Description of the plugin after the change; `None` for `detach`."""
-    options: JsonObject = EMPTY
+    options: Kept[JsonObject] = EMPTY
     """Options that change, with their new values."""
 
 
@@ -292,9 +293,9 @@ class Attached(Value):
     """Description of the tool."""
     revision: int
     """Revision of the tool: which of the tools that had this name."""
-    source: str = ""
+    source: Kept[str] = ""
     """Name of the source (an MCP server) that the tool came from; empty if none."""
-    plugin: str = ""
+    plugin: Kept[str] = ""
     """Key of the plugin that brought the tool; empty if none."""
 
 
@@ -305,15 +306,15 @@ NO_TOOLS: Final[Mapping[str, Attached]] = MappingProxyType({})
 class State(Draftable):
     """State of a session between two inputs; never changes (a step makes a new one)."""
 
-    session_id: str
+    session_id: Kept[str]
     setup: Setup
-    model: str
-    model_options: JsonObject = EMPTY
-    used_model: tuple[str, JsonObject] | None = None
-    tools: Mapping[str, Attached] = NO_TOOLS
+    model: Kept[str]
+    model_options: Kept[JsonObject] = EMPTY
+    used_model: Kept[tuple[str, JsonObject] | None] = None
+    tools: Kept[Mapping[str, Attached]] = NO_TOOLS
     seats: tuple[AttachedPlugin, ...] = ()
-    plugin_states: tuple[object, ...] = ()
-    deafness: tuple[tuple[str, int], ...] = ()
+    plugin_states: Personal[tuple[object, ...]] = ()
+    deafness: Kept[tuple[tuple[str, int], ...]] = ()
     changes: tuple[PluginChange, ...] = ()
     phase: Phase = Phase.NEW
     opening: bool = True
@@ -323,10 +324,10 @@ class State(Draftable):
     round: int = 0
     history: History = EMPTY_HISTORY
     usage: Usage = NOTHING_USED
-    last_reply: str | None = None
+    last_reply: Personal[str | None] = None
     todos: tuple[Todo, ...] = ()
     sections: tuple[Section, ...] = ()
-    approved_always: frozenset[tuple[str, str]] = frozenset()
+    approved_always: Personal[frozenset[tuple[str, str]]] = frozenset()
     standing_approvals: tuple[StandingApproval, ...] = ()
     """Who approved the pairs of `approved_always`, and when; those approved before this field was there are missing."""
     queue: tuple[Prompt, ...] = ()
@@ -336,34 +337,34 @@ class State(Draftable):
     batch: Batch | None = None
     request: Request | None = None
     compaction: Compaction | None = None
-    compact_wanted: str | None = None
+    compact_wanted: Personal[str | None] = None
     due: tuple[Due, ...] = ()
     suspended: tuple[Suspension, ...] = ()
     quarantined: tuple[Stray, ...] = ()
     lingering: tuple[Stray, ...] = ()
-    notices: tuple[str, ...] = ()
+    notices: Personal[tuple[str, ...]] = ()
     in_doubt: tuple[Doubt, ...] = ()
-    timers: tuple[tuple[str, int], ...] = ()
-    stopping: str | None = None
-    crashed: str | None = None
+    timers: Kept[tuple[tuple[str, int], ...]] = ()
+    stopping: Personal[str | None] = None
+    crashed: Personal[str | None] = None
     spares: tuple[Spare, ...] = ()
-    priced: frozenset[str] = frozenset()
+    priced: Kept[frozenset[str]] = frozenset()
     paused: tuple[Due, ...] = ()
-    jobs: tuple[str, ...] = ()
+    jobs: Personal[tuple[str, ...]] = ()
     asleep: bool = False
     subagents: tuple[Subagent, ...] = ()
     ended_tasks: tuple[EndedTask, ...] = ()
     """The last sub-agents in the background that have ended, `MAX_ENDED_TASKS` at most, in the order of their ends."""
-    gone_tools: tuple[str, ...] = ()
-    gone_plugins: tuple[str, ...] = ()
-    found: tuple[str, ...] = ()
+    gone_tools: Kept[tuple[str, ...]] = ()
+    gone_plugins: Kept[tuple[str, ...]] = ()
+    found: Kept[tuple[str, ...]] = ()
     elsewhere: Usage = NOTHING_USED
-    title: str = ""
-    labels: tuple[str, ...] = ()
+    title: Personal[str] = ""
+    labels: Kept[tuple[str, ...]] = ()
     measured: Measured | None = None
     altered: tuple[Altered, ...] = ()
     shown: Shown | None = None
-    compact_by: str = ""
+    compact_by: Kept[str] = ""
     crowded: int = 0
     by_tool: bool | None = None
     worked_ms: int = 0

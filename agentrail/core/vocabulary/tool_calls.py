@@ -12,6 +12,7 @@ from agentrail.hooks.ruling import NOTHING_GATHERED, Gathered, Place
 from agentrail.values.content import Text, ToolCall
 from agentrail.values.json import JsonObject, is_same
 from agentrail.values.messages import ToolMessage
+from agentrail.values.personal import Kept, Personal, ToolName
 from agentrail.values.tools import EffectClass, Err, Ok, ToolSpec
 from agentrail.values.usage import NOTHING_USED, Usage
 from agentrail.values.value import TAG, Value
@@ -41,13 +42,13 @@ NEW, RULING, HELD, READY, SETTLING, RUNNING, FAILED, ASKING, RETURNED, DONE = Ca
 class Hold(Value):
     """A call that waits for a person's approval: what the person sees, and how the call goes on."""
 
-    approval_id: str
+    approval_id: Kept[str]
     """Id to pass to `approve` and `reject`."""
-    hint: str
+    hint: Personal[str]
     """What the person should know before deciding."""
-    plugin: str
+    plugin: Kept[str]
     """Key of the plugin that holds the call."""
-    args: JsonObject
+    args: Personal[JsonObject]
     """Arguments to approve; the call runs with exactly these."""
     place: Place
     """Where the pipeline of plugins continues after approval."""
@@ -57,18 +58,18 @@ class Hold(Value):
     """When approval was requested, in milliseconds since 1970."""
     expires_at: int | None
     """When the hold expires, in milliseconds since 1970; `None`: never."""
-    family: str | None
+    family: Personal[str | None]
     """Command family that `approve(always=True)` lets pass; `None` if it cannot be approved for always."""
 
 
 class Question(Value):
     """A question that a call asks a person."""
 
-    ref: str
+    ref: Kept[str]
     """Id to pass to `respond`."""
-    question: str
+    question: Personal[str]
     """Text of the question."""
-    options: tuple[str, ...]
+    options: Personal[tuple[str, ...]]
     """Answers to choose from; empty if the answer is free text."""
     asked_at: int = 0
     """When it was asked, in milliseconds since 1970; 0 in records of earlier versions."""
@@ -77,11 +78,11 @@ class Question(Value):
 class Call(Value):
     """A tool call of the current response."""
 
-    call_id: str
+    call_id: Kept[str]
     """Id of the call, made by the session (the provider's id may not be unique)."""
-    name: str
+    name: ToolName
     """Name of the tool."""
-    args: JsonObject
+    args: Personal[JsonObject]
     """Arguments with which the call would run now (plugins may have replaced them)."""
     status: CallStatus = CallStatus.NEW
     """How far the call has come, from its request to its result."""
@@ -89,23 +90,23 @@ class Call(Value):
     """The tool's description at the time of the ruling; `None` before."""
     revision: int = 0
     """Revision of the tool when plugins ruled on the call."""
-    refusal: str | None = None
+    refusal: Personal[str | None] = None
     """Why the call cannot run, if that was known before any plugin was asked."""
     attempt: int = 1
     """Number of the current or next attempt, from 1."""
     started_at: int = 0
     """When the first attempt started, in milliseconds since 1970; 0 if none has."""
-    error: str = ""
+    error: Personal[str] = ""
     """Exception of the last attempt after which another one was considered, as text; empty if there was none."""
-    notes: tuple[str, ...] = ()
+    notes: Personal[tuple[str, ...]] = ()
     """Lines that are added to the call's result, such as warnings about a loop."""
     hold: Hold | None = None
     """The hold, if the call waits for approval."""
     question: Question | None = None
     """The question, if the call waits for an answer."""
-    approved: JsonObject | None = None
+    approved: Personal[JsonObject | None] = None
     """Arguments that a person approved."""
-    holders: frozenset[str] = frozenset()
+    holders: Kept[frozenset[str]] = frozenset()
     """Keys of the plugins whose holds a person approved."""
     place: Place = Place()
     """At which plugin the call's pipeline begins or continues."""
@@ -262,9 +263,9 @@ class Batch(Value, tag_field=TAG):
 
     calls: CallList
     """The calls, in the order of the response."""
-    decisions: tuple[tuple[str, bool], ...] = ()
+    decisions: Kept[tuple[tuple[str, bool], ...]] = ()
     """Decisions of people about calls of the batch: each with its kind, and whether the model is to be asked again."""
-    texts: tuple[tuple[str, str], ...] = ()
+    texts: Personal[tuple[tuple[str, str], ...]] = ()
     """Texts of plugins to append when all results are there: pairs of hook and text."""
 
 
@@ -275,11 +276,11 @@ ANY_TOOL: Final = ""
 class Doubt(Value):
     """An interrupted call that may or may not have taken effect."""
 
-    call_id: str
+    call_id: Kept[str]
     """Id of the call."""
-    name: str
+    name: ToolName
     """Name of the tool; `ANY_TOOL` if an older version merged doubts about several tools."""
-    args: JsonObject | None
+    args: Personal[JsonObject | None]
     """Arguments of the call; `None` for any: an older version merged doubts about the tool, or they were redacted."""
     turn: int | None = None
     """Number of the turn in which it arose; `None` if an older version stored it, and no turn has begun since."""
@@ -294,9 +295,9 @@ class Doubt(Value):
 class Stray(Value):
     """A call that still runs although its turn no longer waits for it."""
 
-    call_id: str
+    call_id: Kept[str]
     """Id of the call."""
-    name: str
+    name: ToolName
     """Name of the tool that was called."""
     since: int
     """When the call left its turn, or was cancelled after that, in milliseconds since 1970."""
@@ -313,11 +314,11 @@ class Stray(Value):
 class Subagent(Value):
     """A sub-agent (child session) that has not ended."""
 
-    child: str
+    child: Kept[str]
     """Session id of the sub-agent."""
-    call_id: str
+    call_id: Kept[str]
     """Id of the call that started the sub-agent."""
-    agent: str
+    agent: Kept[str]
     """Name of the sub-agent's kind in the session's list of agents."""
     background: bool = False
     """Whether the call returned at once instead of waiting for the sub-agent."""
@@ -331,13 +332,13 @@ class Subagent(Value):
     """Milliseconds left of the call's time limit while that is stopped; `None` while the limit runs."""
     rests: bool = False
     """Whether the sub-agent does not run after a recovery, until the paused turn goes on."""
-    peers: tuple[str, ...] = ()
+    peers: Kept[tuple[str, ...]] = ()
     """Session ids of the sub-agents with which it may exchange messages."""
-    description: str = ""
+    description: Personal[str] = ""
     """The sub-agent's task, in a few words."""
-    prompt: str = ""
+    prompt: Personal[str] = ""
     """The sub-agent's prompt; empty once it has reported that it has that."""
-    asked_by: tuple[str, ...] = ()
+    asked_by: Kept[tuple[str, ...]] = ()
     """Who has asked for the sub-agent's turn; empty once it has its prompt."""
     works: bool = True
     """Whether the sub-agent, or one of its own, goes on without a person."""
@@ -352,15 +353,15 @@ MAX_ENDED_TASKS: Final = 32
 class EndedTask(Value):
     """A sub-agent in the background that has ended; its answer is in its own records."""
 
-    child: str
+    child: Kept[str]
     """Session id of the sub-agent."""
-    call_id: str
+    call_id: Kept[str]
     """Id of the call that started the sub-agent."""
-    agent: str
+    agent: Kept[str]
     """Name of the sub-agent's kind in the session's list of agents."""
-    description: str = ""
+    description: Personal[str] = ""
     """The sub-agent's task, in a few words."""
-    peers: tuple[str, ...] = ()
+    peers: Kept[tuple[str, ...]] = ()
     """Session ids of the sub-agents with which it could exchange messages."""
     failed: bool = False
     """Whether it ended without an answer."""

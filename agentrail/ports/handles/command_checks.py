@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Final, cast
+from typing import Final, cast, get_type_hints
 
 from agentrail.errors import BadChoice, BadMessage, NotJson, WrongType
 from agentrail.values.content import Data, File, Image, Part, Text
@@ -18,13 +18,13 @@ TEXT = "the text"
 PART = "a part"
 
 
-class _PlainFields(dict[type[Value], tuple[tuple[str, str], ...]]):
-    """By class: the fields that are text, text or `None`, or a boolean, each with its annotation."""
+class _PlainFields(dict[type[Value], tuple[tuple[str, object], ...]]):
+    """By class: the fields that are text, text or `None`, or a boolean, each with its type."""
 
-    def __missing__(self, kind: type[Value]) -> tuple[tuple[str, str], ...]:
-        plain = ("str", "str | None", "bool")
-        found = self[kind] = tuple((name, noted) for name, noted in kind.__annotations__.items() if noted in plain)
-        return found
+    def __missing__(self, kind: type[Value]) -> tuple[tuple[str, object], ...]:
+        plain = (str, str | None, bool)
+        fields = self[kind] = tuple((name, hint) for name, hint in get_type_hints(kind).items() if hint in plain)
+        return fields
 
 
 _PLAIN_FIELDS = _PlainFields()
@@ -40,9 +40,9 @@ def check_fields(given: Value, command: str | None) -> int:
     size = 0
     for name, kind in _PLAIN_FIELDS[type(given)]:
         found = getattr(given, name)
-        if kind == "bool":
+        if kind is bool:
             check_flag(name, found)
-        elif found is not None or kind == "str":
+        elif found is not None or kind is str:
             size += len(kept_text(found, f"the {name}").encode())
     return size
 

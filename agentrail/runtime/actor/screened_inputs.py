@@ -1,6 +1,6 @@
 """Screens inputs before they are handled: what plugins take out of a text is in no record, event, log or answer.
 
-The texts of an input are found by `personal_texts`, the table by which records are redacted too.
+The texts of an input are found by the annotations of its fields (`values.personal`), as those of a record are.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ from msgspec.structs import replace
 
 from agentrail.core.inline_tags import without_tags
 from agentrail.core.vocabulary.inputs import Arrival, CompactionEnded, StreamEnded
-from agentrail.core.vocabulary.personal_texts import TEXTS
 from agentrail.core.vocabulary.state import State
 from agentrail.hooks.live_hook_runner import Live
 from agentrail.runtime.inbox.command_results import digest_of
@@ -29,6 +28,7 @@ from agentrail.runtime.work.screening import screens_of
 from agentrail.values.content import File, Image, Said, Text, Thinking
 from agentrail.values.events.envelope import Event
 from agentrail.values.json import FrozenObject, Json
+from agentrail.values.personal import Privacy, privacy_of
 from agentrail.values.stream import NOTHING_YET
 
 _Screen = Callable[[str], str]
@@ -122,18 +122,18 @@ def _struct(value: msgspec.Struct, screen: _Screen) -> msgspec.Struct:
 
 @cache
 def _fields(cls: type[msgspec.Struct]) -> tuple[tuple[str, bool], ...]:
-    """Return the fields of *cls* that may have something to screen, and of each whether it is one of `TEXTS`."""
-    texts = TEXTS.get(cls.__name__, "").split()
-    may_hold = {each.name: each.name in texts or not _is_plain(each.type) for each in msgspec.structs.fields(cls)}
-    return tuple((name, name in texts) for name in cls.__struct_fields__ if may_hold[name])
+    """Return the fields of *cls* that may have something to screen, and of each whether it is personal."""
+    privacy = privacy_of(cls)
+    fields = ((field, privacy.get(field.name) is Privacy.PERSONAL) for field in msgspec.structs.fields(cls))
+    return tuple((field.name, is_text) for field, is_text in fields if is_text or not _is_plain(field.type))
 
 
 def _is_plain(hint: object) -> bool:
-    """Whether a value of this type has no value within that has a text of `TEXTS`."""
+    """Whether a value of this type has no value within that has a personal text."""
     parts = get_args(hint)
     if parts:
-        return get_origin(hint) is Literal or all(part is ... or _is_plain(part) for part in parts)
-    return isinstance(hint, type) and issubclass(hint, _PLAIN)
+        return get_origin(hint) is Literal or all(map(_is_plain, parts))
+    return hint is ... or isinstance(hint, Privacy) or (isinstance(hint, type) and issubclass(hint, _PLAIN))
 
 
 def _items(items: tuple[object, ...], screen: _Screen) -> tuple[object, ...]:
@@ -163,7 +163,7 @@ def _same(items: tuple[object, ...], found: Sequence[object]) -> tuple[object, .
 
 
 def _text(item: object, screen: _Screen) -> object:
-    """Return the value of a field of `TEXTS` screened: a text, or texts and JSON with all texts in it, keys too."""
+    """Return the value of a personal field screened: a text, or texts and JSON with all texts in it, keys too."""
     match item:
         case str():
             found = screen(item)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TypeAlias
 
 from agentrail.values.events.envelope import Event
+from agentrail.values.personal import Kept, Personal, ToolName
 from agentrail.values.usage import Crowded
 
 
@@ -13,7 +14,7 @@ class BeforeCompact(Event):
 
     messages: int
     """Number of messages in the context."""
-    reason: str
+    reason: Personal[str]
     """Why the context is to be compacted."""
 
 
@@ -22,7 +23,7 @@ class CompactStart(Event):
 
     messages: int
     """Number of messages to compact."""
-    reason: str = ""
+    reason: Personal[str] = ""
     """Why the context is compacted."""
     tokens: int = 0
     """About how many tokens the context takes."""
@@ -35,7 +36,7 @@ class CompactEnd(Event):
 
     removed: int
     """Number of messages removed; 0 if nothing changed."""
-    note: str
+    note: Personal[str]
     """What was done, in words."""
     crowded: Crowded | None = None
     """What takes the space, if the context is still fuller than `compact_to`; `None` if it is not, or is unchanged."""
@@ -44,11 +45,11 @@ class CompactEnd(Event):
 class PrefixChanged(Event):
     """A request does not begin with the last one, so the provider reads again what it had in its prompt cache."""
 
-    part: str
+    part: Kept[str]
     """What changed first: `model`, `options`, `returns`, `tool`, `environment`, `skills`, `memory`, `tool_choice` or
     `messages`.
     """
-    name: str
+    name: Kept[str]
     """Name of the model, of the options that changed, the tool or the section.
 
     For messages it is `compaction` or `replaced`; or `front` if it is what plugins add before them; or `marks` if they
@@ -57,7 +58,7 @@ class PrefixChanged(Event):
     schema, so that a tool takes its place, and `accepted` if the schema is taken again. For what may be called it is
     `max_turns`, around the last request of a turn, or the option `tool_choice`.
     """
-    by: str
+    by: Kept[str]
     """Key of the plugin, or name of the source of tools, that changed it; empty if a caller or the session did.
 
     After a compaction, what caused it: `compact_at`, `overflow`, `caller` or the name of a tool; or the key of the
@@ -70,9 +71,9 @@ class PrefixChanged(Event):
 class Intervention(Event):
     """Plugins added a text to the conversation."""
 
-    text: str
+    text: Personal[str]
     """The text, as the model sees it."""
-    hook: str
+    hook: Kept[str]
     """Name of the hook at which the plugins added the text."""
     applied: bool = True
     """False if the turn had reached its limit, so that the model never sees the text."""
@@ -81,7 +82,7 @@ class Intervention(Event):
 class PlanGenerated(Event):
     """A plugin made a plan."""
 
-    steps: tuple[str, ...]
+    steps: Personal[tuple[str, ...]]
     """Steps of the plan, in order."""
 
 
@@ -90,14 +91,14 @@ class PlanStepCompleted(Event):
 
     index: int
     """Number of the step, from 0."""
-    text: str
+    text: Personal[str]
     """Text of the step."""
 
 
 class MemoryFlushed(Event):
     """Facts were written to memory."""
 
-    facts: tuple[str, ...]
+    facts: Personal[tuple[str, ...]]
     """The facts that were written to memory."""
     count: int
     """Number of facts."""
@@ -106,22 +107,22 @@ class MemoryFlushed(Event):
 class ContentPolicyViolated(Event):
     """A plugin that judges content found a violation of a policy."""
 
-    summary: str
+    summary: Personal[str]
     """What the plugin found, in words."""
-    policies: tuple[str, ...]
+    policies: Kept[tuple[str, ...]]
     """Names of the policies."""
 
 
 class SecurityAudit(Event):
     """A security plugin blocked or held a call."""
 
-    call_id: str
+    call_id: Kept[str]
     """Id of the call."""
-    tool: str
+    tool: ToolName
     """Name of the tool."""
-    decision: str
+    decision: Kept[str]
     """`blocked` or `held`."""
-    reason: str
+    reason: Personal[str]
     """Reason that the plugin gave."""
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar, NamedTuple
 
+from agentrail.values.personal import Kept
 from agentrail.values.value import TAG, Authored
 
 
@@ -34,7 +35,7 @@ class Ephemeral(Event):
 class Envelope(Authored):
     """An event with its session, its place in the stream and its time."""
 
-    session_id: str
+    session_id: Kept[str]
     """Id of the session."""
     seq: int
     """Sequence number of the event, without gaps in a session; of an ephemeral event: that of the last durable one."""
@@ -48,9 +49,9 @@ class Envelope(Authored):
     """Number of the round in the turn, 0 before the first."""
     event: Event
     """The event itself."""
-    path: tuple[str, ...] = ()
+    path: Kept[tuple[str, ...]] = ()
     """For a sub-agent's event: the ids of the parent session and call, outermost first; else empty."""
-    by: str = ""
+    by: Kept[str] = ""
     """Who gave the command of the step that the event is part of, as the caller said; empty if nobody said so."""
 
     @property

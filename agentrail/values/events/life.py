@@ -6,20 +6,21 @@ from typing import TypeAlias
 
 from agentrail.values.events.envelope import Ephemeral, Event
 from agentrail.values.messages import Message
+from agentrail.values.personal import Kept, Personal
 from agentrail.values.usage import Usage
 
 
 class SessionStarted(Event):
     """A new session has started: its plugins have agreed."""
 
-    model: str
+    model: Kept[str]
     """Name of the session's model."""
 
 
 class SessionRestarted(Event):
     """The session's actor crashed and was started again."""
 
-    cause: str
+    cause: Personal[str]
     """The exception that crashed the actor, as text."""
 
 
@@ -33,11 +34,11 @@ class SessionRecovered(Event):
 class SessionForked(Event):
     """The session was started as a fork of another one."""
 
-    origin: str
+    origin: Kept[str]
     """Id of the session that this one was forked from."""
     at: int
     """Number of the last record that the fork shares with it."""
-    left_behind: tuple[str, ...] = ()
+    left_behind: Personal[tuple[str, ...]] = ()
     """Calls that the original made after that record and that cannot be undone, as text."""
 
 
@@ -52,48 +53,48 @@ class SessionWoken(Event):
 class SessionQuarantined(Event):
     """The session crashed too often and is not restarted; it can be read and forked."""
 
-    cause: str
+    cause: Personal[str]
     """The exception that crashed the actor, as text."""
 
 
 class InputQuarantined(Event):
     """A message that crashed the session three times was set aside."""
 
-    input: str
+    input: Kept[str]
     """Kind of the message."""
-    cause: str
+    cause: Personal[str]
     """The exception that crashed the actor, as text."""
 
 
 class SessionEnded(Event):
     """The session has ended for good; always its last event."""
 
-    reason: str
+    reason: Personal[str]
     """Why the session ended."""
 
 
 class LabelsChanged(Event):
     """The session has another title, or other labels."""
 
-    title: str
+    title: Personal[str]
     """The title, empty if there is none."""
-    labels: tuple[str, ...]
+    labels: Kept[tuple[str, ...]]
     """All labels, sorted."""
 
 
 class AgentStart(Event):
     """A turn has started."""
 
-    ref: str
+    ref: Kept[str]
     """Id of the prompt that the turn answers."""
 
 
 class AgentEnd(Event):
     """A turn has finished normally."""
 
-    ref: str
+    ref: Kept[str]
     """Id of the prompt that the turn answered."""
-    stop_reason: str
+    stop_reason: Kept[str]
     """`end`, `max_turns`, `left`, `superseded`, `length` or `refused`."""
     messages: tuple[Message, ...]
     """Messages that the turn added to the history."""
@@ -106,11 +107,11 @@ class AgentEnd(Event):
 class AgentAbort(Event):
     """An abort was carried out; if a turn was open, it has ended."""
 
-    ref: str | None
+    ref: Kept[str | None]
     """Id of the prompt whose turn was aborted; `None` if no turn was open."""
-    kind: str
+    kind: Kept[str]
     """`user`, `plugin`, `provider_error`, `overflow`, `loop`, `deadline`, `stopped`, `critical` or `answer`."""
-    reason: str | None = None
+    reason: Personal[str | None] = None
     """Reason given with the abort; `None` if there was none."""
 
 
@@ -121,7 +122,7 @@ class AbortPending(Ephemeral):
 class AgentResumed(Event):
     """The turn continues after it has waited, or was interrupted by steering."""
 
-    trigger: str
+    trigger: Kept[str]
     """What made the turn go on: `tool_approved`, `tool_rejected`, `tool_approval_timeout`, `user_respond`, `steering`.
     """
 
@@ -129,20 +130,20 @@ class AgentResumed(Event):
 class PromptReceived(Event):
     """A prompt was taken, and its turn starts."""
 
-    ref: str
+    ref: Kept[str]
     """Id of the prompt."""
-    text: str
+    text: Personal[str]
     """Text of the prompt, as it goes into the history."""
-    replaced_by: tuple[str, ...] = ()
+    replaced_by: Kept[tuple[str, ...]] = ()
     """Keys of the plugins that replaced the text, in order."""
 
 
 class PromptQueued(Event):
     """A prompt waits for the open turn to end."""
 
-    ref: str
+    ref: Kept[str]
     """Id of the prompt."""
-    text: str
+    text: Personal[str]
     """Text of the prompt."""
     position: int
     """Place of the prompt in the queue, from 1."""
@@ -151,51 +152,51 @@ class PromptQueued(Event):
 class PromptDropped(Event):
     """A queued prompt was dropped by an abort or the session's end."""
 
-    ref: str
+    ref: Kept[str]
     """Id of the prompt."""
-    text: str
+    text: Personal[str]
     """Text of the prompt."""
 
 
 class PromptRejected(Event):
     """A plugin refused a prompt, or an abort came before its turn started."""
 
-    ref: str
+    ref: Kept[str]
     """Id of the prompt."""
-    reason: str
+    reason: Personal[str]
     """Reason that the plugin or the abort gave."""
-    plugin: str | None = None
+    plugin: Kept[str | None] = None
     """Key of the plugin that refused the prompt; `None` if it was an abort."""
 
 
 class PromptWithdrawn(Event):
     """A caller took a queued prompt back."""
 
-    ref: str
+    ref: Kept[str]
     """Id of the prompt."""
-    text: str
+    text: Personal[str]
     """Text of the prompt."""
 
 
 class SteeringReceived(Event):
     """A steering text was queued, refused, or dropped from the queue."""
 
-    ref: str
+    ref: Kept[str]
     """Id of the text."""
-    text: str
+    text: Personal[str]
     """The text itself."""
-    status: str
+    status: Kept[str]
     """`queued`, `rejected_full`, `rejected_plugin` or `dropped`."""
-    reason: str | None = None
+    reason: Personal[str | None] = None
     """Why a plugin refused the text; `None` if none did."""
-    replaced_by: tuple[str, ...] = ()
+    replaced_by: Kept[tuple[str, ...]] = ()
     """Keys of the plugins that replaced the text, in order."""
 
 
 class SteeringApplied(Event):
     """All queued steering texts were added to the conversation as one user message."""
 
-    refs: tuple[str, ...]
+    refs: Kept[tuple[str, ...]]
     """Ids of the steering texts, in order."""
     count: int
     """Number of the steering texts."""

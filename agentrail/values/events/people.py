@@ -6,30 +6,31 @@ from typing import TypeAlias
 
 from agentrail.values.events.envelope import Event
 from agentrail.values.json import JsonObject
+from agentrail.values.personal import Kept, Personal, ToolName
 
 
 class ApprovalRequired(Event):
     """A plugin holds a call until a person approves or rejects it."""
 
-    approval_id: str
+    approval_id: Kept[str]
     """Id to pass to `approve` and `reject`; unique among a session and its sub-agents."""
-    call_id: str
+    call_id: Kept[str]
     """Id of the call."""
-    tool: str
+    tool: ToolName
     """Name of the tool."""
-    args: JsonObject
+    args: Personal[JsonObject]
     """Arguments of the call; if approved unchanged, it runs with exactly these."""
-    hint: str
+    hint: Personal[str]
     """What the person should know, from the plugin."""
-    plugin: str
+    plugin: Kept[str]
     """Key of the plugin that holds the call."""
     requested_at: int
     """When approval was requested, in milliseconds since 1970."""
     expires_at: int | None
     """When the hold expires, in milliseconds since 1970; `None` if it does not."""
-    family: str | None = None
+    family: Personal[str | None] = None
     """Command family that `approve(always=True)` would let pass; `None` if that is not possible."""
-    path: tuple[str, ...] = ()
+    path: Kept[tuple[str, ...]] = ()
     """For a call of a sub-agent: the ids of parent session and call, outermost first; else empty."""
 
 
@@ -39,54 +40,54 @@ class ApprovalResolved(Event):
     With the status `cleared`, a person ended the doubt about a stopped call, so an equal call is not held.
     """
 
-    approval_id: str
+    approval_id: Kept[str]
     """Id of the approval or the question; of a doubt, `SESSION:CALL`."""
-    call_id: str
+    call_id: Kept[str]
     """Id of the call."""
-    tool: str
+    tool: ToolName
     """Name of the tool."""
-    status: str
+    status: Kept[str]
     """`approved`, `rejected`, `timeout`, `superseded`, `aborted`; or `cleared`."""
-    reason: str | None = None
+    reason: Personal[str | None] = None
     """Reason given with the decision."""
     edited: bool = False
     """Whether the person edited the arguments."""
-    by: str = ""
+    by: Kept[str] = ""
     """Id of the user who decided; empty if it was done without one, or if nobody did."""
 
 
 class ToolApprovedAlways(Event):
     """A person approved all later calls of this kind, so they are not held any more."""
 
-    tool: str
+    tool: ToolName
     """Name of the tool."""
-    command_family: str
+    command_family: Personal[str]
     """Command family of the calls."""
-    by: str = ""
+    by: Kept[str] = ""
     """Id of the user who approved; empty if it was done without one."""
 
 
 class AskUser(Event):
     """A tool asks a person a question."""
 
-    ref: str
+    ref: Kept[str]
     """Id to pass to `respond`."""
-    call_id: str
+    call_id: Kept[str]
     """Id of the call that asks."""
-    question: str
+    question: Personal[str]
     """Text of the question."""
-    options: tuple[str, ...] = ()
+    options: Personal[tuple[str, ...]] = ()
     """Answers to choose from; empty if the answer is free text."""
-    path: tuple[str, ...] = ()
+    path: Kept[tuple[str, ...]] = ()
     """For a question of a sub-agent: the ids of parent session and call, outermost first; else empty."""
 
 
 class UserResponded(Event):
     """A person answered a question."""
 
-    ref: str
+    ref: Kept[str]
     """Id of the question."""
-    response: str
+    response: Personal[str]
     """The answer."""
 
 

@@ -6,34 +6,35 @@ from typing import TypeAlias
 
 from agentrail.values.events.envelope import Ephemeral, Event
 from agentrail.values.json import Json, JsonObject
+from agentrail.values.personal import Kept, Personal
 
 
 class PluginEvent(Event):
     """A plugin emitted an event of its own."""
 
-    plugin: str
+    plugin: Kept[str]
     """Key of the plugin."""
-    name: str
+    name: Kept[str]
     """Name of the event, chosen by the plugin."""
-    payload: Json
+    payload: Personal[Json]
     """Data of the event."""
 
 
 class PluginError(Event):
     """A plugin failed; its state did not change."""
 
-    plugin: str
+    plugin: Kept[str]
     """Key of the plugin."""
-    hook: str
+    hook: Kept[str]
     """Name of the hook that failed."""
-    error: str
+    error: Personal[str]
     """What went wrong, as text."""
 
 
 class PluginSlow(Event):
     """The plugins' hooks took too long in one step of the session."""
 
-    plugins: tuple[str, ...]
+    plugins: Kept[tuple[str, ...]]
     """Keys of the plugins whose hooks ran in the step."""
     elapsed_ms: int
     """Duration of the step in milliseconds."""
@@ -42,42 +43,42 @@ class PluginSlow(Event):
 class PluginOptsUpdated(Event):
     """An update of a plugin's options was applied or refused."""
 
-    plugin: str
+    plugin: Kept[str]
     """Key of the plugin."""
     success: bool
     """Whether the new options are in effect."""
-    error: str | None = None
+    error: Personal[str | None] = None
     """Why the new options are not in effect; `None` on success."""
-    dropped: tuple[str, ...] = ()
+    dropped: Kept[tuple[str, ...]] = ()
     """Options that were set at run time and now have the code's value again, because the code's value has changed."""
 
 
 class PluginAttached(Event):
     """A plugin was added to the session, or could not be."""
 
-    plugin: str
+    plugin: Kept[str]
     """Key of the plugin."""
     success: bool = True
     """Whether the plugin was added."""
-    error: str | None = None
+    error: Personal[str | None] = None
     """Why the plugin was not added; `None` on success."""
 
 
 class PluginDetached(Event):
     """A plugin was removed from the session, or could not be."""
 
-    plugin: str
+    plugin: Kept[str]
     """Key of the plugin."""
     success: bool = True
     """Whether the plugin was removed."""
-    error: str | None = None
+    error: Personal[str | None] = None
     """Why the plugin was not removed; `None` on success."""
 
 
 class PluginUpgraded(Event):
     """A plugin's stored state was converted to the version of its code."""
 
-    plugin: str
+    plugin: Kept[str]
     """Key of the plugin."""
     from_version: int
     """Version of the stored state."""
@@ -88,33 +89,33 @@ class PluginUpgraded(Event):
 class AskStarted(Event):
     """A plugin asked for something (`Ask`); its hook is paused until the answer."""
 
-    ask_id: str
+    ask_id: Kept[str]
     """Id of the plugin's request."""
-    plugin: str
+    plugin: Kept[str]
     """Key of the plugin."""
-    hook: str
+    hook: Kept[str]
     """Name of the paused hook."""
-    request: str
+    request: Kept[str]
     """Kind of request, such as `RunTool`."""
 
 
 class AskAnswered(Event):
     """A plugin's request was carried out, failed, or was dropped."""
 
-    ask_id: str
+    ask_id: Kept[str]
     """Id of the plugin's request."""
-    plugin: str
+    plugin: Kept[str]
     """Key of the plugin."""
-    status: str
+    status: Kept[str]
     """`ok`, `failed`, `timed_out` or `dropped`."""
 
 
 class UnknownEvent(Event):
     """An event written by a newer version of the library, which this version does not know."""
 
-    kind: str
+    kind: Kept[str]
     """Name of the event."""
-    body: JsonObject
+    body: Personal[JsonObject]
     """Fields of the event, as JSON."""
 
 

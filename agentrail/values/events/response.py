@@ -6,14 +6,15 @@ from typing import TypeAlias
 
 from agentrail.values.events.envelope import Ephemeral, Event
 from agentrail.values.messages import AssistantMessage
+from agentrail.values.personal import Kept, Personal
 
 
 class RequestStart(Event):
     """A request was sent to the model."""
 
-    request_id: str
+    request_id: Kept[str]
     """Id of the request."""
-    model: str
+    model: Kept[str]
     """Name of the model."""
     messages: int
     """Number of messages in the request."""
@@ -24,14 +25,14 @@ class RequestStart(Event):
 class MessageStart(Ephemeral):
     """The first chunk of a response came."""
 
-    request_id: str
+    request_id: Kept[str]
     """Id of the request that is answered."""
 
 
 class MessageDelta(Ephemeral):
     """A piece of the response's text."""
 
-    delta: str
+    delta: Personal[str]
     """Text to append to what came before."""
 
 
@@ -42,14 +43,14 @@ class ThinkingStart(Ephemeral):
 class ThinkingDelta(Ephemeral):
     """A piece of the model's thoughts."""
 
-    delta: str
+    delta: Personal[str]
     """Text to append to what came before."""
 
 
 class StatusUpdate(Ephemeral):
     """The model reported what it is doing, in a `<status>` tag."""
 
-    text: str
+    text: Personal[str]
     """Text inside the `<status>` tag."""
 
 
@@ -58,7 +59,7 @@ class AnswerRejected(Event):
 
     attempt: int
     """Number of the answer, of those in this turn that do not fit, from 1."""
-    reason: str
+    reason: Personal[str]
     """Why the answer does not fit; the model gets this text too."""
     is_last: bool
     """Whether the model is not asked again: the turn is aborted."""
@@ -67,7 +68,7 @@ class AnswerRejected(Event):
 class TitleGenerated(Event):
     """The model gave the conversation a title, in a `<title>` tag."""
 
-    title: str
+    title: Personal[str]
     """The title, at most 60 characters."""
 
 
@@ -76,16 +77,16 @@ class ResponseComplete(Event):
 
     message: AssistantMessage
     """The complete response, as it goes into the history."""
-    replaced_by: tuple[str, ...] = ()
+    replaced_by: Kept[tuple[str, ...]] = ()
     """Keys of the plugins that replaced its text, in order."""
 
 
 class StreamError(Event):
     """A request failed and is not tried again."""
 
-    error: str
+    error: Personal[str]
     """Class of the error."""
-    message: str
+    message: Personal[str]
     """Message of the error."""
 
 
@@ -105,7 +106,7 @@ class Retry(Event):
     """Number of the attempt that failed, from 1."""
     delay_ms: int
     """Milliseconds until the next attempt."""
-    reason: str
+    reason: Personal[str]
     """Why the attempt failed."""
     dropped_text: bool = False
     """Whether the failed attempt had produced text, which is discarded."""
@@ -114,40 +115,40 @@ class Retry(Event):
 class ContextOverflow(Event):
     """The provider reported that the conversation is too long for the model."""
 
-    message: str
+    message: Personal[str]
     """Error message of the provider."""
 
 
 class ModelSwitched(Event):
     """Another model was chosen, by a caller, a plugin, or as a fallback."""
 
-    from_: str
+    from_: Kept[str]
     """Name of the model before."""
-    to: str
+    to: Kept[str]
     """Name of the chosen model."""
     provider_opts_changed: bool
     """Whether options for the provider changed too."""
-    by: str | None = None
+    by: Kept[str | None] = None
     """Key of the plugin that chose the model; `None` if it was a caller or a fallback."""
-    reason: str | None = None
+    reason: Personal[str | None] = None
     """For a fallback model, which is used until the turn ends: the failure that led to it; `None` otherwise."""
 
 
 class ModelOptionsChanged(Event):
     """The model stays, and gets other options: by a caller, a plugin, or because a fallback is the same model."""
 
-    model: str
+    model: Kept[str]
     """Name of the model."""
-    by: str | None = None
+    by: Kept[str | None] = None
     """Key of the plugin that chose the options; `None` if it was a caller or a fallback."""
-    reason: str | None = None
+    reason: Personal[str | None] = None
     """For a fallback, which is used until the turn ends: the failure that led to it; `None` otherwise."""
 
 
 class ModelEffective(Event):
     """The first request is sent to the model that was chosen."""
 
-    model: str
+    model: Kept[str]
     """Name of the model."""
 
 

@@ -9,12 +9,11 @@ import msgspec
 import pytest
 
 from agentrail.adapters.journals.packing import pack
-from agentrail.adapters.journals.redacting import MARK, STATES, WHOLE, kept_names, redacted
+from agentrail.adapters.journals.redacting import MARK, PAIRS, STATES, UNNAMED, WHOLE, kept_names, redacted
 from agentrail.codec.plugin_states import Stored
 from agentrail.codec.values import PluginState
 from agentrail.core.vocabulary.changes import Change, ChangedStates, ChangedTools, ChangedTurn
 from agentrail.core.vocabulary.commands import Refused
-from agentrail.core.vocabulary.personal_texts import PAIRS, STRUCTURE, TEXTS, TOOL_NAMES, UNNAMED
 from agentrail.core.vocabulary.state import Attached, Setup, State
 from agentrail.core.vocabulary.tool_calls import ANY_TOOL, Batch, Call, CallList, Doubt, Hold, first_call
 from agentrail.errors import BadArguments
@@ -28,6 +27,7 @@ from agentrail.values.events.people import ApprovalRequired, ToolApprovedAlways
 from agentrail.values.events.tools import ToolCallUnknown, ToolExecutionStart, ToolUnknown
 from agentrail.values.json import EMPTY, FrozenObject, Json, JsonObject, freeze_object
 from agentrail.values.messages import AssistantMessage, History, ToolMessage, UserMessage
+from agentrail.values.personal import Privacy, marks_in
 from agentrail.values.tools import StandingApproval, ToolSpec
 from agentrail.values.value import Value
 from tests.codec.shapes import fields_of, is_class
@@ -76,27 +76,30 @@ def reached_from(*classes: type[object]) -> list[type[object]]:
     return list(found)
 
 
-def test_each_stored_field_that_can_hold_text_is_in_one_table() -> None:
-    """A new field belongs to the texts of persons, or to the structure without which a session cannot come back."""
-    wanted: set[tuple[str, str]] = set()
+def test_each_stored_field_that_can_hold_text_is_personal_or_kept() -> None:
+    """A new field is a text of persons, or belongs to that without which a session cannot come back."""
+    marked: dict[Privacy, set[tuple[str, str]]] = {privacy: set() for privacy in Privacy}
+    unmarked: list[str] = []
+    superfluous: list[str] = []
     for cls in stored_classes():
         for field in fields_of(cls):
-            if any(kind is each or kind == each for kind in kinds(field.hint) for each in TEXTUAL):
-                wanted.add((cls.__name__, field.name))
-    texts, structure, tools = (
-        {(name, field) for name, fields in table.items() for field in fields.split()}
-        for table in (TEXTS, STRUCTURE, TOOL_NAMES)
-    )
-    assert tools <= structure
-    assert not texts & structure
-    assert wanted - texts - structure == set(), "say in `personal_texts.py` whether it is a person's text"
-    assert (texts | structure) - wanted == set()
-    assert texts >= PAIRS | STATES | WHOLE
+            place = f"{cls.__name__}.{field.name}"
+            marks = set(marks_in(field.hint))
+            if not any(kind is each or kind == each for kind in kinds(field.hint) for each in TEXTUAL):
+                superfluous += [place] if marks else []
+            elif len(marks) != 1:
+                unmarked.append(place)
+            for mark in marks:
+                marked[mark].add((cls.__name__, field.name))
+    assert unmarked == [], "annotate it with one of `Personal`, `Kept` and `ToolName`, see `values/personal.py`"
+    assert superfluous == []
+    assert marked[Privacy.PERSONAL] >= PAIRS | STATES | WHOLE
 
 
-def test_a_name_in_the_table_is_of_one_class() -> None:
+def test_the_name_of_a_class_with_personal_texts_is_that_of_no_other() -> None:
+    """`PAIRS`, `STATES` and `WHOLE` have them."""
     names = [cls.__name__ for cls in stored_classes()]
-    assert [name for name in TEXTS if names.count(name) != 1] == []
+    assert [name for name, _ in PAIRS | STATES | WHOLE if names.count(name) != 1] == []
 
 
 def test_what_plugins_are_given_is_known_by_its_fields() -> None:
