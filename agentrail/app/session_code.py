@@ -265,7 +265,7 @@ def chosen(
         check_options(code.models.get(name) or model_of(name), own_options)
         links.append(Spare(name, own_options))
     if len(code.models) > before:
-        code.next_revision()  # so that a session that hibernates keeps it: nobody else has this model
+        code.next_revision()  # so that a session that sleeps keeps it: nobody else has this model
     if not links:
         raise WrongType.of("model", model, MODEL_WANTED)
     first, *spares = links

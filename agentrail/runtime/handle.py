@@ -225,7 +225,7 @@ class SessionHandle(SessionCalls):
         await self._user(update, self._session.code.joining(seat, new, self._as_tool), command=command)
 
     async def _awake(self) -> None:
-        if self._session.sleeps:
+        if self._session.is_asleep:
             await self.wake()
 
     def _seat(self, key: str, plugin: AnyPlugin) -> AttachedPlugin:
@@ -240,7 +240,7 @@ class SessionHandle(SessionCalls):
 
     def status(self) -> Status:
         """Return what the session is doing, as of its last journaled step."""
-        return commands.status_of(self._session.state, self._session.bonds.held(), self.tasks())
+        return commands.status_of(self._session.state, self._session.ties.held(), self.tasks())
 
     def messages(self) -> tuple[Message, ...]:
         """Return the conversation, as of the last journaled step."""
@@ -249,7 +249,7 @@ class SessionHandle(SessionCalls):
     def inspect(self) -> State:
         """Return the whole state as data; raise `SessionAsleep` while it hibernates, or `SessionForgotten`."""
         self._session.records.check_kept()
-        if self._session.sleep.is_thin:
+        if not self._session.has_whole_state:
             raise commands.SessionAsleep(self.id)
         return self._session.state
 
@@ -259,7 +259,7 @@ class SessionHandle(SessionCalls):
 
     def tasks(self) -> tuple[Task, ...]:
         """Return the session's running sub-agents, and the last ones in the background that have ended."""
-        subagents = self._session.bonds.subagents
+        subagents = self._session.ties.subagents
         return () if subagents is None else subagents.tasks()
 
     async def task_result(self, child: str) -> Ok | Err:
@@ -319,7 +319,7 @@ class SessionHandle(SessionCalls):
         if self._session.records.stuck is not None and not isinstance(given, commands.STOPPING):
             raise commands.fresh(self._session.records.stuck)
         if isinstance(given, sent.PromptSent):
-            find = self._session.shared.model if self._session.sleeps else self._session.performer.model
+            find = self._session.shared.model if self._session.is_asleep else self._session.performer.model
             commands.refuse_untaken(given.parts, self._session.state.model, find)
         slot: Slot[Answer] = Slot()
         letter = commands.letter(given, command, slot, self._caller)

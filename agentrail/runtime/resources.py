@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import random
+from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from types import MappingProxyType
-from typing import Final, Generic, Protocol, TypeAlias, TypeVar
+from typing import Protocol, TypeAlias
 
 import trio
 
 from agentrail.core.vocabulary.commands import Answer, ChangeToolsSent, Refused
 from agentrail.core.vocabulary.inputs import SessionReturned, SubagentReported
-from agentrail.core.vocabulary.state import Setup, State
+from agentrail.core.vocabulary.state import State
 from agentrail.errors import SessionNotAlive
 from agentrail.hooks.attachments import AttachedPlugin, brought_tools
 from agentrail.hooks.declarations import BroughtCompactor
@@ -27,8 +28,6 @@ from agentrail.ports.tool import Surroundings as ToolSurroundings
 from agentrail.runtime.diagnosis.metrics import Figures
 from agentrail.runtime.diagnosis.plugin_complaints import Complaints
 from agentrail.runtime.diagnosis.watchdog import watchdog_of_run
-from agentrail.runtime.inbox.dozing import Idlers, PackingJournal, TidyingUp
-from agentrail.runtime.inbox.draining import Draining
 from agentrail.runtime.inbox.letter import Letter, NewCode
 from agentrail.runtime.inbox.mailbox import Mailbox
 from agentrail.runtime.shared.admission import HEARING, Gate
@@ -39,34 +38,11 @@ from agentrail.runtime.shared.provider_limits import ProviderLimits
 from agentrail.runtime.shared.reply_slot import Slot
 from agentrail.runtime.shared.task_pool import TaskPool
 from agentrail.runtime.shared.threads import WorkerThreads
+from agentrail.runtime.shared.tidying import PackingJournal, TidyingUp
 from agentrail.runtime.work.limit_queue import FamilyUsage
 from agentrail.runtime.work.tool_call import Calls
 from agentrail.values.messages import Compactor
 from agentrail.values.usage import Limit
-
-T = TypeVar("T")
-
-
-MOST_ALIKE: Final = 256
-"""How many values are kept so that others that equal them can be freed."""
-
-
-class Alike(Generic[T]):
-    """Values that many sessions have, each kept once."""
-
-    __slots__ = ("_known",)
-
-    def __init__(self) -> None:
-        self._known: dict[T, T] = {}
-
-    def one(self, value: T) -> T:
-        """Return the first of the values that equal *value*."""
-        found = self._known.get(value)
-        if found is None:
-            if len(self._known) >= MOST_ALIKE:
-                self._known.clear()
-            found = self._known[value] = value
-        return found
 
 
 class SharedServices:
@@ -80,22 +56,19 @@ class SharedServices:
         "calls",
         "clock",
         "complain",
-        "draining",
         "figures",
         "forget",
         "fork",
         "gate",
         "hearing",
         "home",
-        "idlers",
         "journal",
         "leases",
         "limits",
         "model",
         "nursery",
-        "outlines",
+        "parkable",
         "random",
-        "setups",
         "tasks",
         "threads",
         "tidying",
@@ -120,8 +93,6 @@ class SharedServices:
     ) -> None:
         self.nursery = nursery
         self.home = trio.lowlevel.current_trio_token()
-        self.setups: Alike[Setup] = Alike()
-        self.outlines: Alike[tuple[str, ...]] = Alike()
         self.clock = Clock()
         self.journal: SteadyJournal = SteadyJournal(journal, self.clock)
         self.forget = forget
@@ -134,13 +105,13 @@ class SharedServices:
         self.tasks = TaskPool(nursery)
         self.threads = WorkerThreads()
         self.timers = Timers(self.clock)
-        self.idlers = Idlers(self.timers)
         self.tidying = TidyingUp(self.timers, crowded)
         self.watchdog = watchdog_of_run()
         self.limits = ProviderLimits(limits, self.timers)
         self.leases = Leases(self.journal, self.timers, "", 0)
         self.figures: Figures | None = None  # there once they are asked for
-        self.draining: Draining | None = None  # there once sessions are to be parked
+        # There once all sessions are to be parked: by id, what is set when nothing of a session can be lost.
+        self.parkable: defaultdict[str, trio.Event] | None = None
 
 
 class SharedSurroundings(ToolSurroundings):

@@ -243,7 +243,6 @@ JOBS: dict[str, Job] = {
 
 
 TRIED_ELSEWHERE: dict[str, str] = {
-    "runtime.inbox.dozing.AT_ONCE": ("tests/runtime/test_dozing.py::test_however_many_end_in_one_pass_each_ends_once"),
     "adapters.journals.sqlite.tables.STRIDE": (
         "tests/limits/test_at_once.py::test_records_around_those_in_the_index_are_read"
     ),

@@ -130,16 +130,6 @@ async def test_a_call_that_cannot_be_repeated_ends_first(effect: EffectClass) ->
     assert not [event for event in await events_of(journal) if isinstance(event, ToolUnknown)]
 
 
-async def test_a_call_of_a_session_whose_actor_dozes_ends_first() -> None:
-    journal = TestJournal()
-    async with open_supervisor(journal=journal) as supervisor:
-        await begun(supervisor, [say(calls=[call("send")])], tools=[slow("send", 50.0)])
-        await trio.sleep(40)
-        assert supervisor._sessions.tree.sessions["s"].state == "dozing"  # noqa: SLF001 - for users, it runs
-        assert await parked_after(supervisor) == 9.5
-    assert not [event for event in await events_of(journal) if isinstance(event, ToolUnknown)]
-
-
 async def test_calls_of_one_response_that_come_one_after_the_other_end_together() -> None:
     journal = TestJournal()
     send = fake("send", slow("send", 1.0).body, parallel=False)

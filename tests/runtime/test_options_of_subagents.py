@@ -254,7 +254,7 @@ async def test_a_change_of_a_guard_binds_sub_agents_that_begin_later_and_a_pin_k
     async with process(opened()) as supervisor:
         session = await supervisor.spawn(Code().spec().but(hibernate_after=0.001), "p")
         await session.update_plugin("Bound", one=7, pin=pin)
-        await until(lambda: session._session.sleep.is_deep)  # noqa: SLF001 - whether it sleeps
+        await until(lambda: session._session.is_asleep)  # noqa: SLF001 - whether it sleeps
         await session.prompt("go")
         child = await held(session, supervisor)
         assert options_of(child)["Bound"] == Bound(one=7)

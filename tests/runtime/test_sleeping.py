@@ -34,7 +34,7 @@ from tests.runtime.world import World, check_records, open_world, settle, until
 
 
 def sleeps(session: SessionHandle) -> bool:
-    return session._session.sleep.is_deep  # noqa: SLF001 - what it is about
+    return session._session.is_asleep  # noqa: SLF001 - what it is about
 
 
 async def fall_asleep(session: SessionHandle) -> None:

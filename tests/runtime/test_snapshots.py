@@ -65,7 +65,7 @@ def _bare(monkeypatch: pytest.MonkeyPatch) -> None:
 
 async def slept(session: SessionHandle) -> None:
     await trio.sleep(2.5 * SLEEPS_AFTER)
-    assert session._session.sleep.is_deep  # noqa: SLF001 - that it sleeps
+    assert session._session.is_asleep  # noqa: SLF001 - that it sleeps
 
 
 def said(session: SessionHandle) -> list[str]:

@@ -249,7 +249,7 @@ async def test_an_abort_that_wakes_a_session_returns_while_the_journal_is_full()
     async with open_world(journal) as world:
         session = await world.spawn(["one"], hibernate_after=1.0)
         await trio.sleep(5)
-        assert session._session.sleep.is_deep  # noqa: SLF001
+        assert session._session.is_asleep  # noqa: SLF001
         journal.failing = lambda _: JournalFull("no space")
         with trio.fail_after(0.01):
             await session.abort()

@@ -224,9 +224,9 @@ async def test_the_watchman_looks_also_at_who_sleeps(
     stage = Stage(0, ())
 
     def quietly(session: Session) -> None:
-        session.mailbox.alarm, alarm = None, session.mailbox.alarm
+        session.mailbox.wake_callback, wake = None, session.mailbox.wake_callback
         meddle(stage, session)
-        session.mailbox.alarm = alarm
+        session.mailbox.wake_callback = wake
 
     await _look_at_a_sleeper(stage, quietly)
     problem = stage.verdict.problem

@@ -49,7 +49,7 @@ LOOSE: Final = 512
 """How many records, of all sessions, are kept as they are: what is written and read again soon costs no more."""
 
 MOST_LOOSE: Final = 4096
-"""How many are, some 6 MB, while no session rests: beyond them, each call that writes puts some into pages itself."""
+"""How many are, some 6 MB, while there is no time: beyond them, each call that writes puts some into pages itself."""
 
 AT_ONCE: Final = 16
 """How many records of one session are put into its pages at once, which takes some 25 µs each."""

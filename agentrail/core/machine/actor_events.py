@@ -1,4 +1,4 @@
-"""Inputs about the session's actor: it crashed, was suspended or traced, had slow hooks, or hibernates and wakes up."""
+"""Inputs about the session's actor: it crashed, was suspended or traced, had slow hooks, or sleeps and wakes up."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def on_watched(w: StepDraft, _: commands.SuspendSent | commands.TraceSent) -> No
 
 
 def on_restarted(w: StepDraft, restarted: ActorRestarted) -> None:
-    """Report a crash after which the actor was restarted; a hibernating session is awake again."""
+    """Report a crash after which the actor was restarted; one that slept is awake again."""
     w.s.asleep = False
     w.emit(SessionRestarted(restarted.cause))
 
@@ -55,6 +55,6 @@ def on_woke(w: StepDraft, _: SessionWoke) -> None:
 
 
 def can_sleep(state: State) -> bool:
-    """Whether a session may hibernate: it is idle without work under way, and is no sub-agent; calls may be held."""
+    """Whether a session may sleep: it is idle without work under way, and is no sub-agent; calls may be held."""
     busy = state.at_work or state.quarantined or state.queue or state.changes or state.paused
     return state.phase is Phase.IDLE and not (state.asleep or busy or state.setup.path)

@@ -168,7 +168,6 @@ class Records:
     """Writer of a session's journal; *opening* is the state it is spawned with, stored by the first record."""
 
     __slots__ = (
-        "__weakref__",
         "_begun",
         "_doubtful",
         "_kept",
@@ -198,17 +197,6 @@ class Records:
         self.forgotten = False
         self._doubtful = False
         self.wrote = False  # no record written since the start: the caller of `spawn` or `resume` may still wait
-
-    @property
-    def is_blank(self) -> bool:
-        """Whether a new one with the same claim that is told of the last record (`rested`) would do as well."""
-        doubt = self.unwritten or self._begun or self.stuck or self._doubtful
-        return self.wrote and not (doubt or self.forgotten)
-
-    def rested(self, head: int) -> None:
-        """Go on after record *head* from where one rests that was put away; a snapshot was stored then."""
-        self.head = self._kept = head
-        self.wrote = True
 
     def returned(self, found: Rebuilt) -> None:
         """Go on after the last record of a session that came back."""
@@ -273,6 +261,7 @@ class Records:
             self.head = await self.through(self._append, None if self.wrote else ATTEMPTS, error)
         self.unwritten, self._begun = (), None
         self.wrote = True
+        self._shared.tidying.written()
         if self.head >= self._kept + SNAPSHOT_EVERY:
             self._kept = self.head
             name = f"snapshot ({self.claim.session_id})"
@@ -334,6 +323,7 @@ class Records:
         except Exception as error:  # noqa: BLE001 - a snapshot only saves time
             log.error("session %s: its snapshot could not be kept: %s", session_id, traced(error))
             return
+        self._kept = max(self._kept, number)
         reach("SNAPSHOT_KEPT")
 
     def _wait(self, error: JournalUnavailable) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Final, Protocol
+from typing import Protocol
 
 import trio
 
@@ -235,18 +235,13 @@ class Link:
 class Ties:
     """Links of a session to its parent and to its own sub-agents; either may be missing."""
 
-    __slots__ = ("__weakref__", "_news", "_state", "above", "subagents")
+    __slots__ = ("_news", "_state", "above", "subagents")
 
     def __init__(self) -> None:
         self.above: Link | None = None
         self.subagents: Subagents | None = None
         self._state: State | None = None
         self._news: trio.Event | None = None
-
-    @property
-    def is_blank(self) -> bool:
-        """Whether there is neither a parent nor a link to sub-agents."""
-        return self.above is None and self.subagents is None
 
     @property
     def purse(self) -> Purse | None:
@@ -287,7 +282,7 @@ class Ties:
 
     def tell(self, step: Step) -> None:
         """Report a journaled step to the parent, usage to sub-agents that share limits, and any news to `until`."""
-        if self.is_blank:
+        if self.above is None and self.subagents is None:
             return
         self._state = step.state
         if step.state.steering:
@@ -342,7 +337,3 @@ class Ties:
         """Tell the link to the parent, if there is one, that the session is gone."""
         if self.above is not None:
             self.above.gone(error)
-
-
-UNTIED: Final = Ties()
-"""Ties of sessions without a parent and without sub-agents; only to be read."""

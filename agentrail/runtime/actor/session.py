@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING
+
+import trio
 
 from agentrail.core.machine.actor_events import can_sleep
 from agentrail.core.machine.recovery import risky_calls
@@ -22,21 +24,28 @@ from agentrail.core.vocabulary.commands import (
 )
 from agentrail.core.vocabulary.effects import AnyEffect
 from agentrail.core.vocabulary.state import ENDED, Phase, State
-from agentrail.errors import SessionAsleep
+from agentrail.errors import JournalUnavailable, SessionAsleep
+from agentrail.hooks.live_hook_runner import Live
+from agentrail.ports.failpoints import reach
 from agentrail.ports.journal import Claim
 from agentrail.ports.tool import ToolSource
-from agentrail.reprs import in_brackets
+from agentrail.reprs import in_brackets, listed
 from agentrail.runtime.actor.completed_inputs import COMPLETED, completed, with_partial
 from agentrail.runtime.actor.effect_runner import Performer
-from agentrail.runtime.actor.journal_log import rebuilt, with_plugins_of
+from agentrail.runtime.actor.journal_log import Records, rebuilt, with_plugins_of
+from agentrail.runtime.actor.parent_link import Ties
 from agentrail.runtime.actor.screened_inputs import screened, screened_digest
-from agentrail.runtime.actor.sleep import Parts, Sleep, without_code
+from agentrail.runtime.actor.sleep import sleeping_state, with_plugin_classes, without_code
 from agentrail.runtime.actor.slow_hooks import SLOW_HOOKS, SlowHooks
-from agentrail.runtime.actor.tool_sources import RunningSource
-from agentrail.runtime.inbox.command_results import digest_of
+from agentrail.runtime.actor.tool_sources import RunningSource, Sources
+from agentrail.runtime.diagnosis.plugin_complaints import write_events
+from agentrail.runtime.events.bus import Bus
+from agentrail.runtime.events.tracing import Traces
+from agentrail.runtime.inbox.command_results import Answers, digest_of
 from agentrail.runtime.inbox.end_reason import Gone, why_gone
 from agentrail.runtime.inbox.letter import Letter
-from agentrail.runtime.inbox.replies import Outcome, outcome_of
+from agentrail.runtime.inbox.mailbox import Mailbox
+from agentrail.runtime.inbox.replies import Outcome, Waiters, outcome_of, relieve
 from agentrail.runtime.resources import FindCode, SessionCode, SharedServices
 from agentrail.runtime.shared.reply_slot import NOBODY, Caller, Slot
 from agentrail.values.events.life import AbortPending
@@ -51,21 +60,37 @@ _PREPARED = frozenset({AttachPluginSent, ChangeToolsSent, ResumeSent, SuspendSen
 """Commands that have something done before their step."""
 
 
-class Session(Parts):
+class Session:
     """A running session: mailbox, state, journal and the work under way."""
 
     __slots__ = (
+        "__weakref__",
         "_aborting",
+        "_answers",
         "_code",
+        "_found_revision",
         "_in_doubt",
+        "_in_hand",
         "_left",
         "_performer",
         "_slow",
         "_touched",
         "broke",
+        "bus",
         "down",
+        "find_code",
         "gone",
+        "mailbox",
         "parked",
+        "records",
+        "session_id",
+        "shared",
+        "sources",
+        "state",
+        "ties",
+        "traces",
+        "waiters",
+        "when_stuck",
     )
 
     def __init__(
@@ -78,8 +103,30 @@ class Session(Parts):
         *,
         returned: bool = False,
     ) -> None:
-        super().__init__(state, claim, shared, Sleep(find_code, code.revision), returned=returned)
+        self.session_id = state.session_id
+        self.shared = shared
+        self.state = state
+        self.find_code = find_code
+        self._found_revision = code.revision  # another one: plugins, tools or models were given at run time
         self._code: SessionCode | None = code
+        self._in_hand: Letter | None = None
+        self.mailbox = Mailbox(state.session_id, shared.gate)
+        self.records = Records(claim, shared, None if returned else state)
+        self.records.callers = self
+        self.bus = Bus(
+            state.session_id,
+            state.setup.options.event_buffer_size,
+            self.records,
+            shared.hearing,
+            state.seq,
+            mid_turn=state.phase is not Phase.IDLE,
+        )
+        self.ties = Ties()
+        self.sources = Sources()
+        self.waiters = Waiters()
+        self.traces = Traces()
+        self._answers = Answers(state.session_id, shared.journal, new=not returned)
+        self.when_stuck: tuple[Callable[[JournalUnavailable], None], ...] = ()
         code.judge.askers = self.waiters
         self._performer: Performer | None = Performer(state, shared, code, self.bus, self.mailbox, self.ties)
         self.down: tuple[Slot[Gone], ...] = ()
@@ -97,15 +144,32 @@ class Session(Parts):
         return self.summary
 
     @property
+    def summary(self) -> str:
+        """Id of the session, its phase, and how many prompts wait."""
+        state = self.state
+        phase = "asleep" if self.is_asleep else state.phase.value
+        return listed(f"{self.session_id!r} {phase}", f"{len(state.queue)} queued" if state.queue else "")
+
+    @property
+    def is_asleep(self) -> bool:
+        """Whether only what wakes the session is in memory."""
+        return self._performer is None
+
+    @property
+    def has_whole_state(self) -> bool:
+        """Whether the state can be shown; one that was set aside in its sleep is read for that."""
+        return not self.is_asleep or self.state.crashed is not None
+
+    @property
     def code(self) -> SessionCode:
-        """Code of the session; raises `SessionAsleep` while the session hibernates."""
+        """Code of the session; raises `SessionAsleep` while the session sleeps."""
         if self._code is None:
             raise SessionAsleep(self.session_id)
         return self._code
 
     @property
     def performer(self) -> Performer:
-        """Work under way (requests, calls, timers); raises `SessionAsleep` while the session hibernates."""
+        """Work under way (requests, calls, timers); raises `SessionAsleep` while the session sleeps."""
         if self._performer is None:
             raise SessionAsleep(self.session_id)
         return self._performer
@@ -113,9 +177,8 @@ class Session(Parts):
     # The loop
 
     async def run(self) -> None:
-        """Run the actor until the session ends, falls asleep or dozes (`DozeDue`); after a crash, recover first."""
-        self.unpack()
-        if self.sleep.is_deep:
+        """Run the actor until the session ends or falls asleep; after a crash, recover first."""
+        if self.is_asleep:
             await self._wake()
         elif self.broke is not None:
             await self._come_back(inputs.ActorRestarted(self.broke))
@@ -123,9 +186,10 @@ class Session(Parts):
         self._touched = self.shared.clock.now_ms()
         self._look_after()
         while self.state.phase is not ENDED:
-            if self.shared.draining is not None and self._has_nothing_to_lose():
+            if self.shared.parkable is not None and self._has_nothing_to_lose():
                 self.performer.stop_now(self.state, "none")  # a response is asked for again in the next process
-                await self.shared.draining.wait_parked(self.session_id)
+                self.shared.parkable[self.session_id].set()
+                await trio.sleep_forever()  # until the supervisor cancels it
             await self._take(await self.mailbox.receive())
             if self.state.asleep:
                 if self.mailbox.is_empty and await self._fall_asleep():
@@ -150,9 +214,8 @@ class Session(Parts):
 
     async def set_aside(self, cause: str, input_: str) -> None:
         """Journal that the session is quarantined, if the journal can write."""
-        self.unpack()
         told = inputs.CrashedTooOften(cause, input_)
-        if not self.sleep.is_deep:
+        if not self.is_asleep:
             await self._come_back(told)
             return
         state = await self._stored()
@@ -162,7 +225,6 @@ class Session(Parts):
         if self.shared.figures is not None:
             self.shared.figures.stepped(self.state, told, outcome)
         self.state = outcome.state
-        self.sleep.is_thin = False
         self.bus.publish(outcome.events)
 
     async def _stored(self) -> State:
@@ -277,7 +339,7 @@ class Session(Parts):
             if publish:
                 self.bus.publish(outcome.events)
                 if outcome.state.seats:
-                    self.write_lines(outcome, self.code.judge)
+                    self._write_lines(outcome, self.code.judge)
             for effect in effects:
                 left = (effect,)
                 performer.perform(effect)
@@ -314,23 +376,34 @@ class Session(Parts):
             RunningSource(source, *parts, joins=True, command=command, caller=caller), self.shared.nursery
         )
 
+    def _never_was(self, outcome: Step) -> bool:
+        """Whether the session failed to start: then nothing is journaled and its id stays free."""
+        return self.records.head == 0 and outcome.state.phase is Phase.ENDED
+
+    def _write_lines(self, outcome: Step, judge: Live) -> None:
+        """Write the lines that plugins want in the log for the events of a step."""
+        if outcome.events and (lines := judge.event_lines(outcome.state.seats)):
+            write_events(self.session_id, outcome.events, lines)
+
     # Sleep
 
     def _look_after(self) -> None:
-        """Post `SleepDue` if the session was idle for `hibernate_after` seconds and is quiet; set the next check."""
+        """Post `SleepDue` if the session was idle for `hibernate_after` seconds and may sleep; set the next check."""
         after = self.state.setup.options.hibernate_after
         if after is not None:
             at = self.shared.clock.moment(self._touched) + after
             if (now := self.shared.clock.now()) >= at:
                 at = now + after
-                if self._is_quiet():
+                if self.may_sleep:
                     self.mailbox.post(inputs.SleepDue())
             self.shared.timers.set((self.session_id, "sleep"), at, self._look_after)
 
-    def _is_quiet(self) -> bool:
-        """Whether the session may hibernate: no work, letters, tool sources or traces, and not suspended."""
-        idle = self._in_hand is None and self.mailbox.is_empty and not self.mailbox.suspended
-        return idle and can_sleep(self.state) and not (self.sources or self.traces or self.performer.is_busy)
+    @property
+    def may_sleep(self) -> bool:
+        """Whether the session may fall asleep: no work, letters, tool sources or traces, and not suspended."""
+        if self._performer is None or self._in_hand is not None or not self.mailbox.is_empty or self.mailbox.suspended:
+            return False
+        return can_sleep(self.state) and not (self.sources or self.traces or self._performer.is_busy)
 
     async def _fall_asleep(self) -> bool:
         """Store a snapshot, then free state and code; if a letter came meanwhile, keep them and return `False`."""
@@ -341,22 +414,41 @@ class Session(Parts):
         self._performer = self._slow = self._aborting = None
         self._touched = 0
         self._answers.forget()
-        self.bus.rest()
-        self.state, self._code = self.sleep.begin(self.state, self.code)
+        self.bus.sleep()
+        if self.code.revision == self._found_revision:
+            self._code = None  # it is found again when the session wakes
+        self.state = sleeping_state(self.state)
+        reach("ASLEEP")
         return True
 
     async def _wake(self) -> None:
         """Rebuild state and code of a hibernating session, because a letter came, and report that it woke."""
-        self.state, self._code = await self.sleep.end(await self._stored(), self.records.head)
-        self._code.judge.askers = self.waiters
-        self._performer = Performer(self.state, self.shared, self._code, self.bus, self.mailbox, self.ties)
+        state, code = await self._stored(), self._code
+        if code is None:
+            state, code, _ = await self.find_code(state, self.records.head)
+            self._found_revision = code.revision
+        else:
+            state = with_plugin_classes(code, state)
+        reach("AWAKE")
+        self.state, self._code = state, code
+        code.judge.askers = self.waiters
+        self._performer = Performer(state, self.shared, code, self.bus, self.mailbox, self.ties)
         await self._take(Letter(inputs.SessionWoke()))
 
     # From the handle
 
+    def relieve(self) -> None:
+        """Answer callers of abort and stop early, and tell `when_stuck`, if the journal cannot write."""
+        stuck = self.records.stuck
+        if stuck is not None:
+            in_hand = () if self._in_hand is None else (self._in_hand,)
+            relieve(self.session_id, (*in_hand, *self.mailbox.control), stuck)
+            for tell in self.when_stuck:
+                tell(stuck)
+
     def abort_now(self, kill_tools: str, command: str | None, answer: Slot[Answer]) -> None:
         """Stop the work that an abort stops, at once and before it is journaled; *answer* comes after that."""
-        if self.gone is not None or self.sleeps or self._answers.has(command):
+        if self.gone is not None or self.is_asleep or self._answers.has(command):
             return
         if self.shared.figures is not None:
             self.shared.figures.abort_began(self.session_id)
@@ -388,7 +480,6 @@ class Session(Parts):
 
     def finish(self, error: BaseException | None) -> None:
         """Clean up after the loop, however it ended, and answer all callers that still wait."""
-        self.unpack()
         if self.shared.figures is not None:
             self.shared.figures.left(self.state if self._performer is None else self._performer.state)
         gone = self.gone = why_gone(self.state, error, parked=self.parked)
@@ -404,20 +495,7 @@ class Session(Parts):
         self.bus.close()
         self.traces.end()
         self.ties.gone(gone.error)
-        self.shared.idlers.forget(self)
         self.records.callers = None  # a session that is gone is freed without the garbage collector
         waiting, self.down = self.down, ()
         for slot in waiting:
             slot.settle(gone)
-
-
-class PackedSession(Session):
-    """A session that hibernates and whose parts are put away."""
-
-    __slots__ = ()
-
-    if not TYPE_CHECKING:  # type checkers know the parts of a `Session`
-        __getattr__ = Session.part
-
-
-Session.awake_class, Session.packed_class = Session, PackedSession

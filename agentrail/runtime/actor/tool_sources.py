@@ -233,21 +233,16 @@ _NONE_RUN: Final[Mapping[str, RunningSource]] = MappingProxyType({})
 class Sources:
     """The sources of tools of one session, by name."""
 
-    __slots__ = ("__weakref__", "_closed", "_ending", "_opened", "_running")
+    __slots__ = ("_closed", "_ending", "_opened", "_running")
 
-    def __init__(self, *, opened: bool = False) -> None:
+    def __init__(self) -> None:
         self._running = _NONE_RUN
         self._ending: tuple[RunningSource, ...] = ()  # those that were dropped
-        self._opened = opened
+        self._opened = False
         self._closed: AgentrailError | None = None
 
     def __bool__(self) -> bool:
         return bool(self._running) or not self._opened  # before `open`, it is not known whether there are any
-
-    @property
-    def is_blank(self) -> bool:
-        """Whether the sources are known, and there are none."""
-        return not self and self._closed is None
 
     async def open(self, running: Sequence[RunningSource], nursery: trio.Nursery) -> None:
         """Start the sources *running* concurrently, and return when each has offered tools or failed."""

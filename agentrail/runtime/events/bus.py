@@ -20,7 +20,6 @@ class Bus:
     """Event bus of one session."""
 
     __slots__ = (
-        "__weakref__",
         "_before",
         "_buffer",
         "_buffer_size",
@@ -161,20 +160,11 @@ class Bus:
         self._subscriptions = subscriptions
         self._hear_deltas = tuple(one for one in subscriptions if one.hears_deltas)
 
-    def rest(self) -> None:
-        """Drop the last event and keep only its number, while the session hibernates."""
+    def sleep(self) -> None:
+        """Drop the last event and keep only its number, while the session sleeps."""
         for subscription in self._hear_deltas:
             subscription.keep(self._n)
         self._before, self._last, self._whispers = self.cursor.seq, None, None
-
-    @property
-    def is_blank(self) -> bool:
-        """Whether a new bus that is told where this one rests (`rested`) would do as well."""
-        return not (self._subscriptions or self._buffered or self._last or self.closed)
-
-    def rested(self, dropped: Cursor | None, whispered: int) -> None:
-        """Go on from where a bus rests that was put away."""
-        self.dropped, self._n = dropped, whispered
 
     def close(self) -> None:
         """Tell all subscribers that no more events come."""

@@ -148,18 +148,13 @@ class ActorTrace:
 class Traces:
     """All traces of one session."""
 
-    __slots__ = ("__weakref__", "_all")
+    __slots__ = ("_all",)
 
     def __init__(self) -> None:
         self._all: tuple[ActorTrace, ...] = ()
 
     def __bool__(self) -> bool:
         return bool(self._all)
-
-    @property
-    def is_blank(self) -> bool:
-        """Whether there is no trace."""
-        return not self._all
 
     def add(self, trace: ActorTrace) -> None:
         """Add *trace*: it gets each step from now on."""

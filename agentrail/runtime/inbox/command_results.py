@@ -77,18 +77,13 @@ MOST_KEPT: Final = 1000
 class Answers:
     """Answers of one session, by command id."""
 
-    __slots__ = ("__weakref__", "_journal", "_kept", "_session_id", "are_all_kept")
+    __slots__ = ("_journal", "_kept", "_session_id", "are_all_kept")
 
     def __init__(self, session_id: str, journal: Journal, *, new: bool = False) -> None:
         self._session_id = session_id
         self._journal = journal
         self.are_all_kept = new
         self._kept: dict[str, tuple[bytes, Answer]] | None = None
-
-    @property
-    def is_blank(self) -> bool:
-        """Whether no answer is in memory, and some may be in the journal."""
-        return self._kept is None and not self.are_all_kept
 
     def has(self, command: str | None) -> bool:
         """Whether the answer to *command* is in memory."""

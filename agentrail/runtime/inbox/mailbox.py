@@ -15,7 +15,6 @@ from agentrail.core.vocabulary.inputs import AnyInput
 from agentrail.errors import MailboxFull
 from agentrail.ports.failpoints import reach
 from agentrail.reprs import in_brackets, listed, some
-from agentrail.runtime.inbox.dozing import DozeDue, Idlers
 from agentrail.runtime.inbox.letter import Letter, joined
 from agentrail.runtime.shared.admission import Gate
 from agentrail.runtime.shared.reply_slot import Slot
@@ -31,18 +30,15 @@ LETTERS_PER_PASS = 16
 
 
 class Mailbox:
-    """Three lanes that many tasks post to and one actor reads; *idlers* has the actor end that waits for long."""
+    """Three lanes that many tasks post to and one actor reads."""
 
     __slots__ = (
-        "__weakref__",
         "_admitted",
         "_apart",
         "_at_gate",
         "_bytes",
         "_control",
-        "_dozes",
         "_gate",
-        "_idlers",
         "_lane",
         "_reader",
         "_results",
@@ -51,16 +47,15 @@ class Mailbox:
         "_urgent",
         "_user",
         "_waiting_for_room",
-        "alarm",
         "closed",
         "number",
         "suspended",
+        "wake_callback",
     )
 
-    def __init__(self, session: str, gate: Gate, idlers: Idlers | None = None) -> None:
+    def __init__(self, session: str, gate: Gate) -> None:
         self._session = session
         self._gate = gate
-        self._idlers = idlers
         self._control: list[Letter] = []
         self._results: list[Letter] = []
         self._user: list[Letter] = []
@@ -70,9 +65,8 @@ class Mailbox:
         self.number = 0  # of the last letter
         self._apart = 0  # letters up to this number are not joined
         self._admitted = self._at_gate = False
-        self._dozes = False  # the reader was woken to end
         self._reader: trio.lowlevel.Task | None = None
-        self.alarm: Callable[[], None] | None = None
+        self.wake_callback: Callable[[], None] | None = None  # there while the session sleeps; wakes it
         self._waiting_for_room: OrderedDict[Slot[None], Letter] | None = None
         self.closed: Answer | None = None
 
@@ -88,11 +82,6 @@ class Mailbox:
     def is_empty(self) -> bool:
         """Whether no letter waits."""
         return not (self._control or self._results or self._user or self._waiting_for_room)
-
-    @property
-    def is_blank(self) -> bool:
-        """Whether a new mailbox with the same alarm and number would do as well."""
-        return self.is_empty and self.closed is None and not self.suspended
 
     @property
     def lengths(self) -> tuple[int, int, int]:
@@ -206,7 +195,7 @@ class Mailbox:
         self._user.append(letter)
         if self._admitted:
             self._wake()
-        elif self._reader is not None or self.alarm is not None:
+        elif self._reader is not None or self.wake_callback is not None:
             self._ask_gate()
 
     def _has_room(self, size: int) -> bool:
@@ -238,8 +227,7 @@ class Mailbox:
     async def receive(self) -> Letter:
         """Return the next letter; there is no await between taking it and returning.
 
-        After `LETTERS_PER_PASS` letters without a wait, all other tasks run before the next one is taken. Raise
-        `DozeDue` if none came for long.
+        After `LETTERS_PER_PASS` letters without a wait, all other tasks run before the next one is taken.
         """
         while True:
             if self._unbroken >= LETTERS_PER_PASS:
@@ -257,14 +245,10 @@ class Mailbox:
             else:
                 self._admitted = False  # the letters that were admitted are gone: the next prompt asks the gate again
             self._unbroken = 0
+            # No task runs between the empty lanes and this line, so no wake-up is lost; a `trio.Event` for each wait
+            # would cost more.
             self._reader = trio.lowlevel.current_task()
-            if self._idlers is not None:
-                self._idlers.note(self)
             await trio.lowlevel.wait_task_rescheduled(self)
-            if self._dozes:
-                self._dozes = False
-                if self.is_empty:  # a letter may have come in the pass in which the reader was woken
-                    raise DozeDue
 
     def _take(self) -> Letter | None:
         if self._control:
@@ -358,15 +342,9 @@ class Mailbox:
         task, self._reader = self._reader, None
         if task is not None:
             trio.lowlevel.reschedule(task)
-        elif self.alarm is not None:  # the session dozes or hibernates, so no actor reads the mailbox
-            alarm, self.alarm = self.alarm, None
-            alarm()
-
-    def doze(self) -> None:
-        """Have the reader end, if it waits and no letter does."""
-        if self._reader is not None and self.is_empty:
-            self._dozes = True
-            self._wake()
+        elif self.wake_callback is not None:  # the session sleeps, so no actor reads the mailbox
+            wake, self.wake_callback = self.wake_callback, None
+            wake()
 
     def __call__(self, _: object) -> trio.lowlevel.Abort:
         """Forget the reader, which is cancelled; a bound method would take 64 bytes as long as the session lives."""
@@ -378,9 +356,7 @@ class Mailbox:
     def close(self, answer: Answer) -> None:
         """Answer all waiting letters with *answer*, and all that still come."""
         self.closed = answer
-        self.alarm = None
-        if self._idlers is not None:
-            self._idlers.forget(self)
+        self.wake_callback = None
         lanes = self._control, self._results, self._user
         left = [letter for lane in lanes for letter in lane]
         for lane in lanes:

@@ -97,18 +97,13 @@ class Asker(NamedTuple):
 class Waiters:
     """Callers that wait for a turn, or whose class has to be known in it, by the id of its prompt."""
 
-    __slots__ = ("__weakref__", "_askers")
+    __slots__ = ("_askers",)
 
     def __init__(self) -> None:
         self._askers: dict[str, list[Asker]] | None = None
 
     def __bool__(self) -> bool:
         return bool(self._askers)
-
-    @property
-    def is_blank(self) -> bool:
-        """Whether no caller waits, and no class has to be known."""
-        return not self._askers
 
     def watch(self, asker: Asker) -> Callable[[str], None]:
         """Return a function that makes *asker* wait for a prompt, to call when the prompt's id is known."""

@@ -18,7 +18,7 @@ from agentrail.ports.failpoints import reach
 from agentrail.ports.handles.session_values import ChildView
 from agentrail.reprs import in_brackets, listed, some
 from agentrail.runtime.actor.session import Session
-from agentrail.runtime.actor.sleep import husk
+from agentrail.runtime.actor.sleep import sleeping_state
 from agentrail.runtime.handle import SessionHandle
 from agentrail.runtime.inbox.letter import Letter
 from agentrail.runtime.shared.clock import Timers
@@ -30,9 +30,6 @@ Service: TypeAlias = Callable[..., Awaitable[None]]
 
 LIVING: Final = frozenset({"starting", "running", "waiting", "stopping", "stuck"})
 """States in which a child has a task."""
-
-DORMANT: Final = frozenset({"asleep", "dozing"})
-"""States in which a session has no task, and a letter starts one."""
 
 
 class Body(Protocol):
@@ -105,13 +102,8 @@ class SessionBody:
     def lose(self) -> None:
         """Note that another supervisor has claimed the session; a sleeping one is woken, to end here."""
         self.lost = self.session.records.fenced
-        if self.session.mailbox.alarm is not None:
-            self.session.mailbox.alarm()
-
-    @property
-    def sleeps(self) -> bool:
-        """Whether the session hibernates."""
-        return self.session.sleeps
+        if self.session.mailbox.wake_callback is not None:
+            self.session.mailbox.wake_callback()
 
     def gone(self, error: BaseException | None) -> None:
         """Answer all callers that still wait for the session."""
@@ -129,10 +121,10 @@ class SessionBody:
     def view(self, shown: ChildView) -> ChildView:
         """Add phase, mailbox, requests waiting for a provider's limit, and sub-agents."""
         session, state = self.session, self.session.state
-        subagents = session.bonds.subagents
-        if (box := session.box) is not None:
-            shown = shown.but(suspended=box.suspended, mailbox=box.lengths)
+        subagents = session.ties.subagents
         return shown.but(
+            suspended=session.mailbox.suspended,
+            mailbox=session.mailbox.lengths,
             phase=state.phase.value,
             memory=state.history.size,
             limited=session.shared.limits.waiting_of(session.session_id),
@@ -192,7 +184,7 @@ _READY.settle(None)
 
 
 _NO_RUN: Final = trio.CancelScope()
-"""Scope of all children that doze or sleep."""
+"""Scope of all children that sleep."""
 
 
 class Child:
@@ -253,17 +245,17 @@ class Child:
         self.ready = self.started = _READY
 
     def cancel(self) -> None:
-        """Cancel the run; a session that dozes or sleeps has none: it is down, and no letter starts one any more."""
+        """Cancel the run; a session that sleeps has none: it is down, and no letter starts one any more."""
         self.expected = True
         self.scope.cancel()
-        if self.state in DORMANT and isinstance(self.body, SessionBody):
-            self.body.session.mailbox.alarm = None
+        if self.state == "asleep" and isinstance(self.body, SessionBody):
+            self.body.session.mailbox.wake_callback = None
             self.end()
 
     def end(self, state: str = "down") -> None:
         """Note that a run is over, and wake all tasks that wait for it."""
         self.state = state
-        if state in DORMANT:
+        if state == "asleep":
             self.scope = _NO_RUN
         if self._ended is not None:
             self._ended.set()
@@ -277,8 +269,7 @@ class Child:
 
     def view(self) -> ChildView:
         """Return the child's entry in `tree()`."""
-        state = "running" if self.state == "dozing" else self.state  # nobody but the supervisor need tell them apart
-        shown = ChildView(self.key, self.body.kind, state, self.ward.restart, self.restarts)
+        shown = ChildView(self.key, self.body.kind, self.state, self.ward.restart, self.restarts)
         return self.body.view(shown)
 
 
@@ -290,9 +281,8 @@ def session_of(child: Child | None) -> Session | None:
 
 def forget_records(session: Session) -> None:
     """Free the memory of a session whose records are gone, except for its `status`; its handles read none any more."""
-    session.unpack()
     session.records.forgotten = True
-    session.state = husk(session.state)
+    session.state = sleeping_state(session.state)
 
 
 def not_started(child: Child, error: BaseException | None) -> bool:
@@ -312,11 +302,11 @@ class Rouser(Protocol):
     """Interface: the supervisor of a session."""
 
     def rouse(self, child: Child) -> None:
-        """Restart the actor of a session that dozes or hibernates, because a message came."""
+        """Restart the actor of a session that sleeps, because a letter came."""
         ...
 
 
-class Alarm:
+class WakeCallback:
     """Callback that wakes a session without a task; kept small, as there may be very many."""
 
     __slots__ = ("_child", "_context", "_node")
@@ -326,7 +316,7 @@ class Alarm:
         self._child = child
         # The context variables of the task that ends here, so that the next one, and the tools that it starts, have
         # the same; and not those of the caller whose letter it is:
-        # tests/runtime/test_dozing.py::test_tools_see_the_context_of_the_spawn_whoever_woke_the_session
+        # tests/runtime/test_waking.py::test_tools_see_the_context_of_the_spawn_whoever_woke_the_session
         context = trio.lowlevel.current_task().context
         self._context = context if len(context) else None
 

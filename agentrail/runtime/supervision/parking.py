@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import suppress
 
@@ -12,7 +13,6 @@ from agentrail.core.machine.recovery import risky_calls
 from agentrail.core.vocabulary.commands import TraceSent
 from agentrail.errors import MailboxFull
 from agentrail.runtime.actor.session import Session
-from agentrail.runtime.inbox.draining import Draining
 from agentrail.runtime.inbox.letter import Letter
 from agentrail.runtime.supervision.children import Child, session_of
 from agentrail.runtime.supervision.sessions import Sessions
@@ -32,7 +32,9 @@ async def park_all(sessions: Sessions, within: float) -> None:
     if not sessions.tree.parks:
         return
     until = trio.current_time() + within
-    draining = shared.draining = shared.draining or Draining()
+    if shared.parkable is None:
+        shared.parkable = defaultdict(trio.Event)
+    parkable = shared.parkable
     for child in sessions.tree.sessions.values():
         _wake(child)
     seen: set[str] = set()
@@ -41,7 +43,7 @@ async def park_all(sessions: Sessions, within: float) -> None:
             for node, child in _roots(sessions.root):
                 if child.key not in seen:
                     seen.add(child.key)
-                    nursery.start_soon(_park, node, child, draining, until)
+                    nursery.start_soon(_park, node, child, parkable, until)
             starting = next(iter(sessions.starting.values()), None)
             if starting is None or trio.current_time() >= until:
                 break
@@ -67,16 +69,16 @@ def _wake(child: Child) -> None:
             session.mailbox.post_control(Letter(TraceSent()))
 
 
-async def _park(node: SupervisorNode, child: Child, draining: Draining, until: float) -> None:
-    """Park a session with its sub-agents as soon as they are quiet, or at *until*."""
+async def _park(node: SupervisorNode, child: Child, parkable: defaultdict[str, trio.Event], until: float) -> None:
+    """Park a session with its sub-agents as soon as nothing of them can be lost, or at *until*."""
     with trio.move_on_at(until):
         waited: set[str] = set()
-        while busy := [each.key for each in _family(child) if each.key not in waited and _is_busy(each)]:
-            await draining.wait_quiet(busy[0])
+        while busy := [member.key for member in _family(child) if member.key not in waited and _is_busy(member)]:
+            await parkable[busy[0]].wait()
             waited.add(busy[0])
-    family = [session for each in _family(child) if (session := session_of(each)) is not None]
+    family = [session for member in _family(child) if (session := session_of(member)) is not None]
     for session in family:
-        if not draining.knows_quiet(session.session_id):
+        if not parkable[session.session_id].is_set():
             _tell(session)
     await node.park(child)
     for session in family:  # sub-agents follow their parent
@@ -87,7 +89,7 @@ def _family(child: Child) -> Iterator[Child]:
     """Yield a session and its sub-agents, at any depth."""
     yield child
     session = session_of(child)
-    subagents = None if session is None else session.bonds.subagents
+    subagents = None if session is None else session.ties.subagents
     if isinstance(subagents, Family):
         for below in subagents.children:
             yield from _family(below)
@@ -96,12 +98,12 @@ def _family(child: Child) -> Iterator[Child]:
 def _is_busy(child: Child) -> bool:
     """Whether the actor of a session has to be waited for.
 
-    One that waits for its restart after a crash, or dozes, need not, unless a call of it runs that cannot be repeated.
+    One that waits for its restart after a crash need not, unless a call of it runs that cannot be repeated.
     """
     session = session_of(child)
-    if session is None or not (child.lives() or child.state == "dozing"):
+    if session is None or not child.lives():
         return False
-    return child.state not in ("waiting", "dozing") or bool(risky_calls(session.state))
+    return bool(risky_calls(session.state)) if child.state == "waiting" else not session.may_sleep
 
 
 def _tell(session: Session) -> None:

@@ -133,7 +133,7 @@ def _ending(sessions: Sessions, session_id: str) -> list[Session]:
         raise SessionStillRuns(session_id, session_id)
     for name, child in there.items():
         session = session_of(child)
-        if session is None or session.sleeps or session_id not in session.state.setup.path[::2]:
+        if session is None or session.is_asleep or session_id not in session.state.setup.path[::2]:
             continue
         if session.ties.above is None:  # it was resumed by itself
             raise SessionStillRuns(session_id, name)

@@ -68,14 +68,14 @@ class Sessions:
     def handle(self, session_id: str) -> SessionHandle:
         """Return the handle of a session; raise an error if it is not here."""
         child = self.tree.sessions.get(session_id)
-        if child is None or not isinstance(child.body, SessionBody) or child.body.session.is_opening:
+        if child is None or not isinstance(child.body, SessionBody) or child.body.session.state.opening:
             raise UnknownSession(session_id)
         return child.body.handle
 
     def handles(self) -> tuple[SessionHandle, ...]:
         """Return the handles of all sessions, in the order of their start."""
         bodies = [child.body for child in self.tree.sessions.values()]
-        return tuple(body.handle for body in bodies if isinstance(body, SessionBody) and not body.session.is_opening)
+        return tuple(body.handle for body in bodies if isinstance(body, SessionBody) and not body.session.state.opening)
 
     def count(self, tenants: int) -> Figures:
         """Return the figures of all sessions; the first call begins to count, with those that are there."""
@@ -115,7 +115,7 @@ class Sessions:
         session = session_of(self.tree.sessions.get(origin))
         if session is None:
             raise UnknownSession(origin)
-        return await self.fork(self.root, origin, at, session_id, session.sleep.find_code)
+        return await self.fork(self.root, origin, at, session_id, session.find_code)
 
     async def fork(
         self,
@@ -219,7 +219,7 @@ class Sessions:
     def _taking(self, node: SupervisorNode, session_id: str, above: Link | None = None) -> Generator[None]:
         """Reserve a session id while the session starts, so that no other caller starts one under it."""
         node.check_open(session_id)
-        if self.shared.draining is not None and above is None:
+        if self.shared.parkable is not None and above is None:
             raise SupervisorClosed(session_id)
         if not follows_grammar(session_id):
             raise BadId(session_id)
@@ -266,7 +266,7 @@ class Sessions:
     def code_of(self, session_id: str) -> FindCode | None:
         """Return the function that finds the code of a session of this tree; `None` if it is not here."""
         session = session_of(self.tree.sessions.get(session_id))
-        return None if session is None else session.sleep.find_code
+        return None if session is None else session.find_code
 
     async def state(self, session_id: str) -> State:
         """Return the state of a stored session after its last record; raise if it is not stored."""
@@ -296,7 +296,7 @@ class Sessions:
         recipe = parent.code.agents[task.agent]
         state, code = recipe.make(task, path, parent.state, parent.code, now)
 
-        async def find_code(stored: State, records: int) -> Found:  # used by forks only: a sub-agent never hibernates
+        async def find_code(stored: State, records: int) -> Found:  # used by forks only: a sub-agent never sleeps
             found = recipe.found(task, parent.state, parent.code, self.shared.clock.now_ms())
             return await found(stored, records)
 

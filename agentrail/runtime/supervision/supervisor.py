@@ -24,10 +24,9 @@ from agentrail.errors import (
 from agentrail.ports.handles.session_values import ChildView
 from agentrail.reprs import in_brackets, listed, some
 from agentrail.runtime.diagnosis.crash_reports import CrashReport, reason_of
-from agentrail.runtime.inbox.dozing import DozeDue
 from agentrail.runtime.shared.reply_slot import Slot
 from agentrail.runtime.shared.untrusted_calls import split, traced
-from agentrail.runtime.supervision.children import DORMANT, Alarm, Child, SessionBody, not_started, when_finite
+from agentrail.runtime.supervision.children import Child, SessionBody, WakeCallback, not_started, when_finite
 from agentrail.runtime.supervision.tree import Tree
 from agentrail.values.untrusted_values import described
 
@@ -168,7 +167,6 @@ class SupervisorNode:
     async def _live(self, child: Child, pause: float) -> None:
         """Body of a child's task; exceptions are handled here, except those that must end the process."""
         error: BaseException | None = None
-        dozes = False
         try:
             with child.scope:
                 if pause:
@@ -177,8 +175,6 @@ class SupervisorNode:
                     child.state = "starting"
                 child.scope.deadline = self.tree.shared.clock.deadline_in(child.start_timeout)
                 await child.body.run(child.is_ready)
-        except DozeDue:
-            dozes = True
         except BaseException as crash:  # noqa: ASYNC103 - what is ours is raised again
             # Its scope is shielded: a `Cancelled` that a service kept from elsewhere is a crash as any other.
             # tests/runtime/test_tree.py::test_a_service_that_raises_a_cancellation_that_it_kept_is_started_again
@@ -193,20 +189,17 @@ class SupervisorNode:
         if error is None and child.scope.cancelled_caught and isinstance(child.body, SessionBody):
             error = child.body.lost
         child.error, error = error, None  # its traceback holds this frame
-        self._ended(child, child.error, dozes=dozes)
+        self._ended(child, child.error)
 
     # When a child has ended
 
-    def _ended(self, child: Child, error: BaseException | None, *, dozes: bool) -> None:
+    def _ended(self, child: Child, error: BaseException | None) -> None:
         body = child.body
-        if error is None and not child.expected and isinstance(body, SessionBody) and (dozes or body.sleeps):
-            child.end("dozing" if dozes else "asleep")
-            body.session.mailbox.alarm = Alarm(self, child)
+        if error is None and not child.expected and isinstance(body, SessionBody) and body.session.is_asleep:
+            child.end("asleep")
+            body.session.mailbox.wake_callback = WakeCallback(self, child)
             if body.lost is not None:  # in the very pass in which the task ended
                 self.rouse(child)
-            elif not dozes:
-                body.session.pack()
-            self.tree.shared.tidying.begin()
             return
         stuck = child.state == "stuck"
         child.end()
@@ -264,9 +257,9 @@ class SupervisorNode:
         self._begin(child, pause)
 
     def rouse(self, child: Child) -> None:
-        """Restart the actor of a session that dozes or hibernates, because a message came."""
+        """Restart the actor of a session that sleeps, because a letter came."""
         if isinstance(child.body, SessionBody):
-            child.body.session.mailbox.alarm = None  # later messages need not wake it
+            child.body.session.mailbox.wake_callback = None  # later letters need not wake it
         child.begin()
         when_finite(self.tree.shared.timers, child.key, partial(self._begin, child, 0.0))
 
@@ -342,8 +335,6 @@ class SupervisorNode:
 
     async def _halt(self, child: Child) -> None:
         """Stop *child* so that it can be restarted; log its name if it does not end in time."""
-        if child.state == "dozing":
-            child.cancel()
         if not child.lives():
             return
         child.expected = True
@@ -361,7 +352,7 @@ class SupervisorNode:
 
     async def stop(self, child: Child) -> None:
         """Stop *child* for good, by cancelling it if it takes too long; log its name if it still runs."""
-        if child.state in DORMANT:
+        if child.state == "asleep":
             self.rouse(child)
             await child.ready.wait()
         if child.lives():

@@ -39,8 +39,8 @@ class Tree:
     def set_aside(self, session_id: str, let_go: Callable[[], None]) -> None:
         """Keep a quarantined session so that it can be read; if there are too many, call *let_go* with the oldest."""
         self._aside[session_id] = let_go
-        if self.shared.draining is not None:
-            self.shared.draining.is_quiet(session_id)
+        if self.shared.parkable is not None:
+            self.shared.parkable[session_id].set()
         if len(self._aside) > MAX_ASIDE:
             oldest = next(iter(self._aside))
             log.warning("session %s is let go: %d others were set aside after it", oldest, MAX_ASIDE)
@@ -59,8 +59,8 @@ class Tree:
             self._past.add(session)
         self.shared.leases.release(session_id)
         self._aside.pop(session_id, None)
-        if self.shared.draining is not None:
-            self.shared.draining.is_quiet(session_id)
+        if self.shared.parkable is not None:
+            self.shared.parkable[session_id].set()
 
     def delete(self, session_id: str) -> None:
         """Let handles of a past session and its sub-agents read no records: their ids may be used again."""

@@ -58,7 +58,7 @@ class Watchman:
                 continue
             suspects |= self._going_on(book, views)
             # It may wait for the journal, which may be away.
-            waits = not session.is_packed and (session.in_hand or session.records.stuck is not None)
+            waits = session.in_hand or session.records.stuck is not None
             if view.state in ("running", "asleep") and not waits:
                 self._look_at(session, book, state, view)
         self._goes_on = suspects

@@ -14,7 +14,7 @@ from agentrail.core.vocabulary.state import State
 from agentrail.errors import AgentrailError
 from agentrail.hooks.hook_runner import Judge
 from agentrail.ports import journal
-from agentrail.runtime.actor import journal_log, session, sleep
+from agentrail.runtime.actor import journal_log, session
 from agentrail.runtime.actor.effect_runner import Performer
 from agentrail.runtime.actor.journal_log import SNAPSHOT_EVERY
 from agentrail.runtime.actor.session import Session
@@ -91,7 +91,7 @@ def watched(stage: Stage) -> Generator[None]:
         if stage.temper.snapshots < SNAPSHOT_EVERY:
             swaps.enter_context(swapped(journal, "MOST_KEPT", 0))
         swaps.enter_context(swapped(Session, "run", noted_run))
-        swaps.enter_context(swapped(sleep, "relieve", noted_relieve))
+        swaps.enter_context(swapped(session, "relieve", noted_relieve))
         swaps.enter_context(_timed(stage))
         yield
 

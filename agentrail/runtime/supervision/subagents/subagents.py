@@ -290,7 +290,7 @@ class Family(SharedLimits):
     def _goes_on(self) -> bool:
         """Whether the parent can come back with its sub-agents: parked in its journal, or under another supervisor."""
         tree, gone = self._node.tree, self._parent.gone
-        parks = tree.parks and (tree.closing or self._shared.draining is not None)
+        parks = tree.parks and (tree.closing or self._shared.parkable is not None)
         return parks or (gone is not None and isinstance(gone.error, Fenced))
 
     async def _see_off(self, run: Run) -> None:

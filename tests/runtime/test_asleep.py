@@ -1,24 +1,18 @@
-"""Parts of a session that hibernates are put away: it takes few bytes, and does all that it did before."""
+"""A session that sleeps does all that it did before."""
 
 import gc
-import sys
-import threading
 import weakref
 from collections.abc import Awaitable, Callable
-from concurrent.futures import ThreadPoolExecutor, wait
-from types import FrameType
 
 import pytest
 import trio
 
 from agentrail import SessionSpec, Supervisor, open_supervisor
 from agentrail.core.vocabulary.inputs import SessionWoke
-from agentrail.errors import JournalFull, SessionAsleep, SessionNotAlive
+from agentrail.errors import JournalFull, SessionNotAlive
 from agentrail.plugins import HumanApproval
 from agentrail.ports.tool import ToolContext
 from agentrail.runtime.handle import SessionHandle
-from agentrail.runtime.inbox.mailbox import Mailbox
-from agentrail.runtime.resources import MOST_ALIKE, Alike
 from agentrail.testing import ScriptedModel, call, say
 from agentrail.testing.scripted import Element
 from agentrail.values.events.envelope import Event
@@ -34,8 +28,8 @@ from tests.runtime.world import until
 LONG = 10.0
 
 
-def is_packed(session: SessionHandle) -> bool:
-    return session._session.is_packed  # noqa: SLF001 - what it is about
+def is_asleep(session: SessionHandle) -> bool:
+    return session._session.is_asleep  # noqa: SLF001 - what it is about
 
 
 async def asleep(supervisor: Supervisor, *script: Element, **spec: object) -> SessionHandle:
@@ -44,11 +38,11 @@ async def asleep(supervisor: Supervisor, *script: Element, **spec: object) -> Se
     session = await supervisor.spawn(whole, "s")
     await session.ask("hi")
     await trio.sleep(25)
-    assert is_packed(session)
+    assert is_asleep(session)
     return session
 
 
-async def test_a_look_at_one_that_sleeps_makes_no_parts() -> None:
+async def test_a_look_at_one_that_sleeps_does_not_wake_it() -> None:
     async with open_supervisor() as supervisor:
         session = await supervisor.spawn(SessionSpec(model=ScriptedModel(["one"]), hibernate_after=10), "s")
         await session.ask("hi")
@@ -60,19 +54,7 @@ async def test_a_look_at_one_that_sleeps_makes_no_parts() -> None:
         assert supervisor.sessions() == (supervisor.session("s"),) == (session,)
         (child,) = supervisor.tree().children
         assert (child.state, child.phase, child.mailbox, child.suspended) == ("asleep", "idle", (0, 0, 0), False)
-        assert is_packed(session)
-
-
-async def test_parts_that_were_needed_are_put_away_again() -> None:
-    async with open_supervisor() as supervisor:
-        session = await asleep(supervisor, "two")
-        session.subscribe()
-        with pytest.raises(SessionAsleep):
-            session.messages()
-        assert not is_packed(session)
-        await trio.sleep(5)
-        assert is_packed(session)
-        await _asked(session)
+        assert is_asleep(session)
 
 
 async def _asked(session: SessionHandle) -> None:
@@ -138,18 +120,18 @@ async def test_numbers_of_letters_go_on_so_that_crashes_on_one_message_are_told_
         await session.ask("hi")
         number = session._session.mailbox.number  # noqa: SLF001 - it is in crash reports only
         await trio.sleep(25)
-        assert is_packed(session)
+        assert is_asleep(session)
         await session.wake()
         assert session._session.mailbox.number > number > 1  # noqa: SLF001
 
 
-async def test_what_other_code_holds_stays_part_of_the_session() -> None:
+async def test_subscribers_and_traces_hear_that_it_wakes() -> None:
     async with open_supervisor() as supervisor:
         session = await supervisor.spawn(SessionSpec(model=ScriptedModel(["one", "two"]), hibernate_after=10), "s")
         await session.ask("hi")
         events, trace = session.subscribe(types=[SessionWoken, AgentEnd]), session.trace()
         await trio.sleep(25)
-        assert is_packed(session)
+        assert is_asleep(session)
         async with events, trace:
             with trio.fail_after(10):
                 assert isinstance((await anext(aiter(trace))).input, SessionWoke)
@@ -166,7 +148,7 @@ async def test_a_subscriber_stays_while_it_sleeps() -> None:
                 await session.ask("hi")
                 assert isinstance((await anext(aiter(events))).event, AgentEnd)
                 await trio.sleep(25)
-                assert is_packed(session)
+                assert is_asleep(session)
 
 
 async def never(_args: JsonObject, _ctx: ToolContext) -> Ok:  # noqa: ASYNC124
@@ -174,7 +156,7 @@ async def never(_args: JsonObject, _ctx: ToolContext) -> Ok:  # noqa: ASYNC124
 
 
 @pytest.mark.long
-async def test_one_whose_parts_are_all_held_is_whole_when_it_wakes() -> None:
+async def test_one_with_code_and_subscribers_and_timers_is_whole_when_it_wakes() -> None:
     script: list[Element] = [say(calls=[call("write")]), "fine", "one"]
     plugins = [HumanApproval(tools=frozenset({"write"}), timeout=100.0)]
     async with open_supervisor(journal=TestJournal(commit=1.0)) as supervisor:
@@ -183,19 +165,19 @@ async def test_one_whose_parts_are_all_held_is_whole_when_it_wakes() -> None:
         spec = SessionSpec(model=ScriptedModel(script), tools=tools, plugins=plugins, agents=agents, hibernate_after=10)
         session = await supervisor.spawn(spec, "s")
         await session.attach_tools(fake("own", never))  # no specification has it, so the session keeps its code
-        async with session.subscribe():  # it holds the bus, and the timer of the held call holds the mailbox
+        async with session.subscribe():
             assert (await session.ask("write")).held
             await trio.sleep(40)
-            assert is_packed(session)
+            assert is_asleep(session)
             await until(lambda: supervisor.tree().children[0].state == "running")
             await trio.sleep(0.5)  # its waking is being journaled
-            assert not is_packed(session)
+            assert not is_asleep(session)
             await until(lambda: not session.status().turn_open)
             assert session.messages()[-1].text == "fine"
             await trio.sleep(40)
-            assert is_packed(session)
+            assert is_asleep(session)
             assert (await session.ask("hi")).text == "one"
-            assert not is_packed(session)
+            assert not is_asleep(session)
 
 
 async def test_a_call_that_waits_for_a_person_has_its_time_and_its_answer() -> None:
@@ -210,14 +192,14 @@ async def test_a_call_that_waits_for_a_person_has_its_time_and_its_answer() -> N
         session = await supervisor.spawn(spec, "s")
         (held,) = (await session.ask("write")).held
         await trio.sleep(25)
-        assert is_packed(session)
+        assert is_asleep(session)
         assert [waiting.id for waiting in session.status().held] == [held.id]
         await session.approve(held.id)
         await until(lambda: not session.status().turn_open)
         assert session.messages()[-1].text == "fine"
         assert (await session.ask("write")).held
         await trio.sleep(25)
-        assert is_packed(session)
+        assert is_asleep(session)
         await trio.sleep(100)
         assert session.status().held == ()
         assert not session.status().turn_open
@@ -234,7 +216,7 @@ async def test_deltas_of_the_time_before_are_a_gap_as_ever() -> None:
         await session.ask("hi")
         before = await _first_gap(session)
         await trio.sleep(25)
-        assert is_packed(session)
+        assert is_asleep(session)
         assert await _first_gap(session) == before
 
 
@@ -250,34 +232,6 @@ async def test_an_abort_returns_while_the_journal_cannot_write() -> None:
         await session.wake()
 
 
-async def test_two_threads_that_look_at_it_make_its_parts_once() -> None:
-    begun, may_go_on = threading.Event(), threading.Event()
-
-    def stop_in_the_middle(frame: FrameType, _event: str, _arg: object) -> None:
-        if frame.f_code is Mailbox.__init__.__code__:
-            begun.set()
-            may_go_on.wait(LONG)
-
-    async with open_supervisor() as supervisor:
-        session = await asleep(supervisor, "two")
-
-        def look(*, slowly: bool) -> object:
-            sys.settrace(stop_in_the_middle if slowly else None)
-            assert session.status().phase == "idle"
-            mailbox = session._session.mailbox  # noqa: SLF001
-            sys.settrace(None)
-            return mailbox
-
-        with ThreadPoolExecutor() as threads:  # not with Trio's, as its clock of tests does not wait for threads
-            first = threads.submit(look, slowly=True)
-            assert begun.wait(LONG)
-            second = threads.submit(look, slowly=False)
-            wait([second], timeout=0.05)  # it waits for the first, and would have ended by now if it did not
-            may_go_on.set()
-            assert first.result() is second.result() is session._session.mailbox  # noqa: SLF001
-        await _asked(session)
-
-
 async def test_one_that_is_stopped_is_freed_at_once() -> None:
     async with open_supervisor() as supervisor:
         session = await asleep(supervisor)
@@ -290,27 +244,3 @@ async def test_one_that_is_stopped_is_freed_at_once() -> None:
             assert gone() is None
         finally:
             gc.enable()
-
-
-async def test_setups_of_sessions_with_one_specification_are_kept_once() -> None:
-    spec = SessionSpec(model=ScriptedModel(["one"]), hibernate_after=10)
-    async with open_supervisor() as supervisor:
-        sessions = [await supervisor.spawn(spec) for _ in range(3)]
-        assert len({id(session.inspect().setup) for session in sessions}) == 3
-        await trio.sleep(25)
-        assert len({id(session._session.state.setup) for session in sessions}) == 1  # noqa: SLF001
-
-
-def test_of_equal_values_one_is_kept_and_of_so_many_others_none() -> None:
-    alike: Alike[str] = Alike()
-
-    def is_kept(text: str) -> bool:
-        again = "".join(list(text))  # an equal object, and not the same
-        return alike.one(again) is not again
-
-    texts = [f"text {number}" for number in range(MOST_ALIKE)]
-    for text in texts:
-        assert alike.one(text) is text
-    assert all(is_kept(text) for text in texts)
-    alike.one("one more")
-    assert not is_kept(texts[0])
