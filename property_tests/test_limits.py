@@ -204,14 +204,14 @@ EDITS: Final = (
     ),
     Edit(
         "of what callers say beside the results, only the messages are counted",
-        mailbox.Mailbox.post_said,
+        mailbox.Mailbox.post_steering,
         "_have_room(len(said), sum(said), letter.size)",
         "_have_room(len(said), 0, 0)",
         ("bytes_beside_the_results",),
     ),
     Edit(
         "results count among what callers say beside them",
-        mailbox.Mailbox.post_said,
+        mailbox.Mailbox.post_steering,
         "for waiting in self._results if waiting.slots",
         "for waiting in self._results",
         ("said_beside_the_results",),
@@ -247,7 +247,7 @@ EDITS: Final = (
     ),
     Edit(
         "deltas for who comes late are kept without limit",
-        bus.Bus.whisper,
+        bus.Bus.publish_ephemeral,
         "if self._buffered > self._buffer_size:",
         "if False:",
         ("deltas_for_who_comes_late",),

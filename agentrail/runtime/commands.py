@@ -55,7 +55,7 @@ from agentrail.runtime.events.tracing import ActorTrace, Traces
 from agentrail.runtime.inbox.command_results import digest_of
 from agentrail.runtime.inbox.letter import Letter
 from agentrail.runtime.inbox.mailbox import Mailbox
-from agentrail.runtime.inbox.replies import AskedPrompt, Asker, Outcome, Waiters
+from agentrail.runtime.inbox.replies import AskedPrompt, Outcome, ReplyWaiter, Waiters
 from agentrail.runtime.resources import Subagents as Subagents
 from agentrail.runtime.resources import decided as decided
 from agentrail.runtime.shared.ids import new_id as new_id
@@ -195,7 +195,7 @@ async def asked(
     *past* looks up a turn that is over, for a prompt that was sent before. An answer that *read* refuses goes back to
     the model.
     """
-    asker = Asker(Slot(), read)
+    asker = ReplyWaiter(Slot(), read)
     letter.watch = waiters.watch(asker)
     if waits:
         await mailbox.post_user(letter)

@@ -122,7 +122,7 @@ class SessionHandle(SessionCalls):
         if when not in sent.WHENS:
             raise BadChoice.among("when", when, sent.WHENS)
         letter, slot = self._letter(sent.SteerSent(text, when), command)
-        self._session.mailbox.post_said(letter)
+        self._session.mailbox.post_steering(letter)
         return commands.accepted(await slot.wait())
 
     # Commands: those that need more than a letter in the lane of the user
@@ -166,7 +166,7 @@ class SessionHandle(SessionCalls):
         """Send a decision to the session that waits for it: this one, or one of its sub-agents."""
         letter, slot = self._letter(given, command)
         session = self._session
-        commands.raised(await commands.decided(ref, letter, slot, session.mailbox, session.ties.subagents))
+        commands.raised(await commands.decided(ref, letter, slot, session.mailbox, session.links.subagents))
 
     async def _abort(self, given: sent.AbortSent, command: str | None) -> None:
         letter, slot = self._letter(given, command)
@@ -240,7 +240,7 @@ class SessionHandle(SessionCalls):
 
     def status(self) -> Status:
         """Return what the session is doing, as of its last journaled step."""
-        return commands.status_of(self._session.state, self._session.ties.held(), self.tasks())
+        return commands.status_of(self._session.state, self._session.links.held(), self.tasks())
 
     def messages(self) -> tuple[Message, ...]:
         """Return the conversation, as of the last journaled step."""
@@ -259,7 +259,7 @@ class SessionHandle(SessionCalls):
 
     def tasks(self) -> tuple[Task, ...]:
         """Return the session's running sub-agents, and the last ones in the background that have ended."""
-        subagents = self._session.ties.subagents
+        subagents = self._session.links.subagents
         return () if subagents is None else subagents.tasks()
 
     async def task_result(self, child: str) -> Ok | Err:
@@ -271,7 +271,7 @@ class SessionHandle(SessionCalls):
         return await self._subagents(*children).wait(None, children, seconds, every=every)
 
     def _subagents(self, *children: str) -> commands.Subagents:
-        return commands.subagents_of(self._session.ties.subagents, *children)
+        return commands.subagents_of(self._session.links.subagents, *children)
 
     def subscribe(
         self,
@@ -316,8 +316,8 @@ class SessionHandle(SessionCalls):
 
     def _letter(self, given: AnyInput, command: str | None, read: ReadAnswer | None = None) -> Posted:
         commands.check_run(self.id, self._session.shared.home)
-        if self._session.records.stuck is not None and not isinstance(given, commands.STOPPING):
-            raise commands.fresh(self._session.records.stuck)
+        if self._session.records.outage is not None and not isinstance(given, commands.STOPPING):
+            raise commands.fresh(self._session.records.outage)
         if isinstance(given, sent.PromptSent):
             find = self._session.shared.model if self._session.is_asleep else self._session.performer.model
             commands.refuse_untaken(given.parts, self._session.state.model, find)

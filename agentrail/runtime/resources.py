@@ -361,13 +361,13 @@ async def decided(
     below = None if subagents is None else subagents.mailbox(ref)
     answer = None
     if below is not None:
-        below.post_said(letter)
+        below.post_steering(letter)
         answer = await slot.wait()
     if subagents is not None and (answer is None or has_ended(answer)):
         known = await subagents.answered(ref, letter)
         answer = answer if known is None else known
     if answer is None:
-        mailbox.post_said(letter)
+        mailbox.post_steering(letter)
         answer = await slot.wait()
     return answer
 

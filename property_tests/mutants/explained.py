@@ -7,9 +7,9 @@ from typing import Final
 EXPLAINED: Final[dict[str, tuple[str, ...]]] = {
     "It is for type checkers alone: the other part of the condition implies it.": (
         (
-            "runtime/actor/session.py Session._come_back: "
-            "doubtful is not None and letter is not None and head == records.head + len(records.unwritten) → "
-            "(doubtful is not None) and (head == records.head + len(records.unwritten))"
+            "runtime/actor/session.py Session._recover: "
+            "unconfirmed is not None and letter is not None and head == records.head + len(records.unwritten) → "
+            "(unconfirmed is not None) and (head == records.head + len(records.unwritten))"
         ),
         'runtime/inbox/end_reason.py why_gone: state.stopping or "stopped" → (state.stopping)',
         (

@@ -79,7 +79,7 @@ class Lanes:
         """Post a result, or a letter with a slot, as a caller's message to running work has; it may be refused."""
         letter = Letter(TimerFired(name), slot=Slot() if choose.percent(50) else None)
         with suppress(MailboxFull):
-            (mailbox.post_said if letter.slots else mailbox.post_result)(letter)
+            (mailbox.post_steering if letter.slots else mailbox.post_result)(letter)
             self.lanes[1].append(letter)
 
     def prompts(self, mailbox: Mailbox, choose: Choose, name: str) -> None:

@@ -59,9 +59,13 @@ def acknowledged_before_commit(p: Planting) -> None:
 
 @bug("events are published before the record is written")
 def published_before_commit(p: Planting) -> None:
-    show = Session._show
+    carry_out = Session._carry_out
     p.rewrite(cast("FunctionType", Session._handle), WRITE, f"self.bus.publish(outcome.events); {WRITE}")
-    p.put(Session, "_show", lambda self, by, outcome, letter, _=True: show(self, by, outcome, letter, publish=False))
+    p.put(
+        Session,
+        "_carry_out",
+        lambda self, by, outcome, letter, _=True: carry_out(self, by, outcome, letter, publish=False),
+    )
 
 
 @bug("requests go out before the record is written")
@@ -101,13 +105,13 @@ def full_journal_taken_for_written(p: Planting) -> None:
 
 @bug("what was written before a crash is done again")
 def written_step_forgotten(p: Planting) -> None:
-    come_back = Session._come_back
+    recover = Session._recover
 
     async def wrong(self: Session, told: object) -> None:
-        self._in_doubt = None
-        await come_back(self, told)  # type: ignore[arg-type]  # handed on
+        self._unconfirmed_step = None
+        await recover(self, told)  # type: ignore[arg-type]  # handed on
 
-    p.put(Session, "_come_back", wrong)
+    p.put(Session, "_recover", wrong)
 
 
 @bug("the message in hand is lost when the actor crashes", "liveness")
@@ -117,28 +121,28 @@ def message_in_hand_lost(p: Planting) -> None:
 
 @bug("what an actor had not done when it crashed is never done", "liveness")
 def effects_left_undone(p: Planting) -> None:
-    come_back = Session._come_back
+    recover = Session._recover
 
     async def wrong(self: Session, told: object) -> None:
-        if self._left is not None:
-            step, letter, publish = self._left
-            self._left = (step.but(effects=()), letter, publish)
-        await come_back(self, told)  # type: ignore[arg-type]  # handed on
+        if self._unfinished_step is not None:
+            step, letter, publish = self._unfinished_step
+            self._unfinished_step = (step.but(effects=()), letter, publish)
+        await recover(self, told)  # type: ignore[arg-type]  # handed on
 
-    p.put(Session, "_come_back", wrong)
+    p.put(Session, "_recover", wrong)
 
 
 @bug("an actor that crashed while it carried out effects publishes their events again")
 def events_published_again(p: Planting) -> None:
-    come_back = Session._come_back
+    recover = Session._recover
 
     async def wrong(self: Session, told: object) -> None:
-        if self._left is not None:
-            step, letter, _ = self._left
-            self._left = (step, letter, True)
-        await come_back(self, told)  # type: ignore[arg-type]  # handed on
+        if self._unfinished_step is not None:
+            step, letter, _ = self._unfinished_step
+            self._unfinished_step = (step, letter, True)
+        await recover(self, told)  # type: ignore[arg-type]  # handed on
 
-    p.put(Session, "_come_back", wrong)
+    p.put(Session, "_recover", wrong)
 
 
 @bug("an outage of the journal counts as a crash of the session that meets it")
@@ -149,7 +153,7 @@ def outage_counted_as_crash(p: Planting) -> None:
     def not_started(child: Child, _: BaseException | None) -> bool:
         return isinstance(child.body, SessionBody) and child.body.session.state.opening
 
-    p.put(Records, "through", once)
+    p.put(Records, "retry", once)
     p.everywhere(children.not_started, not_started)
 
 
@@ -307,16 +311,16 @@ def subscriber_hears_twice(p: Planting) -> None:
 
 @bug("a delta carries the number of the durable event that comes next")
 def delta_overtakes(p: Planting) -> None:
-    whisper = Bus.whisper
+    publish_ephemeral = Bus.publish_ephemeral
 
     def wrong(bus: Bus, event: object, at: int) -> None:
         last = bus._last
         if last is not None and bus._n == 0:
             bus._last = last.but(seq=last.seq + 1)
-        whisper(bus, event, at)  # type: ignore[arg-type]  # handed on
+        publish_ephemeral(bus, event, at)  # type: ignore[arg-type]  # handed on
         bus._last = last
 
-    p.put(Bus, "whisper", wrong)
+    p.put(Bus, "publish_ephemeral", wrong)
 
 
 @bug("events reach subscribers with another time than the one that is written")

@@ -12,7 +12,7 @@ from agentrail.hooks.actions import Abort, Continue
 from agentrail.hooks.context import Context
 from agentrail.hooks.hook_types import AfterTurn, BeforeFinish
 from agentrail.hooks.plugin import AnyPlugin
-from agentrail.runtime.inbox.replies import told
+from agentrail.runtime.inbox.replies import turn_end
 from agentrail.values.events.life import AgentAbort
 from agentrail.values.stream import NOTHING_YET, Failure, FailureKind
 from tests.cells.bench import Bench, plug
@@ -82,4 +82,4 @@ def test_a_turn_that_ends_by_itself_has_neither() -> None:
 
 
 def test_who_waits_for_the_turn_hears_both() -> None:
-    assert told(AgentAbort("p1", "user", "enough")) == ("p1", TurnAborted("p1", "user", "enough"))
+    assert turn_end(AgentAbort("p1", "user", "enough")) == ("p1", TurnAborted("p1", "user", "enough"))

@@ -71,7 +71,7 @@ def said_beside_the_results(count: int) -> bool:
     mailbox = opened()
     for number in range(count):
         mailbox.post_result(Letter(TimerFired(f"{number}")))
-    return fits(mailbox.post_said, *(said() for _ in range(count)))
+    return fits(mailbox.post_steering, *(said() for _ in range(count)))
 
 
 @scene(MESSAGES)
@@ -94,8 +94,8 @@ def bytes_of_the_user(together: int) -> bool:
 @scene(BYTES)
 def bytes_beside_the_results(together: int) -> bool:
     mailbox = opened()
-    mailbox.post_said(said(together - 1))
-    return fits(mailbox.post_said, said())
+    mailbox.post_steering(said(together - 1))
+    return fits(mailbox.post_steering, said())
 
 
 @scene(BYTES)
@@ -129,7 +129,7 @@ async def bytes_of_a_letter_that_was_put_back(together: int) -> bool:
 async def bytes_of_a_result_that_was_put_back(together: int) -> bool:
     """They count in another lane; the user lane has as much room as before."""
     mailbox = opened()
-    mailbox.post_said(said(MAX_BYTES))
+    mailbox.post_steering(said(MAX_BYTES))
     mailbox.put_back(await mailbox.receive())
     return fits(mailbox.post_user_nowait, *two(together))
 

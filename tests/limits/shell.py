@@ -293,8 +293,8 @@ async def events_that_wait_for_a_subscriber(count: int) -> bool:
 async def delta_that_takes_in_another(size: int) -> bool:
     session = Session()
     async with session.subscribe(capacity=1) as events:
-        session.whisper(MessageDelta("x" * size))
-        session.whisper(MessageDelta("y"))
+        session.publish_ephemeral(MessageDelta("x" * size))
+        session.publish_ephemeral(MessageDelta("y"))
         first = (await anext(events)).event
         return first == MessageDelta("x" * size + "y")
 
@@ -304,7 +304,7 @@ async def deltas_for_who_comes_late(count: int) -> bool:
     session = Session(buffer_size=3)
     session.publish(AgentStart("p"))
     for number in range(count):
-        session.whisper(MessageDelta(f"{number}"))
+        session.publish_ephemeral(MessageDelta(f"{number}"))
     async with session.subscribe(since=Cursor(1)) as events:
         return (await anext(events)).event == MessageDelta("0")
 

@@ -68,10 +68,10 @@ async def test_deltas_on_both_sides_of_a_durable_event_stay_apart() -> None:
     session = Session()
     async with session.subscribe(types=(MessageDelta,), capacity=1) as events:
         session.publish(AgentStart("p"))
-        session.whisper(MessageDelta("before, "))
-        session.whisper(MessageDelta("merged"))
+        session.publish_ephemeral(MessageDelta("before, "))
+        session.publish_ephemeral(MessageDelta("merged"))
         session.publish(AgentStart("q"))
-        session.whisper(MessageDelta("after"))
+        session.publish_ephemeral(MessageDelta("after"))
         heard = [await anext(events) for _ in range(2)]
     assert [envelope.event for envelope in heard] == [MessageDelta("before, merged"), MessageDelta("after")]
     assert [envelope.cursor for envelope in heard] == [Cursor(1, 2), Cursor(2, 1)]
@@ -81,10 +81,10 @@ async def test_a_delta_takes_in_none_of_another_kind_and_no_durable_event() -> N
     session = Session()
     async with session.subscribe(capacity=2) as events:
         session.publish(AgentStart("p"))
-        session.whisper(ThinkingDelta("hm"))
-        session.whisper(MessageDelta("well"))
+        session.publish_ephemeral(ThinkingDelta("hm"))
+        session.publish_ephemeral(MessageDelta("well"))
         session.publish(AgentStart("q"))
-        session.whisper(MessageDelta("yes"))
+        session.publish_ephemeral(MessageDelta("yes"))
         heard = [(await anext(events)).event for _ in range(5)]
     assert heard == [AgentStart("p"), ThinkingDelta("hm"), MessageDelta("well"), AgentStart("q"), MessageDelta("yes")]
 
@@ -92,6 +92,6 @@ async def test_a_delta_takes_in_none_of_another_kind_and_no_durable_event() -> N
 async def test_nothing_is_merged_for_who_would_rather_have_a_gap() -> None:
     session = Session()
     async with session.subscribe(policy="drop", capacity=1) as events:
-        session.whisper(MessageDelta("a"))
-        session.whisper(MessageDelta("b"))
+        session.publish_ephemeral(MessageDelta("a"))
+        session.publish_ephemeral(MessageDelta("b"))
         assert [(await anext(events)).event for _ in range(2)] == [MessageDelta("a"), Gap(0, 1, 0, 2)]

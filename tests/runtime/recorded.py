@@ -72,17 +72,17 @@ class Session:
         self.commit(*events)
         self.show()
 
-    def whisper(self, event: Event) -> None:
+    def publish_ephemeral(self, event: Event) -> None:
         self.show()
         self.at += 10
-        self.bus.whisper(event, self.at)
+        self.bus.publish_ephemeral(event, self.at)
         self.log.append(Envelope("s", *self.bus.cursor, self.at, TURN, ROUND, event, PATH))
 
     def burst(self, *texts: str) -> None:
         self.show()
         self.at += 10
         seq, n = self.bus.cursor
-        self.bus.whisper_all(texts, self.at)
+        self.bus.publish_all_ephemeral(texts, self.at)
         for place, text in enumerate(texts, n + 1):
             self.log.append(Envelope("s", seq, place, self.at, TURN, ROUND, MessageDelta(text), PATH))
 

@@ -39,8 +39,8 @@ async def test_a_live_subscriber_gets_everything_in_order() -> None:
     session = Session()
     async with session.subscribe() as events:
         session.publish(start())
-        session.whisper(MessageDelta("a"))
-        session.whisper(MessageDelta("b"))
+        session.publish_ephemeral(MessageDelta("a"))
+        session.publish_ephemeral(MessageDelta("b"))
         session.publish(end())
         got = await drain(events)
     assert got == session.log
@@ -51,9 +51,9 @@ async def test_events_that_come_at_once_have_numbers_of_their_own() -> None:
     session = Session()
     async with session.subscribe() as events:
         session.publish(start())
-        session.whisper(MessageDelta("a"))
+        session.publish_ephemeral(MessageDelta("a"))
         session.burst("b", "c")
-        session.whisper(MessageDelta("d"))
+        session.publish_ephemeral(MessageDelta("d"))
         session.publish(end())
         got = await drain(events)
     assert got == session.log
@@ -64,7 +64,7 @@ async def test_each_event_that_waits_takes_a_place_whether_it_has_its_envelope_o
     session = Session()
     async with session.subscribe(policy="disconnect", capacity=3) as events:
         for text in "abc":
-            session.whisper(MessageDelta(text))
+            session.publish_ephemeral(MessageDelta(text))
         session.publish(start())
         assert [(await anext(events)).n for _ in range(3)] == [1, 2, 3]
         with pytest.raises(SubscriberTooSlow):
@@ -96,10 +96,10 @@ CHUNK_OPCODES = 100
 async def test_a_piece_that_nobody_reads_is_a_text() -> None:
     session = Session()
     session.publish(start())
-    session.whisper(MessageDelta("begun"))
+    session.publish_ephemeral(MessageDelta("begun"))
     with counted_opcodes() as counted:
         for _ in range(100):
-            session.bus.whisper("word ", 0)
+            session.bus.publish_ephemeral("word ", 0)
     assert counted[0] / 100 <= CHUNK_OPCODES
     assert {type(said) for whispers in session.bus._buffer for said in whispers.said[1:]} == {str}  # noqa: SLF001
 
@@ -108,10 +108,10 @@ async def test_a_piece_costs_nothing_for_those_who_want_no_deltas() -> None:
     session = Session()
     session.publish(start())
     async with session.subscribe(types=(AgentEnd,)) as ends, session.subscribe(types=(AgentEnd, AgentStart)) as both:
-        session.whisper(MessageDelta("begun"))
+        session.publish_ephemeral(MessageDelta("begun"))
         with counted_opcodes() as counted:
             for _ in range(100):
-                session.bus.whisper("word ", 0)
+                session.bus.publish_ephemeral("word ", 0)
         assert counted[0] / 100 <= CHUNK_OPCODES
         assert (ends.waiting, both.waiting) == (0, 0)
         session.publish(end())
@@ -129,11 +129,11 @@ async def test_nothing_from_before_is_heard_without_since() -> None:
 async def test_a_late_subscriber_gets_the_journal_the_buffer_and_what_is_live() -> None:
     session = Session()
     session.publish(start())
-    session.whisper(MessageDelta("a"))
+    session.publish_ephemeral(MessageDelta("a"))
     session.publish(start("q"))
-    session.whisper(MessageDelta("b"))
+    session.publish_ephemeral(MessageDelta("b"))
     async with session.subscribe(since=Cursor(0)) as events:
-        session.whisper(MessageDelta("c"))
+        session.publish_ephemeral(MessageDelta("c"))
         session.publish(end())
         assert await drain(events) == session.log
 
@@ -142,7 +142,7 @@ async def test_since_is_exclusive_also_among_deltas() -> None:
     session = Session()
     session.publish(start())
     for text in "abc":
-        session.whisper(MessageDelta(text))
+        session.publish_ephemeral(MessageDelta(text))
     async with session.subscribe(since=Cursor(1, 2)) as events:
         assert cursors(await drain(events)) == [(1, 3)]
 
@@ -160,9 +160,9 @@ async def test_a_record_that_is_written_and_not_published_comes_once() -> None:
 async def test_types_filter_what_is_replayed_and_what_is_live() -> None:
     session = Session()
     session.publish(start(), end())
-    session.whisper(MessageDelta("a"))
+    session.publish_ephemeral(MessageDelta("a"))
     async with session.subscribe(since=Cursor(0), types=(AgentEnd,)) as events:
-        session.whisper(MessageDelta("a"))
+        session.publish_ephemeral(MessageDelta("a"))
         session.publish(start())
         session.publish(end())
         assert cursors(await drain(events)) == [(2, 0), (4, 0)]
@@ -172,7 +172,7 @@ async def test_deltas_that_are_gone_are_one_gap() -> None:
     session = Session(buffer_size=2)
     session.publish(start())
     for text in "abcde":
-        session.whisper(MessageDelta(text))
+        session.publish_ephemeral(MessageDelta(text))
     async with session.subscribe(since=Cursor(1)) as events:
         gap, *rest = await drain(events)
     assert gap == Envelope(gap.session_id, 1, 0, 0, 0, 0, Gap(1, 0, 1, 3)), "it has no time, turn or round"
@@ -183,14 +183,14 @@ async def test_what_waits_can_be_let_go_and_is_read_again() -> None:
     session = Session()
     async with session.subscribe() as events:
         session.publish(start())
-        session.whisper(MessageDelta("a"))
+        session.publish_ephemeral(MessageDelta("a"))
         assert cursors([await anext(events)]) == [(1, 0)]
         events.let_go()
         session.publish(start("q"))
-        session.whisper(MessageDelta("b"))
+        session.publish_ephemeral(MessageDelta("b"))
         session.publish(end())
         events.let_go()
-        session.whisper(MessageDelta("c"))
+        session.publish_ephemeral(MessageDelta("c"))
         assert (events.waiting, events.dropped) == (0, 5)
         gap, *rest = await drain(events)
         assert (gap.event, cursors(rest)) == (Gap(1, 0, 2, 1), [(2, 0), (3, 0), (3, 1)])
@@ -224,7 +224,7 @@ async def test_each_delta_is_heard_as_soon_as_it_comes() -> None:
         await nursery.start(listen)
         for text in "abc":
             await trio.testing.wait_all_tasks_blocked()
-            session.whisper(MessageDelta(text))
+            session.publish_ephemeral(MessageDelta(text))
             await trio.testing.wait_all_tasks_blocked()
             assert got[-1:] == [MessageDelta(text)]
         session.bus.close()
@@ -233,7 +233,7 @@ async def test_each_delta_is_heard_as_soon_as_it_comes() -> None:
 async def test_what_comes_at_once_takes_no_more_room_than_there_is() -> None:
     session = Session(buffer_size=3)
     session.publish(start())
-    session.whisper(MessageDelta("a"))
+    session.publish_ephemeral(MessageDelta("a"))
     session.burst("b", "c", "d")
     async with session.subscribe(since=Cursor(1)) as events:
         got = await drain(events)
@@ -244,7 +244,7 @@ async def test_deltas_that_are_gone_are_a_gap_for_who_wants_deltas_alone() -> No
     session = Session(buffer_size=1)
     session.publish(start())
     for text in "abc":
-        session.whisper(MessageDelta(text))
+        session.publish_ephemeral(MessageDelta(text))
     async with session.subscribe(since=Cursor(1), types=(MessageDelta,)) as events:
         got = await drain(events)
     assert [envelope.event for envelope in got] == [Gap(1, 0, 1, 2), MessageDelta("c")]
@@ -253,7 +253,7 @@ async def test_deltas_that_are_gone_are_a_gap_for_who_wants_deltas_alone() -> No
 async def test_the_deltas_of_a_turn_that_is_over_are_gone() -> None:
     session = Session()
     session.publish(start())
-    session.whisper(MessageDelta("a"))
+    session.publish_ephemeral(MessageDelta("a"))
     session.publish(end())
     async with session.subscribe(since=Cursor(0)) as events:
         got = await drain(events)
@@ -263,7 +263,7 @@ async def test_the_deltas_of_a_turn_that_is_over_are_gone() -> None:
 async def test_who_wants_no_deltas_hears_of_no_gap_among_them() -> None:
     session = Session()
     session.publish(start())
-    session.whisper(MessageDelta("a"))
+    session.publish_ephemeral(MessageDelta("a"))
     session.publish(end())
     async with session.subscribe(since=Cursor(0), types=(AgentStart, AgentEnd)) as events:
         assert cursors(await drain(events)) == [(1, 0), (2, 0)]
@@ -273,17 +273,17 @@ async def test_who_wants_events_of_any_class_hears_of_a_gap() -> None:
     session = Session(buffer_size=1)
     session.publish(start())
     for text in "abc":
-        session.whisper(MessageDelta(text))
+        session.publish_ephemeral(MessageDelta(text))
     async with session.subscribe(since=Cursor(1), types=(Event,)) as events:
         assert [envelope.event for envelope in await drain(events)] == [Gap(1, 0, 1, 2), MessageDelta("c")]
-        session.whisper(MessageDelta("d"))
+        session.publish_ephemeral(MessageDelta("d"))
         assert cursors(await drain(events)) == [(1, 4)]
 
 
 async def test_deltas_that_a_session_took_with_it_are_a_gap() -> None:
     session = Session()
     session.publish(start())
-    session.whisper(MessageDelta("a"))
+    session.publish_ephemeral(MessageDelta("a"))
     session.bus.close()
     async with session.subscribe(since=Cursor(1)) as events:
         assert [envelope.event for envelope in await drain(events)] == [Gap(1, 0, 1, 1)]
@@ -310,7 +310,7 @@ async def test_what_waits_when_a_session_is_gone_is_heard() -> None:
     session = Session()
     async with session.subscribe() as events:
         session.publish(start())
-        session.whisper(MessageDelta("a"))
+        session.publish_ephemeral(MessageDelta("a"))
         assert events.waiting == 2
         session.bus.close()
         assert await drain(events) == session.log
@@ -346,8 +346,8 @@ async def test_a_slow_subscriber_that_coalesces_gets_merged_deltas_and_every_dur
     async with session.subscribe(capacity=3) as events:
         session.publish(start())
         for text in "abcdef":
-            session.whisper(MessageDelta(text))
-        session.whisper(ThinkingDelta("x"))
+            session.publish_ephemeral(MessageDelta(text))
+        session.publish_ephemeral(ThinkingDelta("x"))
         for number in range(10):
             session.publish(start(str(number)))
         assert events.waiting <= 3
@@ -362,7 +362,7 @@ async def test_a_merged_delta_does_not_grow_without_bounds() -> None:
     session = Session(buffer_size=4)
     async with session.subscribe(capacity=1) as events:
         for _ in range(100):
-            session.whisper(MessageDelta("x" * 1000))
+            session.publish_ephemeral(MessageDelta("x" * 1000))
         got = await drain(events)
     sizes = [len(envelope.event.delta) for envelope in got if isinstance(envelope.event, MessageDelta)]
     assert max(sizes) <= MOST_MERGED + 1000
@@ -401,7 +401,7 @@ async def test_a_subscriber_that_is_disconnected_hears_nothing_from_after_the_pl
         session.publish(start("too much"))
         assert (await events.__anext__()).event == start("heard")
         session.publish(start("later"))
-        session.whisper(MessageDelta("later"))
+        session.publish_ephemeral(MessageDelta("later"))
         with pytest.raises(SubscriberTooSlow) as slow:
             await events.__anext__()
     assert slow.value.cursor == (1, 0)
@@ -439,9 +439,9 @@ async def test_a_subscriber_is_woken_for_what_it_wants_to_hear_alone() -> None:
         await nursery.start(listen, AgentEnd, name="ends")
         await nursery.start(listen, MessageDelta, name="deltas")
         await trio.testing.wait_all_tasks_blocked()
-        assert await show(lambda: session.whisper(ThinkingDelta("a"))) == (1, 0, 0)
+        assert await show(lambda: session.publish_ephemeral(ThinkingDelta("a"))) == (1, 0, 0)
         assert await show(lambda: session.publish(start())) == (0, 0, 0)
-        assert await show(lambda: session.whisper(MessageDelta("b"))) == (0, 0, 1)
+        assert await show(lambda: session.publish_ephemeral(MessageDelta("b"))) == (0, 0, 1)
         assert await show(lambda: session.publish(end())) == (0, 1, 0)
     trio.lowlevel.remove_instrument(steps)
     assert got == [ThinkingDelta("a"), MessageDelta("b"), end()]
@@ -465,11 +465,11 @@ async def test_a_durable_event_waits_for_no_turn_and_deltas_before_it_are_heard_
         await trio.testing.wait_all_tasks_blocked()
         heard.clear()
         trio.lowlevel.add_instrument(passes)
-        session.whisper(MessageDelta("a"))
+        session.publish_ephemeral(MessageDelta("a"))
         session.publish(end())
         await trio.testing.wait_all_tasks_blocked()
         assert heard == [(1, event) for _ in range(10) for event in (MessageDelta("a"), end())]
-        session.whisper(MessageDelta("b"))
+        session.publish_ephemeral(MessageDelta("b"))
         await trio.testing.wait_all_tasks_blocked()
         trio.lowlevel.remove_instrument(passes)
         assert Counter(event for _, event in heard[20:]) == {MessageDelta("b"): 10}
@@ -525,8 +525,8 @@ async def test_what_is_not_buffered_is_not_kept_for_anybody() -> None:
     session = Session(buffer_size=0)
     for _ in range(3):
         session.publish(start())
-        session.whisper(MessageDelta("a"))
-        session.whisper(MessageDelta("b"))
+        session.publish_ephemeral(MessageDelta("a"))
+        session.publish_ephemeral(MessageDelta("b"))
     assert session.bus.buffered(Cursor(0)) == []
     assert session.bus._buffer == ()  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
     assert session.bus.dropped == Cursor(3, 2)
@@ -536,8 +536,8 @@ async def test_the_oldest_deltas_are_forgotten_first_whatever_they_are_behind() 
     session = Session(buffer_size=3)
     for text in "abc":
         session.publish(start())
-        session.whisper(MessageDelta(text))
-        session.whisper(ThinkingDelta(text))
+        session.publish_ephemeral(MessageDelta(text))
+        session.publish_ephemeral(ThinkingDelta(text))
     kept = [(envelope.seq, envelope.n, envelope.event) for envelope in session.bus.buffered(Cursor(0))]
     assert kept == [(2, 2, ThinkingDelta("b")), (3, 1, MessageDelta("c")), (3, 2, ThinkingDelta("c"))]
     assert session.bus.dropped == Cursor(2, 1)

@@ -447,20 +447,20 @@ async def test_what_callers_say_beside_the_results_is_bounded_and_results_are_no
     for number in range(2 * MAX_MESSAGES):
         mailbox.post_result(result(f"{number}"))
     for _ in range(MAX_MESSAGES):
-        mailbox.post_said(Letter(SteerSent("left"), slot=Slot()))
+        mailbox.post_steering(Letter(SteerSent("left"), slot=Slot()))
     with pytest.raises(MailboxFull) as refused:
-        mailbox.post_said(Letter(SteerSent("left"), slot=Slot()))
+        mailbox.post_steering(Letter(SteerSent("left"), slot=Slot()))
     assert refused.value.args == ("s", MAX_MESSAGES, 0)
     mailbox.post_result(result("the last one"))
     assert mailbox.lengths[1] == 3 * MAX_MESSAGES + 1
 
 
 async def test_what_callers_say_beside_the_results_is_bounded_in_bytes_too(mailbox: Mailbox) -> None:
-    mailbox.post_said(Letter(SteerSent("long"), slot=Slot(), size=2 * MAX_BYTES))
+    mailbox.post_steering(Letter(SteerSent("long"), slot=Slot(), size=2 * MAX_BYTES))
     with pytest.raises(MailboxFull):
-        mailbox.post_said(Letter(SteerSent("short"), slot=Slot(), size=1))
+        mailbox.post_steering(Letter(SteerSent("short"), slot=Slot(), size=1))
     await mailbox.receive()
-    mailbox.post_said(Letter(SteerSent("short"), slot=Slot(), size=1))
+    mailbox.post_steering(Letter(SteerSent("short"), slot=Slot(), size=1))
 
 
 async def test_ends_of_calls_that_follow_one_another_are_one_letter(mailbox: Mailbox) -> None:

@@ -88,7 +88,7 @@ OPS = st.lists(
     st.one_of(
         st.tuples(st.just("publish"), st.integers(1, 3)),
         st.tuples(st.just("commit"), st.integers(0, 2)),
-        st.tuples(st.just("whisper"), st.integers(1, 6)),
+        st.tuples(st.just("publish_ephemeral"), st.integers(1, 6)),
         st.tuples(st.just("burst"), st.integers(1, 6)),
         st.tuples(st.just("think"), st.integers(1, 3)),
         st.tuples(st.just("end"), st.just(1)),
@@ -110,7 +110,7 @@ class Play:
     def say(self, kind: type[MessageDelta | ThinkingDelta], count: int) -> None:
         for _ in range(count):
             self.said += 1
-            self.session.whisper(kind(f"{kind.__name__}{self.said} "))
+            self.session.publish_ephemeral(kind(f"{kind.__name__}{self.said} "))
 
     def burst(self, count: int) -> None:
         self.said += count
@@ -128,7 +128,7 @@ class Play:
             case "commit":
                 self.session.show()
                 self.session.commit(*(start() for _ in range(count)))
-            case "whisper":
+            case "publish_ephemeral":
                 self.say(MessageDelta, count)
             case "burst":
                 self.burst(count)

@@ -21,7 +21,7 @@ from agentrail.core.vocabulary.inputs import (
 from agentrail.core.vocabulary.state import State
 from agentrail.hooks.plugin import ON_EVENT
 from agentrail.runtime.actor.effect_runner import Performer
-from agentrail.runtime.actor.parent_link import Ties
+from agentrail.runtime.actor.parent_link import FamilyLinks
 from agentrail.runtime.actor.slow_hooks import SlowHooks
 from agentrail.runtime.inbox.letter import Letter
 from agentrail.runtime.inbox.mailbox import Mailbox
@@ -49,16 +49,18 @@ SAYS_PARTIAL: Final = frozenset({AbortSent, SteerSent, StopSent, StreamBegan, St
 """Inputs whose arrival gets no partial response: they carry it as a field, or come before there is one."""
 
 
-def completed(letter: Letter, performer: Performer, mailbox: Mailbox, ties: Ties, slow: SlowHooks | None) -> AnyInput:
+def completed(
+    letter: Letter, performer: Performer, mailbox: Mailbox, links: FamilyLinks, slow: SlowHooks | None
+) -> AnyInput:
     """Return the input completed with what only the runtime knows, such as the partial response."""
     given = letter.given
     if isinstance(given, SubagentReported):
-        letter.given = ties.gathered(given)
+        letter.given = links.gathered(given)
         return letter.given
     if isinstance(given, ApproveSent | RejectSent):
         return given.but(four_eyes=True) if letter.caller.four_eyes else given
     if isinstance(given, ElsewhereUsed):
-        return ties.latest(given)
+        return links.latest(given)
     if isinstance(given, HooksWereSlow):
         if slow is not None:
             slow.taken()

@@ -17,7 +17,7 @@ from agentrail.hooks.actions import CallModel, CallService, RunTool
 from agentrail.ports.tool import Tool, ToolContext, unheard
 from agentrail.reprs import in_brackets, listed, some
 from agentrail.runtime.actor.model_access import ModelAccess
-from agentrail.runtime.actor.parent_link import Ties
+from agentrail.runtime.actor.parent_link import FamilyLinks
 from agentrail.runtime.actor.screened_inputs import screened_event
 from agentrail.runtime.diagnosis.plugin_complaints import write_line
 from agentrail.runtime.events.bus import Bus
@@ -61,9 +61,9 @@ class Performer(ModelAccess):
         code: SessionCode,
         bus: Bus,
         mailbox: Mailbox,
-        ties: Ties,
+        links: FamilyLinks,
     ) -> None:
-        super().__init__(state, shared, code, ties)
+        super().__init__(state, shared, code, links)
         code.judge.complain = shared.complain
         self._bus = bus
         self._mailbox = mailbox
@@ -136,14 +136,14 @@ class Performer(ModelAccess):
             ask.cancel()
         if self._jobs is not None:
             self._jobs.close()
-        self._ties.close()
+        self._links.close()
         if self._compaction is not None:
             self._compaction.scope.cancel()
         if self.spending is not None:
             self.spending.close()
 
     def _whisper(self, event: Event) -> None:
-        self._bus.whisper(screened_event(event, self.state, self._code.judge), self._shared.clock.now_ms())
+        self._bus.publish_ephemeral(screened_event(event, self.state, self._code.judge), self._shared.clock.now_ms())
 
     def _screens(self) -> Screens | None:
         return screens_of(self._code.judge, self.state.seats)
@@ -262,10 +262,10 @@ class Performer(ModelAccess):
             self._jobs,
             surroundings,
             threads,
-            self._ties.subagents,
+            self._links.subagents,
             memory_of(state.sections),
             StoredPast(self._shared.journal, self._session_id),
-            self._ties,
+            self._links,
         )
 
     def cancel_calls(self, effect: effects.CancelCalls) -> None:
@@ -280,11 +280,11 @@ class Performer(ModelAccess):
 
     def resume_subagents(self, effect: effects.ResumeSubagents) -> None:
         """Begin to resume sub-agents after a restart; the task of each posts an input when it has ended."""
-        self._ties.resume(effect.children, self.state, self._mailbox.post)
+        self._links.resume(effect.children, self.state, self._mailbox.post)
 
     def stop_subagents(self, effect: effects.StopSubagents) -> None:
         """Begin to stop sub-agents; the task of each posts an input when it has ended."""
-        self._ties.stop(effect.children)
+        self._links.stop(effect.children)
 
     def _tool(self, name: str) -> Tool:
         attached = self.state.tools.get(name)
@@ -359,7 +359,7 @@ class Performer(ModelAccess):
     def report_start(self, effect: effects.ReportStart) -> None:
         """Report the start, or its failure, to the caller of `spawn`, and a return to the family of a sub-agent."""
         self.started.settle(effect.error)
-        above = self._ties.above
+        above = self._links.above
         if effect.error is None and above is not None and above.beside is not None:
             above.beside.is_back(self.state)
 

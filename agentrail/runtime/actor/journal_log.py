@@ -176,11 +176,11 @@ class Records:
         "callers",
         "claim",
         "forgotten",
+        "has_written",
         "head",
+        "outage",
         "stem",
-        "stuck",
         "unwritten",
-        "wrote",
     )
 
     def __init__(self, claim: Claim, shared: SharedServices, opening: State | None) -> None:
@@ -192,11 +192,11 @@ class Records:
         self.stem = NO_STEM
         self.unwritten: tuple[Record, ...] = ()
         self._begun: Begun | None = None
-        self.stuck: JournalUnavailable | None = None
+        self.outage: JournalUnavailable | None = None
         self.callers: Callers | None = None
         self.forgotten = False
         self._doubtful = False
-        self.wrote = False  # no record written since the start: the caller of `spawn` or `resume` may still wait
+        self.has_written = False  # no record written since the start: the caller of `spawn` or `resume` may still wait
 
     def returned(self, found: Rebuilt) -> None:
         """Go on after the last record of a session that came back."""
@@ -258,16 +258,16 @@ class Records:
         try:
             self.head = await self._append()
         except JournalUnavailable as error:
-            self.head = await self.through(self._append, None if self.wrote else ATTEMPTS, error)
+            self.head = await self.retry(self._append, None if self.has_written else ATTEMPTS, error)
         self.unwritten, self._begun = (), None
-        self.wrote = True
+        self.has_written = True
         self._shared.tidying.written()
         if self.head >= self._kept + SNAPSHOT_EVERY:
             self._kept = self.head
             name = f"snapshot ({self.claim.session_id})"
             self._shared.nursery.start_soon(self.keep, after, self.head, self.stem, name=name)
 
-    async def through(
+    async def retry(
         self, call: Callable[[], Awaitable[T]], attempts: int | None = None, failed: JournalUnavailable | None = None
     ) -> T:
         """Call *call* until the journal succeeds, and return its result; callers of the session are refused meanwhile.
@@ -278,7 +278,7 @@ class Records:
         try:
             return await patiently(call, waits=self._wait, attempts=attempts, failed=failed)
         finally:
-            self.stuck = None
+            self.outage = None
 
     async def _append(self) -> int:
         """Append the unwritten records, unless a failed attempt has written them after all; return the new head."""
@@ -327,7 +327,7 @@ class Records:
         reach("SNAPSHOT_KEPT")
 
     def _wait(self, error: JournalUnavailable) -> None:
-        self.stuck = error
+        self.outage = error
         if self.callers is not None:
             self.callers.relieve()
         reach("NO_ROOM")

@@ -13,7 +13,7 @@ from agentrail.core.vocabulary.state import State
 from agentrail.errors import LimitReached
 from agentrail.hooks.declarations import Used
 from agentrail.ports.model import EmitChunk, Model, Prices
-from agentrail.runtime.actor.parent_link import Ties
+from agentrail.runtime.actor.parent_link import FamilyLinks
 from agentrail.runtime.resources import SessionCode, SharedServices
 from agentrail.runtime.shared.clock import Clock
 from agentrail.runtime.shared.provider_limits import ProviderLimits, Sends, nobody
@@ -30,16 +30,16 @@ LOOK_AGAIN: Final = 1.0
 """After how many seconds it is looked again, at the earliest, whether requests of a sub-agent still wait."""
 
 
-def used_beside(state: State, ties: Ties) -> tuple[str, Usage]:
+def used_beside(state: State, links: FamilyLinks) -> tuple[str, Usage]:
     """Return what others have used of the limits that a session shares, and the id of the session that set them."""
-    above = ties.above
+    above = links.above
     if above is None or above.beside is None or not state.setup.shares:
         return state.session_id, state.elsewhere
     return above.beside.used_beside(above.task.child)
 
 
 def reached(
-    state: State, code: SessionCode, ties: Ties, purse: Purse, at: int, *, at_most: bool, of_turn: bool = True
+    state: State, code: SessionCode, links: FamilyLinks, purse: Purse, at: int, *, at_most: bool, of_turn: bool = True
 ) -> Reached | None:
     """Return a limit that a session, or one above that shares its own, has reached at *at*, uncounted usage included.
 
@@ -48,15 +48,15 @@ def reached(
     Requests under way count as the most that they can cost (*at_most*), or not at all. With *of_turn*, limits of the
     turn count; those of a turn above do not, as it may be another one by now.
     """
-    set_by, elsewhere = used_beside(state, ties)
-    if set_by != state.session_id and ties.above is not None and ties.above.beside is not None:
-        above = ties.above.beside.reached_above(at, at_most=at_most)
+    set_by, elsewhere = used_beside(state, links)
+    if set_by != state.session_id and links.above is not None and links.above.beside is not None:
+        above = links.above.beside.reached_above(at, at_most=at_most)
         if above is not None:
             return above
     own, others = purse.sums(set_by, state.session_id, at_most=at_most)
-    below = NOTHING_USED if ties.subagents is None else ties.subagents.untold()
+    below = NOTHING_USED if links.subagents is None else links.subagents.untold()
     usage, elsewhere = state.usage.plus(below).plus(own), elsewhere.plus(others)
-    session = time_used(state, ties, at).but(usage=usage, elsewhere=elsewhere)
+    session = time_used(state, links, at).but(usage=usage, elsewhere=elsewhere)
     used = session
     if of_turn and state.turn is not None:
         used = session.but(turn_usage=usage.minus(state.turn.used), turn_worked_ms=state.worked_in_turn(at))
@@ -68,22 +68,22 @@ def reached(
     return None
 
 
-def time_used(state: State, ties: Ties, at: int) -> Used:
+def time_used(state: State, links: FamilyLinks, at: int) -> Used:
     """Return the time that a session has used, without that of its turn; what it was not told of others yet counts."""
-    worked, elsewhere, above = state.worked(at), state.worked_elsewhere, ties.above
+    worked, elsewhere, above = state.worked(at), state.worked_elsewhere, links.above
     if above is not None and above.beside is not None and state.setup.shares:
         elsewhere = max(elsewhere, above.beside.worked_since(above.task.child, at) - worked)
     return Used(worked_ms=worked, worked_elsewhere_ms=elsewhere)
 
 
-def time_used_up(state: State, code: SessionCode, ties: Ties, at: int, *, of_turn: bool = True) -> str | None:
+def time_used_up(state: State, code: SessionCode, links: FamilyLinks, at: int, *, of_turn: bool = True) -> str | None:
     """Return a limit of seconds, of a session or of one above whose limits it shares, that is used up at *at*."""
-    above = ties.above
+    above = links.above
     if above is not None and above.beside is not None and state.setup.shares:
         found = above.beside.time_used_up(at, of_turn=not above.task.background)
         if found is not None:
             return found
-    used = time_used(state, ties, at)
+    used = time_used(state, links, at)
     if of_turn:
         used = used.but(turn_worked_ms=state.worked_in_turn(at))
     for seat, limits in code.judge.limits(state.seats):
@@ -96,20 +96,20 @@ def time_used_up(state: State, code: SessionCode, ties: Ties, at: int, *, of_tur
 class Spending:
     """The requests to models of one session that has limits."""
 
-    __slots__ = ("_clock", "_code", "_own", "_pending", "_ties", "closed", "state")
+    __slots__ = ("_clock", "_code", "_links", "_own", "_pending", "closed", "state")
 
-    def __init__(self, state: State, code: SessionCode, ties: Ties, clock: Clock) -> None:
+    def __init__(self, state: State, code: SessionCode, links: FamilyLinks, clock: Clock) -> None:
         self.state = state
         self._clock = clock
         self.closed = False
         self._code = code
-        self._ties = ties
+        self._links = links
         self._own: Purse | None = None
         self._pending: list[tuple[Purse, Pending]] = []
 
     @property
     def _purse(self) -> Purse:
-        shared = self._ties.purse
+        shared = self._links.purse
         if shared is not None:
             return shared
         self._own = self._own or Purse()
@@ -119,7 +119,7 @@ class Spending:
         """Wait until *request* may be sent, and note it as under way; raise if a limit is reached meanwhile."""
         setup, purse = self.state.setup, self._purse
         line = (*setup.path[::2], self.state.session_id)
-        set_by, _ = used_beside(self.state, self._ties)
+        set_by, _ = used_beside(self.state, self._links)
         shared: list[Limits] = [(each, False) for each in line[line.index(set_by) :]]
         waiter = purse.queue.join(line, (*shared, (self.state.session_id, True)), self._clock.now)
         try:
@@ -145,16 +145,16 @@ class Spending:
     def _full(self, purse: Purse) -> Reached | None:
         """Return a limit that the requests under way might pass; raise if one is reached without them."""
         at = self._clock.now_ms()
-        limit = reached(self.state, self._code, self._ties, purse, at, at_most=False)
+        limit = reached(self.state, self._code, self._links, purse, at, at_most=False)
         if limit is not None:
             raise LimitReached(limit.name)
         # Of a turn above, only seconds are looked at: for its tokens, requests would have to wait for one another.
-        late = time_used_up(self.state, self._code, self._ties, at)
+        late = time_used_up(self.state, self._code, self._links, at)
         if late is not None:
             raise LimitReached(late)
         if all(one.ended for one in purse.pending):
             return None
-        return reached(self.state, self._code, self._ties, purse, at, at_most=True)
+        return reached(self.state, self._code, self._links, purse, at, at_most=True)
 
     def end(self, one: Pending, used: Callable[[], Usage]) -> None:
         """Note that a request is not under way any more; *used* returns what it has cost."""
@@ -219,14 +219,14 @@ class Metered:
 class ModelAccess:
     """Finds the models of one session, and the limits that a request to one of them has to pass."""
 
-    __slots__ = ("_code", "_session_id", "_shared", "_ties", "spending", "state")
+    __slots__ = ("_code", "_links", "_session_id", "_shared", "spending", "state")
 
-    def __init__(self, state: State, shared: SharedServices, code: SessionCode, ties: Ties) -> None:
+    def __init__(self, state: State, shared: SharedServices, code: SessionCode, links: FamilyLinks) -> None:
         self.state = state
         self._session_id = state.session_id
         self._shared = shared
         self._code = code
-        self._ties = ties
+        self._links = links
         self.spending: Spending | None = None  # there once a request is made under a limit
 
     def model(self, name: str) -> Model:
@@ -240,7 +240,7 @@ class ModelAccess:
         if not (self.state.seats and code.judge.limits(self.state.seats)):
             return limits
         if self.spending is None:
-            self.spending = Spending(self.state, code, self._ties, self._shared.clock)
+            self.spending = Spending(self.state, code, self._links, self._shared.clock)
         return Metered(name, self.spending, limits, code.prices, used)
 
     def _too_late(self, start: StartCall | ProbeCall) -> ToolReturned | None:
@@ -254,7 +254,7 @@ class ModelAccess:
         call = None if state.batch is None else state.batch.calls.find(call_id)
         if (call is not None and call.approved is not None) or any(one.call_id == call_id for one in state.subagents):
             return None
-        limit = time_used_up(state, self._code, self._ties, self._shared.clock.now_ms())
+        limit = time_used_up(state, self._code, self._links, self._shared.clock.now_ms())
         problem = f"it did not run: {limit} is used up"
         return None if limit is None else ToolReturned(call_id, start.attempt, err(problem))
 
@@ -263,7 +263,7 @@ class ModelAccess:
 
         The time limit of the call does not run while requests of the sub-agent wait for others, near a limit.
         """
-        below = self._ties.subagents
+        below = self._links.subagents
         if below is None or not timer.startswith(CALL_TIMER):
             return due
         child = next((one.child for one in self.state.subagents if call_timer(one.call_id) == timer), "")

@@ -14,7 +14,7 @@ from agentrail.core.vocabulary.tool_calls import Subagent
 from agentrail.errors import AgentrailError, UnknownTask
 from agentrail.ports.handles.session_values import HeldCall
 from agentrail.ports.tool import Task
-from agentrail.runtime.inbox.replies import Outcome, told
+from agentrail.runtime.inbox.replies import Outcome, turn_end
 from agentrail.runtime.resources import Subagents
 from agentrail.runtime.shared.reply_slot import Slot
 from agentrail.runtime.work.limit_queue import FamilyUsage, Purse
@@ -139,7 +139,7 @@ class Link:
         self._announced.settle(None)
 
     def _notice(self, event: Event) -> None:
-        ended = None if self._ref is None else told(event)
+        ended = None if self._ref is None else turn_end(event)
         if ended is not None and ended[0] == self._ref:
             self._outcome.settle(ended[1])
 
@@ -232,7 +232,7 @@ class Link:
         return await self._outcome.wait()
 
 
-class Ties:
+class FamilyLinks:
     """Links of a session to its parent and to its own sub-agents; either may be missing."""
 
     __slots__ = ("_news", "_state", "above", "subagents")

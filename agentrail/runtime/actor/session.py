@@ -33,7 +33,7 @@ from agentrail.reprs import in_brackets, listed
 from agentrail.runtime.actor.completed_inputs import COMPLETED, completed, with_partial
 from agentrail.runtime.actor.effect_runner import Performer
 from agentrail.runtime.actor.journal_log import Records, rebuilt, with_plugins_of
-from agentrail.runtime.actor.parent_link import Ties
+from agentrail.runtime.actor.parent_link import FamilyLinks
 from agentrail.runtime.actor.screened_inputs import screened, screened_digest
 from agentrail.runtime.actor.sleep import sleeping_state, with_plugin_classes, without_code
 from agentrail.runtime.actor.slow_hooks import SLOW_HOOKS, SlowHooks
@@ -53,7 +53,7 @@ from agentrail.values.events.life import AbortPending
 LATE_COMMIT = 0.05
 """Seconds after which an abort that is not journaled yet is announced by an event."""
 
-TOLD = (inputs.ActorRestarted, inputs.CrashedTooOften, inputs.SessionWoke)
+OWN_REPORTS = (inputs.ActorRestarted, inputs.CrashedTooOften, inputs.SessionWoke)
 """Inputs that report the actor's own crash or wake-up. After another crash they are made anew, not put back."""
 
 _PREPARED = frozenset({AttachPluginSent, ChangeToolsSent, ResumeSent, SuspendSent, UpdatePluginSent})
@@ -69,17 +69,18 @@ class Session:
         "_answers",
         "_code",
         "_found_revision",
-        "_in_doubt",
         "_in_hand",
-        "_left",
+        "_last_active_ms",
         "_performer",
-        "_slow",
-        "_touched",
-        "broke",
+        "_slow_hooks",
+        "_unconfirmed_step",
+        "_unfinished_step",
         "bus",
-        "down",
+        "crash_text",
+        "end_waiters",
         "find_code",
         "gone",
+        "links",
         "mailbox",
         "parked",
         "records",
@@ -87,7 +88,6 @@ class Session:
         "shared",
         "sources",
         "state",
-        "ties",
         "traces",
         "waiters",
         "when_stuck",
@@ -105,11 +105,11 @@ class Session:
     ) -> None:
         self.session_id = state.session_id
         self.shared = shared
-        self.state = state
+        self.state = state  # after the last journaled step; reduced while the session sleeps
         self.find_code = find_code
         self._found_revision = code.revision  # another one: plugins, tools or models were given at run time
-        self._code: SessionCode | None = code
-        self._in_hand: Letter | None = None
+        self._code: SessionCode | None = code  # none while it sleeps, unless it was given at run time
+        self._in_hand: Letter | None = None  # what the actor handles, or handled when it crashed
         self.mailbox = Mailbox(state.session_id, shared.gate)
         self.records = Records(claim, shared, None if returned else state)
         self.records.callers = self
@@ -121,23 +121,29 @@ class Session:
             state.seq,
             mid_turn=state.phase is not Phase.IDLE,
         )
-        self.ties = Ties()
+        self.links = FamilyLinks()
         self.sources = Sources()
         self.waiters = Waiters()
         self.traces = Traces()
         self._answers = Answers(state.session_id, shared.journal, new=not returned)
+        # Called with each outage of the journal.
         self.when_stuck: tuple[Callable[[JournalUnavailable], None], ...] = ()
         code.judge.askers = self.waiters
-        self._performer: Performer | None = Performer(state, shared, code, self.bus, self.mailbox, self.ties)
-        self.down: tuple[Slot[Gone], ...] = ()
-        self.gone: Gone | None = None
-        self._aborting: Slot[Answer] | None = None
-        self.broke: str | None = None
-        self.parked = False
-        self._touched = 0
-        self._slow: SlowHooks | None = None
-        self._in_doubt: Step | None = None
-        self._left: tuple[Step, Letter, bool] | None = None
+        # None while it sleeps.
+        self._performer: Performer | None = Performer(state, shared, code, self.bus, self.mailbox, self.links)
+        self.end_waiters: tuple[Slot[Gone], ...] = ()
+        self.gone: Gone | None = None  # why this process no longer runs it
+        self._aborting: Slot[Answer] | None = None  # of the last abort that stopped work before it was journaled
+        self.crash_text: str | None = None  # how the last actor crashed, for the next one to report
+        self.parked = False  # whether it is stopped without being ended
+        self._last_active_ms = 0  # when the last letter was taken
+        self._slow_hooks: SlowHooks | None = None  # there once hooks were slow
+        # If its write raises, the record may be there or not. `_recover` compares heads, so the step is neither lost
+        # nor repeated: property_tests/test_crash_anywhere.py
+        self._unconfirmed_step: Step | None = None
+        # What is left of a journaled step, with its letter, and whether its events are to be published: all its effects
+        # must run, so the next actor performs those that a crashed one has not reached.
+        self._unfinished_step: tuple[Step, Letter, bool] | None = None
 
     @in_brackets
     def __repr__(self) -> str:
@@ -180,11 +186,11 @@ class Session:
         """Run the actor until the session ends or falls asleep; after a crash, recover first."""
         if self.is_asleep:
             await self._wake()
-        elif self.broke is not None:
-            await self._come_back(inputs.ActorRestarted(self.broke))
-        self.broke = None
-        self._touched = self.shared.clock.now_ms()
-        self._look_after()
+        elif self.crash_text is not None:
+            await self._recover(inputs.ActorRestarted(self.crash_text))
+        self.crash_text = None
+        self._last_active_ms = self.shared.clock.now_ms()
+        self._schedule_sleep()
         while self.state.phase is not ENDED:
             if self.shared.parkable is not None and self._has_nothing_to_lose():
                 self.performer.stop_now(self.state, "none")  # a response is asked for again in the next process
@@ -214,59 +220,59 @@ class Session:
 
     async def set_aside(self, cause: str, input_: str) -> None:
         """Journal that the session is quarantined, if the journal can write."""
-        told = inputs.CrashedTooOften(cause, input_)
+        crash = inputs.CrashedTooOften(cause, input_)
         if not self.is_asleep:
-            await self._come_back(told)
+            await self._recover(crash)
             return
         state = await self._stored()
-        arrival = inputs.Arrival(told, self.shared.clock.now_ms(), self.shared.random.random())
+        arrival = inputs.Arrival(crash, self.shared.clock.now_ms(), self.shared.random.random())
         outcome = step(state, arrival, without_code())
         await self.records.write(state, arrival, outcome, None)
         if self.shared.figures is not None:
-            self.shared.figures.stepped(self.state, told, outcome)
+            self.shared.figures.stepped(self.state, crash, outcome)
         self.state = outcome.state
         self.bus.publish(outcome.events)
 
     async def _stored(self) -> State:
         """Return the state rebuilt from the journal; raise if another process has continued the session."""
         rebuilding = partial(rebuilt, self.shared.journal, self.session_id)
-        state, head, self.records.stem, _ = await self.records.through(rebuilding)
+        state, head, self.records.stem, _ = await self.records.retry(rebuilding)
         if head != self.records.head:
             raise self.records.fenced
         return state
 
-    async def _come_back(self, told: inputs.ActorRestarted | inputs.CrashedTooOften) -> None:
+    async def _recover(self, crash: inputs.ActorRestarted | inputs.CrashedTooOften) -> None:
         """After a crash: rebuild the state, answer or put back the message in hand, and report the crash."""
         rebuilding = partial(rebuilt, self.shared.journal, self.session_id)
-        state, head, stem, _ = await self.records.through(rebuilding)
-        letter, doubtful, records = self._in_hand, self._in_doubt, self.records
-        if doubtful is not None and letter is not None and head == records.head + len(records.unwritten):
-            self.state, self._left = doubtful.state, (doubtful, letter, True)
+        state, head, stem, _ = await self.records.retry(rebuilding)
+        letter, unconfirmed, records = self._in_hand, self._unconfirmed_step, self.records
+        if unconfirmed is not None and letter is not None and head == records.head + len(records.unwritten):
+            self.state, self._unfinished_step = unconfirmed.state, (unconfirmed, letter, True)
         elif head != records.head:
             raise records.fenced
-        self._in_doubt = None
+        self._unconfirmed_step = None
         self.state = records.come_back(with_plugins_of(state, self.state, head), head, stem)
-        if self._left is not None:
-            self._show(self.performer, *self._left)
-        elif letter is not None and type(letter.given) not in TOLD:
+        if self._unfinished_step is not None:
+            self._carry_out(self.performer, *self._unfinished_step)
+        elif letter is not None and type(letter.given) not in OWN_REPORTS:
             self.mailbox.put_back(letter)
         if self.state.phase is not Phase.ENDED:  # it ended while the supervisor restarted others, and it with them
-            await self._take(Letter(told))
+            await self._take(Letter(crash))
 
     async def _handle(self, letter: Letter) -> None:
         shared, performer, judge = self.shared, self.performer, self.code.judge
-        self._touched = shared.clock.now_ms()
+        self._last_active_ms = shared.clock.now_ms()
         if letter.command is not None and await self._was_answered(letter.command, letter):
             return
-        given = letter.given
-        if type(given) in COMPLETED:
-            given = completed(letter, performer, self.mailbox, self.ties, self._slow)
-        if type(given) in _PREPARED:
+        input_ = letter.given
+        if type(input_) in COMPLETED:
+            input_ = completed(letter, performer, self.mailbox, self.links, self._slow_hooks)
+        if type(input_) in _PREPARED:
             self._prepare(letter)
-        who, request, _ = letter.caller
-        arrival = inputs.Arrival(given, self._touched, shared.random.random(), by=who, request=request)
+        author, request_id, _ = letter.caller
+        arrival = inputs.Arrival(input_, self._last_active_ms, shared.random.random(), by=author, request=request_id)
         began = time.perf_counter()
-        crumb = shared.watchdog.begin(self.session_id, type(given).__name__, began)
+        crumb = shared.watchdog.begin(self.session_id, type(input_).__name__, began)
         try:
             if self.state.seats and judge.amends(self.state.seats):
                 arrival = screened(with_partial(arrival, self.state, performer), self.state, judge)
@@ -275,24 +281,27 @@ class Session:
             shared.watchdog.step = None
         ended = time.perf_counter()
         if ended - began > SLOW_HOOKS:
-            self.mailbox.let_others_run()
-            if self._slow is None:
-                self._slow = SlowHooks(self.session_id, self.mailbox)
-            self._slow.took(ended - began - shared.watchdog.collecting(crumb, ended), self.state, given, outcome)
+            self.mailbox.let_others_run()  # a slow hook held up all sessions
+            if self._slow_hooks is None:
+                self._slow_hooks = SlowHooks(self.session_id, self.mailbox)
+            self._slow_hooks.took(ended - began - shared.watchdog.collecting(crumb, ended), self.state, input_, outcome)
         performer.stop_early(outcome.effects)
-        told = letter.command is not None and outcome.answer is not None  # refusals too: an id keeps its first answer
-        if told or outcome.events or outcome.changes(self.state):
-            if type(given) is inputs.StreamBegan:
-                self.records.begin(given.request_id, self.state, outcome)
-            elif not self._never_was(outcome):
-                self._in_doubt = outcome
+        # Refusals too: an id keeps its first answer.
+        must_store_result = letter.command is not None and outcome.answer is not None
+        if must_store_result or outcome.events or outcome.changes(self.state):
+            if type(input_) is inputs.StreamBegan:
+                # Not written alone: one commit less for each request. If the process dies now, the request is made
+                # again.
+                self.records.begin(input_.request_id, self.state, outcome)
+            elif not self._failed_to_start(outcome):
+                self._unconfirmed_step = outcome
                 # Durable before it is published or answered.
                 await self.records.write(self.state, arrival, outcome, letter.command)
-                self._in_doubt = None
+                self._unconfirmed_step = None
         if self.traces:
             self.traces.show(self.state, arrival, outcome)
         self.state = outcome.state
-        self._show(performer, outcome, letter)
+        self._carry_out(performer, outcome, letter)
         if letter.code is not None:
             self.code.keep(self.state)
 
@@ -310,20 +319,20 @@ class Session:
 
     async def _was_answered(self, command: str, letter: Letter) -> bool:
         """If the letter's command id was answered before, give the same answer; return whether it was."""
-        known = await self._answers.known(command, screened_digest(letter, self.state, self.code.judge))
-        if known is None:
+        stored = await self._answers.known(command, screened_digest(letter, self.state, self.code.judge))
+        if stored is None:
             return False
         letter.is_repeat = True
-        if letter.watch is not None and isinstance(known, Accepted):
-            letter.watch(known.ref)
-        letter.settle(known)
+        if letter.watch is not None and isinstance(stored, Accepted):
+            letter.watch(stored.ref)
+        letter.settle(stored)
         return True
 
     async def past(self, ref: str) -> Outcome | None:
         """Return how a prompt's turn ended, or that it waits for a person; `None` if it is queued or still runs."""
-        return await outcome_of(self.state, ref, self.records.read, self.records.head, self.ties.held)
+        return await outcome_of(self.state, ref, self.records.read, self.records.head, self.links.held)
 
-    def _show(self, performer: Performer, outcome: Step, letter: Letter, publish: bool = True) -> None:
+    def _carry_out(self, performer: Performer, outcome: Step, letter: Letter, publish: bool = True) -> None:
         """Publish, perform and answer a step that is journaled; after a crash here, recovery does the rest."""
         given = letter.given
         if self.shared.figures is not None and performer.state is not outcome.state:  # else it is counted already
@@ -352,13 +361,13 @@ class Session:
                     letter.watch(answer.ref)
                 letter.settle(answer)
             if self.waiters:
-                self.waiters.notice(outcome, self.ties.held)
-            self.ties.tell(outcome)
+                self.waiters.notice(outcome, self.links.held)
+            self.links.tell(outcome)
         except BaseException:
             unseen = publish and bool(outcome.events) and self.bus.cursor.seq < outcome.events[-1].seq
-            self._left = (outcome.but(effects=(*left, *effects)), letter, unseen)
+            self._unfinished_step = (outcome.but(effects=(*left, *effects)), letter, unseen)
             raise
-        self._left = None
+        self._unfinished_step = None
 
     async def open_sources(self) -> None:
         """Start the sources of tools; return when each has offered tools or failed."""
@@ -376,7 +385,7 @@ class Session:
             RunningSource(source, *parts, joins=True, command=command, caller=caller), self.shared.nursery
         )
 
-    def _never_was(self, outcome: Step) -> bool:
+    def _failed_to_start(self, outcome: Step) -> bool:
         """Whether the session failed to start: then nothing is journaled and its id stays free."""
         return self.records.head == 0 and outcome.state.phase is Phase.ENDED
 
@@ -387,16 +396,16 @@ class Session:
 
     # Sleep
 
-    def _look_after(self) -> None:
+    def _schedule_sleep(self) -> None:
         """Post `SleepDue` if the session was idle for `hibernate_after` seconds and may sleep; set the next check."""
         after = self.state.setup.options.hibernate_after
         if after is not None:
-            at = self.shared.clock.moment(self._touched) + after
+            at = self.shared.clock.moment(self._last_active_ms) + after
             if (now := self.shared.clock.now()) >= at:
                 at = now + after
                 if self.may_sleep:
                     self.mailbox.post(inputs.SleepDue())
-            self.shared.timers.set((self.session_id, "sleep"), at, self._look_after)
+            self.shared.timers.set((self.session_id, "sleep"), at, self._schedule_sleep)
 
     @property
     def may_sleep(self) -> bool:
@@ -411,8 +420,8 @@ class Session:
         if not self.mailbox.is_empty:
             return False
         self.shared.timers.clear((self.session_id, "sleep"))
-        self._performer = self._slow = self._aborting = None
-        self._touched = 0
+        self._performer = self._slow_hooks = self._aborting = None
+        self._last_active_ms = 0
         self._answers.forget()
         self.bus.sleep()
         if self.code.revision == self._found_revision:
@@ -432,14 +441,14 @@ class Session:
         reach("AWAKE")
         self.state, self._code = state, code
         code.judge.askers = self.waiters
-        self._performer = Performer(state, self.shared, code, self.bus, self.mailbox, self.ties)
+        self._performer = Performer(state, self.shared, code, self.bus, self.mailbox, self.links)
         await self._take(Letter(inputs.SessionWoke()))
 
     # From the handle
 
     def relieve(self) -> None:
         """Answer callers of abort and stop early, and tell `when_stuck`, if the journal cannot write."""
-        stuck = self.records.stuck
+        stuck = self.records.outage
         if stuck is not None:
             in_hand = () if self._in_hand is None else (self._in_hand,)
             relieve(self.session_id, (*in_hand, *self.mailbox.control), stuck)
@@ -462,8 +471,8 @@ class Session:
 
     def _announce(self, answer: Slot[Answer]) -> None:
         """Emit `AbortPending` if the abort that *answer* waits for is still not journaled."""
-        if not answer.settled or self.records.stuck is not None:
-            self.bus.whisper(AbortPending(), self.shared.clock.now_ms())
+        if not answer.settled or self.records.outage is not None:
+            self.bus.publish_ephemeral(AbortPending(), self.shared.clock.now_ms())
 
     # The end
 
@@ -472,11 +481,11 @@ class Session:
         if self.gone is not None:
             return self.gone
         slot: Slot[Gone] = Slot()
-        self.down = (*self.down, slot)
+        self.end_waiters = (*self.end_waiters, slot)
         try:
             return await slot.wait()
         finally:
-            self.down = tuple(other for other in self.down if other is not slot)
+            self.end_waiters = tuple(other for other in self.end_waiters if other is not slot)
 
     def finish(self, error: BaseException | None) -> None:
         """Clean up after the loop, however it ended, and answer all callers that still wait."""
@@ -494,8 +503,8 @@ class Session:
         self.waiters.close(gone.error)
         self.bus.close()
         self.traces.end()
-        self.ties.gone(gone.error)
+        self.links.gone(gone.error)
         self.records.callers = None  # a session that is gone is freed without the garbage collector
-        waiting, self.down = self.down, ()
+        waiting, self.end_waiters = self.end_waiters, ()
         for slot in waiting:
             slot.settle(gone)

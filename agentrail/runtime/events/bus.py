@@ -88,7 +88,7 @@ class Bus:
             self._drop_buffer()
         reach("PUBLISHED")
 
-    def whisper(self, said: Event | str, at: int) -> None:
+    def publish_ephemeral(self, said: Event | str, at: int) -> None:
         """Deliver an ephemeral event, which is not journaled, to all subscribers; a text is a `MessageDelta`."""
         self._n = n = self._n + 1
         whispers = self._whispers
@@ -105,14 +105,14 @@ class Bus:
         if self._buffered > self._buffer_size:
             self._forget_first()
 
-    def whisper_all(self, said: Sequence[Event | str], at: int) -> None:
+    def publish_all_ephemeral(self, said: Sequence[Event | str], at: int) -> None:
         """Deliver ephemeral events that have come at once."""
         n = self._n + len(said)
         whispers = self._whispers
         room = min([subscription.room_to for subscription in self._hear_deltas], default=n)
         if whispers is None or n > room or self._buffered + len(said) > self._buffer_size:
             for one in said:
-                self.whisper(one, at)
+                self.publish_ephemeral(one, at)
             return
         self._n = n
         whispers.said.extend(said)

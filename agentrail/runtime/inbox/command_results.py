@@ -82,6 +82,7 @@ class Answers:
     def __init__(self, session_id: str, journal: Journal, *, new: bool = False) -> None:
         self._session_id = session_id
         self._journal = journal
+        # True while nothing was dropped since `spawn`: an id that is not here is new, and the journal is not asked.
         self.are_all_kept = new
         self._kept: dict[str, tuple[bytes, Answer]] | None = None
 

@@ -34,17 +34,17 @@ class Mailbox:
 
     __slots__ = (
         "_admitted",
-        "_apart",
         "_at_gate",
         "_bytes",
         "_control",
         "_gate",
         "_lane",
+        "_letters_this_pass",
         "_reader",
         "_results",
         "_session",
-        "_unbroken",
-        "_urgent",
+        "_split_until",
+        "_urgent_streak",
         "_user",
         "_waiting_for_room",
         "closed",
@@ -61,9 +61,9 @@ class Mailbox:
         self._user: list[Letter] = []
         self._lane = self._control
         self.suspended = False  # only the control lane is read
-        self._bytes = self._urgent = self._unbroken = 0
+        self._bytes = self._urgent_streak = self._letters_this_pass = 0
         self.number = 0  # of the last letter
-        self._apart = 0  # letters up to this number are not joined
+        self._split_until = 0  # letters up to this number are not joined
         self._admitted = self._at_gate = False
         self._reader: trio.lowlevel.Task | None = None
         self.wake_callback: Callable[[], None] | None = None  # there while the session sleeps; wakes it
@@ -103,7 +103,7 @@ class Mailbox:
         actor, are refused with `MailboxFull` when `MAX_MESSAGES` letters wait.
         """
         if self.closed is None:
-            serving = self._serving(letter)
+            serving = self._find_equivalent(letter)
             if serving is not None:
                 serving.slots += letter.slots
                 if not serving.caller.who:
@@ -115,11 +115,11 @@ class Mailbox:
         self._post(self._control, letter)
         return letter
 
-    def _serving(self, letter: Letter) -> Letter | None:
+    def _find_equivalent(self, letter: Letter) -> Letter | None:
         """Return a waiting letter that makes *letter* superfluous, `None` if there is none."""
         given = letter.given
         if isinstance(given, AbortSent):
-            return self._serving_abort(letter, given)
+            return self._find_equivalent_abort(letter, given)
         for waiting in reversed(self._control):
             if isinstance(given, StopSent) and letter.command is None and isinstance(waiting.given, StopSent):
                 return waiting
@@ -129,7 +129,7 @@ class Mailbox:
                 return None  # only the newest letter can stand for it: one in between may undo an earlier one
         return None
 
-    def _serving_abort(self, letter: Letter, abort: AbortSent) -> Letter | None:
+    def _find_equivalent_abort(self, letter: Letter, abort: AbortSent) -> Letter | None:
         for waiting in self._control:
             known = waiting.given
             if not isinstance(known, AbortSent):
@@ -153,7 +153,7 @@ class Mailbox:
         """Post a result of the session's own work, in a letter that its sender keeps."""
         self._post(self._results, letter)
 
-    def post_said(self, letter: Letter) -> None:
+    def post_steering(self, letter: Letter) -> None:
         """Post a caller's message for work under way to the results lane; raise `MailboxFull` if it is full."""
         said = [waiting.size for waiting in self._results if waiting.slots]
         if self.closed is None and said and not _have_room(len(said), sum(said), letter.size):
@@ -230,12 +230,12 @@ class Mailbox:
         After `LETTERS_PER_PASS` letters without a wait, all other tasks run before the next one is taken.
         """
         while True:
-            if self._unbroken >= LETTERS_PER_PASS:
-                self._unbroken = 0
+            if self._letters_this_pass >= LETTERS_PER_PASS:
+                self._letters_this_pass = 0
                 await trio.lowlevel.checkpoint()
             letter = self._take()
             if letter is not None:
-                self._unbroken += len(letter.parts) or 1
+                self._letters_this_pass += len(letter.parts) or 1
                 reach("MESSAGE_TAKEN")
                 return letter
             if self._user and not self.suspended:
@@ -244,7 +244,7 @@ class Mailbox:
                     continue
             else:
                 self._admitted = False  # the letters that were admitted are gone: the next prompt asks the gate again
-            self._unbroken = 0
+            self._letters_this_pass = 0
             # No task runs between the empty lanes and this line, so no wake-up is lost; a `trio.Event` for each wait
             # would cost more.
             self._reader = trio.lowlevel.current_task()
@@ -258,23 +258,24 @@ class Mailbox:
         if self.suspended:
             self._lane = self._control
             return self._control.pop(0) if self._control else None
-        user_is_due = self._urgent >= PATIENCE and self._user
+        # Results go first, but must not starve prompts: after `PATIENCE` of them, one prompt is taken.
+        user_is_due = self._urgent_streak >= PATIENCE and self._user
         if not user_is_due:
             urgent = self._control or self._results
             if urgent:
-                self._urgent = self._urgent + 1 if self._user else 0
+                self._urgent_streak = self._urgent_streak + 1 if self._user else 0
                 self._lane = urgent
-                return self._taken() if urgent is self._results else urgent.pop(0)
+                return self._take_result() if urgent is self._results else urgent.pop(0)
         if self._user and (self._admitted or user_is_due):
             self._admitted = False
-            self._urgent = 0
+            self._urgent_streak = 0
             return self._take_user(0)
         return None
 
-    def _taken(self) -> Letter:
+    def _take_result(self) -> Letter:
         """Take the first result; if it is the end of a call, take those that follow it too, as one letter."""
         results = self._results
-        if len(results) == 1 or results[0].number <= self._apart:
+        if len(results) == 1 or results[0].number <= self._split_until:
             return results.pop(0)
         letter = joined(results[:LETTERS_PER_PASS])
         del results[: len(letter.parts) or 1]
@@ -305,7 +306,7 @@ class Mailbox:
 
     def let_others_run(self) -> None:
         """Make `receive` let all other tasks run first, because handling the last letter took long."""
-        self._unbroken = LETTERS_PER_PASS
+        self._letters_this_pass = LETTERS_PER_PASS
 
     def put_back(self, letter: Letter) -> None:
         """Put the last received letter back at the front of its lane.
@@ -315,7 +316,7 @@ class Mailbox:
         """
         self._lane[:0] = letter.parts or (letter,)
         if letter.parts:
-            self._apart = letter.parts[-1].number
+            self._split_until = letter.parts[-1].number
         if self._lane is self._user:
             self._bytes += letter.size
 

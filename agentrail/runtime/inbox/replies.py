@@ -85,7 +85,7 @@ def _held_call(call: Call, path: tuple[str, ...], asked_by: tuple[str, ...]) -> 
     )
 
 
-class Asker(NamedTuple):
+class ReplyWaiter(NamedTuple):
     """A caller of a prompt, who waits for its turn if there is a slot."""
 
     slot: Slot[Outcome] | None
@@ -100,12 +100,12 @@ class Waiters:
     __slots__ = ("_askers",)
 
     def __init__(self) -> None:
-        self._askers: dict[str, list[Asker]] | None = None
+        self._askers: dict[str, list[ReplyWaiter]] | None = None
 
     def __bool__(self) -> bool:
         return bool(self._askers)
 
-    def watch(self, asker: Asker) -> Callable[[str], None]:
+    def watch(self, asker: ReplyWaiter) -> Callable[[str], None]:
         """Return a function that makes *asker* wait for a prompt, to call when the prompt's id is known."""
 
         def watch(ref: str) -> None:
@@ -120,7 +120,7 @@ class Waiters:
 
         It is a no-op if that turn is over: its command id was answered before. *state* returns the session's state.
         """
-        watch = self.watch(Asker(None, read))
+        watch = self.watch(ReplyWaiter(None, read))
 
         def keep(ref: str) -> None:
             if _is_open(state(), ref):
@@ -128,7 +128,7 @@ class Waiters:
 
         return keep
 
-    def leave(self, ref: str, asker: Asker) -> None:
+    def leave(self, ref: str, asker: ReplyWaiter) -> None:
         """Remove an *asker* that no longer waits."""
         waiting = (self._askers or {}).get(ref, [])
         if asker in waiting:
@@ -144,7 +144,7 @@ class Waiters:
     def notice(self, outcome: Step, below: Callable[[], tuple[HeldCall, ...]]) -> None:
         """Answer callers whose turn ended, never started, or waits for a person; *below*: what waits in sub-agents."""
         for envelope in outcome.events:
-            if type(envelope.event) in _ENDS and (end := told(envelope.event)) is not None:
+            if type(envelope.event) in _ENDS and (end := turn_end(envelope.event)) is not None:
                 self._settle(*end)
         turn = outcome.state.turn
         if turn is not None and self._askers and turn.ref in self._askers:
@@ -181,7 +181,7 @@ class AskedPrompt:
     def __init__(
         self,
         accepted: Accepted,
-        asker: Asker,
+        asker: ReplyWaiter,
         waiters: Waiters,
         past: Callable[[str], Awaitable[Outcome | None]],
         *,
@@ -203,12 +203,12 @@ class AskedPrompt:
         self._slot = None
         if turn is None:  # this was called before
             turn, may_be_over = Slot[Outcome](), True
-            self._waiters.watch(Asker(turn, self._read))(ref)
+            self._waiters.watch(ReplyWaiter(turn, self._read))(ref)
         try:
             over = await self._past(ref) if may_be_over and not turn.settled else None
             outcome = await turn.wait() if over is None else over
         finally:
-            self._waiters.leave(ref, Asker(turn, self._read))
+            self._waiters.leave(ref, ReplyWaiter(turn, self._read))
         if isinstance(outcome, AgentrailError):
             raise fresh(outcome)
         return outcome
@@ -251,13 +251,13 @@ def ended(records: Sequence[Record], ref: str) -> Outcome | None:
     """Return how a prompt's turn ended, read from *records*; `None` if they do not tell."""
     for record in records:
         for envelope in record.events:
-            end = told(envelope.event)
+            end = turn_end(envelope.event)
             if end is not None and end[0] == ref:
                 return end[1]
     return None
 
 
-def told(event: Event) -> tuple[str, Outcome] | None:
+def turn_end(event: Event) -> tuple[str, Outcome] | None:
     """Return the id of the prompt whose turn *event* ends, and how; `None` if it ends none."""
     end = _ENDS.get(type(event))
     return None if end is None else end(event)

@@ -32,7 +32,7 @@ LIVING: Final = frozenset({"starting", "running", "waiting", "stopping", "stuck"
 """States in which a child has a task."""
 
 
-class Body(Protocol):
+class ChildRunner(Protocol):
     """What a supervisor runs as a child; one class per kind."""
 
     @property
@@ -87,7 +87,7 @@ class SessionBody:
 
     def broke(self, cause: str) -> None:
         """Keep the exception: the next actor reports the crash in the journal."""
-        self.session.broke = cause
+        self.session.crash_text = cause
 
     async def wind_down(self) -> None:
         """Stop the session's work at once, and post a stop to its actor."""
@@ -121,7 +121,7 @@ class SessionBody:
     def view(self, shown: ChildView) -> ChildView:
         """Add phase, mailbox, requests waiting for a provider's limit, and sub-agents."""
         session, state = self.session, self.session.state
-        subagents = session.ties.subagents
+        subagents = session.links.subagents
         return shown.but(
             suspended=session.mailbox.suspended,
             mailbox=session.mailbox.lengths,
@@ -206,7 +206,7 @@ class Child:
         "ward",
     )
 
-    def __init__(self, body: Body, ward: Ward, shutdown: float, start_timeout: float = math.inf) -> None:
+    def __init__(self, body: ChildRunner, ward: Ward, shutdown: float, start_timeout: float = math.inf) -> None:
         self.body = body
         self.key = ward.key
         self.ward = ward

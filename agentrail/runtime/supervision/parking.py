@@ -89,7 +89,7 @@ def _family(child: Child) -> Iterator[Child]:
     """Yield a session and its sub-agents, at any depth."""
     yield child
     session = session_of(child)
-    subagents = None if session is None else session.ties.subagents
+    subagents = None if session is None else session.links.subagents
     if isinstance(subagents, Family):
         for below in subagents.children:
             yield from _family(below)

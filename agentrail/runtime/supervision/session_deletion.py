@@ -135,7 +135,7 @@ def _ending(sessions: Sessions, session_id: str) -> list[Session]:
         session = session_of(child)
         if session is None or session.is_asleep or session_id not in session.state.setup.path[::2]:
             continue
-        if session.ties.above is None:  # it was resumed by itself
+        if session.links.above is None:  # it was resumed by itself
             raise SessionStillRuns(session_id, name)
         found.append(session)
     return found

@@ -107,7 +107,7 @@ class Sessions:
                 told = environment_of(code.environment, self.shared.clock.now_ms())
                 state = state.but(sections=(told, *state.sections))
             session = Session(state, claim, self.shared, code, find_code)
-            session.ties.above = above
+            session.links.above = above
             return await self._begun(node, session, SessionOpened(), restart, command)
 
     async def _fork_here(self, origin: str, at: int | None, session_id: str) -> SessionHandle:
@@ -181,7 +181,7 @@ class Sessions:
             back = partial(brought_back, self.shared, session_id, find_code, take_over=take, is_read=is_read)
             session, returned = await self._reading(session_id, back)
             node.check(session_id)
-            session.ties.above = above
+            session.links.above = above
             return await self._returned(node, session, returned, restart)
 
     async def arrived(self, session_id: str) -> SessionHandle | None:
@@ -253,7 +253,7 @@ class Sessions:
         """Run a session as a child of *node*."""
         session_id = session.state.session_id
         if session.code.agents:
-            session.ties.subagents = Family(session, node, self._start_child, self._resume_child)
+            session.links.subagents = Family(session, node, self._start_child, self._resume_child)
         handle = self._wrap(session)
         ward = Ward(session_id, restart, session=True)
         child = Child(SessionBody(session, handle), ward, session.state.setup.options.shutdown)

@@ -204,7 +204,7 @@ class Stream(Work):
                     return
                 self._text.append(text)
                 if self._open:
-                    self._bus.whisper(text, self._clock.ms(now))
+                    self._bus.publish_ephemeral(text, self._clock.ms(now))
                 elif self._held_back:
                     self._held_back.append(text)
                 else:
@@ -274,7 +274,7 @@ class Stream(Work):
     def _say(self, said: Event | str) -> None:
         """Publish an event, or a piece of the text, or keep it until `open`; the first one posts `StreamBegan`."""
         if self._open:
-            self._bus.whisper(said, self._clock.ms(self.last))
+            self._bus.publish_ephemeral(said, self._clock.ms(self.last))
             return
         self._held_back.append(said)
         self._begin()
@@ -285,9 +285,9 @@ class Stream(Work):
             return
         self._open = True
         at = self._clock.now_ms()
-        self._bus.whisper(_start_event(self.request.request_id), at)
+        self._bus.publish_ephemeral(_start_event(self.request.request_id), at)
         held_back, self._held_back = self._held_back, []
-        self._bus.whisper_all(held_back, at)
+        self._bus.publish_all_ephemeral(held_back, at)
         reach("STREAM_OPENED")
 
     def sent(self) -> None:

@@ -97,7 +97,7 @@ class RunningCall(Work):
         started: StartCall | ProbeCall,
         tool: Tool,
         threads: WorkerThreads,
-        whisper: Callable[[Event], None],
+        publish_ephemeral: Callable[[Event], None],
         ended: Callable[[RunningCall, AnyInput], None],
         screens: Screens | None = None,
     ) -> None:
@@ -105,7 +105,7 @@ class RunningCall(Work):
         self._held = None if screens is None else HeldReports(screens.text, screens.reach)
         self._started = started
         self._tool = tool
-        self._whisper = whisper
+        self._whisper = publish_ephemeral
         self._ended = ended
         self._closing: AnyInput = ToolStopped(started.call_id, started.attempt)
         self.threads = CallThreads(threads, started.name)

@@ -58,7 +58,7 @@ class Watchman:
                 continue
             suspects |= self._going_on(book, views)
             # It may wait for the journal, which may be away.
-            waits = session.in_hand or session.records.stuck is not None
+            waits = session.in_hand or session.records.outage is not None
             if view.state in ("running", "asleep") and not waits:
                 self._look_at(session, book, state, view)
         self._goes_on = suspects
@@ -101,7 +101,7 @@ class Watchman:
         calls = {call_id for call_id in out.live_calls if _is_seen(out.calls[call_id].start)}
         self._demand(calls <= runs, "of `{}` {} are said to run, and do not", name, sorted(calls - runs))
         requests = {request_id for request_id in out.live_requests if not stage.asking[name, request_id]}
-        purse = session.ties.purse
+        purse = session.links.purse
         if requests and purse is not None and purse.queue.waits(name):
             runs_beside = any(not charge.ended for charge in purse.pending)
             self._demand(runs_beside, "a request of `{}` waits near a limit, and no other is under way", name)

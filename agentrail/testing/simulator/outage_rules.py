@@ -39,7 +39,7 @@ def outages_watched(stage: Stage) -> Generator[None]:
     finish = Session.finish
 
     def noted_finish(ended: Session, error: BaseException | None) -> None:
-        lost = isinstance(error, JournalUnavailable) and ended.records.wrote
+        lost = isinstance(error, JournalUnavailable) and ended.records.has_written
         stage.demand(not lost, "outages", "`{}` was let go of: {}", ended.session_id, error)
         finish(ended, error)
 

@@ -26,7 +26,7 @@ class SharedLimits(TaskRuns):
         self._links: dict[str, Link] = {}  # of the sub-agents whose usage the parent may not have counted yet
         self._known: frozenset[str] = frozenset()
         self._coming: dict[str, Pending] = {}  # stands for what a sub-agent has used, until that is known
-        above = parent.ties.above
+        above = parent.links.above
         self.purse = Purse() if above is None or above.beside is None else above.beside.purse
 
     def _sessions(self) -> Iterable[Session]:
@@ -79,13 +79,13 @@ class SharedLimits(TaskRuns):
         session = self._session(link.task.child)
         if session is None:
             return link.used
-        below = session.ties.subagents
+        below = session.links.subagents
         return session.state.usage if below is None else session.state.usage.plus(below.untold())
 
     def used_beside(self, child: str) -> tuple[str, Usage]:
         """Return what others have used of the limits that a sub-agent shares, and whose limits those are."""
         parent, link = self._parent, self._links[child]
-        set_by, elsewhere = used_beside(parent.state, parent.ties)
+        set_by, elsewhere = used_beside(parent.state, parent.links)
         total = parent.state.usage.plus(self.untold()).plus(elsewhere)
         return set_by, total.plus(link.elsewhere_before).minus(link.base).minus(self._used_by(link))
 
@@ -94,20 +94,20 @@ class SharedLimits(TaskRuns):
         parent, link = self._of, self._links.get(child)
         if parent is None or link is None:
             return 0
-        used = time_used(parent.state, parent.ties, at)
+        used = time_used(parent.state, parent.links, at)
         return used.worked_ms + used.worked_elsewhere_ms - link.base_ms
 
     def reached_above(self, at: int, *, at_most: bool) -> Reached | None:
         """Return a limit of the parent, or of a session above whose limits it shares, that is reached."""
         parent = self._parent
-        return reached(parent.state, parent.code, parent.ties, self.purse, at, at_most=at_most, of_turn=False)
+        return reached(parent.state, parent.code, parent.links, self.purse, at, at_most=at_most, of_turn=False)
 
     def time_used_up(self, at: int, *, of_turn: bool) -> str | None:
         """Return a limit of seconds of the parent, or of one above whose limits it shares, that is used up at *at*."""
         parent = self._of
         if parent is None:
             return None
-        return time_used_up(parent.state, parent.code, parent.ties, at, of_turn=of_turn)
+        return time_used_up(parent.state, parent.code, parent.links, at, of_turn=of_turn)
 
     # After a restart
 

@@ -103,7 +103,7 @@ class Family(SharedLimits):
     def held(self) -> tuple[HeldCall, ...]:
         """Return the calls of sub-agents, at any depth, that wait for a person."""
         sessions = self._sessions()
-        return tuple(held for one in sessions for held in (*held_calls(one.state), *one.ties.held()))
+        return tuple(held for one in sessions for held in (*held_calls(one.state), *one.links.held()))
 
     def mailbox(self, ref: str) -> Mailbox | None:
         """Return the mailbox of the sub-agent, at any depth, that waits for a decision on *ref*; `None` if none."""
@@ -231,7 +231,7 @@ class Family(SharedLimits):
         yield self
         for name in reversed(self._path[:-1:2]):
             above = session_of(self._node.tree.sessions.get(name))
-            subagents = None if above is None else above.ties.subagents
+            subagents = None if above is None else above.links.subagents
             if isinstance(subagents, Family):
                 yield subagents
 
@@ -311,5 +311,5 @@ class Family(SharedLimits):
         if run.task.background:
             self._keep(run)
         if self._of is not None:
-            self._of.ties.notify()
+            self._of.links.notify()
         self._let_go()

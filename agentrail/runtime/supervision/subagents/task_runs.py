@@ -24,7 +24,7 @@ from agentrail.runtime.actor.session import Session
 from agentrail.runtime.commands import ended_tasks, letter
 from agentrail.runtime.inbox.command_results import Answers
 from agentrail.runtime.inbox.letter import Letter
-from agentrail.runtime.inbox.replies import Outcome, told
+from agentrail.runtime.inbox.replies import Outcome, turn_end
 from agentrail.runtime.resources import SharedServices, has_ended
 from agentrail.runtime.shared.ids import follows_grammar
 from agentrail.runtime.shared.journal_retry import patiently
@@ -181,10 +181,10 @@ class TaskRuns:
             return {}
 
         def over() -> bool:
-            return enough(run.has_ended for run in runs.values()) or (call_id is not None and parent.ties.has_message)
+            return enough(run.has_ended for run in runs.values()) or (call_id is not None and parent.links.has_message)
 
         with trio.CancelScope(deadline=self.deadline(parent.state, call_id, plain)):
-            await parent.ties.until(over)
+            await parent.links.until(over)
         return {child: run.answer for child, run in runs.items() if run.has_ended}
 
     def deadline(self, state: State | None, call_id: str | None, seconds: float) -> float:
@@ -231,7 +231,7 @@ class TaskRuns:
         while records := await patiently(partial(shared.journal.read, child, number, PAGE)):
             number = records[-1].number
             for envelope in (envelope for record in records for envelope in record.events):
-                end = told(envelope.event)
+                end = turn_end(envelope.event)
                 outcome = outcome if end is None else end[1]
                 ended = ended or isinstance(envelope.event, SessionEnded)
                 if isinstance(envelope.event, PromptReceived):
@@ -287,7 +287,7 @@ class TaskRuns:
         session = self._session(to)
         answer: Answer | None = None
         if session is not None:
-            session.mailbox.post_said(sent)
+            session.mailbox.post_steering(sent)
             answer = await slot.wait()
         if answer is None or has_ended(answer):
             answer = await self._answered_before(to, sent) or Refused.of(TaskDone(to))
