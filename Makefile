@@ -26,12 +26,12 @@ FULL_SIZE := tests/adapters/journals tests/adapters/models/test_answers_beside_s
   tests/adapters/models/test_typed_answers.py tests/adapters/models/test_unpacking.py tests/cells/test_answers.py \
   tests/cli/test_many_runs.py tests/mcp \
   tests/host/clients tests/host/deployed tests/host/http11 tests/host/plugins tests/host/rfc6455 tests/host/test_lives.py tests/host/test_races.py tests/host/test_tenants.py tests/host/test_whole_streams.py tests/plugins/test_family_limits.py tests/plugins/test_family_seconds.py tests/plugins/test_orders.py tests/plugins/test_shared_budgets.py tests/plugins/test_shell_lines.py tests/recovery tests/remote tests/runtime tests/sandboxes tests/testing/test_laws.py tests/testing/test_orders.py tests/testing/test_pairs.py \
-  tests/test_memory.py tests/testing/test_simulator.py tests/tools/builtin tests/tools/test_cost.py tests/wire
+  tests/test_memory.py tests/testing/test_simulator.py tests/tools/builtin tests/tools/test_cost.py tests/api
 NPM_MODELS := @copilotkit/aimock@1.43.0 openai-mock-api@0.4.0
 NPM_SERVERS := @modelcontextprotocol/server-everything@2026.8.31 @modelcontextprotocol/server-filesystem@2026.8.31
 NPM_CLIENTS := openapi-fetch@0.17.0 openapi-typescript@7.13.0 typescript@5.9.3
 # The tests of the host: its edge on real sockets, its tables, and a browser that talks to it.
-HOST := tests/host tests/wire
+HOST := tests/host tests/api
 AT_ONCE := --numprocesses 4 --dist worksteal
 
 ##@ Use

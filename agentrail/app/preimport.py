@@ -32,7 +32,7 @@ ALWAYS: Final = (
     "agentrail.codec.values",
     "agentrail.codec.json_text",
     "agentrail.core.printed_windows",
-    "agentrail.ports.handles.handle_commands",
+    "agentrail.api.handle_commands",
     "agentrail.runtime.commands",
     "agentrail.runtime.inbox.command_results",
     "agentrail.runtime.actor.journal_log",

@@ -26,11 +26,11 @@ from agentrail.runtime.shared.ids import new_id
 from agentrail.values.argument_checks import check_choice, check_text, checked
 
 if TYPE_CHECKING:
+    from agentrail.api.session_values import ChildView, HeldCall
     from agentrail.app import build
     from agentrail.app import preimport as bringing
     from agentrail.app.model_registry import Factory
     from agentrail.core.vocabulary.state import State
-    from agentrail.ports.handles.session_values import ChildView, HeldCall
     from agentrail.ports.journal import Journal, Retention, SessionFilter, StoredAnswer, StoredSession
     from agentrail.runtime import commands
     from agentrail.runtime.diagnosis.crash_reports import CrashReport

@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Final
 
+from agentrail.api.session_values import HeldCall
 from agentrail.cli.rendering import question_about
 from agentrail.cli.screen import Tone, line
 from agentrail.cli.terminal import Terminal
 from agentrail.errors import UnknownApproval
-from agentrail.ports.handles.session_values import HeldCall
 from agentrail.runtime.handle import SessionHandle
 from agentrail.values.json import freeze
 

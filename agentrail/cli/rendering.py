@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final
 
+from agentrail.api.session_values import HeldCall, Status
 from agentrail.cli.screen import Flow, Piece, Tone, clipped, line, one_line
-from agentrail.ports.handles.session_values import HeldCall, Status
 from agentrail.values import events as e
 from agentrail.values.content import in_words
 from agentrail.values.json import Json, JsonObject, canonical

@@ -1,3 +1,4 @@
+from agentrail.api.limits import HostLimits as HostLimits
 from agentrail.host.authentication.api_keys import ApiKeys as ApiKeys
 from agentrail.host.authentication.identity import Authenticator as Authenticator
 from agentrail.host.authentication.identity import Identity as Identity
@@ -31,4 +32,3 @@ from agentrail.host.plugins.plugin_values import TurnEnd as TurnEnd
 from agentrail.host.profiles import Profile as Profile
 from agentrail.host.profiles import ProfileOf as ProfileOf
 from agentrail.host.profiles import Profiles as Profiles
-from agentrail.wire.limits import HostLimits as HostLimits

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from agentrail.api.limits import HostLimits
+from agentrail.api.routes import match
 from agentrail.errors import AgentrailError, HostClosing, UnknownRoute
 from agentrail.host.authentication.identity import NOBODY, Authenticator
 from agentrail.host.authentication.request_places import identified, take_place
@@ -14,8 +16,6 @@ from agentrail.host.host_drain import HostDrain
 from agentrail.host.hosted_sessions import check_scope
 from agentrail.host.http11.http_messages import HttpRequest, HttpResponse
 from agentrail.host.operations.call_request import CallRequest, CarryOut
-from agentrail.wire.limits import HostLimits
-from agentrail.wire.routes import match
 
 ATTEMPT: Final = "answer the request"
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import logging
 from typing import Final
 
+from agentrail.api.problems import OPERATOR, Problem, problem_of
 from agentrail.errors import AgentrailError, HostClosing, SessionParked, SupervisorClosed, TurnAborted, UsageError
 from agentrail.host.http11.http_messages import HttpResponse, problem_answer
 from agentrail.runtime.shared.untrusted_calls import tell
-from agentrail.wire.problems import OPERATOR, Problem, problem_of
 
 SERVER_ERROR: Final = 500
 """Statuses from here on say that the host, or something outside of it, has failed."""

@@ -12,6 +12,9 @@ import trio
 from attrs import frozen
 
 from agentrail.adapters.journals.memory import MemoryJournal
+from agentrail.api.limits import DEFAULTS, HostLimits
+from agentrail.api.operation_table import CALLS
+from agentrail.api.routes import ROUTES
 from agentrail.app.build import check_journal
 from agentrail.app.supervisor import Supervisor, open_supervisor
 from agentrail.errors import BadChoice, WrongType
@@ -60,9 +63,6 @@ from agentrail.runtime.shared import collector
 from agentrail.runtime.shared.admission import Gate
 from agentrail.runtime.shared.clock import Clock
 from agentrail.sheltered import sheltered
-from agentrail.wire.limits import DEFAULTS, HostLimits
-from agentrail.wire.operation_table import CALLS
-from agentrail.wire.routes import ROUTES
 
 log = logging.getLogger("agentrail.host")
 

@@ -10,6 +10,9 @@ from weakref import WeakValueDictionary
 
 import trio
 
+from agentrail.api.limits import HostLimits
+from agentrail.api.operation_table import HostCall
+from agentrail.api.public_ids import SessionName, beginning, named, read_internal
 from agentrail.app.supervisor import Supervisor
 from agentrail.core.vocabulary.state import State
 from agentrail.errors import (
@@ -38,9 +41,6 @@ from agentrail.ports.journal import SessionFilter, StoredSession
 from agentrail.ports.sandbox import Receiver
 from agentrail.runtime.handle import SessionHandle
 from agentrail.runtime.shared.untrusted_calls import Contained, tell
-from agentrail.wire.limits import HostLimits
-from agentrail.wire.operation_table import HostCall
-from agentrail.wire.public_ids import SessionName, beginning, named, read_internal
 
 log = logging.getLogger("agentrail.host")
 

@@ -10,6 +10,7 @@ from typing import Final, get_args
 
 import trio
 
+from agentrail.api.public_ids import read_internal
 from agentrail.core.vocabulary.state import NOBODY_ASKED, AskedBy, State
 from agentrail.errors import AgentrailError, BadModelOptions, KeyMissing, SessionAsleep
 from agentrail.host.plugins.plugin_runner import HostPluginRow
@@ -20,7 +21,6 @@ from agentrail.values.events.life import AgentAbort, AgentEnd, PromptDropped, Pr
 from agentrail.values.events.response import StreamError
 from agentrail.values.events.tools import SubAgentEvent
 from agentrail.values.messages import Message, Origin, UserMessage
-from agentrail.wire.public_ids import read_internal
 
 log = logging.getLogger("agentrail.host")
 

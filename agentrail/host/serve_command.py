@@ -18,6 +18,7 @@ from attrs import frozen
 
 from agentrail.adapters.journals.sqlite import SqliteJournal
 from agentrail.adapters.python_file import load
+from agentrail.api.operation_table import SCOPES
 from agentrail.app import process
 from agentrail.app.spec import SessionSpec
 from agentrail.errors import AgentrailError
@@ -27,7 +28,6 @@ from agentrail.host.host_server import Host
 from agentrail.host.json_lines import JsonLines
 from agentrail.host.profiles import Profile
 from agentrail.values.untrusted_values import described
-from agentrail.wire.operation_table import SCOPES
 
 WRONG_USAGE: Final = 2
 PORT: Final = 8765

@@ -6,15 +6,15 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final, TypeVar, cast
 
+from agentrail.api import views
+from agentrail.api.session_values import Asking, Background, ChildView, Compacting, HeldCall
 from agentrail.codec.values import decode
 from agentrail.errors import BadData, HostFailed
-from agentrail.ports.handles.session_values import Asking, Background, ChildView, Compacting, HeldCall
 from agentrail.ports.journal import About, StoredSession
 from agentrail.ports.tool import Task
 from agentrail.values.json import Json
 from agentrail.values.usage import Usage
 from agentrail.values.value import Value
-from agentrail.wire import views
 
 T = TypeVar("T")
 V = TypeVar("V", bound=Value)

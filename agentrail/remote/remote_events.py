@@ -7,9 +7,10 @@ from functools import partial
 from types import MappingProxyType, TracebackType
 from typing import Final, Generic, Self, TypeVar
 
+from agentrail.api.command_checks import cursor_of, kinds_of
+from agentrail.api.session_values import ChildView, HeldCall, SessionDown
+from agentrail.api.views import ApprovalsView, ChildShown, HeldView
 from agentrail.errors import BadChoice, SessionNotAlive
-from agentrail.ports.handles.command_checks import cursor_of, kinds_of
-from agentrail.ports.handles.session_values import ChildView, HeldCall, SessionDown
 from agentrail.remote.decoding import answer_of, value_of
 from agentrail.remote.transport.host_connection import Line
 from agentrail.remote.transport.host_frames import EventFrame, GapFrame, ViewFrame
@@ -20,7 +21,6 @@ from agentrail.values.events.life import SessionEnded
 from agentrail.values.events.plugins import Gap
 from agentrail.values.events.policies import POLICIES, Policy
 from agentrail.values.json import Json
-from agentrail.wire.views import ApprovalsView, ChildShown, HeldView
 
 T = TypeVar("T")
 

@@ -7,15 +7,30 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, Literal, Never, TypeAlias, TypeVar, cast, overload
 
+from agentrail.api.command_bodies import Offer
+from agentrail.api.command_checks import check_fields, kept_parts
+from agentrail.api.handle_commands import AnyCommand
+from agentrail.api.operation_table import COMMANDS
+from agentrail.api.session_calls import SessionCalls
+from agentrail.api.session_values import Reply, Status
+from agentrail.api.views import (
+    AcceptedView,
+    DetailView,
+    MessagesView,
+    OfferedView,
+    OpenedView,
+    QueueView,
+    TaskResultsView,
+    TaskResultView,
+    TasksView,
+    WholeReplyView,
+    to_json,
+)
 from agentrail.core.vocabulary import commands as sent
 from agentrail.core.vocabulary.commands import Accepted
 from agentrail.core.vocabulary.state import Prompt
 from agentrail.errors import AnswerUnfit, BadChoice, NoAnswer, NotAtHost, SessionParked, WrongType
 from agentrail.hooks.live_hook_runner import why_refused
-from agentrail.ports.handles.command_checks import check_fields, kept_parts
-from agentrail.ports.handles.handle_commands import AnyCommand
-from agentrail.ports.handles.session_calls import SessionCalls
-from agentrail.ports.handles.session_values import Reply, Status
 from agentrail.ports.tool import Task
 from agentrail.remote.decoding import answer_of, value_of
 from agentrail.remote.remote_events import RemoteMonitor, RemoteSubscription, events_of
@@ -29,21 +44,6 @@ from agentrail.values.events.policies import Policy
 from agentrail.values.json import Json, JsonObject
 from agentrail.values.messages import Message
 from agentrail.values.tools import Err, Ok
-from agentrail.wire.command_bodies import Offer
-from agentrail.wire.operation_table import COMMANDS
-from agentrail.wire.views import (
-    AcceptedView,
-    DetailView,
-    MessagesView,
-    OfferedView,
-    OpenedView,
-    QueueView,
-    TaskResultsView,
-    TaskResultView,
-    TasksView,
-    WholeReplyView,
-    to_json,
-)
 
 Said: TypeAlias = str | Iterable[Part]
 T = TypeVar("T")

@@ -7,9 +7,10 @@ from collections.abc import AsyncGenerator, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import TYPE_CHECKING, Final, Never, cast
 
+from agentrail.api.session_values import ChildView, HeldCall
+from agentrail.api.views import AgentsView, ApprovalsView, ErasedView, HeldView, OpenedView, SessionsView
 from agentrail.errors import SessionExists, SessionStored, WrongType
 from agentrail.opening import Opening, Way
-from agentrail.ports.handles.session_values import ChildView, HeldCall
 from agentrail.ports.journal import StoredSession
 from agentrail.remote.decoding import answer_of, stored_of
 from agentrail.remote.remote_events import RemoteView, approvals_of, held_of, tree_of
@@ -20,7 +21,6 @@ from agentrail.reprs import in_brackets
 from agentrail.values.argument_checks import checked
 from agentrail.values.json import Json
 from agentrail.values.secrets import Secret
-from agentrail.wire.views import AgentsView, ApprovalsView, ErasedView, HeldView, OpenedView, SessionsView
 
 CONNECTING: Final = Way("connect to a host", "connect", "supervisor", "url, key")
 PROFILES: Final = "the name of a profile of the host: "

@@ -10,6 +10,9 @@ from typing import cast
 import attrs
 import trio
 
+from agentrail.api.command_checks import check_fields, cursor_of, kept_parts, kinds_of, labels_of, name_of
+from agentrail.api.command_checks import check_flag as check_flag
+from agentrail.api.session_values import Reply
 from agentrail.core.machine.configuration import MOST_LABELS
 from agentrail.core.vocabulary.commands import AbortSent, Accepted, Answer, ApproveSent, PromptSent, Refused, StopSent
 from agentrail.core.vocabulary.inputs import AnyInput
@@ -42,9 +45,6 @@ from agentrail.hooks.attachments import updated_seat as updated_seat
 from agentrail.hooks.hook_runner import ReadAnswer
 from agentrail.hooks.live_hook_runner import why_refused
 from agentrail.hooks.plugin import AnyPlugin
-from agentrail.ports.handles.command_checks import check_fields, cursor_of, kept_parts, kinds_of, labels_of, name_of
-from agentrail.ports.handles.command_checks import check_flag as check_flag
-from agentrail.ports.handles.session_values import Reply
 from agentrail.ports.journal import ALL_SESSIONS, SessionFilter, StoredSession
 from agentrail.ports.model import Model, why_untaken
 from agentrail.ports.tool import Task, ToolSource

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar, cast, overload
 
+from agentrail.api.session_calls import SessionCalls
 from agentrail.errors import BadChoice, BadOptions
 from agentrail.hooks.plugin import AnyPlugin
 from agentrail.lazy import LazyModule
 from agentrail.ports.failpoints import reach
-from agentrail.ports.handles.session_calls import SessionCalls
 from agentrail.reprs import in_brackets
 from agentrail.runtime.shared.reply_slot import NOBODY, Caller, Slot
 from agentrail.values.content import Part
@@ -19,6 +19,9 @@ from agentrail.values.json import Json, JsonObject
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from agentrail.api import handle_commands as made
+    from agentrail.api.handle_commands import AnyCommand, HandleCommand
+    from agentrail.api.session_values import Reply, Status
     from agentrail.core.vocabulary import commands as sent
     from agentrail.core.vocabulary.commands import Accepted, Answer, PromptSent
     from agentrail.core.vocabulary.inputs import AnyInput
@@ -26,9 +29,6 @@ if TYPE_CHECKING:
     from agentrail.hooks.attachments import AttachedPlugin
     from agentrail.hooks.hook_runner import ReadAnswer
     from agentrail.hooks.plugin import Attachable
-    from agentrail.ports.handles import handle_commands as made
-    from agentrail.ports.handles.handle_commands import AnyCommand, HandleCommand
-    from agentrail.ports.handles.session_values import Reply, Status
     from agentrail.ports.model import ModelChain
     from agentrail.ports.tool import Task, Tool
     from agentrail.runtime import commands
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     Posted: TypeAlias = tuple[Letter, Slot[Answer]]
 else:  # modules that only a living session needs are imported at the first use
     sent = LazyModule("agentrail.core.vocabulary.commands")
-    made = LazyModule("agentrail.ports.handles.handle_commands")
+    made = LazyModule("agentrail.api.handle_commands")
     commands = LazyModule("agentrail.runtime.commands")
 
 Said: TypeAlias = str | Iterable[Part]

@@ -10,6 +10,7 @@ from typing import Protocol, TypeAlias
 
 import trio
 
+from agentrail.api.session_values import ChildView, HeldCall
 from agentrail.core.vocabulary.commands import Answer, ChangeToolsSent, Refused
 from agentrail.core.vocabulary.inputs import SessionReturned, SubagentReported
 from agentrail.core.vocabulary.state import State
@@ -19,7 +20,6 @@ from agentrail.hooks.declarations import BroughtCompactor
 from agentrail.hooks.live_hook_runner import Live, Validator
 from agentrail.hooks.plugin import AnyPlugin, find_declaration
 from agentrail.hooks.ruling import Section
-from agentrail.ports.handles.session_values import ChildView, HeldCall
 from agentrail.ports.journal import Journal
 from agentrail.ports.model import Model, Prices
 from agentrail.ports.sandbox import Sandbox

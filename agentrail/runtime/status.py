@@ -6,9 +6,9 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
+from agentrail.api.session_values import Asking, Background, Compacting, HeldCall, SessionDown, Status
 from agentrail.core.vocabulary.state import State
 from agentrail.errors import JournalUnavailable
-from agentrail.ports.handles.session_values import Asking, Background, Compacting, HeldCall, SessionDown, Status
 from agentrail.ports.tool import Task
 from agentrail.reprs import in_brackets
 from agentrail.runtime.inbox.replies import held_calls

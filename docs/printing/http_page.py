@@ -7,15 +7,15 @@ from collections.abc import Iterable, Iterator
 from types import NoneType
 from typing import Final, get_args
 
+from agentrail.api import bodies as body_types
+from agentrail.api.bodies import Query
+from agentrail.api.command_bodies import Spelled
+from agentrail.api.openapi import classes_below
+from agentrail.api.operation_table import CALLS, JSON, HostCall
+from agentrail.api.problems import ROWS, slug
+from agentrail.api.routes import ROUTES
+from agentrail.api.views import View
 from agentrail.core.vocabulary import commands
-from agentrail.wire import bodies as body_types
-from agentrail.wire.bodies import Query
-from agentrail.wire.command_bodies import Spelled
-from agentrail.wire.openapi import classes_below
-from agentrail.wire.operation_table import CALLS, JSON, HostCall
-from agentrail.wire.problems import ROWS, slug
-from agentrail.wire.routes import ROUTES
-from agentrail.wire.views import View
 from docs.printing import fields_page
 from docs.printing.markdown import code, codes, joined, paragraphs, section, table
 from docs.printing.source_text import Described, Source

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from types import FunctionType
 from typing import Final, cast
 
+from agentrail.api import public_ids
 from agentrail.host import hosted_sessions
 from agentrail.host.hosted_turns import SessionTurns
 from agentrail.host.operations import session_calls, talk_calls
 from agentrail.host.operations.event_frames import EventFrames
 from agentrail.host.plugins.plugin_runner import HostPluginRow
-from agentrail.wire import public_ids
 from property_tests.planted import Bed, Planting
 from tests.host.model.expecting import ModelError
 from tests.host.model.lives import lived

@@ -5,12 +5,12 @@ from __future__ import annotations
 from inspect import unwrap
 from typing import Final
 
+from agentrail.api import sse_frames
 from agentrail.host.authentication.api_keys import ApiKeys
 from agentrail.host.hosted_sessions import HostedSessions
 from agentrail.host.operations.event_frames import EventFrames
 from agentrail.host.plugins.host_tools import HostTools, ToolService
 from agentrail.host.plugins.plugin_runner import HostPluginRow
-from agentrail.wire import sse_frames
 from property_tests.planted.change import Change
 
 CHANGES: Final = (

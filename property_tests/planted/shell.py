@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from types import FunctionType
 from typing import cast
 
+from agentrail.api.session_values import HeldCall
 from agentrail.core import supervision_rules
 from agentrail.core.machine import recovery
 from agentrail.core.machine.draft import StepDraft
@@ -16,7 +17,6 @@ from agentrail.core.vocabulary.effects import AnyEffect, CancelCalls, SetTimer, 
 from agentrail.core.vocabulary.inputs import SessionReturned
 from agentrail.errors import JournalFull
 from agentrail.hooks import live_hook_runner
-from agentrail.ports.handles.session_values import HeldCall
 from agentrail.runtime.actor import effect_runner as performing
 from agentrail.runtime.actor.effect_runner import Performer
 from agentrail.runtime.actor.journal_log import Records

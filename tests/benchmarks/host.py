@@ -18,11 +18,11 @@ from typing import Final
 
 import trio
 
+from agentrail.api.limits import HostLimits
 from agentrail.host.http11.http_messages import HttpRequest, HttpResponse
 from agentrail.host.http11.http_server import HttpServer
 from agentrail.host.http11.listening import Tcp
 from agentrail.runtime.shared.clock import Clock
-from agentrail.wire.limits import HostLimits
 
 REPEATS: Final = 9
 REQUESTS: Final = 2_000

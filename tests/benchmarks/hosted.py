@@ -19,6 +19,7 @@ from typing import Final, NamedTuple, Self
 import trio
 
 from agentrail import SessionHandle, SessionSpec, open_supervisor
+from agentrail.api.limits import HostLimits
 from agentrail.host.authentication.api_keys import ApiKeys, new_key, written
 from agentrail.host.host_server import Host
 from agentrail.host.plugins.host_plugin import HostPlugin
@@ -26,7 +27,6 @@ from agentrail.host.plugins.plugin_runner import HostPluginRow
 from agentrail.host.plugins.plugin_values import AfterToolCall, Allow, BeforeToolCall, RequestContext
 from agentrail.host.plugins.session_bridge import reaching
 from agentrail.host.profiles import Profile
-from agentrail.wire.limits import HostLimits
 from tests.benchmarks.host import Serving, serving
 from tests.benchmarks.rig import InstantModel, Note
 

@@ -17,11 +17,11 @@ from typing import Final
 import trio
 
 from agentrail import SessionSpec
+from agentrail.api.limits import HostLimits
 from agentrail.host.authentication.api_keys import ApiKeys, new_key, written
 from agentrail.host.host_server import Host
 from agentrail.host.profiles import Profile
 from agentrail.testing import ScriptedModel
-from agentrail.wire.limits import HostLimits
 from tests.benchmarks.socket_clients import Caller
 
 CLIENTS: Final = 300 if os.environ.get("AGENTRAIL_BENCH", "full") == "small" else 10_000

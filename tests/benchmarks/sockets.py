@@ -23,6 +23,7 @@ import httpx
 import trio
 
 from agentrail import SessionSpec
+from agentrail.api.limits import HostLimits
 from agentrail.host.authentication.api_keys import ApiKeys, new_key, written
 from agentrail.host.host_server import Host
 from agentrail.host.profiles import Profile
@@ -31,7 +32,6 @@ from agentrail.sandboxes import LocalSandbox
 from agentrail.testing import ScriptedModel, call, say
 from agentrail.tools.builtin import shell
 from agentrail.values.stream import ModelRequest, Response, TextChunk
-from agentrail.wire.limits import HostLimits
 from tests.benchmarks.host import Serving, serving
 from tests.benchmarks.load import percentile
 from tests.benchmarks.rig import InstantModel

@@ -2,9 +2,9 @@ from collections.abc import Iterable
 
 import pytest
 
+from agentrail.api.session_values import Background, HeldCall, Status
 from agentrail.cli.rendering import SHOWN, SILENT, described, piece_of, question_about, shown_args
 from agentrail.cli.screen import Flow, Look, Piece, Screen, Tone, clean, clipped, columns, line, one_line, put_all
-from agentrail.ports.handles.session_values import Background, HeldCall, Status
 from agentrail.values import events as e
 from agentrail.values.content import Data, Image, Text
 from agentrail.values.json import JsonObject, freeze_object

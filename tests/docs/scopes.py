@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agentrail.wire.operation_table import CALLS
+from agentrail.api.operation_table import CALLS
 from docs.printing.markdown import code, codes, table
 
 

@@ -12,8 +12,8 @@ from typing import Final
 
 import pytest
 
+from agentrail.api.limits import DEFAULTS
 from agentrail.host.serve_command import PARKING, PORT, WRONG_USAGE, ServeOptions, parsed
-from agentrail.wire.limits import DEFAULTS
 from tests.docs.sources import ROOT
 
 FOLDER: Final = ROOT / "docs" / "examples" / "deployment"

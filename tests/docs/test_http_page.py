@@ -1,9 +1,9 @@
 """The page of the interface has every route, body, query, view and kind of problem."""
 
-from agentrail.wire import bodies, views
-from agentrail.wire.openapi import classes_below
-from agentrail.wire.problems import ROWS, slug
-from agentrail.wire.routes import ROUTES
+from agentrail.api import bodies, views
+from agentrail.api.openapi import classes_below
+from agentrail.api.problems import ROWS, slug
+from agentrail.api.routes import ROUTES
 from docs.printing import http_page
 from tests.docs.sources import SOURCE
 

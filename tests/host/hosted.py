@@ -14,6 +14,7 @@ import trio
 from attrs import frozen
 
 from agentrail import SessionSpec
+from agentrail.api.limits import HostLimits
 from agentrail.host.authentication.api_keys import ApiKeys, new_key, written
 from agentrail.host.health.readiness import NO_CHECKS, HostChecks
 from agentrail.host.host_server import Host, Serving
@@ -23,7 +24,6 @@ from agentrail.host.profiles import Profile, Profiles
 from agentrail.ports.journal import Journal
 from agentrail.testing import ScriptedModel
 from agentrail.testing.scripted import Element
-from agentrail.wire.limits import HostLimits
 
 USERS: Final = {
     "ann": ("acme", "ann", ("talk", "decide")),

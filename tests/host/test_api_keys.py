@@ -15,11 +15,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from trio.testing import MockClock
 
+from agentrail.api.operation_table import SCOPES
 from agentrail.errors import BadChoice, BadKeys, NotAuthenticated, UnknownKey
 from agentrail.host.authentication.api_keys import ApiKey, ApiKeys, KeyFile, new_key, read_keys, written
 from agentrail.host.authentication.authenticators import LOCAL, LocalToken
 from agentrail.host.authentication.identity import Authenticator, Identity
-from agentrail.wire.operation_table import SCOPES
 from tests.passes import Passes
 
 UNREADABLE = (errno.ENOTDIR, errno.EISDIR, errno.ELOOP, errno.ENAMETOOLONG)

@@ -10,10 +10,10 @@ import pytest
 import trio
 
 from agentrail import SessionSpec
+from agentrail.api.limits import HostLimits
 from agentrail.errors import JournalFull
 from agentrail.plugins import HumanApproval
 from agentrail.testing import ScriptedModel, stall
-from agentrail.wire.limits import HostLimits
 from tests.host.hosted import KEYS, MADE, open_desk, scripted
 from tests.host.test_host import chat, until
 from tests.runtime.journals import TestJournal

@@ -5,14 +5,14 @@ from __future__ import annotations
 import httpx
 
 from agentrail import SessionSpec, tool
+from agentrail.api.operation_table import CALLS
+from agentrail.api.routes import ROUTES
 from agentrail.host.plugins.host_plugin import HostPlugin
 from agentrail.host.plugins.plugin_values import Allow, BeforeToolCall
 from agentrail.host.profiles import Profile
 from agentrail.journals import MemoryJournal
 from agentrail.plugins import BudgetGuard, HumanApproval
 from agentrail.testing import ScriptedModel
-from agentrail.wire.operation_table import CALLS
-from agentrail.wire.routes import ROUTES
 from tests.host.hosted import open_desk
 
 

@@ -15,6 +15,7 @@ import pytest
 import trio
 import trio.testing
 
+from agentrail.api.limits import HostLimits
 from agentrail.host.authentication.api_keys import ApiKeys
 from agentrail.host.authentication.identity import Identity
 from agentrail.host.host_server import Host
@@ -22,7 +23,6 @@ from agentrail.host.http11.http_connection import SILENT
 from agentrail.host.profiles import Profile
 from agentrail.testing import stall
 from agentrail.testing.scripted import Element
-from agentrail.wire.limits import HostLimits
 from tests.host.hosted import CERTIFICATES, KEYS, LINES, Desk, desk_of, open_desk, scripted
 from tests.host.http11.served import everything, statuses
 from tests.host.rfc6455.raw_peer import KEY

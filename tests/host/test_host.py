@@ -14,6 +14,8 @@ import pytest
 import trio
 
 from agentrail import SessionSpec, tool
+from agentrail.api.limits import HostLimits
+from agentrail.api.openapi import _written
 from agentrail.errors import BadChoice, BadPlugin, BadProfile, JournalFull, KeyRefused, UsageError, WrongType
 from agentrail.host.authentication.api_keys import ApiKeys, KeyFile
 from agentrail.host.host_server import Host
@@ -36,8 +38,6 @@ from agentrail.testing import ScriptedModel, call, fail, say, stall
 from agentrail.testing.scripted import Element
 from agentrail.values.messages import Message
 from agentrail.values.secrets import Secret
-from agentrail.wire.limits import HostLimits
-from agentrail.wire.openapi import _written
 from tests.host.hosted import KEYS, LINES, MADE, Desk, desk_of, frames, listening, open_desk, scripted
 from tests.runtime.families import agent, task
 

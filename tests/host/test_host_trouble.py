@@ -14,6 +14,7 @@ import trio
 from trio.testing import wait_all_tasks_blocked
 
 from agentrail import SessionSpec
+from agentrail.api.limits import DEFAULTS, HostLimits
 from agentrail.errors import BadName, BrokenPlugin, CannotListen
 from agentrail.host.authentication.api_keys import new_key
 from agentrail.host.host_server import Host
@@ -27,7 +28,6 @@ from agentrail.plugins import HumanApproval
 from agentrail.testing import ScriptedModel
 from agentrail.values.events.envelope import Envelope
 from agentrail.values.events.response import MessageDelta
-from agentrail.wire.limits import DEFAULTS, HostLimits
 from tests.host.hosted import KEYS, frames, listening, open_desk, scripted
 from tests.host.test_decisions import pay
 from tests.host.test_host import chat, until

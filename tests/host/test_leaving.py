@@ -10,10 +10,10 @@ from typing import Final
 import pytest
 import trio
 
+from agentrail.api.limits import HostLimits
 from agentrail.host.plugins.host_plugin import HostPlugin
 from agentrail.host.plugins.plugin_values import RequestEnd
 from agentrail.testing import stall
-from agentrail.wire.limits import HostLimits
 from tests.host.hosted import KEYS, Desk, open_desk, scripted
 from tests.host.http11.served import everything, statuses
 

@@ -13,6 +13,9 @@ import trio
 from prometheus_client.parser import text_string_to_metric_families
 
 from agentrail import SessionSpec, open_supervisor, tool
+from agentrail.api.limits import HostLimits
+from agentrail.api.operation_table import CALLS
+from agentrail.api.routes import ROUTES
 from agentrail.host.authentication.api_keys import ApiKeys, new_key, written
 from agentrail.host.authentication.identity import Identity
 from agentrail.host.health.prometheus import AT_ONCE, FAMILIES, MetricCalls, MetricFamily, head, lines
@@ -26,9 +29,6 @@ from agentrail.testing import ScriptedModel, call, say, stall
 from agentrail.testing.scripted import Element
 from agentrail.values.events.policies import Policy
 from agentrail.values.usage import Usage
-from agentrail.wire.limits import HostLimits
-from agentrail.wire.operation_table import CALLS
-from agentrail.wire.routes import ROUTES
 from tests.host.hosted import Desk, listening, open_desk, scripted
 from tests.host.test_host import chat, until
 from tests.host.websocket.talking import talking

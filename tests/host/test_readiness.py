@@ -13,6 +13,7 @@ import trio
 import trio.lowlevel
 from trio.testing import MockClock, wait_all_tasks_blocked
 
+from agentrail.api.limits import HostLimits
 from agentrail.errors import PluginFailed, WrongType
 from agentrail.host.authentication.identity import Identity
 from agentrail.host.health.readiness import FRESH, HostCheck, LoopLag, Probe
@@ -22,7 +23,6 @@ from agentrail.host.plugins.plugin_runner import FAILING, HostPluginRow
 from agentrail.host.plugins.plugin_values import HandledResponse, Request, RequestContext
 from agentrail.host.profiles import Profile
 from agentrail.journals import SqliteJournal
-from agentrail.wire.limits import HostLimits
 from tests.host.hosted import Desk, open_desk, scripted
 from tests.host.test_host import chat, until
 

@@ -30,7 +30,7 @@ from agentrail.host.host_server import Host
 from agentrail.host.plugins.host_plugin import HostPlugin
 from agentrail.host.profiles import Profile
 from agentrail.testing import ScriptedModel, call, say
-from agentrail.wire.limits import HostLimits
+from agentrail.api.limits import HostLimits
 
 
 @tool(timeout=600)

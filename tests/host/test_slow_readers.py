@@ -12,9 +12,9 @@ import pytest
 import trio
 
 from agentrail import SessionSpec
+from agentrail.api.limits import DEFAULTS, HostLimits
 from agentrail.runtime.events.subscription import Subscription
 from agentrail.testing import ScriptedModel, say
-from agentrail.wire.limits import DEFAULTS, HostLimits
 from tests.host.hosted import KEYS, Desk, frames, listening, open_desk
 
 MOST_HELD = 256 * 1024

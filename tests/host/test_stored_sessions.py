@@ -10,10 +10,10 @@ import pytest
 import trio
 
 from agentrail import SessionSpec, open_supervisor, tool
+from agentrail.api.limits import HostLimits
 from agentrail.host.profiles import Profile
 from agentrail.journals import MemoryJournal
 from agentrail.testing import ScriptedModel, call, say
-from agentrail.wire.limits import HostLimits
 from tests.host.hosted import open_desk, scripted
 from tests.runtime.families import agent, tasks
 

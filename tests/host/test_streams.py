@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 import trio
 
+from agentrail.api.limits import HostLimits
 from agentrail.host.authentication.api_keys import ApiKey, ApiKeys, KeyFile, written
 from agentrail.host.authentication.identity import Identity
 from agentrail.testing import stall
-from agentrail.wire.limits import HostLimits
 from tests.host.hosted import MADE, Desk, frames, listening, open_desk, scripted
 from tests.host.test_host import until
 

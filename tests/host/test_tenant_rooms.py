@@ -10,9 +10,9 @@ from typing import Final
 import pytest
 import trio
 
+from agentrail.api.limits import HostLimits
 from agentrail.journals import MemoryJournal
 from agentrail.ports.journal import ALL_SESSIONS, SessionFilter, StoredSession
-from agentrail.wire.limits import HostLimits
 from tests.host.hosted import Desk, open_desk, scripted
 
 MOST: Final = 5

@@ -15,6 +15,7 @@ import trio.testing
 from agentrail import open_supervisor
 from agentrail.adapters.journals.memory import MemoryJournal
 from agentrail.adapters.sandboxes.memory import MemorySandbox
+from agentrail.api.command_checks import name_of
 from agentrail.core.supervision_rules import Ending, Policy, Ward, decide
 from agentrail.core.vocabulary.commands import DONE
 from agentrail.core.vocabulary.inputs import Arrival, TimerFired
@@ -24,7 +25,6 @@ from agentrail.hooks.attachments import seat_for
 from agentrail.hooks.plugin import Plugin
 from agentrail.hooks.plugin_checks import LONGEST_SCREENED
 from agentrail.plugins import BudgetGuard
-from agentrail.ports.handles.command_checks import name_of
 from agentrail.ports.journal import ALL_SESSIONS, Claim, Latest, Record, SessionFilter, Snapshot, StoredSession
 from agentrail.ports.sandbox import Execution, Heard
 from agentrail.runtime.actor import journal_log
@@ -472,7 +472,7 @@ async def threads_that_were_left_behind(count: int) -> bool:
 # What plugins ask for, and what is shown
 
 
-@scene("ports.handles.command_checks.LONGEST_NAME")
+@scene("api.command_checks.LONGEST_NAME")
 def characters_of_a_title(size: int) -> bool:
     try:
         return name_of("title", "x" * size) == "x" * size

@@ -20,10 +20,10 @@ from agentrail.adapters.journals.sqlite import SqliteJournal
 from agentrail.adapters.models.http import Unpacker
 from agentrail.adapters.sandboxes.local import LocalSandbox
 from agentrail.adapters.sandboxes.memory import MemorySandbox
+from agentrail.api.session_values import Reply
 from agentrail.core.vocabulary.state import Setup, State
 from agentrail.core.vocabulary.tool_calls import CallList, CallStatus, first_call
 from agentrail.hooks.actions import FindFiles
-from agentrail.ports.handles.session_values import Reply
 from agentrail.ports.journal import Record, Redaction
 from agentrail.ports.sandbox import Command
 from agentrail.runtime.inbox.replies import outcome_of

@@ -9,12 +9,12 @@ from typing import Final
 import trio
 
 from agentrail import SessionSpec, tool
+from agentrail.api.limits import HostLimits
 from agentrail.ports.failpoints import Failpoint
 from agentrail.testing import ScriptedModel
 from agentrail.testing.scripted import Scripted, call, permanent, say
 from agentrail.values.messages import ToolMessage, UserMessage
 from agentrail.values.stream import ModelRequest
-from agentrail.wire.limits import HostLimits
 from tests.runtime.poison import OurBug
 
 LIMITS: Final = HostLimits(

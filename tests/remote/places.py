@@ -11,10 +11,10 @@ import pytest
 from attrs import frozen
 
 from agentrail import SessionSpec, open_supervisor
+from agentrail.api.protocols import AnySession, AnySupervisor
 from agentrail.app.supervisor import Supervisor
 from agentrail.host.profiles import Profile
 from agentrail.journals import MemoryJournal
-from agentrail.ports.handles.protocols import AnySession, AnySupervisor
 from agentrail.remote.remote_session import RemoteSession
 from agentrail.remote.remote_supervisor import RemoteSupervisor, connect
 from agentrail.runtime.handle import SessionHandle

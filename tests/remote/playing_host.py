@@ -21,9 +21,9 @@ from websockets.exceptions import ConnectionClosed
 from websockets.http11 import Request, Response
 from websockets.typing import Subprotocol
 
+from agentrail.api.problems import MEDIA_TYPE, problem_of
 from agentrail.errors import HostNotReached, NotAuthenticated
 from agentrail.remote.transport.host_connection import Line, open_line
-from agentrail.wire.problems import MEDIA_TYPE, problem_of
 
 KEY: Final = "ar_1_the_key_that_nobody_sees"
 

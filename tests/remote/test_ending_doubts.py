@@ -8,9 +8,9 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 import pytest
 
 from agentrail import SessionSpec, open_supervisor
+from agentrail.api.protocols import AnySession, awaited
 from agentrail.core.machine.approvals import END_DOUBT, STOPPED_CALL
 from agentrail.errors import FourEyesWanted, UnknownApproval, WrongDecision
-from agentrail.ports.handles.protocols import AnySession, awaited
 from agentrail.remote.remote_supervisor import connect
 from agentrail.values.events import ApprovalResolved
 from tests.host.hosted import KEYS, open_desk

@@ -10,6 +10,7 @@ import pytest
 import trio
 
 from agentrail import SessionSpec, tool
+from agentrail.api.protocols import AnySession, awaited
 from agentrail.errors import (
     AgentrailError,
     BadChoice,
@@ -31,7 +32,6 @@ from agentrail.errors import (
 )
 from agentrail.events import AgentEnd, AgentStart, BeforeCompact, MessageDelta, PromptReceived
 from agentrail.plugins import HumanApproval
-from agentrail.ports.handles.protocols import AnySession, awaited
 from agentrail.testing import ScriptedModel
 from agentrail.testing.scripted import Element, call, fail, say
 from agentrail.tools import builtin

@@ -17,6 +17,8 @@ import trio.testing
 import trustme
 
 from agentrail import Secret
+from agentrail.api.limits import HostLimits
+from agentrail.api.problems import problem_of
 from agentrail.errors import (
     AgentrailError,
     BadConnection,
@@ -39,8 +41,6 @@ from agentrail.remote.transport.host_subscription import MOST_KEPT
 from agentrail.values.events.envelope import Cursor
 from agentrail.values.events.policies import POLICIES, Policy
 from agentrail.values.json import JsonObject
-from agentrail.wire.limits import HostLimits
-from agentrail.wire.problems import problem_of
 from tests.host.hosted import KEYS, open_desk, scripted
 from tests.patience import within
 from tests.remote.playing_host import KEY, Message, Play, PlayingHost

@@ -9,6 +9,7 @@ import pytest
 import trio
 
 from agentrail import SessionSpec, tool
+from agentrail.api.limits import HostLimits
 from agentrail.app.supervisor import Supervisor
 from agentrail.errors import (
     AnswerUnfit,
@@ -31,7 +32,6 @@ from agentrail.remote.remote_supervisor import RemoteSupervisor, connect
 from agentrail.remote.unsupported import OF_SESSIONS, OF_SUPERVISORS
 from agentrail.runtime.handle import SessionHandle
 from agentrail.testing import ScriptedModel, call, say, stall
-from agentrail.wire.limits import HostLimits
 from tests.docs.scopes import scopes
 from tests.host.hosted import KEYS, open_desk
 from tests.remote.playing_host import Relay

@@ -5,8 +5,8 @@ from __future__ import annotations
 import trio
 
 from agentrail import SessionSpec, tool
+from agentrail.api.protocols import AnySession
 from agentrail.models import ModelRequest
-from agentrail.ports.handles.protocols import AnySession
 from agentrail.testing import ScriptedModel, call, say
 from agentrail.testing.scripted import Element
 from agentrail.values.events import ToolExecutionStart

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from agentrail import SessionSpec, open_supervisor
+from agentrail.api.protocols import AnySession, AnySupervisor, awaited
 from agentrail.app.supervisor import Supervisor
-from agentrail.ports.handles.protocols import AnySession, AnySupervisor, awaited
 from agentrail.runtime.handle import SessionHandle
 from agentrail.testing import ScriptedModel
 

@@ -4,12 +4,12 @@ import pytest
 import trio
 from attrs import frozen
 
+from agentrail.api.session_values import Reply
 from agentrail.errors import BadArguments, NoFamily, ToolChanged, UnknownApproval
 from agentrail.hooks.actions import Continue, HoldTool, ReplaceToolArgs
 from agentrail.hooks.context import Context
 from agentrail.hooks.hook_types import BeforeTool
 from agentrail.hooks.plugin import Plugin
-from agentrail.ports.handles.session_values import Reply
 from agentrail.runtime.handle import SessionHandle
 from agentrail.testing import call, say
 from agentrail.testing.scripted import Element

@@ -4,9 +4,9 @@ import pytest
 
 from agentrail import open_supervisor
 from agentrail.adapters.journals.memory import MemoryJournal
+from agentrail.api.command_checks import LONGEST_NAME
 from agentrail.core.machine.configuration import MOST_LABELS
 from agentrail.errors import AgentrailError, BadMessage, TooManyLabels, WrongType
-from agentrail.ports.handles.command_checks import LONGEST_NAME
 from agentrail.runtime.handle import SessionHandle
 from agentrail.testing import ScriptedModel
 from agentrail.values.events import LabelsChanged

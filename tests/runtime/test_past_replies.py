@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import pytest
 
+from agentrail.api.session_values import Reply
 from agentrail.core.vocabulary.state import Setup, State
-from agentrail.ports.handles.session_values import Reply
 from agentrail.ports.journal import Record
 from agentrail.runtime.inbox.replies import outcome_of
 from agentrail.testing.conformance.journal_tests import run_of

@@ -3,7 +3,7 @@
 import trio
 
 from agentrail import open_supervisor
-from agentrail.ports.handles.session_values import Reply
+from agentrail.api.session_values import Reply
 from agentrail.ports.journal import Record
 from agentrail.testing import ScriptedModel, say
 from tests.profiles import CAMPAIGN

@@ -5,6 +5,7 @@ import trio
 
 from agentrail import open_supervisor
 from agentrail.adapters.journals.memory import MemoryJournal
+from agentrail.api.session_values import ChildView, SessionDown
 from agentrail.core.supervision_rules import STRATEGIES, Strategy
 from agentrail.errors import SessionCrashed, TurnAborted
 from agentrail.hooks.actions import Continue
@@ -13,7 +14,6 @@ from agentrail.hooks.hook_types import AfterResponse
 from agentrail.hooks.plugin import Plugin
 from agentrail.plugins.budget import BudgetGuard
 from agentrail.ports.failpoints import Failpoint, watching
-from agentrail.ports.handles.session_values import ChildView, SessionDown
 from agentrail.ports.journal import Record
 from agentrail.runtime.handle import SessionHandle
 from agentrail.testing import ScriptedModel, call, say

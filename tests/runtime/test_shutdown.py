@@ -8,6 +8,7 @@ import trio
 import trio.testing
 
 from agentrail import open_supervisor
+from agentrail.api.session_values import SessionDown
 from agentrail.app.spec import SessionSpec
 from agentrail.app.supervisor import Supervisor
 from agentrail.errors import (
@@ -19,7 +20,6 @@ from agentrail.hooks.actions import Continue
 from agentrail.hooks.context import Context
 from agentrail.hooks.hook_types import SessionEnd
 from agentrail.hooks.plugin import Plugin
-from agentrail.ports.handles.session_values import SessionDown
 from agentrail.ports.model import EmitChunk
 from agentrail.ports.tool import ToolContext
 from agentrail.runtime.handle import SessionHandle

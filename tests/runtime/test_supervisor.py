@@ -7,6 +7,7 @@ import trio
 import trio.testing
 
 from agentrail import open_supervisor
+from agentrail.api.session_values import SessionDown
 from agentrail.app.spec import SessionSpec
 from agentrail.errors import (
     BadId,
@@ -23,7 +24,6 @@ from agentrail.hooks.actions import Abort, Ask, CallService, Continue
 from agentrail.hooks.context import Context
 from agentrail.hooks.hook_types import SessionStart
 from agentrail.hooks.plugin import Plugin
-from agentrail.ports.handles.session_values import SessionDown
 from agentrail.runtime.handle import SessionHandle
 from agentrail.runtime.shared.task_pool import SPARE
 from agentrail.testing import ScriptedModel, say, stall

@@ -7,6 +7,7 @@ import pytest
 import trio
 
 from agentrail import open_supervisor
+from agentrail.api.session_values import ChildView, SessionDown
 from agentrail.app.supervisor import Restart, Supervisor
 from agentrail.core.supervision_rules import Strategy
 from agentrail.errors import (
@@ -21,7 +22,6 @@ from agentrail.errors import (
     SupervisorFailed,
     UnknownChild,
 )
-from agentrail.ports.handles.session_values import ChildView, SessionDown
 from agentrail.ports.journal import Claim, Record
 from agentrail.runtime.supervision.children import Service
 from agentrail.testing import ScriptedModel

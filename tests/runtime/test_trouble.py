@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 import pytest
 import trio
 
+from agentrail.api.session_values import SessionDown
 from agentrail.app.supervisor import open_supervisor
 from agentrail.errors import (
     CommitUnknown,
@@ -21,7 +22,6 @@ from agentrail.errors import (
     SessionNotAlive,
     TurnAborted,
 )
-from agentrail.ports.handles.session_values import SessionDown
 from agentrail.ports.model import EmitChunk
 from agentrail.runtime.handle import SessionHandle
 from agentrail.runtime.inbox.end_reason import TAKEN

@@ -13,12 +13,12 @@ import trio
 
 from agentrail import SessionSpec, open_supervisor
 from agentrail.adapters.journals.sqlite import SqliteJournal
+from agentrail.api.session_values import Reply
 from agentrail.core.answers import DESCRIPTION, HINT, LAST_HINT
 from agentrail.core.machine.responses import CUT
 from agentrail.core.vocabulary.commands import Accepted
 from agentrail.errors import AnswerUnfit, BadReturns, BadSpec, CommandConflict, NoAnswer, TurnAborted
 from agentrail.plugins import HumanApproval
-from agentrail.ports.handles.session_values import Reply
 from agentrail.runtime.handle import SessionHandle
 from agentrail.testing import ScriptedModel, call, say
 from agentrail.tools import Range

@@ -2,8 +2,8 @@
 
 import pytest
 
+from agentrail.api.command_checks import kept_parts
 from agentrail.errors import BadMessage, NotJson
-from agentrail.ports.handles.command_checks import kept_parts
 from agentrail.values.content import Data, ToolCall
 from agentrail.values.fitting import CALLS_WITH_MUCH, fit_response, fit_result
 from agentrail.values.json import (

@@ -27,11 +27,11 @@ from urllib.parse import quote, unquote
 import trio
 from attrs import frozen
 
+from agentrail.api.operation_table import SCOPES
+from agentrail.api.public_ids import check_owner
 from agentrail.errors import BadChoice, BadKeys, NotAuthenticated, UnknownKey
 from agentrail.host.authentication.identity import Identity, bearer
 from agentrail.values.value import Value
-from agentrail.wire.operation_table import SCOPES
-from agentrail.wire.public_ids import check_owner
 
 log = logging.getLogger("agentrail.host")
 

@@ -13,12 +13,12 @@ from typing import Final, cast
 
 import trio
 
+from agentrail.api.operation_table import SCOPES
 from agentrail.errors import AuthenticatorFailed, NotAuthenticated, RefusedError
 from agentrail.host.authentication.api_keys import ApiKeys
 from agentrail.host.authentication.identity import Authenticator, Identity, bearer
 from agentrail.runtime.shared.untrusted_calls import Contained, tell
 from agentrail.values.untrusted_values import named
-from agentrail.wire.operation_table import SCOPES
 
 WRONG: Final = "the token is not the one that was printed at the start of this host"
 

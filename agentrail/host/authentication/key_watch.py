@@ -9,11 +9,11 @@ from typing import Final
 
 import trio
 
+from agentrail.api.limits import HostLimits
 from agentrail.errors import AgentrailError, AuthenticatorFailed, NotAuthenticated
 from agentrail.host.authentication.api_keys import FRESH, ApiKeys, Owner
 from agentrail.host.authentication.identity import Authenticator, Identity
 from agentrail.runtime.shared.untrusted_calls import Contained, tell
-from agentrail.wire.limits import HostLimits
 
 log = logging.getLogger("agentrail.host")
 

@@ -6,8 +6,8 @@ from typing import Final
 
 import trio
 
+from agentrail.api.limits import HostLimits
 from agentrail.errors import TooManyRequests
-from agentrail.wire.limits import HostLimits
 
 MOST_KEPT: Final = 10_000
 """Tenants whose last requests are remembered; beyond it, the ones that rested longest are forgotten."""

@@ -16,6 +16,9 @@ from typing import Final, TypeAlias, cast
 
 import msgspec
 
+from agentrail.api.operation_table import CALLS
+from agentrail.api.problems import MEDIA_TYPE, problem_of
+from agentrail.api.views import DetailView, ReplyView, UsageView, to_json, view
 from agentrail.errors import AgentrailError, BadChoice, BadOptions, UnknownCommand, WrongType
 from agentrail.host.authentication.identity import Identity
 from agentrail.host.hosted_sessions import may
@@ -27,9 +30,6 @@ from agentrail.values.json import EMPTY, Json, JsonObject
 from agentrail.values.untrusted_values import is_time, plain_text, shown
 from agentrail.values.usage import NOTHING_USED
 from agentrail.values.value import Authored, learned
-from agentrail.wire.operation_table import CALLS
-from agentrail.wire.problems import MEDIA_TYPE, problem_of
-from agentrail.wire.views import DetailView, ReplyView, UsageView, to_json, view
 
 LONGEST: Final = 64
 """The most characters of a command's name."""

@@ -13,6 +13,7 @@ from typing import Final, Literal, TypeAlias
 
 import trio
 
+from agentrail.api.operation_table import OPERATE, PROMETHEUS
 from agentrail.host.authentication.identity import Identity
 from agentrail.host.health.request_figures import RequestFigures, resident_bytes
 from agentrail.host.http11.http_messages import HttpResponse
@@ -20,7 +21,6 @@ from agentrail.host.operations.call_request import NO_STORE, CallRequest
 from agentrail.runtime.diagnosis.metrics import Figures, ModelFigures, Spread, TenantFigures
 from agentrail.values.untrusted_values import mended
 from agentrail.values.value import Value
-from agentrail.wire.operation_table import OPERATE, PROMETHEUS
 
 MetricKind: TypeAlias = Literal["counter", "gauge", "histogram"]
 

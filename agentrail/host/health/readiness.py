@@ -16,6 +16,8 @@ from typing import Final, TypeAlias, cast
 
 import trio
 
+from agentrail.api.limits import HostLimits
+from agentrail.api.views import CheckView
 from agentrail.app.model_chain import chain_of
 from agentrail.app.model_registry import check_set_up
 from agentrail.app.spec import SessionSpec
@@ -36,8 +38,6 @@ from agentrail.runtime.diagnosis.metrics import Figures
 from agentrail.runtime.shared.untrusted_calls import Contained
 from agentrail.values.json import EMPTY, JsonObject
 from agentrail.values.untrusted_values import shown
-from agentrail.wire.limits import HostLimits
-from agentrail.wire.views import CheckView
 
 log: Final = logging.getLogger("agentrail.host")
 

@@ -10,6 +10,8 @@ from typing import Final, Protocol
 import h11
 import trio
 
+from agentrail.api.limits import HostLimits
+from agentrail.api.problems import INTERNAL, problem_of
 from agentrail.errors import BadChoice, BodyTooLarge, OriginRefused
 from agentrail.host.http11.access_log import RequestNote, tell_request, told_target
 from agentrail.host.http11.http_messages import (
@@ -30,8 +32,6 @@ from agentrail.host.http11.request_head import RequestHead, read_head
 from agentrail.host.http11.response_writer import DateHeader, Outbound
 from agentrail.host.late_tasks import LateTasks
 from agentrail.runtime.shared.untrusted_calls import Contained, tell
-from agentrail.wire.limits import HostLimits
-from agentrail.wire.problems import INTERNAL, problem_of
 
 log = logging.getLogger("agentrail.http")
 

@@ -9,10 +9,10 @@ from typing import Final, TypeAlias
 import trio
 from attrs import field, frozen
 
+from agentrail.api.problems import MEDIA_TYPE, Problem
 from agentrail.errors import BodyTooLarge
 from agentrail.host.http11.access_log import RequestNote
 from agentrail.host.http11.places import ConnectionPlace
-from agentrail.wire.problems import MEDIA_TYPE, Problem
 
 Headers: TypeAlias = tuple[tuple[str, str], ...]
 

@@ -13,6 +13,8 @@ from typing import Final, TypeAlias
 
 import trio
 
+from agentrail.api.limits import DEFAULTS, HostLimits
+from agentrail.api.problems import MEDIA_TYPE
 from agentrail.host.http11.access_log import RequestNote
 from agentrail.host.http11.http_connection import LINGER, SILENT, HttpConnection
 from agentrail.host.http11.http_messages import Handler
@@ -25,8 +27,6 @@ from agentrail.host.http11.response_writer import DateHeader
 from agentrail.host.late_tasks import LateTasks
 from agentrail.runtime.shared.untrusted_calls import Contained, tell
 from agentrail.sheltered import sheltered
-from agentrail.wire.limits import DEFAULTS, HostLimits
-from agentrail.wire.problems import MEDIA_TYPE
 
 log = logging.getLogger("agentrail.http")
 

@@ -15,9 +15,9 @@ from typing import Final, TypeAlias
 
 import trio
 
+from agentrail.api.limits import HostLimits
 from agentrail.errors import ConnectionsInUse
 from agentrail.host.http11.refusals import ALL_IN_USE, GAVE_WAY, HttpRefusal
-from agentrail.wire.limits import HostLimits
 
 Caller: TypeAlias = tuple[str, str]
 """The tenant and the key of a request."""

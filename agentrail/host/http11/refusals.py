@@ -6,7 +6,7 @@ from typing import Final
 
 from attrs import frozen
 
-from agentrail.wire.problems import RETRY_AFTER, Problem
+from agentrail.api.problems import RETRY_AFTER, Problem
 
 
 @frozen

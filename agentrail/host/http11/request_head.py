@@ -12,6 +12,7 @@ from typing import Final
 
 from attrs import frozen
 
+from agentrail.api.limits import HostLimits
 from agentrail.host.http11.http_messages import Headers, words_of
 from agentrail.host.http11.refusals import (
     BAD_HEADER,
@@ -40,7 +41,6 @@ from agentrail.host.http11.refusals import (
     HttpRefusal,
 )
 from agentrail.host.http11.site_policy import is_host
-from agentrail.wire.limits import HostLimits
 
 METHODS: Final = frozenset({"DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT"})
 

@@ -14,12 +14,12 @@ from typing import Final
 import h11
 import trio
 
+from agentrail.api.limits import HostLimits
 from agentrail.errors import BadChoice, WrongType
 from agentrail.host.http11.access_log import REQUEST_ID
 from agentrail.host.http11.http_messages import OWNED, WITHOUT_CONTENT, HttpResponse, PeerGone
 from agentrail.host.http11.places import ConnectionPlace, Wait
 from agentrail.host.http11.sending import sent_at_once
-from agentrail.wire.limits import HostLimits
 
 SEND_SIZE: Final = 16 * 1024
 """The most bytes that are sent with one deadline, few enough for a slow line. A record of TLS has as many."""

@@ -9,6 +9,11 @@ from typing import Final, TypeAlias, TypeVar, cast
 
 from attrs import field, frozen
 
+from agentrail.api.body_parsing import check_media, command_of, read_body, read_query
+from agentrail.api.limits import HostLimits
+from agentrail.api.operation_table import JSON, HostCall
+from agentrail.api.problems import Problem
+from agentrail.api.views import View, to_json
 from agentrail.errors import AgentrailError
 from agentrail.host.authentication.identity import Identity
 from agentrail.host.error_responses import told_problem
@@ -17,11 +22,6 @@ from agentrail.host.journal_watch import JournalWatch
 from agentrail.host.plugins.plugin_values import NO_BODY, HandledResponse, RequestContext, RequestKind
 from agentrail.runtime.shared.ids import new_id
 from agentrail.values.json import thaw
-from agentrail.wire.body_parsing import check_media, command_of, read_body, read_query
-from agentrail.wire.limits import HostLimits
-from agentrail.wire.operation_table import JSON, HostCall
-from agentrail.wire.problems import Problem
-from agentrail.wire.views import View, to_json
 
 T = TypeVar("T")
 

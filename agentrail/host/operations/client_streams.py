@@ -10,6 +10,9 @@ from typing import Final
 
 import trio
 
+from agentrail.api.limits import HostLimits
+from agentrail.api.problems import Problem
+from agentrail.api.sse_frames import HEARTBEAT, MEDIA_TYPE, PROBLEM, frame
 from agentrail.errors import AgentrailError, TooManyStreams
 from agentrail.host.authentication.key_watch import KeyWatch
 from agentrail.host.http11.http_messages import Headers, HttpResponse, Send, Streaming
@@ -17,9 +20,6 @@ from agentrail.host.http11.places import Wait
 from agentrail.host.http11.refusals import GAVE_WAY, HttpRefusal
 from agentrail.host.late_tasks import LateTasks
 from agentrail.host.operations.call_request import CallRequest
-from agentrail.wire.limits import HostLimits
-from agentrail.wire.problems import Problem
-from agentrail.wire.sse_frames import HEARTBEAT, MEDIA_TYPE, PROBLEM, frame
 
 STREAMED: Final[Headers] = (("content-type", MEDIA_TYPE), ("cache-control", "no-store"), ("x-accel-buffering", "no"))
 """Headers of a stream of events; the last one keeps a proxy from holding it back."""

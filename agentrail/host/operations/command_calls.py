@@ -6,6 +6,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final, TypeVar, cast
 
+from agentrail.api.command_bodies import Holds, Spelled
+from agentrail.api.command_checks import labels_of
+from agentrail.api.handle_commands import AnyCommand, AttachPlugin, EditTools, UpdatePlugin, UseModel
+from agentrail.api.public_ids import SessionName, held_id
 from agentrail.core.vocabulary.commands import DetachPluginSent, LabelSent
 from agentrail.errors import BadOptions, FourEyesWanted, NotRegistered, PluginRefused, UnknownApproval
 from agentrail.host.hosted_sessions import HostedSessions
@@ -14,14 +18,10 @@ from agentrail.host.operations.call_request import CallRequest
 from agentrail.host.operations.lifecycle_calls import child_id
 from agentrail.host.plugins.host_context import HostContext
 from agentrail.host.plugins.host_tools import HostTools
-from agentrail.ports.handles.command_checks import labels_of
-from agentrail.ports.handles.handle_commands import AnyCommand, AttachPlugin, EditTools, UpdatePlugin, UseModel
 from agentrail.runtime.commands import attached_as
 from agentrail.runtime.handle import SessionHandle
 from agentrail.values.json import FrozenObject, Json, JsonObject
 from agentrail.values.secrets import named_secret
-from agentrail.wire.command_bodies import Holds, Spelled
-from agentrail.wire.public_ids import SessionName, held_id
 
 OWN_PARAMETERS: Final = frozenset({"self", "model", "command"})
 """Names that `SessionHandle.switch_model` has for itself, so that no option can have them."""

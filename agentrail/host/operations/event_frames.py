@@ -9,12 +9,12 @@ from typing import Final
 
 import trio
 
+from agentrail.api.limits import HostLimits
+from agentrail.api.public_ids import read_internal
+from agentrail.api.sse_frames import HEARTBEAT, event_frame
 from agentrail.runtime.diagnosis.metrics import Figures
 from agentrail.runtime.events.subscription import Subscription
 from agentrail.values.events.envelope import Envelope
-from agentrail.wire.limits import HostLimits
-from agentrail.wire.public_ids import read_internal
-from agentrail.wire.sse_frames import HEARTBEAT, event_frame
 
 KEPT: Final = 1024
 """Frames that are kept for others who listen; one is asked for at once by all, or never again."""

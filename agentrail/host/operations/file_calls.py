@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from agentrail.api.bodies import FileQuery
+from agentrail.api.public_ids import SessionName
+from agentrail.api.views import FileView
 from agentrail.errors import BadBody, FilesNotTaken, UnknownFile, UnknownSession
 from agentrail.host.hosted_sessions import HostedSessions
 from agentrail.host.http11.http_messages import HttpResponse
@@ -9,9 +12,6 @@ from agentrail.host.operations.call_request import CallRequest
 from agentrail.host.uploads.file_kinds import said_media
 from agentrail.host.uploads.prompt_files import NO_FILES, PromptFiles
 from agentrail.host.uploads.session_files import SessionFiles
-from agentrail.wire.bodies import FileQuery
-from agentrail.wire.public_ids import SessionName
-from agentrail.wire.views import FileView
 
 
 class FileCalls:

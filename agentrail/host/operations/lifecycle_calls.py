@@ -11,16 +11,9 @@ from collections.abc import Iterable, Mapping
 
 import trio
 
-from agentrail.errors import UnknownSession, UnknownTask
-from agentrail.host.hosted_sessions import HostedSessions
-from agentrail.host.http11.http_messages import HttpResponse, while_here
-from agentrail.host.operations.call_request import CallRequest, CarryOut
-from agentrail.host.profiles import ProfileTable
-from agentrail.runtime.commands import ended_tasks
-from agentrail.runtime.handle import SessionHandle
-from agentrail.wire.bodies import TaskQuery, WaitTasksQuery
-from agentrail.wire.public_ids import SessionName, named, visible
-from agentrail.wire.views import (
+from agentrail.api.bodies import TaskQuery, WaitTasksQuery
+from agentrail.api.public_ids import SessionName, named, visible
+from agentrail.api.views import (
     AgentsView,
     OfferedView,
     PromptView,
@@ -31,6 +24,13 @@ from agentrail.wire.views import (
     TaskView,
     view,
 )
+from agentrail.errors import UnknownSession, UnknownTask
+from agentrail.host.hosted_sessions import HostedSessions
+from agentrail.host.http11.http_messages import HttpResponse, while_here
+from agentrail.host.operations.call_request import CallRequest, CarryOut
+from agentrail.host.profiles import ProfileTable
+from agentrail.runtime.commands import ended_tasks
+from agentrail.runtime.handle import SessionHandle
 
 
 class UpkeepCalls:

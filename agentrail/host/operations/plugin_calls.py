@@ -7,6 +7,9 @@ from collections.abc import Mapping
 from hashlib import sha256
 from typing import Final
 
+from agentrail.api.limits import HostLimits
+from agentrail.api.operation_table import CALLS, JSON
+from agentrail.api.views import to_json
 from agentrail.errors import AgentrailError
 from agentrail.host.error_responses import refusal
 from agentrail.host.hosted_sessions import check_scope
@@ -14,9 +17,6 @@ from agentrail.host.http11.http_messages import Body, HttpRequest
 from agentrail.host.operations.call_request import CallRequest, CarryOut
 from agentrail.host.plugins.plugin_values import HandledResponse, Request
 from agentrail.values.json import JsonObject, thaw
-from agentrail.wire.limits import HostLimits
-from agentrail.wire.operation_table import CALLS, JSON
-from agentrail.wire.views import to_json
 
 TALKS: Final = frozenset({"chat", "stream", "prompt", "steer"})
 """Calls that go through the plugins themselves, so that one of them would wait for itself."""

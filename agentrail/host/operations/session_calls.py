@@ -11,6 +11,23 @@ from typing import Final
 
 import trio
 
+from agentrail.api.bodies import DeleteQuery, ForkBody, OpenBody, PageQuery, SessionsQuery
+from agentrail.api.public_ids import SessionName, named, new_name, read_internal, visible
+from agentrail.api.session_values import ChildView, HeldCall
+from agentrail.api.views import (
+    ApprovalsView,
+    ChildShown,
+    CommandsView,
+    CommandView,
+    DetailView,
+    ErasedView,
+    HeldView,
+    OpenedView,
+    SessionsView,
+    SessionView,
+    StatusView,
+    view,
+)
 from agentrail.app.supervisor import Supervisor
 from agentrail.core.vocabulary.inputs import AnyInput, SessionBranched, SessionOpened
 from agentrail.errors import (
@@ -31,25 +48,8 @@ from agentrail.host.operations.event_frames import EventFrames
 from agentrail.host.plugins.command_plugin import commands_for
 from agentrail.host.plugins.plugin_runner import HostPluginRow
 from agentrail.host.uploads.session_files import SessionFiles
-from agentrail.ports.handles.session_values import ChildView, HeldCall
 from agentrail.ports.journal import SessionFilter, StoredSession
 from agentrail.runtime.inbox.replies import held_calls
-from agentrail.wire.bodies import DeleteQuery, ForkBody, OpenBody, PageQuery, SessionsQuery
-from agentrail.wire.public_ids import SessionName, named, new_name, read_internal, visible
-from agentrail.wire.views import (
-    ApprovalsView,
-    ChildShown,
-    CommandsView,
-    CommandView,
-    DetailView,
-    ErasedView,
-    HeldView,
-    OpenedView,
-    SessionsView,
-    SessionView,
-    StatusView,
-    view,
-)
 
 audit_log = logging.getLogger("agentrail.audit")
 

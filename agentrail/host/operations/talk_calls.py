@@ -14,6 +14,12 @@ from typing import Final, TypeAlias
 import trio
 from attrs import evolve, frozen
 
+from agentrail.api.bodies import ChatBody, PromptBody, SteerBody
+from agentrail.api.problems import INTERNAL
+from agentrail.api.public_ids import SessionName, new_name
+from agentrail.api.session_values import Reply
+from agentrail.api.sse_frames import HEARTBEAT, PROBLEM, REPLY, frame
+from agentrail.api.views import AcceptedView, ReplyView, WholeReplyView, to_json, view
 from agentrail.core.vocabulary.commands import When
 from agentrail.errors import (
     AgentrailError,
@@ -34,7 +40,6 @@ from agentrail.host.operations.file_calls import FileCalls
 from agentrail.host.plugins.plugin_runner import HostPluginRow, RequestLife
 from agentrail.host.plugins.plugin_values import Request, RequestContext, RequestKind
 from agentrail.host.uploads.inline_files import checked_words
-from agentrail.ports.handles.session_values import Reply
 from agentrail.runtime.events.subscription import Subscription
 from agentrail.runtime.handle import SessionHandle
 from agentrail.runtime.inbox.replies import AskedPrompt
@@ -43,11 +48,6 @@ from agentrail.runtime.shared.untrusted_calls import Contained, tell
 from agentrail.values.content import Part, Text, text_of
 from agentrail.values.events.envelope import Envelope
 from agentrail.values.events.life import AgentAbort, AgentEnd, PromptDropped, PromptQueued, PromptReceived
-from agentrail.wire.bodies import ChatBody, PromptBody, SteerBody
-from agentrail.wire.problems import INTERNAL
-from agentrail.wire.public_ids import SessionName, new_name
-from agentrail.wire.sse_frames import HEARTBEAT, PROBLEM, REPLY, frame
-from agentrail.wire.views import AcceptedView, ReplyView, WholeReplyView, to_json, view
 
 log = logging.getLogger("agentrail.host")
 

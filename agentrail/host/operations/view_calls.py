@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from functools import partial
 
+from agentrail.api.bodies import EventsQuery, MessagesQuery
+from agentrail.api.body_parsing import start_of, types_of
+from agentrail.api.views import MessagesView
 from agentrail.host.hosted_sessions import HostedSessions
 from agentrail.host.http11.http_messages import HttpResponse, Send
 from agentrail.host.operations.call_request import CallRequest
@@ -12,9 +15,6 @@ from agentrail.host.operations.event_frames import EventFrames
 from agentrail.runtime.events.subscription import Subscription
 from agentrail.values.events.envelope import Cursor, Event
 from agentrail.values.events.policies import POLICIES, Policy
-from agentrail.wire.bodies import EventsQuery, MessagesQuery
-from agentrail.wire.body_parsing import start_of, types_of
-from agentrail.wire.views import MessagesView
 
 
 class ViewCalls:

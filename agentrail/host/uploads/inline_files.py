@@ -9,11 +9,11 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from agentrail.adapters.models.providers import PROVIDERS
+from agentrail.api.limits import HostLimits
 from agentrail.errors import BadBody
 from agentrail.host.uploads.file_kinds import HEAD, IMAGES, UNKNOWN, media_of, said_media
 from agentrail.host.uploads.prompt_files import MOST_SHOWN, TOO_LARGE, most_shown
 from agentrail.values.content import File, Image, Part
-from agentrail.wire.limits import HostLimits
 
 EMPTY: Final = "has no content"
 NO_BASE64: Final = "is no base64, or has something else in it"

@@ -15,6 +15,8 @@ import msgspec
 import trio
 from attrs import frozen
 
+from agentrail.api.limits import HostLimits
+from agentrail.api.public_ids import SessionName
 from agentrail.errors import (
     BadBody,
     BodyTooLarge,
@@ -28,8 +30,6 @@ from agentrail.host.http11.http_messages import Body
 from agentrail.host.uploads.file_kinds import HEAD, is_ours, media_of, new_name, readable
 from agentrail.ports.sandbox import KIB, Kind, Receiver, Sandbox
 from agentrail.values.value import Value, learned
-from agentrail.wire.limits import HostLimits
-from agentrail.wire.public_ids import SessionName
 
 FOLDER: Final = "uploads"
 """The folder, in a sandbox, with a folder for each session."""

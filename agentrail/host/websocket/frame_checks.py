@@ -13,7 +13,7 @@ from typing import Final
 
 from attrs import frozen
 
-from agentrail.wire.socket_frames import TOO_LARGE, too_large
+from agentrail.api.socket_frames import TOO_LARGE, too_large
 
 CONTINUATION: Final = 0
 TEXT: Final = 1

@@ -9,6 +9,11 @@ from typing import Final
 
 import trio
 
+from agentrail.api import socket_frames
+from agentrail.api.operation_table import CALLS, JSON
+from agentrail.api.problems import INTERNAL, MEDIA_TYPE
+from agentrail.api.socket_frames import PATH, CallFrame, check_place
+from agentrail.api.views import to_json
 from agentrail.errors import AgentrailError, BadChoice, HostClosing, NotAuthenticated
 from agentrail.host.authentication.identity import NOBODY
 from agentrail.host.error_responses import told_problem
@@ -20,11 +25,6 @@ from agentrail.host.operations.plugin_calls import COMMAND, GivenBody
 from agentrail.host.websocket.socket_user import SocketParts, SocketUser
 from agentrail.runtime.shared.untrusted_calls import Contained, tell
 from agentrail.values.json import thaw
-from agentrail.wire import socket_frames
-from agentrail.wire.operation_table import CALLS, JSON
-from agentrail.wire.problems import INTERNAL, MEDIA_TYPE
-from agentrail.wire.socket_frames import PATH, CallFrame, check_place
-from agentrail.wire.views import to_json
 
 METHOD: Final = "WS"
 """Stands in the log in place of the method of a request."""

@@ -10,23 +10,10 @@ from typing import Final, TypeVar
 
 import trio
 
-from agentrail.errors import AgentrailError, AuthenticatorFailed, BadFrame, BadText, ConnectionsInUse, NotAuthenticated
-from agentrail.host.authentication.identity import Identity
-from agentrail.host.authentication.request_places import take_place
-from agentrail.host.error_responses import told_problem
-from agentrail.host.http11.http_messages import HttpRequest
-from agentrail.host.http11.places import Wait
-from agentrail.host.http11.refusals import HttpRefusal
-from agentrail.host.websocket.send_queue import Outbox
-from agentrail.host.websocket.socket_calls import SocketCalls
-from agentrail.host.websocket.socket_listening import SocketListening
-from agentrail.host.websocket.socket_user import SocketParts, SocketUser
-from agentrail.host.websocket.web_socket import SocketClosed, SocketStream, WebSocket, accepted
-from agentrail.runtime.shared.untrusted_calls import Contained, tell
-from agentrail.wire import socket_frames
-from agentrail.wire.operation_table import CALLS
-from agentrail.wire.problems import Problem
-from agentrail.wire.socket_frames import (
+from agentrail.api import socket_frames
+from agentrail.api.operation_table import CALLS
+from agentrail.api.problems import Problem
+from agentrail.api.socket_frames import (
     BROKEN_RULE,
     FAULT,
     FULL,
@@ -44,6 +31,19 @@ from agentrail.wire.socket_frames import (
     read_frame,
     read_object,
 )
+from agentrail.errors import AgentrailError, AuthenticatorFailed, BadFrame, BadText, ConnectionsInUse, NotAuthenticated
+from agentrail.host.authentication.identity import Identity
+from agentrail.host.authentication.request_places import take_place
+from agentrail.host.error_responses import told_problem
+from agentrail.host.http11.http_messages import HttpRequest
+from agentrail.host.http11.places import Wait
+from agentrail.host.http11.refusals import HttpRefusal
+from agentrail.host.websocket.send_queue import Outbox
+from agentrail.host.websocket.socket_calls import SocketCalls
+from agentrail.host.websocket.socket_listening import SocketListening
+from agentrail.host.websocket.socket_user import SocketParts, SocketUser
+from agentrail.host.websocket.web_socket import SocketClosed, SocketStream, WebSocket, accepted
+from agentrail.runtime.shared.untrusted_calls import Contained, tell
 
 T = TypeVar("T")
 

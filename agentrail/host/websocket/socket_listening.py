@@ -9,6 +9,13 @@ from hashlib import sha256
 
 import trio
 
+from agentrail.api import socket_frames
+from agentrail.api.bodies import EventsQuery
+from agentrail.api.body_parsing import classes_of, start_of
+from agentrail.api.operation_table import CALLS
+from agentrail.api.problems import INTERNAL, Problem
+from agentrail.api.socket_frames import PATH, ListenFrame, is_view
+from agentrail.api.sse_frames import data_of
 from agentrail.errors import AgentrailError, HostClosing
 from agentrail.host.authentication.identity import NOBODY
 from agentrail.host.error_responses import told_problem
@@ -25,13 +32,6 @@ from agentrail.runtime.shared.untrusted_calls import Contained, tell
 from agentrail.values.events.envelope import Envelope
 from agentrail.values.events.plugins import Gap
 from agentrail.values.events.policies import POLICIES
-from agentrail.wire import socket_frames
-from agentrail.wire.bodies import EventsQuery
-from agentrail.wire.body_parsing import classes_of, start_of
-from agentrail.wire.operation_table import CALLS
-from agentrail.wire.problems import INTERNAL, Problem
-from agentrail.wire.socket_frames import PATH, ListenFrame, is_view
-from agentrail.wire.sse_frames import data_of
 
 log = logging.getLogger("agentrail.host")
 

@@ -10,6 +10,7 @@ from typing import Final
 
 from attrs import frozen
 
+from agentrail.api.limits import HostLimits
 from agentrail.errors import AgentrailError, NotAuthenticated
 from agentrail.host.authentication.identity import Authenticator, Identity
 from agentrail.host.authentication.key_watch import CHANGED, KeyWatch
@@ -22,7 +23,6 @@ from agentrail.host.operations.client_streams import ClientStreams
 from agentrail.host.operations.event_frames import EventFrames
 from agentrail.host.operations.view_calls import ViewCalls
 from agentrail.runtime.shared.admission import Gate
-from agentrail.wire.limits import HostLimits
 
 AUTHORIZATION: Final = "authorization"
 

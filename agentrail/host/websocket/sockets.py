@@ -11,6 +11,8 @@ from typing import Final
 
 import trio
 
+from agentrail.api.body_parsing import read_query
+from agentrail.api.socket_frames import SUBPROTOCOL
 from agentrail.errors import HostClosing, UpgradeWanted
 from agentrail.host.authentication.request_places import take_place
 from agentrail.host.http11.http_messages import HttpRequest, HttpResponse, Upgrade, words_of
@@ -18,8 +20,6 @@ from agentrail.host.operations.call_request import CallRequest
 from agentrail.host.websocket.socket_connection import SocketConnection
 from agentrail.host.websocket.socket_user import SocketParts
 from agentrail.host.websocket.web_socket import SocketStream
-from agentrail.wire.body_parsing import read_query
-from agentrail.wire.socket_frames import SUBPROTOCOL
 
 KEY_BYTES: Final = 16
 VERSION: Final = "13"

@@ -14,13 +14,13 @@ from typing import Final
 import trio
 from trio_websocket import ConnectionClosed, WebSocketConnection, wrap_server_stream
 
+from agentrail.api.limits import HostLimits
+from agentrail.api.socket_frames import SLOW_READER, SUBPROTOCOL, TRY_LATER
 from agentrail.host.http11.access_log import REQUEST_ID
 from agentrail.host.http11.receive_buffer import PIECE
 from agentrail.host.http11.sending import sent_at_once
 from agentrail.host.websocket.frame_checks import MOST_CONTROL, BrokenRule, StrictFrames
 from agentrail.runtime.shared.admission import Gate
-from agentrail.wire.limits import HostLimits
-from agentrail.wire.socket_frames import SLOW_READER, SUBPROTOCOL, TRY_LATER
 
 GOODBYE: Final = 0x88
 """First byte of a frame that closes a WebSocket: the last one of its message, and its opcode is 8."""

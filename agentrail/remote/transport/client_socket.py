@@ -22,13 +22,13 @@ from wsproto import ConnectionType, WSConnection, events
 from wsproto.connection import ConnectionState
 from wsproto.utilities import ProtocolError
 
+from agentrail.api import problems
+from agentrail.api.socket_frames import PATH, SUBPROTOCOL
 from agentrail.errors import BadText
 from agentrail.remote.transport.host_address import HostAddress, HostKey
 from agentrail.remote.transport.host_frames import RefusalFrame, read_host_frame
 from agentrail.values.json import JsonObject
 from agentrail.values.value import Value
-from agentrail.wire import problems
-from agentrail.wire.socket_frames import PATH, SUBPROTOCOL
 
 MAX_MESSAGE: Final = 64 * 1024 * 1024
 """The most characters of one message of a host: an answer may be a page of messages with images in them."""

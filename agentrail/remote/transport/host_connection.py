@@ -19,6 +19,10 @@ from typing import Final
 import msgspec
 import trio
 
+from agentrail.api import problems
+from agentrail.api.operation_table import CALLS
+from agentrail.api.problems import error_of
+from agentrail.api.socket_frames import FAULT, TOO_LARGE, Listened, most_told
 from agentrail.errors import (
     AgentrailError,
     BodyTooLarge,
@@ -49,10 +53,6 @@ from agentrail.values.events.envelope import Cursor
 from agentrail.values.events.policies import Policy
 from agentrail.values.json import Json, JsonObject
 from agentrail.values.secrets import Secret
-from agentrail.wire import problems
-from agentrail.wire.operation_table import CALLS
-from agentrail.wire.problems import error_of
-from agentrail.wire.socket_frames import FAULT, TOO_LARGE, Listened, most_told
 
 
 class CallUnderWay:

@@ -10,11 +10,11 @@ from typing import Final, TypeAlias, cast
 
 import msgspec
 
+from agentrail.api.sse_frames import read_cursor
 from agentrail.errors import BadText
 from agentrail.values.events.envelope import Cursor
 from agentrail.values.json import Json, JsonObject
 from agentrail.values.value import Value, learned
-from agentrail.wire.sse_frames import read_cursor
 
 
 class AnswerFrame(Value):

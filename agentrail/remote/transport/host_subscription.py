@@ -9,12 +9,12 @@ from typing import Final, Protocol, Self, TypeAlias
 
 import trio
 
+from agentrail.api.socket_frames import Listened
 from agentrail.errors import AgentrailError, AlreadyLeft, AlreadyRead, NotEntered, SubscriberTooSlow
 from agentrail.remote.transport.host_frames import BegunFrame, EventFrame, GapFrame, ViewFrame
 from agentrail.reprs import in_brackets, listed, some
 from agentrail.values.events.envelope import Cursor
 from agentrail.values.events.policies import Policy
-from agentrail.wire.socket_frames import Listened
 
 Told: TypeAlias = EventFrame | GapFrame | ViewFrame
 """What a subscription yields: an event, a mark that some are missing, or a view as it is now."""

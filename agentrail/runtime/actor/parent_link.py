@@ -7,12 +7,12 @@ from typing import Protocol
 
 import trio
 
+from agentrail.api.session_values import HeldCall
 from agentrail.core.machine.step import Step
 from agentrail.core.vocabulary.inputs import AnyInput, ElsewhereUsed, SubagentEnded, SubagentReported, SubagentStarted
 from agentrail.core.vocabulary.state import Phase, State
 from agentrail.core.vocabulary.tool_calls import Subagent
 from agentrail.errors import AgentrailError, UnknownTask
-from agentrail.ports.handles.session_values import HeldCall
 from agentrail.ports.tool import Task
 from agentrail.runtime.inbox.replies import Outcome, turn_end
 from agentrail.runtime.resources import Subagents

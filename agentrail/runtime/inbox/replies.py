@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
+from agentrail.api.session_values import HeldCall, Reply
 from agentrail.core.answers import UNFIT
 from agentrail.core.vocabulary.commands import DONE, AbortSent, Accepted, Refused, StopSent
 from agentrail.core.vocabulary.state import State
@@ -21,7 +22,6 @@ from agentrail.errors import (
     TurnAborted,
 )
 from agentrail.errors.branches import fresh
-from agentrail.ports.handles.session_values import HeldCall, Reply
 from agentrail.ports.journal import Record
 from agentrail.reprs import in_brackets
 from agentrail.runtime.inbox.letter import Letter

@@ -11,11 +11,11 @@ from typing import Final, Protocol, TypeAlias
 
 import trio
 
+from agentrail.api.session_values import ChildView
 from agentrail.core.supervision_rules import Ward
 from agentrail.core.vocabulary.commands import Answer, StopSent
 from agentrail.errors import Fenced, JournalUnavailable
 from agentrail.ports.failpoints import reach
-from agentrail.ports.handles.session_values import ChildView
 from agentrail.reprs import in_brackets, listed, some
 from agentrail.runtime.actor.session import Session
 from agentrail.runtime.actor.sleep import sleeping_state

@@ -10,6 +10,7 @@ from typing import Final
 
 import trio
 
+from agentrail.api.session_values import ChildView
 from agentrail.core.supervision_rules import Ending, Policy, RestartDecision, Ward, decide
 from agentrail.errors import (
     ChildExists,
@@ -21,7 +22,6 @@ from agentrail.errors import (
     SupervisorClosed,
     SupervisorFailed,
 )
-from agentrail.ports.handles.session_values import ChildView
 from agentrail.reprs import in_brackets, listed, some
 from agentrail.runtime.diagnosis.crash_reports import CrashReport, reason_of
 from agentrail.runtime.shared.reply_slot import Slot

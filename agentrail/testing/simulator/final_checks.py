@@ -7,10 +7,10 @@ from typing import Final, Protocol
 
 import trio
 
+from agentrail.api.session_values import ChildView
 from agentrail.app.supervisor import Supervisor
 from agentrail.core.supervision_rules import SAME_INPUT, Strategy
 from agentrail.errors import SessionAsleep
-from agentrail.ports.handles.session_values import ChildView
 from agentrail.runtime.diagnosis.crash_reports import CrashReport
 from agentrail.runtime.handle import SessionHandle
 from agentrail.testing.simulator.auditor import is_same

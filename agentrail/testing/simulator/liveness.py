@@ -13,10 +13,10 @@ from typing import Final
 import trio
 from trio.testing import wait_all_tasks_blocked
 
+from agentrail.api.session_values import ChildView
 from agentrail.app.supervisor import Supervisor
 from agentrail.core.vocabulary.effects import StartCall
 from agentrail.core.vocabulary.state import Phase, State
-from agentrail.ports.handles.session_values import ChildView
 from agentrail.runtime.actor.session import Session
 from agentrail.testing.simulator.auditor import Book
 from agentrail.testing.simulator.environment import Stage

@@ -12,6 +12,9 @@ from typing import Final
 from attrs import frozen
 
 from agentrail import SessionSpec, tool
+from agentrail.api.limits import HostLimits
+from agentrail.api.operation_table import SESSION
+from agentrail.api.routes import ROUTES
 from agentrail.host.http11.access_log import FACTS
 from agentrail.host.profiles import Profile
 from agentrail.models import ModelRequest
@@ -22,9 +25,6 @@ from agentrail.testing import ScriptedModel, call, say
 from agentrail.testing.scripted import Element, stall
 from agentrail.tools.builtin import ask_user
 from agentrail.values.messages import ToolMessage
-from agentrail.wire.limits import HostLimits
-from agentrail.wire.operation_table import SESSION
-from agentrail.wire.routes import ROUTES
 from tests.host.hosted import KEYS, open_desk
 
 KEY: Final = KEYS["eve"]

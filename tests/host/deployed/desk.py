@@ -8,6 +8,7 @@ from pathlib import Path
 import trio
 
 from agentrail import SessionSpec
+from agentrail.api.limits import HostLimits
 from agentrail.host.authentication.api_keys import ApiKeys
 from agentrail.host.host_server import Host
 from agentrail.host.profiles import Profile
@@ -18,7 +19,6 @@ from agentrail.testing.scripted import Element
 from agentrail.tools import tool
 from agentrail.values.messages import UserMessage
 from agentrail.values.stream import ModelRequest
-from agentrail.wire.limits import HostLimits
 
 WITNESS = Path("witness")
 MANY = 100_000

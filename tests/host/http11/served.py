@@ -11,10 +11,10 @@ from typing import Final
 import trio
 from attrs import field, frozen
 
+from agentrail.api.limits import DEFAULTS, HostLimits
 from agentrail.host.http11.http_messages import Handler, HttpRequest, HttpResponse
 from agentrail.host.http11.http_server import HttpServer
 from agentrail.host.http11.listening import Address, Tcp
-from agentrail.wire.limits import DEFAULTS, HostLimits
 
 NOW_MS: Final = 1_795_344_000_123
 TODAY: Final = "Sun, 22 Nov 2026 10:40:00 GMT"

@@ -7,8 +7,8 @@ from contextlib import ExitStack
 
 import trio
 
+from agentrail.api.limits import HostLimits
 from agentrail.host.http11.listening import AT_ONCE, EagerListener, Inherited
-from agentrail.wire.limits import HostLimits
 from tests.host.http11.served import everything, request, served, statuses
 from tests.passes import Passes
 

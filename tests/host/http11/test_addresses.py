@@ -11,10 +11,10 @@ import pytest
 import trio
 import trustme
 
+from agentrail.api.limits import HostLimits
 from agentrail.errors import CannotListen
 from agentrail.host.http11.certificates import Certificate
 from agentrail.host.http11.listening import Tcp, UnixSocket, opened
-from agentrail.wire.limits import HostLimits
 from tests.host.http11.served import everything, request, served, statuses
 
 CLOSE = request("GET / HTTP/1.1", "Connection: close")

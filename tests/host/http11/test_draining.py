@@ -11,12 +11,12 @@ import trio
 import trio.testing
 import trustme
 
+from agentrail.api.limits import HostLimits
 from agentrail.host.http11.certificates import Certificate
 from agentrail.host.http11.http_connection import HttpConnection
 from agentrail.host.http11.http_messages import HttpRequest, HttpResponse
 from agentrail.host.http11.http_server import HttpServer
 from agentrail.host.http11.listening import AT_ONCE, Tcp, UnixSocket
-from agentrail.wire.limits import HostLimits
 from tests.host.http11.served import NOW_MS, Served, everything, request, served, statuses
 
 WAITING = 8 * AT_ONCE

@@ -11,11 +11,11 @@ from typing import Final
 import trio
 import trio.testing
 
+from agentrail.api.limits import HostLimits
 from agentrail.host.http11.http_connection import SILENT, HttpConnection
 from agentrail.host.http11.http_messages import HttpRequest, HttpResponse
 from agentrail.host.http11.http_server import BEGUN_AT_ONCE, MOST_TOLD, HttpServer
 from agentrail.host.http11.listening import AT_ONCE
-from agentrail.wire.limits import HostLimits
 from tests.host.http11.served import NOW_MS, everything, request, served, statuses
 
 MANY: Final = 2 * AT_ONCE + 1

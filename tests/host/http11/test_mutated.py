@@ -10,8 +10,8 @@ from typing import Final
 import pytest
 import trio
 
+from agentrail.api.limits import HostLimits
 from agentrail.host.http11.http_messages import HttpRequest, HttpResponse, Send
-from agentrail.wire.limits import HostLimits
 from tests.host.http11.harmless import harmless
 from tests.host.http11.mutating import mutated
 from tests.host.http11.served import Served, echo, everything, request, served, statuses

@@ -8,9 +8,9 @@ import pytest
 import trio
 import trio.testing
 
+from agentrail.api.limits import HostLimits
 from agentrail.host.http11.http_server import network_of
 from agentrail.host.http11.listening import UnixSocket
-from agentrail.wire.limits import HostLimits
 from tests.host.http11.served import request, served, statuses
 
 

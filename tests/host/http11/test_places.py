@@ -10,10 +10,10 @@ from typing import Final
 import pytest
 import trio
 
+from agentrail.api.limits import HostLimits
 from agentrail.errors import ConnectionsInUse
 from agentrail.host.http11.places import ConnectionPlace, Places, Wait
 from agentrail.host.http11.refusals import HttpRefusal
-from agentrail.wire.limits import HostLimits
 
 MOST: Final = 20
 ADVICE: Final = "; end a stream, a WebSocket or a request, or wait"

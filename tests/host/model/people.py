@@ -7,9 +7,9 @@ from typing import Final, Literal
 
 from attrs import frozen
 
+from agentrail.api.operation_table import HostCall
 from agentrail.host.authentication.api_keys import ApiKey, written
 from agentrail.host.authentication.identity import Identity
-from agentrail.wire.operation_table import HostCall
 
 Outcome = Literal["no key", "no scope", "missing", "may"]
 

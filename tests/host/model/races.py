@@ -8,14 +8,14 @@ from typing import Final
 
 import trio
 
+from agentrail.api.operation_table import errors_of
+from agentrail.api.problems import ROWS
+from agentrail.api.routes import ROUTES, HostRoute
 from agentrail.host.authentication.api_keys import ApiKeys
 from agentrail.host.host_server import Host, Opened
 from agentrail.host.profiles import Profile
 from agentrail.journals import MemoryJournal
 from agentrail.testing.simulator.virtual import ClockWatch, run
-from agentrail.wire.operation_table import errors_of
-from agentrail.wire.problems import ROWS
-from agentrail.wire.routes import ROUTES, HostRoute
 from tests.host.model.agent import agent
 from tests.host.model.expecting import expect
 from tests.host.model.in_process import Answer, Asked, ask, opened

@@ -10,8 +10,8 @@ from urllib.parse import quote
 
 from attrs import frozen
 
-from agentrail.wire.operation_table import JSON
-from agentrail.wire.routes import HostRoute
+from agentrail.api.operation_table import JSON
+from agentrail.api.routes import HostRoute
 from tests.host.model.in_process import Asked
 from tests.host.model.people import Person
 

@@ -11,6 +11,8 @@ from attrs import frozen
 from trio.testing import MockClock
 
 from agentrail import SessionSpec
+from agentrail.api.limits import DEFAULTS
+from agentrail.api.sse_frames import GAP
 from agentrail.host.authentication.api_keys import ApiKeys
 from agentrail.host.host_server import Host, Opened
 from agentrail.host.profiles import Profile
@@ -18,8 +20,6 @@ from agentrail.ports.failpoints import Failpoint, watching
 from agentrail.testing import ScriptedModel, say
 from agentrail.testing.simulator.virtual import ClockWatch, run
 from agentrail.values.events.envelope import Cursor
-from agentrail.wire.limits import DEFAULTS
-from agentrail.wire.sse_frames import GAP
 from tests.host.model.expecting import ModelError, expect
 from tests.host.model.in_process import Asked, ask, first_of, opened
 from tests.host.model.people import LINES, PEOPLE

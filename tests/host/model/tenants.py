@@ -18,6 +18,10 @@ from typing import Any, Final
 import trio
 from attrs import define, field, frozen
 
+from agentrail.api.limits import HostLimits
+from agentrail.api.operation_table import HostCall
+from agentrail.api.public_ids import visible
+from agentrail.api.routes import ROUTES, HostRoute
 from agentrail.app.supervisor import Supervisor
 from agentrail.codec.values import write
 from agentrail.host.authentication.api_keys import ApiKeys
@@ -25,10 +29,6 @@ from agentrail.host.host_server import Host
 from agentrail.host.profiles import Profile
 from agentrail.journals import MemoryJournal
 from agentrail.testing.simulator.virtual import ClockWatch, run
-from agentrail.wire.limits import HostLimits
-from agentrail.wire.operation_table import HostCall
-from agentrail.wire.public_ids import visible
-from agentrail.wire.routes import ROUTES, HostRoute
 from tests.host.model.agent import MARK, agent, mark
 from tests.host.model.in_process import Answer, Asked, Hear, ask, cut_after, first_of, opened
 from tests.host.model.people import LINES, PEOPLE, READ, Outcome, Person, Place, meant, outcome, place_of, wrong_keys

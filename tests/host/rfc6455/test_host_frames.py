@@ -8,7 +8,7 @@ from typing import Final
 import pytest
 import trio
 
-from agentrail.wire.limits import DEFAULTS
+from agentrail.api.limits import DEFAULTS
 from tests.host.http11.test_mutated_host import BOSS, served
 from tests.host.rfc6455.frame_cases import CASES, NO_ID, Case, sizes
 from tests.host.rfc6455.handshake_cases import HANDSHAKES

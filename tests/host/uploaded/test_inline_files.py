@@ -8,11 +8,11 @@ from typing import Any, Final
 import pytest
 
 from agentrail import SessionSpec
+from agentrail.api.limits import HostLimits
 from agentrail.host.uploads.prompt_files import MOST_IMAGE
 from agentrail.testing import ScriptedModel
 from agentrail.values.content import File, Image, Text
 from agentrail.values.messages import UserMessage
-from agentrail.wire.limits import HostLimits
 from tests.host.hosted import open_desk
 from tests.host.uploaded.test_prompt_files import PDF, png
 from tests.host.websocket.talking import problem, talking

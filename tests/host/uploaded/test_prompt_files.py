@@ -13,6 +13,7 @@ from typing import Final
 import pytest
 
 from agentrail import SessionSpec
+from agentrail.api.limits import DEFAULTS, HostLimits
 from agentrail.errors import BrokenPlugin
 from agentrail.host.builtin_plugins.attachment_hints import AttachmentHints
 from agentrail.host.plugins.host_plugin import HostPlugin
@@ -23,7 +24,6 @@ from agentrail.journals import SqliteJournal
 from agentrail.sandboxes import LocalSandbox, MemorySandbox, Sandbox
 from agentrail.testing import ScriptedModel
 from agentrail.values.content import File, Image, Text
-from agentrail.wire.limits import DEFAULTS, HostLimits
 from tests.host.hosted import Desk, open_desk
 
 FOLDER: Final = folder_of("h.acme.ann.trip")

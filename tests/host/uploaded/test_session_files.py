@@ -12,14 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentrail.adapters.sandboxes.paths import check_writable, parts_of
+from agentrail.api.limits import DEFAULTS
+from agentrail.api.public_ids import SessionName
 from agentrail.errors import DiskFull, UnknownSession, WrongContent, WrongMedia
 from agentrail.host.http11.http_messages import Body
 from agentrail.host.uploads.file_kinds import SHOWN, is_ours, media_of, new_name, readable, said_media, shown_media
 from agentrail.host.uploads.session_files import FileNote, SessionFiles, StoredFile, folder_of
 from agentrail.ports.sandbox import Written
 from agentrail.sandboxes import MemorySandbox
-from agentrail.wire.limits import DEFAULTS
-from agentrail.wire.public_ids import SessionName
 
 TRIP: Final = SessionName("acme", "ann", "trip")
 HOSTILE: Final = (

@@ -15,13 +15,13 @@ import pytest
 import trio
 
 from agentrail import SessionSpec
+from agentrail.api.limits import DEFAULTS, HostLimits
 from agentrail.host.plugins.plugin_values import RequestContext
 from agentrail.host.profiles import Profile
 from agentrail.host.uploads.session_files import PIECE, folder_of
 from agentrail.journals import MemoryJournal, SqliteJournal
 from agentrail.sandboxes import LocalSandbox, MemorySandbox, NextPiece, Written
 from agentrail.testing import ScriptedModel, stall
-from agentrail.wire.limits import DEFAULTS, HostLimits
 from tests.host.hosted import KEYS, Desk, open_desk, scripted
 
 TRIP: Final = "/v1/sessions/trip/files"

@@ -6,9 +6,9 @@ from functools import partial
 
 import trio
 
+from agentrail.api.limits import HostLimits
 from agentrail.journals import MemoryJournal
 from agentrail.testing import stall
-from agentrail.wire.limits import HostLimits
 from tests.host.hosted import Desk, open_desk, scripted
 from tests.host.websocket.talking import problem, talking
 

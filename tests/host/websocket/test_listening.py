@@ -7,9 +7,9 @@ import json
 import pytest
 
 from agentrail import SessionSpec
+from agentrail.api.limits import HostLimits
 from agentrail.plugins import HumanApproval
 from agentrail.testing import ScriptedModel, call, say
-from agentrail.wire.limits import HostLimits
 from tests.host.hosted import frames, listening, open_desk, scripted
 from tests.host.websocket.talking import Said, Talker, problem, talking
 from tests.runtime.tools import quick

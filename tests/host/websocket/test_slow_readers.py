@@ -12,13 +12,13 @@ from functools import partial
 import pytest
 import trio
 
+from agentrail.api.limits import HostLimits
 from agentrail.host.authentication.api_keys import ApiKeys
 from agentrail.host.authentication.identity import Identity
 from agentrail.host.host_server import Host
 from agentrail.host.profiles import Profile
 from agentrail.host.websocket.send_queue import MOST_AT_ONCE, Outbox
 from agentrail.testing import say
-from agentrail.wire.limits import HostLimits
 from tests.host.hosted import KEYS, Desk, open_desk, scripted
 from tests.host.model.in_process import opened
 from tests.host.model.people import LINES, PEOPLE

@@ -8,9 +8,9 @@ import pytest
 import trio
 from wsproto.frame_protocol import FrameProtocol
 
+from agentrail.api.limits import DEFAULTS, HostLimits
 from agentrail.host.websocket.web_socket import SocketStream, text_frame
 from agentrail.runtime.shared.admission import Gate
-from agentrail.wire.limits import DEFAULTS, HostLimits
 
 OPEN = Gate(math.inf)
 ROOM = 4 * 1024 * 1024

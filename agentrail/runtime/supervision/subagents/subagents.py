@@ -9,12 +9,12 @@ from typing import Final
 
 import trio
 
+from agentrail.api.session_values import ChildView, HeldCall
 from agentrail.core.supervision_rules import Policy
 from agentrail.core.vocabulary.commands import Answer, PromptSent, Refused
 from agentrail.core.vocabulary.inputs import SubagentEnded, SubagentReported
 from agentrail.core.vocabulary.state import State
 from agentrail.errors import Fenced, SessionNotAlive, SessionStored
-from agentrail.ports.handles.session_values import ChildView, HeldCall
 from agentrail.ports.tool import Task
 from agentrail.runtime.actor.parent_link import Link
 from agentrail.runtime.actor.session import Session

@@ -53,7 +53,7 @@ ADDED: Final = {
 ''',
         ),
     ),
-    "ports/handles/session_calls.py": (
+    "api/session_calls.py": (
         (
             "    # Sub-agents\n",
             '''    async def promote(self, ref: str, *, command: str | None = None) -> None:
@@ -63,7 +63,7 @@ ADDED: Final = {
 ''',
         ),
     ),
-    "wire/operation_table.py": (
+    "api/operation_table.py": (
         (
             '    _command("suspend",',
             """    _command(

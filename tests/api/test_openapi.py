@@ -14,16 +14,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
+from agentrail.api.body_parsing import read_body
+from agentrail.api.openapi import document, openapi_json
+from agentrail.api.operation_table import CALLS, HostCall, errors_of
+from agentrail.api.problems import ROWS, problem_of
+from agentrail.api.routes import ROUTES
+from agentrail.api.views import OpenedView, View, to_json
 from agentrail.errors import BadBody
 from agentrail.values.events import EVENTS
-from agentrail.wire.body_parsing import read_body
-from agentrail.wire.openapi import document, openapi_json
-from agentrail.wire.operation_table import CALLS, HostCall, errors_of
-from agentrail.wire.problems import ROWS, problem_of
-from agentrail.wire.routes import ROUTES
-from agentrail.wire.views import OpenedView, View, to_json
+from tests.api.schemas import Schema, Schemas
 from tests.codec.sampling import event_sample
-from tests.wire.schemas import Schema, Schemas
 
 WITH_BODY = pytest.mark.parametrize(
     "call", [call for call in CALLS.values() if call.body is not None], ids=lambda call: call.name

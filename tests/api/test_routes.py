@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agentrail.api.operation_table import CALLS
+from agentrail.api.routes import ROUTES, HostRoute, Matched, match
 from agentrail.errors import MethodRefused, UnknownRoute
-from agentrail.wire.operation_table import CALLS
-from agentrail.wire.routes import ROUTES, HostRoute, Matched, match
 
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT", "get", "")
 IDS = st.text(alphabet=string.ascii_letters + string.digits + "._-", min_size=1, max_size=12) | st.text(

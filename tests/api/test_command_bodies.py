@@ -6,13 +6,13 @@ import json
 
 import pytest
 
+from agentrail.api.body_parsing import read_body
+from agentrail.api.command_bodies import As, spelled
+from agentrail.api.handle_commands import AnyCommand, AttachPlugin, UpdatePlugin
+from agentrail.api.operation_table import CALLS, COMMANDS, HostCall
+from agentrail.api.session_calls import SessionCalls
 from agentrail.core.vocabulary.commands import AbortSent, ApproveSent, DetachPluginSent
 from agentrail.errors import BadBody
-from agentrail.ports.handles.handle_commands import AnyCommand, AttachPlugin, UpdatePlugin
-from agentrail.ports.handles.session_calls import SessionCalls
-from agentrail.wire.body_parsing import read_body
-from agentrail.wire.command_bodies import As, spelled
-from agentrail.wire.operation_table import CALLS, COMMANDS, HostCall
 
 MADE_BY = [call for call in CALLS.values() if call.commands]
 

@@ -10,10 +10,10 @@ from typing import Final, cast, get_type_hints
 import pytest
 
 from agentrail import errors
+from agentrail.api.problems import INTERNAL, MODEL_FAILED, NO_DOCUMENT, NOT_TOLD, ROWS, error_of, problem_of
+from agentrail.api.public_ids import new_name
 from agentrail.errors import AgentrailError, HostFailed
 from agentrail.values.json import Json, freeze_object
-from agentrail.wire.problems import INTERNAL, MODEL_FAILED, NO_DOCUMENT, NOT_TOLD, ROWS, error_of, problem_of
-from agentrail.wire.public_ids import new_name
 
 FACTS: Final[Mapping[object, object]] = {
     str: "a fact",

@@ -6,15 +6,9 @@ import json
 
 import pytest
 
-from agentrail.core.vocabulary.commands import Accepted
-from agentrail.ports.handles.session_values import Asking, Background, ChildView, Compacting, HeldCall, Reply, Status
-from agentrail.ports.tool import Task
-from agentrail.values.content import Text
-from agentrail.values.json import freeze_object
-from agentrail.values.messages import AssistantMessage, History, UserMessage
-from agentrail.values.usage import NOTHING_USED, Usage
-from agentrail.wire.operation_table import CALLS
-from agentrail.wire.views import (
+from agentrail.api.operation_table import CALLS
+from agentrail.api.session_values import Asking, Background, ChildView, Compacting, HeldCall, Reply, Status
+from agentrail.api.views import (
     AcceptedView,
     AskingView,
     ChildShown,
@@ -32,6 +26,12 @@ from agentrail.wire.views import (
     to_json,
     view,
 )
+from agentrail.core.vocabulary.commands import Accepted
+from agentrail.ports.tool import Task
+from agentrail.values.content import Text
+from agentrail.values.json import freeze_object
+from agentrail.values.messages import AssistantMessage, History, UserMessage
+from agentrail.values.usage import NOTHING_USED, Usage
 
 SESSION = "h.acme.bob.main"
 HELD = HeldCall(

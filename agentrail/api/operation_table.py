@@ -10,14 +10,14 @@ from types import MappingProxyType
 from typing import Final, Literal, TypeAlias, Union, cast
 
 from agentrail import errors
+from agentrail.api import bodies, sse_frames, views
+from agentrail.api import handle_commands as made
+from agentrail.api.command_bodies import As, Spelled, spelled
+from agentrail.api.handle_commands import AnyCommand
 from agentrail.core.vocabulary import commands as sent
 from agentrail.errors import AgentrailError
-from agentrail.ports.handles import handle_commands as made
-from agentrail.ports.handles.handle_commands import AnyCommand
 from agentrail.values.json import JsonObject
 from agentrail.values.value import Value
-from agentrail.wire import bodies, sse_frames, views
-from agentrail.wire.command_bodies import As, Spelled, spelled
 
 Scope: TypeAlias = Literal["talk", "decide", "observe", "admin", "operate"]
 """What a key allows: to talk with one's own sessions, to decide about held calls, to see what all sessions of the

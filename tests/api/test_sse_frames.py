@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agentrail.api.sse_frames import HEARTBEAT, WITH_SESSION, event_frame, frame, read_cursor
 from agentrail.values.events import EVENTS
 from agentrail.values.events.envelope import Cursor, Envelope, Event
 from agentrail.values.events.life import PromptReceived, SessionForked
@@ -15,7 +16,6 @@ from agentrail.values.events.people import ApprovalRequired, AskUser, UserRespon
 from agentrail.values.events.plugins import Gap
 from agentrail.values.events.response import MessageDelta
 from agentrail.values.events.tools import SubAgentEvent, SubagentStart
-from agentrail.wire.sse_frames import HEARTBEAT, WITH_SESSION, event_frame, frame, read_cursor
 from tests.codec.sampling import event_sample
 
 NUMBERS = st.integers(min_value=0, max_value=10**18 - 1)

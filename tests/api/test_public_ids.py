@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agentrail.api import public_ids
+from agentrail.api.public_ids import escaped, named, new_name, read_internal, without_tenant
 from agentrail.errors import BadName, UnknownSession
 from agentrail.runtime.shared.ids import MAX_ID, follows_grammar, new_id
-from agentrail.wire import public_ids
-from agentrail.wire.public_ids import escaped, named, new_name, read_internal, without_tenant
 
 HOSTILE = st.one_of(
     st.text(alphabet="ab.-_h2e", max_size=8),

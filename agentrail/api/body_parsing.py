@@ -9,6 +9,10 @@ from functools import cache
 from typing import Final, cast, get_args, get_type_hints
 from urllib.parse import parse_qsl
 
+from agentrail.api.bodies import EventsQuery, Query
+from agentrail.api.limits import DEFAULTS
+from agentrail.api.operation_table import HostCall
+from agentrail.api.sse_frames import read_cursor
 from agentrail.codec.decode_error import shorten
 from agentrail.codec.json_text import from_text
 from agentrail.codec.values import decode
@@ -17,10 +21,6 @@ from agentrail.errors.branches import meant
 from agentrail.values.events import EVENTS
 from agentrail.values.events.envelope import Cursor, Event
 from agentrail.values.json import EMPTY, MAX_ITEMS, Json
-from agentrail.wire.bodies import EventsQuery, Query
-from agentrail.wire.limits import DEFAULTS
-from agentrail.wire.operation_table import HostCall
-from agentrail.wire.sse_frames import read_cursor
 
 MAX_FIELDS: Final = 20
 """The most fields of a query."""

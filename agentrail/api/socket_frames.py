@@ -14,6 +14,10 @@ from urllib.parse import urlencode
 import msgspec
 from msgspec import Meta
 
+from agentrail.api.bodies import Filled, Name, Names
+from agentrail.api.body_parsing import strict_json
+from agentrail.api.limits import DEFAULTS
+from agentrail.api.operation_table import CALLS, JSON
 from agentrail.codec.decode_error import shorten
 from agentrail.codec.values import decode
 from agentrail.errors import BadData, BadFrame
@@ -22,10 +26,6 @@ from agentrail.values.events.envelope import Cursor
 from agentrail.values.events.policies import Policy
 from agentrail.values.json import EMPTY, Json, JsonObject
 from agentrail.values.value import Value
-from agentrail.wire.bodies import Filled, Name, Names
-from agentrail.wire.body_parsing import strict_json
-from agentrail.wire.limits import DEFAULTS
-from agentrail.wire.operation_table import CALLS, JSON
 
 PATH: Final = "/v1/ws"
 """Where a host opens a WebSocket."""

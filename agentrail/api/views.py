@@ -11,12 +11,12 @@ from typing import Final, TypeVar, cast
 
 import msgspec
 
+from agentrail.api.public_ids import visible
 from agentrail.values.content import Part
 from agentrail.values.json import JsonObject
 from agentrail.values.messages import History, Message
 from agentrail.values.tools import Err, Ok
 from agentrail.values.value import Value, learned
-from agentrail.wire.public_ids import visible
 
 
 class View(Value, omit_defaults=False):

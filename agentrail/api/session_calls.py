@@ -11,15 +11,15 @@ from agentrail.lazy import LazyModule
 from agentrail.values.json import Json, freeze_object
 
 if TYPE_CHECKING:
+    from agentrail.api import command_checks as checks
+    from agentrail.api import handle_commands as made
+    from agentrail.api.handle_commands import AnyCommand
     from agentrail.core.vocabulary import commands as sent
-    from agentrail.ports.handles import command_checks as checks
-    from agentrail.ports.handles import handle_commands as made
-    from agentrail.ports.handles.handle_commands import AnyCommand
     from agentrail.ports.model import ModelChain
 else:  # modules that only a living session needs are imported at the first use
     sent = LazyModule("agentrail.core.vocabulary.commands")
-    checks = LazyModule("agentrail.ports.handles.command_checks")
-    made = LazyModule("agentrail.ports.handles.handle_commands")
+    checks = LazyModule("agentrail.api.command_checks")
+    made = LazyModule("agentrail.api.handle_commands")
 
 
 class SessionCalls(Protocol):

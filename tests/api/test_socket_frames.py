@@ -9,13 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentrail.errors import BadFrame, BadText, QueueFull, UnknownSession
-from agentrail.values.events.envelope import Cursor
-from agentrail.values.events.policies import POLICIES, Policy
-from agentrail.wire import socket_frames as frames
-from agentrail.wire.operation_table import CALLS
-from agentrail.wire.problems import problem_of
-from agentrail.wire.socket_frames import (
+from agentrail.api import socket_frames as frames
+from agentrail.api.operation_table import CALLS
+from agentrail.api.problems import problem_of
+from agentrail.api.socket_frames import (
     SOCKET_CALLS,
     CallFrame,
     EndFrame,
@@ -27,7 +24,10 @@ from agentrail.wire.socket_frames import (
     read_frame,
     read_object,
 )
-from agentrail.wire.views import to_json
+from agentrail.api.views import to_json
+from agentrail.errors import BadFrame, BadText, QueueFull, UnknownSession
+from agentrail.values.events.envelope import Cursor
+from agentrail.values.events.policies import POLICIES, Policy
 
 EVENTS = {"id": "1", "listen": "events", "session": "s"}
 NO_CALL = "its `call` names no call that goes over a WebSocket: `promt`; did you mean `prompt`?"

@@ -10,10 +10,10 @@ from typing import Final, Literal, TypeAlias, cast, get_type_hints
 
 import msgspec
 
-from agentrail.ports.handles.handle_commands import AnyCommand
+from agentrail.api.bodies import CallBody, Query
+from agentrail.api.handle_commands import AnyCommand
 from agentrail.values.json import Json, freeze
 from agentrail.values.value import Value, defaults_of
-from agentrail.wire.bodies import CallBody, Query
 
 Holds: TypeAlias = Literal["held", "child"]
 """An id that a client sees, and the journal has another: of what waits for a person, or of a sub-agent."""

@@ -9,10 +9,10 @@ from collections.abc import AsyncIterator, Awaitable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import Literal, Protocol, TypeAlias, TypeVar, cast, overload
 
+from agentrail.api.session_calls import SessionCalls
+from agentrail.api.session_values import ChildView, HeldCall, Reply, SessionDown, Status
 from agentrail.core.vocabulary.commands import Accepted
 from agentrail.core.vocabulary.state import Prompt
-from agentrail.ports.handles.session_calls import SessionCalls
-from agentrail.ports.handles.session_values import ChildView, HeldCall, Reply, SessionDown, Status
 from agentrail.ports.journal import StoredSession
 from agentrail.ports.tool import Task
 from agentrail.values.argument_checks import checked

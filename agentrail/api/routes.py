@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Final
 
+from agentrail.api.operation_table import CALLS, SESSION, SESSION_PATH, HostCall
 from agentrail.errors import MethodRefused, UnknownRoute
 from agentrail.values.value import Value
-from agentrail.wire.operation_table import CALLS, SESSION, SESSION_PATH, HostCall
 
 
 class HostRoute(Value, gc=True):

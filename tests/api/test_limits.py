@@ -2,8 +2,8 @@
 
 import pytest
 
+from agentrail.api.limits import DEFAULTS, HostLimits
 from agentrail.errors import WrongType
-from agentrail.wire.limits import DEFAULTS, HostLimits
 
 
 @pytest.mark.parametrize("name", HostLimits.__struct_fields__)

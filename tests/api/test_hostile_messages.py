@@ -8,11 +8,8 @@ from typing import Final
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from agentrail.errors import AgentrailError, BadFrame, BadText
-from agentrail.values.events.policies import POLICIES
-from agentrail.values.json import Json
-from agentrail.wire.problems import problem_of
-from agentrail.wire.socket_frames import (
+from agentrail.api.problems import problem_of
+from agentrail.api.socket_frames import (
     MAX_ID,
     ONLY_EVENTS,
     SOCKET_CALLS,
@@ -23,7 +20,10 @@ from agentrail.wire.socket_frames import (
     read_object,
     unread,
 )
-from tests.wire.schemas import ANY
+from agentrail.errors import AgentrailError, BadFrame, BadText
+from agentrail.values.events.policies import POLICIES
+from agentrail.values.json import Json
+from tests.api.schemas import ANY
 
 TEXT: Final = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=8)
 ID: Final = TEXT | st.just("x" * MAX_ID) | st.just("€" * MAX_ID)

@@ -7,13 +7,13 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final, cast
 
+from agentrail.api.public_ids import visible
+from agentrail.api.views import to_json
 from agentrail.values.events.envelope import Cursor, Envelope, Event
 from agentrail.values.events.life import SessionForked
 from agentrail.values.events.people import ApprovalRequired, ApprovalResolved, AskUser, UserResponded
 from agentrail.values.events.plugins import Gap
 from agentrail.values.events.tools import SubagentEnd, SubAgentEvent, SubagentStart
-from agentrail.wire.public_ids import visible
-from agentrail.wire.views import to_json
 
 MEDIA_TYPE: Final = "text/event-stream"
 

@@ -9,18 +9,18 @@ from typing import Final, TypeAlias, cast
 
 import msgspec
 
+from agentrail.api import problems, sse_frames
+from agentrail.api.bodies import CURSOR, SESSION_ID, Query
+from agentrail.api.operation_table import CALLS, JSON, SCOPES, SESSION, WEBSOCKET, HostCall, errors_of
+from agentrail.api.problems import ROWS
+from agentrail.api.routes import ROUTES, HostRoute
+from agentrail.api.views import OpenedView, View, to_json
 from agentrail.errors import AgentrailError
 from agentrail.values.events.catalogue import AnyEvent
 from agentrail.values.events.envelope import Envelope
 from agentrail.values.json import FrozenObject
 from agentrail.values.messages import Message
 from agentrail.version import __version__
-from agentrail.wire import problems, sse_frames
-from agentrail.wire.bodies import CURSOR, SESSION_ID, Query
-from agentrail.wire.operation_table import CALLS, JSON, SCOPES, SESSION, WEBSOCKET, HostCall, errors_of
-from agentrail.wire.problems import ROWS
-from agentrail.wire.routes import ROUTES, HostRoute
-from agentrail.wire.views import OpenedView, View, to_json
 
 Document: TypeAlias = dict[str, object]
 

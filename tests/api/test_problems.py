@@ -9,15 +9,7 @@ from importlib import import_module
 import pytest
 
 from agentrail import errors
-from agentrail.errors import (
-    AgentrailError,
-    BrokenContractError,
-    InfrastructureError,
-    OutsideError,
-    RefusedError,
-    UsageError,
-)
-from agentrail.wire.problems import (
+from agentrail.api.problems import (
     BROKEN,
     INFRASTRUCTURE,
     INTERNAL,
@@ -29,7 +21,15 @@ from agentrail.wire.problems import (
     problem_of,
     slug,
 )
-from agentrail.wire.public_ids import new_name
+from agentrail.api.public_ids import new_name
+from agentrail.errors import (
+    AgentrailError,
+    BrokenContractError,
+    InfrastructureError,
+    OutsideError,
+    RefusedError,
+    UsageError,
+)
 
 FACT = 7_171_717
 """A fact of an error, which is in no other word."""

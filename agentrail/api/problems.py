@@ -23,6 +23,8 @@ from typing import Final, cast, get_type_hints
 import msgspec
 
 from agentrail import errors
+from agentrail.api.bodies import GREATEST
+from agentrail.api.public_ids import without_tenant
 from agentrail.errors import (
     AgentrailError,
     HostFailed,
@@ -35,8 +37,6 @@ from agentrail.errors import (
 from agentrail.errors.branches import filled
 from agentrail.values.json import Json, JsonObject
 from agentrail.values.value import Value, learned
-from agentrail.wire.bodies import GREATEST
-from agentrail.wire.public_ids import without_tenant
 
 
 class Row(Value, gc=True):

@@ -7,10 +7,10 @@ from typing import get_args
 import msgspec
 import pytest
 
+from agentrail.api.bodies import CallBody
+from agentrail.api.operation_table import CALLS, HostCall, errors_of
+from agentrail.api.problems import ROWS
 from agentrail.errors import NotAuthenticated, ScopeMissing, TooManyRequests
-from agentrail.wire.bodies import CallBody
-from agentrail.wire.operation_table import CALLS, HostCall, errors_of
-from agentrail.wire.problems import ROWS
 
 ALL = pytest.mark.parametrize("call", CALLS.values(), ids=lambda call: call.name)
 IDENTITY = {"tenant", "tenant_id", "user", "user_id", "by", "who", "scope", "scopes", "key", "identity"}

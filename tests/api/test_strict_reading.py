@@ -9,12 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentrail.errors import AgentrailError, BadBody, BadQuery, BadText, WrongMedia
-from agentrail.values.content import Image, Text
-from agentrail.values.events.envelope import Cursor
-from agentrail.values.events.life import AgentEnd
-from agentrail.values.events.response import MessageDelta
-from agentrail.wire.bodies import (
+from agentrail.api.bodies import (
     DeleteQuery,
     EventsQuery,
     MessagesQuery,
@@ -22,8 +17,13 @@ from agentrail.wire.bodies import (
     PromptBody,
     SessionsQuery,
 )
-from agentrail.wire.body_parsing import check_media, command_of, read_body, read_query, start_of, types_of
-from agentrail.wire.operation_table import CALLS
+from agentrail.api.body_parsing import check_media, command_of, read_body, read_query, start_of, types_of
+from agentrail.api.operation_table import CALLS
+from agentrail.errors import AgentrailError, BadBody, BadQuery, BadText, WrongMedia
+from agentrail.values.content import Image, Text
+from agentrail.values.events.envelope import Cursor
+from agentrail.values.events.life import AgentEnd
+from agentrail.values.events.response import MessageDelta
 from tests.profiles import CAMPAIGN
 
 PROMPT_FIELDS = "(its fields are `files`, `message`, `returns`)"

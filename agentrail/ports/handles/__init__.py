@@ -1,1 +1,0 @@
-"""What handles of sessions and supervisors have in common, here and at a host."""
