@@ -423,7 +423,7 @@ def has_ended(record: Record) -> bool:
 def parent_of(record: Record) -> str | None:
     """Return the id of the parent if *record* is the first one of a sub-agent; `None` otherwise."""
     path = () if record.opening is None else record.opening.setup.path
-    return path[-2] if path else None
+    return path[-2] if len(path) > 1 else None
 
 
 MOST_KEPT: Final = 512 * 1024

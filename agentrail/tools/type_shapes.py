@@ -22,6 +22,7 @@ from typing_extensions import is_typeddict
 from agentrail.errors import BadTool
 from agentrail.tools.json_schema.regex import flaw_of, regex
 from agentrail.values.json import EMPTY, Json, JsonObject
+from agentrail.values.personal import Privacy
 from agentrail.values.step_budget import CHECK_STEPS, Meter
 from agentrail.values.untrusted_values import names_of
 from agentrail.values.value import Authored, Value
@@ -345,6 +346,6 @@ def _bounded(annotation: object, notes: tuple[object, ...], at: ShapePlace) -> B
             if flaw is not None:
                 at.refuse(f"is bound by `{note!r}`, which {flaw}")
             bounds.append(note)
-        else:
+        elif not isinstance(note, Privacy):  # one of our own values, such as `Todo`, says it of its texts
             at.refuse(f"is annotated with `{note!r}`, which nothing would check; use a text, Range, Length or Pattern")
     return Bounded(shape_of(annotation, at), tuple(bounds), description)
