@@ -116,7 +116,7 @@ PLACES: Final = (
     Place(CLAIM, "read", CLAIM, "caller", "spawn"),
     Place(CLAIMS, "claim", CLAIM, "caller", "spawn"),
     Place(ERASE, "delete", "session_deletion.delete_stored", "caller", "forget"),
-    Place("session_deletion._subagents", "sessions", "session_deletion._claimed", "caller", "forget_beside"),
+    Place("session_deletion._stored_subagents", "sessions", "session_deletion._claimed", "caller", "forget_beside"),
     Place(OPENING, "read", "session_deletion._is_under", "caller", "forget_beside"),
     Place(CLAIMS, "claim", "session_deletion._claimed", "caller", "forget_beside"),
     Place(ERASE, "delete", "session_deletion.delete_stored", "caller", "forget_beside"),

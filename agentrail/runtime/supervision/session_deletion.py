@@ -69,7 +69,7 @@ async def _claimed(shared: SharedServices, session_id: str) -> AsyncGenerator[No
     """Hold a stored session and its sub-agents; raise `SessionHeld` if another supervisor has one of them."""
     held = list[str]()
     try:
-        for name in (session_id, *await _subagents(shared, session_id)):
+        for name in (session_id, *await _stored_subagents(shared, session_id)):
             await shared.leases.claim(name)
             held.append(name)
         yield
@@ -78,7 +78,7 @@ async def _claimed(shared: SharedServices, session_id: str) -> AsyncGenerator[No
             shared.leases.release(name)
 
 
-async def _subagents(shared: SharedServices, session_id: str) -> list[str]:
+async def _stored_subagents(shared: SharedServices, session_id: str) -> list[str]:
     """Return the ids of the sub-agents of a stored session, at any depth."""
     beginning, found = f"{session_id}.", list[str]()
     after = StoredSession(beginning, 0)
