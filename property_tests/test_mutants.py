@@ -90,7 +90,7 @@ def test_every_edit_has_a_name_of_its_own_and_every_explanation_an_edit() -> Non
 
 
 FATES = {
-    "runtime/inbox/mailbox.py Mailbox._taken: 0 → 1 #2": "fails",
+    "runtime/inbox/mailbox.py Mailbox._take_result: 0 → 1 #2": "fails",
     "runtime/inbox/mailbox.py Mailbox.receive: self._admitted → True": "SIGXCPU",
     "runtime/inbox/letter.py Letter.__init__: 0 → 1 #2": "fails",
     "runtime/inbox/mailbox.py : 16 → 17": "survived",
