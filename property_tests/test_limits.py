@@ -205,8 +205,8 @@ EDITS: Final = (
     Edit(
         "of what callers say beside the results, only the messages are counted",
         mailbox.Mailbox.post_steering,
-        "_have_room(len(said), sum(said), letter.size)",
-        "_have_room(len(said), 0, 0)",
+        "_have_room(len(sizes), sum(sizes), letter.size)",
+        "_have_room(len(sizes), 0, 0)",
         ("bytes_beside_the_results",),
     ),
     Edit(

@@ -45,13 +45,13 @@ _UNREAD: Final = ""
 def read_answer(text: str) -> JsonObject | str:
     """Return the JSON object in *text*, which may stand in a Markdown code fence, or a text: why there is none."""
     try:
-        found = _read(_unfenced(text))
+        answer = _read(_unfenced(text))
     except (ValueError, RecursionError) as error:
         return f"it is no JSON: {error}"
-    if not isinstance(found, dict):
+    if not isinstance(answer, dict):
         return "it is no JSON object"
     try:
-        return freeze_object(cast("dict[str, object]", found))
+        return freeze_object(cast("dict[str, object]", answer))
     except NotJson as error:
         return f"it is no JSON: {error}"
 
@@ -82,14 +82,14 @@ def with_answer_tool(request: ModelRequest) -> tuple[ModelRequest, str]:
     name = free(NAME, [tool.name for tool in (*request.tools, *request.deferred)])
     tool = _tool(name, DESCRIPTION, request.returns)
     hint = HINT if request.may_call else LAST_HINT
-    asked = request.but(
+    changed_request = request.but(
         tools=(*request.tools, tool),
         may_call=True,
         must_call="" if request.may_call or not request.tools else name,
         sections=(*request.sections, (name, hint.format(name=name))),
         returns=EMPTY,
     )
-    return asked, name
+    return changed_request, name
 
 
 def without_answer_tool(response: Response, name: str) -> Response:

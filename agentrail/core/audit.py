@@ -109,8 +109,8 @@ class Audit:
         histories = _histories(before, after, start, again.state)
         if histories[0] == histories[1]:
             self._last, self._history = after, again.state.history
-        found = _compared(record, after, again, histories)
-        return tuple(Difference(record.number, what, then, now) for what, then, now in found)
+        compared = _compared(record, after, again, histories)
+        return tuple(Difference(record.number, what, then, now) for what, then, now in compared)
 
 
 def differences(before: State, after: State, record: RecordedStep) -> tuple[Difference, ...]:
@@ -142,7 +142,7 @@ def _compared(
 
 def _around(then: str, now: str) -> tuple[str, str]:
     """Return the part of two texts in which they begin to differ."""
-    same = (place for place, (one, other) in enumerate(zip(then, now, strict=False)) if one != other)
+    same = (place for place, (left, right) in enumerate(zip(then, now, strict=False)) if left != right)
     start = max(0, next(same, min(len(then), len(now))) - BEFORE)
     return then[start : start + LONGEST], now[start : start + LONGEST]
 

@@ -92,24 +92,37 @@ _SECTIONS: Final = (ENVIRONMENT, SKILLS, MEMORY)
 
 def noted(altered: tuple[Altered, ...], *more: Altered) -> tuple[Altered, ...]:
     """Return *altered* with *more* parts; a part that was noted before keeps its older mark."""
-    found = {(part.kind, part.name): part for part in altered}
+    by_part = {(part.kind, part.name): part for part in altered}
     for part in more:
-        before = found.setdefault((part.kind, part.name), part)
-        found[part.kind, part.name] = before.but(by=part.by, kept=min(before.kept, part.kept))
-    return tuple(found.values())
+        before = by_part.setdefault((part.kind, part.name), part)
+        by_part[part.kind, part.name] = before.but(by=part.by, kept=min(before.kept, part.kept))
+    return tuple(by_part.values())
 
 
 def altered_section(before: Sequence[Section], section: Section, mode: str) -> tuple[Altered, ...]:
     """Return the note that *section* is about to be set or removed; none if the model gets it in no lasting layer."""
-    sent = lasting(before, mode)
-    place = next((place for place, other in enumerate(sent) if other.key == section.key), None)
+    lasting_sections = lasting(before, mode)
+    place = next((place for place, other in enumerate(lasting_sections) if other.key == section.key), None)
     if place is not None:
-        return (Altered(sent[place].layer, section.key, section.by, _section_mark(sent, place), _size(sent[:place])),)
+        return (
+            Altered(
+                lasting_sections[place].layer,
+                section.key,
+                section.by,
+                _section_mark(lasting_sections, place),
+                _size(lasting_sections[:place]),
+            ),
+        )
     if section.text is None or not lasting((section,), mode):
         return ()
     last = KINDS.index(section.layer)
     return (
-        Altered(section.layer, section.key, section.by, kept=_size([o for o in sent if KINDS.index(o.layer) <= last])),
+        Altered(
+            section.layer,
+            section.key,
+            section.by,
+            kept=_size([o for o in lasting_sections if KINDS.index(o.layer) <= last]),
+        ),
     )
 
 
@@ -229,9 +242,9 @@ def _differs(state: State, tools: Mapping[str, tuple[str, int]], part: Altered) 
     if part.kind == "tool":
         return tools.get(part.name, ("", 0))[0] != part.was
     if part.kind in _SECTIONS:
-        sent = lasting(state.sections, state.setup.prompt_mode)
-        places = [place for place, section in enumerate(sent) if section.key == part.name]
-        return (_section_mark(sent, places[0]) if places else "") != part.was
+        lasting_sections = lasting(state.sections, state.setup.prompt_mode)
+        places = [place for place, section in enumerate(lasting_sections) if section.key == part.name]
+        return (_section_mark(lasting_sections, places[0]) if places else "") != part.was
     if part.kind == "returns":
         return _form_mark(state.returns) != part.was
     return part.kind not in {"model", CHOICE}
@@ -295,8 +308,8 @@ def _replaced(
         return [Altered("messages", FRONT, first.by)]
     if same == len(before):
         return []
-    kept = sum(map(size_of, before[len(last_front) : same]))
-    return [Altered("messages", "replaced", by or (last.by if last else ""), "", kept)]
+    unchanged_size = sum(map(size_of, before[len(last_front) : same]))
+    return [Altered("messages", "replaced", by or (last.by if last else ""), "", unchanged_size)]
 
 
 def _read_again(state: State, part: Altered, answered: int) -> int:
@@ -313,10 +326,10 @@ def _read_again(state: State, part: Altered, answered: int) -> int:
     return tools + len(fixed_text(state.setup, state.tools)) + background + messages
 
 
-def _common(one: Sequence[Message], other: Sequence[Message]) -> int:
-    """Return with how many equal messages *one* and *other* begin."""
-    pairs = zip(one, other, strict=False)
-    return next((place for place, (a, b) in enumerate(pairs) if a is not b and a != b), min(len(one), len(other)))
+def _common(left: Sequence[Message], right: Sequence[Message]) -> int:
+    """Return with how many equal messages both begin."""
+    pairs = zip(left, right, strict=False)
+    return next((place for place, (a, b) in enumerate(pairs) if a is not b and a != b), min(len(left), len(right)))
 
 
 def _size(sections: Sequence[Section]) -> int:

@@ -65,10 +65,10 @@ class Plan(NamedTuple):
         """Return the messages that stay, with a notice of *text* in the place of the first one that goes."""
         if not self.gone:
             return tuple(self.messages)
-        left = list(self.messages)
-        left[self.gone[0]] = UserMessage((Text(text),), Origin.NOTICE)
+        messages = list(self.messages)
+        messages[self.gone[0]] = UserMessage((Text(text),), Origin.NOTICE)
         others = set(self.gone[1:])
-        return tuple([message for place, message in enumerate(left) if place not in others])
+        return tuple([message for place, message in enumerate(messages) if place not in others])
 
 
 def planning(messages: Sequence[Message], keep: int, limit: int | None = None) -> Slices[Plan]:
@@ -108,9 +108,9 @@ def planning(messages: Sequence[Message], keep: int, limit: int | None = None) -
             [number for number, group in enumerate(groups) if _is_prompt(messages[group[0]])],
             [number for number, group in enumerate(groups) if _is_directive(messages[group[0]])],
         )
-        left = sum(weights) - sum([weights[number] for number in lost])
-        if left > (keep if limit is None else limit):
-            yield from _last_resort(short, [groups[number] for number in sorted(stays)], left, keep)
+        rest_weight = sum(weights) - sum([weights[number] for number in lost])
+        if rest_weight > (keep if limit is None else limit):
+            yield from _last_resort(short, [groups[number] for number in sorted(stays)], rest_weight, keep)
     gone = [place for number in lost for place in groups[number]]
     yield
     went = set(gone)
@@ -131,19 +131,19 @@ def _lost(
     *prompts* and *directives* are the numbers of the groups that are a prompt, or a text of a plugin about it.
     """
     allowance = min(keep // SUMMARY_SHARE, MOST_SUMMARY)
-    left = keep - allowance - sum([weights[number] for number in stays])
-    kept = set(stays)
+    room_left = keep - allowance - sum([weights[number] for number in stays])
+    stay = set(stays)
     for number in range(len(weights) - 1, -1, -1):
         if number not in stays:
-            if left < weights[number] or number in orphans:
+            if room_left < weights[number] or number in orphans:
                 break
-            left -= weights[number]
-            kept.add(number)
-    lost = [number for number in range(len(weights)) if number not in kept]
+            room_left -= weights[number]
+            stay.add(number)
+    lost = [number for number in range(len(weights)) if number not in stay]
     if lost and (more := _stray_directives(lost[-1], prompts, directives, stays)):
         lost += more
-        left += sum([weights[number] for number in more])
-    room = min(allowance + left, MOST_SUMMARY, sum([weights[number] for number in lost]) - 1)
+        room_left += sum([weights[number] for number in more])
+    room = min(allowance + room_left, MOST_SUMMARY, sum([weights[number] for number in lost]) - 1)
     return lost, room if room >= LEAST_SUMMARY else 0
 
 
@@ -160,23 +160,23 @@ def _stray_directives(last: int, prompts: Sequence[int], directives: Sequence[in
     return [number for number in range(last + 1, strays[-1] + 1) if number not in stays] if strays else []
 
 
-def _last_resort(short: list[Message], stays: Sequence[range], left: int, keep: int) -> Slices[None]:
-    """Shorten what must stay too, in *short*, because it does not fit; all that stays has *left* characters."""
+def _last_resort(short: list[Message], stays: Sequence[range], weight: int, keep: int) -> Slices[None]:
+    """Shorten what must stay too, in *short*, because it does not fit; all that stays has *weight* characters."""
     for limit in SHORTER:
         for group in stays:
             for start in range(group.start, group.stop, SLICE):
                 part = short[start : min(start + SLICE, group.stop)]
                 cut_down = [_shortened(message, limit) for message in part]
                 short[start : start + len(part)] = cut_down
-                left += sum(map(size_of, cut_down)) - sum(map(size_of, part))
+                weight += sum(map(size_of, cut_down)) - sum(map(size_of, part))
                 yield
-        if left <= keep:
+        if weight <= keep:
             break
 
 
 def _groups(messages: Sequence[Message]) -> list[range]:
     """Return the places of *messages* in groups: results stay with the message before them, others begin a group."""
-    starts = [place for place, each in enumerate(messages) if not place or not isinstance(each, ToolMessage)]
+    starts = [place for place, message in enumerate(messages) if not place or not isinstance(message, ToolMessage)]
     return [range(start, stop) for start, stop in zip(starts, [*starts[1:], len(messages)], strict=True)]
 
 
@@ -236,21 +236,21 @@ def _short_result(message: ToolMessage, limit: int) -> str:
 
 
 def _short_call(call: ToolCall, limit: int) -> ToolCall:
-    args = {name: _short_json(found, limit) for name, found in call.args.items()}
+    args = {name: _short_json(value, limit) for name, value in call.args.items()}
     return call if all(args[name] is call.args[name] for name in args) else call.but(args=freeze_object(args))
 
 
-def _short_json(found: Json, limit: int) -> Json:
-    """Return *found* with each text cut to *limit* characters; itself if none has more."""
-    if isinstance(found, str):
-        return cut(found, limit)
-    if isinstance(found, Mapping):
-        items = {key: _short_json(item, limit) for key, item in found.items()}
-        return found if all(items[key] is found[key] for key in items) else freeze(items)
-    if isinstance(found, tuple | list):
-        each = [_short_json(item, limit) for item in found]
-        return found if all(map(is_, each, found)) else freeze(each)
-    return found
+def _short_json(value: Json, limit: int) -> Json:
+    """Return *value* with each text cut to *limit* characters; itself if none has more."""
+    if isinstance(value, str):
+        return cut(value, limit)
+    if isinstance(value, Mapping):
+        items = {key: _short_json(item, limit) for key, item in value.items()}
+        return value if all(items[key] is value[key] for key in items) else freeze(items)
+    if isinstance(value, tuple | list):
+        items_ = [_short_json(item, limit) for item in value]
+        return value if all(map(is_, items_, value)) else freeze(items_)
+    return value
 
 
 def cut(text: str, limit: int) -> str:
@@ -300,19 +300,19 @@ def transcript(messages: Sequence[Message], most: int) -> Slices[str]:
     yield
     lines: list[str] = []
     for start in range(0, len(spoken), SLICE):
-        lines += [who + cut(said, limit) for who, said in spoken[start : start + SLICE]]
+        lines += [who + cut(text, limit) for who, text in spoken[start : start + SLICE]]
         yield
     return cut("\n".join(lines), most)
 
 
 def _length(spoken: Sequence[tuple[str, str]], limit: int) -> int:
     """Return the length of lines that show at most *limit* characters of each text: `cut` leaves as many."""
-    return sum([len(who) + min(len(said), limit) + 1 for who, said in spoken]) - 1
+    return sum([len(who) + min(len(text), limit) + 1 for who, text in spoken]) - 1
 
 
 def lines_of(message: Message, limit: int = sys.maxsize) -> list[str]:
     """Return *message* as lines that say who speaks; each shows at most *limit* characters of what was said."""
-    return [who + cut(said, limit) for who, said in _spoken(message)]
+    return [who + cut(text, limit) for who, text in _spoken(message)]
 
 
 def _spoken(message: Message) -> list[tuple[str, str]]:
@@ -321,6 +321,6 @@ def _spoken(message: Message) -> list[tuple[str, str]]:
     if isinstance(message, ToolMessage):
         return [(f"result of {message.name}{' (error)' if message.is_error else ''}: ", text)]
     if isinstance(message, AssistantMessage):
-        said = [("assistant: ", text)] if text else []
-        return said + [(f"assistant calls {call.name}: ", canonical(call.args)) for call in message.calls]
+        lines = [("assistant: ", text)] if text else []
+        return lines + [(f"assistant calls {call.name}: ", canonical(call.args)) for call in message.calls]
     return [("user: " if message.origin in _USER else f"{message.origin.value}: ", text)]

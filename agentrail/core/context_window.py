@@ -157,18 +157,18 @@ def budget_of(state: State) -> Budget:
 
 
 @lru_cache(maxsize=1000)
-def budget_for(model: str, known: int | None, compact_at: float, compact_to: float) -> Budget:
-    """Return the budget of a session with *model* and these options, of which *known* is `context_window`."""
-    if known is None:
-        known = window_of(model)
-    window = ASSUMED if known is None else known
+def budget_for(model: str, known_window: int | None, compact_at: float, compact_to: float) -> Budget:
+    """Return the budget of a session with *model* and these options, of which *known_window* is `context_window`."""
+    if known_window is None:
+        known_window = window_of(model)
+    window = ASSUMED if known_window is None else known_window
     trigger, target = _tokens(compact_at, window), _tokens(compact_to, window)
-    return Budget(window, known is None, trigger, min(trigger, target))
+    return Budget(window, known_window is None, trigger, min(trigger, target))
 
 
-def _tokens(wanted: float, window: int) -> int:
-    """Return *wanted*, a share of the window or a number of tokens, as tokens; no more than the window has."""
-    return int(min(wanted * window if wanted <= 1 else wanted, window))
+def _tokens(amount: float, window: int) -> int:
+    """Return *amount*, a share of the window or a number of tokens, as tokens; no more than the window has."""
+    return int(min(amount * window if amount <= 1 else amount, window))
 
 
 def overhead(state: State) -> int:
@@ -250,11 +250,11 @@ def is_due(state: State) -> bool:
     does not if more than `compact_at` was left of a window that is known: then the model is another one by now.
     """
     budget = budget_of(state)
-    due, left = budget.trigger, state.crowded
-    if left and budget.is_assumed:
-        due = max(due, left + budget.window // MORE)
-    elif left and left <= due:
-        due = max(due, min(left + budget.window // MORE, budget.window))
+    due, size_left = budget.trigger, state.crowded
+    if size_left and budget.is_assumed:
+        due = max(due, size_left + budget.window // MORE)
+    elif size_left and size_left <= due:
+        due = max(due, min(size_left + budget.window // MORE, budget.window))
     return tokens_of(state) > due
 
 

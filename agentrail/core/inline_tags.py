@@ -50,11 +50,11 @@ class TagFilter:
         certain: list[str | Tagged] = []
         begin = look = 0
         while (look := text.find("<", look)) >= 0:
-            found = _tag_at(text, look)
-            if isinstance(found, Tagged):
-                certain += (text[begin:look], found.but(text=found.text.strip()))
-                begin = look = look + len(found.text) + 2 * len(found.tag) + len("<></>")
-            elif found and not last:
+            tag = _tag_at(text, look)
+            if isinstance(tag, Tagged):
+                certain += (text[begin:look], tag.but(text=tag.text.strip()))
+                begin = look = look + len(tag.text) + 2 * len(tag.tag) + len("<></>")
+            elif tag and not last:
                 break
             else:
                 look += 1
@@ -84,22 +84,22 @@ def _tag_at(text: str, place: int) -> Tagged | bool:
 def without_tags(parts: tuple[Said, ...]) -> tuple[tuple[Said, ...], tuple[Tagged, ...]]:
     """Return *parts* of a complete response without tags, and the tags; parts that become empty are left out."""
     cutter = TagFilter()
-    left: list[Said] = []
+    untagged: list[Said] = []
     tags: list[Tagged] = []
     ends = max((place for place, part in enumerate(parts) if isinstance(part, Text)), default=-1)
     for place, part in enumerate(parts):
         if not isinstance(part, Text):
-            left.append(part)
+            untagged.append(part)
             continue
         pieces = [*cutter.feed(part.text), *(cutter.end() if place == ends else ())]
         text = "".join(piece for piece in pieces if isinstance(piece, str))
         tags += (piece for piece in pieces if isinstance(piece, Tagged))
         if text:
-            left.append(part.but(text=text))
-    return tuple(left), tuple(tags)
+            untagged.append(part.but(text=text))
+    return tuple(untagged), tuple(tags)
 
 
 def title_in(tags: tuple[Tagged, ...]) -> str:
     """Return the last title among *tags*, empty if there is none."""
-    titles = [found.text for found in tags if found.tag == "title" and found.text]
+    titles = [tag.text for tag in tags if tag.tag == "title" and tag.text]
     return " ".join(titles[-1].split())[:TITLE].rstrip() if titles else ""

@@ -124,7 +124,7 @@ def decide(
         counted,
         stop=tuple(other.key for other in others),
         forget=tuple(other.key for other in others if other.restart == "temporary"),
-        start=tuple(one for one in group if one == key or wards[one].restart != "temporary"),
+        start=tuple(member for member in group if member == key or wards[member].restart != "temporary"),
     )
 
 

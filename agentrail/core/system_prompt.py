@@ -59,15 +59,15 @@ def fixed_text(setup: Setup, tools: Mapping[str, Attached]) -> str:
     """Return the layers that no step changes: base, user and identity, with an empty line between them."""
     if not setup.base and not setup.identity and setup.prompt_mode == "full":
         return setup.system
-    sent = MODES[setup.prompt_mode]
+    layers = MODES[setup.prompt_mode]
     names = [name for name, attached in tools.items() if not attached.spec.deferred]
     base = {
         "whole": setup.base,
         "first paragraph": setup.base.strip().partition("\n\n")[0],
         "names of the tools": f"Your tools: {', '.join(names)}." if names else "",
         "": "",
-    }[sent.get("base", "")]
-    identity = setup.identity if "identity" in sent else ""
+    }[layers.get("base", "")]
+    identity = setup.identity if "identity" in layers else ""
     return "\n\n".join(text for text in (base, setup.system, identity) if text.strip())
 
 
@@ -81,8 +81,8 @@ def split(sections: Sequence[Section], mode: str) -> tuple[Pairs, Pairs]:
 
 def lasting(sections: Sequence[Section], mode: str) -> Sequence[Section]:
     """Return those of *sections* that *mode* sends before the messages, in the order in which they are sent."""
-    sent = MODES[mode]
-    return [section for layer in LASTING if layer in sent for section in sections if section.layer == layer]
+    layers = MODES[mode]
+    return [section for layer in LASTING if layer in layers for section in sections if section.layer == layer]
 
 
 def count_memory(sections: Sequence[Section], mode: str) -> int:
@@ -99,8 +99,8 @@ def memory_of(sections: Sequence[Section]) -> JsonObject:
     """Return the texts of the sections of the layer `memory`, by key."""
     if not sections:
         return EMPTY
-    found = {section.key: section.text for section in sections if section.layer == MEMORY}
-    return freeze_object(found) if found else EMPTY
+    memory = {section.key: section.text for section in sections if section.layer == MEMORY}
+    return freeze_object(memory) if memory else EMPTY
 
 
 @lru_cache(maxsize=64)

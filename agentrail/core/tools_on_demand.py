@@ -90,9 +90,9 @@ _IS_NAMED, _IN_NAME, _PART_OF_NAME, _IN_DESCRIPTION, _IN_ARGUMENTS = 1_000, 8, 4
 """What it counts if a tool has the query as its name, or a word of it in a certain place."""
 
 
-def free(name: str, taken: Container[str]) -> str:
-    """Return *name*, with as many `_` appended as it takes to be none of *taken*."""
-    while name in taken:
+def free(name: str, names: Container[str]) -> str:
+    """Return *name*, with as many `_` appended as it takes to be none of *names*."""
+    while name in names:
         name += "_"
     return name
 
@@ -102,10 +102,10 @@ def declared(tools: Sequence[ToolSpec]) -> tuple[ToolSpec, ...]:
     names = [tool.name for tool in tools if tool.deferred]
     if not names:
         return tuple(tools)
-    taken = frozenset(tool.name for tool in tools)
-    finder, caller = free(FINDER, taken), free(CALLER, taken)
-    left = len(names) - NAMED
-    listed = f"{', '.join(names[:NAMED])}{f' and {left} more' if left > 0 else ''}"
+    names_ = frozenset(tool.name for tool in tools)
+    finder, caller = free(FINDER, names_), free(CALLER, names_)
+    more = len(names) - NAMED
+    listed = f"{', '.join(names[:NAMED])}{f' and {more} more' if more > 0 else ''}"
     return (
         *(tool for tool in tools if not tool.deferred),
         ToolSpec(finder, _FINDING.format(caller=caller, names=listed), FINDER_SCHEMA),
@@ -137,14 +137,14 @@ def resolved(call: ToolCall, finder: str, caller: str) -> ToolCall:
     return call.but(name=name, args=args, via="" if name == finder else caller)
 
 
-def _arguments(given: Json) -> JsonObject | None:
-    """Return *given* as arguments; also an object that a model has written as text, which some do. Else `None`."""
-    if isinstance(given, str):
+def _arguments(value: Json) -> JsonObject | None:
+    """Return *value* as arguments; also an object that a model has written as text, which some do. Else `None`."""
+    if isinstance(value, str):
         try:
-            return freeze_object(cast("object", json.loads(given)))
+            return freeze_object(cast("object", json.loads(value)))
         except (ValueError, RecursionError, NotJson):
             return None
-    return given if isinstance(given, Mapping) else None
+    return value if isinstance(value, Mapping) else None
 
 
 def as_called(call: ToolCall) -> ToolCall:
@@ -210,13 +210,13 @@ def definition(tool: ToolSpec) -> str:
 
 def fitting(tools: Iterable[ToolSpec]) -> list[ToolSpec]:
     """Return the first of *tools*, so many that their definitions have at most `ROOM` characters; at least one."""
-    room, taken = ROOM, list[ToolSpec]()
+    room, fitting_tools = ROOM, list[ToolSpec]()
     for tool in tools:
         room -= len(definition(tool))
-        if taken and room < 0:
+        if fitting_tools and room < 0:
             break
-        taken.append(tool)
-    return taken
+        fitting_tools.append(tool)
+    return fitting_tools
 
 
 def defining(tools: Iterable[ToolSpec], caller: str) -> str:
@@ -229,12 +229,12 @@ def answer(query: str, tools: Sequence[ToolSpec], finder: str, caller: str) -> t
     fits = best(query, tools)
     if not fits:
         return _NOTHING.format(query=query[:100], finder=finder), ()
-    shown = fitting(fits[:DEFINED])
-    rest = fits[len(shown) :]
+    defined = fitting(fits[:DEFINED])
+    rest = fits[len(defined) :]
     more = ""
     if rest:
         more = _MENTIONED.format(left=len(rest), names=", ".join(tool.name for tool in rest[:MENTIONED]))
-    return defining(shown, caller) + more, tuple(tool.name for tool in shown)
+    return defining(defined, caller) + more, tuple(tool.name for tool in defined)
 
 
 def details(names: Iterable[str]) -> JsonObject:

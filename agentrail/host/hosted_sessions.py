@@ -147,15 +147,15 @@ class HostedSessions:
         except UnknownAgent as gone:
             raise SpecMissing(session.id, session.inspect().setup.spec) from gone
 
-    async def agent(self, name: SessionName, asked: str) -> str:
-        """Return the profile of the session *name*; if it is not there, *asked*, or the first profile without that."""
+    async def agent(self, name: SessionName, agent_id: str) -> str:
+        """Return the profile of the session *name*; if it is not there, *agent_id*, or without that the first."""
         handle = self.here(name)
         with suppress(AgentrailError):
             if handle is not None:
                 return handle.inspect().setup.spec
         with suppress(AgentrailError):  # who asks for the session next hears of it
             return (await self.stored(name)).about.spec
-        return asked or self._specs.first
+        return agent_id or self._specs.first
 
     async def parted(self, name: SessionName) -> None:
         """End the session *name* if it runs here, so that it can be erased."""
@@ -220,33 +220,33 @@ class HostedSessions:
         return await self._supervisor.state(name.internal)
 
     async def listed(
-        self, wanted: SessionFilter, after: SessionName | None = None, most: int | None = None
+        self, session_filter: SessionFilter, after: SessionName | None = None, most: int | None = None
     ) -> list[StoredSession]:
-        """Return the first sessions after *after* of the tenant, and maybe the owner, that *wanted* names, by id.
+        """Return the first sessions after *after* of the tenant, and maybe the owner, of *session_filter*, by id.
 
         Those in the journal that are not the host's are left out, and so are sub-agents. All ids of the host's begin
         with the tenant, so no others are read but those between them.
         """
-        first = beginning(wanted.tenant or "", wanted.owner)
+        first = beginning(session_filter.tenant or "", session_filter.owner)
         place = StoredSession(first if after is None else after.internal, 0)
         size = PAGE if most is None else min(PAGE, max(most, FEW))
-        found: list[StoredSession] = []
-        while most is None or len(found) < most:
-            page = await self._supervisor.stored(wanted, place, size)
-            found += [each for each in page if _is_root(each.session_id)]
+        sessions: list[StoredSession] = []
+        while most is None or len(sessions) < most:
+            page = await self._supervisor.stored(session_filter, place, size)
+            sessions += [session for session in page if _is_root(session.session_id)]
             if len(page) < size or not page[-1].session_id.startswith(first):
                 break
             place = page[-1]
-        found = [each for each in found if each.session_id.startswith(first)]
-        return found[:most]
+        sessions = [session for session in sessions if session.session_id.startswith(first)]
+        return sessions[:most]
 
     async def stored(self, name: SessionName) -> StoredSession:
         """Return the summary of a stored session; raise `UnknownSession` if there is none."""
         head, last = name.internal[:-1], name.internal[-1]
         before = StoredSession(f"{head}{chr(ord(last) - 1)}\x7f", 0)  # nothing is between it and the name
-        for found in await self._supervisor.stored(SessionFilter(tenant=name.tenant), before, 1):
-            if found.session_id == name.internal:
-                return found
+        for session in await self._supervisor.stored(SessionFilter(tenant=name.tenant), before, 1):
+            if session.session_id == name.internal:
+                return session
         raise UnknownSession(name.visible)
 
     async def opened(

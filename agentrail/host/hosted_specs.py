@@ -72,24 +72,24 @@ class HostedSpecs:
 
     def _reaching(self, profile: Profile, spec: SessionSpec, stored: State | None = None) -> SessionSpec:
         providers = providers_of(self._row, self._context_providers, profile.context_providers, profile.id)
-        kept = () if stored is None else [seat.key for seat in stored.seats]
-        return reaching(spec, self._row, providers, self._context_of, self._messages_of, kept)
+        keys = () if stored is None else [seat.key for seat in stored.seats]
+        return reaching(spec, self._row, providers, self._context_of, self._messages_of, keys)
 
-    async def returning(self, wanted: SpecWanted) -> SessionSpec:
+    async def returning(self, request: SpecWanted) -> SessionSpec:
         """Return the specification of a stored session that comes back; raise `SpecMissing` if its profile is gone."""
         await self._ready.wait()
-        context = no_request(wanted.session_id, wanted.name)
+        context = no_request(request.session_id, request.name)
         try:
             profile = await self._profiles.find(context)
         except UnknownAgent as gone:
-            raise SpecMissing(wanted.session_id, wanted.name) from gone
-        spec = await self._spec_with_given(profile, context, wanted.state)
-        self._sandboxes[wanted.session_id] = spec.sandbox
-        if wanted.session_id not in self._awaited:  # `_listen` may ask for it once more
-            self._awaited.add(wanted.session_id)
-            self._turns.returning(wanted.session_id, wanted.state)
-            self._nursery.start_soon(self._listen, wanted.session_id)
-        return self._reaching(profile, spec, wanted.state)
+            raise SpecMissing(request.session_id, request.name) from gone
+        spec = await self._spec_with_given(profile, context, request.state)
+        self._sandboxes[request.session_id] = spec.sandbox
+        if request.session_id not in self._awaited:  # `_listen` may ask for it once more
+            self._awaited.add(request.session_id)
+            self._turns.returning(request.session_id, request.state)
+            self._nursery.start_soon(self._listen, request.session_id)
+        return self._reaching(profile, spec, request.state)
 
     async def forking(self, session_id: str, origin: str, agent: str) -> SessionSpec | None:
         """Return the specification for a fork of *origin*, built for the fork; `None` if no profile is *agent*."""
@@ -135,9 +135,9 @@ class HostedSpecs:
         finally:
             self._awaited.remove(session_id)
             self._turns.returned(session_id)
-        for found in failed:  # it did not come back after all
-            if not isinstance(found, AgentrailError):
-                tell(log, found, "the session `%s` did not come back", session_id)
+        for error in failed:  # it did not come back after all
+            if not isinstance(error, AgentrailError):
+                tell(log, error, "the session `%s` did not come back", session_id)
 
     def _context_of(self, session_id: str) -> RequestContext:
         return self._turns.current(self.supervisor.session(session_id))

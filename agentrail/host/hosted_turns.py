@@ -45,7 +45,9 @@ class SessionTurns:
         begun += [] if state.taking is None else [(state.taking.ref, state.taking.asked)]
         begun += [] if state.turn is None else [(state.turn.ref, state.turn.asked)]
         # Of a session that comes back: what began its turns is in its records.
-        self._contexts = {ref: stored_context(session.id, self.agent, asked) for ref, asked in begun if asked.request}
+        self._contexts = {
+            ref: stored_context(session.id, self.agent, asked_by) for ref, asked_by in begun if asked_by.request
+        }
         self._sending: list[RequestContext] = []
         self._dropped: set[str] = set()  # while prompts are on their way: one may be dropped before its id is known
         self._changed = trio.Event()
@@ -112,8 +114,8 @@ class SessionTurns:
 
     def current(self, ref: str) -> RequestContext | None:
         """Return the context of the open turn, that of the prompt *ref*; `None` if no request here began it."""
-        found = self._contexts.get(ref)
-        return self._sending[0] if found is None and self._sending else found
+        context = self._contexts.get(ref)
+        return self._sending[0] if context is None and self._sending else context
 
     def closed(self) -> None:
         """Forget all prompts: the session has ended."""
@@ -175,14 +177,14 @@ class Turns:
 
         A session that was deleted may still be listened to when another one of its name has begun.
         """
-        found = self._sessions.get(session.id)
-        if found is None or found.session is not session:
+        turns = self._sessions.get(session.id)
+        if turns is None or turns.session is not session:
             then = self._returning.pop(session.id, None)
             state = session.inspect() if then is None else _latest(session, then)
-            found = self._sessions[session.id] = SessionTurns(session, state)
+            turns = self._sessions[session.id] = SessionTurns(session, state)
             self._listening += 1
-            self._nursery.start_soon(self._listen, found)
-        return found
+            self._nursery.start_soon(self._listen, turns)
+        return turns
 
     def returning(self, session_id: str, state: State) -> None:
         """Note the stored *state* of a session that comes back: its turn may be over when `of` is called first."""
@@ -207,9 +209,9 @@ class Turns:
         """Return the context of the open turn of *session*."""
         turns, turn = self._sessions.get(session.id), session.inspect().turn
         is_known = turns is not None and turns.session is session
-        found = turns.current(turn.ref) if turns and turn and is_known else None
+        context = turns.current(turn.ref) if turns and turn and is_known else None
         agent = session.inspect().setup.spec
-        return found or stored_context(session.id, agent, NOBODY_ASKED if turn is None else turn.asked)
+        return context or stored_context(session.id, agent, NOBODY_ASKED if turn is None else turn.asked)
 
     async def _listen(self, turns: SessionTurns) -> None:
         session = turns.session
@@ -219,8 +221,8 @@ class Turns:
                     event = envelope.event
                     if isinstance(event, AgentEnd | AgentAbort) and event.ref is not None:
                         context = await turns.context(event.ref) or no_request(session.id, turns.agent)
-                        said = event.messages if isinstance(event, AgentEnd) else _said(session, envelope.turn)
-                        await self._rows.turn_persisted(context, said)
+                        messages = event.messages if isinstance(event, AgentEnd) else _said(session, envelope.turn)
+                        await self._rows.turn_persisted(context, messages)
                         turns.ended(event.ref)
                     elif isinstance(event, PromptDropped | PromptRejected | PromptWithdrawn):
                         turns.dropped(event.ref)
@@ -272,16 +274,18 @@ async def _rest_or_end(turns: SessionTurns) -> None:
         await turns.wait_rest()
 
 
-def stored_context(session_id: str, agent: str, asked: AskedBy) -> RequestContext:
+def stored_context(session_id: str, agent: str, asked_by: AskedBy) -> RequestContext:
     """Return the context of a turn, as its session's records tell it: that of its request, or one of the kind `none`.
 
     The id of a request begins with its kind: see `CallRequest.context`.
     """
-    found = no_request(session_id, agent)
-    kind = next((kind for kind in KINDS if asked.request.startswith(f"{kind}-")), None)
+    context = no_request(session_id, agent)
+    kind = next((kind for kind in KINDS if asked_by.request.startswith(f"{kind}-")), None)
     if kind is None:
-        return found
-    return found.but(kind=kind, user_id=asked.by[0] if asked.by else found.user_id, request_id=asked.request)
+        return context
+    return context.but(
+        kind=kind, user_id=asked_by.by[0] if asked_by.by else context.user_id, request_id=asked_by.request
+    )
 
 
 def no_request(session_id: str, agent: str) -> RequestContext:

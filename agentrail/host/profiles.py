@@ -88,8 +88,8 @@ def with_given(profile: Profile, spec: SessionSpec, stored: State) -> SessionSpe
     )
 
 
-def _tool_name(given: object) -> str:
-    return given.name if isinstance(given, ToolSource) else as_tool(given).spec.name
+def _tool_name(tool: object) -> str:
+    return tool.name if isinstance(tool, ToolSource) else as_tool(tool).spec.name
 
 
 ProfileOf: TypeAlias = Callable[[RequestContext], Profile | Awaitable[Profile | None] | None]
@@ -107,8 +107,8 @@ class ProfileTable:
         if callable(profiles):
             self._resolve = profiles
             return
-        given = cast("object", profiles)
-        if isinstance(given, str) or not isinstance(given, Sequence):
+        value = cast("object", profiles)
+        if isinstance(value, str) or not isinstance(value, Sequence):
             raise WrongType.of("profiles", profiles, PROFILES_WANTED)
         if not profiles:
             raise WrongType("profiles", "an empty list", ONE_WANTED)
@@ -127,19 +127,19 @@ class ProfileTable:
         Without a name, it is the first one.
         """
         if self._resolve is None:
-            found = self._known.get(context.agent_id or next(iter(self._known)))
-            if found is None:
+            profile = self._known.get(context.agent_id or next(iter(self._known)))
+            if profile is None:
                 raise UnknownAgent.among(context.agent_id, self._known)
-            return found
-        given = await _returned(context.agent_id, "the function for profiles", self._resolve, context)
-        if given is None:
+            return profile
+        answer = await _returned(context.agent_id, "the function for profiles", self._resolve, context)
+        if answer is None:
             raise UnknownAgent(context.agent_id, "the host's function for profiles has found none")
-        if not isinstance(given, Profile):
+        if not isinstance(answer, Profile):
             raise BadProfile(
-                context.agent_id, f"the function for profiles returned a `{named(given)}`; return a `Profile`, or None"
+                context.agent_id, f"the function for profiles returned a `{named(answer)}`; return a `Profile`, or None"
             )
-        _check_found(context.agent_id, _check, given)
-        return given
+        _check_found(context.agent_id, _check, answer)
+        return answer
 
     async def spec_of(self, profile: Profile, context: RequestContext) -> SessionSpec:
         """Return the specification of a session, under the name of its profile."""
@@ -160,8 +160,8 @@ async def _returned(
     """
     failed = list[BaseException]()
     with Contained(failed.append):
-        found = function(context)
-        return await cast("Awaitable[object]", found) if isinstance(found, Awaitable) else found
+        answer = function(context)
+        return await cast("Awaitable[object]", answer) if isinstance(answer, Awaitable) else answer
     error = failed[0]
     is_misuse = isinstance(error, UsageError) and not isinstance(error, UnknownAgent)
     if is_misuse or not isinstance(error, Exception):
@@ -169,29 +169,29 @@ async def _returned(
     raise error
 
 
-def _check_found(profile: str, check: Callable[[object], None], found: object) -> None:
+def _check_found(profile: str, check: Callable[[object], None], value: object) -> None:
     """Raise `BadProfile` if *check* raises for what a function of the program returned: no request has made it."""
     try:
-        check(found)
+        check(value)
     except UsageError as unfit:
         raise BadProfile(profile, f"{unfit}") from unfit
 
 
-def _check(found: object) -> None:
-    if not isinstance(found, Profile):
-        raise WrongType.of("profiles", found, PROFILES_WANTED)
-    if not isinstance(cast("object", found.id), str):
-        raise BadProfile(named(found.id), SWAPPED)
-    if not found.id or not found.id.isprintable():
-        raise BadProfile(repr(found.id), "its `id` must be a text that can be printed")
-    if not _are_names(found.models):
-        raise BadProfile(found.id, MODELS_WANTED)
-    options = cast("object", found.plugin_options)
+def _check(value: object) -> None:
+    if not isinstance(value, Profile):
+        raise WrongType.of("profiles", value, PROFILES_WANTED)
+    if not isinstance(cast("object", value.id), str):
+        raise BadProfile(named(value.id), SWAPPED)
+    if not value.id or not value.id.isprintable():
+        raise BadProfile(repr(value.id), "its `id` must be a text that can be printed")
+    if not _are_names(value.models):
+        raise BadProfile(value.id, MODELS_WANTED)
+    options = cast("object", value.plugin_options)
     if not isinstance(options, Mapping) or not all(map(_are_names, cast("Mapping[object, object]", options).values())):
-        raise BadProfile(found.id, OPTIONS_WANTED)
-    if not callable(found.spec):
-        check_spec(found.spec)
+        raise BadProfile(value.id, OPTIONS_WANTED)
+    if not callable(value.spec):
+        check_spec(value.spec)
 
 
-def _are_names(found: object) -> bool:
-    return isinstance(found, list | tuple) and all(isinstance(each, str) for each in cast("Sequence[object]", found))
+def _are_names(value: object) -> bool:
+    return isinstance(value, list | tuple) and all(isinstance(name, str) for name in cast("Sequence[object]", value))

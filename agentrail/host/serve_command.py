@@ -84,20 +84,20 @@ def main(argv: Sequence[str]) -> int:
         for handler in logging.getLogger().handlers:
             handler.setFormatter(JsonLines())
     try:
-        host, said = found(options)
+        host, description = found(options)
         # At its end, Python collects garbage among all objects there are. That took four fifths of the CPU of an exit,
         # for which the clients of the next process wait:
         # tests/host/test_serve_command.py::test_a_process_that_ends_looks_for_no_garbage
         atexit.register(gc.freeze)
         within = host.limits.drain_seconds + PARKING
-        serve = partial(_serve, host, said, options)
+        serve = partial(_serve, host, description, options)
         return process.run(serve, stop_within=within, fewer_collections=options.fewer_collections) or 0
     except (AgentrailError, NothingToServeError) as error:
         print(f"agentrail: {error}", file=sys.stderr)
         return WRONG_USAGE
 
 
-async def _serve(host: Host, said: str, options: ServeOptions) -> int:
+async def _serve(host: Host, description: str, options: ServeOptions) -> int:
     try:
         async with host.serving(
             options.port,
@@ -109,7 +109,7 @@ async def _serve(host: Host, said: str, options: ServeOptions) -> int:
             origins=options.origins,
             proxies=options.proxies,
         ) as serving:
-            print(f"agentrail serves {said} at {serving.entry}\nCtrl-C ends it.", flush=True)
+            print(f"agentrail serves {description} at {serving.entry}\nCtrl-C ends it.", flush=True)
             await trio.sleep_forever()
     except AgentrailError as error:  # here, because a nursery would put it into a group
         print(f"agentrail: {error}", file=sys.stderr)
@@ -120,31 +120,31 @@ async def _serve(host: Host, said: str, options: ServeOptions) -> int:
 def parsed(argv: Sequence[str]) -> ServeOptions:
     """Parse *argv*; invalid arguments end the program with exit code 2."""
     parser = _parser()
-    given = parser.parse_args(argv)
-    text, _, name = (given.file or "").partition(":")
+    words = parser.parse_args(argv)
+    text, _, name = (words.file or "").partition(":")
     if text and not Path(text).is_file():
         parser.error(f"there is no file {text!r}")
-    if given.unix and given.tls:
+    if words.unix and words.tls:
         parser.error("--tls is for a port: only this machine can reach a socket")
-    descriptor = _activated(parser.error) if given.descriptor is None else given.descriptor
-    if given.unix and descriptor is not None:
+    descriptor = _activated(parser.error) if words.descriptor is None else words.descriptor
+    if words.unix and descriptor is not None:
         parser.error("--unix is an address, and a socket that listens has one; give one of them")
     file = Path(text) if text else None
     return ServeOptions(
         file,
         name,
-        given.host,
-        given.port,
-        given.unix,
+        words.host,
+        words.port,
+        words.unix,
         descriptor,
-        None if given.tls is None else (given.tls[0], given.tls[1]),
-        given.journal,
-        given.keys,
-        tuple(given.name),
-        tuple(given.origin),
-        tuple(given.proxy),
-        given.log_form,
-        given.fewer_collections,
+        None if words.tls is None else (words.tls[0], words.tls[1]),
+        words.journal,
+        words.keys,
+        tuple(words.name),
+        tuple(words.origin),
+        tuple(words.proxy),
+        words.log_form,
+        words.fewer_collections,
     )
 
 
@@ -206,14 +206,14 @@ def found(options: ServeOptions) -> tuple[Host, str]:
         for name, value in vars(module).items()
         if not name.startswith("_") and (not options.name or name == options.name)
     }
-    made: dict[str, object] = {name: value for name, value in here.items() if isinstance(value, KINDS)}
-    made = made or {name: _called(name, value, options) for name, value in here.items()}
+    members: dict[str, object] = {name: value for name, value in here.items() if isinstance(value, KINDS)}
+    members = members or {name: _called(name, value, options) for name, value in here.items()}
     for kind in KINDS:
-        names = [name for name, value in made.items() if isinstance(value, kind)]
+        names = [name for name, value in members.items() if isinstance(value, kind)]
         if names:
             first, *others = names
             more = f", and not {', '.join(f'`{options.file}:{other}`' for other in others)}," if others else ""
-            return _as_host(first, made[first], options), f"the {kind.__name__} `{first}` of {options.file}{more}"
+            return _as_host(first, members[first], options), f"the {kind.__name__} `{first}` of {options.file}{more}"
     problem = f"cannot serve {options.file}: it has no {'`' + options.name + '` that is a ' if options.name else ''}"
     raise NothingToServeError(
         problem + "Host, Profile or SessionSpec, nor a function without arguments that is annotated to return one"
@@ -223,8 +223,8 @@ def found(options: ServeOptions) -> tuple[Host, str]:
 def _called(name: str, value: object, options: ServeOptions) -> object:
     """Return what a function returns, if its annotation says that this can be served; else `None`."""
     returns: object = getattr(value, "__annotations__", {}).get("return")
-    wanted = {kind.__name__ for kind in KINDS}
-    if not callable(value) or (returns not in KINDS and str(returns).rpartition(".")[2] not in wanted):
+    expected = {kind.__name__ for kind in KINDS}
+    if not callable(value) or (returns not in KINDS and str(returns).rpartition(".")[2] not in expected):
         return None
     try:
         return cast("Callable[[], object]", value)()
@@ -233,19 +233,18 @@ def _called(name: str, value: object, options: ServeOptions) -> object:
         raise NothingToServeError(problem) from error
 
 
-def _as_host(name: str, found: object, options: ServeOptions) -> Host:
-    if isinstance(found, Host):
-        for option, given, written in (
+def _as_host(name: str, value: object, options: ServeOptions) -> Host:
+    if isinstance(value, Host):
+        for option, option_value, argument in (
             ("--keys", options.keys, "authenticator=ApiKeys"),
             ("--journal", options.journal, "journal=SqliteJournal"),
         ):
-            if given is not None:
-                problem = (
-                    f"cannot serve the Host `{name}` with {option}: give it `{written}({str(given)!r})` in the file"
-                )
+            if option_value is not None:
+                call = f"{argument}({str(option_value)!r})"
+                problem = f"cannot serve the Host `{name}` with {option}: give it `{call}` in the file"
                 raise NothingToServeError(problem)
-        return found
-    return _host(found if isinstance(found, Profile) else Profile(name, cast("SessionSpec", found)), options)
+        return value
+    return _host(value if isinstance(value, Profile) else Profile(name, cast("SessionSpec", value)), options)
 
 
 def _host(profile: Profile, options: ServeOptions) -> Host:
@@ -265,25 +264,25 @@ def _keys(argv: Sequence[str]) -> int:
     make = doing.add_parser("make", help="make a key, and print it: it is nowhere else")
     listing = doing.add_parser("list", help="list the keys")
     withdraw = doing.add_parser("withdraw", help="take a key out of the file")
-    for each in (make, listing, withdraw):
-        each.add_argument("file", type=Path, help="the file of the keys")
+    for subparser in (make, listing, withdraw):
+        subparser.add_argument("file", type=Path, help="the file of the keys")
     make.add_argument("tenant", help="whose sessions the key can reach: a customer, a team")
     make.add_argument("user", help="who has the key")
     make.add_argument("--scopes", default="talk", help=f"with commas between: {', '.join(SCOPES)} (default: talk)")
     withdraw.add_argument("id", help="the id of the key, as `list` shows it")
-    given = parser.parse_args(argv)
-    file = KeyFile(given.file)
+    words = parser.parse_args(argv)
+    file = KeyFile(words.file)
     try:
-        if given.do == "make":
-            row, key = new_key(given.tenant, given.user, given.scopes.split(","))
+        if words.do == "make":
+            row, key = new_key(words.tenant, words.user, words.scopes.split(","))
             file.add(row)
             print(key)
-        elif given.do == "withdraw":
-            row = file.withdraw(given.id)
+        elif words.do == "withdraw":
+            row = file.withdraw(words.id)
             print(f"withdrawn: {row.id} of {row.identity.user} ({row.identity.tenant})")
         else:
-            if not given.file.exists():
-                parser.error(f"there is no file {str(given.file)!r}; `make` makes it")
+            if not words.file.exists():
+                parser.error(f"there is no file {str(words.file)!r}; `make` makes it")
             for row in file.keys().values():
                 who = row.identity
                 print(f"{row.id}  {row.made}  {who.tenant}  {who.user}  {','.join(sorted(who.scopes))}")

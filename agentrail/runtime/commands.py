@@ -76,15 +76,15 @@ OVERHEAD = 64
 """How many bytes a message in the mailbox counts in addition to its content."""
 
 
-def letter(given: AnyInput, command: str | None, slot: Slot[Answer], caller: Caller = NOBODY) -> Letter:
-    """Return the mailbox letter for *given*; raise `BadMessage` or `BadChoice` if a field cannot be stored."""
-    size = OVERHEAD + check_fields(given, command)
-    if isinstance(given, PromptSent):
-        size += sum(map(_bytes, given.parts)) + (weight(given.returns) if given.returns else 0)
-    elif isinstance(given, ApproveSent) and given.args is not None:
-        size += weight(given.args)
-    digest = b"" if command is None else digest_of(given)
-    return Letter(given, command=command, digest=digest, slot=slot, size=size, caller=caller)
+def letter(input_: AnyInput, command: str | None, slot: Slot[Answer], caller: Caller = NOBODY) -> Letter:
+    """Return the mailbox letter for *input_*; raise `BadMessage` or `BadChoice` if a field cannot be stored."""
+    size = OVERHEAD + check_fields(input_, command)
+    if isinstance(input_, PromptSent):
+        size += sum(map(_bytes, input_.parts)) + (weight(input_.returns) if input_.returns else 0)
+    elif isinstance(input_, ApproveSent) and input_.args is not None:
+        size += weight(input_.args)
+    digest = b"" if command is None else digest_of(input_)
+    return Letter(input_, command=command, digest=digest, slot=slot, size=size, caller=caller)
 
 
 def caller(who: object, request: object, four_eyes: object) -> Caller:
@@ -100,12 +100,12 @@ def refuse_untaken(parts: Iterable[Part], model: str, find: Callable[[str], Mode
             raise PartRefused(in_words(part), model, why)
 
 
-def source_of(given: tuple[object, ...], there: Collection[str], *, replace: bool) -> ToolSource | None:
-    """Return *given* if it is a source of tools (an MCP server), `None` if not; raise if it cannot be attached."""
-    source = next((one for one in given if isinstance(one, ToolSource)), None)
+def source_of(tools: tuple[object, ...], there: Collection[str], *, replace: bool) -> ToolSource | None:
+    """Return *tools* if it is a source of tools (an MCP server), `None` if not; raise if it cannot be attached."""
+    source = next((tool for tool in tools if isinstance(tool, ToolSource)), None)
     if source is None:
         return None
-    if len(given) > 1:
+    if len(tools) > 1:
         raise SourceAlone(source.name)
     if source.name in there and not replace:
         raise SourceExists(source.name)
@@ -140,8 +140,16 @@ def _bytes(part: Part) -> int:
 def ended_tasks(state: State) -> tuple[Task, ...]:
     """Return the entries in `tasks()` of the last sub-agents in the background that have ended."""
     return tuple(
-        Task(one.child, one.agent, one.description, one.call_id, True, "failed" if one.failed else "done", one.peers)
-        for one in state.ended_tasks
+        Task(
+            task.child,
+            task.agent,
+            task.description,
+            task.call_id,
+            True,
+            "failed" if task.failed else "done",
+            task.peers,
+        )
+        for task in state.ended_tasks
     )
 
 
@@ -184,7 +192,7 @@ async def asked(
     waiters: Waiters,
     mailbox: Mailbox,
     past: Callable[[str], Awaitable[Outcome | None]],
-    read: ReadAnswer | None,
+    parse_answer: ReadAnswer | None,
     letter: Letter,
     slot: Slot[Answer],
     *,
@@ -192,10 +200,10 @@ async def asked(
 ) -> AskedPrompt:
     """Send *letter*, a prompt, and return it once it is accepted; with *waits*, wait for room in the mailbox.
 
-    *past* looks up a turn that is over, for a prompt that was sent before. An answer that *read* refuses goes back to
+    *past* looks up a turn that is over, for a prompt that was sent before. One that *parse_answer* refuses goes back to
     the model.
     """
-    asker = ReplyWaiter(Slot(), read)
+    asker = ReplyWaiter(Slot(), parse_answer)
     letter.watch = waiters.watch(asker)
     if waits:
         await mailbox.post_user(letter)
@@ -204,13 +212,13 @@ async def asked(
     return AskedPrompt(accepted(await slot.wait()), asker, waiters, past, is_repeat=letter.is_repeat)
 
 
-def object_of(reply: Reply, read: ReadAnswer) -> object:
-    """Return the object that *read* makes of the answer; raise `NoAnswer` or `AnswerUnfit` if there is none."""
+def object_of(reply: Reply, parse_answer: ReadAnswer) -> object:
+    """Return the object that *parse_answer* makes of the answer; raise `NoAnswer` or `AnswerUnfit` if there is none."""
     answer = reply.answer
     if answer is None:
         raise NoAnswer(reply.ref, reply.stop_reason)
     try:
-        return read(answer)
+        return parse_answer(answer)
     except Exception as why:
         raise AnswerUnfit(reply.ref, why_refused(why)) from why
 
@@ -241,11 +249,11 @@ def refuse_lost_pins(new: AttachedPlugin, plugin: AnyPlugin, names: Iterable[str
             raise BadOptions(new.key, f"`{name}` cannot be pinned: {problem}; {instead}")
 
 
-def counted(name: str, found: object) -> int:
-    """Return *found* if it is a whole number of at least 1; raise `WrongType` otherwise."""
-    plain = number(found)
+def counted(name: str, value: object) -> int:
+    """Return *value* if it is a whole number of at least 1; raise `WrongType` otherwise."""
+    plain = number(value)
     if type(plain) is not int or plain < 1:
-        raise WrongType(name, shown(found), "a whole number from 1 on")
+        raise WrongType(name, shown(value), "a whole number from 1 on")
     return plain
 
 
@@ -287,45 +295,45 @@ def named(state: State, tenant: object, owner: object, title: object, labels: ob
     if (tenant, owner, title, labels) == ("", "", "", ()):
         return state
     setup = state.setup.but(tenant=name_of("tenant", tenant), owner=name_of("owner", owner))
-    kept = labels_of("labels", labels)
-    if len(kept) > MOST_LABELS:
-        raise TooManyLabels(len(kept), MOST_LABELS)
-    return state.but(setup=setup, title=name_of("title", title), labels=kept)
+    kept_labels = labels_of("labels", labels)
+    if len(kept_labels) > MOST_LABELS:
+        raise TooManyLabels(len(kept_labels), MOST_LABELS)
+    return state.but(setup=setup, title=name_of("title", title), labels=kept_labels)
 
 
 FILTER_WANTED = "a `SessionFilter`, or nothing for all sessions"
 LISTED_WANTED = "the last of the sessions that were listed before, or nothing for the first page"
 
 
-def filter_of(found: object) -> SessionFilter:
-    """Return *found* as a filter; raise `WrongType` if it, or one of its fields, is of a wrong type."""
-    if found is None:
+def filter_of(value: object) -> SessionFilter:
+    """Return *value* as a filter; raise `WrongType` if it, or one of its fields, is of a wrong type."""
+    if value is None:
         return ALL_SESSIONS
-    if not isinstance(found, SessionFilter):
-        raise WrongType.of("wanted", found, FILTER_WANTED)
+    if not isinstance(value, SessionFilter):
+        raise WrongType.of("wanted", value, FILTER_WANTED)
     for name in ("tenant", "owner", "label"):
-        if getattr(found, name) is not None:
-            name_of(name, getattr(found, name))
+        if getattr(value, name) is not None:
+            name_of(name, getattr(value, name))
     for name in ("at_work", "ended"):
-        if getattr(found, name) is not None:
-            check_flag(name, getattr(found, name))
-    due = found.due_before
+        if getattr(value, name) is not None:
+            check_flag(name, getattr(value, name))
+    due = value.due_before
     if due is not None and not (type(cast("object", due)) is int and abs(due) <= INT_MAX):
         raise WrongType("due_before", shown(due), "milliseconds since 1970")
-    return found
+    return value
 
 
-def listed_of(found: object) -> StoredSession | None:
-    """Return *found*, the last session of a page, or `None`; raise `WrongType` for anything else."""
-    if found is not None and not isinstance(found, StoredSession):
-        raise WrongType.of("after", found, LISTED_WANTED)
-    return found
+def listed_of(value: object) -> StoredSession | None:
+    """Return *value*, the last session of a page, or `None`; raise `WrongType` for anything else."""
+    if value is not None and not isinstance(value, StoredSession):
+        raise WrongType.of("after", value, LISTED_WANTED)
+    return value
 
 
 def plain_options(options: Mapping[str, object]) -> JsonObject:
     """Return those of *options* that JSON can hold."""
-    kept: dict[str, Json] = {}
-    for name, found in options.items():
+    plain: dict[str, Json] = {}
+    for name, value in options.items():
         with suppress(NotJson):
-            kept[name] = freeze(found)
-    return freeze_object(kept)
+            plain[name] = freeze(value)
+    return freeze_object(plain)

@@ -81,15 +81,15 @@ class SessionHandle(SessionCalls):
 
     async def prompt(self, text: Said, *, returns: Form | None = None, command: str | None = None) -> Accepted:
         """Send a prompt: it starts a turn, or is queued; `ask` with the same arguments gives the reply at any time."""
-        given, read = commands.prompt_of(text, returns)
-        letter, slot = self._letter(given, command, read)
+        prompt_input, parse_answer = commands.prompt_of(text, returns)
+        letter, slot = self._letter(prompt_input, command, parse_answer)
         await self._session.mailbox.post_user(letter)
         return commands.accepted(await slot.wait())
 
     async def prompt_nowait(self, text: Said, *, returns: Form | None = None, command: str | None = None) -> Accepted:
         """Do as `prompt`, but raise `MailboxFull` instead of waiting for room in the mailbox."""
-        given, read = commands.prompt_of(text, returns)
-        letter, slot = self._letter(given, command, read)
+        prompt_input, parse_answer = commands.prompt_of(text, returns)
+        letter, slot = self._letter(prompt_input, command, parse_answer)
         self._session.mailbox.post_user_nowait(letter)
         return commands.accepted(await slot.wait())
 
@@ -104,14 +104,14 @@ class SessionHandle(SessionCalls):
 
     async def ask(self, text: Said, *, returns: object = None, command: str | None = None) -> object:
         """Send a prompt and return how its turn ended; with *returns*, a class or a JSON Schema, such an object."""
-        given, read = commands.prompt_of(text, returns)
-        reply = await (await self._asked(given, read, command, True)).reply()
-        return reply if read is None else commands.object_of(reply, read)
+        prompt_input, parse_answer = commands.prompt_of(text, returns)
+        reply = await (await self._asked(prompt_input, parse_answer, command, True)).reply()
+        return reply if parse_answer is None else commands.object_of(reply, parse_answer)
 
     async def ask_nowait(self, text: Said, *, returns: Form | None = None, command: str | None = None) -> AskedPrompt:
         """Do as `prompt_nowait`: the answer has its result as `accepted`, and a method that waits as `ask` does."""
-        given, read = commands.prompt_of(text, returns)
-        return await self._asked(given, read, command, False)
+        prompt_input, parse_answer = commands.prompt_of(text, returns)
+        return await self._asked(prompt_input, parse_answer, command, False)
 
     async def _asked(self, given: PromptSent, read: ReadAnswer | None, command: str | None, waits: bool) -> AskedPrompt:
         session, letter = self._session, self._letter(given, command)

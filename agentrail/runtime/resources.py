@@ -316,11 +316,11 @@ class SessionCode:
     def know(self, tool: Tool, revision: int) -> None:
         """Store the code of a tool that the state has already; its source has come back or offers it again."""
         name = tool.spec.name
-        known = (name, revision) in self.tools
+        is_known = (name, revision) in self.tools
         if not isinstance(self.tools, dict):
             self.tools = {}
         self.tools[name, revision] = tool
-        if not known:
+        if not is_known:
             self.judge.tool(name, revision, self.validator(tool))
 
     def change(
@@ -336,8 +336,8 @@ class SessionCode:
         """Return the input for a change of tools, and their code."""
         revision = self.next_revision()
         specs = tuple(tool.spec for tool in tools)
-        sent = ChangeToolsSent(specs, detach, replace, revision, source, problems, closed)
-        return sent, NewCode(revision, self._validated(tools))
+        command = ChangeToolsSent(specs, detach, replace, revision, source, problems, closed)
+        return command, NewCode(revision, self._validated(tools))
 
 
 Found: TypeAlias = tuple[State, SessionCode, SessionReturned]
@@ -364,8 +364,8 @@ async def decided(
         below.post_steering(letter)
         answer = await slot.wait()
     if subagents is not None and (answer is None or has_ended(answer)):
-        known = await subagents.answered(ref, letter)
-        answer = answer if known is None else known
+        earlier = await subagents.answered(ref, letter)
+        answer = answer if earlier is None else earlier
     if answer is None:
         mailbox.post_steering(letter)
         answer = await slot.wait()

@@ -90,7 +90,7 @@ EXPLAINED: Final[dict[str, tuple[str, ...]]] = {
         "runtime/events/subscription.py Subscription.squeeze: n <= self.room_to → False",
         "runtime/work/model_stream.py Stream.emit: self._held_back → False",
         "runtime/work/model_stream.py Stream.emit: self._open → False",
-        "runtime/work/model_stream.py Stream.emit: said <= MAX_TEXT → said < MAX_TEXT",
+        "runtime/work/model_stream.py Stream.emit: chars <= MAX_TEXT → chars < MAX_TEXT",
     ),
     "It costs time alone: more is kept before a sweep, or an empty list of readers is gone through.": (
         "core/machine/flow.py _run: unheard is not None → False",

@@ -33,8 +33,8 @@ CHANGES: Final = (
         "a_message_stops_calls",
         "a message cancels the calls of its receiver, as steering does",
         steering.finish_before_steering,
-        "if sent.message:",
-        "if not sent.text:",
+        "if command.message:",
+        "if not command.text:",
         "messages",
     ),
     Change(

@@ -101,7 +101,7 @@ CHANGES: Final = (
         "usage_of_subagents_twice",
         "what a sub-agent uses is counted anew with each report",
         subagents.on_reported,
-        "w.count(reported.used.minus(found.used))",
+        "w.count(reported.used.minus(agent.used))",
         "w.count(reported.used)",
         "safety",
     ),
@@ -237,10 +237,10 @@ CHANGES: Final = (
         "model_switched_in_the_turn",
         "a model that was chosen is used in the turn that is open",
         configuration.on_switch_model,
-        "    w.switch_model(sent.model, sent.options, None, sent.spares, sent.priced)\n",
-        "    w.switch_model(sent.model, sent.options, None, sent.spares, sent.priced)\n"
+        "    w.switch_model(command.model, command.options, None, command.spares, command.priced)\n",
+        "    w.switch_model(command.model, command.options, None, command.spares, command.priced)\n"
         "    if w.s.turn is not None:\n"
-        "        w.s.turn = w.s.turn.but(model=sent.model, options=sent.options)\n",
+        "        w.s.turn = w.s.turn.but(model=command.model, options=command.options)\n",
         "world",
     ),
 )

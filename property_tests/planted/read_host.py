@@ -34,8 +34,8 @@ CHANGES: Final = (
         "key_compared_by_its_beginning",
         "whoever knows the id of a key needs no more of it",
         ApiKeys.identify,
-        "if found is None or not fits:",
-        "if found is None or not (fits or given.startswith(f'{PREFIX}_{found.id}_')):",
+        "if known_key is None or not fits:",
+        "if known_key is None or not (fits or key.startswith(f'{PREFIX}_{known_key.id}_')):",
         "tenants",
     ),
     Change(
@@ -75,7 +75,7 @@ CHANGES: Final = (
         "last_deny_wins",
         "plugins are asked about a call that is denied already",
         ToolService._before,  # noqa: SLF001 - a private part is broken here
-        'return freeze_object({"deny": given.value.reason})',
+        'return freeze_object({"deny": answer.value.reason})',
         "continue",
         "lives",
     ),

@@ -14,10 +14,10 @@ from property_tests.planted.change import Change
 
 # ruff: noqa: SLF001 - private parts are what is broken here
 
-RETAINED: Final = """wanted = SessionFilter(ended=True, label=policy.label)
+RETAINED: Final = """session_filter = SessionFilter(ended=True, label=policy.label)
     deleted = failed = 0
     last: StoredSession | None = None
-    while page := await patiently(partial(_listed, sessions, wanted, last)):
+    while page := await patiently(partial(_listed, sessions, session_filter, last)):
         last = page[-1]
         for stored in page:
             if stored.problem or not stored.ended or """

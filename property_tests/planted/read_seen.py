@@ -19,8 +19,8 @@ CHANGES: Final = (
         "thoughts_not_screened",
         "thoughts are written as they come",
         screened_inputs._screened,
-        "found = screen(text)",
-        "found = text",
+        "screened_text = screen(text)",
+        "screened_text = text",
         "safety",
     ),
     Change(
@@ -99,8 +99,8 @@ CHANGES: Final = (
         "queued_prompt_without_its_form",
         "a prompt that waits in the queue forgets the form of its answer",
         prompts.accept,
-        'Prompt(w.make_id("p"), parts, returns, asked)',
-        'Prompt(w.make_id("p"), parts, EMPTY if s.turn else returns, asked)',
+        'Prompt(w.make_id("p"), parts, returns, asked_by)',
+        'Prompt(w.make_id("p"), parts, EMPTY if s.turn else returns, asked_by)',
         "world",
     ),
 )

@@ -22,14 +22,14 @@ def _function(found: object) -> FunctionType:
 
 @BED.bug("what a service answers to a plugin is written as it came")
 def answers_of_services_not_screened(plant: Planting) -> None:
-    old, new = "changed = _value(given, ", "changed = given if hasattr(given, 'ask_id') else _value(given, "
+    old, new = "changed = _value(input_, ", "changed = input_ if hasattr(input_, 'ask_id') else _value(input_, "
     plant.rewrite(_function(screened_inputs.screened), old, new)
 
 
 @BED.bug("what a summary says of the conversation is written as the model gave it")
 def summary_not_screened(plant: Planting) -> None:
-    old = "tuple([one if id(one) in known else _value(one, screens.text) for one in given.messages])"
-    plant.rewrite(_function(screened_inputs.screened), old, "given.messages if known else given.messages")
+    old = "[message if id(message) in known_ids else _value(message, screens.text) for message in input_.messages]"
+    plant.rewrite(_function(screened_inputs.screened), old, "input_.messages if known_ids else input_.messages")
 
 
 @BED.bug("the log quotes what a model has raised")
@@ -56,6 +56,6 @@ def found_tools_forgotten(plant: Planting) -> None:
 def files_of_a_prompt_lost(plant: Planting) -> None:
     plant.rewrite(
         _function(prompts._say_prompt),
-        "_user_message(taken.parts)",
-        "_user_message(taken.parts[:1])",
+        "_user_message(prompt.parts)",
+        "_user_message(prompt.parts[:1])",
     )

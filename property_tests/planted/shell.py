@@ -363,7 +363,7 @@ def weak_abort_serves(p: Planting) -> None:
 @bug("a report of slow listeners is shown to them, and reported again if they are slow over it")
 def slow_listeners_fed(p: Planting) -> None:
     p.put(live_hook_runner, "UNHEARD", frozenset())
-    p.rewrite(cast("FunctionType", SlowHooks.took), "isinstance(given, HooksWereSlow) or ", "")
+    p.rewrite(cast("FunctionType", SlowHooks.took), "isinstance(input_, HooksWereSlow) or ", "")
 
 
 @bug("a listener that is slow over the news that its session sleeps wakes it", "liveness")

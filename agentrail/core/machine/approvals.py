@@ -59,18 +59,18 @@ def _stopped_call(w: StepDraft, approval_id: str) -> str | None:
     return call_id if there else None
 
 
-def _clear_doubt(w: StepDraft, call_id: str, sent: commands.ApproveSent) -> None:
+def _clear_doubt(w: StepDraft, call_id: str, command: commands.ApproveSent) -> None:
     """End the doubt about a stopped call: a person has found out what it did, so an equal call is not held."""
-    if sent.four_eyes:  # the caller could ask for the same call now, and nobody else would see it
+    if command.four_eyes:  # the caller could ask for the same call now, and nobody else would see it
         w.refuse(FourEyesWanted("the end of a doubt", "have the same call made, and approve it when it is held"))
         return
-    if sent.args is not None or sent.always:
-        w.refuse(WrongDecision(sent.approval_id, "edit or always approve", STOPPED_CALL, END_DOUBT))
+    if command.args is not None or command.always:
+        w.refuse(WrongDecision(command.approval_id, "edit or always approve", STOPPED_CALL, END_DOUBT))
         return
     doubt = clear_about(w, call_id)
     if doubt is not None:
         w.answer = commands.DONE
-        w.emit(ApprovalResolved(sent.approval_id, call_id, doubt.name, "cleared", by=w.by))
+        w.emit(ApprovalResolved(command.approval_id, call_id, doubt.name, "cleared", by=w.by))
 
 
 def _has_asked(w: StepDraft) -> bool:
@@ -85,37 +85,37 @@ def _take_part(w: StepDraft) -> None:
         w.s.turn = turn.but(asked=turn.asked.but(by=(*turn.asked.by, w.by)))
 
 
-def on_approve(w: StepDraft, sent: commands.ApproveSent) -> None:
+def on_approve(w: StepDraft, command: commands.ApproveSent) -> None:
     """Handle `approve`: let a held call run, with exactly the arguments approved, or end a doubt."""
     s = w.s
-    found = held_calls(w).get(sent.approval_id)
-    stopped = _stopped_call(w, sent.approval_id) if found is None else None
+    held_call = held_calls(w).get(command.approval_id)
+    stopped = _stopped_call(w, command.approval_id) if held_call is None else None
     if stopped is not None:
-        _clear_doubt(w, stopped, sent)
+        _clear_doubt(w, stopped, command)
         return
-    if found is None:
-        w.refuse(_not_held(w, sent.approval_id, "approve"))
+    if held_call is None:
+        w.refuse(_not_held(w, command.approval_id, "approve"))
         return
-    call, hold = found
-    edited = sent.args if sent.args is not None and not is_same(sent.args, hold.args) else None
-    if sent.four_eyes and (_has_asked(w) or edited is not None):  # nobody else would have seen edited arguments
-        w.refuse(OwnDecision(sent.approval_id))
+    call, hold = held_call
+    edited = command.args if command.args is not None and not is_same(command.args, hold.args) else None
+    if command.four_eyes and (_has_asked(w) or edited is not None):  # nobody else would have seen edited arguments
+        w.refuse(OwnDecision(command.approval_id))
         return
-    if sent.four_eyes and sent.always:  # the caller could ask for the later calls, or be the only one to see them
+    if command.four_eyes and command.always:  # the caller could ask for the later calls, or be the only one to see them
         w.refuse(FourEyesWanted("`always`", "approve each call by itself"))
         return
     attached = s.tools.get(call.name)
     if attached is None or attached.revision != call.revision:
-        w.refuse(ToolChanged(sent.approval_id, call.name))
+        w.refuse(ToolChanged(command.approval_id, call.name))
         return
     if edited is not None:
         problem = unfit(w, call, edited)
         if problem is not None:
             w.refuse(BadArguments(call.name, problem))
             return
-    elif sent.always:
+    elif command.always:
         if hold.family is None:
-            w.refuse(NoFamily(sent.approval_id))
+            w.refuse(NoFamily(command.approval_id))
             return
         pair = call.name, hold.family
         s.approved_always |= {pair}
@@ -123,7 +123,7 @@ def on_approve(w: StepDraft, sent: commands.ApproveSent) -> None:
         s.standing_approvals = (*others, StandingApproval(*pair, w.by, w.at))
         w.emit(ToolApprovedAlways(call.name, hold.family, w.by))
     w.answer = commands.DONE
-    resolve(w, call, hold, "approved", "tool_approved", goes_on=sent.auto_resume, edited=edited)
+    resolve(w, call, hold, "approved", "tool_approved", goes_on=command.auto_resume, edited=edited)
     put(w, _approved(call, hold, edited))
     w.later("before_tool", call.call_id)
 
@@ -174,29 +174,29 @@ def resolve(
     wake(w)
 
 
-def on_reject(w: StepDraft, sent: commands.RejectSent) -> None:
+def on_reject(w: StepDraft, command: commands.RejectSent) -> None:
     """Handle `reject`: give a held call an error result with the reason."""
-    found = held_calls(w).get(sent.approval_id)
-    if found is None:
-        w.refuse(_not_held(w, sent.approval_id, "reject"))
+    held_call = held_calls(w).get(command.approval_id)
+    if held_call is None:
+        w.refuse(_not_held(w, command.approval_id, "reject"))
         return
-    call, hold = found
-    if sent.four_eyes and _has_asked(w):
-        w.refuse(OwnDecision(sent.approval_id))
+    call, hold = held_call
+    if command.four_eyes and _has_asked(w):
+        w.refuse(OwnDecision(command.approval_id))
         return
     w.answer = commands.DONE
-    if sent.reason:
+    if command.reason:
         _take_part(w)
-    resolve(w, call, hold, "rejected", "tool_rejected", goes_on=sent.auto_resume, reason=sent.reason)
-    _refused(w, call, "rejected by the user" + (f": {sent.reason}" if sent.reason else ""))
+    resolve(w, call, hold, "rejected", "tool_rejected", goes_on=command.auto_resume, reason=command.reason)
+    _refused(w, call, "rejected by the user" + (f": {command.reason}" if command.reason else ""))
 
 
 def on_hold_timer(w: StepDraft, approval_id: str) -> None:
     """Give a held call an error result because no person decided in time."""
-    found = held_calls(w).get(approval_id)
-    if found is None:
+    held_call = held_calls(w).get(approval_id)
+    if held_call is None:
         return
-    call, hold = found
+    call, hold = held_call
     resolve(w, call, hold, "timeout", "tool_approval_timeout", goes_on=True, reason="nobody decided in time")
     _refused(w, call, "not approved: nobody decided in time")
 
@@ -206,22 +206,22 @@ def _refused(w: StepDraft, call: Call, text: str) -> None:
     w.next("advance_batch")
 
 
-def on_respond(w: StepDraft, sent: commands.RespondSent) -> None:
+def on_respond(w: StepDraft, command: commands.RespondSent) -> None:
     """Handle `respond`: give the person's answer to the call that asked."""
     s = w.s
     asking = open_questions(w)
-    call = asking.get(sent.ref)
+    call = asking.get(command.ref)
     if call is None or s.batch is None:
-        if sent.ref in held_calls(w):
-            w.refuse(WrongDecision(sent.ref, "respond to", "a held call", "`session.approve` or `session.reject`"))
-        elif _stopped_call(w, sent.ref) is not None:
-            w.refuse(WrongDecision(sent.ref, "respond to", STOPPED_CALL, END_DOUBT))
+        if command.ref in held_calls(w):
+            w.refuse(WrongDecision(command.ref, "respond to", "a held call", "`session.approve` or `session.reject`"))
+        elif _stopped_call(w, command.ref) is not None:
+            w.refuse(WrongDecision(command.ref, "respond to", STOPPED_CALL, END_DOUBT))
         else:
-            w.refuse(UnknownApproval.among(sent.ref, asking))
+            w.refuse(UnknownApproval.among(command.ref, asking))
         return
     w.answer = commands.DONE
     _take_part(w)
-    w.emit(UserResponded(sent.ref, sent.answer))
+    w.emit(UserResponded(command.ref, command.answer))
     s.batch = s.batch.but(decisions=(*s.batch.decisions, ("user_respond", True)))
     wake(w)
-    take_answer(w, call.but(question=None), ok(sent.answer))
+    take_answer(w, call.but(question=None), ok(command.answer))

@@ -27,71 +27,71 @@ MOST_LABELS: Final = 64
 """The most labels of one session."""
 
 
-def on_label(w: StepDraft, sent: commands.LabelSent) -> None:
+def on_label(w: StepDraft, command: commands.LabelSent) -> None:
     """Handle `label`: change title and labels; refuse it if there would be too many labels."""
     s = w.s
-    labels = tuple(sorted({*s.labels}.difference(sent.remove).union(sent.add)))
+    labels = tuple(sorted({*s.labels}.difference(command.remove).union(command.add)))
     if len(labels) > MOST_LABELS:
         w.refuse(TooManyLabels(len(labels), MOST_LABELS))
         return
     w.answer = commands.DONE
-    title = s.title if sent.title is None else sent.title
+    title = s.title if command.title is None else command.title
     if (title, labels) != (s.title, s.labels):
         s.title, s.labels = title, labels
         w.emit(LabelsChanged(title, labels))
 
 
-def on_switch_model(w: StepDraft, sent: commands.SwitchModelSent) -> None:
+def on_switch_model(w: StepDraft, command: commands.SwitchModelSent) -> None:
     """Handle `switch_model`: use the model from the next turn on."""
     w.answer = commands.DONE
-    w.switch_model(sent.model, sent.options, None, sent.spares, sent.priced)
+    w.switch_model(command.model, command.options, None, command.spares, command.priced)
 
 
-def on_change_tools(w: StepDraft, sent: commands.ChangeToolsSent) -> None:
+def on_change_tools(w: StepDraft, command: commands.ChangeToolsSent) -> None:
     """Attach and detach tools; if one of the changes is impossible, refuse all."""
     s = w.s
-    for name in sent.detach:
+    for name in command.detach:
         if name not in s.tools:
             w.refuse(UnknownTool.among(name, s.tools))
             return
-    closed = tuple(name for name, attached in s.tools.items() if attached.source and attached.source in sent.closed)
-    detach = tuple(dict.fromkeys((*sent.detach, *closed)))
+    closed = tuple(name for name, attached in s.tools.items() if attached.source and attached.source in command.closed)
+    detach = tuple(dict.fromkeys((*command.detach, *closed)))
     leaving = frozenset(detach)
-    left = {name: attached for name, attached in s.tools.items() if name not in leaving}
-    for spec in sent.attach:
-        if spec.name in left and not sent.replace:
+    tools = {name: attached for name, attached in s.tools.items() if name not in leaving}
+    for spec in command.attach:
+        if spec.name in tools and not command.replace:
             w.refuse(ToolExists(spec.name))
             return
-        left[spec.name] = Attached(spec, sent.revision, sent.source)
+        tools[spec.name] = Attached(spec, command.revision, command.source)
     w.answer = commands.DONE
-    if not sent.source:
-        s.gone_tools = gone(s.gone_tools, (*detach, *sent.closed), left)
-    elif sent.source in s.gone_tools:  # the source has been attached again since
-        s.gone_tools = tuple(name for name in s.gone_tools if name != sent.source)
-    put_tools(w, left, sent.source)
-    _report(w, tuple([spec.name for spec in sent.attach]), detach, sent.source, sent.problems)
+    if not command.source:
+        s.gone_tools = gone(s.gone_tools, (*detach, *command.closed), tools)
+    elif command.source in s.gone_tools:  # the source has been attached again since
+        s.gone_tools = tuple(name for name in s.gone_tools if name != command.source)
+    put_tools(w, tools, command.source)
+    _report(w, tuple([spec.name for spec in command.attach]), detach, command.source, command.problems)
 
 
-def change_for(w: StepDraft, key: str, wanted: ChangeTools) -> Answered | Failed:
+def change_for(w: StepDraft, key: str, tool_change: ChangeTools) -> Answered | Failed:
     """Attach and detach tools as the plugin *key* asks; if one of the changes is impossible, make none and say why."""
     s = w.s
-    unknown = next((name for name in wanted.detach if name not in s.tools), None)
+    unknown = next((name for name in tool_change.detach if name not in s.tools), None)
     if unknown is not None:
         return Failed(f"there is no tool `{unknown}`")
     seat = next(seat for seat in s.seats if seat.key == key)
     brought = {spec.name: Attached(spec, seat.revision, plugin=key) for spec in seat.tools}
-    left = {name: attached for name, attached in s.tools.items() if name not in wanted.detach}
-    for name in wanted.attach:
+    tools = {name: attached for name, attached in s.tools.items() if name not in tool_change.detach}
+    for name in tool_change.attach:
         if name not in brought:
             return Failed(f"`{key}` brings no tool `{name}`; name it in its `BroughtTools`")
-        if name in left and left[name].plugin != key:
+        if name in tools and tools[name].plugin != key:
             return Failed(f"there is another tool `{name}`")
-        left[name] = brought[name]
-    attach = tuple([name for name in dict.fromkeys(wanted.attach) if s.tools.get(name) != left[name]])
-    detach = tuple(dict.fromkeys(wanted.detach))
+        tools[name] = brought[name]
+    attach = tuple([name for name in dict.fromkeys(tool_change.attach) if s.tools.get(name) != tools[name]])
+    detach = tuple(dict.fromkeys(tool_change.detach))
     if attach or detach:
-        s.gone_tools = gone(s.gone_tools, detach, left)
-        put_tools(w, left, key)
+        s.gone_tools = gone(s.gone_tools, detach, tools)
+        put_tools(w, tools, key)
         _report(w, attach, detach, key)
     return Answered(None)
 
@@ -102,21 +102,21 @@ def _report(
     w.emit(*map(ToolDetached, detach), *map(ToolAttached, attach), ToolsUpdated(attach, detach, source, problems))
 
 
-def put_tools(w: StepDraft, left: Mapping[str, Attached], by: str = "") -> None:
+def put_tools(w: StepDraft, tools: Mapping[str, Attached], by: str = "") -> None:
     """Set the session's tools, as *by* wants; approvals "for always" of a source's tool end when it is changed.
 
     The model is told of found tools that have changed.
     """
     s = w.s
-    w.note(altered_tools(s.tools, left, by))
+    w.note(altered_tools(s.tools, tools, by))
     renewed = {
         name
         for name, _ in s.approved_always
-        if (before := s.tools.get(name)) and (before.source or before.plugin) and not _is_same(before, left.get(name))
+        if (before := s.tools.get(name)) and (before.source or before.plugin) and not _is_same(before, tools.get(name))
     }
     s.approved_always = frozenset(pair for pair in s.approved_always if pair[0] not in renewed)
     s.standing_approvals = tuple(approval for approval in s.standing_approvals if approval.tool not in renewed)
-    replaced, s.tools = s.tools, left
+    replaced, s.tools = s.tools, tools
     tell_changes(w, replaced)
 
 
@@ -132,19 +132,19 @@ def gone(before: tuple[str, ...], more: Iterable[str], there: Container[str]) ->
 # Plugins
 
 
-def on_update_plugin(w: StepDraft, sent: commands.UpdatePluginSent) -> None:
+def on_update_plugin(w: StepDraft, command: commands.UpdatePluginSent) -> None:
     """Handle `update_plugin`: queue new options for a plugin; later ones replace earlier ones."""
-    _queue(w, PluginChange("update", sent.seat.key, sent.seat, sent.options))
+    _queue(w, PluginChange("update", command.seat.key, command.seat, command.options))
 
 
-def on_attach_plugin(w: StepDraft, sent: commands.AttachPluginSent) -> None:
+def on_attach_plugin(w: StepDraft, command: commands.AttachPluginSent) -> None:
     """Handle `attach_plugin`: queue a plugin to add."""
-    _queue(w, PluginChange("attach", sent.seat.key, sent.seat))
+    _queue(w, PluginChange("attach", command.seat.key, command.seat))
 
 
-def on_detach_plugin(w: StepDraft, sent: commands.DetachPluginSent) -> None:
+def on_detach_plugin(w: StepDraft, command: commands.DetachPluginSent) -> None:
     """Handle `detach_plugin`: queue a plugin to remove."""
-    _queue(w, PluginChange("detach", sent.key))
+    _queue(w, PluginChange("detach", command.key))
 
 
 def _queue(w: StepDraft, change: PluginChange) -> None:
@@ -167,8 +167,8 @@ def drop_changes(w: StepDraft) -> None:
     """Report queued plugin changes as dropped, because the session ends."""
     waiting, w.s.changes = w.s.changes, ()
     for change in waiting:
-        made = REPORTS[change.kind]
-        w.emit(made(change.key, success=False, error="the session has ended"))
+        event_class = REPORTS[change.kind]
+        w.emit(event_class(change.key, success=False, error="the session has ended"))
 
 
 def _keys_to_be(w: StepDraft) -> list[str]:

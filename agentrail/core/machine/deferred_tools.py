@@ -85,12 +85,12 @@ def shown_if_deferred(spec: ToolSpec) -> str:
     return f"\n\nIts definition: {definition(spec)}" if spec.deferred else ""
 
 
-def tell_again(w: StepDraft, kept: tuple[Message, ...]) -> None:
-    """Tell the model the definitions of found tools that are not in the messages *kept* by a compaction."""
+def tell_again(w: StepDraft, messages: tuple[Message, ...]) -> None:
+    """Tell the model the definitions of found tools that are not in *messages*, which a compaction has kept."""
     s = w.s
     there = [s.tools[name].spec for name in reversed(s.found) if name in s.tools and s.tools[name].spec.deferred]
     if there:
-        texts = [message.text for message in kept]
+        texts = [message.text for message in messages]
         _tell(w, _STILL, [spec for spec in there if not any(definition(spec) in text for text in texts)])
 
 

@@ -32,8 +32,8 @@ class _PlainDues(dict[str, Due]):
     """A `Due` without a ref for each hook and stage, made when it is first asked for."""
 
     def __missing__(self, what: str) -> Due:
-        made = self[what] = Due(what)
-        return made
+        due = self[what] = Due(what)
+        return due
 
 
 _PLAIN: Final = _PlainDues()
@@ -330,6 +330,6 @@ class StepDraft:
         least: float | None = None
         for seat in s.seats:  # a plain loop, as this is asked for at each hook, and few plugins have a limit
             if seat.money_limit is not None:
-                left = seat.money_limit.left(s.usage, s.elsewhere)
-                least = left if least is None or (left is not None and left < least) else least
+                money_left = seat.money_limit.left(s.usage, s.elsewhere)
+                least = money_left if least is None or (money_left is not None and money_left < least) else least
         return least

@@ -81,10 +81,10 @@ def close_batch(w: StepDraft) -> None:
 def _clear_timers(w: StepDraft, batch: Batch) -> None:
     """Clear the timers of the calls of *batch*, but for calls that go on."""
     lingering = {stray.call_id for stray in w.s.lingering}
-    known = dict(w.s.timers)
+    timers = dict(w.s.timers)
     for call in batch.calls:
         timer = call_timer(call.call_id)
-        if timer in known and call.call_id not in lingering:
+        if timer in timers and call.call_id not in lingering:
             w.clear_timer(timer)
         if call.hold is not None:
             w.clear_timer(hold_timer(call.hold.approval_id))
@@ -157,9 +157,9 @@ def _drop_steering(w: StepDraft) -> None:
 
 
 def _refuse_what_was_taken(w: StepDraft, reason: str) -> None:
-    taken, w.s.taking = w.s.taking, None
-    if taken is not None:
-        w.emit(PromptRejected(taken.ref, reason))
+    prompt, w.s.taking = w.s.taking, None
+    if prompt is not None:
+        w.emit(PromptRejected(prompt.ref, reason))
 
 
 def begin_after_turn(w: StepDraft, _: str) -> Hook | None:
@@ -187,21 +187,21 @@ def turn_over(w: StepDraft, _: str) -> None:
 # abort and stop
 
 
-def on_abort(w: StepDraft, sent: commands.AbortSent) -> None:
+def on_abort(w: StepDraft, command: commands.AbortSent) -> None:
     """Handle `abort`: drop the queue and cancel calls as asked, then abort the open turn."""
     s = w.s
     w.answer = commands.DONE
-    for text in sent.dropped:
+    for text in command.dropped:
         w.emit(PromptDropped(w.make_id("p"), text))
-    if sent.clear_queue:
+    if command.clear_queue:
         drop_queue(w)
-    if sent.kill_tools == "all":
-        kill_lingering(w, sent.reason or "user")
+    if command.kill_tools == "all":
+        kill_lingering(w, command.reason or "user")
         stop_subagents(w)
     if s.phase is Phase.IDLE and s.turn is None:
-        w.emit(AgentAbort(None, "user", sent.reason))
+        w.emit(AgentAbort(None, "user", command.reason))
         return
-    abort_turn(w, "user", sent.reason, kill_tools=sent.kill_tools, partial=sent.partial)
+    abort_turn(w, "user", command.reason, kill_tools=command.kill_tools, partial=command.partial)
 
 
 def stop_subagents(w: StepDraft) -> None:
@@ -234,16 +234,16 @@ def after_aborted_nothing(w: StepDraft, reason: str) -> None:
         w.next("settle")
 
 
-def on_stop(w: StepDraft, sent: commands.StopSent) -> None:
+def on_stop(w: StepDraft, command: commands.StopSent) -> None:
     """Handle `stop`: abort the open turn with all its calls; `settle` then runs `session_end`."""
     s = w.s
     w.answer = commands.DONE
-    s.stopping = sent.reason
-    kill_lingering(w, sent.reason)
+    s.stopping = command.reason
+    kill_lingering(w, command.reason)
     if s.phase is Phase.IDLE and s.turn is None:
         w.next("settle")
         return
-    abort_turn(w, "stopped", sent.reason, kill_tools="all", partial=sent.partial)
+    abort_turn(w, "stopped", command.reason, kill_tools="all", partial=command.partial)
 
 
 def begin_session_end(w: StepDraft, _: str) -> Hook:

@@ -255,14 +255,14 @@ def ask_again(w: StepDraft, ask_id: str) -> None:
 
 def on_calls_ended(w: StepDraft, several: CallsEnded) -> None:
     """Handle the ends of several calls as if each came in a step of its own."""
-    for one in several.ended:
-        match one:
+    for call_end in several.ended:
+        match call_end:
             case ToolReturned():
-                tool_runs.on_returned(w, one)
+                tool_runs.on_returned(w, call_end)
             case ToolRaised():
-                tool_runs.on_raised(w, one)
+                tool_runs.on_raised(w, call_end)
             case ToolStopped():
-                tool_runs.on_stopped(w, one)
+                tool_runs.on_stopped(w, call_end)
         drain(w)
 
 
@@ -282,7 +282,7 @@ def _waiting(w: StepDraft, ask_id: str) -> Suspension | None:
     return None
 
 
-def answer(w: StepDraft, ask_id: str, given: AskAnswer) -> None:
+def answer(w: StepDraft, ask_id: str, ask_answer: AskAnswer) -> None:
     """Resume the hook that waits for *ask_id*. No-op if none does: it was dropped meanwhile."""
     s = w.s
     waiting = _waiting(w, ask_id)
@@ -292,9 +292,9 @@ def answer(w: StepDraft, ask_id: str, given: AskAnswer) -> None:
     w.clear_timer(f"ask:{ask_id}")
     if isinstance(waiting.pause.request, RunTool):
         drop_rulings_on(w, ask_id)
-        tell_of_asked(w, waiting, given)
-    w.emit(_answered(ask_id, waiting.plugin, STATUS[type(given)]))
-    place = waiting.pause.place.but(asked=waiting.pause.request, answer=given)
+        tell_of_asked(w, waiting, ask_answer)
+    w.emit(_answered(ask_id, waiting.plugin, STATUS[type(ask_answer)]))
+    place = waiting.pause.place.but(asked=waiting.pause.request, answer=ask_answer)
     if waiting.run:
         ruled = _waiting(w, waiting.run)
         if ruled is not None and isinstance(ruled.pause.request, RunTool):

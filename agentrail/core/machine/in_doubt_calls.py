@@ -56,8 +56,8 @@ def grow_old(w: StepDraft) -> None:
     if not w.s.in_doubt:
         return
     now = w.s.turns
-    dated = (one if one.turn is not None else one.but(turn=now) for one in w.s.in_doubt)
-    w.s.in_doubt = tuple(one for one in dated if one.turn is None or now - one.turn <= TURNS_KEPT)
+    dated = (doubt if doubt.turn is not None else doubt.but(turn=now) for doubt in w.s.in_doubt)
+    w.s.in_doubt = tuple(doubt for doubt in dated if doubt.turn is None or now - doubt.turn <= TURNS_KEPT)
 
 
 def find_doubt(w: StepDraft, name: str, args: JsonObject) -> Doubt | None:
@@ -72,8 +72,8 @@ def find_doubt(w: StepDraft, name: str, args: JsonObject) -> Doubt | None:
         return None
     attached = w.s.tools.get(name)
     unsafe = attached is None or attached.spec.effect is EffectClass.UNSAFE
-    found = [doubt for doubt in doubts if (unsafe or doubt.args is not None) and doubt.covers(name, args)]
-    return next((doubt for doubt in found if doubt.args is not None), found[0] if found else None)
+    matching = [doubt for doubt in doubts if (unsafe or doubt.args is not None) and doubt.covers(name, args)]
+    return next((doubt for doubt in matching if doubt.args is not None), matching[0] if matching else None)
 
 
 def hint_about(doubt: Doubt) -> str:
@@ -90,25 +90,25 @@ def hint_about(doubt: Doubt) -> str:
 
 def clear_up(w: StepDraft, name: str, args: JsonObject) -> None:
     """Forget all doubts that cover this call, as it runs again: a person has looked, and has approved it."""
-    _forget(w, tuple(one for one in w.s.in_doubt if one.covers(name, args)))
+    _forget(w, tuple(doubt for doubt in w.s.in_doubt if doubt.covers(name, args)))
 
 
 def clear_about(w: StepDraft, call_id: str) -> Doubt | None:
     """Forget the doubt that is named by *call_id* and return it, as a person has looked. `None` if there is none."""
-    found = next((one for one in w.s.in_doubt if one.call_id == call_id), None)
-    if found is not None:
-        w.s.in_doubt = tuple(one for one in w.s.in_doubt if one.call_id != call_id)
-    return found
+    doubt = next((other for other in w.s.in_doubt if other.call_id == call_id), None)
+    if doubt is not None:
+        w.s.in_doubt = tuple(other for other in w.s.in_doubt if other.call_id != call_id)
+    return doubt
 
 
 def _forget_equal(w: StepDraft, name: str, args: JsonObject) -> None:
     """Forget the doubt about exactly this call, as it gets a new one."""
-    _forget(w, tuple(one for one in w.s.in_doubt if one.args is not None and one.covers(name, args)))
+    _forget(w, tuple(doubt for doubt in w.s.in_doubt if doubt.args is not None and doubt.covers(name, args)))
 
 
 def _forget(w: StepDraft, doubts: tuple[Doubt, ...]) -> None:
     if doubts:
-        w.s.in_doubt = tuple(one for one in w.s.in_doubt if one not in doubts)
+        w.s.in_doubt = tuple(doubt for doubt in w.s.in_doubt if doubt not in doubts)
         w.forgotten = (*w.forgotten, *doubts)
 
 
@@ -116,5 +116,5 @@ def recall(w: StepDraft) -> None:
     """Remember again what this step has forgotten, as the calls that it would start do not start."""
     forgotten, w.forgotten = w.forgotten, ()
     for doubt in reversed(forgotten):
-        if doubt.args is None or not any(one.covers(doubt.name, doubt.args) for one in w.s.in_doubt):
+        if doubt.args is None or not any(other.covers(doubt.name, doubt.args) for other in w.s.in_doubt):
             w.s.in_doubt = bounded((doubt, *w.s.in_doubt))

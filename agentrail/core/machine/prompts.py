@@ -88,17 +88,19 @@ def finish_session_start(w: StepDraft, _ref: str, _hook: Hook, ruling: Ruling) -
 # Taking prompts
 
 
-def on_prompt(w: StepDraft, sent: commands.PromptSent) -> None:
+def on_prompt(w: StepDraft, command: commands.PromptSent) -> None:
     """Handle `prompt`: start a turn, queue it, or end a resting turn for it; drop it if an abort cleared the queue."""
-    if sent.cleared:
-        prompt = Prompt(w.make_id("p"), sent.parts)
+    if command.cleared:
+        prompt = Prompt(w.make_id("p"), command.parts)
         w.emit(PromptDropped(prompt.ref, prompt.text))
         w.refuse(errors.PromptWasDropped(prompt.ref, "the queue was cleared by an abort"))
         return
-    accept(w, sent.parts, sent.returns, AskedBy(sent.asked_by) if sent.asked_by else w.asked)
+    accept(w, command.parts, command.returns, AskedBy(command.asked_by) if command.asked_by else w.asked)
 
 
-def accept(w: StepDraft, parts: tuple[Part, ...], returns: JsonObject = EMPTY, asked: AskedBy = NOBODY_ASKED) -> None:
+def accept(
+    w: StepDraft, parts: tuple[Part, ...], returns: JsonObject = EMPTY, asked_by: AskedBy = NOBODY_ASKED
+) -> None:
     """Accept a text of the user in any phase: start a turn with it if the session is idle, else queue it."""
     s = w.s
     limit = s.setup.options.max_prompt_queue
@@ -106,7 +108,7 @@ def accept(w: StepDraft, parts: tuple[Part, ...], returns: JsonObject = EMPTY, a
     if not free and len(s.queue) >= limit:
         w.refuse(QueueFull(limit))
         return
-    prompt = Prompt(w.make_id("p"), parts, returns, asked)
+    prompt = Prompt(w.make_id("p"), parts, returns, asked_by)
     s.queue = (*s.queue, prompt)
     if free:
         w.answer = commands.Accepted(prompt.ref, "started")
@@ -133,16 +135,16 @@ def _supersede(w: StepDraft) -> None:
     end_turn(w, "superseded")
 
 
-def on_withdraw(w: StepDraft, sent: commands.WithdrawSent) -> None:
+def on_withdraw(w: StepDraft, command: commands.WithdrawSent) -> None:
     """Handle `withdraw`: remove a prompt from the queue."""
     s = w.s
     for prompt in s.queue:
-        if prompt.ref == sent.ref:
+        if prompt.ref == command.ref:
             s.queue = tuple(other for other in s.queue if other is not prompt)
             w.emit(PromptWithdrawn(prompt.ref, prompt.text))
             w.answer = commands.DONE
             return
-    w.refuse(UnknownPrompt(sent.ref))
+    w.refuse(UnknownPrompt(command.ref))
 
 
 def settle(w: StepDraft, _: str) -> None:
@@ -176,55 +178,55 @@ def _steering_to_queue(w: StepDraft) -> None:
 
 def begin_before_prompt(w: StepDraft, _: str) -> Hook | None:
     """Build the `before_prompt` hook of the prompt that is being taken."""
-    taken = w.s.taking
-    return None if taken is None else _before_prompt(taken.text, taken.ref)
+    prompt = w.s.taking
+    return None if prompt is None else _before_prompt(prompt.text, prompt.ref)
 
 
 def finish_before_prompt(w: StepDraft, _ref: str, _hook: Hook, ruling: Ruling) -> None:
     """Start the turn, or reject the prompt if a plugin says so."""
     s = w.s
-    taken, s.taking = s.taking, None
-    if taken is None:
+    prompt, s.taking = s.taking, None
+    if prompt is None:
         return
     if ruling.verdict is ABORT:
-        w.emit(PromptRejected(taken.ref, ruling.reason, ruling.by))
+        w.emit(PromptRejected(prompt.ref, ruling.reason, ruling.by))
         w.next("settle")
         return
     s.turns += 1
     grow_old(w)
     s.deafness = ()
     s.turn = Turn(
-        taken.ref,
+        prompt.ref,
         w.at,
         len(s.history),
         s.usage,
         s.model,
         s.model_options,
         spares=s.spares,
-        asked=taken.asked,
+        asked=prompt.asked,
         worked_ms=s.worked(w.at),
     )
-    if taken.returns:
+    if prompt.returns:
         w.note(altered_form(s.returns))
-        s.turn = s.turn.but(returns=taken.returns)
+        s.turn = s.turn.but(returns=prompt.returns)
     if s.sections:
         w.put_sections(dated(s.sections, w.at))
     w.apply(ruling)
-    _say_prompt(w, taken, ruling.gathered)
+    _say_prompt(w, prompt, ruling.gathered)
     limit = s.setup.options.max_turn_seconds
     if limit is not None:
         w.set_timer(TURN_TIMER, w.at + int(limit * 1000))
     w.next("next_round")
 
 
-def _say_prompt(w: StepDraft, taken: Prompt, gathered: Gathered) -> None:
+def _say_prompt(w: StepDraft, prompt: Prompt, gathered: Gathered) -> None:
     """Put the prompt into the history, followed by the texts that plugins add to it, and tell of both."""
     if gathered.said is not None:
-        taken = taken.but(parts=with_text(taken.parts, gathered.said))
-    by = taken.asked.by[0] if taken.asked.by else ""
-    w.emit(_received_event(taken.ref, taken.text, gathered.replaced_by), by=by)
-    w.emit(_start_event(taken.ref))
-    w.say(_user_message(taken.parts))
+        prompt = prompt.but(parts=with_text(prompt.parts, gathered.said))
+    by = prompt.asked.by[0] if prompt.asked.by else ""
+    w.emit(_received_event(prompt.ref, prompt.text, gathered.replaced_by), by=by)
+    w.emit(_start_event(prompt.ref))
+    w.say(_user_message(prompt.parts))
     if gathered.texts:
         text = "\n\n".join(gathered.texts)
         w.say(_user_message((Text(text),), Origin.INTERVENTION))

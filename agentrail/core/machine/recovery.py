@@ -117,7 +117,7 @@ def reseat(
 
 def _differing(old: JsonObject, new: JsonObject) -> JsonObject:
     """Return the options of *new* that are not those of *old*."""
-    return freeze_object({name: found for name, found in new.items() if name not in old or old[name] != found})
+    return freeze_object({name: value for name, value in new.items() if name not in old or old[name] != value})
 
 
 def _take_new_places(w: StepDraft) -> None:
@@ -146,11 +146,13 @@ def change_tools(w: StepDraft, returned: SessionReturned | SessionBranched) -> N
     if not returned.tools and not returned.gone:
         return
     s = w.s
-    left = {name: attached for name, attached in s.tools.items() if name not in returned.gone}
+    tools = {name: attached for name, attached in s.tools.items() if name not in returned.gone}
     brought = {spec.name: seat.key for seat in s.seats for spec in seat.tools}
-    left |= {spec.name: Attached(spec, returned.revision, plugin=brought.get(spec.name, "")) for spec in returned.tools}
-    put_tools(w, left)
-    s.gone_tools = gone(s.gone_tools, returned.gone, left)
+    tools |= {
+        spec.name: Attached(spec, returned.revision, plugin=brought.get(spec.name, "")) for spec in returned.tools
+    }
+    put_tools(w, tools)
+    s.gone_tools = gone(s.gone_tools, returned.gone, tools)
     names = tuple(spec.name for spec in returned.tools)
     w.emit(*(ToolDetached(name) for name in returned.gone), *(ToolAttached(name) for name in names))
     w.emit(ToolsUpdated(names, returned.gone))
@@ -168,7 +170,7 @@ def _renewed(change: PluginChange, seats: Mapping[tuple[str, int], AttachedPlugi
     seat = None if change.seat is None else seats.get((change.seat.key, change.seat.revision))
     if seat is None:
         return change
-    options = freeze_object({name: found for name, found in change.options.items() if name in seat.changed})
+    options = freeze_object({name: value for name, value in change.options.items() if name in seat.changed})
     return None if change.options and not options else change.but(seat=seat, options=options)
 
 
@@ -273,15 +275,15 @@ def risky_calls(state: State) -> tuple[RiskyCall, ...]:
     because its probe may not know what became of it.
     """
     calls = () if state.batch is None else state.batch.calls.among(CallStatus.RUNNING)
-    found = [RiskyCall(call.name, call.call_id) for call in calls if not (runs_again(call) or _has_subagent(call))]
-    found += [RiskyCall(stray.name, stray.call_id) for stray in state.lingering if not stray.reported]
+    calls_ = [RiskyCall(call.name, call.call_id) for call in calls if not (runs_again(call) or _has_subagent(call))]
+    calls_ += [RiskyCall(stray.name, stray.call_id) for stray in state.lingering if not stray.reported]
     for waiting in state.suspended:
         request = waiting.pause.request
         if isinstance(request, RunTool) and waiting.started_at is not None:
             attached = state.tools.get(request.name)
             if attached is None or attached.spec.effect not in CAN_RUN_AGAIN:
-                found.append(RiskyCall(request.name, waiting.ask_id))
-    return tuple(found)
+                calls_.append(RiskyCall(request.name, waiting.ask_id))
+    return tuple(calls_)
 
 
 def _has_subagent(call: Call) -> bool:

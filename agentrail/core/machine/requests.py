@@ -95,9 +95,9 @@ def _merge(w: StepDraft) -> None:
 def request(w: StepDraft, _: str) -> None:
     """Start an attempt of the request: merge texts that came meanwhile, compact if asked to, then ask plugins."""
     _merge(w)
-    wanted = w.s.compact_wanted
-    if wanted is not None:
-        want_compaction(w, wanted)
+    reason = w.s.compact_wanted
+    if reason is not None:
+        want_compaction(w, reason)
     else:
         w.next("before_request")
 
@@ -128,24 +128,24 @@ def finish_before_request(w: StepDraft, _ref: str, hook: Hook, ruling: Ruling) -
         added = (UserMessage((Text(text),), Origin.INTERVENTION),)
         w.say(*added)
         w.emit(Intervention(text, "before_request"))
-    shown = _shown_to(s.history, hook, ruling, added)
+    sent_messages = _shown_to(s.history, hook, ruling, added)
     before, used = s.used_model, s.using
     switched = None if before is None or before == used else before
     if switched is not None:
         w.emit(ModelEffective(turn.model))
     s.used_model = before if before == used else used
     request_id = w.make_id("r")
-    replaced = None if shown is s.history else rearrange(s.history, shown)
+    replaced = None if sent_messages is s.history else rearrange(s.history, sent_messages)
     if gathered.front:
-        shown = (*[piece.message for piece in gathered.front], *shown)
+        sent_messages = (*[piece.message for piece in gathered.front], *sent_messages)
         replaced = _with(s.history, replaced, gathered.front, ())
     options = s.setup.options
     last = s.round >= options.max_turns
     grown_alone = not (last or s.altered or s.shown is not None or replaced is not None or switched is not None)
     if not grown_alone or is_out_of_reach(s):
-        _compare(w, shown, replaced, gathered.replaced_by[-1:], switched)
+        _compare(w, sent_messages, replaced, gathered.replaced_by[-1:], switched)
     s.request = Request(request_id, messages=_with(s.history, replaced, (), gathered.added))
-    w.emit(_start_event(request_id, turn.model, len(shown) + len(gathered.added), turn.attempt))
+    w.emit(_start_event(request_id, turn.model, len(sent_messages) + len(gathered.added), turn.attempt))
     w.ask(StartRequest(rendered(s, turn, s.request), options.stall_timeout, options.inline_tags))
 
 
@@ -161,7 +161,7 @@ def _with(
 
 def _compare(
     w: StepDraft,
-    shown: Sequence[Message],
+    sent_messages: Sequence[Message],
     replaced: Rearranged | None,
     by: tuple[str, ...],
     switched: tuple[str, JsonObject] | None,
@@ -172,7 +172,7 @@ def _compare(
     """
     s = w.s
     last = by[0] if by else ""
-    changed = prefix_changed(s, shown, last, switched, front_of(replaced))
+    changed = prefix_changed(s, sent_messages, last, switched, front_of(replaced))
     if changed is not None:
         w.emit(changed)
         s.by_tool = None if changed.part in UPFRONT else s.by_tool
@@ -234,10 +234,10 @@ def abort_by(w: StepDraft, ruling: Ruling) -> None:
 # Compaction
 
 
-def on_compact(w: StepDraft, sent: commands.CompactSent) -> None:
+def on_compact(w: StepDraft, command: commands.CompactSent) -> None:
     """Handle `compact`: compact now if the session is idle, else before the next request."""
     s = w.s
-    reason = sent.reason or "asked by a caller"
+    reason = command.reason or "asked by a caller"
     if s.resting:
         w.refuse(Busy("compact"))
         return

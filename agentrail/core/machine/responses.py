@@ -171,17 +171,17 @@ def _say(w: StepDraft, message: AssistantMessage) -> None:
     w.s.measured = measured(w.s, message.usage)
 
 
-def _take_said(w: StepDraft, message: AssistantMessage, said: str | None) -> AssistantMessage:
-    """Append *message* to the history, with the text *said* if plugins replaced its own; return what was appended."""
+def _take_said(w: StepDraft, message: AssistantMessage, text: str | None) -> AssistantMessage:
+    """Append *message* to the history, with *text* if plugins replaced its own; return what was appended."""
     s = w.s
     is_said, w.response = w.response is None, None  # it is said already if its hook was paused
-    if said is None:
+    if text is None:
         if not is_said:
             _say(w, message)
         return message
     if is_said and s.history and s.history[-1] == message:
         s.history = s.history.first(len(s.history) - 1)
-    final = message.saying(said)
+    final = message.saying(text)
     _say(w, final)
     s.last_reply = final.text
     return final
@@ -254,15 +254,15 @@ def _takes_answer(w: StepDraft, turn: Turn) -> bool:
 
 def _problem(w: StepDraft, turn: Turn) -> str | None:
     """Return why the last text of the model is no answer for *turn*; `None` if it is one."""
-    said = w.s.last_reply or ""
+    reply = w.s.last_reply or ""
     if turn.stop == "refused":
-        return f"the model refuses to answer: {said}" if said else "the model refuses to answer"
+        return f"the model refuses to answer: {reply}" if reply else "the model refuses to answer"
     if turn.stop == "length":
         return CUT
-    found = read_answer(said)
-    if isinstance(found, str):
-        return found
-    ruling = w.judge.answer(w.s.returns, found, turn.ref if turn.returns else None)
+    answer = read_answer(reply)
+    if isinstance(answer, str):
+        return answer
+    ruling = w.judge.answer(w.s.returns, answer, turn.ref if turn.returns else None)
     w.rulings.append(ruling)
     return None if ruling.verdict is Verdict.PASS else ruling.reason
 
@@ -421,11 +421,11 @@ def _fall_back(w: StepDraft, turn: Turn, partial: Partial, failure: Failure) -> 
 
 def _use_spare(w: StepDraft, turn: Turn, failure: Failure) -> None:
     """Use the next fallback model until the turn ends."""
-    spare, *left = turn.spares
+    spare, *spares = turn.spares
     w.s.turn = turn.but(
         model=spare.model,
         options=spare.options,
-        spares=tuple(left),
+        spares=tuple(spares),
         failed_over=turn.attempt,
         last_error=failure.message,
     )

@@ -17,27 +17,27 @@ from agentrail.values.events.life import AgentResumed, SteeringApplied, Steering
 from agentrail.values.messages import Origin, UserMessage
 
 
-def on_steer(w: StepDraft, sent: commands.SteerSent) -> None:
+def on_steer(w: StepDraft, command: commands.SteerSent) -> None:
     """Take a steering text and ask the plugins about it; with no turn open it is a prompt.
 
     A message never is: it waits with a turn that rests, and is refused once the task of its receiver is done.
     """
     s = w.s
-    if sent.message and not _is_at_work(w):
+    if command.message and not _is_at_work(w):
         w.refuse(TaskDone(s.session_id))
         return
-    if s.phase is Phase.IDLE and not sent.message:
-        accept(w, (Text(sent.text),), asked=w.asked)
+    if s.phase is Phase.IDLE and not command.message:
+        accept(w, (Text(command.text),), asked_by=w.asked)
         return
-    w.partial = sent.partial  # kept if this step aborts the turn, also for a text that is refused
+    w.partial = command.partial  # kept if this step aborts the turn, also for a text that is refused
     ref = w.make_id("s")
     limit = s.setup.options.max_steering_queue
     if len(s.steering) >= limit:
-        w.emit(SteeringReceived(ref, sent.text, "rejected_full"))
+        w.emit(SteeringReceived(ref, command.text, "rejected_full"))
         w.refuse(SteeringQueueFull(limit))
         return
-    w.steered = Steering(ref, sent.text, AskedBy(sent.asked_by, w.request) if sent.message else w.asked)
-    w.steer = sent
+    w.steered = Steering(ref, command.text, AskedBy(command.asked_by, w.request) if command.message else w.asked)
+    w.steer = command
     w.answer = commands.Accepted(ref, "queued", len(s.steering) + 1)
     w.next("before_steering", ref)
 
@@ -61,8 +61,8 @@ def finish_before_steering(w: StepDraft, _ref: str, _hook: Hook, ruling: Ruling)
     """
     s = w.s
     text, w.steered = w.steered, None
-    sent, w.steer = w.steer, None
-    if text is None or sent is None:
+    command, w.steer = w.steer, None
+    if text is None or command is None:
         return
     if ruling.verdict is Verdict.ABORT:
         w.emit(SteeringReceived(text.ref, text.text, "rejected_plugin", ruling.reason))
@@ -78,12 +78,12 @@ def finish_before_steering(w: StepDraft, _ref: str, _hook: Hook, ruling: Ruling)
         w.emit(Intervention(more, "before_steering"))
     s.steering = (*s.steering, text)
     w.emit(SteeringReceived(text.ref, text.text, "queued", None, gathered.replaced_by))
-    if sent.message:
+    if command.message:
         return
     if s.phase is Phase.EXECUTING_TOOLS:
         skip_for_steering(w)
         w.next("advance_batch")
-    elif sent.when == "now":
+    elif command.when == "now":
         _cut_for_steering(w)
 
 

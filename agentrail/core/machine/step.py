@@ -76,8 +76,8 @@ def handlers_of(module: ModuleType) -> Iterator[tuple[type[Value], Handler]]:
     """Yield the handlers of a module, each with the inputs that its second parameter is annotated with."""
     for name, function in vars(module).items():
         if name.startswith("on_") and isinstance(function, FunctionType):
-            _, given, *_ = function.__annotations__.values()
-            kinds = (KINDS.get(kind.rpartition(".")[2]) for kind in given.split(" | "))
+            _, annotation, *_ = function.__annotations__.values()
+            kinds = (KINDS.get(kind.rpartition(".")[2]) for kind in annotation.split(" | "))
             yield from ((kind, function) for kind in kinds if kind is not None)
 
 
@@ -107,35 +107,35 @@ HANDLERS: Final = MappingProxyType[type[Value], Handler](dict(pair for group in 
 
 def step(state: State, arrival: Arrival, judge: Judge) -> Step:
     """Apply *arrival* to *state* and return the result; raise `IllegalInput` if the transition table forbids it."""
-    given = arrival.input
-    rule = TABLE[state.phase][type(given)]
+    input_ = arrival.input
+    rule = TABLE[state.phase][type(input_)]
     if not rule.to:
-        raise IllegalInput(state.phase.value, type(given).__name__, rule.why)
+        raise IllegalInput(state.phase.value, type(input_).__name__, rule.why)
     if state.phase is ENDED:
         return Step(state)
     w = StepDraft(drafted(state), judge, arrival.at, arrival.random, arrival.partial, arrival.by, arrival.request)
     if arrival.broken:
         w.emit(*arrival.broken)
-    HANDLERS[type(given)](w, given)
+    HANDLERS[type(input_)](w, input_)
     drain(w)
     if w.subjects is not None:
         w.keep_subjects(w.subjects)
-    _audit(state.phase, type(given), w.s.phase, w.effects)
+    _audit(state.phase, type(input_), w.s.phase, w.effects)
     if w.events and w.s.seats and judge.learns(w.s.seats):
         _learn(w)
-    if w.s.seats and type(given) is not StreamBegan:  # that has no record of its own, and its time is not kept
+    if w.s.seats and type(input_) is not StreamBegan:  # that has no record of its own, and its time is not kept
         _count_work(w)
     return Step(finished(w.s), tuple(w.effects), tuple(w.events), tuple(w.rulings), w.answer)
 
 
-def _audit(phase: Phase, given: type[Value], to: Phase, effects: Sequence[AnyEffect]) -> None:
+def _audit(phase: Phase, kind: type[Value], to: Phase, effects: Sequence[AnyEffect]) -> None:
     """Raise `LeftItsRow` if a step entered a phase, or asked for an effect, that its rule in the table forbids."""
-    rule = TABLE[phase][given]
+    rule = TABLE[phase][kind]
     if to not in rule.to:
-        raise LeftItsRow(phase.value, given.__name__, f"it went to `{to.value}`")
+        raise LeftItsRow(phase.value, kind.__name__, f"it went to `{to.value}`")
     for effect in effects:
         if type(effect) not in rule.may:
-            raise LeftItsRow(phase.value, given.__name__, f"it asked for `{type(effect).__name__}`")
+            raise LeftItsRow(phase.value, kind.__name__, f"it asked for `{type(effect).__name__}`")
 
 
 def _count_work(w: StepDraft) -> None:
@@ -202,9 +202,11 @@ def _abort_for(w: StepDraft, ruling: Ruling) -> None:
     drain(w)
     _audit(phase, AbortSent, w.s.phase, w.effects)
     asks = {effect.ask_id for effect in begun if isinstance(effect, CarryOut)}
-    left = [effect for effect in begun if not isinstance(effect, StartCall | CarryOut)]
+    kept_effects = [effect for effect in begun if not isinstance(effect, StartCall | CarryOut)]
     w.effects = [
-        effect for effect in (*left, *w.effects) if not (isinstance(effect, CancelAsk) and effect.ask_id in asks)
+        effect
+        for effect in (*kept_effects, *w.effects)
+        if not (isinstance(effect, CancelAsk) and effect.ask_id in asks)
     ]
 
 

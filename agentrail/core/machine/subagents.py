@@ -26,42 +26,42 @@ FOR_PEOPLE: Final = (ApprovalRequired, ApprovalResolved, AskUser, UserResponded)
 def on_started(w: StepDraft, started: SubagentStarted) -> None:
     """Record and report a sub-agent that has started; stop it at once if the session is stopping."""
     s = w.s
-    child, call_id, agent, said = started.child, started.call_id, started.agent, started.description
+    child, call_id, agent, description = started.child, started.call_id, started.agent, started.description
     new = Subagent(
         child,
         call_id,
         agent,
         started.background,
         peers=started.peers,
-        description=said,
+        description=description,
         prompt=started.prompt,
         asked_by=started.asked_by,
         began_ms=s.worked(w.at) + s.worked_elsewhere,
     )
     s.subagents = (*s.subagents, new)
-    w.emit(SubagentStart(call_id, child, said, agent, started.background, started.peers))
+    w.emit(SubagentStart(call_id, child, description, agent, started.background, started.peers))
     if s.stopping is not None:
         stop_subagents(w)
 
 
 def on_reported(w: StepDraft, reported: SubagentReported) -> None:
     """Report events of a sub-agent, count its usage since the last report, and note whether it waits for a person."""
-    found = _find(w, reported.child)
-    if found is None or reported.heard < found.heard:
+    agent = _find(w, reported.child)
+    if agent is None or reported.heard < agent.heard:
         return
-    w.emit(*(_told(found, event) for event in reported.events))
+    w.emit(*(_told(agent, event) for event in reported.events))
     _ask_too(w, reported.asked_by)
-    if reported.used != found.used:
-        w.count(reported.used.minus(found.used))
-    told = found.but(heard=reported.heard, used=reported.used, works=reported.works)
-    if told.prompt and any(isinstance(event, PromptReceived) for event in reported.events):
-        told = told.but(prompt="", asked_by=())
-    if told != found:
-        _put(w, told)
-    if reported.waits and not found.waits:
-        _let_wait(w, told)
-    elif found.waits and not reported.waits:
-        _let_go_on(w, told)
+    if reported.used != agent.used:
+        w.count(reported.used.minus(agent.used))
+    reported_agent = agent.but(heard=reported.heard, used=reported.used, works=reported.works)
+    if reported_agent.prompt and any(isinstance(event, PromptReceived) for event in reported.events):
+        reported_agent = reported_agent.but(prompt="", asked_by=())
+    if reported_agent != agent:
+        _put(w, reported_agent)
+    if reported.waits and not agent.waits:
+        _let_wait(w, reported_agent)
+    elif agent.waits and not reported.waits:
+        _let_go_on(w, reported_agent)
 
 
 def _ask_too(w: StepDraft, who: tuple[str, ...]) -> None:
@@ -77,25 +77,25 @@ def on_ended(w: StepDraft, ended: SubagentEnded) -> None:
     Both happen in one step, so after a crash no call waits for a sub-agent that has ended.
     """
     s = w.s
-    found = _find(w, ended.child)
-    if found is None:
+    agent = _find(w, ended.child)
+    if agent is None:
         return
-    s.subagents = tuple(other for other in s.subagents if other is not found)
+    s.subagents = tuple(other for other in s.subagents if other is not agent)
     answer = ended.answer
-    w.emit(SubagentEnd(found.call_id, ended.child, result_text(answer), isinstance(answer, Err)))
-    if found.background:
-        _remember(w, found, failed=isinstance(answer, Err))
-    if found.waits:
+    w.emit(SubagentEnd(agent.call_id, ended.child, result_text(answer), isinstance(answer, Err)))
+    if agent.background:
+        _remember(w, agent, failed=isinstance(answer, Err))
+    if agent.waits:
         _start_clock(w)
-    call = find(w, found.call_id)
-    if found.background and s.stopping is None:
+    call = find(w, agent.call_id)
+    if agent.background and s.stopping is None:
         how = "has failed" if isinstance(answer, Err) else "has ended"
         s.notices = (*s.notices, f"The background task {ended.child} {how}; `task_result` has its answer")
     elif call is not None and call.status is CallStatus.RUNNING:
         w.clear_timer(call_timer(call.call_id))
         take_answer(w, call, answer)
-    elif any(stray.call_id == found.call_id for stray in s.lingering):
-        closed_late(w, found.call_id, answer, answered=True)
+    elif any(stray.call_id == agent.call_id for stray in s.lingering):
+        closed_late(w, agent.call_id, answer, answered=True)
     _go_on_stopping(w)
 
 
@@ -113,10 +113,10 @@ def bring_back(w: StepDraft, why: str, *, pause: bool) -> None:
     The sub-agent of a paused turn is resumed only with the turn, because a caller may end the turn instead.
     """
     s = w.s
-    kept = () if s.stopping is not None else tuple(agent for agent in s.subagents if _is_wanted(w, agent))
-    lost = tuple(agent for agent in s.subagents if agent not in kept)
-    s.subagents = kept
-    back = tuple(agent.child for agent in kept if agent.background or not (pause or agent.rests))
+    back_agents = () if s.stopping is not None else tuple(agent for agent in s.subagents if _is_wanted(w, agent))
+    lost = tuple(agent for agent in s.subagents if agent not in back_agents)
+    s.subagents = back_agents
+    back = tuple(agent.child for agent in back_agents if agent.background or not (pause or agent.rests))
     if back:
         w.ask(ResumeSubagents(back))
     for agent in lost:
@@ -167,11 +167,11 @@ def _let_wait(w: StepDraft, agent: Subagent) -> None:
     """Stop the time limit of the sub-agent's call, and that of the turn if all its other work waits too."""
     timer = call_timer(agent.call_id)
     due = None if agent.background else dict(w.s.timers).get(timer)
-    left = None
+    time_left = None
     if due is not None:
-        left = max(0, due - w.at)
+        time_left = max(0, due - w.at)
         w.clear_timer(timer)
-    _put(w, agent.but(waits=True, left=left))
+    _put(w, agent.but(waits=True, left=time_left))
     if w.s.waits:
         stop_clock(w)
 

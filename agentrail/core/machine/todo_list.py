@@ -16,14 +16,14 @@ TODOS: Final = "todos"
 HEAD: Final = "Your to-do list is still there, as you wrote it last:"
 
 
-def tell_todos(w: StepDraft, kept: Sequence[Message]) -> None:
-    """Tell the model its to-do list with the next request, unless the messages *kept* by a compaction show it."""
+def tell_todos(w: StepDraft, messages: Sequence[Message]) -> None:
+    """Tell the model its to-do list with the next request, unless *messages*, kept by a compaction, show it."""
     s = w.s
     if not s.todos:
         return
     notice = as_text(s.todos)
     others = tuple([other for other in s.notices if not other.startswith(HEAD)])  # from an earlier compaction
-    s.notices = others if _is_shown(s.todos, notice, kept) else (*others, notice)
+    s.notices = others if _is_shown(s.todos, notice, messages) else (*others, notice)
 
 
 def as_text(todos: Sequence[Todo]) -> str:
@@ -33,12 +33,12 @@ def as_text(todos: Sequence[Todo]) -> str:
 
 def _is_shown(todos: Sequence[Todo], notice: str, messages: Sequence[Message]) -> bool:
     """Whether the last list in *messages* is *todos*, in a call that wrote it or as a notice."""
-    written = freeze([{"text": todo.text, "status": todo.status} for todo in todos])
+    todos_json = freeze([{"text": todo.text, "status": todo.status} for todo in todos])
     for message in reversed(messages):
         if isinstance(message, AssistantMessage):
             for call in reversed(message.calls):
                 if TODOS in call.args:
-                    return call.args[TODOS] == written
+                    return call.args[TODOS] == todos_json
         elif HEAD in message.text:
             return notice in message.text
     return False

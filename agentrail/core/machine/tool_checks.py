@@ -52,8 +52,8 @@ def where_before_tool(w: StepDraft, call_id: str) -> tuple[Place, Consent, Gathe
 
 def standing_approvals(w: StepDraft, tool: str, families: tuple[str, ...]) -> tuple[StandingApproval, ...]:
     """Return the approvals for always of *families* of *tool*, by which plugins let a call pass."""
-    known = {(approval.tool, approval.command_family): approval for approval in w.s.standing_approvals}
-    return tuple([known.get((tool, family)) or StandingApproval(tool, family) for family in families])
+    approvals = {(approval.tool, approval.command_family): approval for approval in w.s.standing_approvals}
+    return tuple([approvals.get((tool, family)) or StandingApproval(tool, family) for family in families])
 
 
 def _looked_up(w: StepDraft, call: Call) -> Call | None:
@@ -91,8 +91,8 @@ def _some_tools(w: StepDraft) -> str:
     """Return the names of the first tools of the session, and how many more there are."""
     names = w.s.tools
     there = ", ".join(f"`{name}`" for name in islice(names, NAMED_TOOLS)) or "none"
-    left = len(names) - NAMED_TOOLS
-    return f"{there}{f' and {left} more' if left > 0 else ''}{hint(w)}"
+    more = len(names) - NAMED_TOOLS
+    return f"{there}{f' and {more} more' if more > 0 else ''}{hint(w)}"
 
 
 def unfit(w: StepDraft, call: Call, args: JsonObject) -> str | None:
@@ -127,8 +127,8 @@ def _loops(w: StepDraft, call: Call, spec: ToolSpec | None) -> tuple[str, ...] |
         notes.append(f"this is the same call {repeats} times in a row; try something else")
     subject = _subject(call, spec)
     if subject is not None:
-        seen = w.subjects_of(turn)
-        count = seen[subject] = seen.get(subject, 0) + 1
+        counts = w.subjects_of(turn)
+        count = counts[subject] = counts.get(subject, 0) + 1
         if count >= options.file_loop_abort:
             w.emit(LoopDetected("file_loop_abort", call.name, count, subject))
             abort_turn(w, "loop", f"{count} calls on {subject} in one turn")
@@ -145,10 +145,10 @@ def _subject(call: Call, spec: ToolSpec | None) -> str | None:
     if spec is None or spec.subject is None:
         return None
     first, *parts = (spec.subject,) if isinstance(spec.subject, str) else spec.subject
-    found = call.args.get(first)
-    if not isinstance(found, str):
+    value = call.args.get(first)
+    if not isinstance(value, str):
         return None
-    return ", ".join((found, *(f"{name} {call.args[name]}" for name in parts if name in call.args)))
+    return ", ".join((value, *(f"{name} {call.args[name]}" for name in parts if name in call.args)))
 
 
 def finish_before_tool(w: StepDraft, call_id: str, hook: Hook, ruling: Ruling) -> None:
@@ -191,7 +191,7 @@ def hold(w: StepDraft, call: Call, ruling: Ruling, pause: Pause) -> None:
     expires = None if pause.deadline is None else w.at + int(pause.deadline * 1000)
     doubt = None if ruling.by == HOLDER else find_doubt(w, call.name, call.args)
     hint = pause.hint if doubt is None else f"{pause.hint} ({hint_about(doubt)})"
-    held = Hold(
+    hold_ = Hold(
         approval_id,
         hint,
         ruling.by or "",
@@ -202,7 +202,7 @@ def hold(w: StepDraft, call: Call, ruling: Ruling, pause: Pause) -> None:
         expires,
         pause.family,
     )
-    put(w, call.but(status=CallStatus.HELD, hold=held))
+    put(w, call.but(status=CallStatus.HELD, hold=hold_))
     if expires is not None:
         w.set_timer(hold_timer(approval_id), expires)
     w.emit(
@@ -212,7 +212,7 @@ def hold(w: StepDraft, call: Call, ruling: Ruling, pause: Pause) -> None:
             call.name,
             call.args,
             hint,
-            held.plugin,
+            hold_.plugin,
             w.at,
             expires,
             pause.family,

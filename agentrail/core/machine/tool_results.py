@@ -75,15 +75,15 @@ def limited(parts: tuple[Part, ...], most: int) -> tuple[Part, ...]:
     total = sum(map(len, texts))
     if total <= most:
         return parts
-    left = most
-    kept: list[Part] = []
+    room = most
+    parts_: list[Part] = []
     for part, text in zip(parts, texts, strict=True):
-        if len(text) <= max(left, 0):  # an image always fits
-            kept.append(part)
-        elif left > 0:
-            kept.append(Text(text[:left]))  # JSON too: cut JSON is only text
-        left -= len(text)
-    return (*kept, Text(f"\n[cut: {most} of {total} characters shown]"))
+        if len(text) <= max(room, 0):  # an image always fits
+            parts_.append(part)
+        elif room > 0:
+            parts_.append(Text(text[:room]))  # JSON too: cut JSON is only text
+        room -= len(text)
+    return (*parts_, Text(f"\n[cut: {most} of {total} characters shown]"))
 
 
 def give_result(
@@ -225,14 +225,14 @@ def kill_lingering(w: StepDraft, why: str) -> None:
 
 def tell_of(w: StepDraft, stray: Stray, result: ToolResult) -> None:
     """Report the outcome of a call that was left running in the background."""
-    told = ok("it is done") if isinstance(result, Effect) else result
-    is_error = isinstance(told, Err)
+    answer = ok("it is done") if isinstance(result, Effect) else result
+    is_error = isinstance(answer, Err)
     w.emit(
-        ToolExecutionEnd(stray.call_id, stray.name, told.content, is_error, told.details, late=True),
+        ToolExecutionEnd(stray.call_id, stray.name, answer.content, is_error, answer.details, late=True),
         ToolExecutionMetrics(stray.call_id, stray.name, stray.started_at, w.at, w.at - stray.started_at),
     )
     how = "has failed" if is_error else "has ended"
-    text = text_of(told.content)[:NOTICE_CHARS]
+    text = text_of(answer.content)[:NOTICE_CHARS]
     w.s.notices = (
         *w.s.notices,
         f"The call {stray.call_id} of `{stray.name}`, which went on in the background, {how}: {text}",
@@ -266,21 +266,23 @@ def drop_rulings_on(w: StepDraft, ask_id: str) -> None:
             drop_suspension(w, suspension)
 
 
-def tell_of_asked(w: StepDraft, waiting: Suspension, given: AskAnswer) -> None:
+def tell_of_asked(w: StepDraft, waiting: Suspension, ask_answer: AskAnswer) -> None:
     """Report the end of a tool that a plugin asked for, if it had started."""
     request, started = waiting.pause.request, waiting.started_at
     if started is None or not isinstance(request, RunTool):
         return
     w.emit(
-        ToolExecutionEnd(waiting.ask_id, request.name, (Text(_said(given)),), not isinstance(given, Answered)),
+        ToolExecutionEnd(
+            waiting.ask_id, request.name, (Text(_said(ask_answer)),), not isinstance(ask_answer, Answered)
+        ),
         ToolExecutionMetrics(waiting.ask_id, request.name, started, w.at, w.at - started),
     )
 
 
-def _said(given: AskAnswer) -> str:
-    match given:
-        case Answered(value=found):
-            return f"{found}"
+def _said(ask_answer: AskAnswer) -> str:
+    match ask_answer:
+        case Answered(value=value):
+            return f"{value}"
         case Failed(error=error):
             return error
         case TimedOut(seconds=seconds):

@@ -92,14 +92,14 @@ def advance_batch(w: StepDraft, _: str) -> None:
     s.phase = EXECUTING_TOOLS
     if calls.count(READY):
         calls = _start_ready(w, batch)
-    left = len(calls) - calls.count(DONE)
-    if left and left == calls.waiting:
+    open_count = len(calls) - calls.count(DONE)
+    if open_count and open_count == calls.waiting:
         rest(w)
     elif s.subagents and s.waits:
         stop_clock(w)
     else:
         start_clock(w)
-    if not left:
+    if not open_count:
         w.next("after_tool_batch")
 
 
@@ -120,8 +120,8 @@ def _start_ready(w: StepDraft, batch: Batch) -> CallList:
         if writers and touches_files(call.spec):
             continue
         if not has_its_tool(w, call):
-            done = "redefined" if call.name in s.tools else "detached"
-            give_error(w, call, f"the tool `{call.name}` was {done} before the call ran")
+            change = "redefined" if call.name in s.tools else "detached"
+            give_error(w, call, f"the tool `{call.name}` was {change} before the call ran")
             continue
         _start(w, call)
         running += 1

@@ -66,8 +66,8 @@ def changes_of(changed: type[Struct]) -> Callable[[type[V]], type[V]]:
             for name in changed.__struct_fields__
         ]
         namespace = {"__doc__": cls.__doc__}
-        made = defstruct(cls.__name__, fields, bases=(Value,), module=cls.__module__, namespace=namespace)
-        return cast("type[V]", made)
+        change_class = defstruct(cls.__name__, fields, bases=(Value,), module=cls.__module__, namespace=namespace)
+        return cast("type[V]", change_class)
 
     return derive
 
@@ -234,8 +234,8 @@ def change(old: State, new: State) -> Change:
     equal whole numbers and texts, nothing is written.
     """
     changed = _differing(old, new)
-    for place, made in compress(_MADE, map(is_not, _FORMED(changed), repeat(UNSET))):
-        changed[place] = made(old, new)
+    for place, make in compress(_MADE, map(is_not, _FORMED(changed), repeat(UNSET))):
+        changed[place] = make(old, new)
     return Change(*changed)
 
 
@@ -267,8 +267,8 @@ def _grown(before: State, after: State) -> Appended | Rearranged | UnsetType:
     if added is None:
         return rearrange(before.history, after.history)
     batch = before.batch
-    meant = added if batch is None else tuple([_meant(message, batch) for message in added])
-    return Appended(meant) if meant else UNSET
+    messages = added if batch is None else tuple([_meant(message, batch) for message in added])
+    return Appended(messages) if messages else UNSET
 
 
 def _meant(message: Message, batch: Batch) -> Message | ResultOf:
@@ -351,12 +351,12 @@ def _change_batch(before: State, form: Batch | ChangedCalls | None, changed: Cha
         problem = "it changes calls, and there is no batch"
         raise ValueError(problem)
     calls = old.calls
-    for put in form.put:
-        call = calls.find(put.call_id)
+    for changed_call in form.put:
+        call = calls.find(changed_call.call_id)
         if call is None:
-            problem = f"it changes call {put.call_id}, which is not in the batch"
+            problem = f"it changes call {changed_call.call_id}, which is not in the batch"
             raise ValueError(problem)
-        calls = calls.put(_change_call(call, put, before.tools))
+        calls = calls.put(_change_call(call, changed_call, before.tools))
     return Batch(
         calls,
         old.decisions if form.decisions is UNSET else form.decisions,
@@ -367,32 +367,32 @@ def _change_batch(before: State, form: Batch | ChangedCalls | None, changed: Cha
 def _changed_states(before: State, after: State) -> ChangedStates:
     old, new = before.plugin_states, after.plugin_states
     had = len(old)
-    put = [(place, state) for place, state in enumerate(new) if place >= had or old[place] is not state]
-    return ChangedStates(len(new), tuple(put))
+    states = [(place, state) for place, state in enumerate(new) if place >= had or old[place] is not state]
+    return ChangedStates(len(new), tuple(states))
 
 
 def _change_states(before: State, form: ChangedStates, _: Changed) -> tuple[object, ...]:
     old = before.plugin_states
-    put = dict(form.put)
-    if not put.keys() | range(len(old)) >= set(range(form.count)) or max(put, default=-1) >= form.count:
-        problem = f"it has states of the plugins {sorted(put)} of {form.count}, and there were {len(old)}"
+    states = dict(form.put)
+    if not states.keys() | range(len(old)) >= set(range(form.count)) or max(states, default=-1) >= form.count:
+        problem = f"it has states of the plugins {sorted(states)} of {form.count}, and there were {len(old)}"
         raise ValueError(problem)
-    return tuple([put[place] if place in put else old[place] for place in range(form.count)])
+    return tuple([states[place] if place in states else old[place] for place in range(form.count)])
 
 
 def _changed_tools(before: State, after: State) -> ChangedTools:
     old, new = before.tools, after.tools
     gone = tuple(name for name in old if name not in new)
-    put = {name: attached for name, attached in new.items() if old.get(name) is not attached}
-    form = ChangedTools(gone, MappingProxyType(put))
+    tools = {name: attached for name, attached in new.items() if old.get(name) is not attached}
+    form = ChangedTools(gone, MappingProxyType(tools))
     if list(_change_tools(before, form, {})) == list(new):
         return form
     return ChangedTools(tuple(old), MappingProxyType(dict(new)))
 
 
 def _change_tools(before: State, form: ChangedTools, _: Changed) -> Mapping[str, Attached]:
-    kept = {name: attached for name, attached in before.tools.items() if name not in form.gone}
-    return kept | dict(form.put)
+    tools = {name: attached for name, attached in before.tools.items() if name not in form.gone}
+    return tools | dict(form.put)
 
 
 def _changed_turn(before: State, after: State) -> ChangedTurn | UnsetType | None:
@@ -439,14 +439,14 @@ def _changed_timers(before: State, after: State) -> ChangedTimers:
         cleared, stop = tuple(filterfalse(has.__contains__, old)), len(rest)
         if new[:stop] != rest:  # the others are in another order
             cleared, stop = old, 0
-    put = new[stop:]
-    names = dict(put)
-    return ChangedTimers(tuple([name for name, _ in cleared if name not in names]), put)
+    timers = new[stop:]
+    names = dict(timers)
+    return ChangedTimers(tuple([name for name, _ in cleared if name not in names]), timers)
 
 
 def _change_timers(before: State, form: ChangedTimers, _: Changed) -> tuple[tuple[str, int], ...]:
     gone = {*form.gone, *(name for name, _ in form.put)}
-    return (*[each for each in before.timers if each[0] not in gone], *form.put)
+    return (*[timer for timer in before.timers if timer[0] not in gone], *form.put)
 
 
 def _changed_shown(_: State, after: State) -> ChangedShown | None:
@@ -477,11 +477,11 @@ def _changed_suspended(before: State, after: State) -> ChangedSuspended:
     if not old:
         return ChangedSuspended(tuple([_without_messages(run, history) for run in new]))
     had, has = {run.ask_id: run for run in old}, {run.ask_id for run in new}
-    kept = [ask_id for ask_id in had if ask_id in has]
-    if [run.ask_id for run in new[: len(kept)]] != kept:  # they are in another order
+    ask_ids = [ask_id for ask_id in had if ask_id in has]
+    if [run.ask_id for run in new[: len(ask_ids)]] != ask_ids:  # they are in another order
         return ChangedSuspended(tuple([_without_messages(run, history) for run in new]), begins=True)
-    put = tuple([_without_messages(run, history) for run in new if had.get(run.ask_id) is not run])
-    return ChangedSuspended(put, tuple([ask_id for ask_id in had if ask_id not in has]))
+    runs = tuple([_without_messages(run, history) for run in new if had.get(run.ask_id) is not run])
+    return ChangedSuspended(runs, tuple([ask_id for ask_id in had if ask_id not in has]))
 
 
 def _without_messages(run: Suspension, history: History) -> Suspended:
@@ -499,18 +499,18 @@ def _change_suspended(before: State, form: ChangedSuspended, changed: Changed) -
     runs = {} if form.begins else {run.ask_id: run for run in before.suspended}
     for ask_id in form.gone:
         del runs[ask_id]
-    runs |= {each.run.ask_id: _with_messages(each, history) for each in form.put}
+    runs |= {suspended.run.ask_id: _with_messages(suspended, history) for suspended in form.put}
     return tuple(runs.values())
 
 
 def _with_messages(form: Suspended, history: History) -> Suspension:
     if form.messages is None:
         return form.run
-    found = form.messages.of(history)
+    messages = form.messages.of(history)
     if isinstance(form.run.hook, AfterTurn):
-        return form.run.but(hook=form.run.hook.but(messages_diff=found))
-    whole = len(found) == len(history) and all(map(is_, found, history))
-    return form.run.but(hook=form.run.hook.but(messages=history if whole else History(found)))
+        return form.run.but(hook=form.run.hook.but(messages_diff=messages))
+    whole = len(messages) == len(history) and all(map(is_, messages, history))
+    return form.run.but(hook=form.run.hook.but(messages=history if whole else History(messages)))
 
 
 # Of each field that is not written whole: the function that makes its form of the states before and after the step,

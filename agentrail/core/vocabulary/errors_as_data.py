@@ -32,11 +32,11 @@ def data_of(error: AgentrailError) -> tuple[str, tuple[Json, ...]]:
     raise BrokenContractError(type(error).__name__)
 
 
-def _fact(found: object) -> Json:
+def _fact(value: object) -> Json:
     try:
-        return freeze(found)
+        return freeze(value)
     except NotJson:
-        return shown(found)
+        return shown(value)
 
 
 def made_of(name: str, facts: tuple[Json, ...]) -> AgentrailError:
@@ -60,8 +60,8 @@ _facts: Final[dict[str, object]] = {}
 
 def _facts_of(cls: type[AgentrailError]) -> object:
     """Return the type of the facts of *cls*: any number of any kind if it declares none."""
-    known = _facts.get(cls.__name__)
-    if known is None:
+    facts = _facts.get(cls.__name__)
+    if facts is None:
         hints = get_type_hints(cls.__init__)
         hints.pop("return")
         declared = (
@@ -69,5 +69,5 @@ def _facts_of(cls: type[AgentrailError]) -> object:
             if cls.__init__ is AgentrailError.__init__
             else tuple.__class_getitem__((*hints.values(),))
         )
-        known = _facts[cls.__name__] = declared
-    return known
+        facts = _facts[cls.__name__] = declared
+    return facts

@@ -49,7 +49,7 @@ def appended(change: Change, results: Results) -> list[Message]:
     form = change.history
     messages: list[Message] = []
     if isinstance(form, Appended):
-        messages = [results[each.call_id] if isinstance(each, ResultOf) else each for each in form.messages]
+        messages = [results[message.call_id] if isinstance(message, ResultOf) else message for message in form.messages]
     elif form is not UNSET:
         problem = "it rearranges the history, and a snapshot says that it only appends to it"
         raise ValueError(problem)

@@ -409,7 +409,7 @@ class State(Draftable):
     def works(self) -> bool:
         """Whether the open turn, or a sub-agent, does anything that goes on without a person."""
         runs = self.phase is RUNNING or self.phase is STREAMING or self.phase is EXECUTING_TOOLS
-        return (runs and not self.waits) or any(one.works and not one.rests for one in self.subagents)
+        return (runs and not self.waits) or any(agent.works and not agent.rests for agent in self.subagents)
 
     def worked(self, at: int) -> int:
         """Return the milliseconds until *at* in which the session has worked; 0 if no plugin counts them.
@@ -431,14 +431,14 @@ class State(Draftable):
         running = calls.count(RUNNING_CALL)
         if running and not self.subagents:
             return False
-        held = calls.waiting
-        if held + running + calls.count(DONE) < len(calls):
+        held_count = calls.waiting
+        if held_count + running + calls.count(DONE) < len(calls):
             return False
-        return all(map(self._rests_below, calls.among(RUNNING_CALL))) if running else held > 0
+        return all(map(self._rests_below, calls.among(RUNNING_CALL))) if running else held_count > 0
 
     def _rests_below(self, call: Call) -> bool:
         """Whether *call* waits for a sub-agent that in turn waits for a person."""
-        return any(one.waits and not one.background and one.call_id == call.call_id for one in self.subagents)
+        return any(agent.waits and not agent.background and agent.call_id == call.call_id for agent in self.subagents)
 
     @property
     def row(self) -> PluginRow:

@@ -164,18 +164,18 @@ class CallList(Sequence[Call]):
 
     def put(self, changed: Call) -> CallList:
         """Return a new list in which *changed* replaces the call of the same id."""
-        made = self.drafted()
-        made.replace(changed)
-        return made
+        draft = self.drafted()
+        draft.replace(changed)
+        return draft
 
     def drafted(self) -> CallList:
         """Return a list of the same calls for one step, which may change it with `replace` until the step is done."""
-        made = _NEW(CallList)
-        made._places = self._places  # noqa: SLF001  # another list of the same calls
-        made._pages = self._pages.copy()  # noqa: SLF001
-        made._own = bytearray(len(self._own))  # noqa: SLF001
-        made._statuses = self._statuses.copy()  # noqa: SLF001
-        return made
+        draft = _NEW(CallList)
+        draft._places = self._places  # noqa: SLF001  # another list of the same calls
+        draft._pages = self._pages.copy()  # noqa: SLF001
+        draft._own = bytearray(len(self._own))  # noqa: SLF001
+        draft._statuses = self._statuses.copy()  # noqa: SLF001
+        return draft
 
     def replace(self, changed: Call) -> None:
         """Replace the call of the same id by *changed*, in a list that no state has yet."""

@@ -80,24 +80,24 @@ class ApiKey(Value):
 
 def read_keys(text: str, source: str) -> dict[str, ApiKey]:
     """Return the keys in *text*, by id; raise `BadKeys`, which names the line, for one that is none."""
-    found: dict[str, ApiKey] = {}
+    keys: dict[str, ApiKey] = {}
     for number, line in enumerate(text.splitlines(), 1):
         if not line.strip() or line.startswith("#"):
             continue
         fields = line.split()
         if len(fields) != _FIELDS:
             raise BadKeys(source, f"line {number}", f"has {len(fields)} fields, and must have {_FIELDS}")
-        name, digest, tenant, user, scopes, made = fields
-        given = frozenset(scopes.split(","))
+        name, digest, tenant, user, scopes, date = fields
+        granted = frozenset(scopes.split(","))
         if len(digest) != len(_NOBODY) or not set(digest) <= set("0123456789abcdef"):
             raise BadKeys(source, f"line {number}", "has no digest in its second field")
-        if not given <= {*SCOPES}:
+        if not granted <= {*SCOPES}:
             problem = f"has the scopes `{_without_key(scopes)}`; there are {', '.join(SCOPES)}"
             raise BadKeys(source, f"line {number}", problem)
-        if name in found:
+        if name in keys:
             raise BadKeys(source, f"line {number}", f"has the id `{_without_key(name)}` of an earlier line")
-        found[name] = ApiKey(name, digest, Identity(unquote(tenant), unquote(user), given), made)
-    return found
+        keys[name] = ApiKey(name, digest, Identity(unquote(tenant), unquote(user), granted), date)
+    return keys
 
 
 def _without_key(field: str) -> str:
@@ -122,13 +122,13 @@ def new_key(tenant: str, user: str, scopes: Iterable[str]) -> tuple[ApiKey, str]
     Raise `BadName` if no session could be theirs.
     """
     check_owner(tenant, user)
-    given = frozenset(scopes)
-    for scope in sorted(given - {*SCOPES}):
+    granted = frozenset(scopes)
+    for scope in sorted(granted - {*SCOPES}):
         raise BadChoice.among("scope", scope, SCOPES)
     name = secrets.token_hex(6)
     key = f"{PREFIX}_{name}_{secrets.token_urlsafe(32)}"
-    made = time.strftime("%Y-%m-%d", time.gmtime())
-    return ApiKey(name, _digest(key), Identity(tenant, user, given), made), key
+    date = time.strftime("%Y-%m-%d", time.gmtime())
+    return ApiKey(name, _digest(key), Identity(tenant, user, granted), date), key
 
 
 def _digest(key: str) -> str:
@@ -142,8 +142,8 @@ The time of the content alone may be set back by a program that changes a file i
 """
 
 
-def _stamp(found: os.stat_result) -> Stamp:
-    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+def _stamp(status: os.stat_result) -> Stamp:
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
 
 
 class KeyFile:
@@ -174,15 +174,15 @@ class KeyFile:
         """
         try:
             with self.path.open("rb") as file:
-                found = os.fstat(file.fileno())
+                status = os.fstat(file.fileno())
                 content = file.read()
         except FileNotFoundError:
             raise
         except OSError as error:
             raise BadKeys(str(self.path), "it", f"cannot be read: {error}") from error
-        if found.st_mode & OTHERS_WRITE:
+        if status.st_mode & OTHERS_WRITE:
             raise BadKeys(str(self.path), "it", "may be written by others; run `chmod go-w` on it")
-        return content, _stamp(found)
+        return content, _stamp(status)
 
     def parsed(self, content: bytes) -> dict[str, ApiKey]:
         """Return the keys in *content*, by id; raise `BadKeys`, which names the line, for one that is none."""
@@ -311,14 +311,14 @@ class ApiKeys:
 
     async def identify(self, headers: Sequence[tuple[str, str]]) -> Identity:
         """Return whose key the request bears; raise `NotAuthenticated` if it bears no valid one."""
-        given = bearer(headers)
+        key = bearer(headers)
         await self.refresh()
-        _, _, rest = given.partition("_")
-        found = self._keys.get(rest.partition("_")[0])
-        fits = hmac.compare_digest(_digest(given), _NOBODY if found is None else found.digest)
-        if found is None or not fits:
+        _, _, rest = key.partition("_")
+        known_key = self._keys.get(rest.partition("_")[0])
+        fits = hmac.compare_digest(_digest(key), _NOBODY if known_key is None else known_key.digest)
+        if known_key is None or not fits:
             raise NotAuthenticated(NO_SUCH_KEY)
-        return found.identity.but(key=found.id)
+        return known_key.identity.but(key=known_key.id)
 
     @property
     def may_change(self) -> bool:

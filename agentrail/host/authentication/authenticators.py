@@ -41,8 +41,8 @@ class LocalToken:
 
     async def identify(self, headers: Sequence[tuple[str, str]]) -> Identity:
         """Return the one user; raise `NotAuthenticated` if the request does not bear the token."""
-        given = bearer(headers)
-        if not hmac.compare_digest(given.encode(errors="surrogatepass"), self._token.encode()):
+        token = bearer(headers)
+        if not hmac.compare_digest(token.encode(errors="surrogatepass"), self._token.encode()):
             raise NotAuthenticated(WRONG)
         return LOCAL
 
@@ -67,14 +67,14 @@ class GuardedAuthenticator:
         An error of the branch `RefusedError`, such as `NotAuthenticated`, is the answer of the authenticator.
         """
         failed: list[BaseException] = []
-        found: object = None
+        answer: object = None
         with trio.move_on_after(WITHIN) as scope, Contained(failed.append):
-            found = await self._authenticator.identify(headers)
+            answer = await self._authenticator.identify(headers)
         if failed and isinstance(failed[0], RefusedError):
             raise failed[0]
-        if not failed and not scope.cancelled_caught and _is_identity(found):
-            return cast("Identity", found)
-        problem = LATE if scope.cancelled_caught else f"it returned a `{named(found)}` that is no valid `Identity`"
+        if not failed and not scope.cancelled_caught and _is_identity(answer):
+            return cast("Identity", answer)
+        problem = LATE if scope.cancelled_caught else f"it returned a `{named(answer)}` that is no valid `Identity`"
         # Without its words: they may hold the key.
         tell(
             log,
@@ -92,10 +92,10 @@ def guarded(authenticator: Authenticator) -> Authenticator:
     return authenticator if is_ours else GuardedAuthenticator(authenticator)
 
 
-def _is_identity(found: object) -> bool:
-    if not isinstance(found, Identity):
+def _is_identity(value: object) -> bool:
+    if not isinstance(value, Identity):
         return False
-    texts = cast("tuple[object, ...]", (found.tenant, found.user))
+    texts = cast("tuple[object, ...]", (value.tenant, value.user))
     return all(isinstance(text, str) and text for text in texts) and isinstance(
-        cast("object", found.scopes), frozenset | set
+        cast("object", value.scopes), frozenset | set
     )

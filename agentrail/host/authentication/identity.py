@@ -46,10 +46,10 @@ class Authenticator(Protocol):
 
 def bearer(headers: Sequence[tuple[str, str]]) -> str:
     """Return the key that *headers* bear; raise `NotAuthenticated` if they bear none, or more than one."""
-    found = [value for name, value in headers if name == "authorization"]
-    if not found:
+    values = [value for name, value in headers if name == "authorization"]
+    if not values:
         raise NotAuthenticated(NO_KEY)
-    scheme, _, key = found[0].strip().partition(" ")
-    if len(found) > 1 or scheme.lower() != BEARER or not key.strip():
+    scheme, _, key = values[0].strip().partition(" ")
+    if len(values) > 1 or scheme.lower() != BEARER or not key.strip():
         raise NotAuthenticated(NO_BEARER)
     return key.strip()

@@ -24,11 +24,11 @@ class Rates:
     def take(self, tenant: str) -> None:
         """Count a request of *tenant*; raise `TooManyRequests` if it comes too early."""
         now = trio.current_time()
-        left, then = self._left.pop(tenant, (self._burst, now))
-        left = min(self._burst, left + (now - then) * self._rate)
-        if left < 1:
-            self._left[tenant] = left, now
-            raise TooManyRequests(self._rate, (1 - left) / self._rate)
-        self._left[tenant] = left - 1, now
+        tokens, then = self._left.pop(tenant, (self._burst, now))
+        tokens = min(self._burst, tokens + (now - then) * self._rate)
+        if tokens < 1:
+            self._left[tenant] = tokens, now
+            raise TooManyRequests(self._rate, (1 - tokens) / self._rate)
+        self._left[tenant] = tokens - 1, now
         if len(self._left) > MOST_KEPT:
             del self._left[next(iter(self._left))]

@@ -28,11 +28,11 @@ class AttachmentHints(HostPlugin):
     @checked
     def __init__(self, *, introduction: str = INTRODUCTION, leave_out: Iterable[str] = ()) -> None:
         """Write *introduction* before the list; files whose media type begins as one of *leave_out* are not in it."""
-        given = None if isinstance(leave_out, str) else tuple(cast("Iterable[object]", leave_out))
-        if given is None or not all(isinstance(each, str) and each for each in given):
+        media_types = None if isinstance(leave_out, str) else tuple(cast("Iterable[object]", leave_out))
+        if media_types is None or not all(isinstance(media, str) and media for media in media_types):
             raise WrongType.of("leave_out", leave_out, MEDIA_WANTED)
         self._introduction = introduction
-        self._left_out = cast("tuple[str, ...]", given)
+        self._left_out = cast("tuple[str, ...]", media_types)
 
     def attachment_handler(self, files: Sequence[Attachment]) -> str | None:
         """Return the list of the files; `None` if all are left out."""

@@ -80,17 +80,17 @@ class SlashCommand(HostCommand, gc=True):
     """Function that says who has the command; for others, it is as if it were not there."""
 
 
-def check_command(found: object) -> None:
-    """Raise `BadOptions` if *found* is no command that can be used."""
-    if not isinstance(found, SlashCommand):
-        raise BadOptions(PLUGIN, f"`commands` has {shown(found)}; give objects of `SlashCommand`")
-    name, about = plain_text(cast("object", found.name)) or "", plain_text(cast("object", found.about))
+def check_command(command: object) -> None:
+    """Raise `BadOptions` if *command* is no command that can be used."""
+    if not isinstance(command, SlashCommand):
+        raise BadOptions(PLUGIN, f"`commands` has {shown(command)}; give objects of `SlashCommand`")
+    name, about = plain_text(cast("object", command.name)) or "", plain_text(cast("object", command.about))
     if not _NAME.fullmatch(name) or len(name) > LONGEST:
-        wanted = f"a slash and words of lower-case letters, digits, `-` and `_`, at most {LONGEST} characters"
-        raise BadOptions(PLUGIN, f"{shown(found.name)} is no name of a command: it has {wanted}")
+        expected = f"a slash and words of lower-case letters, digits, `-` and `_`, at most {LONGEST} characters"
+        raise BadOptions(PLUGIN, f"{shown(command.name)} is no name of a command: it has {expected}")
     if not about or not about.isprintable():
         raise BadOptions(PLUGIN, f"`about` of `{name}` must be one line of text")
-    if not all(map(callable, (found.run, found.available))):
+    if not all(map(callable, (command.run, command.available))):
         raise BadOptions(PLUGIN, f"`run` and `available` of `{name}` must be functions")
 
 
@@ -98,16 +98,16 @@ class CommandTable:
     """Finds the command that a message means."""
 
     def __init__(self, commands: Sequence[SlashCommand]) -> None:
-        known: dict[str, SlashCommand] = {}
+        by_name: dict[str, SlashCommand] = {}
         for command in cast("Sequence[object]", commands):
             check_command(command)
         for command in commands:
-            if command.name in known:
+            if command.name in by_name:
                 advice = "call yours differently, or leave the other out of `shipped`"
                 raise BadOptions(PLUGIN, f"there are two commands `{command.name}`; {advice}")
-            known[command.name] = command
-        self._by_name = {name: known[name] for name in sorted(known)}
-        self._longest_first = sorted(known, key=len, reverse=True)
+            by_name[command.name] = command
+        self._by_name = {name: by_name[name] for name in sorted(by_name)}
+        self._longest_first = sorted(by_name, key=len, reverse=True)
 
     def available(self, who: Identity) -> tuple[SlashCommand, ...]:
         """Return the commands that *who* has, by name."""
@@ -132,8 +132,8 @@ def looked_like(message: str) -> str | None:
 
     A path, such as `/etc/hosts`, does not.
     """
-    found = _LIKE.match(message)
-    return None if found is None else found[1]
+    match = _LIKE.match(message)
+    return None if match is None else match[1]
 
 
 STOP_REASON: Final = "command"
@@ -145,48 +145,48 @@ REFUSED: Final = 400
 
 def reply(text: str, session: str, answer: JsonObject | None = None) -> HandledResponse:
     """Return a response that looks like the reply of an agent."""
-    shown = ReplyView("", STOP_REASON, text, answer, view(UsageView, NOTHING_USED), (), session)
-    return HandledResponse(body=cast("Json", json.loads(to_json(shown))))
+    reply_view = ReplyView("", STOP_REASON, text, answer, view(UsageView, NOTHING_USED), (), session)
+    return HandledResponse(body=cast("Json", json.loads(to_json(reply_view))))
 
 
-async def _compact(said: Invocation) -> CommandAnswer:
-    found = await said.call("compact", {"reason": said.arguments or None})
-    if found.status >= REFUSED:
-        return found
+async def _compact(invocation: Invocation) -> CommandAnswer:
+    response = await invocation.call("compact", {"reason": invocation.arguments or None})
+    if response.status >= REFUSED:
+        return response
     return "The context is compacted: now, or before the next request of the turn that is open."
 
 
-async def _fork(said: Invocation) -> CommandAnswer:
-    found = await said.call("fork", {"session": said.arguments or None})
-    if found.status >= REFUSED:
-        return found
-    body = cast("Mapping[str, str]", found.body)
+async def _fork(invocation: Invocation) -> CommandAnswer:
+    response = await invocation.call("fork", {"session": invocation.arguments or None})
+    if response.status >= REFUSED:
+        return response
+    body = cast("Mapping[str, str]", response.body)
     return reply(f"The session goes on as `{body['session']}`, too.", body["session"], cast("JsonObject", body))
 
 
-async def _model(said: Invocation) -> CommandAnswer:
-    if not said.arguments:
-        detail = await said.call("show_session")
+async def _model(invocation: Invocation) -> CommandAnswer:
+    if not invocation.arguments:
+        detail = await invocation.call("show_session")
         if detail.status >= REFUSED:
             return detail
         status = _detail(detail).status
         return "The session does not run now." if status is None else f"The model is `{status.model}`."
-    names = said.arguments.split()
-    found = await said.call("switch_model", {"model": names[0] if len(names) == 1 else tuple(names)})
-    if found.status >= REFUSED:
-        return found
+    names = invocation.arguments.split()
+    response = await invocation.call("switch_model", {"model": names[0] if len(names) == 1 else tuple(names)})
+    if response.status >= REFUSED:
+        return response
     return f"From the next turn on, the model is {', else '.join([f'`{name}`' for name in names])}."
 
 
-async def _status(said: Invocation) -> CommandAnswer:
-    found = await said.call("show_session")
-    if found.status >= REFUSED:
-        return found
-    return reply(_told(_detail(found)), said.request.context.session_id, cast("JsonObject", found.body))
+async def _status(invocation: Invocation) -> CommandAnswer:
+    response = await invocation.call("show_session")
+    if response.status >= REFUSED:
+        return response
+    return reply(_told(_detail(response)), invocation.request.context.session_id, cast("JsonObject", response.body))
 
 
-def _detail(found: HandledResponse) -> DetailView:
-    return cast("DetailView", msgspec.convert(found.body, learned(DetailView)))
+def _detail(response: HandledResponse) -> DetailView:
+    return cast("DetailView", msgspec.convert(response.body, learned(DetailView)))
 
 
 def _told(detail: DetailView) -> str:
@@ -281,10 +281,10 @@ class SlashCommands(CommandPlugin):
 
     async def intercept(self, request: Request) -> HandledResponse | None:
         """Carry out the command that the message is, if it is one."""
-        found = self._table.find(request.message, request.identity)
-        if found is None:
+        match = self._table.find(request.message, request.identity)
+        if match is None:
             return self._unknown(request)
-        command, arguments = found
+        command, arguments = match
         if self._host is None:
             raise BadOptions(PLUGIN, "it was not started")
         answer = command.run(Invocation(command.name, arguments, request, self._host))
@@ -310,13 +310,15 @@ class SlashCommands(CommandPlugin):
     def _names(self, who: Identity) -> list[str]:
         return [command.name for command in self.commands(who)]
 
-    def _help(self, said: Invocation) -> CommandAnswer:
-        who, wanted = said.request.identity, said.arguments
+    def _help(self, invocation: Invocation) -> CommandAnswer:
+        who, name = invocation.request.identity, invocation.arguments
         commands = self.commands(who)
-        if wanted:
-            commands = tuple([each for each in commands if each.name.removeprefix("/") == wanted.removeprefix("/")])
+        if name:
+            commands = tuple(
+                [command_ for command_ in commands if command_.name.removeprefix("/") == name.removeprefix("/")]
+            )
             if not commands:
-                return _refusal(UnknownCommand.among(wanted, self._names(who)), said.request)
+                return _refusal(UnknownCommand.among(name, self._names(who)), invocation.request)
         return "\n".join([f"{command.name}: {command.about}" for command in commands])
 
 

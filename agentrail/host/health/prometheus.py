@@ -130,15 +130,15 @@ def lines(family: MetricFamily, samples: Iterable[Sample]) -> str:
 
 def histogram_lines(family: MetricFamily, spreads: Iterable[tuple[Sequence[str], Spread]]) -> str:
     """Return the lines of a histogram: of each, the values of its labels, and how often a time was in which range."""
-    found: list[str] = []
+    lines: list[str] = []
     for labels, spread in spreads:
         below = 0
         for bound, count in zip((*spread.bounds, math.inf), spread.counts, strict=True):
             below += count
-            found.append(_line(f"{family.name}_bucket", (*family.labels, "le"), (*labels, _number(bound)), below))
-        found.append(_line(f"{family.name}_sum", family.labels, labels, spread.total))
-        found.append(_line(f"{family.name}_count", family.labels, labels, below))
-    return "".join(found)
+            lines.append(_line(f"{family.name}_bucket", (*family.labels, "le"), (*labels, _number(bound)), below))
+        lines.append(_line(f"{family.name}_sum", family.labels, labels, spread.total))
+        lines.append(_line(f"{family.name}_count", family.labels, labels, below))
+    return "".join(lines)
 
 
 def _line(name: str, labels: Sequence[str], values: Sequence[str], figure: float) -> str:
@@ -147,7 +147,7 @@ def _line(name: str, labels: Sequence[str], values: Sequence[str], figure: float
 
 
 def _quoted(value: str) -> str:
-    return _SPECIAL.sub(lambda found: _ESCAPED[found[0]], mended(value))
+    return _SPECIAL.sub(lambda match: _ESCAPED[match[0]], mended(value))
 
 
 def _number(figure: float) -> str:
@@ -237,7 +237,7 @@ class MetricCalls:
                 some = {name: tenants[name] for name in names[at : at + AT_ONCE]}
                 if family.kind == "histogram":
                     times = _TIMES[family.name]
-                    yield histogram_lines(family, [((name,), times(each)) for name, each in some.items()])
+                    yield histogram_lines(family, [((name,), times(spread)) for name, spread in some.items()])
                 else:
                     yield lines(family, _of_tenants(family.name, some, self._figures.now_ms))
 
@@ -266,24 +266,24 @@ class MetricCalls:
 def _of_tenants(name: str, tenants: Mapping[str, TenantFigures], now: int) -> list[Sample]:
     """Return the samples of a metric, for each of *tenants*."""
     if name in _PLAIN:
-        return [((tenant,), _PLAIN[name](found)) for tenant, found in tenants.items()]
+        return [((tenant,), _PLAIN[name](figures)) for tenant, figures in tenants.items()]
     if name in _BY_LABEL:
         return [
             ((tenant, label), figure)
-            for tenant, found in tenants.items()
-            for label, figure in _BY_LABEL[name](found).items()
+            for tenant, figures in tenants.items()
+            for label, figure in _BY_LABEL[name](figures).items()
         ]
     if name == "agentrail_held_oldest_seconds":
-        return [((tenant,), _oldest(found, now)) for tenant, found in tenants.items()]
-    models = [(tenant, model, used) for tenant, found in tenants.items() for model, used in found.models.items()]
+        return [((tenant,), _oldest(figures, now)) for tenant, figures in tenants.items()]
+    models = [(tenant, model, used) for tenant, figures in tenants.items() for model, used in figures.models.items()]
     if name in _OF_MODEL:
         return [((tenant, model), _OF_MODEL[name](used)) for tenant, model, used in models]
     return [
-        ((tenant, model, kind), getattr(found.used, f"{kind}_tokens"))
-        for tenant, model, found in models
+        ((tenant, model, kind), getattr(figures.used, f"{kind}_tokens"))
+        for tenant, model, figures in models
         for kind in _TOKENS
     ]
 
 
-def _oldest(found: TenantFigures, now: int) -> float:
-    return max(0, now - min(found.held.values(), default=now)) / MILLISECONDS
+def _oldest(figures: TenantFigures, now: int) -> float:
+    return max(0, now - min(figures.held.values(), default=now)) / MILLISECONDS

@@ -80,11 +80,11 @@ async def check_usable(journal: Journal, seconds: float) -> None:
             log.warning("the journal cannot be written now: %s", passing)
 
 
-def check_checks(found: object) -> None:
-    """Raise `WrongType` if *found*, the checks that a program gives to its host, are none."""
-    if not isinstance(found, Mapping):
-        raise WrongType.of("checks", found, CHECKS_WANTED)
-    for name, check in cast("Mapping[object, object]", found).items():
+def check_checks(value: object) -> None:
+    """Raise `WrongType` if *value*, the checks that a program gives to its host, are none."""
+    if not isinstance(value, Mapping):
+        raise WrongType.of("checks", value, CHECKS_WANTED)
+    for name, check in cast("Mapping[object, object]", value).items():
         if not isinstance(name, str) or not _NAME.fullmatch(name) or name in OWN or not callable(check):
             raise WrongType("checks", f"{shown(check)} as {shown(name)}", CHECKS_WANTED)
 
@@ -128,10 +128,10 @@ class Probe:
     async def _carry_out(self, looking: Looking) -> None:
         failed: list[BaseException] = []
         with trio.move_on_after(self._seconds) as scope, Contained(failed.append):
-            found = self._check()
-            if isinstance(found, Awaitable):
-                found = await cast("Awaitable[object]", found)
-            looking.is_ok = found is not False and not scope.cancel_called
+            result = self._check()
+            if isinstance(result, Awaitable):
+                result = await cast("Awaitable[object]", result)
+            looking.is_ok = result is not False and not scope.cancel_called
         self._under_way = None
         looking.over.set()
 
@@ -186,19 +186,19 @@ class Readiness:
             "loop": lambda: lag.worst <= limits.loop_lag_seconds,
             "plugins": lambda: row.is_well(trio.current_time()),
         }
-        self._probes = [Probe(name, each, nursery, limits.check_seconds) for name, each in {**own, **checks}.items()]
+        self._probes = [Probe(name, check, nursery, limits.check_seconds) for name, check in {**own, **checks}.items()]
 
     async def look(self) -> tuple[CheckView, ...]:
         """Return the results of all checks, which are carried out at once."""
-        found: dict[int, CheckView] = {}
+        views: dict[int, CheckView] = {}
 
         async def look(place: int, probe: Probe) -> None:
-            found[place] = await probe.look()
+            views[place] = await probe.look()
 
         async with trio.open_nursery() as nursery:  # noqa: TID251 - each look is bounded in time
             for place, probe in enumerate(self._probes):
                 nursery.start_soon(look, place, probe)
-        return tuple([found[place] for place in range(len(self._probes))])
+        return tuple([views[place] for place in range(len(self._probes))])
 
 
 def check_models(profiles: Iterable[Profile]) -> None:
@@ -208,16 +208,16 @@ def check_models(profiles: Iterable[Profile]) -> None:
     A specification that is built by a function is built for a request, and looked at then.
     """
     for profile in profiles:
-        told: set[str] = set()
+        checked: set[str] = set()
         for name, options in _named_in(profile):
             try:
                 check_set_up(name, options)
             except (UnknownModel, KeyMissing, BadModelOptions) as problem:
                 if isinstance(problem, UnknownModel) and name not in profile.models:
                     raise BadProfile(profile.id, str(problem)) from problem
-                if name not in told:
+                if name not in checked:
                     log.warning("the profile `%s` cannot use its model `%s`: %s", profile.id, name, problem)
-                told.add(name)
+                checked.add(name)
 
 
 def _named_in(profile: Profile) -> Iterator[tuple[str, JsonObject]]:

@@ -66,18 +66,26 @@ def _told_parameter(parameter: str) -> str:
 
 
 def tell_request(
-    client: str, line: tuple[str, str] | None, status: int, sent: int, seconds: float, note: RequestNote
+    client: str, line: tuple[str, str] | None, status: int, sent_bytes: int, seconds: float, note: RequestNote
 ) -> None:
     """Log a request; *line* is its method and target, `None` if they were not valid, and status 0 is no answer."""
     if not log.isEnabledFor(logging.INFO):
         return
     method, target = line or ("-", "-")
     target, ms = told_target(target), round(seconds * 1000, 1)
-    known = {"tenant": note.tenant, "user": note.user, "request": note.id}
-    facts = {"client": client, "method": method, "target": target, "status": status, "bytes": sent, "ms": ms, **known}
-    pairs = " ".join([f"{name}={plain_or_quoted(fact)}" for name, fact in known.items() if fact])
+    names = {"tenant": note.tenant, "user": note.user, "request": note.id}
+    facts = {
+        "client": client,
+        "method": method,
+        "target": target,
+        "status": status,
+        "bytes": sent_bytes,
+        "ms": ms,
+        **names,
+    }
+    pairs = " ".join([f"{name}={plain_or_quoted(fact)}" for name, fact in names.items() if fact])
     words = "%s %s %s %s %d bytes %.1f ms %s"
-    log.info(words, client, method, target, status or "unanswered", sent, ms, pairs, extra={FACTS: facts})
+    log.info(words, client, method, target, status or "unanswered", sent_bytes, ms, pairs, extra={FACTS: facts})
 
 
 def plain_or_quoted(fact: object) -> str:

@@ -66,5 +66,5 @@ def _text(path: Path) -> str:
 
 
 def _unfit(problem: tuple[str, str], *facts: object) -> CannotListen:
-    found, to_do = problem
-    return CannotListen("an address with TLS", found.format(*facts), to_do.format(*facts))
+    problem_text, to_do = problem
+    return CannotListen("an address with TLS", problem_text.format(*facts), to_do.format(*facts))

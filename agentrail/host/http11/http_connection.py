@@ -193,9 +193,9 @@ class HttpConnection:
         finally:
             self.place.free()
             seconds = trio.current_time() - self._began
-            sent = self._outbound
+            outbound = self._outbound
             self._count(0)
-            tell_request(self._client, self._line, sent.status, sent.sent, seconds, self._note)
+            tell_request(self._client, self._line, outbound.status, outbound.sent, seconds, self._note)
 
     def _count(self, status: int) -> None:
         """Count the request, with the *status* of its answer. No-op if it is counted already."""

@@ -160,7 +160,7 @@ async def while_here(request: HttpRequest, answer: Callable[[], Awaitable[HttpRe
     """
     with trio.move_on_after(SOON):
         return await answer()
-    found = list[HttpResponse]()
+    responses = list[HttpResponse]()
     async with trio.open_nursery() as nursery:  # noqa: TID251 - the watcher ends with the answer
 
         async def watch() -> None:
@@ -168,11 +168,11 @@ async def while_here(request: HttpRequest, answer: Callable[[], Awaitable[HttpRe
             nursery.cancel_scope.cancel()
 
         nursery.start_soon(watch)
-        found.append(await answer())
+        responses.append(await answer())
         nursery.cancel_scope.cancel()
-    if not found:
+    if not responses:
         raise PeerGone
-    return found[0]
+    return responses[0]
 
 
 Handler: TypeAlias = Callable[[HttpRequest], Awaitable[HttpResponse]]

@@ -112,10 +112,10 @@ class HttpServer:
                 watchers.start_soon(self.late.run)
                 async with trio.open_nursery() as connections:  # noqa: TID251 - the connections end with the server
                     async with trio.open_nursery() as accepting:  # noqa: TID251 - it ends when the server is drained
-                        for address, one in zip(addresses, listening, strict=True):
+                        for address, listening_ in zip(addresses, listening, strict=True):
                             # Another process takes over a socket that is inherited: its connections wait for that.
                             until = self._draining if isinstance(address, Inherited) else self._drained
-                            await accepting.start(self._accept, one.listeners, connections, until)
+                            await accepting.start(self._accept, listening_.listeners, connections, until)
                         task_status.started(listening)
                     connections.cancel_scope.deadline = trio.current_time() + self._within
                     for connection in tuple(self._resting):

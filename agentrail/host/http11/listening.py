@@ -65,10 +65,10 @@ class EagerListener(trio.abc.Listener[Stream]):
             self._plain = socket.socket(fileno=os.dup(self._listener.socket.fileno()))
             self._plain.setblocking(False)
         try:
-            found, _ = self._plain.accept()
+            accepted, _ = self._plain.accept()
         except OSError:
             return None
-        return self._readied(trio.SocketStream(trio.socket.from_stdlib_socket(found)))
+        return self._readied(trio.SocketStream(trio.socket.from_stdlib_socket(accepted)))
 
     def _readied(self, stream: trio.SocketStream) -> Stream:
         if self._tls is None:
@@ -163,13 +163,13 @@ async def opened(address: Address) -> AsyncGenerator[Listening]:
                 address.socket.close()
         case UnixSocket(path):
             listener = await _unix(path)
-            made = _identity(path)
+            identity = _identity(path)
             try:
                 yield Listening(_named(path), 0, (EagerListener(listener),))
             finally:
                 listener.socket.close()
                 with suppress(OSError):
-                    if _identity(path) == made:
+                    if _identity(path) == identity:
                         path.unlink()
 
 
@@ -182,8 +182,8 @@ async def _tcp(address: Tcp) -> list[trio.SocketListener]:
     except OSError as error:
         raise CannotListen(named, str(error), ANOTHER_PORT) from error
     if address.port == 0:  # each would have a port of its own
-        for one in listeners[1:]:
-            one.socket.close()
+        for listener in listeners[1:]:
+            listener.socket.close()
         del listeners[1:]
     return listeners
 
@@ -192,15 +192,15 @@ def inherited(descriptor: int, tls: Certificate | None = None) -> Inherited:
     """Return the socket that this process got as *descriptor*; raise `CannotListen` if it is none that listens."""
     named = f"descriptor {descriptor}"
     try:
-        found = socket.socket(fileno=descriptor)
+        sock = socket.socket(fileno=descriptor)
     except (OSError, ValueError, OverflowError) as error:
         raise CannotListen(named, str(error), ANOTHER_DESCRIPTOR) from error
-    is_stream = found.type == socket.SOCK_STREAM
-    if not is_stream or not found.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
-        found.detach()  # it is not ours to close
+    is_stream = sock.type == socket.SOCK_STREAM
+    if not is_stream or not sock.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
+        sock.detach()  # it is not ours to close
         raise CannotListen(named, NO_LISTENER if is_stream else NO_STREAM, ANOTHER_DESCRIPTOR)
-    found.set_inheritable(False)
-    return Inherited(found, tls)
+    sock.set_inheritable(False)
+    return Inherited(sock, tls)
 
 
 def _inherited(address: Inherited) -> Listening:
@@ -215,7 +215,7 @@ def _listening(address: Tcp, listeners: list[trio.SocketListener], *, shared: bo
     port: int = listeners[0].socket.getsockname()[1]
     host = f"[{address.host}]" if ":" in address.host else address.host
     scheme = "http" if address.tls is None else "https"
-    eager = [EagerListener(one, address.tls, shared=shared) for one in listeners]
+    eager = [EagerListener(listener, address.tls, shared=shared) for listener in listeners]
     return Listening(f"{scheme}://{host}:{port}", port, tuple(eager))
 
 
@@ -286,5 +286,5 @@ def _named(path: Path) -> str:
 
 
 def _identity(path: Path) -> tuple[int, int]:
-    found = path.lstat()
-    return found.st_dev, found.st_ino
+    status = path.lstat()
+    return status.st_dev, status.st_ino

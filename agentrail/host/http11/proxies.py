@@ -51,9 +51,9 @@ class Proxies:
     """Whether whoever connects to the unix socket is one."""
 
     @classmethod
-    def named(cls, given: Iterable[str]) -> Proxies:
-        """Return those that are *given*; raise `BadChoice` if one is no address, no network and not `unix`."""
-        names = list(given)
+    def named(cls, proxies: Iterable[str]) -> Proxies:
+        """Return the named *proxies*; raise `BadChoice` if one is no address, no network and not `unix`."""
+        names = list(proxies)
         return cls([name for name in names if name != UNIX], UNIX in names)
 
     def knows(self, peer: str) -> bool:

@@ -79,25 +79,25 @@ class Inbound:
         seconds, began = self._limits.header_seconds, trio.current_time()
         with trio.move_on_after(seconds) as scope, self._place.waiting(Wait.CALLER, began, scope.cancel):
             while True:
-                seen = len(self.buffer)
+                searched = len(self.buffer)
                 if not await self.more_whenever():
                     raise HttpRefusal(CUT_HEAD)
-                end = self._head_end(seen)
+                end = self._head_end(searched)
                 if end >= 0:
                     return end
         raise HttpRefusal(GAVE_WAY) if self._place.gave_way else HttpRefusal(LATE_HEAD, seconds)
 
-    def _head_end(self, seen: int) -> int:
-        """Return where the head ends, below 0 if it goes on; the first *seen* bytes are known to be good."""
-        end = self.buffer.find(_END, max(seen - len(_END), 0), self._limits.header_bytes)
+    def _head_end(self, searched: int) -> int:
+        """Return where the head ends, below 0 if it goes on; the first *searched* bytes are known to be good."""
+        end = self.buffer.find(_END, max(searched - len(_END), 0), self._limits.header_bytes)
         if end < 0:
-            self._refuse(seen)
+            self._refuse(searched)
         return end
 
-    def _refuse(self, seen: int) -> None:
-        """Raise `HttpRefusal` if what is there cannot become a head; the first *seen* bytes are known to be good."""
+    def _refuse(self, searched: int) -> None:
+        """Raise `HttpRefusal` if what is there cannot become a head; the first *searched* bytes are good."""
         buffer, most = self.buffer, self._limits.header_bytes
         end = min(len(buffer), most)
-        refuse_control(buffer, max(seen - 1, 0), end - buffer.endswith(b"\r", 0, end))
+        refuse_control(buffer, max(searched - 1, 0), end - buffer.endswith(b"\r", 0, end))
         if len(buffer) >= most:
             raise HttpRefusal(LONG_HEAD if b"\r\n" in buffer[:most] else ENDLESS_LINE, most)

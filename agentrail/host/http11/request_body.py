@@ -78,13 +78,13 @@ class ChunkedBody:
         content, at = bytearray(), 0
         for _ in range(AT_ONCE):
             if self._left is None:
-                found = _SIZE.match(buffer, at)
-                if found is None:
+                match = _SIZE.match(buffer, at)
+                if match is None:
                     _refuse_other_size(buffer[at : at + _LONGEST_SIZE])
                     break
-                self._left = int(found[1], 16)
+                self._left = int(match[1], 16)
                 self._last = self._left == 0
-                at = found.end()
+                at = match.end()
             piece = buffer[at : at + self._left]
             content += piece
             at += len(piece)
@@ -199,13 +199,13 @@ class ConnectionBody(Body):
     def _take(self) -> bytes:
         """Take what is in the buffer, and hand it to h11 as one chunk, or as it is."""
         content = self._framing.take(self._inbound.buffer)
-        told = content
+        framed = content
         if self._length is None:
-            told = b"%x\r\n%b\r\n" % (len(content), content) if content else b""
+            framed = b"%x\r\n%b\r\n" % (len(content), content) if content else b""
             if self._framing.ended:
-                told += b"0\r\n\r\n"
-        if told:
-            self._machine.receive_data(told)
+                framed += b"0\r\n\r\n"
+        if framed:
+            self._machine.receive_data(framed)
             while self._machine.their_state is h11.SEND_BODY and self._machine.next_event() is not h11.NEED_DATA:
                 pass
         return content
@@ -216,11 +216,11 @@ class ConnectionBody(Body):
             if not self._inbound.buffer:
                 await self._say_continue()
         limits, began, there = self._limits, trio.current_time(), len(self._inbound.buffer)
-        left = limits.body_seconds + self._received / limits.body_rate - self._waited
-        came = await self._inbound.more(min(limits.body_seconds, max(left, 0)), Wait.BODY, began + left)
+        seconds_left = limits.body_seconds + self._received / limits.body_rate - self._waited
+        came = await self._inbound.more(min(limits.body_seconds, max(seconds_left, 0)), Wait.BODY, began + seconds_left)
         self._waited += trio.current_time() - began
         self._received += len(self._inbound.buffer) - there
-        if came is None and left < limits.body_seconds:
+        if came is None and seconds_left < limits.body_seconds:
             raise HttpRefusal(SLOW_BODY, self._received, round(self._waited, 1), limits.body_seconds, limits.body_rate)
         if came is None:
             raise HttpRefusal(LATE_BODY, limits.body_seconds)

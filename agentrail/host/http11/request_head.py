@@ -149,13 +149,13 @@ def _header(line: str) -> tuple[str, str]:
 
 def _singles(headers: Headers) -> dict[str, str]:
     """Return the headers that may come once; raise `HttpRefusal` if one came twice."""
-    found: dict[str, str] = {}
+    values: dict[str, str] = {}
     for name, value in headers:
         if name in ONCE:
-            if name in found:
+            if name in values:
                 raise HttpRefusal(TWICE, name)
-            found[name] = value
-    return found
+            values[name] = value
+    return values
 
 
 def _length(once: dict[str, str], method: str, version: str) -> int | None:
@@ -208,8 +208,8 @@ def _decoded(path: str) -> str:
     return path
 
 
-def _unescaped(found: re.Match[str]) -> str:
-    text = bytes.fromhex(found[0].replace("%", "")).decode()
+def _unescaped(match: re.Match[str]) -> str:
+    text = bytes.fromhex(match[0].replace("%", "")).decode()
     if _HIDDEN.search(text):
         raise HttpRefusal(HIDDEN)
     return text

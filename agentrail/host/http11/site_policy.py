@@ -31,16 +31,16 @@ _DEFAULT_PORTS: Final = {"http": ":80", "https": ":443"}
 
 @lru_cache(maxsize=256)
 def _parsed(host: str) -> tuple[str, str] | None:
-    found = _HOST.fullmatch(host)
-    if found is None or int(found["port"] or 0) > 65535:  # noqa: PLR2004 - the largest port
+    match = _HOST.fullmatch(host)
+    if match is None or int(match["port"] or 0) > 65535:  # noqa: PLR2004 - the largest port
         return None
-    name = found["name"].lower()
+    name = match["name"].lower()
     if name.startswith("["):
         try:
             name = f"[{IPv6Address(name[1:-1])}]"
         except AddressValueError:
             return None
-    return name, found["port"] or ""
+    return name, match["port"] or ""
 
 
 def _name_and_port(host: str | None) -> tuple[str, str] | None:
@@ -53,24 +53,24 @@ def is_host(host: str | None) -> bool:
     return _name_and_port(host) is not None
 
 
-def _hosts(given: Iterable[str]) -> frozenset[str]:
+def _hosts(hosts: Iterable[str]) -> frozenset[str]:
     checked: set[str] = set()
-    for one in given:
-        found = _name_and_port(one)
-        if found is None:
-            raise BadChoice("hosts", one, "names such as `example.com` or `example.com:8080`")
-        checked.add(_joined(*found))
+    for text in hosts:
+        host = _name_and_port(text)
+        if host is None:
+            raise BadChoice("hosts", text, "names such as `example.com` or `example.com:8080`")
+        checked.add(_joined(*host))
     return frozenset(checked)
 
 
-def _origins(given: Iterable[str]) -> frozenset[str]:
-    checked = frozenset(given)
-    for one in checked:
-        found = _ORIGIN.fullmatch(one)
-        if found is None or not is_host(found[2]) or one != one.lower():
+def _origins(origins: Iterable[str]) -> frozenset[str]:
+    checked = frozenset(origins)
+    for origin in checked:
+        match = _ORIGIN.fullmatch(origin)
+        if match is None or not is_host(match[2]) or origin != origin.lower():
             raise BadChoice(
                 "origins",
-                one,
+                origin,
                 "origins such as `https://example.com`: in lower case, without a path or a `/` at the end",
             )
     return checked
@@ -93,8 +93,8 @@ class SitePolicy:
 
     def knows(self, host: str | None) -> bool:
         """Whether *host*, the value of the header `Host`, is a name of this server."""
-        found = _name_and_port(host)
-        return found is not None and (found[0] in self.hosts or _joined(*found) in self.hosts)
+        known_host = _name_and_port(host)
+        return known_host is not None and (known_host[0] in self.hosts or _joined(*known_host) in self.hosts)
 
     def admits(self, origin: str | None, host: str) -> bool:
         """Whether a page of *origin* may use the server as *host*; `None`: the request comes from no page."""

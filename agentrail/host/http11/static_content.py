@@ -37,4 +37,4 @@ class StaticContent:
         """Whether *tags*, a value of `If-None-Match`, has the tag of this content."""
         if tags is None:
             return False
-        return tags.strip() == "*" or self.etag in (one.strip().removeprefix("W/") for one in tags.split(","))
+        return tags.strip() == "*" or self.etag in (tag.strip().removeprefix("W/") for tag in tags.split(","))

@@ -87,9 +87,9 @@ class CallRequest:
         request = f"{kind}-{self.request.note.id}"  # its kind is known by it after a restart
         return RequestContext(kind, self.who.tenant, self.who.user, session, agent or "", request)
 
-    def given(self, found: View, status: int | None = None, headers: Headers = ()) -> HttpResponse:
-        """Return an answer with *found* as its content, which no cache may keep."""
-        return self._answer(self.call.status if status is None else status, OF_JSON + headers, partial(to_json, found))
+    def given(self, view_: View, status: int | None = None, headers: Headers = ()) -> HttpResponse:
+        """Return an answer with *view_* as its content, which no cache may keep."""
+        return self._answer(self.call.status if status is None else status, OF_JSON + headers, partial(to_json, view_))
 
     def handled(self, answer: HandledResponse) -> HttpResponse:
         """Return the response that a plugin gives; its headers take the place of ours."""

@@ -64,8 +64,8 @@ class CommandCalls:
         session = (await self._sessions.running(name, exchange.watch)).by(exchange.who.user, four_eyes=self._four_eyes)
         for field, how in spelled.fields:
             if how.holds is not None:
-                found = _IDS[how.holds](session, name, exchange.who.user, getattr(command, field))
-                command = command.but(**{field: found})
+                internal_id = _IDS[how.holds](session, name, exchange.who.user, getattr(command, field))
+                command = command.but(**{field: internal_id})
         await session.send(await self._guarded(session, command), exchange.command if call.command else None)
         return exchange.done()
 
@@ -78,12 +78,14 @@ class CommandCalls:
                 return await self._use_model(session, command)
             case EditTools(do=do) if do != "detach":
                 names = cast("tuple[str, ...]", command.tools)
-                known = (await self._sessions.offered(session)).tools
-                return command.but(tools=tuple([_registered("tool", known, name) for name in dict.fromkeys(names)]))
+                registered = (await self._sessions.offered(session)).tools
+                return command.but(
+                    tools=tuple([_registered("tool", registered, name) for name in dict.fromkeys(names)])
+                )
             case AttachPlugin(plugin=key):
                 self._check_plugin(cast("str", key))
-                known = (await self._sessions.offered(session)).plugins
-                return AttachPlugin(_registered("plugin", known, cast("str", key)))
+                registered = (await self._sessions.offered(session)).plugins
+                return AttachPlugin(_registered("plugin", registered, cast("str", key)))
             case DetachPluginSent(key=key):
                 self._check_plugin(key, is_less=True)
             case UpdatePlugin():
@@ -94,14 +96,14 @@ class CommandCalls:
 
     async def _use_model(self, session: SessionHandle, command: UseModel) -> UseModel:
         model = command.model if isinstance(command.model, str) else list(cast("tuple[str, ...]", command.model))
-        taken = OWN_PARAMETERS & command.options.keys()
-        if taken:
-            raise BadOptions(str(model), f"there is no option {_listed(taken)}")
+        own_names = OWN_PARAMETERS & command.options.keys()
+        if own_names:
+            raise BadOptions(str(model), f"there is no option {_listed(own_names)}")
         _check_options(str(model), command.options)
-        known = (await self._sessions.offered(session)).models
+        models = (await self._sessions.offered(session)).models
         for name in [model] if isinstance(model, str) else model:
-            if name not in known:
-                raise NotRegistered.among("model", name, known)
+            if name not in models:
+                raise NotRegistered.among("model", name, models)
         return command.but(options=FrozenObject(command.options))  # a copy: the default itself would not be stored
 
     def _check_plugin(self, key: str, *, is_less: bool = False) -> None:
@@ -115,9 +117,9 @@ class CommandCalls:
         key, options = command.plugin, cast("JsonObject", command.options)
         self._check_plugin(key, is_less=True)
         attached_as(session.inspect(), key)
-        taken = OWN_OPTIONS & options.keys()
-        if taken:
-            raise BadOptions(key, f"there is no option {_listed(taken)}")
+        own_names = OWN_OPTIONS & options.keys()
+        if own_names:
+            raise BadOptions(key, f"there is no option {_listed(own_names)}")
         _check_options(key, options)
         _check_offered(key, options, (await self._sessions.offered(session)).options)
 
@@ -130,20 +132,20 @@ async def _read(exchange: CallRequest) -> tuple[Spelled, AnyCommand]:
         body = await exchange.body(object)
     elif call.query is not None:
         body = exchange.query(object)
-    spelled = next(each for each in call.commands if each.body is None or isinstance(body, each.body))
+    spelled = next(spelling for spelling in call.commands if spelling.body is None or isinstance(body, spelling.body))
     return spelled, spelled.read(body)
 
 
 def _held(session: SessionHandle, name: SessionName, user: str, waits: str) -> str:
     """Return the id in the journal of what *waits* in the session for a person."""
-    found = held_id(name, user, waits)
-    if found is None:
-        raise UnknownApproval.among(waits, [one.id for one in session.status().held])
-    return found
+    approval_id = held_id(name, user, waits)
+    if approval_id is None:
+        raise UnknownApproval.among(waits, [held.id for held in session.status().held])
+    return approval_id
 
 
-def _child(session: SessionHandle, name: SessionName, user: str, said: str) -> str:
-    return child_id(name, user, said, [task.child for task in session.tasks()])
+def _child(session: SessionHandle, name: SessionName, user: str, child: str) -> str:
+    return child_id(name, user, child, [task.child for task in session.tasks()])
 
 
 _IDS: Final[Mapping[Holds, Callable[[SessionHandle, SessionName, str, str], str]]] = MappingProxyType(
@@ -152,41 +154,41 @@ _IDS: Final[Mapping[Holds, Callable[[SessionHandle, SessionName, str, str], str]
 """Functions that return the id in the journal which an id of a client stands for."""
 
 
-def _registered(kind: str, known: Mapping[str, T], name: str) -> T:
+def _registered(kind: str, table: Mapping[str, T], name: str) -> T:
     """Return what is known by *name*; raise `NotRegistered` if nothing is."""
-    if name not in known:
-        raise NotRegistered.among(kind, name, known)
-    return known[name]
+    if name not in table:
+        raise NotRegistered.among(kind, name, table)
+    return table[name]
 
 
 def _check_options(whose: str, options: JsonObject) -> None:
     """Raise `BadOptions` for options by which a client would get at secrets, or at other servers."""
-    taken = OF_THE_PROGRAM.intersection(_keys_in(options))
-    if taken:
-        raise BadOptions(whose, f"clients may not give {_listed(taken)}: {PROGRAM_SAYS}")
+    refused = OF_THE_PROGRAM.intersection(_keys_in(options))
+    if refused:
+        raise BadOptions(whose, f"clients may not give {_listed(refused)}: {PROGRAM_SAYS}")
     secret = named_secret(options)
     if secret is not None:
         raise BadOptions(whose, f"clients may not name secrets, such as `{secret}`: {PROGRAM_SAYS}")
 
 
-def _keys_in(found: Json) -> Iterator[str]:
-    """Yield the keys in *found*, however deep: an option of a plugin may be a model with its options."""
-    if isinstance(found, Mapping):
-        yield from found
-        for inner in found.values():
+def _keys_in(value: Json) -> Iterator[str]:
+    """Yield the keys in *value*, however deep: an option of a plugin may be a model with its options."""
+    if isinstance(value, Mapping):
+        yield from value
+        for inner in value.values():
             yield from _keys_in(inner)
-    elif isinstance(found, tuple | list):
-        for inner in found:
+    elif isinstance(value, tuple | list):
+        for inner in value:
             yield from _keys_in(inner)
 
 
-def _check_offered(plugin: str, options: JsonObject, known: Mapping[str, Sequence[str]]) -> None:
+def _check_offered(plugin: str, options: JsonObject, changeable: Mapping[str, Sequence[str]]) -> None:
     """Raise `BadOptions` for options that clients may not change."""
-    names = known.get(plugin, ())
-    taken = options.keys() - names
-    if taken:
+    names = changeable.get(plugin, ())
+    refused = options.keys() - names
+    if refused:
         alone = f"{_listed(names)} alone" if names else "none"
-        raise BadOptions(plugin, f"clients may not change {_listed(taken)}, but {alone}, as the profile says")
+        raise BadOptions(plugin, f"clients may not change {_listed(refused)}, but {alone}, as the profile says")
 
 
 def _listed(names: Iterable[str]) -> str:

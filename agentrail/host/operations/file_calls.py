@@ -25,11 +25,11 @@ class FileCalls:
         """Store the body as a file of the session; if the connection breaks, nothing of it is kept."""
         query = exchange.query(FileQuery)
         name = self._sessions.name(exchange.call, exchange.who, exchange.session)
-        said = said_media(exchange.request.header("content-type") or "")
+        media = said_media(exchange.request.header("content-type") or "")
         with self._files.taking(name) as intake:
             sandbox = await self._sessions.storage(name, exchange.watch)
             body = exchange.request.body
-            file = await self._files.receive(name.internal, sandbox, intake, body, query.name, said)
+            file = await self._files.receive(name.internal, sandbox, intake, body, query.name, media)
         return exchange.given(FileView(file.name, file.note.media_type, file.size))
 
     async def named(self, exchange: CallRequest, session: SessionName, names: tuple[str, ...]) -> PromptFiles:

@@ -52,9 +52,9 @@ class UpkeepCalls:
 
     async def offered(self, exchange: CallRequest) -> HttpResponse:
         """Show what the session may be given by name."""
-        found = await self._sessions.offered(await self._session(exchange))
+        offer = await self._sessions.offered(await self._session(exchange))
         return exchange.given(
-            OfferedView(*[tuple(sorted(each)) for each in (found.models, found.tools, found.plugins)])
+            OfferedView(*[tuple(sorted(names)) for names in (offer.models, offer.tools, offer.plugins)])
         )
 
     async def agents(self, exchange: CallRequest) -> HttpResponse:
@@ -69,19 +69,19 @@ class SubagentCalls:
     def __init__(self, sessions: HostedSessions) -> None:
         self._sessions = sessions
 
-    async def _children(self, exchange: CallRequest, said: Iterable[str]) -> tuple[SessionHandle, list[str]]:
-        """Return the session of the request, and the ids in the journal of the sub-agents that are *said*."""
+    async def _children(self, exchange: CallRequest, names: Iterable[str]) -> tuple[SessionHandle, list[str]]:
+        """Return the session of the request, and the ids in the journal of the sub-agents *names*."""
         name = self._sessions.name(exchange.call, exchange.who, exchange.session)
         session = (await self._sessions.running(name, exchange.watch)).by(exchange.who.user)
-        known = [task.child for task in session.tasks()]
-        return session, [child_id(name, exchange.who.user, each, known) for each in said]
+        children = [task.child for task in session.tasks()]
+        return session, [child_id(name, exchange.who.user, child, children) for child in names]
 
     async def tasks(self, exchange: CallRequest) -> HttpResponse:
         """List the sub-agents of the session; it is neither started nor woken for that."""
         name = self._sessions.name(exchange.call, exchange.who, exchange.session)
         handle = self._sessions.here(name)
-        found = ended_tasks(await self._sessions.state(name)) if handle is None else handle.tasks()
-        return exchange.given(TasksView(tuple([view(TaskView, task) for task in found])))
+        tasks_ = ended_tasks(await self._sessions.state(name)) if handle is None else handle.tasks()
+        return exchange.given(TasksView(tuple([view(TaskView, task) for task in tasks_])))
 
     async def result(self, exchange: CallRequest) -> HttpResponse:
         """Wait for the answer of a sub-agent."""
@@ -99,22 +99,22 @@ class SubagentCalls:
         until = trio.current_time() + query.milliseconds / 1000
 
         async def answer() -> HttpResponse:
-            left = max(until - trio.current_time(), 0)
-            found = await session.wait_tasks(*children, every=query.every, seconds=left)
-            items = [TaskResultView(visible(child), result) for child, result in found.items()]
+            seconds = max(until - trio.current_time(), 0)
+            results = await session.wait_tasks(*children, every=query.every, seconds=seconds)
+            items = [TaskResultView(visible(child), result) for child, result in results.items()]
             return exchange.given(TaskResultsView(tuple(items)))
 
         return await while_here(exchange.request, answer)
 
 
-def child_id(parent: SessionName, user: str, said: str, known: Iterable[str]) -> str:
-    """Return the id in the journal of the sub-agent of *parent* that the *user* means by *said*."""
+def child_id(parent: SessionName, user: str, name: str, children: Iterable[str]) -> str:
+    """Return the id in the journal of the sub-agent of *parent* that the *user* means by *name*."""
     try:
-        child = named(parent.tenant, user, said).internal
+        child = named(parent.tenant, user, name).internal
     except UnknownSession:
         child = ""
     if not child.startswith(f"{parent.internal}."):
-        raise UnknownTask.among(said, known)
+        raise UnknownTask.among(name, children)
     return child
 
 

@@ -44,8 +44,8 @@ class GivenBody(Body):
 
     async def chunk(self) -> bytes:
         """Return all bytes, and none when it is called again."""
-        found, self._rest = self._rest, b""
-        return found
+        content, self._rest = self._rest, b""
+        return content
 
 
 class PluginCalls:
@@ -60,13 +60,13 @@ class PluginCalls:
         call, function = CALLS.get(name), self._functions.get(name)
         if call is None or function is None or name in TALKS or call.scope is None or call.media != JSON:
             return None
-        sent = HttpRequest("POST", "/", "", _headers(request, name), "", GivenBody(to_json(thaw(body))))
-        exchange = CallRequest(sent, call, request.identity, request.context.session_id, self._limits)
+        http_request = HttpRequest("POST", "/", "", _headers(request, name), "", GivenBody(to_json(thaw(body))))
+        exchange = CallRequest(http_request, call, request.identity, request.context.session_id, self._limits)
         try:
             check_scope(call, request.identity)
             answer = await exchange.answered(function)
         except AgentrailError as error:
-            answer = refusal(error, call.attempt, request.identity.tenant, sent.note.id)
+            answer = refusal(error, call.attempt, request.identity.tenant, http_request.note.id)
         content = answer.content
         if not isinstance(content, bytes):
             return None
@@ -76,5 +76,5 @@ class PluginCalls:
 def _headers(request: Request, name: str) -> tuple[tuple[str, str], ...]:
     """Return the headers of the call: of those of the request, its command id, which is another one for each call."""
     key = request.header(COMMAND)
-    given = (("content-type", JSON),)
-    return given if key is None else (*given, (COMMAND, sha256(f"{name} {key}".encode()).hexdigest()))
+    headers = (("content-type", JSON),)
+    return headers if key is None else (*headers, (COMMAND, sha256(f"{name} {key}".encode()).hexdigest()))

@@ -76,17 +76,17 @@ class SessionLifeCalls:
         body = await exchange.body(OpenBody)
         name = _new(exchange, exchange.who.user, body.session)
         context = exchange.context("chat", name.visible, body.agent)
-        taken: SessionExists | SessionStored | None = None
+        exists: SessionExists | SessionStored | None = None
         try:
             await self._sessions.opened(exchange.who, context, name, body.title, body.labels, exchange.command)
         except (SessionExists, SessionStored) as error:
-            taken = error
-        if taken is not None:
+            exists = error
+        if exists is not None:
             first = await self._first(exchange, name)
             about = (await self._sessions.stored(name)).about
-            wanted = (body.title, tuple(sorted(set(body.labels))), body.agent or about.spec)
-            if not isinstance(first, SessionOpened) or (about.title, about.labels, about.spec) != wanted:
-                raise taken
+            expected = (body.title, tuple(sorted(set(body.labels))), body.agent or about.spec)
+            if not isinstance(first, SessionOpened) or (about.title, about.labels, about.spec) != expected:
+                raise exists
         return _opened(exchange, name)
 
     async def fork(self, exchange: CallRequest) -> HttpResponse:
@@ -95,25 +95,25 @@ class SessionLifeCalls:
         origin = self._sessions.name(exchange.call, exchange.who, exchange.session)
         agent = (await self._sessions.stored(origin)).about.spec
         name = _new(exchange, origin.user, body.session)
-        taken: SessionExists | SessionStored | None = None
+        exists: SessionExists | SessionStored | None = None
         try:
             await self._sessions.forked(origin, agent, name, body.at, exchange.command)
         except (SessionExists, SessionStored) as error:
-            taken = error
-        if taken is not None:
+            exists = error
+        if exists is not None:
             first = await self._first(exchange, name)
             if not isinstance(first, SessionBranched) or first.origin != origin.internal:
-                raise taken
+                raise exists
             if body.at not in (None, first.at):
-                raise taken
+                raise exists
         return _opened(exchange, name)
 
     async def _first(self, exchange: CallRequest, name: SessionName) -> AnyInput | None:
         """Return how the session *name* began, if it was by the command of this request, which was sent before."""
         if exchange.command is None:
             return None
-        found = await self._supervisor.answered(name.internal, exchange.command)
-        return None if found is None else found.input
+        stored = await self._supervisor.answered(name.internal, exchange.command)
+        return None if stored is None else stored.input
 
     async def list(self, exchange: CallRequest) -> HttpResponse:
         """List the sessions of the user, or of others of the tenant."""
@@ -123,7 +123,7 @@ class SessionLifeCalls:
         if (everybody or owner != who.user) and not is_for_others(exchange.call, who):
             raise ScopeMissing(exchange.call.name, exchange.call.others or ADMIN)
         limit = min(query.limit or limits.page, limits.most_page)
-        wanted = SessionFilter(
+        session_filter = SessionFilter(
             tenant=who.tenant, owner=None if everybody else owner, label=query.label, ended=query.ended
         )
         after = None
@@ -132,9 +132,9 @@ class SessionLifeCalls:
                 after = named(who.tenant, who.user, query.after)
             except UnknownSession:
                 raise BadQuery(exchange.call.name, "its `after`", "is not the `next` of a page") from None
-        found = await self._sessions.listed(wanted, after, limit + 1)
-        items = tuple([_listed(each) for each in found[:limit]])
-        return exchange.given(SessionsView(items, items[-1].session if len(found) > limit else None))
+        sessions = await self._sessions.listed(session_filter, after, limit + 1)
+        items = tuple([_listed(session) for session in sessions[:limit]])
+        return exchange.given(SessionsView(items, items[-1].session if len(sessions) > limit else None))
 
     async def show(self, exchange: CallRequest) -> HttpResponse:
         """Show a session with what it does; it is neither started nor woken for that."""
@@ -179,13 +179,13 @@ class SessionLifeCalls:
                 await self._supervisor.delete(name.internal, first=erase)
             self._frames.erase(name.internal)
         # Of a session that is deleted nothing is left that could say it; and a redaction says it in the records alone.
-        done = "deleted" if records is None else f"redacted ({records} records)"
-        audit_log.info("the session `%s` was %s by `%s`", name.internal, done, exchange.who.user)
+        outcome = "deleted" if records is None else f"redacted ({records} records)"
+        audit_log.info("the session `%s` was %s by `%s`", name.internal, outcome, exchange.who.user)
         return exchange.given(ErasedView(name.visible, records))
 
 
-def _new(exchange: CallRequest, user: str, wanted: str | None) -> SessionName:
-    return new_name(exchange.who.tenant, user, wanted or exchange.made_name)
+def _new(exchange: CallRequest, user: str, name: str | None) -> SessionName:
+    return new_name(exchange.who.tenant, user, name or exchange.made_name)
 
 
 def _opened(exchange: CallRequest, name: SessionName) -> HttpResponse:
@@ -213,8 +213,10 @@ def _listed(stored: StoredSession) -> SessionView:
 
 def _only(child: ChildView, tenant: str) -> ChildView:
     """Return *child* with the sessions of *tenant* alone; what is under a session stays."""
-    kept = [each if each.kind == SESSION else _only(each, tenant) for each in child.children]
-    return child.but(children=tuple([each for each in kept if each.kind != SESSION or _is_of(each.name, tenant)]))
+    children = [below if below.kind == SESSION else _only(below, tenant) for below in child.children]
+    return child.but(
+        children=tuple([below for below in children if below.kind != SESSION or _is_of(below.name, tenant)])
+    )
 
 
 def _is_of(session_id: str, tenant: str) -> bool:
@@ -247,16 +249,16 @@ class ListingCalls:
     async def commands(self, exchange: CallRequest) -> HttpResponse:
         """List the commands of host plugins."""
         await trio.lowlevel.checkpoint()
-        found = await commands_for(self._rows, exchange.who)
-        return exchange.given(CommandsView(tuple([view(CommandView, command) for command in found])))
+        commands_ = await commands_for(self._rows, exchange.who)
+        return exchange.given(CommandsView(tuple([view(CommandView, command) for command in commands_])))
 
     async def approvals(self, exchange: CallRequest) -> HttpResponse:
         """List the held calls and questions of the tenant that the caller may decide about, oldest first."""
         query, limits = exchange.query(PageQuery), exchange.limits
         limit = min(query.limit or limits.page, limits.most_page)
         after = (0, "") if query.after is None else _place(exchange, query.after)
-        found = [each for each in await self._waiting(exchange.who.tenant) if self._may_decide(exchange.who, each)]
-        rest = sorted([each for each in found if _cursor(each) > after], key=_cursor)
+        decidable = [held for held in await self._waiting(exchange.who.tenant) if self._may_decide(exchange.who, held)]
+        rest = sorted([held for held in decidable if _cursor(held) > after], key=_cursor)
         last = _cursor(rest[limit - 1]) if len(rest) > limit else None
         following = None if last is None else f"{last[0]}{SEPARATOR}{last[1]}"
         return exchange.given(ApprovalsView(tuple(rest[:limit]), following))
@@ -268,21 +270,21 @@ class ListingCalls:
     async def _waiting(self, tenant: str) -> list[HeldView]:
         """Return what waits for a person in the sessions of *tenant*; no session is started or woken for that."""
         stored = await self._sessions.listed(SessionFilter(tenant=tenant, ended=False))
-        known = self._read.get(tenant, {})
+        last_read = self._read.get(tenant, {})
         now = dict[str, tuple[int, tuple[HeldCall, ...]]]()
-        found: list[HeldView] = []
-        for each in stored:
-            name = read_internal(each.session_id)
+        views: list[HeldView] = []
+        for session in stored:
+            name = read_internal(session.session_id)
             handle = None if name is None else self._sessions.here(name)
             if handle is not None:
-                held = handle.status().held
+                calls = handle.status().held
             else:
-                last = known.get(each.session_id)
-                held = last[1] if last is not None and last[0] == each.head else await self._stored_calls(each)
-                now[each.session_id] = each.head, held
-            found += [view(HeldView, one, each.session_id) for one in held]
+                last = last_read.get(session.session_id)
+                calls = last[1] if last is not None and last[0] == session.head else await self._stored_calls(session)
+                now[session.session_id] = session.head, calls
+            views += [view(HeldView, call, session.session_id) for call in calls]
         self._keep(tenant, now)
-        return found
+        return views
 
     def _keep(self, tenant: str, now: dict[str, tuple[int, tuple[HeldCall, ...]]]) -> None:
         """Keep what was read for *tenant*, as one of the last `TENANTS`."""
@@ -308,7 +310,7 @@ def _cursor(held: HeldView) -> tuple[int, str]:
 
 def _place(exchange: CallRequest, after: str) -> tuple[int, str]:
     """Return the place in the list that a cursor stands for."""
-    since, separator, held = after.partition(SEPARATOR)
+    since, separator, approval_id = after.partition(SEPARATOR)
     if not (separator and since.isascii() and since.isdigit()):
         raise BadQuery(exchange.call.name, "its `after`", "is not the `next` of a page")
-    return int(since), held
+    return int(since), approval_id

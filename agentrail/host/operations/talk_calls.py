@@ -125,8 +125,8 @@ class TalkCalls:
         body = await exchange.body(PromptBody)
         return await self._replying(exchange, _as_chat(exchange, body), WholeReplyView)
 
-    async def _replying(self, exchange: CallRequest, body: ChatBody, shown: type[ReplyView]) -> HttpResponse:
-        answer = self._lived(exchange, "chat", body, partial(self._chat, shown))
+    async def _replying(self, exchange: CallRequest, body: ChatBody, view_class: type[ReplyView]) -> HttpResponse:
+        answer = self._lived(exchange, "chat", body, partial(self._chat, view_class))
         return await while_here(exchange.request, answer.wait)  # without the client, the turn and the request go on
 
     async def stream(self, exchange: CallRequest) -> HttpResponse:
@@ -184,15 +184,15 @@ class TalkCalls:
                 except AgentrailError as error:
                     life.outcome, life.error = _outcome_of(error), type(error).__name__
                     answer.settle(exchange.refused(error))
-        for found in failed:
-            tell(log, found, "a request to `%s` failed (request %s)", name.internal, exchange.request.note.id)
+        for error_ in failed:
+            tell(log, error_, "a request to `%s` failed (request %s)", name.internal, exchange.request.note.id)
         if not answer.settled:
             answer.settle(problem_answer(INTERNAL.but(attempted=exchange.call.attempt)))
 
     async def _carry_out(self, talk: Talk, step: Step) -> None:
         talk = evolve(talk, words=checked_words(talk.exchange.call.name, talk.words, talk.exchange.limits))
         files = await self._files.named(talk.exchange, talk.name, talk.body.files)
-        asked = Request(
+        request = Request(
             text_of(talk.words),
             files.attachments,
             talk.exchange.request.headers,
@@ -200,7 +200,7 @@ class TalkCalls:
             talk.exchange.who,
             talk.context,
         )
-        answer = await self._rows.intercept(asked)
+        answer = await self._rows.intercept(request)
         if answer is not None:
             talk.life.outcome = "intercepted"
             talk.reply(talk.exchange.handled(answer))
@@ -209,10 +209,10 @@ class TalkCalls:
 
     # What the calls differ in
 
-    async def _chat(self, shown: type[ReplyView], talk: Talk) -> None:
-        asked = await self._asked(await self._session(talk), talk)
-        found = await self._replied(asked, talk)
-        talk.reply(talk.exchange.given(view(shown, found, asked.session.id), HELD if found.held else None))
+    async def _chat(self, view_class: type[ReplyView], talk: Talk) -> None:
+        prompt = await self._asked(await self._session(talk), talk)
+        reply_ = await self._replied(prompt, talk)
+        talk.reply(talk.exchange.given(view(view_class, reply_, prompt.session.id), HELD if reply_.held else None))
 
     async def _prompt(self, talk: Talk) -> None:
         session = await self._session(talk)
@@ -238,24 +238,24 @@ class TalkCalls:
     async def _stream(self, talk: Talk) -> None:
         session = await self._session(talk)
         async with session.subscribe() as events:
-            asked = await self._asked(session, talk)
-            stream = TurnStream(self._frames, events, asked)
+            prompt = await self._asked(session, talk)
+            stream = TurnStream(self._frames, events, prompt)
             talk.reply(self._streams.turn(talk.exchange, stream.write))
             last = b""
             try:
-                last = await self._last(asked, talk)
+                last = await self._last(prompt, talk)
             finally:
                 stream.end(last)
             await stream.wait_left()
 
-    async def _last(self, asked: PromptAsked, talk: Talk) -> bytes:
+    async def _last(self, prompt: PromptAsked, talk: Talk) -> bytes:
         """Return the last frame of a stream, which tells how the turn has ended."""
         try:
-            found = await self._replied(asked, talk)
+            reply = await self._replied(prompt, talk)
         except AgentrailError as error:
             talk.life.outcome, talk.life.error = _outcome_of(error), type(error).__name__
             return frame(PROBLEM, talk.exchange.problem(error).content)
-        return frame(REPLY, to_json(view(ReplyView, found, asked.session.id)))
+        return frame(REPLY, to_json(view(ReplyView, reply, prompt.session.id)))
 
     async def _session(self, talk: Talk) -> SessionHandle:
         """Return the session of the request, which may be a new one."""
@@ -283,23 +283,23 @@ class TalkCalls:
         turns = self._turns.of(session)
         with turns.sending(talk.context):
             form, command = talk.body.returns or None, talk.exchange.command
-            sent = await talk.speaking(session).ask_nowait(talk.words, returns=form, command=command)
-            turns.began(sent.accepted.ref, talk.context)
-        return PromptAsked(session, turns, sent)
+            asked_prompt = await talk.speaking(session).ask_nowait(talk.words, returns=form, command=command)
+            turns.began(asked_prompt.accepted.ref, talk.context)
+        return PromptAsked(session, turns, asked_prompt)
 
-    async def _replied(self, asked: PromptAsked, talk: Talk) -> Reply:
+    async def _replied(self, prompt: PromptAsked, talk: Talk) -> Reply:
         """Return the end of the turn, after plugins have heard of it, or what waits for a person."""
         try:
-            found = await asked.sent.reply()
+            reply = await prompt.sent.reply()
         except AgentrailError:
-            await asked.turns.wait_ended(asked.sent.accepted.ref)  # noqa: ASYNC120 - who cancels it wants no error
+            await prompt.turns.wait_ended(prompt.sent.accepted.ref)  # noqa: ASYNC120 - who cancels it wants no error
             raise
-        talk.life.usage = found.usage
-        if found.held:
+        talk.life.usage = reply.usage
+        if reply.held:
             talk.life.outcome = "held"
         else:
-            await asked.turns.wait_ended(asked.sent.accepted.ref)
-        return found
+            await prompt.turns.wait_ended(prompt.sent.accepted.ref)
+        return reply
 
 
 class TurnStream:
@@ -308,10 +308,10 @@ class TurnStream:
     The turn goes on when the client has gone, so the task of the host that waits for its end is another one.
     """
 
-    def __init__(self, frames: EventFrames, events: Subscription, asked: PromptAsked) -> None:
+    def __init__(self, frames: EventFrames, events: Subscription, prompt: PromptAsked) -> None:
         self._frames = frames
         self._events = events
-        self._asked = asked
+        self._asked = prompt
         self._turn: int | None = None
         """Number of the turn, as soon as it has begun."""
         self._seen = 0
@@ -345,10 +345,10 @@ class TurnStream:
     async def write(self, send: Send) -> bytes:
         """Send events until the turn is over, and return the last frames."""
         self._begun.set()
-        held = b""
+        pending = b""
 
         async def give(frames: bytes) -> bool:
-            nonlocal held
+            nonlocal pending
             if self._has_end:  # its last frame comes soon, and goes out together with these
                 with trio.move_on_after(MOMENT):
                     await self._is_over.wait()
@@ -356,14 +356,14 @@ class TurnStream:
                 if frames:
                     await send(frames)
             else:
-                held = frames
+                pending = frames
             return self._goes_on
 
         try:
             if await give(ready(self._events, HEARTBEAT, self._frame)):  # the head goes out with them
                 await self._frames.give_each(self._events, give, self._frame)
             await self._is_over.wait()  # the events of a session that is stopped end before its turn has its end
-            return held + self._last
+            return pending + self._last
         finally:
             self._left.set()
 

@@ -59,7 +59,7 @@ class ViewCalls:
         query = exchange.query(MessagesQuery)
         name = self._sessions.name(exchange.call, exchange.who, exchange.session)
         limit = min(query.limit or exchange.limits.page, exchange.limits.most_page)
-        found = (await self._sessions.state(name)).history
+        history = (await self._sessions.state(name)).history
         first = query.after or 0
         last = first + limit
-        return exchange.given(MessagesView(tuple(found[first:last]), last if last < len(found) else None))
+        return exchange.given(MessagesView(tuple(history[first:last]), last if last < len(history) else None))

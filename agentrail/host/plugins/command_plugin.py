@@ -39,22 +39,22 @@ async def commands_for(row: HostPluginRow, who: Identity) -> tuple[HostCommand, 
 
     A plugin that fails is reported, and has none.
     """
-    found: dict[str, HostCommand] = {}
+    commands: dict[str, HostCommand] = {}
     for plugin in row.plugins:
         if isinstance(plugin, CommandPlugin):
-            given = await row.ask(plugin, COMMANDS, partial(plugin.commands, who), _read)
-            for command in given.value if isinstance(given, Given) else ():
-                found.setdefault(command.name, command)
-    return tuple(sorted(found.values(), key=lambda command: command.name))
+            answer = await row.ask(plugin, COMMANDS, partial(plugin.commands, who), _read)
+            for command in answer.value if isinstance(answer, Given) else ():
+                commands.setdefault(command.name, command)
+    return tuple(sorted(commands.values(), key=lambda command: command.name))
 
 
-def _read(found: object) -> tuple[HostCommand, ...]:
-    if not isinstance(found, list | tuple):
-        raise UnfitAnswerError(found, WANTED)
-    return tuple(_command(each) for each in cast("Sequence[object]", found))
+def _read(value: object) -> tuple[HostCommand, ...]:
+    if not isinstance(value, list | tuple):
+        raise UnfitAnswerError(value, WANTED)
+    return tuple(_command(command) for command in cast("Sequence[object]", value))
 
 
-def _command(found: object) -> HostCommand:
-    if not isinstance(found, HostCommand):
-        raise UnfitAnswerError(found, WANTED)
-    return found
+def _command(value: object) -> HostCommand:
+    if not isinstance(value, HostCommand):
+        raise UnfitAnswerError(value, WANTED)
+    return value

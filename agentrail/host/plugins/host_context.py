@@ -61,7 +61,7 @@ class TurnContext:
 
     def side(self, *, front: bool) -> tuple[Message, ...]:
         """Return the messages before those of the request, or after them."""
-        return tuple([_message(each) for each in self.added if each.front is front])
+        return tuple([_message(addition) for addition in self.added if addition.front is front])
 
 
 @frozen
@@ -89,12 +89,12 @@ class HostContext(Plugin[TurnContext]):
             if self.seconds is None:
                 return Continue()
             if hook.answer is None:
-                asked = freeze_object({"hook": HOOK, "session": ctx.session_id})
-                return Ask(CallService(CONTEXT_SERVICE, asked), deadline=self.seconds + ON_THE_WAY)
+                payload = freeze_object({"hook": HOOK, "session": ctx.session_id})
+                return Ask(CallService(CONTEXT_SERVICE, payload), deadline=self.seconds + ON_THE_WAY)
             if not isinstance(hook.answer, Answered) and not _is_told(hook):
                 return Ask(CallService(CONTEXT_SERVICE, freeze_object({"hook": BROKEN, "in": HOOK})), deadline=DEADLINE)
-            found = hook.answer.value if isinstance(hook.answer, Answered) else None
-            state = _context(ctx.turn, _texts(found))
+            answer = hook.answer.value if isinstance(hook.answer, Answered) else None
+            state = _context(ctx.turn, _texts(answer))
         if not state.adds:
             return Continue(state)
         return AddContext(state.text, state, front=state.side(front=True), behind=state.side(front=False))
@@ -110,27 +110,27 @@ def _is_told(hook: BeforeRequest) -> bool:
     return isinstance(payload, FrozenObject) and payload.get("hook") == BROKEN
 
 
-def _texts(found: Json) -> list[AddedText]:
-    given = found if isinstance(found, tuple) else ()
+def _texts(answer: Json) -> list[AddedText]:
+    items = answer if isinstance(answer, tuple) else ()
     return [
-        AddedText(str(each["text"]), each.get("front") is True, each.get("is_models") is True)
-        for each in given
-        if isinstance(each, FrozenObject)
+        AddedText(str(item["text"]), item.get("front") is True, item.get("is_models") is True)
+        for item in items
+        if isinstance(item, FrozenObject)
     ]
 
 
 def _context(turn: int, texts: Iterable[AddedText]) -> TurnContext:
     """Return *texts* as a state, those of the program that stand beside each other joined by a blank line."""
     sides: tuple[list[AddedText], list[AddedText]] = ([], [])
-    for each in texts:
-        side = sides[0 if each.front else 1]
-        if side and not (each.is_models or side[-1].is_models):
-            side[-1] = AddedText(f"{side[-1].text}\n\n{each.text}", each.front)
+    for addition in texts:
+        side = sides[0 if addition.front else 1]
+        if side and not (addition.is_models or side[-1].is_models):
+            side[-1] = AddedText(f"{side[-1].text}\n\n{addition.text}", addition.front)
         else:
-            side.append(each)
+            side.append(addition)
     front, behind = sides
-    if not front and all(not each.is_models for each in behind):
-        return TurnContext(turn, "".join([each.text for each in behind]))
+    if not front and all(not addition.is_models for addition in behind):
+        return TurnContext(turn, "".join([addition.text for addition in behind]))
     return TurnContext(turn, added=(*front, *behind))
 
 
@@ -157,7 +157,11 @@ def providers_of(
     return (
         *(OwnedProvider("host", DEADLINE, call) for call in host),
         *(OwnedProvider(named, DEADLINE, call) for call in profile),
-        *(OwnedProvider(name_of(each), each.deadline, call) for each in row.plugins for call in each.context_providers),
+        *(
+            OwnedProvider(name_of(plugin), plugin.deadline, call)
+            for plugin in row.plugins
+            for call in plugin.context_providers
+        ),
     )
 
 
@@ -168,7 +172,7 @@ def host_context(providers: Sequence[OwnedProvider], *, stays: bool = False) -> 
     """
     if not providers:
         return HostContext(None) if stays else None
-    return HostContext(sum(each.seconds for each in providers))
+    return HostContext(sum(provider.seconds for provider in providers))
 
 
 class ContextService:
@@ -190,40 +194,40 @@ class ContextService:
 
     async def serve(self, payload: Json) -> Json:
         """Return the texts for a turn, each with the name of its origin."""
-        told = freeze_object(payload)
-        if told["hook"] == BROKEN:
+        request = freeze_object(payload)
+        if request["hook"] == BROKEN:
             name = HostContext.__name__
             await self._row.report(name, HOOK, BrokenPlugin(name, HOOK, "the providers could not be asked"))
             return None
-        session = str(told["session"])
+        session = str(request["session"])
         context, messages = self._context_of(session), tuple(self._messages_of(session))
         texts = list[Json]()
-        left = MOST_BYTES
+        room = MOST_BYTES
         for provider in self._providers:
-            read = partial(_fitting, messages, left)
+            reader = partial(_fitting, messages, room)
             call = partial(provider.call, context, messages)
-            given = await self._row.ask_for(provider.origin, provider.seconds, HOOK, call, read)
-            if isinstance(given, Given):
-                left -= sum(map(_size, given.value))
-                texts += [freeze_object({"by": provider.origin, **_told(each)}) for each in given.value]
+            answer = await self._row.ask_for(provider.origin, provider.seconds, HOOK, call, reader)
+            if isinstance(answer, Given):
+                room -= sum(map(_size, answer.value))
+                texts += [freeze_object({"by": provider.origin, **_told(addition)}) for addition in answer.value]
         return freeze(texts)
 
 
-def _fitting(messages: Sequence[Message], left: int, found: object) -> tuple[AddedText, ...]:
-    front, behind = additions_to(messages)(found)
+def _fitting(messages: Sequence[Message], room: int, answer: object) -> tuple[AddedText, ...]:
+    front, behind = additions_to(messages)(answer)
     texts = (*_shown(front, front=True), *_shown(behind, front=False))
-    if sum(map(_size, texts)) > left:
-        raise UnfitAnswerError(found, f"less text: {MOST_BYTES} bytes are the limit of a turn, and {left} are left")
+    if sum(map(_size, texts)) > room:
+        raise UnfitAnswerError(answer, f"less text: {MOST_BYTES} bytes are the limit of a turn, and {room} are left")
     return texts
 
 
 def _shown(additions: Iterable[str | AssistantMessage], *, front: bool) -> list[AddedText]:
     """Return the *additions* that are not blank."""
     texts = [
-        AddedText(each, front) if isinstance(each, str) else AddedText(each.text, front, is_models=True)
-        for each in additions
+        AddedText(addition, front) if isinstance(addition, str) else AddedText(addition.text, front, is_models=True)
+        for addition in additions
     ]
-    return [each for each in texts if each.text.strip()]
+    return [addition for addition in texts if addition.text.strip()]
 
 
 def _told(added: AddedText) -> dict[str, Json]:

@@ -181,13 +181,13 @@ HOOK_LIKE: Final = ("after_", "before_", "intercept_", "on_")
 _CAPITAL: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 
-def _is_whole(found: object) -> bool:
-    plain = number(found)
+def _is_whole(value: object) -> bool:
+    plain = number(value)
     return type(plain) is int and abs(plain) <= MOST_SAID
 
 
-def _are_functions(found: object) -> bool:
-    return isinstance(found, (list, tuple)) and all(map(callable, cast("Sequence[object]", found)))
+def _are_functions(value: object) -> bool:
+    return isinstance(value, (list, tuple)) and all(map(callable, cast("Sequence[object]", value)))
 
 
 _ATTRIBUTES: Final[Mapping[str, tuple[Callable[[object], bool], str]]] = MappingProxyType(
@@ -206,16 +206,16 @@ def _check_class(cls: type[HostPlugin]) -> None:
     for owner in cls.__mro__:
         if owner.__module__ in {__name__, "builtins"}:
             continue
-        for name, found in vars(owner).items():
+        for name, member in vars(owner).items():
             arguments = CONTRACT[name].arguments if name in CONTRACT else None
             if arguments is not None:
-                check_method(cls, name, found, arguments, may_be_async=True)
+                check_method(cls, name, member, arguments, may_be_async=True)
             elif name in _ATTRIBUTES:
-                if inspect.isroutine(found):
+                if inspect.isroutine(member):
                     problem = f"its `{name}` is a method, but is read and never called; write `{name} = …` in the class"
                     raise BadPlugin(cls.__name__, problem)
-                if name == "context_providers" and _are_functions(found):
-                    check_providers(cls.__name__, cast("Sequence[ContextProvider]", found))
+                if name == "context_providers" and _are_functions(member):
+                    check_providers(cls.__name__, cast("Sequence[ContextProvider]", member))
             elif not name.startswith("_"):
                 _check_name(cls, name)
 
@@ -238,8 +238,8 @@ def check_providers(whose: str, providers: Sequence[ContextProvider]) -> None:
 def _check_name(cls: type[HostPlugin], name: str) -> None:
     plain = _CAPITAL.sub("_", name).lower()
     if plain.startswith(HOOK_LIKE):
-        meant = suggestion(plain, HOOKS, 0.9)  # `on_request_begin` is no misspelt `on_request_end`
-        raise BadPlugin(cls.__name__, f"there is no hook `{name}`{meant}; the hooks are {', '.join(HOOKS)}")
+        hint = suggestion(plain, HOOKS, 0.9)  # `on_request_begin` is no misspelt `on_request_end`
+        raise BadPlugin(cls.__name__, f"there is no hook `{name}`{hint}; the hooks are {', '.join(HOOKS)}")
     near = nearest(plain, (*CONTRACT, "deadline"), LIKE)
     if near is not None:
         problem = f"it has no `{name}`; if you mean `{near}`, write that, else begin the name with `_`"
@@ -263,10 +263,10 @@ def check_plugins(plugins: Sequence[HostPlugin]) -> None:
         if not isinstance(plugin, HostPlugin):
             raise BadPlugin(type(plugin).__name__, f"{shown(plugin)} is no `HostPlugin`; give an object of a subclass")
         whose = type(plugin).__name__
-        for attribute, (fits, wanted) in _ATTRIBUTES.items():
-            found: object = getattr(plugin, attribute)
-            if not fits(found):
-                raise BadPlugin(whose, f"its `{attribute}` is {shown(found)}; it must be {wanted}")
+        for attribute, (fits, expected) in _ATTRIBUTES.items():
+            value: object = getattr(plugin, attribute)
+            if not fits(value):
+                raise BadPlugin(whose, f"its `{attribute}` is {shown(value)}; it must be {expected}")
         check_providers(type(plugin).__name__, plugin.context_providers)
         for hook in HOOKS:
             if hook in vars(plugin):

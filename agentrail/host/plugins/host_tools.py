@@ -150,8 +150,8 @@ class HostTools(Plugin):
 
 def _ask(what: str, seconds: float, hook: BeforeTool | AfterTool, ctx: Context, **more: Json) -> Ask:
     path = (*ctx.path, ctx.session_id)
-    told = {"hook": what, "tool": hook.name, "arguments": hook.args, "call_id": hook.call_id, "path": path, **more}
-    return _ask_for(_call_service(TOOL_SERVICE, FrozenObject(told)), deadline=seconds + ON_THE_WAY)
+    payload = {"hook": what, "tool": hook.name, "arguments": hook.args, "call_id": hook.call_id, "path": path, **more}
+    return _ask_for(_call_service(TOOL_SERVICE, FrozenObject(payload)), deadline=seconds + ON_THE_WAY)
 
 
 def _tell_broken(what: str, answer: Failed | TimedOut) -> Ask:
@@ -167,19 +167,19 @@ def _is_told(hook: Hook) -> bool:
     return isinstance(request, CallService) and _object(request.payload).get("hook") == BROKEN
 
 
-def _object(found: Json) -> JsonObject:
-    return found if isinstance(found, FrozenObject) else EMPTY
+def _object(value: Json) -> JsonObject:
+    return value if isinstance(value, FrozenObject) else EMPTY
 
 
 def _as_json(result: Ok | Err) -> Json:
     """Return *result* as the journal writes it; a text, as most tools return, is made without looking for its parts."""
-    said: dict[str, Json] = {
+    fields: dict[str, Json] = {
         TAG: type(result).__name__,
-        "content": tuple([_part_as_json(one) for one in result.content]),
+        "content": tuple([_part_as_json(part) for part in result.content]),
     }
     if result.details is not None:
-        said["details"] = freeze_object(result.details)
-    return FrozenObject(said)
+        fields["details"] = freeze_object(result.details)
+    return FrozenObject(fields)
 
 
 def _part_as_json(part: Part) -> Json:
@@ -188,15 +188,15 @@ def _part_as_json(part: Part) -> Json:
     )
 
 
-def _result(told: JsonObject) -> Ok | Err:
+def _result(fields: JsonObject) -> Ok | Err:
     """Return the result that `_as_json` has written; a text, as most tools return, is read without a decoder."""
-    is_err = told.get(TAG) == Err.__name__
-    parts = cast("tuple[JsonObject, ...]", told.get("content"))
-    if len(parts) == 1 and parts[0].get(TAG) == Text.__name__ and "details" not in told:
+    is_err = fields.get(TAG) == Err.__name__
+    parts = cast("tuple[JsonObject, ...]", fields.get("content"))
+    if len(parts) == 1 and parts[0].get(TAG) == Text.__name__ and "details" not in fields:
         text = (_text(str(parts[0]["text"])),)
         return _err(text) if is_err else _ok(text)
     # msgspec knows a class from the first time on; a union it would take apart each time.
-    return decode(Err, told) if is_err else decode(Ok, told)
+    return decode(Err, fields) if is_err else decode(Ok, fields)
 
 
 def host_tools(row: HostPluginRow, *, stays: bool = False) -> HostTools | None:
@@ -232,51 +232,53 @@ class ToolService:
 
     async def serve(self, payload: Json) -> Json:
         """Return the ruling on a call, or its replaced result, as JSON."""
-        told = _object(payload)
-        if told["hook"] == BROKEN:
-            hook = str(told["in"])
-            await self._row.report(HostTools.__name__, hook, BrokenPlugin(HostTools.__name__, hook, str(told["error"])))
+        request = _object(payload)
+        if request["hook"] == BROKEN:
+            hook = str(request["in"])
+            await self._row.report(
+                HostTools.__name__, hook, BrokenPlugin(HostTools.__name__, hook, str(request["error"]))
+            )
             return None
-        if told["hook"] == BEFORE:
-            return await self._before(cast("_Told", told))
-        return await self._after(cast("_ToldAfter", told))
+        if request["hook"] == BEFORE:
+            return await self._before(cast("_Told", request))
+        return await self._after(cast("_ToldAfter", request))
 
-    def _shown(self, told: _Told, arguments: JsonObject) -> _Shown:
+    def _shown(self, request: _Told, arguments: JsonObject) -> _Shown:
         """Return the fields of a `BeforeToolCall`, by place, with a copy of *arguments*."""
-        path = told["path"]
+        path = request["path"]
         copied = cast("dict[str, object]", thaw(arguments))
-        return told["tool"], copied, told["call_id"], path[-1], path, self._context_of(path[0])
+        return request["tool"], copied, request["call_id"], path[-1], path, self._context_of(path[0])
 
-    async def _before(self, told: _Told) -> Json:
-        arguments = told["arguments"]
+    async def _before(self, request: _Told) -> Json:
+        arguments = request["arguments"]
         for plugin in self._asked_before:
-            call = partial(plugin.before_tool_call, _before_call(*self._shown(told, arguments)))
-            given = await self._row.ask(plugin, BEFORE, call, ruling_of)
-            if isinstance(given, HookFault):
+            call = partial(plugin.before_tool_call, _before_call(*self._shown(request, arguments)))
+            answer = await self._row.ask(plugin, BEFORE, call, ruling_of)
+            if isinstance(answer, HookFault):
                 if plugin.critical:
                     return freeze_object({"deny": _failed(plugin)})
-            elif isinstance(given.value, Deny):
-                return freeze_object({"deny": given.value.reason})
-            elif given.value.input is not None:
-                arguments = freeze_object(given.value.input)
-        return EMPTY if is_same(arguments, told["arguments"]) else freeze_object({"input": arguments})
+            elif isinstance(answer.value, Deny):
+                return freeze_object({"deny": answer.value.reason})
+            elif answer.value.input is not None:
+                arguments = freeze_object(answer.value.input)
+        return EMPTY if is_same(arguments, request["arguments"]) else freeze_object({"input": arguments})
 
-    async def _after(self, told: _ToldAfter) -> Json:
-        first = result = _result(told["result"])
+    async def _after(self, request: _ToldAfter) -> Json:
+        first = result = _result(request["result"])
         for plugin in self._asked_after:
-            shown = _after_call(
-                *self._shown(told, told["arguments"]),
+            shown_call = _after_call(
+                *self._shown(request, request["arguments"]),
                 result=result,
                 outcome="ok" if isinstance(result, Ok) else "error",
-                duration_ms=told["duration_ms"],
+                duration_ms=request["duration_ms"],
             )
-            given = await self._row.ask(plugin, AFTER, partial(plugin.after_tool_call, shown), result_of)
-            if isinstance(given, HookFault):
+            answer = await self._row.ask(plugin, AFTER, partial(plugin.after_tool_call, shown_call), result_of)
+            if isinstance(answer, HookFault):
                 if plugin.critical:
                     result = err(f"the result was withheld: {_failed(plugin)}")
                     break
-            elif given.value is not None:
-                result = given.value
+            elif answer.value is not None:
+                result = answer.value
         return EMPTY if result is first or result == first else freeze_object({"result": _as_json(result)})
 
 

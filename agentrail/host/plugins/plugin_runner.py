@@ -122,10 +122,10 @@ class Tasks:
         """Carry out the call *name* of the host for whoever makes *request*, about its session."""
         if self._row.carry_out is None:
             raise BrokenPlugin(self._plugin, name, "the host does not serve yet")
-        found = await self._row.carry_out(name, request, body)
-        if found is None:
+        response = await self._row.carry_out(name, request, body)
+        if response is None:
             raise BrokenPlugin(self._plugin, name, "plugins cannot make this call")
-        return found
+        return response
 
     async def end(self) -> None:
         """Cancel the tasks, and wait until all have ended."""
@@ -178,8 +178,8 @@ class HostPluginRow:
     async def report(self, plugin: str, hook: str, error: BaseException) -> None:
         """Tell `on_plugin_error`; if that fails itself or takes too long, write both errors to the log."""
 
-        def failed(found: BaseException) -> None:
-            log.error("`on_plugin_error` failed: %s\nit was told that %s failed in %s", traced(found), plugin, hook)
+        def failed(failure: BaseException) -> None:
+            log.error("`on_plugin_error` failed: %s\nit was told that %s failed in %s", traced(failure), plugin, hook)
 
         with trio.move_on_after(DEADLINE) as scope, Contained(failed):
             answered = self._on_plugin_error(plugin, hook, error)
@@ -189,18 +189,18 @@ class HostPluginRow:
             failed(TimeoutError())
 
     async def ask(
-        self, plugin: HostPlugin, hook: str, call: Callable[[], object], read: Callable[[object], T]
+        self, plugin: HostPlugin, hook: str, call: Callable[[], object], reader: Callable[[object], T]
     ) -> Given[T] | HookFault:
-        """Call a hook of *plugin*, and return what it gives, as *read* checks it, or how it failed.
+        """Call a hook of *plugin*, and return what it gives, as *reader* checks it, or how it failed.
 
-        It fails by an exception, by a value that *read* raises for, and by being late; that is reported.
+        It fails by an exception, by a value that *reader* raises for, and by being late; that is reported.
         """
-        found = await self.ask_for(name_of(plugin), plugin.deadline, hook, call, read)
+        answer = await self.ask_for(name_of(plugin), plugin.deadline, hook, call, reader)
         if plugin.critical and hook in RULING:
             self._failed.pop(name_of(plugin), None)
-            if isinstance(found, HookFault):
+            if isinstance(answer, HookFault):
                 self._failed[name_of(plugin)] = trio.current_time()
-        return found
+        return answer
 
     def is_well(self, now: float) -> bool:
         """Whether each critical plugin rules, and its tasks live.
@@ -214,21 +214,21 @@ class HostPluginRow:
         self._lost = self._lost or plugin.critical
 
     async def ask_for(
-        self, whose: str, seconds: float, hook: str, call: Callable[[], object], read: Callable[[object], T]
+        self, whose: str, seconds: float, hook: str, call: Callable[[], object], reader: Callable[[object], T]
     ) -> Given[T] | HookFault:
         """Do what `ask` does, for a function that belongs to *whose* and may take *seconds*."""
         errors = list[BaseException]()
-        given: Given[T] | None = None
+        answer: Given[T] | None = None
         ends = trio.current_time() + seconds
         with trio.CancelScope(deadline=ends) as scope, Contained(errors.append):
-            found = call()
-            if isinstance(found, (CoroutineType, Awaitable)):  # the usual class first: the other asks more
-                found = await cast("Awaitable[object]", found)
-            given = Given(read(found))
+            value = call()
+            if isinstance(value, (CoroutineType, Awaitable)):  # the usual class first: the other asks more
+                value = await cast("Awaitable[object]", value)
+            answer = Given(reader(value))
         # A plain function cannot be cancelled, and an async one may have shielded itself.
         late = scope.cancel_called or trio.current_time() > ends
-        if given is not None and not late:
-            return given
+        if answer is not None and not late:
+            return answer
         error: BaseException = errors[0] if errors else TimeoutError()
         if late:
             late_error = BrokenPlugin(whose, hook, f"it was not done after {seconds:g} s, its deadline")
@@ -283,10 +283,10 @@ class HostPluginRow:
                 await tasks.end()
 
     async def _start(self, plugin: HostPlugin, tasks: Tasks) -> None:
-        given = await self.ask(plugin, "start", partial(plugin.start, tasks), nothing)
-        if isinstance(given, HookFault):
-            problem = f"the host does not start: {described(given.error)}"
-            raise BrokenPlugin(name_of(plugin), "start", problem) from given.error
+        answer = await self.ask(plugin, "start", partial(plugin.start, tasks), nothing)
+        if isinstance(answer, HookFault):
+            problem = f"the host does not start: {described(answer.error)}"
+            raise BrokenPlugin(name_of(plugin), "start", problem) from answer.error
 
     # The life of a request
 
@@ -303,8 +303,8 @@ class HostPluginRow:
                 if has(plugin, "on_request_start"):
                     await self.ask(plugin, "on_request_start", partial(plugin.on_request_start, context), nothing)
             yield life
-        except BaseException as found:
-            error = found
+        except BaseException as raised:
+            error = raised
             raise
         finally:
             ended = life.ended(context, started, error)
@@ -321,10 +321,10 @@ class HostPluginRow:
         Raise `PluginFailed` if a critical plugin fails.
         """
         for plugin in self.having("intercept"):
-            given = await self.ask(plugin, "intercept", partial(plugin.intercept, request), answer_of)
-            if isinstance(given, Given):
-                if given.value is not None:
-                    return given.value
+            answer = await self.ask(plugin, "intercept", partial(plugin.intercept, request), answer_of)
+            if isinstance(answer, Given):
+                if answer.value is not None:
+                    return answer.value
             elif plugin.critical:
                 raise PluginFailed(name_of(plugin))
         return None
@@ -334,9 +334,9 @@ class HostPluginRow:
         texts = list[str]()
         for plugin in self.having("attachment_handler") if files else ():
             call = partial(plugin.attachment_handler, tuple(files))
-            given = await self.ask(plugin, "attachment_handler", call, text_or_nothing)
-            if isinstance(given, Given) and given.value:
-                texts.append(given.value)
+            answer = await self.ask(plugin, "attachment_handler", call, text_or_nothing)
+            if isinstance(answer, Given) and answer.value:
+                texts.append(answer.value)
         return "\n\n".join(texts)
 
     async def turn_persisted(self, context: RequestContext, messages: tuple[Message, ...] = ()) -> None:

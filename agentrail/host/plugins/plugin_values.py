@@ -107,8 +107,8 @@ class Request(Authored, gc=True):
 
     def header(self, name: str) -> str | None:
         """Return the value of the first header called *name*, in any case; `None` if there is none."""
-        wanted = name.lower()
-        return next((value for header, value in self.headers if header == wanted), None)
+        lower_name = name.lower()
+        return next((value for header, value in self.headers if header == lower_name), None)
 
 
 class HandledResponse(Authored, gc=True):
@@ -190,83 +190,83 @@ NO_BODY: Final = WITHOUT_CONTENT | {205}
 class UnfitAnswerError(TypeError):
     """A hook returned a value that its member of the contract does not have."""
 
-    def __init__(self, found: object, wanted: str) -> None:
-        none = found is None
-        super().__init__(f"it returned {'nothing' if none else shown(found)}; it must return {wanted}")
-        self.unquoted = f"it returned {'nothing' if none else f'a `{named(found)}`'}; it must return {wanted}"
+    def __init__(self, value: object, expected: str) -> None:
+        none = value is None
+        super().__init__(f"it returned {'nothing' if none else shown(value)}; it must return {expected}")
+        self.unquoted = f"it returned {'nothing' if none else f'a `{named(value)}`'}; it must return {expected}"
         """The same without the value, which may quote the conversation."""
 
 
-def nothing(found: object) -> None:
-    """Return `None`; raise if *found* is anything else."""
-    if found is not None:
-        raise UnfitAnswerError(found, "nothing")
+def nothing(value: object) -> None:
+    """Return `None`; raise if *value* is anything else."""
+    if value is not None:
+        raise UnfitAnswerError(value, "nothing")
 
 
-def text_or_nothing(found: object) -> str | None:
-    """Return *found*, a text or `None`."""
-    plain = plain_text(found)
-    if plain is None and found is not None:
-        raise UnfitAnswerError(found, "a text or None")
+def text_or_nothing(value: object) -> str | None:
+    """Return *value*, a text or `None`."""
+    plain = plain_text(value)
+    if plain is None and value is not None:
+        raise UnfitAnswerError(value, "a text or None")
     return None if plain is None else mended(plain)
 
 
-def answer_of(found: object) -> HandledResponse | None:
-    """Return *found*, a `HandledResponse` or `None`, with its body frozen."""
-    if found is None:
+def answer_of(value: object) -> HandledResponse | None:
+    """Return *value*, a `HandledResponse` or `None`, with its body frozen."""
+    if value is None:
         return None
-    if not isinstance(found, HandledResponse):
-        raise UnfitAnswerError(found, "a `HandledResponse` or None")
-    status = number(found.status)
+    if not isinstance(value, HandledResponse):
+        raise UnfitAnswerError(value, "a `HandledResponse` or None")
+    status = number(value.status)
     if type(status) is not int or not LOWEST <= status <= HIGHEST:
-        raise UnfitAnswerError(found.status, f"a status from {LOWEST} to {HIGHEST}")
-    if status in NO_BODY and found.body is not None:
-        raise UnfitAnswerError(found.body, f"no body with the status {status}")
-    return HandledResponse(status, freeze(found.body), _headers(found.headers))
+        raise UnfitAnswerError(value.status, f"a status from {LOWEST} to {HIGHEST}")
+    if status in NO_BODY and value.body is not None:
+        raise UnfitAnswerError(value.body, f"no body with the status {status}")
+    return HandledResponse(status, freeze(value.body), _headers(value.headers))
 
 
 def _headers(found: object) -> Mapping[str, str]:
     if not isinstance(found, Mapping):
         raise UnfitAnswerError(found, "headers as a mapping of texts")
-    headers, seen = dict[str, str](), set[str]()
+    headers, names = dict[str, str](), set[str]()
     for name, value in cast("Mapping[object, object]", found).items():
         named, valued = plain_text(name), plain_text(value)
         if named is None or _NAME.fullmatch(named) is None:
             raise UnfitAnswerError(name, "names of headers of letters, digits and `-`")
         if named.lower() in OWNED:
             raise UnfitAnswerError(name, "headers without those of the connection, which the host sets")
-        if named.lower() in seen:
+        if named.lower() in names:
             raise UnfitAnswerError(name, "each header once, in capitals or not")
-        seen.add(named.lower())
+        names.add(named.lower())
         if valued is None or _FORBIDDEN.search(valued) or not valued.isascii():
             raise UnfitAnswerError(value, "values of headers of printable ASCII characters")
         headers[named] = valued.strip(" ")
     return headers
 
 
-def ruling_of(found: object) -> Allow | Deny:
-    """Return *found*, an `Allow` or a `Deny`, with its arguments frozen."""
-    match found:
+def ruling_of(value: object) -> Allow | Deny:
+    """Return *value*, an `Allow` or a `Deny`, with its arguments frozen."""
+    match value:
         case Allow(input=None):
-            return found
-        case Allow(input=given):
-            return Allow(freeze_object(given))
+            return value
+        case Allow(input=input_):
+            return Allow(freeze_object(input_))
         case Deny(reason=reason):
             plain = plain_text(reason)
             if plain is None:
                 raise UnfitAnswerError(reason, "a reason that is a text")
             return Deny(mended(plain))
         case _:
-            raise UnfitAnswerError(found, "`Allow(…)` or `Deny(…)`")
+            raise UnfitAnswerError(value, "`Allow(…)` or `Deny(…)`")
 
 
-def result_of(found: object) -> Ok | Err | None:
-    """Return *found*, an `Ok`, an `Err` or `None`."""
-    if found is None:
+def result_of(value: object) -> Ok | Err | None:
+    """Return *value*, an `Ok`, an `Err` or `None`."""
+    if value is None:
         return None
-    fitted = fit_result(found) if isinstance(found, Ok | Err) else None
+    fitted = fit_result(value) if isinstance(value, Ok | Err) else None
     if not isinstance(fitted, Ok | Err):
-        raise UnfitAnswerError(found, "an `Ok`, an `Err` or None")
+        raise UnfitAnswerError(value, "an `Ok`, an `Err` or None")
     return fitted
 
 
@@ -279,39 +279,41 @@ def additions_to(messages: Sequence[Message]) -> Callable[[object], tuple[Additi
     return partial(_additions, messages)
 
 
-def _additions(messages: Sequence[Message], found: object) -> tuple[Additions, Additions]:
-    if not isinstance(found, list | tuple):
-        raise UnfitAnswerError(found, "a list of texts and messages")
-    front, behind = _around_shown(messages, cast("Sequence[object]", found))
-    return tuple([_addition(messages, each) for each in front]), tuple([_addition(messages, each) for each in behind])
+def _additions(messages: Sequence[Message], value: object) -> tuple[Additions, Additions]:
+    if not isinstance(value, list | tuple):
+        raise UnfitAnswerError(value, "a list of texts and messages")
+    front, behind = _around_shown(messages, cast("Sequence[object]", value))
+    return tuple([_addition(messages, addition) for addition in front]), tuple(
+        [_addition(messages, addition) for addition in behind]
+    )
 
 
-def _around_shown(messages: Sequence[Message], found: Sequence[object]) -> tuple[Sequence[object], Sequence[object]]:
-    """Return what *found* has before and after all of *messages*, as in `[note, *messages]`.
+def _around_shown(messages: Sequence[Message], items: Sequence[object]) -> tuple[Sequence[object], Sequence[object]]:
+    """Return what *items* has before and after all of *messages*, as in `[note, *messages]`.
 
     If it does not hold them, all of it stands after them.
     """
     count = len(messages)
-    if count == 0 or len(found) < count:
-        return (), found
-    for start in range(len(found) - count + 1):
-        if all(given is shown or given == shown for given, shown in zip(found[start:], messages, strict=False)):
-            return found[:start], found[start + count :]
-    return (), found
+    if count == 0 or len(items) < count:
+        return (), items
+    for start in range(len(items) - count + 1):
+        if all(item is message or item == message for item, message in zip(items[start:], messages, strict=False)):
+            return items[:start], items[start + count :]
+    return (), items
 
 
-def _addition(messages: Sequence[Message], found: object) -> str | AssistantMessage:
-    plain = plain_text(found)
+def _addition(messages: Sequence[Message], value: object) -> str | AssistantMessage:
+    plain = plain_text(value)
     if plain is not None:
         return mended(plain)
-    if found in messages:
+    if value in messages:
         raise UnfitAnswerError(
-            found, "additions, or additions and all messages that it was shown; its list holds some of these"
+            value, "additions, or additions and all messages that it was shown; its list holds some of these"
         )
-    if isinstance(found, UserMessage | AssistantMessage | ToolMessage) and not any(
-        isinstance(part, Image | File) for part in found.parts
+    if isinstance(value, UserMessage | AssistantMessage | ToolMessage) and not any(
+        isinstance(part, Image | File) for part in value.parts
     ):
-        if isinstance(found, AssistantMessage) and not found.calls:
-            return AssistantMessage((Text(mended(found.text)),))
-        return mended(found.text if isinstance(found, UserMessage) else "\n".join(lines_of(found)))
-    raise UnfitAnswerError(found, "texts, and messages of texts")
+        if isinstance(value, AssistantMessage) and not value.calls:
+            return AssistantMessage((Text(mended(value.text)),))
+        return mended(value.text if isinstance(value, UserMessage) else "\n".join(lines_of(value)))
+    raise UnfitAnswerError(value, "texts, and messages of texts")

@@ -24,15 +24,15 @@ def reaching(
     providers: Sequence[OwnedProvider],
     context_of: Callable[[str], RequestContext],
     messages_of: Callable[[str], Sequence[Message]],
-    kept: Container[str] = (),
+    keys: Container[str] = (),
 ) -> SessionSpec:
     """Return *spec* with `HostContext` first and `HostTools` last in its row, as far as there is anything for them.
 
     *context_of* returns the context of the turn, and *messages_of* the conversation, of the root session with this id.
-    *kept* are the keys of the plugins that a stored session has: without one of them, it could not come back.
+    *keys* are the keys of the plugins that a stored session has: without one of them, it could not come back.
     """
-    added = host_context(providers, stays=HostContext.__name__ in kept)
-    ruling = host_tools(row, stays=HostTools.__name__ in kept)
+    added = host_context(providers, stays=HostContext.__name__ in keys)
+    ruling = host_tools(row, stays=HostTools.__name__ in keys)
     services = dict(spec.services)
     if added is not None:
         services[CONTEXT_SERVICE] = ContextService(row, providers, context_of, messages_of).serve

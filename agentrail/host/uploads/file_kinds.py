@@ -51,20 +51,20 @@ def said_media(header: str) -> str:
 
     A form with parts is refused: the file would be somewhere in it.
     """
-    said = header.partition(";")[0].strip().lower()
-    if said in _SAYS_NOTHING:
+    media = header.partition(";")[0].strip().lower()
+    if media in _SAYS_NOTHING:
         return ""
-    if not _MEDIA.fullmatch(said):
-        raise WrongMedia(said, UNKNOWN)
-    return _SAME.get(said, said)
+    if not _MEDIA.fullmatch(media):
+        raise WrongMedia(media, UNKNOWN)
+    return _SAME.get(media, media)
 
 
-def media_of(said: str, head: bytes) -> str:
+def media_of(media: str, head: bytes) -> str:
     """Return the media type of a file that begins with *head*; raise `WrongContent` for a wrong one of `SHOWN`."""
-    found = shown_media(head)
-    if said in SHOWN and found != said:
-        raise WrongContent(said)
-    return said or found or UNKNOWN
+    shown_type = shown_media(head)
+    if media in SHOWN and shown_type != media:
+        raise WrongContent(media)
+    return media or shown_type or UNKNOWN
 
 
 def shown_media(head: bytes) -> str | None:
@@ -72,9 +72,9 @@ def shown_media(head: bytes) -> str | None:
     return next((media for media, beginning in _BEGINNINGS.items() if beginning.match(head)), None)
 
 
-def new_name(said: str) -> str:
-    """Return a new name for a file that its sender calls *said*: digits that nobody knows before, and letters of it."""
-    plain = unicodedata.normalize("NFKD", said).encode("ascii", "ignore").decode()
+def new_name(name: str) -> str:
+    """Return a new name for a file that its sender calls *name*: digits that nobody knows before, and letters of it."""
+    plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode()
     plain = _SEVERAL.sub("-", _FOREIGN.sub("-", plain))
     plain = (f"file{plain}" if plain.startswith(".") else plain).strip(".-") or "file"
     stem, dot, ending = plain.rpartition(".")
@@ -88,6 +88,6 @@ def is_ours(name: str) -> bool:
     return _OURS.fullmatch(name) is not None
 
 
-def readable(said: str) -> str:
+def readable(name: str) -> str:
     """Return a sender's name without what cannot be seen or printed, such as the ends of lines."""
-    return "".join([char if char.isprintable() else "\ufffd" for char in said])
+    return "".join([char if char.isprintable() else "\ufffd" for char in name])

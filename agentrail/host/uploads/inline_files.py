@@ -62,15 +62,15 @@ def checked_words(call: str, words: Sequence[Part], limits: HostLimits) -> tuple
     provider would get a file by its reference with the host's key, so that must be the address of a public one.
     """
     checked: list[Part] = []
-    left = MOST_SHOWN
+    room = MOST_SHOWN
     for number, part in enumerate(words):
         at = f"its `message[{number}]`"
         if isinstance(part, File) and (part.reference or part.provider):
             checked.append(part.but(media_type=_media_by_reference(call, at, part)))
         elif isinstance(part, Image | File):
-            media, size = _looked_at(call, at, part, left, limits)
+            media, size = _looked_at(call, at, part, room, limits)
             checked.append(part.but(media_type=media))
-            left -= size
+            room -= size
         else:
             checked.append(part)
     return tuple(checked)
@@ -105,7 +105,7 @@ def _check_image(call: str, at: str, part: Image | File, media: str) -> None:
         raise BadBody(call, at, NO_IMAGE.format(media))
 
 
-def _looked_at(call: str, at: str, part: Image | File, left: int, limits: HostLimits) -> tuple[str, int]:
+def _looked_at(call: str, at: str, part: Image | File, room: int, limits: HostLimits) -> tuple[str, int]:
     """Return the media type of *part* and its size in bytes."""
     if not part.data:
         raise BadBody(call, at, EMPTY)
@@ -115,7 +115,7 @@ def _looked_at(call: str, at: str, part: Image | File, left: int, limits: HostLi
         raise BadBody(call, at, NO_BASE64) from error
     media = media_of(said_media(part.media_type), content[:HEAD])
     _check_image(call, at, part, media)
-    most = min(most_shown(media, left), limits.file_bytes)
+    most = min(most_shown(media, room), limits.file_bytes)
     if len(content) > most:
         raise BadBody(call, at, TOO_LARGE.format(size=len(content), left=most))
     return media, len(content)

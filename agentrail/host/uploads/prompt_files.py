@@ -42,7 +42,7 @@ class PromptFiles:
     def attachments(self) -> tuple[Attachment, ...]:
         """The files as plugins of the host are told of them."""
         return tuple(
-            [Attachment(each.note.name, each.note.media_type, each.path, -(-each.size // KIB)) for each in self.files]
+            [Attachment(file.note.name, file.note.media_type, file.path, -(-file.size // KIB)) for file in self.files]
         )
 
     async def message(self, words: Sequence[Part], rows: HostPluginRow) -> tuple[Part, ...]:
@@ -51,26 +51,26 @@ class PromptFiles:
             return tuple(words)
         text = await rows.attachment_text(self.attachments)
         parts: list[Part] = [Text(f"{text}\n\n")] if text else []
-        left = MOST_SHOWN - sum([len(word.data) * 3 // 4 for word in words if isinstance(word, Image | File)])
+        room = MOST_SHOWN - sum([len(word.data) * 3 // 4 for word in words if isinstance(word, Image | File)])
         for file in self.files:
             if file.note.media_type in SHOWN:
-                parts.append(await _part(self.sandbox, file, left))
-                left -= 0 if isinstance(parts[-1], Text) else file.size
+                parts.append(await _part(self.sandbox, file, room))
+                room -= 0 if isinstance(parts[-1], Text) else file.size
         return (*parts, *words)
 
 
 NO_FILES: Final = PromptFiles(None, ())
 
 
-def most_shown(media: str, left: int) -> int:
-    """Return how many bytes a file of a media type may have that a model is shown, if *left* are left for all."""
-    return min(left, MOST_IMAGE) if media in IMAGES else left
+def most_shown(media: str, room: int) -> int:
+    """Return how many bytes a file of a media type may have that a model is shown, if *room* are left for all."""
+    return min(room, MOST_IMAGE) if media in IMAGES else room
 
 
-async def _part(sandbox: Storage, file: StoredFile, left: int) -> Part:
+async def _part(sandbox: Storage, file: StoredFile, room: int) -> Part:
     """Return an image or a PDF as a part of the message; a text in its place if it cannot be one."""
     media = file.note.media_type
-    most = most_shown(media, left)
+    most = most_shown(media, room)
     if file.size > most:
         return _not_shown(file, TOO_LARGE.format(size=file.size, left=most))
     content = (await sandbox.read(file.path, 0, most)).data
@@ -90,5 +90,5 @@ async def _in_base64(content: bytes) -> str:
 
 
 def _not_shown(file: StoredFile, why: str) -> Text:
-    said = NOT_SHOWN.format(name=file.note.name, media=file.note.media_type, why=why, path=file.path)
-    return Text(f"{said}\n\n")
+    note = NOT_SHOWN.format(name=file.note.name, media=file.note.media_type, why=why, path=file.path)
+    return Text(f"{note}\n\n")

@@ -53,26 +53,26 @@ def completed(
     letter: Letter, performer: Performer, mailbox: Mailbox, links: FamilyLinks, slow: SlowHooks | None
 ) -> AnyInput:
     """Return the input completed with what only the runtime knows, such as the partial response."""
-    given = letter.given
-    if isinstance(given, SubagentReported):
-        letter.given = links.gathered(given)
+    input_ = letter.given
+    if isinstance(input_, SubagentReported):
+        letter.given = links.gathered(input_)
         return letter.given
-    if isinstance(given, ApproveSent | RejectSent):
-        return given.but(four_eyes=True) if letter.caller.four_eyes else given
-    if isinstance(given, ElsewhereUsed):
-        return links.latest(given)
-    if isinstance(given, HooksWereSlow):
+    if isinstance(input_, ApproveSent | RejectSent):
+        return input_.but(four_eyes=True) if letter.caller.four_eyes else input_
+    if isinstance(input_, ElsewhereUsed):
+        return links.latest(input_)
+    if isinstance(input_, HooksWereSlow):
         if slow is not None:
             slow.taken()
-        return given
-    if isinstance(given, StreamStalled):
+        return input_
+    if isinstance(input_, StreamStalled):
         performer.stall_taken()
-    if isinstance(given, TimerFired) and given.timer != TURN_TIMER:
-        return given
-    if isinstance(given, StopSent):
+    if isinstance(input_, TimerFired) and input_.timer != TURN_TIMER:
+        return input_
+    if isinstance(input_, StopSent):
         mailbox.resume()  # a stopping session needs the results of its work
     partial = performer.partial_response()
-    return given if partial is None else given.but(partial=partial)
+    return input_ if partial is None else input_.but(partial=partial)
 
 
 def with_partial(arrival: Arrival, state: State, performer: Performer) -> Arrival:
@@ -80,10 +80,10 @@ def with_partial(arrival: Arrival, state: State, performer: Performer) -> Arriva
 
     Such a plugin may abort the turn in any step by raising, and the text received so far is then kept.
     """
-    given = arrival.input
-    if state.request is None or type(given) in SAYS_PARTIAL:
+    input_ = arrival.input
+    if state.request is None or type(input_) in SAYS_PARTIAL:
         return arrival
-    if isinstance(given, TimerFired) and given.timer == TURN_TIMER:
+    if isinstance(input_, TimerFired) and input_.timer == TURN_TIMER:
         return arrival
     if not any(seat.critical and ON_EVENT in seat.hooks for seat in state.seats):
         return arrival

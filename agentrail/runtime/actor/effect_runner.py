@@ -88,9 +88,9 @@ class Performer(ModelAccess):
         """Start or cancel the work that *effect* names."""
         _PERFORM[type(effect)](self, effect)
 
-    def stop_early(self, wanted: Sequence[AnyEffect]) -> None:
+    def stop_early(self, effects: Sequence[AnyEffect]) -> None:
         """Cancel the work that a step ends before the step is journaled, as cancelling never waits."""
-        for effect in wanted:
+        for effect in effects:
             if type(effect) in _STOPS:
                 self.perform(effect)
 
@@ -105,10 +105,10 @@ class Performer(ModelAccess):
         if kill_tools == "none":
             return
         calls = () if state.batch is None else state.batch.calls
-        wanted = [call.call_id for call in calls if call.status is CallStatus.RUNNING]
+        call_ids = [call.call_id for call in calls if call.status is CallStatus.RUNNING]
         if kill_tools == "all":
-            wanted += [stray.call_id for stray in state.lingering]
-        for call_id in wanted:
+            call_ids += [stray.call_id for stray in state.lingering]
+        for call_id in call_ids:
             running = self._call(call_id)
             if running is not None and (kill_tools == "all" or not running.immune):
                 running.cancel()
@@ -192,7 +192,7 @@ class Performer(ModelAccess):
 
     def release(self, request_id: str) -> None:
         """Forget a request whose end the machine has handled."""
-        self._requests = tuple([each for each in self._requests if each != request_id])
+        self._requests = tuple([other for other in self._requests if other != request_id])
         if self._stream is not None and self._stream.request.request_id == request_id:
             self._stream = None
             self._shared.timers.clear((self._session_id, "stall"))
@@ -330,10 +330,10 @@ class Performer(ModelAccess):
         threads = CallThreads(self._shared.threads, RunTool.__name__)
         return self._context(ask_id, f"{self._session_id}/{ask_id}", unheard, threads)
 
-    def _ask_ended(self, ask: RunningAsk, given: AnyInput) -> None:
+    def _ask_ended(self, ask: RunningAsk, input_: AnyInput) -> None:
         if self._asks is not None:
             self._asks.pop(ask.ask_id, None)
-        self._mailbox.post(given)
+        self._mailbox.post(input_)
 
     def cancel_ask(self, effect: effects.CancelAsk) -> None:
         """Cancel the task that does what a plugin asked for."""

@@ -69,10 +69,10 @@ async def rebuilt(journal: Journal, session_id: str, upto: int | None = None) ->
             stem = stem_after(stem, number, record.change, state)
         await trio.lowlevel.checkpoint()
         reach("RECORDS_FOLDED")
-        wanted = PAGE if upto is None else min(PAGE, upto - number)
-        if len(records) < PAGE or not wanted:
+        count = PAGE if upto is None else min(PAGE, upto - number)
+        if len(records) < PAGE or not count:
             break
-        records = await journal.read(session_id, number, wanted)
+        records = await journal.read(session_id, number, count)
     if state is None:
         raise BadRecord(session_id, number, "there are no records")
     return Rebuilt(state, number, stem, 0 if snapshot is None else snapshot.number)
@@ -94,9 +94,9 @@ async def _whole(journal: Journal, snapshot: Snapshot) -> State:
     return state.but(history=history)
 
 
-def _texts(found: Iterable[Json]) -> list[str]:
+def _texts(values: Iterable[Json]) -> list[str]:
     """Return each JSON value as canonical text, to compare plugin states before and after the journal."""
-    return [canonical(data) for data in found]
+    return [canonical(data) for data in values]
 
 
 def with_plugins_of(state: State, live: State, number: int) -> State:
@@ -118,14 +118,14 @@ def revived(session_id: str, key: str, plugin: AnyPlugin, state: object) -> obje
     from agentrail.codec.plugin_states import Stored  # noqa: PLC0415 - only what was written and read again needs it
     from agentrail.codec.plugin_types import revive  # noqa: PLC0415 - only what was written and read again needs it
 
-    wanted = state_type(type(plugin))
-    if wanted is UNKNOWN:
+    type_ = state_type(type(plugin))
+    if type_ is UNKNOWN:
         if isinstance(state, Stored):
             problem = f"its state is a `{state.name}`, and its class does not say so: write `Plugin[…]` with the type"
             raise PluginMismatch(session_id, key, problem)
         return state
     try:
-        return revive(wanted, state)
+        return revive(type_, state)
     except AgentrailError as error:
         raise PluginMismatch(session_id, key, f"its state cannot be read: {error}") from error
 
@@ -198,11 +198,11 @@ class Records:
         self._doubtful = False
         self.has_written = False  # no record written since the start: the caller of `spawn` or `resume` may still wait
 
-    def returned(self, found: Rebuilt) -> None:
+    def returned(self, rebuilt_: Rebuilt) -> None:
         """Go on after the last record of a session that came back."""
-        self.stem, self._kept = found.stem, found.kept
-        if found.number - found.kept >= SNAPSHOT_AFTER_RETURN:
-            self._kept = min(found.kept, found.number + SNAPSHOT_AFTER_RETURN - SNAPSHOT_EVERY)
+        self.stem, self._kept = rebuilt_.stem, rebuilt_.kept
+        if rebuilt_.number - rebuilt_.kept >= SNAPSHOT_AFTER_RETURN:
+            self._kept = min(rebuilt_.kept, rebuilt_.number + SNAPSHOT_AFTER_RETURN - SNAPSHOT_EVERY)
 
     @property
     def fenced(self) -> Fenced:
@@ -283,10 +283,10 @@ class Records:
     async def _append(self) -> int:
         """Append the unwritten records, unless a failed attempt has written them after all; return the new head."""
         if self._doubtful:
-            found = await self._shared.journal.read(self.claim.session_id, self.head, len(self.unwritten))
+            stored = await self._shared.journal.read(self.claim.session_id, self.head, len(self.unwritten))
             self._doubtful = False
-            if len(found) == len(self.unwritten) and all(map(_is_same, found, self.unwritten)):
-                return found[-1].number
+            if len(stored) == len(self.unwritten) and all(map(_is_same, stored, self.unwritten)):
+                return stored[-1].number
         reach("APPEND")
         try:
             head = await self._shared.journal.append(self.claim, self.head, self.unwritten)
@@ -333,7 +333,11 @@ class Records:
         reach("NO_ROOM")
 
 
-def _is_same(found: Record, written: Record) -> bool:
-    """Whether *found* is the record that was *written*: number, time and random number are equal."""
-    one, other = found.arrival, written.arrival
-    return (found.number, one.at, one.random) == (written.number, other.at, other.random)
+def _is_same(stored: Record, attempted: Record) -> bool:
+    """Whether *stored* is the record that was *attempted*: number, time and random number are equal."""
+    stored_arrival, attempted_arrival = stored.arrival, attempted.arrival
+    return (stored.number, stored_arrival.at, stored_arrival.random) == (
+        attempted.number,
+        attempted_arrival.at,
+        attempted_arrival.random,
+    )

@@ -80,9 +80,9 @@ def time_used_up(state: State, code: SessionCode, links: FamilyLinks, at: int, *
     """Return a limit of seconds, of a session or of one above whose limits it shares, that is used up at *at*."""
     above = links.above
     if above is not None and above.beside is not None and state.setup.shares:
-        found = above.beside.time_used_up(at, of_turn=not above.task.background)
-        if found is not None:
-            return found
+        problem = above.beside.time_used_up(at, of_turn=not above.task.background)
+        if problem is not None:
+            return problem
     used = time_used(state, links, at)
     if of_turn:
         used = used.but(turn_worked_ms=state.worked_in_turn(at))
@@ -120,7 +120,7 @@ class Spending:
         setup, purse = self.state.setup, self._purse
         line = (*setup.path[::2], self.state.session_id)
         set_by, _ = used_beside(self.state, self._links)
-        shared: list[Limits] = [(each, False) for each in line[line.index(set_by) :]]
+        shared: list[Limits] = [(limits, False) for limits in line[line.index(set_by) :]]
         waiter = purse.queue.join(line, (*shared, (self.state.session_id, True)), self._clock.now)
         try:
             await purse.queue.turn(waiter)
@@ -137,10 +137,10 @@ class Spending:
         is_own = request.request_id or request.model == self.state.using[0]  # else a plugin asks another model
         window = setup.options.context_window if is_own else None
         most = partial(most_of, request, window, self._code.prices)
-        one = Pending(name, line, most, is_round=bool(request.request_id))
-        purse.pending.append(one)
-        self._pending.append((purse, one))
-        return one
+        reservation = Pending(name, line, most, is_round=bool(request.request_id))
+        purse.pending.append(reservation)
+        self._pending.append((purse, reservation))
+        return reservation
 
     def _full(self, purse: Purse) -> Reached | None:
         """Return a limit that the requests under way might pass; raise if one is reached without them."""
@@ -152,13 +152,13 @@ class Spending:
         late = time_used_up(self.state, self._code, self._links, at)
         if late is not None:
             raise LimitReached(late)
-        if all(one.ended for one in purse.pending):
+        if all(reservation.ended for reservation in purse.pending):
             return None
         return reached(self.state, self._code, self._links, purse, at, at_most=True)
 
-    def end(self, one: Pending, used: Callable[[], Usage]) -> None:
+    def end(self, reservation: Pending, used: Callable[[], Usage]) -> None:
         """Note that a request is not under way any more; *used* returns what it has cost."""
-        one.end(used)
+        reservation.end(used)
         self.stepped(self.state)
 
     def close(self) -> None:
@@ -166,25 +166,25 @@ class Spending:
         self.closed = True
         self.stepped(self.state)
 
-    def stepped(self, state: State, given: AnyInput | None = None) -> None:
-        """Forget the requests that *state*, after a step with the input *given*, has counted."""
+    def stepped(self, state: State, input_: AnyInput | None = None) -> None:
+        """Forget the requests that *state*, after a step with *input_*, has counted."""
         self.state = state
-        for purse, one in tuple(self._pending):
-            if self._is_counted(one, given):
-                self._pending.remove((purse, one))
-                purse.drop(one)
+        for purse, reservation in tuple(self._pending):
+            if self._is_counted(reservation, input_):
+                self._pending.remove((purse, reservation))
+                purse.drop(reservation)
         self._purse.queue.look_again()
 
-    def _is_counted(self, one: Pending, given: AnyInput | None) -> bool:
+    def _is_counted(self, reservation: Pending, input_: AnyInput | None) -> bool:
         if self.closed:
             return True
-        if one.is_round:  # what was heard of one that is cut is counted, however long it takes to end
-            return self.state.request is None or self.state.request.request_id != one.name
-        if not one.ended:
+        if reservation.is_round:  # what was heard of one that is cut is counted, however long it takes to end
+            return self.state.request is None or self.state.request.request_id != reservation.name
+        if not reservation.ended:
             return False
-        if isinstance(given, AskSettled):
-            return given.ask_id == one.name
-        return isinstance(given, CompactionEnded | CompactionFailed) and given.compaction_id == one.name
+        if isinstance(input_, AskSettled):
+            return input_.ask_id == reservation.name
+        return isinstance(input_, CompactionEnded | CompactionFailed) and input_.compaction_id == reservation.name
 
 
 class Metered:
@@ -206,13 +206,13 @@ class Metered:
         self, session_id: str, model: Model, request: ModelRequest, emit: EmitChunk, sent: Callable[[], None] = nobody
     ) -> Response:
         """Wait for the limits of plugins and of the provider, then stream the request; return the response."""
-        one = await self._spending.begin(self._name, request)
+        reservation = await self._spending.begin(self._name, request)
         used = self._used
         try:
             response = await self._limits.stream(session_id, model, request, emit, sent)
             used = partial(self._prices.priced, request.model, request.options, response.usage)
         finally:
-            self._spending.end(one, used)
+            self._spending.end(reservation, used)
         return response
 
 
@@ -252,7 +252,9 @@ class ModelAccess:
         if isinstance(start, ProbeCall) or not any(seat.counts_work for seat in state.seats):
             return None
         call = None if state.batch is None else state.batch.calls.find(call_id)
-        if (call is not None and call.approved is not None) or any(one.call_id == call_id for one in state.subagents):
+        if (call is not None and call.approved is not None) or any(
+            agent.call_id == call_id for agent in state.subagents
+        ):
             return None
         limit = time_used_up(state, self._code, self._links, self._shared.clock.now_ms())
         problem = f"it did not run: {limit} is used up"
@@ -266,7 +268,7 @@ class ModelAccess:
         below = self._links.subagents
         if below is None or not timer.startswith(CALL_TIMER):
             return due
-        child = next((one.child for one in self.state.subagents if call_timer(one.call_id) == timer), "")
+        child = next((agent.child for agent in self.state.subagents if call_timer(agent.call_id) == timer), "")
         clock = below.purse.queue.clocks.get(child)
         if clock is None:
             return due

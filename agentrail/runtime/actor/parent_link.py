@@ -147,9 +147,9 @@ class Link:
         """Make *error* the outcome of the expected turn, because the child session is gone."""
         self._outcome.settle(error)
 
-    def back(self, known: Subagent) -> None:
-        """After a restart: go on from what the parent's state (*known*) has of the child."""
-        self._heard, self.used, self._waits, self._works = known.heard, known.used, known.waits, known.works
+    def back(self, agent: Subagent) -> None:
+        """After a restart: go on from what the parent's state (*agent*) has of the child."""
+        self._heard, self.used, self._waits, self._works = agent.heard, agent.used, agent.waits, agent.works
         self._announced.settle(None)
 
     def missed(self, envelopes: Sequence[Envelope]) -> list[Event]:

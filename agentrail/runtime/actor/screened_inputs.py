@@ -43,18 +43,20 @@ def screened(arrival: Arrival, state: State, judge: Live) -> Arrival:
     screens = screens_of(judge, state.seats)
     if screens is None:
         return arrival
-    given = arrival.input
-    if isinstance(given, CompactionEnded):  # messages of the history were screened when they came
-        known = set(map(id, state.history))
-        messages = tuple([one if id(one) in known else _value(one, screens.text) for one in given.messages])
-        changed: object = given.but(messages=messages, note=screens.text(given.note))
-    elif isinstance(given, StreamEnded) and state.setup.options.inline_tags:
-        parts = _across_tags(given.response.parts, screens.text)
-        changed = _value(given.but(response=given.response.but(parts=parts)), screens.text)
+    input_ = arrival.input
+    if isinstance(input_, CompactionEnded):  # messages of the history were screened when they came
+        known_ids = set(map(id, state.history))
+        messages = tuple(
+            [message if id(message) in known_ids else _value(message, screens.text) for message in input_.messages]
+        )
+        changed: object = input_.but(messages=messages, note=screens.text(input_.note))
+    elif isinstance(input_, StreamEnded) and state.setup.options.inline_tags:
+        parts = _across_tags(input_.response.parts, screens.text)
+        changed = _value(input_.but(response=input_.response.but(parts=parts)), screens.text)
     else:
-        changed = _value(given, screens.text)
+        changed = _value(input_, screens.text)
     partial = arrival.partial if arrival.partial is NOTHING_YET else _value(arrival.partial, screens.text)
-    if changed is given and partial is arrival.partial and not screens.broken:
+    if changed is input_ and partial is arrival.partial and not screens.broken:
         return arrival
     return arrival.but(input=changed, partial=partial, broken=screens.broken)
 
@@ -93,8 +95,10 @@ def _screened(value: object, screen: _Screen) -> object:
         return _file(value, screen)
     if isinstance(value, Thinking):
         text = value.text
-        found = screen(text)
-        return value if found == text else Thinking(found)  # the signature is of the text, and of no other
+        screened_text = screen(text)
+        return (
+            value if screened_text == text else Thinking(screened_text)
+        )  # the signature is of the text, and of no other
     return _struct(value, screen)
 
 
@@ -104,19 +108,19 @@ def _file(file: File, screen: _Screen) -> File:
     if data and file.media_type.startswith("text/"):
         with suppress(ValueError):  # no base64, or no UTF-8: then no text
             text = b64decode(data).decode()
-            found = screen(text)
-            data = data if found == text else b64encode(found.encode()).decode()
-    kept = file.but(data=data, reference=screen(file.reference), name=screen(file.name))
-    return file if kept == file else kept
+            screened_text = screen(text)
+            data = data if screened_text == text else b64encode(screened_text.encode()).decode()
+    screened_file = file.but(data=data, reference=screen(file.reference), name=screen(file.name))
+    return file if screened_file == file else screened_file
 
 
 def _struct(value: msgspec.Struct, screen: _Screen) -> msgspec.Struct:
     changed: dict[str, object] = {}
     for field, is_text in _fields(type(value)):
         item: object = getattr(value, field)
-        found = _text(item, screen) if is_text else _screened(item, screen)
-        if found is not item:
-            changed[field] = found
+        screened_item = _text(item, screen) if is_text else _screened(item, screen)
+        if screened_item is not item:
+            changed[field] = screened_item
     return replace(value, **changed) if changed else value
 
 
@@ -144,40 +148,42 @@ def _items(items: tuple[object, ...], screen: _Screen) -> tuple[object, ...]:
         return _same(items, [_screened(item, screen) for item in items])
     if len(items) == 1:  # the usual case, for speed
         return _same(items, _run(cast("tuple[Text, ...]", items), screen))
-    found: list[object] = []
+    screened_items: list[object] = []
     for is_text, run in groupby(items, key=lambda item: type(item) is Text):
         there = list(run)
-        found += _run(cast("list[Text]", there), screen) if is_text else [_screened(item, screen) for item in there]
-    return _same(items, found)
+        screened_items += (
+            _run(cast("list[Text]", there), screen) if is_text else [_screened(item, screen) for item in there]
+        )
+    return _same(items, screened_items)
 
 
 def _run(texts: Sequence[Text], screen: _Screen) -> Sequence[Text]:
     whole = "".join([part.text for part in texts])
-    found = screen(whole)
-    return texts if found == whole else [Text(found)]
+    screened_text = screen(whole)
+    return texts if screened_text == whole else [Text(screened_text)]
 
 
-def _same(items: tuple[object, ...], found: Sequence[object]) -> tuple[object, ...]:
-    same = len(items) == len(found) and all(map(is_, items, found))
-    return items if same else tuple(found)
+def _same(items: tuple[object, ...], new_items: Sequence[object]) -> tuple[object, ...]:
+    same = len(items) == len(new_items) and all(map(is_, items, new_items))
+    return items if same else tuple(new_items)
 
 
 def _text(item: object, screen: _Screen) -> object:
     """Return the value of a personal field screened: a text, or texts and JSON with all texts in it, keys too."""
     match item:
         case str():
-            found = screen(item)
-            return item if found == item else found
+            screened_text = screen(item)
+            return item if screened_text == item else screened_text
         case tuple():
             items = cast("tuple[object, ...]", item)
-            return _same(items, [_text(each, screen) for each in items])
+            return _same(items, [_text(inner, screen) for inner in items])
         case Mapping():
             entries = cast("Mapping[str, Json]", item)
-            made = {screen(key): cast("Json", _text(each, screen)) for key, each in entries.items()}
-            return entries if _is_as(entries, made) else FrozenObject(made)
+            screened_entries = {screen(key): cast("Json", _text(inner, screen)) for key, inner in entries.items()}
+            return entries if _is_as(entries, screened_entries) else FrozenObject(screened_entries)
         case _:
             return item
 
 
-def _is_as(entries: Mapping[str, Json], made: Mapping[str, Json]) -> bool:
-    return len(entries) == len(made) and all(each is made.get(key, made) for key, each in entries.items())
+def _is_as(entries: Mapping[str, Json], other: Mapping[str, Json]) -> bool:
+    return len(entries) == len(other) and all(value is other.get(key, other) for key, value in entries.items())

@@ -334,25 +334,25 @@ class Session:
 
     def _carry_out(self, performer: Performer, outcome: Step, letter: Letter, publish: bool = True) -> None:
         """Publish, perform and answer a step that is journaled; after a crash here, recovery does the rest."""
-        given = letter.given
+        input_ = letter.given
         if self.shared.figures is not None and performer.state is not outcome.state:  # else it is counted already
-            self.shared.figures.stepped(performer.state, given, outcome)
+            self.shared.figures.stepped(performer.state, input_, outcome)
         performer.state = outcome.state
-        if type(given) is inputs.StreamEnded or type(given) is inputs.StreamCut:
-            performer.release(given.request_id)
+        if type(input_) is inputs.StreamEnded or type(input_) is inputs.StreamCut:
+            performer.release(input_.request_id)
         if performer.spending is not None:
-            performer.spending.stepped(outcome.state, given)
+            performer.spending.stepped(outcome.state, input_)
         effects = iter(outcome.effects)
-        left: tuple[AnyEffect, ...] = ()
+        remaining: tuple[AnyEffect, ...] = ()
         try:
             if publish:
                 self.bus.publish(outcome.events)
                 if outcome.state.seats:
                     self._write_lines(outcome, self.code.judge)
             for effect in effects:
-                left = (effect,)
+                remaining = (effect,)
                 performer.perform(effect)
-            left = ()
+            remaining = ()
             answer = outcome.answer
             if answer is not None:
                 if letter.command is not None:
@@ -365,7 +365,7 @@ class Session:
             self.links.tell(outcome)
         except BaseException:
             unseen = publish and bool(outcome.events) and self.bus.cursor.seq < outcome.events[-1].seq
-            self._unfinished_step = (outcome.but(effects=(*left, *effects)), letter, unseen)
+            self._unfinished_step = (outcome.but(effects=(*remaining, *effects)), letter, unseen)
             raise
         self._unfinished_step = None
 

@@ -28,7 +28,7 @@ class SlowHooks:
         self._mailbox = mailbox
         self._waiting: Letter | None = None
 
-    def took(self, elapsed: float, before: State, given: AnyInput, outcome: Step) -> None:
+    def took(self, elapsed: float, before: State, input_: AnyInput, outcome: Step) -> None:
         """Report a step whose hooks took *elapsed* seconds, if that is too long: write a log line and post a letter.
 
         If an earlier letter still waits in the mailbox, it is changed to the longest time, and none is posted. No
@@ -39,7 +39,7 @@ class SlowHooks:
             return
         took = int(elapsed * 1000)
         log.warning("session %s: the hooks of a step took %d ms", self._session_id, took)
-        if isinstance(given, HooksWereSlow) or outcome.state.asleep:
+        if isinstance(input_, HooksWereSlow) or outcome.state.asleep:
             return
         waiting = self._waiting
         longest = waiting.given.elapsed_ms if waiting and isinstance(waiting.given, HooksWereSlow) else 0

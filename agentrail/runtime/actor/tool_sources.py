@@ -150,35 +150,38 @@ class RunningSource:
         for tool in tools:
             check_declared(tool.spec)
         self._offered = tools, problems
-        wanted = {tool.spec.name: tool for tool in tools}
+        offered = {tool.spec.name: tool for tool in tools}
         refused = True
         while refused and not self.closing:  # refused if another change of the tools came first: look at them again
-            clashes = self._clashes(wanted)
-            said = (*problems, *(f"`{name}` is left out: there is another tool of that name" for name in clashes))
-            refused = await self._change({name: wanted[name] for name in wanted if name not in clashes}, said)
+            clashes = self._clashes(offered)
+            all_problems = (
+                *problems,
+                *(f"`{name}` is left out: there is another tool of that name" for name in clashes),
+            )
+            refused = await self._change({name: offered[name] for name in offered if name not in clashes}, all_problems)
         self._joins = False
         self.tried.set()
 
-    async def _change(self, wanted: Mapping[str, Tool], said: tuple[str, ...]) -> bool:
-        """Have the machine change the source's tools to *wanted*; return whether to retry: names changed meanwhile."""
+    async def _change(self, offered: Mapping[str, Tool], problems: tuple[str, ...]) -> bool:
+        """Have the machine change the source's tools to *offered*; return whether to retry: names changed meanwhile."""
         there = self._look().tools
         mine = {name: revision for name, revision in self._mine.items() if self._is_mine(name)}
-        same = {name for name in mine if name in wanted and there[name].spec == wanted[name].spec}
-        kept = set[str]() if self._joins else same  # a source that joins has new code, even if its specs are equal
-        for name in kept:
-            self._code.know(wanted[name], mine[name])
-        attach = tuple(tool for name, tool in wanted.items() if name not in kept)
-        detach = tuple(name for name in mine if name not in kept)
-        if not (attach or detach or self._joins) and said == self._said:
+        same = {name for name in mine if name in offered and there[name].spec == offered[name].spec}
+        unchanged = set[str]() if self._joins else same  # a source that joins has new code, even if its specs are equal
+        for name in unchanged:
+            self._code.know(offered[name], mine[name])
+        attach = tuple(tool for name, tool in offered.items() if name not in unchanged)
+        detach = tuple(name for name in mine if name not in unchanged)
+        if not (attach or detach or self._joins) and problems == self._said:
             return False
-        change, code = self._code.change(attach, detach, source=self._source.name, problems=said)
+        change, code = self._code.change(attach, detach, source=self._source.name, problems=problems)
         answer = await self._ask(change, code)
         if isinstance(answer, Refused):
             self.failure = answer.error if self._joins else None
             return isinstance(answer.error, ToolExists | UnknownTool)
         self.failure = None
-        self._said = said
-        self._mine = {name: mine[name] if name in kept else change.revision for name in wanted}
+        self._said = problems
+        self._mine = {name: mine[name] if name in unchanged else change.revision for name in offered}
         return False
 
     async def _ask(self, change: ChangeToolsSent, code: NewCode) -> Answer:
@@ -222,9 +225,9 @@ class RunningSource:
         there = self._look().tools.get(name)
         return there is not None and there.revision == self._mine.get(name)
 
-    def _clashes(self, wanted: Mapping[str, Tool]) -> list[str]:
+    def _clashes(self, offered: Mapping[str, Tool]) -> list[str]:
         there = self._look().tools
-        return [name for name in wanted if name in there and not self._is_mine(name)]
+        return [name for name in offered if name in there and not self._is_mine(name)]
 
 
 _NONE_RUN: Final[Mapping[str, RunningSource]] = MappingProxyType({})

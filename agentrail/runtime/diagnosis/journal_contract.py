@@ -52,21 +52,21 @@ class HeldToContract:
     async def claim(self, session_id: str, holder: str, lease: Lease = NO_LEASE, *, take_over: bool = False) -> Claim:
         """Become the only writer of a session; raise `SessionHeld` if another holder has a lease of it."""
         claimed: object = await self._journal.claim(session_id, holder, lease, take_over=take_over)
-        found = _of(Claim, "claim", claimed)
-        if not _is(found.session_id, session_id):
-            raise BadJournal("claim", f"a claim to {shown(found.session_id)}", f"one to `{session_id}`")
-        return Claim(session_id, _whole("claim", found.epoch), _whole("claim", found.head))
+        claim = _of(Claim, "claim", claimed)
+        if not _is(claim.session_id, session_id):
+            raise BadJournal("claim", f"a claim to {shown(claim.session_id)}", f"one to `{session_id}`")
+        return Claim(session_id, _whole("claim", claim.epoch), _whole("claim", claim.head))
 
     async def renew(self, claims: Sequence[Claim], lease: Lease) -> tuple[Claim, ...]:
         """Renew the leases of *claims*; return the claims that are lost, as they were given."""
-        given = {claim.session_id: claim for claim in claims}
+        claims_by_id = {claim.session_id: claim for claim in claims}
         lost: list[Claim] = []
-        for found in _items("renew", await self._journal.renew(claims, lease)):
-            one = _of(Claim, "renew", found)
-            known = given.get(one.session_id) if _text(one.session_id) else None
-            if known is None or not _is(one.epoch, known.epoch):
-                raise BadJournal("renew", shown(found), "one of the claims that it was given")
-            lost.append(known)
+        for item in _items("renew", await self._journal.renew(claims, lease)):
+            renewed = _of(Claim, "renew", item)
+            own = claims_by_id.get(renewed.session_id) if _text(renewed.session_id) else None
+            if own is None or not _is(renewed.epoch, own.epoch):
+                raise BadJournal("renew", shown(item), "one of the claims that it was given")
+            lost.append(own)
         return tuple(lost)
 
     async def release(self, claims: Sequence[Claim]) -> None:
@@ -76,24 +76,24 @@ class HeldToContract:
     async def append(self, claim: Claim, expected: int, records: Sequence[Record]) -> int:
         """Write *records* and return the new head, computed here: the journal's own number is not trusted."""
         head = expected + len(records)
-        told: object = await self._journal.append(claim, expected, records)
-        if not _is(told, head):
-            log.error("the journal returned head %s when record %d was written", shown(told), head)
+        returned: object = await self._journal.append(claim, expected, records)
+        if not _is(returned, head):
+            log.error("the journal returned head %s when record %d was written", shown(returned), head)
         return head
 
     async def read(self, session_id: str, after: int = 0, limit: int = 1000) -> tuple[Record, ...]:
         """Return the records after number *after*."""
         return self._sound("read", session_id, after, await self._journal.read(session_id, after, limit))
 
-    def _sound(self, method: str, session_id: str, after: int, found: object) -> tuple[Record, ...]:
+    def _sound(self, method: str, session_id: str, after: int, values: object) -> tuple[Record, ...]:
         """Return what *method* gave, if it is the session's records after number *after*."""
-        records = tuple(_items(method, found))
+        records = tuple(_items(method, values))
         for number_, record in enumerate(records, after + 1):
             if type(record) is not Record:
                 raise BadRecord(session_id, number_, f"the journal gave {shown(record)} for it")
             if not _is(record.number, number_) or not _is(record.session_id, session_id):
-                found = f"the journal gave record {shown(record.number)} of session {shown(record.session_id)}"
-                raise BadRecord(session_id, number_, found)
+                values = f"the journal gave record {shown(record.number)} of session {shown(record.session_id)}"
+                raise BadRecord(session_id, number_, values)
         whole = cast("tuple[Record, ...]", records)
         _check_insides(session_id, whole)
         if not self._is_ours:
@@ -109,10 +109,10 @@ class HeldToContract:
 
     async def answer(self, session_id: str, command: str) -> StoredAnswer | None:
         """Return the stored answer to a command id, `None` if it is not known."""
-        found: object = await self._journal.answer(session_id, command)
-        if found is None:
+        value: object = await self._journal.answer(session_id, command)
+        if value is None:
             return None
-        stored = _of(StoredAnswer, "answer", found)
+        stored = _of(StoredAnswer, "answer", value)
         is_one = type(stored.input) in INPUTS and type(stored.answer) in ANSWERS
         if not is_one or _why_unfit(stored.input, stored.answer):
             raise BadJournal("answer", f"{shown(stored.answer)} to {shown(stored.input)}", "an answer to a command")
@@ -123,20 +123,20 @@ class HeldToContract:
     ) -> tuple[StoredSession, ...]:
         """Return the *wanted* sessions, in the order that `wanted.rank` says."""
         stored: list[StoredSession] = []
-        for found in _items("sessions", await self._journal.sessions(wanted, after, limit)):
-            one = _of(StoredSession, "sessions", found)
-            if type(cast("object", one.session_id)) is not str:
-                raise BadJournal("sessions", shown(one.session_id), "the id of a session")
-            _of(About, "sessions", one.about)
-            _whole("sessions", one.head)
-            _whole("sessions", one.active)
-            if one.due is not None:
-                _whole("sessions", one.due)
+        for item in _items("sessions", await self._journal.sessions(wanted, after, limit)):
+            session = _of(StoredSession, "sessions", item)
+            if type(cast("object", session.session_id)) is not str:
+                raise BadJournal("sessions", shown(session.session_id), "the id of a session")
+            _of(About, "sessions", session.about)
+            _whole("sessions", session.head)
+            _whole("sessions", session.active)
+            if session.due is not None:
+                _whole("sessions", session.due)
             last = stored[-1] if stored else after
-            if last is not None and wanted.rank(one) <= wanted.rank(last):
-                told = f"{shown(one.session_id)} after `{last.session_id}`"
-                raise BadJournal("sessions", told, "a session that comes later")
-            stored.append(one)
+            if last is not None and wanted.rank(session) <= wanted.rank(last):
+                order = f"{shown(session.session_id)} after `{last.session_id}`"
+                raise BadJournal("sessions", order, "a session that comes later")
+            stored.append(session)
         return tuple(stored)
 
     async def keep(self, claim: Claim, snapshot: Snapshot) -> None:
@@ -148,28 +148,28 @@ class HeldToContract:
 
         If the snapshot is invalid, which is only a cache, the session's first records are returned.
         """
-        found = _of(Latest, "latest", await self._journal.latest(session_id, upto, limit))
-        given: object = found.snapshot
-        snapshot = self._sound_snapshot(session_id, given)
-        if snapshot is None and given is not None:
-            wanted = limit if upto is None else min(limit, upto)
-            return Latest(None, await self.read(session_id, 0, wanted))
+        latest = _of(Latest, "latest", await self._journal.latest(session_id, upto, limit))
+        value: object = latest.snapshot
+        snapshot = self._sound_snapshot(session_id, value)
+        if snapshot is None and value is not None:
+            count = limit if upto is None else min(limit, upto)
+            return Latest(None, await self.read(session_id, 0, count))
         after = 0 if snapshot is None else snapshot.number
-        return Latest(snapshot, self._sound("latest", session_id, after, found.records))
+        return Latest(snapshot, self._sound("latest", session_id, after, latest.records))
 
-    def _sound_snapshot(self, session_id: str, found: object) -> Snapshot | None:
+    def _sound_snapshot(self, session_id: str, value: object) -> Snapshot | None:
         """Return a snapshot that the journal gave; `None` if it is none of this session."""
-        if found is None:
+        if value is None:
             return None
-        match found:
+        match value:
             case Snapshot(session_id=named, number=place, state=State(session_id=inner), since=since):
                 fits = _is(named, session_id) and _is(inner, session_id) and _time(place) and place > 0
                 fits = fits and (since is None or (_time(since) and since <= place))
-                if fits and (self._is_ours or not _why_unfit(found.state)):
-                    return found
+                if fits and (self._is_ours or not _why_unfit(value.state)):
+                    return value
             case _:
                 pass
-        log.error("session %s: the journal gave %s for its snapshot; its records are read", session_id, shown(found))
+        log.error("session %s: the journal gave %s for its snapshot; its records are read", session_id, shown(value))
         return None
 
     async def delete(self, session_id: str, holder: str, at: int) -> int:
@@ -190,45 +190,45 @@ def _check_insides(session_id: str, records: Sequence[Record]) -> None:
     seq: int | None = None
     for record in records:
         for name, holds in FIELDS:
-            found: object = getattr(record, name)
-            if not holds(found):
-                raise BadRecord(session_id, record.number, f"the journal gave {shown(found)} for its `{name}`")
+            value: object = getattr(record, name)
+            if not holds(value):
+                raise BadRecord(session_id, record.number, f"the journal gave {shown(value)} for its `{name}`")
         if record.opening is not None and not _is(record.opening.session_id, session_id):
             raise BadRecord(session_id, record.number, "the journal gave the beginning of another session for it")
         for envelope in record.events:
             if not _is(envelope.session_id, session_id) or not (seq is None or envelope.seq == seq + 1):
-                found = f"event {envelope.seq} of session {shown(envelope.session_id)}, where {(seq or 0) + 1} follows"
-                raise BadRecord(session_id, record.number, f"the journal gave {found}")
+                value = f"event {envelope.seq} of session {shown(envelope.session_id)}, where {(seq or 0) + 1} follows"
+                raise BadRecord(session_id, record.number, f"the journal gave {value}")
             seq = envelope.seq
 
 
-def _arrival(found: object) -> bool:
-    if type(found) is not Arrival or type(found.input) not in INPUTS or type(found.partial) is not Partial:
+def _arrival(value: object) -> bool:
+    if type(value) is not Arrival or type(value.input) not in INPUTS or type(value.partial) is not Partial:
         return False
-    chance = number(found.random)
-    return _time(found.at) and chance is not None and 0 <= chance <= 1
+    chance = number(value.random)
+    return _time(value.at) and chance is not None and 0 <= chance <= 1
 
 
-def _time(found: object) -> bool:
-    return type(found) is int and 0 <= found <= INT_MAX
+def _time(value: object) -> bool:
+    return type(value) is int and 0 <= value <= INT_MAX
 
 
-def _text(found: object) -> bool:
-    return found is None or type(found) is str
+def _text(value: object) -> bool:
+    return value is None or type(value) is str
 
 
-def _event(found: object) -> bool:
-    if type(found) is not Envelope or not _is(found.n, 0):
+def _event(value: object) -> bool:
+    if type(value) is not Envelope or not _is(value.n, 0):
         return False
-    kind: type = type(found.event)
+    kind: type = type(value.event)
     if not issubclass(kind, Event):
         return False
-    return all(map(_time, (found.seq, found.at, found.turn, found.round)))
+    return all(map(_time, (value.seq, value.at, value.turn, value.round)))
 
 
 def _each(holds: Callable[[object], bool]) -> Callable[[object], bool]:
     """Return a check: is a value a tuple whose items all pass *holds*?"""
-    return lambda found: type(found) is tuple and all(map(holds, cast("tuple[object, ...]", found)))
+    return lambda value: type(value) is tuple and all(map(holds, cast("tuple[object, ...]", value)))
 
 
 FIELDS: Final[tuple[tuple[str, Callable[[object], bool]], ...]] = (
@@ -257,9 +257,9 @@ def _why_unfit(*values: object) -> str:
     from agentrail.codec.values import write  # noqa: PLC0415 - seldom needed: for command ids and the journals of others
 
     try:
-        for found in values:
-            if found is not None:
-                write(found)
+        for value in values:
+            if value is not None:
+                write(value)
     except BadValue as error:
         return str(error)
     except BaseException as error:  # noqa: BLE001, ASYNC103 - whatever the methods of a foreign value raise
@@ -267,25 +267,25 @@ def _why_unfit(*values: object) -> str:
     return ""
 
 
-def _is(found: object, wanted: object) -> bool:
-    """Whether *found* equals *wanted* and is of the same class, so that no foreign `__eq__` runs."""
-    return type(found) is type(wanted) and found == wanted
+def _is(value: object, expected: object) -> bool:
+    """Whether *value* equals *expected* and is of the same class, so that no foreign `__eq__` runs."""
+    return type(value) is type(expected) and value == expected
 
 
-def _of(kind: type[T], method: str, found: object) -> T:
-    if type(found) is not kind:
-        raise BadJournal(method, shown(found), f"a `{kind.__name__}`")
-    return found
+def _of(kind: type[T], method: str, value: object) -> T:
+    if type(value) is not kind:
+        raise BadJournal(method, shown(value), f"a `{kind.__name__}`")
+    return value
 
 
-def _items(method: str, found: object) -> Sequence[object]:
-    if type(found) not in (tuple, list):
-        raise BadJournal(method, shown(found), "a tuple")
-    return cast("Sequence[object]", found)
+def _items(method: str, value: object) -> Sequence[object]:
+    if type(value) not in (tuple, list):
+        raise BadJournal(method, shown(value), "a tuple")
+    return cast("Sequence[object]", value)
 
 
-def _whole(method: str, found: object) -> int:
-    plain = number(found)
+def _whole(method: str, value: object) -> int:
+    plain = number(value)
     if type(plain) is not int or not 0 <= plain <= INT_MAX:
-        raise BadJournal(method, shown(found), "a whole number from 0 on")
+        raise BadJournal(method, shown(value), "a whole number from 0 on")
     return plain

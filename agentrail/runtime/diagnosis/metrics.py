@@ -139,16 +139,16 @@ class TenantFigures:
     def _hold(self, state: State, now: int, since: Mapping[str, int | None] = NOBODY_WAITS) -> None:
         """Note the calls that wait; *since* says of some when they began to."""
         for call in state.waiting_calls:
-            asked = now if call.hold is None else call.hold.requested_at
-            self.held[state.session_id, call.call_id] = since.get(call.call_id) or asked
+            asked_at = now if call.hold is None else call.hold.requested_at
+            self.held[state.session_id, call.call_id] = since.get(call.call_id) or asked_at
 
     def use(self, model: str, usage: Usage) -> None:
         """Count what a response of *model* has used."""
-        found = self.models.get(model)
-        if found is None:
-            known = model if len(self.models) < MOST_MODELS else REST
-            found = self.models.setdefault(known, ModelFigures())
-        found.add(usage)
+        figures = self.models.get(model)
+        if figures is None:
+            name = model if len(self.models) < MOST_MODELS else REST
+            figures = self.models.setdefault(name, ModelFigures())
+        figures.add(usage)
 
 
 class Figures:
@@ -166,10 +166,10 @@ class Figures:
 
     def of(self, tenant: str) -> TenantFigures:
         """Return the figures in which *tenant* is counted."""
-        found = self.tenants.get(tenant)
-        if found is None:
-            found = self.tenants.setdefault(REST if self.is_full else tenant, TenantFigures())
-        return found
+        figures = self.tenants.get(tenant)
+        if figures is None:
+            figures = self.tenants.setdefault(REST if self.is_full else tenant, TenantFigures())
+        return figures
 
     @property
     def is_full(self) -> bool:
@@ -224,13 +224,13 @@ class Figures:
         elif _counts(after):
             self.came(after)
 
-    def stepped(self, before: State, given: AnyInput, outcome: Step) -> None:
+    def stepped(self, before: State, input_: AnyInput, outcome: Step) -> None:
         """Count a step of a session: its new state, its events, and what it has used."""
         after = outcome.state
         self.moved(before, after)
-        if before.usage is not after.usage and type(given) is not SubagentReported:  # sub-agents count for themselves
+        if before.usage is not after.usage and type(input_) is not SubagentReported:  # sub-agents count for themselves
             self.of(after.setup.tenant).use(before.using[0], after.usage.minus(before.usage))
-        if type(given) is StreamBegan:
+        if type(input_) is StreamBegan:
             self._spoke(after)
         if outcome.events:
             self._heard(before, after, outcome.events)

@@ -32,10 +32,10 @@ def write_line(session_id: str, effect: WriteLog) -> None:
     log.log(LEVELS.get(effect.level, logging.INFO), "%s", effect.message, extra=fields)
 
 
-def write_events(session_id: str, events: Sequence[Envelope], wanted: Sequence[EventLines]) -> None:
-    """Write a line for each of the *events* that is *wanted*, if the log takes lines of its level."""
+def write_events(session_id: str, events: Sequence[Envelope], event_lines: Sequence[EventLines]) -> None:
+    """Write a line for each of the *events* that *event_lines* name, if the log takes lines of its level."""
     levels = [name for name, number in LEVELS.items() if log.isEnabledFor(number)]
-    for lines in wanted if levels else ():
+    for lines in event_lines if levels else ():
         for event in events:
             line = lines.line(event, levels)
             if line is not None:
@@ -64,8 +64,8 @@ class Complaints:
         if len(self._last) > MAX_KEPT:
             self._last.popitem(last=False)
         more = f", and {unsaid} times more since the last line about it" if unsaid else ""
-        kept = "the door stays shut" if seat.critical else "the session goes on as if it had no objection"
+        consequence = "the door stays shut" if seat.critical else "the session goes on as if it had no objection"
         if hook in REFUSING:
-            kept = "what was asked of it is refused"
+            consequence = "what was asked of it is refused"
         line = "`%s` of the plugin `%s` broke: %s; %s%s"
-        tell(log, error, line, hook, seat.key, problem, kept, more)
+        tell(log, error, line, hook, seat.key, problem, consequence, more)

@@ -68,23 +68,23 @@ def tasks_in(nursery: trio.Nursery) -> Iterator[trio.lowlevel.Task]:
 
 
 def threads_among(
-    tasks: Collection[str], known: Mapping[int, str], found: Mapping[int, tuple[str, ...]] | None = None
+    tasks: Collection[str], names: Mapping[int, str], stacks: Mapping[int, tuple[str, ...]] | None = None
 ) -> Iterator[tuple[str, str]]:
-    """Yield name and place of each thread that is *known*, works for one of *tasks*, or was started by agentrail.
+    """Yield name and place of each thread that is in *names*, works for one of *tasks*, or was started by agentrail.
 
     A thread of agentrail's own that only waits for work is left out: it has called nothing outside of its own file.
-    *found* are frames by thread, if they were read already.
+    *stacks* are frames by thread, if they were read already.
     """
-    if found is None:
+    if stacks is None:
         with Scratch() as scratch:
-            found = scratch.stacks()
+            stacks = scratch.stacks()
     for thread in threading.enumerate():
-        frames = [each for line in found.get(thread.ident or 0, ()) if (each := _FRAME.match(line))]
+        frames = [match for line in stacks.get(thread.ident or 0, ()) if (match := _FRAME.match(line))]
         files = [frame[1] for frame in frames if not frame[1].endswith("threading.py")]
         ours = tasks and thread.name.startswith(OURS) and files[:1] != files[-1:]
-        if thread.ident in known or ours or thread.name.rpartition(" from ")[2] in tasks:
+        if thread.ident in names or ours or thread.name.rpartition(" from ")[2] in tasks:
             place = f"{frames[0][1]}:{frames[0][2]} in {frames[0][3]}" if frames else UNKNOWN
-            yield known.get(thread.ident or 0, thread.name), place
+            yield names.get(thread.ident or 0, thread.name), place
 
 
 class Scratch:
@@ -144,8 +144,8 @@ def with_source(frames: Sequence[str]) -> str:
 
 
 def _source(frame: str) -> str:
-    found = _FRAME.match(frame)
-    line = "" if found is None else linecache.getline(found[1], int(found[2])).strip()
+    match = _FRAME.match(frame)
+    line = "" if match is None else linecache.getline(match[1], int(match[2])).strip()
     return line and f"    {line}\n"
 
 

@@ -274,17 +274,17 @@ class Watchdog:
         task = pulse.running()
         if self._is_suspect(task, pulse.beats):
             return  # `_look_at_task` logs the task, with the time since the last look
-        found = scratch.stacks()
+        stacks = scratch.stacks()
         named = [] if task is None else [f"the task `{called(task)}`"]
         working = {thread: tool for threads in self._working for thread, tool in dict(threads).items()}
-        places = threads_among((), working, found)
+        places = threads_among((), working, stacks)
         named += [f"the thread of the tool `{name}` at {place}" for name, place in places]
         by = " or ".join(named) or NO_TIME
         collecting = self.collecting(("", "", 0.0, self._collected), now)
         if collecting >= LATE:
             log.log(_level(collecting), COLLECTED, collecting * 1000, f"{by} ran")
         if late - collecting >= LATE:
-            stack = "" if task is None else with_source(found.get(self._loop, ()))
+            stack = "" if task is None else with_source(stacks.get(self._loop, ()))
             log.log(_level(late - collecting), KEPT, by, (late - collecting) * 1000, stack)
 
     def _name(self, step: Crumb, now: float, scratch: Scratch) -> float:
@@ -303,13 +303,13 @@ class Watchdog:
         level = self._named.level(step, elapsed)
         if level is not None:
             frames = scratch.stacks().get(self._loop, ())
-            said = with_source(frames) if self._still(step) else ""
+            source = with_source(frames) if self._still(step) else ""
             log.log(
                 level,
                 HELD_UP,
                 f"session {session}: `{kind}`" if kind else f"the task `{session}`",
                 elapsed * 1000,
-                said,
+                source,
             )
         return min(self._named.limit(step) - elapsed, SLOW)
 
@@ -368,9 +368,9 @@ class _Moment(ctypes.Structure):
 
 
 def _after(seconds: float) -> _Moment:
-    found = _Moment()
-    found.value[:] = divmod(max(1, int(seconds * _BILLION)), _BILLION)
-    return found
+    moment = _Moment()
+    moment.value[:] = divmod(max(1, int(seconds * _BILLION)), _BILLION)
+    return moment
 
 
 class KernelAlarm:

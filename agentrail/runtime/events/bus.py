@@ -66,8 +66,8 @@ class Bus:
     @in_brackets
     def __repr__(self) -> str:
         cursor = self.cursor
-        said = f"{self.session_id!r} at {cursor.seq}.{cursor.n}"
-        return listed(said, some(len(self._subscriptions), "subscription"), "closed" if self.closed else "")
+        position = f"{self.session_id!r} at {cursor.seq}.{cursor.n}"
+        return listed(position, some(len(self._subscriptions), "subscription"), "closed" if self.closed else "")
 
     @property
     def cursor(self) -> Cursor:
@@ -88,13 +88,13 @@ class Bus:
             self._drop_buffer()
         reach("PUBLISHED")
 
-    def publish_ephemeral(self, said: Event | str, at: int) -> None:
+    def publish_ephemeral(self, event: Event | str, at: int) -> None:
         """Deliver an ephemeral event, which is not journaled, to all subscribers; a text is a `MessageDelta`."""
         self._n = n = self._n + 1
         whispers = self._whispers
         if whispers is None:
             whispers = self._begin_to_whisper(n)
-        whispers.said.append(said)
+        whispers.said.append(event)
         whispers.at.append(at)
         for subscription in self._hear_deltas:
             if n > subscription.room_to:
@@ -105,19 +105,19 @@ class Bus:
         if self._buffered > self._buffer_size:
             self._forget_first()
 
-    def publish_all_ephemeral(self, said: Sequence[Event | str], at: int) -> None:
+    def publish_all_ephemeral(self, events: Sequence[Event | str], at: int) -> None:
         """Deliver ephemeral events that have come at once."""
-        n = self._n + len(said)
+        n = self._n + len(events)
         whispers = self._whispers
         room = min([subscription.room_to for subscription in self._hear_deltas], default=n)
-        if whispers is None or n > room or self._buffered + len(said) > self._buffer_size:
-            for one in said:
-                self.publish_ephemeral(one, at)
+        if whispers is None or n > room or self._buffered + len(events) > self._buffer_size:
+            for event in events:
+                self.publish_ephemeral(event, at)
             return
         self._n = n
-        whispers.said.extend(said)
-        whispers.at.extend(array("q", (at,)) * len(said))  # from a list, each number would be read anew
-        self._buffered += len(said)
+        whispers.said.extend(events)
+        whispers.at.extend(array("q", (at,)) * len(events))  # from a list, each number would be read anew
+        self._buffered += len(events)
         for subscription in self._hear_deltas:
             subscription.wake_in_turn()
 
@@ -158,7 +158,7 @@ class Bus:
 
     def _become(self, subscriptions: tuple[Subscription, ...]) -> None:
         self._subscriptions = subscriptions
-        self._hear_deltas = tuple(one for one in subscriptions if one.hears_deltas)
+        self._hear_deltas = tuple(subscription for subscription in subscriptions if subscription.hears_deltas)
 
     def sleep(self) -> None:
         """Drop the last event and keep only its number, while the session sleeps."""

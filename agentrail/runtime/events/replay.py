@@ -42,8 +42,8 @@ class EphemeralTail:
         """Return the events with the numbers from *first* to *last*, none of which must have been dropped."""
         like, start, end = self._behind.but(by=""), first - self._first, last + 1 - self._first
         return [
-            like.but(n=n, at=at, event=_delta(said) if isinstance(said, str) else said)
-            for n, (said, at) in enumerate(zip(self.said[start:end], self.at[start:end], strict=True), first)
+            like.but(n=n, at=at, event=_delta(event_) if isinstance(event_, str) else event_)
+            for n, (event_, at) in enumerate(zip(self.said[start:end], self.at[start:end], strict=True), first)
         ]
 
     def forget_first(self) -> Cursor:

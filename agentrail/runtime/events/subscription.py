@@ -132,10 +132,10 @@ class Subscription:
 
     @in_brackets
     def __repr__(self) -> str:
-        left = self._barred is AlreadyLeft
-        over = "left" if left else "too slow" if self._is_too_slow else "ended" if self._ended else ""
-        said = f"{self._bus.session_id!r} {self.waiting} of {self._capacity} wait"
-        return listed(said, over if self._entered else "not entered")
+        has_left = self._barred is AlreadyLeft
+        over = "left" if has_left else "too slow" if self._is_too_slow else "ended" if self._ended else ""
+        summary = f"{self._bus.session_id!r} {self.waiting} of {self._capacity} wait"
+        return listed(summary, over if self._entered else "not entered")
 
     async def __aenter__(self) -> Self:
         """Start to receive events."""

@@ -164,13 +164,15 @@ class Traces:
         """Remove *trace*."""
         self._all = tuple(other for other in self._all if other is not trace)
 
-    def show(self, before: State, arrival: Arrival, done: Step) -> None:
+    def show(self, before: State, arrival: Arrival, outcome: Step) -> None:
         """Send a step to all traces; the input that opened a trace is left out."""
         if isinstance(arrival.input, TraceSent):
             return
-        phases = before.phase.value, done.state.phase.value
-        rulings = tuple(ruling for ruling in done.rulings if ruling.answers or ruling.errors or ruling.by is not None)
-        step = TracedStep(arrival.input, arrival.at, *phases, done.effects, done.events, done.answer, rulings)
+        phases = before.phase.value, outcome.state.phase.value
+        rulings = tuple(
+            ruling for ruling in outcome.rulings if ruling.answers or ruling.errors or ruling.by is not None
+        )
+        step = TracedStep(arrival.input, arrival.at, *phases, outcome.effects, outcome.events, outcome.answer, rulings)
         for trace in self._all:
             trace.offer(step)
 

@@ -32,29 +32,29 @@ from agentrail.values.stream import NOTHING_YET
 SIZE = 16
 
 
-def digest_of(given: AnyInput) -> bytes:
+def digest_of(input_: AnyInput) -> bytes:
     """Return a digest that is equal for equal commands; facts added by the runtime are left out."""
     from agentrail.codec.values import encode_in_order  # noqa: PLC0415 - a caller who gives no command ids need not pay for it
 
-    return blake2b(encode_in_order(_bare(given)), digest_size=SIZE).digest()
+    return blake2b(encode_in_order(_bare(input_)), digest_size=SIZE).digest()
 
 
-def _bare(given: AnyInput) -> AnyInput:
-    if isinstance(given, PromptSent):
-        return given.but(cleared=False, parts=tuple(map(_short, given.parts)))
-    if isinstance(given, AbortSent):
-        return given.but(partial=NOTHING_YET, dropped=())
-    if isinstance(given, ApproveSent | RejectSent):
-        return given.but(four_eyes=False)
-    if isinstance(given, SteerSent | StopSent):
-        return given.but(partial=NOTHING_YET)
-    if isinstance(given, ChangeToolsSent):
-        if given.source:  # the caller names a source; its tools come from the source, not from the caller
-            return ChangeToolsSent(source=given.source)
-        return given.but(revision=0)
-    if isinstance(given, AttachPluginSent | UpdatePluginSent):
-        return given.but(seat=given.seat.but(revision=0))
-    return given
+def _bare(input_: AnyInput) -> AnyInput:
+    if isinstance(input_, PromptSent):
+        return input_.but(cleared=False, parts=tuple(map(_short, input_.parts)))
+    if isinstance(input_, AbortSent):
+        return input_.but(partial=NOTHING_YET, dropped=())
+    if isinstance(input_, ApproveSent | RejectSent):
+        return input_.but(four_eyes=False)
+    if isinstance(input_, SteerSent | StopSent):
+        return input_.but(partial=NOTHING_YET)
+    if isinstance(input_, ChangeToolsSent):
+        if input_.source:  # the caller names a source; its tools come from the source, not from the caller
+            return ChangeToolsSent(source=input_.source)
+        return input_.but(revision=0)
+    if isinstance(input_, AttachPluginSent | UpdatePluginSent):
+        return input_.but(seat=input_.seat.but(revision=0))
+    return input_
 
 
 def _short(part: Part) -> Part:
@@ -96,17 +96,17 @@ class Answers:
         `None` if the id is new. A refusal too if the journal cannot be read now (the caller may try again later), or if
         the stored record is damaged.
         """
-        known = None if self._kept is None else self._kept.get(command)
-        if known is None:
+        stored_result = None if self._kept is None else self._kept.get(command)
+        if stored_result is None:
             try:
                 stored = None if self.are_all_kept else await self._journal.answer(self._session_id, command)
             except (JournalUnavailable, BadRecord, BrokenJournal) as error:
                 return Refused.of(error)
             reach("ANSWER_LOOKED_UP")
-            known = None if stored is None else (digest_of(stored.input), stored.answer)
-        if known is None:
+            stored_result = None if stored is None else (digest_of(stored.input), stored.answer)
+        if stored_result is None:
             return None
-        return known[1] if known[0] == digest else Refused.of(CommandConflict(command))
+        return stored_result[1] if stored_result[0] == digest else Refused.of(CommandConflict(command))
 
     def forget(self) -> None:
         """Remove all answers from memory."""

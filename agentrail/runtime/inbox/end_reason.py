@@ -33,8 +33,8 @@ def why_gone(state: State, error: BaseException | None, *, parked: bool) -> Gone
         if isinstance(error, Fenced):
             return Gone(TAKEN, error, ended)
         cause = f"{type(error).__name__}: {error}"
-        meant = error if isinstance(error, JournalUnavailable) else SessionCrashed(session_id, cause)
-        return Gone(f"crashed: {cause}", meant, ended)
+        error_ = error if isinstance(error, JournalUnavailable) else SessionCrashed(session_id, cause)
+        return Gone(f"crashed: {cause}", error_, ended)
     if parked and not ended:
         return Gone(PARKED, SessionParked(session_id), ended)
     reason = state.stopping or "stopped" if ended else "cancelled: it did not stop in time"

@@ -65,8 +65,8 @@ class Letter:
 
     @in_brackets
     def __repr__(self) -> str:
-        said = f"{type(self.given).__name__} {self.number}"
-        return listed(said, "" if self.command is None else f"command {self.command!r}", some(self.size, "byte"))
+        summary = f"{type(self.given).__name__} {self.number}"
+        return listed(summary, "" if self.command is None else f"command {self.command!r}", some(self.size, "byte"))
 
     def settle(self, answer: Answer) -> None:
         """Give the answer to all callers that wait for it."""
@@ -84,10 +84,10 @@ def joined(waiting: Sequence[Letter]) -> Letter:
     """
     ended: list[ToolReturned | ToolRaised | ToolStopped] = []
     for letter in waiting:
-        given = letter.given
-        if type(given) is not ToolReturned and type(given) is not ToolRaised and type(given) is not ToolStopped:
+        input_ = letter.given
+        if type(input_) is not ToolReturned and type(input_) is not ToolRaised and type(input_) is not ToolStopped:
             break
-        ended.append(given)
+        ended.append(input_)
     if len(ended) <= 1:
         return waiting[0]
     whole = Letter(CallsEnded(tuple(ended)))

@@ -75,8 +75,8 @@ class Mailbox:
         lanes = zip(("control", "results", "user"), self.lengths, strict=True)
         waiting = len(self._waiting_for_room or ())
         state = "closed" if self.closed is not None else "suspended" if self.suspended else ""
-        said = listed(*(f"{lane} {count}" for lane, count in lanes), some(self._bytes, "byte"))
-        return listed(f"{self._session!r} {said}", f"{waiting} wait for room" if waiting else "", state)
+        contents = listed(*(f"{lane} {count}" for lane, count in lanes), some(self._bytes, "byte"))
+        return listed(f"{self._session!r} {contents}", f"{waiting} wait for room" if waiting else "", state)
 
     @property
     def is_empty(self) -> bool:
@@ -117,37 +117,37 @@ class Mailbox:
 
     def _find_equivalent(self, letter: Letter) -> Letter | None:
         """Return a waiting letter that makes *letter* superfluous, `None` if there is none."""
-        given = letter.given
-        if isinstance(given, AbortSent):
-            return self._find_equivalent_abort(letter, given)
+        input_ = letter.given
+        if isinstance(input_, AbortSent):
+            return self._find_equivalent_abort(letter, input_)
         for waiting in reversed(self._control):
-            if isinstance(given, StopSent) and letter.command is None and isinstance(waiting.given, StopSent):
+            if isinstance(input_, StopSent) and letter.command is None and isinstance(waiting.given, StopSent):
                 return waiting
-            if waiting.given == given and waiting.command == letter.command:
+            if waiting.given == input_ and waiting.command == letter.command:
                 return waiting
-            if isinstance(given, ActorCommand):
+            if isinstance(input_, ActorCommand):
                 return None  # only the newest letter can stand for it: one in between may undo an earlier one
         return None
 
     def _find_equivalent_abort(self, letter: Letter, abort: AbortSent) -> Letter | None:
         for waiting in self._control:
-            known = waiting.given
-            if not isinstance(known, AbortSent):
+            other_abort = waiting.given
+            if not isinstance(other_abort, AbortSent):
                 continue
-            same = letter.command is not None and waiting.command == letter.command and known == abort
+            same = letter.command is not None and waiting.command == letter.command and other_abort == abort
             own = letter.command is None and waiting.command is None
             if own:
-                waiting.given = known.joined(abort)
-            if same or own or (letter.command is None and known.covers(abort)):
+                waiting.given = other_abort.joined(abort)
+            if same or own or (letter.command is None and other_abort.covers(abort)):
                 if abort.clear_queue:  # so that prompts sent between the two aborts are dropped too
                     self.number += 1
                     waiting.number = self.number
                 return waiting
         return None
 
-    def post(self, given: AnyInput) -> None:
+    def post(self, input_: AnyInput) -> None:
         """Post a result of the session's own work."""
-        self._post(self._results, Letter(given))
+        self._post(self._results, Letter(input_))
 
     def post_result(self, letter: Letter) -> None:
         """Post a result of the session's own work, in a letter that its sender keeps."""
@@ -155,9 +155,9 @@ class Mailbox:
 
     def post_steering(self, letter: Letter) -> None:
         """Post a caller's message for work under way to the results lane; raise `MailboxFull` if it is full."""
-        said = [waiting.size for waiting in self._results if waiting.slots]
-        if self.closed is None and said and not _have_room(len(said), sum(said), letter.size):
-            raise MailboxFull(self._session, len(said), sum(said))
+        sizes = [waiting.size for waiting in self._results if waiting.slots]
+        if self.closed is None and sizes and not _have_room(len(sizes), sum(sizes), letter.size):
+            raise MailboxFull(self._session, len(sizes), sum(sizes))
         self._post(self._results, letter)
 
     def post_user_nowait(self, letter: Letter) -> None:
@@ -298,9 +298,9 @@ class Mailbox:
         if not isinstance(abort.given, AbortSent) or not abort.given.clear_queue:
             return None
         for place, letter in enumerate(self._user):
-            given = letter.given
-            if isinstance(given, PromptSent) and letter.number < abort.number:
-                letter.given = given.but(cleared=True)
+            input_ = letter.given
+            if isinstance(input_, PromptSent) and letter.number < abort.number:
+                letter.given = input_.but(cleared=True)
                 return self._take_user(place)
         return None
 
@@ -359,11 +359,11 @@ class Mailbox:
         self.closed = answer
         self.wake_callback = None
         lanes = self._control, self._results, self._user
-        left = [letter for lane in lanes for letter in lane]
+        letters = [letter for lane in lanes for letter in lane]
         for lane in lanes:
             lane.clear()
         self._bytes = 0
-        for letter in left:
+        for letter in letters:
             letter.settle(answer)
         waiting, self._waiting_for_room = self._waiting_for_room, None
         for slot, letter in () if waiting is None else waiting.items():

@@ -70,17 +70,17 @@ def _held_call(call: Call, path: tuple[str, ...], asked_by: tuple[str, ...]) -> 
             since=hold.requested_at,
             asked_by=asked_by,
         )
-    asked = call.question or NOTHING_ASKED
+    question = call.question or NOTHING_ASKED
     return HeldCall(
-        asked.ref,
+        question.ref,
         "question",
         call.call_id,
         call.name,
         call.args,
-        asked.question,
-        asked.options,
+        question.question,
+        question.options,
         path=path,
-        since=asked.asked_at,
+        since=question.asked_at,
         asked_by=asked_by,
     )
 
@@ -115,12 +115,12 @@ class Waiters:
 
         return watch
 
-    def keeps(self, read: ReadAnswer, state: Callable[[], State]) -> Callable[[str], None]:
-        """Return a function that keeps *read* until the turn of a prompt has ended, whose caller does not wait.
+    def keeps(self, parse_answer: ReadAnswer, state: Callable[[], State]) -> Callable[[str], None]:
+        """Return a function that keeps *parse_answer* until the turn of a prompt has ended, whose caller does not wait.
 
         It is a no-op if that turn is over: its command id was answered before. *state* returns the session's state.
         """
-        watch = self.watch(ReplyWaiter(None, read))
+        watch = self.watch(ReplyWaiter(None, parse_answer))
 
         def keep(ref: str) -> None:
             if _is_open(state(), ref):
@@ -167,8 +167,8 @@ class Waiters:
         for asker in waiting:
             if asker.slot is not None:
                 asker.slot.settle(outcome)
-        if rests and (kept := [asker for asker in waiting if asker.slot is None]):
-            askers[ref] = kept
+        if rests and (remaining := [asker for asker in waiting if asker.slot is None]):
+            askers[ref] = remaining
         if not askers:
             self._askers = None
 
@@ -219,8 +219,8 @@ def resting(state: State, ref: str, below: Callable[[], tuple[HeldCall, ...]]) -
     turn = state.turn
     if turn is None or turn.ref != ref or not state.waits:
         return None
-    held = (*held_calls(state), *below())
-    return Reply(ref, "held", state.history[turn.mark :], state.usage.minus(turn.used), held)
+    held_ = (*held_calls(state), *below())
+    return Reply(ref, "held", state.history[turn.mark :], state.usage.minus(turn.used), held_)
 
 
 async def outcome_of(
@@ -305,9 +305,9 @@ def relieve(session_id: str, letters: Iterable[Letter], stuck: AgentrailError) -
     `NotWrittenYet`: the end of the session, and the answer to the id, are not in the journal yet.
     """
     for letter in letters:
-        given = letter.given
-        if not letter.slots or not isinstance(given, AbortSent | StopSent):
+        input_ = letter.given
+        if not letter.slots or not isinstance(input_, AbortSent | StopSent):
             continue
-        done = isinstance(given, AbortSent) and letter.command is None
-        letter.settle(DONE if done else Refused.of(NotWrittenYet(session_id, str(stuck))))
+        is_done = isinstance(input_, AbortSent) and letter.command is None
+        letter.settle(DONE if is_done else Refused.of(NotWrittenYet(session_id, str(stuck))))
         letter.slots.clear()

@@ -24,9 +24,9 @@ FURTHEST: Final = 1e11
 """Largest time, in seconds from 0 (about 3,000 years), that a clock may show: beyond it a float loses milliseconds."""
 
 
-def _shown(found: object) -> float | None:
+def _shown(value: object) -> float | None:
     """Return the time that a clock shows; `None` if it is not a usable time."""
-    plain = number(found)
+    plain = number(value)
     return float(plain) if plain is not None and -FURTHEST <= plain <= FURTHEST else None
 
 
@@ -47,12 +47,12 @@ class Steady:
 
     def now(self) -> float:
         """Return the seconds counted so far."""
-        shown = _shown(self._clock.current_time())
-        if shown is not None:
-            passed = shown - self._last
-            taken = min(max(passed, 0.0), TEN_YEARS if self._now < FURTHEST else 0.0)
-            self._ahead += taken - passed
-            self._last = shown
+        reading = _shown(self._clock.current_time())
+        if reading is not None:
+            passed = reading - self._last
+            step = min(max(passed, 0.0), TEN_YEARS if self._now < FURTHEST else 0.0)
+            self._ahead += step - passed
+            self._last = reading
         self._now = max(self._now, self._last + self._ahead)
         return self._now
 
@@ -175,12 +175,12 @@ class Timers:
         """Remove a timer and return its function; `None` if it is not set."""
         owner, name = key
         own = self._live.get(owner)
-        taken = None if own is None else own.pop(name, None)
-        if taken is None:
+        timer = None if own is None else own.pop(name, None)
+        if timer is None:
             return None
         if not own:
             del self._live[owner]
-        return taken[1]
+        return timer[1]
 
     async def run(self) -> None:
         """Fire timers as they come due; runs until cancelled."""

@@ -111,9 +111,9 @@ class _Process:
         """Have a full collection come after so many of the middle generation, unless other code has chosen."""
         young, middle, third = self._thresholds
         chosen = self._before[2]
-        wanted = collections if chosen == PYTHONS_OWN else max(chosen, collections)
-        if third != wanted and gc.get_threshold() == self._thresholds:
-            self._thresholds = (young, middle, wanted)
+        threshold = collections if chosen == PYTHONS_OWN else max(chosen, collections)
+        if third != threshold and gc.get_threshold() == self._thresholds:
+            self._thresholds = (young, middle, threshold)
             gc.set_threshold(*self._thresholds)
 
     def _thaw(self) -> None:

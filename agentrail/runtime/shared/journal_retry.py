@@ -104,15 +104,15 @@ async def patiently(
     With *attempts*, raise `JournalUnavailable` after so many; *failed* is the error of a first attempt already made.
     """
     pause = FIRST_PAUSE
-    made = 0
+    tries = 0
     while True:
         if failed is None:
             try:
                 return await call()
             except JournalUnavailable as error:
                 failed = error
-        made += 1
-        if made == attempts:
+        tries += 1
+        if tries == attempts:
             raise failed
         if waits is not None:
             waits(failed)
@@ -259,11 +259,11 @@ class SteadyJournal:
             return
         if passing is not None:
             raise passing from None
-        meant = meaning(crash, attempt.format(about))
-        if isinstance(meant, JournalUnavailable):
-            self._failed(meant)
-        if meant is not error:
-            raise meant from error
+        failure = meaning(crash, attempt.format(about))
+        if isinstance(failure, JournalUnavailable):
+            self._failed(failure)
+        if failure is not error:
+            raise failure from error
 
     def _failed(self, error: JournalUnavailable) -> None:
         """Log an outage: the first failure, then at most one line per `LOG_EVERY` seconds."""

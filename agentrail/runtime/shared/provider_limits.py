@@ -120,12 +120,12 @@ class Lane:
         """Return the requests to send now, and when to look again; `None` for the time: when a request has ended."""
         while self._minute and self._minute[0].at + MINUTE <= now:
             self._minute.popleft()
-        sent: list[Ticket] = []
+        tickets: list[Ticket] = []
         while self._waiting:
             session_id, own = next(iter(self._waiting.items()))
             room_at = self._room_at(own[0], now)
             if room_at is None or room_at > now:
-                return sent, room_at
+                return tickets, room_at
             ticket = own.popleft()
             if own:
                 self._waiting.move_to_end(session_id)
@@ -134,8 +134,8 @@ class Lane:
             ticket.sent, ticket.at = True, now
             self._out += 1
             self._minute.append(ticket)
-            sent.append(ticket)
-        return sent, None
+            tickets.append(ticket)
+        return tickets, None
 
     def _room_at(self, ticket: Ticket, now: float) -> float | None:
         limit = self._limit

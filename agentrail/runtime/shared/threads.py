@@ -37,10 +37,10 @@ class WorkerThreads:
 
     def check(self) -> None:
         """Refuse a new thread while `MAX_LEFT` abandoned ones still run; raise `ToolError`."""
-        left = self._running.total() - self.places.borrowed_tokens
-        if left >= MAX_LEFT:
+        count = self._running.total() - self.places.borrowed_tokens
+        if count >= MAX_LEFT:
             among = ", ".join(f"`{name}`" for name in self.names())
-            raise ToolError(f"{left} threads of stopped calls go on, so no more are started; they are among {among}")
+            raise ToolError(f"{count} threads of stopped calls go on, so no more are started; they are among {among}")
 
     def note(self, name: str, change: int) -> None:
         """Count a thread of the tool *name* that starts or has ended."""

@@ -128,10 +128,10 @@ def _is_closing(error: GeneratorExit) -> bool:
 
 def _bare(error: BaseException) -> BaseException:
     """Return *error* without the groups around it that hold a single exception."""
-    found = error
-    while len(held := inside(found)) == 1:
-        found = held[0]
-    return found
+    bare = error
+    while len(members := inside(bare)) == 1:
+        bare = members[0]
+    return bare
 
 
 def traced(error: BaseException) -> str:
@@ -155,11 +155,11 @@ def tell(
     """
     if not log.isEnabledFor(level):
         return
-    said = mended(message % about)
+    message_ = mended(message % about)
     text = None if error is None else _led_to(error) if words else traced(error)
-    told = None if error is None or not words else (type(error), error, trace(error))
+    exc_info = None if error is None or not words else (type(error), error, trace(error))
     file, line, function, _ = log.findCaller(stacklevel=2)
-    record = log.makeRecord(log.name, level, file, line, "%s", (said,), told, function)
+    record = log.makeRecord(log.name, level, file, line, "%s", (message_,), exc_info, function)
     record.exc_text = text
     log.handle(record)
 
@@ -188,9 +188,9 @@ def fit_response(response: object) -> Response:
     except fitting.TooLongError as error:
         raise ResponseTooLong(words(error)) from error
     except NotJson as error:
-        at, found = error.args
-        if found in {TOO_DEEP, TOO_MANY}:
-            problem = f"the arguments of a call have {found} at `{at}`"
+        at, problem_ = error.args
+        if problem_ in {TOO_DEEP, TOO_MANY}:
+            problem = f"the arguments of a call have {problem_} at `{at}`"
             raise ResponseTooLong(problem) from error
         raise BadResponse(words(error)) from error
     except TypeError as error:

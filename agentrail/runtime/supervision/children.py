@@ -269,8 +269,8 @@ class Child:
 
     def view(self) -> ChildView:
         """Return the child's entry in `tree()`."""
-        shown = ChildView(self.key, self.body.kind, self.state, self.ward.restart, self.restarts)
-        return self.body.view(shown)
+        view_ = ChildView(self.key, self.body.kind, self.state, self.ward.restart, self.restarts)
+        return self.body.view(view_)
 
 
 def session_of(child: Child | None) -> Session | None:

@@ -37,12 +37,12 @@ async def park_all(sessions: Sessions, within: float) -> None:
     parkable = shared.parkable
     for child in sessions.tree.sessions.values():
         _wake(child)
-    seen: set[str] = set()
+    parked: set[str] = set()
     async with trio.open_nursery() as nursery:  # noqa: TID251 - one task for each session, with a deadline
         while True:
             for node, child in _roots(sessions.root):
-                if child.key not in seen:
-                    seen.add(child.key)
+                if child.key not in parked:
+                    parked.add(child.key)
                     nursery.start_soon(_park, node, child, parkable, until)
             starting = next(iter(sessions.starting.values()), None)
             if starting is None or trio.current_time() >= until:

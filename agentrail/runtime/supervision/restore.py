@@ -56,8 +56,8 @@ async def brought_back(
     reach("OPENING_READ")
     claim = await shared.leases.claim(session_id, take_over=take_over)
     reach("CLAIMED")
-    found = await rebuilt(shared.journal, session_id)
-    state, number = found.state, found.number
+    rebuilt_ = await rebuilt(shared.journal, session_id)
+    state, number = rebuilt_.state, rebuilt_.number
     reach("REBUILT")
     if number != claim.head:
         raise Fenced(session_id, claim.epoch)
@@ -70,7 +70,7 @@ async def brought_back(
     if code.section_files is not None or state.sections:
         returned = returned.but(sections=await _changed_sections(state, code))
     session = Session(state, claim, shared, code, find_code, returned=True)
-    session.records.returned(found)
+    session.records.returned(rebuilt_)
     if code.sources:
         session.performer.late.expect()
     return session, returned
@@ -117,12 +117,12 @@ async def forked(
     state, number, *_ = await rebuilt(shared.journal, origin, at)
     if at is not None and number != at:
         raise UnknownRecord(origin, at)
-    left = await _left_behind(shared.journal, origin, number, state)
+    left_calls = await _left_behind(shared.journal, origin, number, state)
     state, code, now = await find_code(branch(state, session_id), number)
     return (
         state,
         code,
-        SessionBranched(origin, number, left, now.seats, now.tools, now.gone, now.revision, now.options),
+        SessionBranched(origin, number, left_calls, now.seats, now.tools, now.gone, now.revision, now.options),
     )
 
 

@@ -116,12 +116,12 @@ class Roof:
         Each is described in words, with the place in the source where it is.
         """
         tasks = tuple(tasks_in(self.nursery))
-        said = [f"task `{called(task)}` at {place_of(task)}" for task in tasks]
+        descriptions = [f"task `{called(task)}` at {place_of(task)}" for task in tasks]
         if not self._has_ended:
-            said.append(f"{THE_END} at {place_of(self._task)}")
+            descriptions.append(f"{THE_END} at {place_of(self._task)}")
         names = {task.name for task in (*tasks, self._task)}
-        said += [f"thread `{name}` at {place}" for name, place in threads_among(names, threads)]
-        return tuple(said)
+        descriptions += [f"thread `{name}` at {place}" for name, place in threads_among(names, threads)]
+        return tuple(descriptions)
 
 
 async def leavable(nursery: trio.Nursery, name: str, work: Callable[[], Awaitable[T]]) -> T:

@@ -53,42 +53,42 @@ async def delete_stored(
 async def _delete_records(sessions: Sessions, session_id: str) -> None:
     shared, stays = sessions.shared, False
     try:
-        found = await shared.journal.delete(session_id, shared.leases.address, shared.clock.now_ms())
+        existed = await shared.journal.delete(session_id, shared.leases.address, shared.clock.now_ms())
     except SessionHeld:
         stays = True
         raise
     finally:  # a call that is cancelled, or fails otherwise, may have begun what ends later
         if not stays:
             sessions.tree.delete(session_id)
-    if not found:
+    if not existed:
         raise SessionNotStored(session_id) if shared.forget is None else SessionForgotten(session_id)
 
 
 @asynccontextmanager
 async def _claimed(shared: SharedServices, session_id: str) -> AsyncGenerator[None, None]:
     """Hold a stored session and its sub-agents; raise `SessionHeld` if another supervisor has one of them."""
-    held = list[str]()
+    claimed = list[str]()
     try:
         for name in (session_id, *await _stored_subagents(shared, session_id)):
             await shared.leases.claim(name)
-            held.append(name)
+            claimed.append(name)
         yield
     finally:
-        for name in held:
+        for name in claimed:
             shared.leases.release(name)
 
 
 async def _stored_subagents(shared: SharedServices, session_id: str) -> list[str]:
     """Return the ids of the sub-agents of a stored session, at any depth."""
-    beginning, found = f"{session_id}.", list[str]()
+    beginning, ids = f"{session_id}.", list[str]()
     after = StoredSession(beginning, 0)
     while page := await shared.journal.sessions(ALL_SESSIONS, after):
         for after in page:
             if not after.session_id.startswith(beginning):
-                return found
+                return ids
             if await _is_under(shared, after.session_id, session_id):
-                found.append(after.session_id)
-    return found
+                ids.append(after.session_id)
+    return ids
 
 
 async def _is_under(shared: SharedServices, name: str, session_id: str) -> bool:
@@ -127,7 +127,7 @@ async def _wait_gone(sessions: Sessions, session_id: str) -> None:
 
 
 def _ending(sessions: Sessions, session_id: str) -> list[Session]:
-    found: list[Session] = []
+    sessions_: list[Session] = []
     there = sessions.tree.sessions
     if session_id in there or session_id in sessions.starting:
         raise SessionStillRuns(session_id, session_id)
@@ -137,8 +137,8 @@ def _ending(sessions: Sessions, session_id: str) -> list[Session]:
             continue
         if session.links.above is None:  # it was resumed by itself
             raise SessionStillRuns(session_id, name)
-        found.append(session)
-    return found
+        sessions_.append(session)
+    return sessions_
 
 
 log = logging.getLogger("agentrail.supervisor")
@@ -164,10 +164,10 @@ async def retain(sessions: Sessions, policies: Sequence[Retention]) -> None:
 async def _sweep(sessions: Sessions, policy: Retention) -> None:
     """Delete the sessions that *policy* names, at most ten a second, and log how many those were."""
     upto = policy.ended_before(sessions.shared.clock.now_ms())
-    wanted = SessionFilter(ended=True, label=policy.label)
+    session_filter = SessionFilter(ended=True, label=policy.label)
     deleted = failed = 0
     last: StoredSession | None = None
-    while page := await patiently(partial(_listed, sessions, wanted, last)):
+    while page := await patiently(partial(_listed, sessions, session_filter, last)):
         last = page[-1]
         for stored in page:
             if stored.problem or not stored.ended or stored.active > upto:
@@ -184,8 +184,10 @@ async def _sweep(sessions: Sessions, policy: Retention) -> None:
     log.info("sessions%s that ended %g days ago: %d deleted, %d left for now", of, policy.days, deleted, failed)
 
 
-async def _listed(sessions: Sessions, wanted: SessionFilter, last: StoredSession | None) -> tuple[StoredSession, ...]:
-    return await sessions.shared.journal.sessions(wanted, last, PAGE)
+async def _listed(
+    sessions: Sessions, session_filter: SessionFilter, last: StoredSession | None
+) -> tuple[StoredSession, ...]:
+    return await sessions.shared.journal.sessions(session_filter, last, PAGE)
 
 
 async def _deleted(sessions: Sessions, session_id: str) -> bool:

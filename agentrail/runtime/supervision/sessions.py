@@ -104,8 +104,8 @@ class Sessions:
             if code.section_files is not None:
                 state = state.but(sections=await code.section_files.sections(session_id, tell=True))
             if code.environment:
-                told = environment_of(code.environment, self.shared.clock.now_ms())
-                state = state.but(sections=(told, *state.sections))
+                environment = environment_of(code.environment, self.shared.clock.now_ms())
+                state = state.but(sections=(environment, *state.sections))
             session = Session(state, claim, self.shared, code, find_code)
             session.links.above = above
             return await self._begun(node, session, SessionOpened(), restart, command)
@@ -388,11 +388,11 @@ class Sessions:
         calls = self.shared.calls
         with trio.move_on_after(STRAGGLER_AFTER):
             await calls.wait_empty()
-        left = self.shared.threads.names()
-        if left:
+        names = self.shared.threads.names()
+        if names:
             places = ", ".join(f"{name} at {place}" for name, place in threads_among((), self.shared.threads.working))
-            log.warning("threads of tools that do not end are left behind: %s", places or ", ".join(left))
-        stubborn = calls.names(left)
+            log.warning("threads of tools that do not end are left behind: %s", places or ", ".join(names))
+        stubborn = calls.names(names)
         if stubborn:
             log.warning("tools that ignore their cancellation are waited for: %s", ", ".join(stubborn))
 

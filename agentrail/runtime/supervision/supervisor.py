@@ -59,8 +59,8 @@ class SupervisorNode:
     @property
     def summary(self) -> str:
         """Path and state of the supervisor, and the number of its children, as text."""
-        said = f"{'/' + '/'.join(self.path)!r} {self._state}"
-        return listed(said, some(len(self._children), "child", "children"))
+        state = f"{'/' + '/'.join(self.path)!r} {self._state}"
+        return listed(state, some(len(self._children), "child", "children"))
 
     @property
     def _state(self) -> str:
@@ -317,16 +317,16 @@ class SupervisorNode:
     def _report(self, child: Child, error: BaseException, decided: RestartDecision, input_: str) -> None:
         path = (*self.path, child.key)
         view = child.view()
-        done = "failed" if decided.fails else "given_up" if decided.ward is None else "restarted"
-        done = "set_aside" if decided.set_aside else done
+        outcome = "failed" if decided.fails else "given_up" if decided.ward is None else "restarted"
+        outcome = "set_aside" if decided.set_aside else outcome
         at = self.tree.shared.clock.now_ms()
-        report = CrashReport(path, child.body.kind, reason_of(error), done, child.restarts, input_, view.mailbox, at)
+        report = CrashReport(path, child.body.kind, reason_of(error), outcome, child.restarts, input_, view.mailbox, at)
         self.tree.reports.append(report)
         log.error(
             "%s %s crashed and is %s: %s",
             child.body.kind,
             "/".join(path),
-            done,
+            outcome,
             traced(error),
             extra={"report": report},
         )

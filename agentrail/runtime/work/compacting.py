@@ -45,8 +45,8 @@ async def in_slices(work: Slices[T]) -> T:
         try:
             next(work)
         except StopIteration as end:
-            found: T = end.value
-            return found
+            result: T = end.value
+            return result
         await trio.lowlevel.checkpoint()
 
 
@@ -139,7 +139,7 @@ class RunningCompaction:
         """Return the summary of the messages that go; if there is none, an empty text and why."""
         start, problem = self._start, ""
         seconds = start.limits.compact_timeout
-        found: object = None
+        summary_: object = None
 
         def failed(error: BaseException) -> None:
             nonlocal problem
@@ -149,12 +149,12 @@ class RunningCompaction:
         leaving = Leaving(plan.leaving(start.messages), plan.room, start.most)
         with Contained(failed), trio.move_on_after(seconds) as scope:
             compactor = self._find() or summarise
-            found = await compactor(leaving, self._asked)
+            summary_ = await compactor(leaving, self._asked)
         if scope.cancelled_caught:
             problem = f"it took longer than compact_timeout={seconds:g}"
-        if not problem and not isinstance(found, str):
-            problem = f"it is a `{named(found)}`, and no text"
-        text = fit_text(found).strip() if isinstance(found, str) else ""
+        if not problem and not isinstance(summary_, str):
+            problem = f"it is a `{named(summary_)}`, and no text"
+        text = fit_text(summary_).strip() if isinstance(summary_, str) else ""
         if not problem and not text:
             problem = "it is empty"
         if problem:
@@ -170,7 +170,7 @@ class RunningCompaction:
         The usage of each attempt counts, even if it fails.
         """
         start = self._start
-        options = freeze_object({name: found for name, found in start.options.items() if name != "response_format"})
+        options = freeze_object({name: value for name, value in start.options.items() if name != "response_format"})
         messages = (UserMessage((Text(prompt),)),)
         request = ModelRequest(start.model, messages, system, may_call=False, options=options, once=True)
         was_empty = reached = False

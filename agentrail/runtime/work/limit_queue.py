@@ -178,7 +178,7 @@ class LimitQueue:
     def _first_before(self, waiter: Waiter) -> Waiter:
         """Return *waiter*, or who has to look before it; if limits that one needs are known as full, that one."""
         while self._known_full(waiter) is None:
-            heads = [self._due[each][0] for each in waiter.needs if each in self._due]
+            heads = [self._due[limits][0] for limits in waiter.needs if limits in self._due]
             first = min(heads, key=_NUMBER, default=waiter)
             if first.number >= waiter.number:
                 break
@@ -187,7 +187,7 @@ class LimitQueue:
 
     def _known_full(self, waiter: Waiter) -> Limits | None:
         """Return limits that *waiter* needs and that had no room since the last change."""
-        return next((each for each in waiter.needs if each in self._full), None)
+        return next((limits for limits in waiter.needs if limits in self._full), None)
 
 
 MOST_TOKENS: Final = 10**12
@@ -209,17 +209,17 @@ def most_of(request: ModelRequest, window: int | None, prices: Prices) -> Usage:
     Whoever has the context compacted early gives a window that is too small: that of the model counts, if it is known.
     A price that is not known is 0: then a limit of money does not hold anyway.
     """
-    known = window_of(request.model)
-    window = known if window is None else max(window, known or 0)
-    read = written = most = MOST_TOKENS if window is None else max(window, read_tokens(request))
+    model_window = window_of(request.model)
+    window = model_window if window is None else max(window, model_window or 0)
+    input_tokens = output_tokens = most = MOST_TOKENS if window is None else max(window, read_tokens(request))
     limit = request.options.get("max_tokens")
     if type(limit) is int:
-        written = min(most, limit)
+        output_tokens = min(most, limit)
         if all(type(part) in COUNTED_BY_SIZE for message in request.messages for part in message.parts):
-            read = min(most, read_tokens(request) * CHARS_PER_TOKEN * TOKENS_PER_CHAR + ADDED)
-    kinds = (Usage(read, written), Usage(read, written, cache_write_tokens=read))
+            input_tokens = min(most, read_tokens(request) * CHARS_PER_TOKEN * TOKENS_PER_CHAR + ADDED)
+    kinds = (Usage(input_tokens, output_tokens), Usage(input_tokens, output_tokens, cache_write_tokens=input_tokens))
     costs = (prices.priced(request.model, request.options, kind).cost_usd for kind in kinds)
-    return Usage(min(most, read + written), cost_usd=max(cost or 0.0 for cost in costs))
+    return Usage(min(most, input_tokens + output_tokens), cost_usd=max(cost or 0.0 for cost in costs))
 
 
 class Pending:
@@ -262,23 +262,23 @@ class Purse:
         Those under way count as the most that they can cost (*at_most*), or not at all.
         """
         own = others = NOTHING_USED
-        for one in self.pending:
-            cost = one.cost if at_most or one.ended else NOTHING_USED
-            if below in one.line:
+        for reservation in self.pending:
+            cost = reservation.cost if at_most or reservation.ended else NOTHING_USED
+            if below in reservation.line:
                 own = own.plus(cost)
-            elif above in one.line:
+            elif above in reservation.line:
                 others = others.plus(cost)
         return own, others
 
     def hold(self, line: tuple[str, ...]) -> Pending:
         """Let all others of a limit wait for what the session at the end of *line* has used; return what to drop."""
-        one = Pending("", line, lambda: Usage(MOST_TOKENS, cost_usd=float(MOST_TOKENS)))
-        self.pending.append(one)
-        return one
+        reservation = Pending("", line, lambda: Usage(MOST_TOKENS, cost_usd=float(MOST_TOKENS)))
+        self.pending.append(reservation)
+        return reservation
 
-    def drop(self, one: Pending) -> None:
+    def drop(self, reservation: Pending) -> None:
         """Forget a request."""
-        self.pending.remove(one)
+        self.pending.remove(reservation)
         self.queue.look_again()
 
 

@@ -81,11 +81,11 @@ class UsageMeter:
         If the request is *cut*, its input counts as soon as the provider has sent anything, even a ping. If it failed
         by itself before its first word, nothing counts that the provider has not reported.
         """
-        written = tokens(self.said - self._counted)
-        if self._usage is None and not written and not (cut and self._answered):
+        output_tokens = tokens(self.said - self._counted)
+        if self._usage is None and not output_tokens and not (cut and self._answered):
             return NOTHING_USED
         used = with_read(self._usage or NOTHING_USED, self._request)
-        return used.but(output_tokens=used.output_tokens + written, estimated=True) if written else used
+        return used.but(output_tokens=used.output_tokens + output_tokens, estimated=True) if output_tokens else used
 
 
 Post = Callable[[AnyInput], None]
@@ -194,9 +194,9 @@ class Stream(Work):
         """Take a chunk from the model: publish it, or buffer it until `open`; raise `BadResponse` if invalid."""
         if self._plain and type(chunk) is TextChunk and type(text := chunk.text) is str and text.isascii():
             meter = self._meter
-            said = meter.said + len(text)
-            if said <= MAX_TEXT:  # nothing needs to be mended: the usual case, for speed
-                meter.said = said
+            chars = meter.said + len(text)
+            if chars <= MAX_TEXT:  # nothing needs to be mended: the usual case, for speed
+                meter.said = chars
                 self.last = now = self._now()
                 self.waiting = False
                 if self._held is not None:
@@ -244,25 +244,25 @@ class Stream(Work):
                 self._text.append(piece)
                 self._say(piece)
 
-    def _hold(self, held: HeldText, piece: str, *, thinks: bool) -> None:
+    def _hold(self, held_text: HeldText, piece: str, *, thinks: bool) -> None:
         """Take a piece of a text that is screened, and publish what may be told by now."""
         if thinks is not self._thinks:
-            self._let_go(*held.end())
+            self._let_go(*held_text.end())
             self._thinks = thinks
             if thinks and not self._thinking:
                 self._say(ThinkingStart())
         if not self._began:
             self._begin()
-        received, told = held.feed(piece)
+        received, shown_text = held_text.feed(piece)
         if received:
-            self._let_go(received, told)
+            self._let_go(received, shown_text)
 
-    def _let_go(self, received: str, told: str) -> None:
-        """Keep a piece as it was *received*, for the partial response, and publish it as it is *told*."""
+    def _let_go(self, received: str, shown_text: str) -> None:
+        """Keep a piece as it was *received*, for the partial response, and publish it as it is *shown_text*."""
         if received:
             (self._thinking if self._thinks else self._text).append(received)
-        if told:
-            self._say(_thought(told) if self._thinks else told)
+        if shown_text:
+            self._say(_thought(shown_text) if self._thinks else shown_text)
 
     def _begin(self) -> None:
         """Post that the response has begun. No-op after the first time."""
@@ -271,12 +271,12 @@ class Stream(Work):
             reach("FIRST_CHUNK")
             self._post(StreamBegan(self.request.request_id))
 
-    def _say(self, said: Event | str) -> None:
+    def _say(self, event: Event | str) -> None:
         """Publish an event, or a piece of the text, or keep it until `open`; the first one posts `StreamBegan`."""
         if self._open:
-            self._bus.publish_ephemeral(said, self._clock.ms(self.last))
+            self._bus.publish_ephemeral(event, self._clock.ms(self.last))
             return
-        self._held_back.append(said)
+        self._held_back.append(event)
         self._begin()
 
     def open(self) -> None:

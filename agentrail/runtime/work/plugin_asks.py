@@ -94,8 +94,8 @@ class RunningAsk(Work):
             return
         service = services.get(request.name)
         if service is None:
-            known = ", ".join(sorted(services)) or "none"
-            self._answer = Failed(f"there is no service `{request.name}` (there are: {known})")
+            names = ", ".join(sorted(services)) or "none"
+            self._answer = Failed(f"there is no service `{request.name}` (there are: {names})")
         else:
             self._answer = _answered(freeze(await service(request.payload)))
 
@@ -126,13 +126,13 @@ class RunningAsk(Work):
         if request.max_tokens is not None:
             options = freeze_object({**options, "max_tokens": request.max_tokens})
         messages = (*request.messages, *prompt)
-        asked = _request(
+        model_request = _request(
             model, messages, request.system, may_call=False, options=options, returns=request.returns, once=True
         )
-        meter = UsageMeter(asked)
+        meter = UsageMeter(model_request)
         priced = partial(prices.priced, model, options)
         self._used = lambda: priced(meter.used(cut=self.cancelled))
-        response = await ask(asked, meter)
+        response = await ask(model_request, meter)
         self._used = lambda: priced(response.usage)
         text = text_of(response.parts)
         self._answer = _object_in(text, request.returns) if request.returns else Answered(text)
@@ -159,9 +159,9 @@ def _options_of(request: CallModel, state: State, name: str) -> JsonObject:
 
 def _object_in(text: str, schema: JsonObject) -> AskAnswer:
     """Return the JSON object in *text*, or why it does not fit *schema*."""
-    found = read_answer(text)
-    problem = found if isinstance(found, str) else answer_forms.misfit(schema, found)
-    return _answered(found) if problem is None else Failed(f"the answer does not fit: {problem}")
+    answer = read_answer(text)
+    problem = answer if isinstance(answer, str) else answer_forms.misfit(schema, answer)
+    return _answered(answer) if problem is None else Failed(f"the answer does not fit: {problem}")
 
 
 def _nothing() -> Usage:

@@ -43,24 +43,24 @@ _EXTENSION: Final = 8
 
 async def find_files(sandbox: Sandbox, request: FindFiles) -> tuple[str, ...]:
     """Return the paths that *request* asks for, in order; raise `NotReadable` if not all could be looked at."""
-    wanted = Wanted(request.names)
-    found: set[str] = set()
+    matcher = Wanted(request.names)
+    paths: set[str] = set()
     for folder in request.folders:
-        await _add(found, wanted, await _on_disk(sandbox, folder, ignored=request.ignored), folder)
+        await _add(paths, matcher, await _on_disk(sandbox, folder, ignored=request.ignored), folder)
     for folder in request.tracked:
-        await _add(found, wanted, await _in_index(sandbox, folder), folder)
-    return tuple(sorted(found))
+        await _add(paths, matcher, await _in_index(sandbox, folder), folder)
+    return tuple(sorted(paths))
 
 
-async def _add(found: set[str], wanted: Wanted, paths: Iterable[str], folder: str) -> None:
-    """Add to *found* the beginnings of *paths* that end in a wanted name."""
+async def _add(found_paths: set[str], matcher: Wanted, paths: Iterable[str], folder: str) -> None:
+    """Add to *found_paths* the beginnings of *paths* that end in a wanted name."""
     for number, path in enumerate(paths):
         if number % AT_ONCE == 0:
             await trio.lowlevel.checkpoint()
-        beginning = wanted.beginning(path.split("/"))
+        beginning = matcher.beginning(path.split("/"))
         if beginning is not None:
-            found.add(beginning)
-            if len(found) > MOST_FOUND:
+            found_paths.add(beginning)
+            if len(found_paths) > MOST_FOUND:
                 raise NotReadable(folder, f"more than {MOST_FOUND} files in it have one of the names")
 
 
@@ -141,10 +141,10 @@ async def replace_file(sandbox: Sandbox, path: str, data: bytes, before: bytes |
     Raise `FileFailed` if it holds anything else, also if that is written at the same moment; only what is added to
     *before* at the same moment stays, and stands after *data*.
     """
-    found = await data_of_file(sandbox, path, max(len(data), len(before or b"")) + 1)
-    if found == data:
+    content = await data_of_file(sandbox, path, max(len(data), len(before or b"")) + 1)
+    if content == data:
         return
-    if found != before:
+    if content != before:
         raise _changed(path)
     if before is None:
         await _create(sandbox, path, data)

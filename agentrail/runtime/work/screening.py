@@ -57,15 +57,15 @@ class Screens:
         for entry in self._entries if text else ():
             screen = cast("Callable[[str], object]", entry.method)
             try:
-                found = screen(text)
-                if found is text:
+                screened = screen(text)
+                if screened is text:
                     continue
-                problem = why_no_text(found)
+                problem = why_no_text(screened)
             # A `screen` is sync, so no cancellation can be raised in it, and any exception is the plugin's own.
             except BaseException as error:  # noqa: BLE001, ASYNC103 - a plugin may raise anything; it is reported
-                found, problem = "", f"it raised a `{named(error)}`"
+                screened, problem = "", f"it raised a `{named(error)}`"
             if problem is None:
-                text = cast("str", found)
+                text = cast("str", screened)
                 continue
             self._tell(entry.seat, problem)
             if entry.seat.critical:
@@ -86,14 +86,14 @@ def screens_of(judge: Live, seats: tuple[AttachedPlugin, ...]) -> Screens | None
     return Screens(entries, judge.complain) if entries else None
 
 
-def why_no_text(found: object) -> str | None:
-    """Return why *found* is no text that can be stored; `None` if it is one."""
-    if type(found) is not str:
-        return f"it returned a `{named(found)}` where a text is wanted"
-    if len(found) > MAX_TEXT:
+def why_no_text(value: object) -> str | None:
+    """Return why *value* is no text that can be stored; `None` if it is one."""
+    if type(value) is not str:
+        return f"it returned a `{named(value)}` where a text is wanted"
+    if len(value) > MAX_TEXT:
         return f"it returned a text of more than {MAX_TEXT} characters"
     try:
-        found.encode()
+        value.encode()
     except UnicodeEncodeError:
         return "it returned text with half a surrogate pair"
     return None
@@ -155,19 +155,19 @@ class HeldText:
         places = self.places(text, len(text) - self._reach)
         whole = self._screen(text) if places else ""
         for place in places:
-            told = self._screen(text[:place])
-            if told + self._screen(text[place:]) == whole:
+            shown_text = self._screen(text[:place])
+            if shown_text + self._screen(text[place:]) == whole:
                 self._keep(text[place:], max(len(text) - place + self._step, self._reach))
-                return text[:place], told
+                return text[:place], shown_text
         # Something that is replaced may go on. The next search is after twice as much, so that all searches together
         # take time in proportion to the text.
         self._keep(text, 2 * len(text) if places else len(text) + self._step)
         return "", ""
 
-    def _keep(self, text: str, wanted: int) -> None:
+    def _keep(self, text: str, position: int) -> None:
         self._held = [text] if text else []
         self._length = len(text)
-        self._next = wanted
+        self._next = position
 
 
 class HeldReports(HeldText):
@@ -186,30 +186,30 @@ class HeldReports(HeldText):
     def reports(self, update: str) -> list[str]:
         """Take the next report; return those that may be told now, each to be screened."""
         self._ends.append(self._length + len(update))
-        received, told = self.feed(update)
+        received, shown_text = self.feed(update)
         if self._length > MOST_HELD:
             self.left()
             return [WITHHELD]
-        return self._split(received, told)
+        return self._split(received, shown_text)
 
     def left(self) -> list[str]:
         """Return the reports that are still held, each to be screened."""
         return self._split(*self.end())
 
-    def _split(self, received: str, told: str) -> list[str]:
+    def _split(self, received: str, shown_text: str) -> list[str]:
         """Return the reports in *received*; as one, if something that is taken out goes over two of them."""
-        begins, found = 0, list[str]()
+        begins, pieces = 0, list[str]()
         ends = [end for end in self._ends if end <= len(received)]
         self._ends = [end - len(received) for end in self._ends[len(ends) :]]
         for end in ends:
-            found.append(received[begins:end])
+            pieces.append(received[begins:end])
             begins = end
-        return found if "".join(map(self._screen, found)) == told else [received]
+        return pieces if "".join(map(self._screen, pieces)) == shown_text else [received]
 
 
 def _places(text: str, limit: int) -> list[int]:
     """Return the last places up to *limit* where a sentence or a line of *text* ends, the last one first."""
-    ends = [found.end() for found in _ENDS.finditer(text, 0, max(limit, 0))]
+    ends = [match.end() for match in _ENDS.finditer(text, 0, max(limit, 0))]
     if ends or limit < LONGEST:
         return ends[: -TRIES - 1 : -1]
     space = text.rfind(" ", 0, limit) + 1

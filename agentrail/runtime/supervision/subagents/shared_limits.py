@@ -39,10 +39,10 @@ class SharedLimits(TaskRuns):
         The time in which a sub-agent waited for a person, and others worked, it is told of when it goes on.
         """
         if self._links:
-            known = frozenset(agent.child for agent in state.subagents)
-            for child in self._known - known:
+            children_ = frozenset(agent.child for agent in state.subagents)
+            for child in self._known - children_:
                 self._links.pop(child, None)
-            self._known = known
+            self._known = children_
         stand = frozenset(agent.child for agent in state.subagents if not agent.works)
         go_on, self._stood = self._stood - stand, stand
         before, self._spread = self._spread, (state.usage, state.elsewhere, state.worked_elsewhere)

@@ -103,7 +103,7 @@ class Family(SharedLimits):
     def held(self) -> tuple[HeldCall, ...]:
         """Return the calls of sub-agents, at any depth, that wait for a person."""
         sessions = self._sessions()
-        return tuple(held for one in sessions for held in (*held_calls(one.state), *one.links.held()))
+        return tuple(call for session in sessions for call in (*held_calls(session.state), *session.links.held()))
 
     def mailbox(self, ref: str) -> Mailbox | None:
         """Return the mailbox of the sub-agent, at any depth, that waits for a decision on *ref*; `None` if none."""
@@ -128,22 +128,22 @@ class Family(SharedLimits):
 
     def resume(self, children: tuple[str, ...], state: State) -> None:
         """Start to resume the sub-agents that an earlier process ran; *state* is the parent's."""
-        for known in state.subagents:
-            recipe = self._parent.code.agents.get(known.agent)
-            if known.child not in children:
+        for agent in state.subagents:
+            recipe = self._parent.code.agents.get(agent.agent)
+            if agent.child not in children:
                 continue
             if recipe is None:
-                problem = err(f"there is no agent `{known.agent}` any more")
-                self._parent.mailbox.post(SubagentEnded(known.child, problem))
+                problem = err(f"there is no agent `{agent.agent}` any more")
+                self._parent.mailbox.post(SubagentEnded(agent.child, problem))
                 continue
-            task = Task(known.child, known.agent, known.description, known.call_id, known.background, peers=known.peers)
-            link = Link(task, self._parent.mailbox.post, self, known.prompt, known.asked_by)
+            task = Task(agent.child, agent.agent, agent.description, agent.call_id, agent.background, peers=agent.peers)
+            link = Link(task, self._parent.mailbox.post, self, agent.prompt, agent.asked_by)
             run = Run(link, has_form=recipe.has_form)
-            run.link.back(known)
-            self._comes_back(run, known.used)
+            run.link.back(agent)
+            self._comes_back(run, agent.used)
             self._launch(run)
-            if not known.background:
-                self._back[known.child] = run  # its call runs again, finds the run here, and takes its answer
+            if not agent.background:
+                self._back[agent.child] = run  # its call runs again, finds the run here, and takes its answer
 
     def stop(self, children: tuple[str, ...]) -> None:
         """Start to stop the given sub-agents."""
@@ -176,8 +176,8 @@ class Family(SharedLimits):
         return session_of(self._node.tree.sessions.get(child))
 
     def _sessions(self) -> tuple[Session, ...]:
-        found = map(session_of, self.children)
-        return tuple(session for session in found if session is not None)
+        sessions = map(session_of, self.children)
+        return tuple(session for session in sessions if session is not None)
 
     # One run
 
@@ -279,9 +279,9 @@ class Family(SharedLimits):
         """Prompt a sub-agent, and return how the turn ended; it may wait for a person several times before."""
         slot: Slot[Answer] = Slot()
         text = introduced(run.link.prompt, self.peers(run.task))
-        asked = letter(PromptSent((Text(text),), asked_by=run.link.asked_by), None, slot)
-        asked.watch = run.link.expect
-        await session.mailbox.post_user(asked)
+        prompt = letter(PromptSent((Text(text),), asked_by=run.link.asked_by), None, slot)
+        prompt.watch = run.link.expect
+        await session.mailbox.post_user(prompt)
         answer = await slot.wait()
         run.listens()
         return answer.error if isinstance(answer, Refused) else await run.link.outcome()

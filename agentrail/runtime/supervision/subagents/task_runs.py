@@ -226,7 +226,7 @@ class TaskRuns:
     async def _past(self, run: Run) -> tuple[bool, Outcome | None]:
         """Read from the journal whether a resumed sub-agent was prompted, and its answer if it has ended."""
         shared, child = self._shared, run.task.child
-        number, asked, ended = 0, False, False
+        number, was_asked, ended = 0, False, False
         outcome: Outcome | None = None
         while records := await patiently(partial(shared.journal.read, child, number, PAGE)):
             number = records[-1].number
@@ -235,12 +235,12 @@ class TaskRuns:
                 outcome = outcome if end is None else end[1]
                 ended = ended or isinstance(envelope.event, SessionEnded)
                 if isinstance(envelope.event, PromptReceived):
-                    asked, outcome = True, None
+                    was_asked, outcome = True, None
                     run.link.expect(envelope.event.ref)
             run.link.missed([envelope for record in records for envelope in record.events])
         if outcome is not None and not ended:
             run.link.settle(outcome)
-        return asked, (outcome or SessionNotAlive(child, NO_ANSWER)) if ended else None
+        return was_asked, (outcome or SessionNotAlive(child, NO_ANSWER)) if ended else None
 
     # Messages
 
@@ -281,24 +281,24 @@ class TaskRuns:
     ) -> None:
         """Send a message to a sub-agent, which a command id does once only; raise why it was not taken."""
         slot: Slot[Answer] = Slot()
-        sent = letter(SteerSent(text, message=True, asked_by=asked_by), command, slot, caller)
+        steering = letter(SteerSent(text, message=True, asked_by=asked_by), command, slot, caller)
         run = await self._find(to)
         await run.wait_listens()
         session = self._session(to)
         answer: Answer | None = None
         if session is not None:
-            session.mailbox.post_steering(sent)
+            session.mailbox.post_steering(steering)
             answer = await slot.wait()
         if answer is None or has_ended(answer):
-            answer = await self._answered_before(to, sent) or Refused.of(TaskDone(to))
+            answer = await self._answered_before(to, steering) or Refused.of(TaskDone(to))
         if isinstance(answer, Refused):
             raise answer.error
 
-    async def _answered_before(self, child: str, sent: Letter) -> Answer | None:
+    async def _answered_before(self, child: str, steering: Letter) -> Answer | None:
         """Return the answer that a sub-agent, which has ended, gave to a command id; `None` if none is known."""
-        if sent.command is None or self._shared.forget is not None:
+        if steering.command is None or self._shared.forget is not None:
             return None
-        return await Answers(child, self._shared.journal).known(sent.command, sent.digest)
+        return await Answers(child, self._shared.journal).known(steering.command, steering.digest)
 
 
 def _worded(sender: str, text: str) -> str:
@@ -317,8 +317,8 @@ def answered(outcome: Outcome, *, has_form: bool) -> Ok | Err:
     if isinstance(outcome, AgentrailError):
         return err(f"the sub-agent failed: {outcome}")
     if outcome.stop_reason not in ANSWERED:
-        said = f"; it said: {outcome.text}" if outcome.text else ""
-        return err(f"the sub-agent stopped without an answer ({outcome.stop_reason}){said}")
+        quote = f"; it said: {outcome.text}" if outcome.text else ""
+        return err(f"the sub-agent stopped without an answer ({outcome.stop_reason}){quote}")
     if outcome.answer is not None:
         return Ok((Data(outcome.answer),))
     if has_form:
