@@ -98,6 +98,11 @@ def test_there_are_many_kinds_of_faults_each_said_once() -> None:
 
 
 @pytest.mark.long
+def test_the_clock_of_a_call_may_stand_still_while_its_sub_agent_waits_near_a_limit() -> None:
+    Simulator("safety").check(1690)
+
+
+@pytest.mark.long
 def test_only_the_faults_that_are_wanted_fire() -> None:
     wanted = ("tool_raises", "journal_slow")
     found: Counter[str] = Counter()

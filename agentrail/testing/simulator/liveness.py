@@ -17,6 +17,7 @@ from agentrail.api.session_values import ChildView
 from agentrail.app.supervisor import Supervisor
 from agentrail.core.vocabulary.effects import StartCall
 from agentrail.core.vocabulary.state import Phase, State
+from agentrail.runtime.actor.model_access import LOOK_AGAIN
 from agentrail.runtime.actor.session import Session
 from agentrail.testing.simulator.auditor import Book
 from agentrail.testing.simulator.environment import Stage
@@ -75,19 +76,20 @@ class Watchman:
             reads = not (asleep or state.asleep or view.suspended)
             self._demand(not reads, "`{}` does nothing, and letters wait: {}", name, view.mailbox)
             return
-        self._timers(name, state)
+        self._timers(session, state)
         self._work(session, book)
 
-    def _timers(self, name: str, state: State) -> None:
+    def _timers(self, session: Session, state: State) -> None:
         """Check that each timer in *state* is really set, and not overdue."""
-        now = self._stage.watch.time() * 1000
+        name, now = session.session_id, self._stage.watch.time() * 1000
         for timer, due in state.timers:
             there = (name, timer) in self._stage.timers
             self._demand(
                 there, "`{}` waits for the timer `{}`, due in {:.0f} ms, which is not set", name, timer, due - now
             )
+            late = due + _extension_ms(session, timer, due)
             self._demand(
-                due > now - ROUNDED, "`{}` waits for the timer `{}`, due {:.0f} ms ago", name, timer, now - due
+                late > now - ROUNDED, "`{}` waits for the timer `{}`, due {:.0f} ms ago", name, timer, now - late
             )
 
     def _work(self, session: Session, book: Book) -> None:
@@ -124,6 +126,15 @@ class Watchman:
 
     def _demand(self, holds: bool, text: str, *about: object) -> None:
         self._stage.demand(holds, "alive", text, *about)
+
+
+def _extension_ms(session: Session, timer: str, due_at_ms: int) -> float:
+    """Return by how much *timer* may fire later: that of a sub-agent's call stands still while its requests wait."""
+    if session.is_asleep:
+        return 0.0
+    due = session.shared.clock.moment(due_at_ms)
+    extension = session.performer.later(timer, due) - due
+    return 1000 * (extension + LOOK_AGAIN) if extension else 0.0
 
 
 def _is_seen(start: object) -> bool:
