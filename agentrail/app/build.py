@@ -47,7 +47,7 @@ from agentrail.ports.journal import Journal, Retention
 from agentrail.ports.model import Model, ModelChain
 from agentrail.ports.protocol_checks import why_unfit, why_unfit_call
 from agentrail.runtime.actor.session import Session
-from agentrail.runtime.diagnosis.journal_contract import HeldToContract
+from agentrail.runtime.diagnosis.journal_contract import held_to_contract
 from agentrail.runtime.handle import SessionHandle
 from agentrail.runtime.resources import NO_TOOL_CODE, FindCode, Found, SessionCode, SharedServices, SharedSurroundings
 from agentrail.runtime.shared import collector
@@ -234,7 +234,7 @@ def build_sessions(
     journal = own if storage is None else storage.journal
     shared = SharedServices(
         nursery=nursery,
-        journal=own if storage is None else HeldToContract(journal),
+        journal=own if storage is None else held_to_contract(journal),
         forget=own.forget if storage is None else None,
         crowded=journal if isinstance(journal, MemoryJournal) else None,
         model=registry,

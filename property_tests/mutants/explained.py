@@ -77,7 +77,6 @@ EXPLAINED: Final[dict[str, tuple[str, ...]]] = {
         "core/machine/draft.py StepDraft.take: ruling.states → True",
         "core/vocabulary/tool_calls.py CallList.replace: not self._own[at] → True",
         "core/vocabulary/tool_calls.py CallList.replace: self._own[at] = True → pass",
-        "runtime/diagnosis/journal_contract.py HeldToContract._sound: not self._is_ours → True",
         "runtime/work/model_stream.py Stream.run: usage is response.usage → False",
     ),
     "Every negative number says that there is none.": ("hooks/ruling.py Gathered: 1 → 2",),
