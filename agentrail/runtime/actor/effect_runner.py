@@ -6,52 +6,69 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Final
 
+from agentrail.core.machine.tool_results import call_timer
 from agentrail.core.system_prompt import memory_of
 from agentrail.core.vocabulary import effects
-from agentrail.core.vocabulary.effects import AnyEffect
+from agentrail.core.vocabulary.effects import AnyEffect, ProbeCall, StartCall
 from agentrail.core.vocabulary.inputs import AnyInput, StreamCut, TimerFired, ToolRaised, ToolReturned, ToolStopped
 from agentrail.core.vocabulary.state import State
 from agentrail.core.vocabulary.tool_calls import CallStatus
 from agentrail.errors import AgentrailError, UnknownTool
 from agentrail.hooks.actions import CallModel, CallService, RunTool
+from agentrail.ports.model import Model
 from agentrail.ports.tool import Tool, ToolContext, unheard
 from agentrail.reprs import in_brackets, listed, some
-from agentrail.runtime.actor.model_access import ModelAccess
 from agentrail.runtime.actor.parent_link import FamilyLinks
+from agentrail.runtime.actor.request_limits import Metered, Spending, time_used_up
 from agentrail.runtime.actor.screened_inputs import screened_event
 from agentrail.runtime.diagnosis.plugin_complaints import write_line
 from agentrail.runtime.events.bus import Bus
 from agentrail.runtime.inbox.mailbox import Mailbox
 from agentrail.runtime.resources import SessionCode, SharedServices
+from agentrail.runtime.shared.provider_limits import Sends
 from agentrail.runtime.shared.reply_slot import Slot
 from agentrail.runtime.shared.threads import CallThreads
 from agentrail.runtime.work.background_jobs import BackgroundJobs
 from agentrail.runtime.work.compacting import RunningCompaction
-from agentrail.runtime.work.model_stream import Stream
+from agentrail.runtime.work.model_stream import Stream, UsageMeter, formed
 from agentrail.runtime.work.plugin_asks import RunningAsk
 from agentrail.runtime.work.screening import Screens, screens_of
 from agentrail.runtime.work.stored_messages import StoredPast
 from agentrail.runtime.work.tool_call import LateCalls, RunningCall
 from agentrail.values.events.envelope import Event
-from agentrail.values.stream import NOTHING_YET, Failure, FailureKind, Partial
+from agentrail.values.stream import NOTHING_YET, Failure, FailureKind, ModelRequest, Partial, Response
+from agentrail.values.tools import err
+from agentrail.values.usage import Usage
+
+CALL_TIMER: Final = call_timer("")
+"""How the names of timers of calls begin."""
+
+LOOK_AGAIN: Final = 1.0
+"""After how many seconds it is looked again, at the earliest, whether requests of a sub-agent still wait."""
 
 
-class Performer(ModelAccess):
+class Performer:
     """All work under way of one session: requests, calls, timers, plugin requests."""
 
     __slots__ = (
         "_asks",
         "_bus",
         "_calls",
+        "_code",
         "_compaction",
         "_jobs",
+        "_links",
         "_mailbox",
         "_requests",
+        "_session_id",
+        "_shared",
         "_stall_waits",
         "_stream",
         "closed",
         "late",
+        "spending",
         "started",
+        "state",
     )
 
     def __init__(
@@ -63,13 +80,18 @@ class Performer(ModelAccess):
         mailbox: Mailbox,
         links: FamilyLinks,
     ) -> None:
-        super().__init__(state, shared, code, links)
+        self.state = state  # of the last step, or of the one before while its effects are not performed yet
+        self._session_id = state.session_id
+        self._shared = shared
+        self._code = code
+        self._links = links
         code.judge.complain = shared.complain
         self._bus = bus
         self._mailbox = mailbox
         self._stream: Stream | None = None
         self._requests: tuple[str, ...] = ()  # those that have not closed; one that was cut may be among them
         self._stall_waits = False
+        self.spending: Spending | None = None  # there once a request is made under a limit
         self._calls: dict[str, RunningCall] | None = None
         self._asks: dict[str, RunningAsk] | None = None
         self._jobs: BackgroundJobs | None = None
@@ -207,6 +229,27 @@ class Performer(ModelAccess):
         if self._stream is not None and self._stream.request.request_id == effect.request_id:
             self._stream.cut()
 
+    def model(self, name: str) -> Model:
+        """Return the model called *name*; `UnknownModel` if there is none."""
+        own = self._code.models.get(name)
+        return self._shared.model(name) if own is None else own
+
+    def limits(self, name: str, used: Callable[[], Usage]) -> Sends:
+        """Return what sends the request called *name*; *used* returns its usage so far, if it is cut."""
+        limits, code = self._shared.limits, self._code
+        if not (self.state.seats and code.judge.limits(self.state.seats)):
+            return limits
+        if self.spending is None:
+            self.spending = Spending(self.state, code, self._links, self._shared.clock)
+        return Metered(name, self.spending, limits, code.prices, used)
+
+    async def ask_model(self, name: str, request: ModelRequest, meter: UsageMeter) -> Response:
+        """Make a request for the question or compaction *name*; *meter* counts its chunks, and nobody is told."""
+        model, prices = self.model(request.model), self._code.prices
+        limits = self.limits(name, lambda: prices.priced(request.model, request.options, meter.used(cut=True)))
+        stream = partial(limits.stream, self._session_id, model, emit=meter.hear)
+        return await formed(model, request, stream)
+
     # Tools
 
     def start_call(self, effect: effects.StartCall | effects.ProbeCall) -> None:
@@ -227,6 +270,23 @@ class Performer(ModelAccess):
         self._shared.calls.add(call)
         ctx = self._context(effect.call_id, effect.key, call.report, call.threads)
         self._shared.tasks.start(call, partial(call.run, ctx), f"tool {effect.name} ({effect.key})")
+
+    def _too_late(self, start: StartCall | ProbeCall) -> ToolReturned | None:
+        """Return the result of a call that has waited for its place until a limit of seconds was used up.
+
+        One that a person has approved runs, and one that goes on to wait for its sub-agent.
+        """
+        state, call_id = self.state, start.call_id
+        if isinstance(start, ProbeCall) or not any(seat.counts_work for seat in state.seats):
+            return None
+        call = None if state.batch is None else state.batch.calls.find(call_id)
+        if (call is not None and call.approved is not None) or any(
+            agent.call_id == call_id for agent in state.subagents
+        ):
+            return None
+        limit = time_used_up(state, self._code, self._links, self._shared.clock.now_ms())
+        problem = f"it did not run: {limit} is used up"
+        return None if limit is None else ToolReturned(call_id, start.attempt, err(problem))
 
     def _call_ended(self, call: RunningCall, closing: AnyInput) -> None:
         self._shared.calls.remove(call)
@@ -298,6 +358,21 @@ class Performer(ModelAccess):
         """Set a timer that posts `TimerFired`; `later` says when, if it is that of a sub-agent's call."""
         due = self._shared.clock.moment(effect.at)
         self._shared.timers.set((self._session_id, effect.timer), due, partial(self._fire, effect.timer, due))
+
+    def later(self, timer: str, due: float) -> float:
+        """Return when a timer that was set for *due* fires: later, if it is that of a call that runs a sub-agent.
+
+        The time limit of the call does not run while requests of the sub-agent wait for others, near a limit.
+        """
+        below = self._links.subagents
+        if below is None or not timer.startswith(CALL_TIMER):
+            return due
+        child = next((agent.child for agent in self.state.subagents if call_timer(agent.call_id) == timer), "")
+        clock = below.purse.queue.clocks.get(child)
+        if clock is None:
+            return due
+        at = due + clock.seconds
+        return max(at, self._shared.clock.now() + LOOK_AGAIN) if clock.runs else at
 
     def _fire(self, timer: str, due: float) -> None:
         at = self.later(timer, due)

@@ -17,7 +17,7 @@ from agentrail.api.session_values import ChildView
 from agentrail.app.supervisor import Supervisor
 from agentrail.core.vocabulary.effects import StartCall
 from agentrail.core.vocabulary.state import Phase, State
-from agentrail.runtime.actor.model_access import LOOK_AGAIN
+from agentrail.runtime.actor.effect_runner import LOOK_AGAIN
 from agentrail.runtime.actor.session import Session
 from agentrail.testing.simulator.auditor import Book
 from agentrail.testing.simulator.environment import Stage

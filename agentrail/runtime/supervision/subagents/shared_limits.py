@@ -6,8 +6,8 @@ from collections.abc import Iterable
 
 from agentrail.core.vocabulary.inputs import ElsewhereUsed
 from agentrail.core.vocabulary.state import State
-from agentrail.runtime.actor.model_access import reached, time_used, time_used_up, used_beside
 from agentrail.runtime.actor.parent_link import Link
+from agentrail.runtime.actor.request_limits import reached, time_used, time_used_up, used_beside
 from agentrail.runtime.actor.session import Session
 from agentrail.runtime.supervision.subagents.task_runs import Run, TaskRuns
 from agentrail.runtime.work.limit_queue import Pending, Purse, Reached

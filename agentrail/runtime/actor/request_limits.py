@@ -1,33 +1,22 @@
-"""The models of a session, behind the limits of its plugins and those of the models' providers."""
+"""The limits of plugins that a request of a session passes, those of the sessions above it among them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Final
 
-from agentrail.core.machine.tool_results import call_timer
-from agentrail.core.vocabulary.effects import ProbeCall, StartCall
-from agentrail.core.vocabulary.inputs import AnyInput, AskSettled, CompactionEnded, CompactionFailed, ToolReturned
+from agentrail.core.vocabulary.inputs import AnyInput, AskSettled, CompactionEnded, CompactionFailed
 from agentrail.core.vocabulary.state import State
 from agentrail.errors import LimitReached
 from agentrail.hooks.declarations import Used
 from agentrail.ports.model import EmitChunk, Model, Prices
 from agentrail.runtime.actor.parent_link import FamilyLinks
-from agentrail.runtime.resources import SessionCode, SharedServices
+from agentrail.runtime.resources import SessionCode
 from agentrail.runtime.shared.clock import Clock
-from agentrail.runtime.shared.provider_limits import ProviderLimits, Sends, nobody
+from agentrail.runtime.shared.provider_limits import ProviderLimits, nobody
 from agentrail.runtime.work.limit_queue import Limits, Pending, Purse, Reached, most_of
-from agentrail.runtime.work.model_stream import UsageMeter, formed
 from agentrail.values.stream import ModelRequest, Response
-from agentrail.values.tools import err
 from agentrail.values.usage import NOTHING_USED, Usage
-
-CALL_TIMER: Final = call_timer("")
-"""How the names of timers of calls begin."""
-
-LOOK_AGAIN: Final = 1.0
-"""After how many seconds it is looked again, at the earliest, whether requests of a sub-agent still wait."""
 
 
 def used_beside(state: State, links: FamilyLinks) -> tuple[str, Usage]:
@@ -214,70 +203,3 @@ class Metered:
         finally:
             self._spending.end(reservation, used)
         return response
-
-
-class ModelAccess:
-    """Finds the models of one session, and the limits that a request to one of them has to pass."""
-
-    __slots__ = ("_code", "_links", "_session_id", "_shared", "spending", "state")
-
-    def __init__(self, state: State, shared: SharedServices, code: SessionCode, links: FamilyLinks) -> None:
-        self.state = state
-        self._session_id = state.session_id
-        self._shared = shared
-        self._code = code
-        self._links = links
-        self.spending: Spending | None = None  # there once a request is made under a limit
-
-    def model(self, name: str) -> Model:
-        """Return the model called *name*; `UnknownModel` if there is none."""
-        own = self._code.models.get(name)
-        return self._shared.model(name) if own is None else own
-
-    def limits(self, name: str, used: Callable[[], Usage]) -> Sends:
-        """Return what sends the request called *name*; *used* returns its usage so far, if it is cut."""
-        limits, code = self._shared.limits, self._code
-        if not (self.state.seats and code.judge.limits(self.state.seats)):
-            return limits
-        if self.spending is None:
-            self.spending = Spending(self.state, code, self._links, self._shared.clock)
-        return Metered(name, self.spending, limits, code.prices, used)
-
-    def _too_late(self, start: StartCall | ProbeCall) -> ToolReturned | None:
-        """Return the result of a call that has waited for its place until a limit of seconds was used up.
-
-        One that a person has approved runs, and one that goes on to wait for its sub-agent.
-        """
-        state, call_id = self.state, start.call_id
-        if isinstance(start, ProbeCall) or not any(seat.counts_work for seat in state.seats):
-            return None
-        call = None if state.batch is None else state.batch.calls.find(call_id)
-        if (call is not None and call.approved is not None) or any(
-            agent.call_id == call_id for agent in state.subagents
-        ):
-            return None
-        limit = time_used_up(state, self._code, self._links, self._shared.clock.now_ms())
-        problem = f"it did not run: {limit} is used up"
-        return None if limit is None else ToolReturned(call_id, start.attempt, err(problem))
-
-    def later(self, timer: str, due: float) -> float:
-        """Return when a timer that was set for *due* fires: later, if it is that of a call that runs a sub-agent.
-
-        The time limit of the call does not run while requests of the sub-agent wait for others, near a limit.
-        """
-        below = self._links.subagents
-        if below is None or not timer.startswith(CALL_TIMER):
-            return due
-        child = next((agent.child for agent in self.state.subagents if call_timer(agent.call_id) == timer), "")
-        clock = below.purse.queue.clocks.get(child)
-        if clock is None:
-            return due
-        at = due + clock.seconds
-        return max(at, self._shared.clock.now() + LOOK_AGAIN) if clock.runs else at
-
-    async def ask_model(self, name: str, request: ModelRequest, meter: UsageMeter) -> Response:
-        """Make a request for the question or compaction *name*; *meter* counts its chunks, and nobody is told."""
-        model, prices = self.model(request.model), self._code.prices
-        limits = self.limits(name, lambda: prices.priced(request.model, request.options, meter.used(cut=True)))
-        stream = partial(limits.stream, self._session_id, model, emit=meter.hear)
-        return await formed(model, request, stream)
