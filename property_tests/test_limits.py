@@ -22,7 +22,7 @@ from agentrail.runtime.events import bus, subscription
 from agentrail.runtime.inbox import command_results, mailbox
 from agentrail.runtime.shared import admission, clock, provider_limits, threads
 from agentrail.runtime.supervision import supervisor, tree
-from agentrail.runtime.supervision.subagents import subagents, task_runs
+from agentrail.runtime.supervision.subagents import subagents
 from agentrail.runtime.work import background_jobs
 from property_tests.planted import Planting
 from tests.limits import SCENES, SIDES, Scene, adapters, machine, mailboxes, shell, test_runtime, tools
@@ -83,7 +83,7 @@ EDITS: Final = (
     ),
     Edit(
         "results of tasks are kept without limit",
-        task_runs.TaskRuns._keep,
+        subagents.Family._keep,
         "if len(self._ended) > MAX_ENDED_TASKS:",
         "if False:",
         ("tasks_that_have_ended",),

@@ -148,8 +148,13 @@ class SharedSurroundings(ToolSurroundings):
         return self._web
 
 
-class Subagents(Agents, FamilyUsage, Protocol):
+class Subagents(Agents, Protocol):
     """Interface: the sub-agents of a session, as its actor uses them (implemented by `Family`)."""
+
+    @property
+    def limits(self) -> FamilyUsage:
+        """What they use of the limits that they share."""
+        ...
 
     def held(self) -> tuple[HeldCall, ...]:
         """Return the calls of sub-agents, at any depth, that wait for a person."""
@@ -165,10 +170,6 @@ class Subagents(Agents, FamilyUsage, Protocol):
 
     def gathered(self, report: SubagentReported) -> SubagentReported:
         """Return *report* with all that the sub-agent has reported since."""
-        ...
-
-    def spread(self, state: State) -> None:
-        """Tell sub-agents that share a money limit what the other sessions have used; *state* is the parent's."""
         ...
 
     def resume(self, children: tuple[str, ...], state: State) -> None:

@@ -249,7 +249,7 @@ TRIED_ELSEWHERE: dict[str, str] = {
     "runtime.supervision.session_deletion.PAGE": (
         "tests/runtime/test_retention.py::test_however_many_are_listed_at_once_all_are_deleted"
     ),
-    "runtime.supervision.subagents.task_runs.PAGE": (
+    "runtime.supervision.subagents.subagents.PAGE": (
         "tests/runtime/test_subagents_back.py::test_however_many_records_are_read_at_once_a_task_goes_on"
     ),
 }

@@ -86,8 +86,8 @@ PAGES = "restore.Returning._page"
 ONE_BACK = "restore.Returning._bring_back_once"
 BEGUN = "subagents.Family._begun"
 WORK = "subagents.Family._work"
-TASK_PAST = "task_runs.TaskRuns._past"
-TASK_STORED = "task_runs.TaskRuns._stored"
+TASK_PAST = "subagents.Family._past"
+TASK_STORED = "subagents.Family._stored"
 
 PLACES: Final = (
     Place(APPEND, "append", APPEND, "session", "prompt"),

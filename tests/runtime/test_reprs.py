@@ -42,7 +42,7 @@ from agentrail.runtime.shared.journal_retry import SteadyJournal
 from agentrail.runtime.shared.reply_slot import Slot
 from agentrail.runtime.status import Monitor
 from agentrail.runtime.supervision.children import Child, ServiceBody
-from agentrail.runtime.supervision.subagents.task_runs import Run
+from agentrail.runtime.supervision.subagents.subagent_run import Run
 from agentrail.runtime.supervision.supervisor import SupervisorNode
 from agentrail.runtime.work.plugin_asks import RunningAsk
 from agentrail.runtime.work.tool_call import RunningCall

@@ -13,7 +13,7 @@ from agentrail.plugins import BudgetGuard, HumanApproval
 from agentrail.ports.journal import Claim, Journal, Record
 from agentrail.ports.model import EmitChunk
 from agentrail.runtime.handle import SessionHandle
-from agentrail.runtime.supervision.subagents import task_runs
+from agentrail.runtime.supervision.subagents import subagents
 from agentrail.runtime.supervision.subagents.subagents import NO_PROMPT
 from agentrail.testing import ScriptedModel, call, say
 from agentrail.testing.scripted import Scripted
@@ -126,7 +126,7 @@ async def test_however_many_records_are_read_at_once_a_task_goes_on(more: int, m
         await trio.sleep(0.5)
     there = len(await journal.read("p.c3", 0, 10_000))
     assert there > 2
-    monkeypatch.setattr(task_runs, "PAGE", there + more)
+    monkeypatch.setattr(subagents, "PAGE", there + more)
     async with open_supervisor(journal=journal) as supervisor:
         session = await supervisor.resume("p", spec())
         await over(session)

@@ -368,7 +368,7 @@ class Performer:
         if below is None or not timer.startswith(CALL_TIMER):
             return due
         child = next((agent.child for agent in self.state.subagents if call_timer(agent.call_id) == timer), "")
-        clock = below.purse.queue.clocks.get(child)
+        clock = below.limits.purse.queue.clocks.get(child)
         if clock is None:
             return due
         at = due + clock.seconds
@@ -436,7 +436,7 @@ class Performer:
         self.started.settle(effect.error)
         above = self._links.above
         if effect.error is None and above is not None and above.beside is not None:
-            above.beside.is_back(self.state)
+            above.beside.limits.is_back(self.state)
 
     def write_log(self, effect: effects.WriteLog) -> None:
         """Write a line of a plugin to the logger `agentrail.plugin`, at the level that it says."""

@@ -23,8 +23,13 @@ from agentrail.values.tools import Err, Ok, err
 from agentrail.values.usage import NOTHING_USED, Usage
 
 
-class Beside(FamilyUsage, Protocol):
+class Beside(Protocol):
     """Interface: the sub-agents of the parent, as one of them uses them (implemented by `Family`)."""
+
+    @property
+    def limits(self) -> FamilyUsage:
+        """What they use of the limits that they share."""
+        ...
 
     def peers(self, task: Task) -> tuple[Task, ...]:
         """Return the running sub-agents with which that of *task* may exchange messages."""
@@ -248,7 +253,7 @@ class FamilyLinks:
         """The purse of the session's family; `None` if there is neither a parent nor sub-agents."""
         above = self.above
         family = self.subagents if above is None or above.beside is None else above.beside
-        return None if family is None else family.purse
+        return None if family is None else family.limits.purse
 
     def held(self) -> tuple[HeldCall, ...]:
         """Return the held calls and questions of the session's sub-agents."""
@@ -288,7 +293,7 @@ class FamilyLinks:
         if step.state.steering:
             self.notify()
         if self.subagents is not None:
-            self.subagents.spread(step.state)
+            self.subagents.limits.spread(step.state)
         if self.above is not None:
             self.above.tell(step)
 

@@ -24,7 +24,7 @@ def used_beside(state: State, links: FamilyLinks) -> tuple[str, Usage]:
     above = links.above
     if above is None or above.beside is None or not state.setup.shares:
         return state.session_id, state.elsewhere
-    return above.beside.used_beside(above.task.child)
+    return above.beside.limits.used_beside(above.task.child)
 
 
 def reached(
@@ -39,11 +39,11 @@ def reached(
     """
     set_by, elsewhere = used_beside(state, links)
     if set_by != state.session_id and links.above is not None and links.above.beside is not None:
-        above = links.above.beside.reached_above(at, at_most=at_most)
+        above = links.above.beside.limits.reached_above(at, at_most=at_most)
         if above is not None:
             return above
     own, others = purse.sums(set_by, state.session_id, at_most=at_most)
-    below = NOTHING_USED if links.subagents is None else links.subagents.untold()
+    below = NOTHING_USED if links.subagents is None else links.subagents.limits.untold()
     usage, elsewhere = state.usage.plus(below).plus(own), elsewhere.plus(others)
     session = time_used(state, links, at).but(usage=usage, elsewhere=elsewhere)
     used = session
@@ -61,7 +61,7 @@ def time_used(state: State, links: FamilyLinks, at: int) -> Used:
     """Return the time that a session has used, without that of its turn; what it was not told of others yet counts."""
     worked, elsewhere, above = state.worked(at), state.worked_elsewhere, links.above
     if above is not None and above.beside is not None and state.setup.shares:
-        elsewhere = max(elsewhere, above.beside.worked_since(above.task.child, at) - worked)
+        elsewhere = max(elsewhere, above.beside.limits.worked_since(above.task.child, at) - worked)
     return Used(worked_ms=worked, worked_elsewhere_ms=elsewhere)
 
 
@@ -69,7 +69,7 @@ def time_used_up(state: State, code: SessionCode, links: FamilyLinks, at: int, *
     """Return a limit of seconds, of a session or of one above whose limits it shares, that is used up at *at*."""
     above = links.above
     if above is not None and above.beside is not None and state.setup.shares:
-        problem = above.beside.time_used_up(at, of_turn=not above.task.background)
+        problem = above.beside.limits.time_used_up(at, of_turn=not above.task.background)
         if problem is not None:
             return problem
     used = time_used(state, links, at)

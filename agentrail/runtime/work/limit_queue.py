@@ -293,11 +293,15 @@ class Reached:
 
 
 class FamilyUsage(Protocol):
-    """Interface: what the sub-agents of a session use, and what is used beside them (implemented by `Family`)."""
+    """Interface: what the sub-agents of a session use, and what is used beside them (implemented by `SharedLimits`)."""
 
     @property
     def purse(self) -> Purse:
         """The purse of the session, of its sub-agents, and of all sessions above."""
+        ...
+
+    def spread(self, state: State) -> None:
+        """Tell sub-agents that share a money limit what the other sessions have used; *state* is the parent's."""
         ...
 
     def untold(self) -> Usage:

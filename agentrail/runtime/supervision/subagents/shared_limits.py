@@ -2,36 +2,57 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from agentrail.core.vocabulary.inputs import ElsewhereUsed
 from agentrail.core.vocabulary.state import State
+from agentrail.errors import SessionNotAlive
 from agentrail.runtime.actor.parent_link import Link
 from agentrail.runtime.actor.request_limits import reached, time_used, time_used_up, used_beside
 from agentrail.runtime.actor.session import Session
-from agentrail.runtime.supervision.subagents.task_runs import Run, TaskRuns
+from agentrail.runtime.supervision.children import session_of
+from agentrail.runtime.supervision.supervisor import SupervisorNode
 from agentrail.runtime.work.limit_queue import Pending, Purse, Reached
 from agentrail.values.usage import NOTHING_USED, Usage
 
 
-class SharedLimits(TaskRuns):
-    """The running sub-agents of a session, under the limits that it set for them and for itself."""
+class SharedLimits:
+    """The limits that a session set for its sub-agents and for itself: what each has used of them."""
 
-    __slots__ = ("_coming", "_known", "_links", "_spread", "_stood", "purse")
+    __slots__ = ("_coming", "_known", "_links", "_node", "_of", "_path", "_shared", "_spread", "_stood", "purse")
 
-    def __init__(self, parent: Session) -> None:
-        super().__init__(parent)
+    def __init__(self, parent: Session, node: SupervisorNode) -> None:
+        self._of: Session | None = parent  # `None` once nothing can run for it any more
+        self._shared = parent.shared
+        self._path = (*parent.state.setup.path, parent.session_id)
+        self._node = node  # runs the sub-agents
         self._spread: tuple[Usage, Usage, int] | None = None
         self._stood: frozenset[str] = frozenset()  # the sub-agents of which nothing goes on without a person
         self._links: dict[str, Link] = {}  # of the sub-agents whose usage the parent may not have counted yet
         self._known: frozenset[str] = frozenset()
         self._coming: dict[str, Pending] = {}  # stands for what a sub-agent has used, until that is known
         above = parent.links.above
-        self.purse = Purse() if above is None or above.beside is None else above.beside.purse
+        self.purse = Purse() if above is None or above.beside is None else above.beside.limits.purse
 
-    def _sessions(self) -> Iterable[Session]:
-        """Return the sessions of the sub-agents."""
-        raise NotImplementedError
+    @property
+    def _parent(self) -> Session:
+        """Session that set the limits; raise `SessionNotAlive` once it is gone, with all its sub-agents."""
+        if self._of is None:
+            raise SessionNotAlive(self._path[-1], "it has ended")
+        return self._of
+
+    def let_go(self) -> None:
+        """Drop the parent, for which nothing can run any more."""
+        self._of = None
+
+    def begin(self, link: Link) -> None:
+        """Note that a sub-agent begins, whose usage the parent will count."""
+        self._links[link.task.child] = link
+
+    def end(self, link: Link) -> None:
+        """Note that a sub-agent has ended."""
+        self.purse.queue.clocks.pop(link.task.child, None)
+        self._has_come(link)
+        if not link.is_announced:
+            self._links.pop(link.task.child, None)
 
     def spread(self, state: State) -> None:
         """Tell sub-agents that share limits what the other sessions have used; *state* is the parent's.
@@ -51,11 +72,11 @@ class SharedLimits(TaskRuns):
         total = state.usage.plus(state.elsewhere)
         counted = {agent.child: agent.used for agent in state.subagents}
         told_of_time = before is None or before[2] != state.worked_elsewhere
-        for session in self._sessions():
-            run = self._runs.get(session.state.session_id)
-            if run is None or run.task.child in self._coming or not session.state.setup.shares:
+        for session in filter(None, map(session_of, self._node.children.values())):
+            child = session.session_id
+            link = self._links.get(child)
+            if link is None or child in self._coming or not session.state.setup.shares:
                 continue
-            link, child = run.link, run.task.child
             others = total.plus(link.elsewhere_before).minus(link.base).minus(counted.get(child, NOTHING_USED))
             worked = link.elsewhere.worked_ms
             if child in go_on or (told_of_time and child not in stand):
@@ -76,11 +97,11 @@ class SharedLimits(TaskRuns):
 
     def _used_by(self, link: Link) -> Usage:
         """Return what a sub-agent has used by now, with its own sub-agents."""
-        session = self._session(link.task.child)
+        session = session_of(self._node.tree.sessions.get(link.task.child))
         if session is None:
             return link.used
         below = session.links.subagents
-        return session.state.usage if below is None else session.state.usage.plus(below.untold())
+        return session.state.usage if below is None else session.state.usage.plus(below.limits.untold())
 
     def used_beside(self, child: str) -> tuple[str, Usage]:
         """Return what others have used of the limits that a sub-agent shares, and whose limits those are."""
@@ -111,32 +132,31 @@ class SharedLimits(TaskRuns):
 
     # After a restart
 
-    def _comes_back(self, run: Run, used: Usage) -> None:
+    def comes_back(self, link: Link, used: Usage) -> None:
         """Note that a sub-agent will come back that had *used* so much, as far as its parent has counted it."""
         state = self._parent.state
-        run.link.base = state.usage.plus(state.elsewhere).minus(used)
-        run.comes_back = True
+        link.base = state.usage.plus(state.elsewhere).minus(used)
 
-    def _hold(self, run: Run) -> None:
+    def hold(self, child: str) -> None:
         """Let requests wait until it is known what a sub-agent that comes back has used."""
-        self._coming[run.task.child] = self.purse.hold((*self._path[::2], run.task.child))
+        self._coming[child] = self.purse.hold((*self._path[::2], child))
 
     def is_back(self, child: State) -> None:
         """See `FamilyUsage`. Nobody waits for the sources of its tools, which may never answer."""
         name = child.session_id
         if name in self._coming:
-            run, at, state = self._runs[name], self._shared.clock.now_ms(), self._parent.state
-            run.link.elsewhere_before = child.elsewhere
-            run.link.elsewhere = ElsewhereUsed(NOTHING_USED, child.worked_elsewhere)
+            link, at, state = self._links[name], self._shared.clock.now_ms(), self._parent.state
+            link.elsewhere_before = child.elsewhere
+            link.elsewhere = ElsewhereUsed(NOTHING_USED, child.worked_elsewhere)
             began = next((agent.began_ms for agent in state.subagents if agent.child == name), None)
             if began is None:
                 began = state.worked(at) + state.worked_elsewhere - child.worked(at) - child.worked_elsewhere
-            run.link.base_ms = began
-            self._has_come(run)
+            link.base_ms = began
+            self._has_come(link)
 
-    def _has_come(self, run: Run) -> None:
+    def _has_come(self, link: Link) -> None:
         """Let requests go on that have waited until it is known what a sub-agent has used."""
-        coming = self._coming.pop(run.task.child, None)
+        coming = self._coming.pop(link.task.child, None)
         if coming is not None:
             self.purse.drop(coming)
             self._spread = None

@@ -3,68 +3,114 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from functools import partial
-from typing import Final
+from typing import Final, cast
 
 import trio
 
 from agentrail.api.session_values import ChildView, HeldCall
 from agentrail.core.supervision_rules import Policy
-from agentrail.core.vocabulary.commands import Answer, PromptSent, Refused
+from agentrail.core.vocabulary.commands import Answer, PromptSent, Refused, SteerSent
 from agentrail.core.vocabulary.inputs import SubagentEnded, SubagentReported
 from agentrail.core.vocabulary.state import State
-from agentrail.errors import Fenced, SessionNotAlive, SessionStored
+from agentrail.core.vocabulary.tool_calls import MAX_ENDED_TASKS
+from agentrail.errors import Fenced, SessionNotAlive, SessionStored, TaskDone, UnknownTask, WrongType
+from agentrail.ports.journal import opening_of
 from agentrail.ports.tool import Task
 from agentrail.runtime.actor.parent_link import Link
 from agentrail.runtime.actor.session import Session
-from agentrail.runtime.commands import letter
+from agentrail.runtime.commands import ended_tasks, letter
 from agentrail.runtime.inbox.command_results import Answers
 from agentrail.runtime.inbox.letter import Letter
 from agentrail.runtime.inbox.mailbox import Mailbox
-from agentrail.runtime.inbox.replies import Outcome, held_calls
-from agentrail.runtime.shared.ids import MAX_ID
+from agentrail.runtime.inbox.replies import Outcome, held_calls, turn_end
+from agentrail.runtime.resources import has_ended
+from agentrail.runtime.shared.ids import MAX_ID, follows_grammar
 from agentrail.runtime.shared.journal_retry import patiently
-from agentrail.runtime.shared.reply_slot import Slot
+from agentrail.runtime.shared.reply_slot import Caller, Slot
 from agentrail.runtime.shared.untrusted_calls import Contained
 from agentrail.runtime.supervision.children import Child, SessionBody, session_of
 from agentrail.runtime.supervision.restore import read_opening
 from agentrail.runtime.supervision.subagents.shared_limits import SharedLimits
-from agentrail.runtime.supervision.subagents.task_runs import Run, answered, introduced
+from agentrail.runtime.supervision.subagents.subagent_run import Run, answered, introduced, worded
 from agentrail.runtime.supervision.supervisor import SupervisorNode
 from agentrail.values.content import Text
+from agentrail.values.events.life import PromptReceived, SessionEnded
 from agentrail.values.tools import Err, Ok, err
+from agentrail.values.untrusted_values import seconds as plain_seconds
+from agentrail.values.untrusted_values import shown
 
 NO_PROMPT: Final = (
     "the process ended before the sub-agent had its prompt, and an older version has kept none; start the task again"
 )
 
+NO_ANSWER: Final = "it has no answer"
+"""Why there is no answer of a sub-agent that has ended before its turn."""
+
 DIGEST_CHARS: Final = 16
+
+PAGE: Final = 1000
+"""How many records of a sub-agent are read from the journal at once."""
 
 Start = Callable[[SupervisorNode, Session, Link], Awaitable[Session]]
 """Function that starts (or resumes) a child session under a supervisor."""
 
 
-class Family(SharedLimits):
+class Family:
     """The sub-agents of one session."""
 
     __slots__ = (
         "_back",
         "_closed",
+        "_ended",
+        "_kept",
         "_node",
+        "_of",
+        "_path",
         "_resume",
+        "_runs",
+        "_shared",
         "_start",
+        "limits",
         "living",
     )
 
     def __init__(self, parent: Session, node: SupervisorNode, start: Start, resume: Start) -> None:
-        super().__init__(parent)
-        self._node = SupervisorNode(node.tree, Policy(), (*node.path, parent.state.session_id))
+        self._of: Session | None = parent
+        self._shared = parent.shared
+        self._path = (*parent.state.setup.path, parent.session_id)
+        self._node = SupervisorNode(node.tree, Policy(), (*node.path, parent.session_id))
         self._start = start
         self._resume = resume
-        self._back: dict[str, Run] = {}
-        self._closed = False
-        self.living = 0
+        self._runs: dict[str, Run] = {}
+        self._kept: dict[str, Run] = {}  # those of `_ended` whose answers are in memory
+        self._ended = {task.child: task for task in ended_tasks(parent.state)}
+        self._back: dict[str, Run] = {}  # those that came back, until their calls run again
+        self._closed = False  # whether the session ends, so that no sub-agent may start
+        self.limits = SharedLimits(parent, self._node)
+        self.living = 0  # sub-agents that run, those below them included
+
+    @property
+    def _parent(self) -> Session:
+        """Session that these are the sub-agents of; raise `SessionNotAlive` once it is gone, with all of them."""
+        if self._of is None:
+            raise SessionNotAlive(self._path[-1], "it has ended")
+        return self._of
+
+    def tasks(self) -> tuple[Task, ...]:
+        """Return the running sub-agents, and the last ones in the background that have ended."""
+        return (*self._ended.values(), *(run.shown() for run in self._runs.values()))
+
+    def _keep(self, run: Run) -> None:
+        """Keep the entry and the answer of a sub-agent in the background that has ended; drop the oldest beyond 32."""
+        child = run.task.child
+        self._ended.pop(child, None)
+        self._ended[child], self._kept[child] = run.shown(), run
+        if len(self._ended) > MAX_ENDED_TASKS:
+            oldest = next(iter(self._ended))
+            del self._ended[oldest]
+            self._kept.pop(oldest, None)
 
     # For tools
 
@@ -97,6 +143,153 @@ class Family(SharedLimits):
             return run
         await run.link.announced()
         return run.answer if run.has_ended and isinstance(run.answer, Err) else run.shown()
+
+    # Waiting
+
+    async def result(self, child: str) -> Ok | Err:
+        """Wait for the answer of a sub-agent and return it."""
+        run = await self._find(child)
+        await run.wait_ended()
+        return run.answer
+
+    async def cancel(self, child: str) -> None:
+        """Stop a sub-agent; return when it and its own sub-agents have ended."""
+        run = await self._find(child)
+        run.scope.cancel()
+        await run.wait_ended()
+
+    async def wait(
+        self, call_id: str | None, children: Iterable[str], seconds: float, *, every: bool
+    ) -> Mapping[str, Ok | Err]:
+        """Wait until *every* one of *children* has ended, or any one; return the answers of those that have, by id."""
+        if (plain := plain_seconds(seconds)) is None:
+            raise WrongType("seconds", shown(seconds), "a number of seconds, of at least 0")
+        if not isinstance(cast("object", every), bool):
+            raise WrongType("every", shown(every), "true or false")
+        parent, enough = self._parent, all if every else any
+        runs = {child: await self._find(child) for child in children}
+        if not runs:
+            return {}
+
+        def over() -> bool:
+            return enough(run.has_ended for run in runs.values()) or (call_id is not None and parent.links.has_message)
+
+        with trio.CancelScope(deadline=self.deadline(parent.state, call_id, plain)):
+            await parent.links.until(over)
+        return {child: run.answer for child, run in runs.items() if run.has_ended}
+
+    def deadline(self, state: State | None, call_id: str | None, seconds: float) -> float:
+        """Return when a call, started *seconds* before, has waited enough, for Trio; without a call, from now on.
+
+        A call that an earlier process began, and this one runs again, waits for what is left of the time.
+        """
+        clock = self._shared.clock
+        calls = () if state is None or state.batch is None else state.batch.calls
+        started = next((call.started_at for call in calls if call.call_id == call_id), None)
+        return clock.deadline((clock.moment(started) if started else clock.now()) + seconds)
+
+    async def _find(self, child: object) -> Run:
+        """Return the run of a sub-agent, also of one that ended in an earlier process; raise `UnknownTask` if none."""
+        if not isinstance(child, str):
+            raise WrongType.of("child", child, "the id of a sub-agent")
+        run = self._runs.get(child) or self._kept.get(child) or await self._stored(child)
+        if run is None:
+            raise UnknownTask.among(child, (*self._ended, *self._runs))
+        return run
+
+    async def _stored(self, child: str) -> Run | None:
+        """Return the run of a sub-agent that has ended, as its records have it; `None` if no such one is stored."""
+        if self._shared.forget is not None or not follows_grammar(child):
+            return None
+        first = await patiently(partial(self._shared.journal.read, child, 0, 1))
+        setup = opening_of(first[0]).setup if first else None
+        if setup is None or setup.path[:-1] != self._path:
+            return None
+        task = Task(child, "", "", setup.path[-1], background=True)
+        run = Run(Link(task, self._parent.mailbox.post))
+        _, outcome = await self._past(run)
+        if outcome is None and child not in self._ended:
+            return None
+        run.answer = answered(outcome or SessionNotAlive(child, NO_ANSWER), has_form=bool(setup.returns))
+        run.end()
+        return run
+
+    async def _past(self, run: Run) -> tuple[bool, Outcome | None]:
+        """Read from the journal whether a resumed sub-agent was prompted, and its answer if it has ended."""
+        shared, child = self._shared, run.task.child
+        number, was_asked, ended = 0, False, False
+        outcome: Outcome | None = None
+        while records := await patiently(partial(shared.journal.read, child, number, PAGE)):
+            number = records[-1].number
+            for envelope in (envelope for record in records for envelope in record.events):
+                end = turn_end(envelope.event)
+                outcome = outcome if end is None else end[1]
+                ended = ended or isinstance(envelope.event, SessionEnded)
+                if isinstance(envelope.event, PromptReceived):
+                    was_asked, outcome = True, None
+                    run.link.expect(envelope.event.ref)
+            run.link.missed([envelope for record in records for envelope in record.events])
+        if outcome is not None and not ended:
+            run.link.settle(outcome)
+        return was_asked, (outcome or SessionNotAlive(child, NO_ANSWER)) if ended else None
+
+    # Messages
+
+    async def tell(self, command: str | None, child: str, text: str, by: str | None = None) -> None:
+        """Send a message of the session, or of a program for *by*, to a running sub-agent."""
+        if not isinstance(cast("object", text), str):
+            raise WrongType.of("text", text, "a text")
+        parent = self._parent
+        asked_by = parent.state.asked_by if by is None else (by,) if by else ()
+        sender = f"`{parent.session_id}`, which gave you the task"
+        await self._deliver(child, worded(sender, text), Caller(by or parent.session_id), asked_by, command)
+
+    async def send(self, task: Task, command: str, to: str, text: str, asked_by: tuple[str, ...]) -> None:
+        """Send a message from the sub-agent of *task* to its peer *to*; raise `UnknownTask` if that is none."""
+        there = self._ended.get(to) if (run := self._runs.get(to)) is None else run.task
+        if to not in task.peers and (there is None or task.child not in there.peers):
+            raise UnknownTask.among(to, (peer.child for peer in self.peers(task)))
+        sender = f"`{task.child}`, an agent `{task.agent}` at work beside you"
+        await self._deliver(to, worded(sender, text), Caller(task.child), asked_by, command)
+
+    def peers(self, task: Task) -> tuple[Task, ...]:
+        """Return the running sub-agents with which that of *task* may exchange messages."""
+        others = (run for run in self._runs.values() if run.task.child in task.peers or task.child in run.task.peers)
+        return tuple(run.shown() for run in others)
+
+    def why_no_peers(self, task: Task) -> str | None:
+        """Return why the peers of a new *task* cannot exchange messages with it; `None` if they can."""
+        gone = next((peer for peer in task.peers if peer not in self._runs), None)
+        if gone is not None:
+            return f"no task `{gone}` runs, so it can be no peer of another; start it first"
+        agents = self._parent.code.agents
+        both = (task.agent, *(self._runs[peer].task.agent for peer in task.peers)) if task.peers else ()
+        mute = next((agent for agent in both if not agents[agent].talks), None)
+        return None if mute is None else f"agent `{mute}` has no `message_send`, so it has no peers; leave them out"
+
+    async def _deliver(
+        self, to: str, text: str, caller: Caller, asked_by: tuple[str, ...], command: str | None
+    ) -> None:
+        """Send a message to a sub-agent, which a command id does once only; raise why it was not taken."""
+        slot: Slot[Answer] = Slot()
+        steering = letter(SteerSent(text, message=True, asked_by=asked_by), command, slot, caller)
+        run = await self._find(to)
+        await run.wait_listens()
+        session = self._session(to)
+        answer: Answer | None = None
+        if session is not None:
+            session.mailbox.post_steering(steering)
+            answer = await slot.wait()
+        if answer is None or has_ended(answer):
+            answer = await self._answered_before(to, steering) or Refused.of(TaskDone(to))
+        if isinstance(answer, Refused):
+            raise answer.error
+
+    async def _answered_before(self, child: str, steering: Letter) -> Answer | None:
+        """Return the answer that a sub-agent, which has ended, gave to a command id; `None` if none is known."""
+        if steering.command is None or self._shared.forget is not None:
+            return None
+        return await Answers(child, self._shared.journal).known(steering.command, steering.digest)
 
     # For the session
 
@@ -140,7 +333,8 @@ class Family(SharedLimits):
             link = Link(task, self._parent.mailbox.post, self, agent.prompt, agent.asked_by)
             run = Run(link, has_form=recipe.has_form)
             run.link.back(agent)
-            self._comes_back(run, agent.used)
+            run.comes_back = True
+            self.limits.comes_back(run.link, agent.used)
             self._launch(run)
             if not agent.background:
                 self._back[agent.child] = run  # its call runs again, finds the run here, and takes its answer
@@ -162,6 +356,7 @@ class Family(SharedLimits):
         """Drop the parent if nothing can run for it any more: so it is freed without the garbage collector."""
         if self._closed and not self._runs:
             self._of = None
+            self.limits.let_go()
 
     @property
     def children(self) -> tuple[Child, ...]:
@@ -201,9 +396,9 @@ class Family(SharedLimits):
     def _launch(self, run: Run) -> Run:
         self._runs[run.task.child] = run
         self._ended.pop(run.task.child, None)  # a call that runs again brings back one that had ended
-        self._links[run.task.child] = run.link
+        self.limits.begin(run.link)
         if run.comes_back:
-            self._hold(run)
+            self.limits.hold(run.task.child)
         for family in self._line():
             family.living += 1
         self._shared.nursery.start_soon(self._live, run, name=f"sub-agent {run.task.child}")
@@ -271,7 +466,7 @@ class Family(SharedLimits):
         if opening.setup.path != (*parent.setup.path, parent.session_id, task.call_id):
             raise stored
         run.comes_back = True
-        self._hold(run)
+        self.limits.hold(task.child)
         run.link.announce()
         return None
 
@@ -302,10 +497,7 @@ class Family(SharedLimits):
         for family in self._line():
             family.living -= 1
         del self._runs[run.task.child]
-        self.purse.queue.clocks.pop(run.task.child, None)
-        self._has_come(run)
-        if not run.link.is_announced:
-            self._links.pop(run.task.child, None)
+        self.limits.end(run.link)
         run.link.end(run.answer)
         run.end()
         if run.task.background:
