@@ -1,14 +1,70 @@
-"""Runs a Python file that a user names on the command line."""
+"""Runs a Python file that a user names on the command line, and finds in it what the command wants."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Sequence
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from traceback import walk_tb
 from types import ModuleType
+from typing import NamedTuple, cast
 
 from agentrail.values.untrusted_values import described
+
+
+class NothingUsableError(Exception):
+    """A file has nothing that the command can use."""
+
+
+class Member(NamedTuple):
+    """What was looked for in a file."""
+
+    name: str
+    """Its name there."""
+    value: object
+    """The object; of a function, what it returned."""
+    others: tuple[str, ...]
+    """The names of further objects of its kind."""
+
+
+def find_member(path: Path, name: str, kinds: Sequence[type]) -> Member:
+    """Return what the file at *path* has of the first of *kinds* that is there, by the *name*, if one is given.
+
+    Without an object of these kinds, functions are called that are annotated to return one. Raise
+    `NothingUsableError`, which says why, if there is nothing.
+    """
+    try:
+        module = load(path)
+    except ImportError as error:
+        raise NothingUsableError(str(error)) from error
+    members: dict[str, object] = {
+        key: value for key, value in vars(module).items() if not key.startswith("_") and (not name or key == name)
+    }
+    objects: dict[str, object] = {key: value for key, value in members.items() if isinstance(value, tuple(kinds))}
+    objects = objects or {key: _called(key, value, kinds) for key, value in members.items()}
+    for kind in kinds:
+        names = [key for key, value in objects.items() if isinstance(value, kind)]
+        if names:
+            return Member(names[0], objects[names[0]], tuple(names[1:]))
+    *most, last = (kind.__name__ for kind in kinds)
+    wanted_kinds = f"{', '.join(most)} or {last}" if most else last
+    problem = f"it has no {f'`{name}` that is a ' if name else ''}{wanted_kinds}"
+    problem += ", nor a function without arguments that is annotated to return one"
+    raise NothingUsableError(problem)
+
+
+def _called(name: str, value: object, kinds: Sequence[type]) -> object:
+    """Return what a function returns, if its annotation says that it is of one of *kinds*; else `None`."""
+    returns: object = getattr(value, "__annotations__", {}).get("return")
+    expected = {kind.__name__ for kind in kinds}
+    if not callable(value) or (returns not in kinds and str(returns).rpartition(".")[2] not in expected):
+        return None
+    try:
+        return cast("Callable[[], object]", value)()
+    except Exception as error:
+        problem = f"its function `{name}` raised {described(error)}"
+        raise NothingUsableError(problem) from error
 
 
 def load(path: Path) -> ModuleType:

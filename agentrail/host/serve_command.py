@@ -17,7 +17,7 @@ import trio
 from attrs import frozen
 
 from agentrail.adapters.journals.sqlite import SqliteJournal
-from agentrail.adapters.python_file import load
+from agentrail.adapters.python_file import NothingUsableError, find_member
 from agentrail.api.operation_table import SCOPES
 from agentrail.app import process
 from agentrail.app.spec import SessionSpec
@@ -27,7 +27,6 @@ from agentrail.host.builtin_plugins.request_log import FORMS
 from agentrail.host.host_server import Host
 from agentrail.host.json_lines import JsonLines
 from agentrail.host.profiles import Profile
-from agentrail.values.untrusted_values import described
 
 WRONG_USAGE: Final = 2
 PORT: Final = 8765
@@ -197,40 +196,13 @@ def found(options: ServeOptions) -> tuple[Host, str]:
         demo = SessionSpec(model="demo")
         return _host(Profile("demo", demo), options), "the demo agent"
     try:
-        module = load(options.file)
-    except ImportError as error:
+        name, value, others = find_member(options.file, options.name, KINDS)
+    except NothingUsableError as error:
         problem = f"cannot serve {options.file}: {error}"
         raise NothingToServeError(problem) from error
-    here: dict[str, object] = {
-        name: value
-        for name, value in vars(module).items()
-        if not name.startswith("_") and (not options.name or name == options.name)
-    }
-    members: dict[str, object] = {name: value for name, value in here.items() if isinstance(value, KINDS)}
-    members = members or {name: _called(name, value, options) for name, value in here.items()}
-    for kind in KINDS:
-        names = [name for name, value in members.items() if isinstance(value, kind)]
-        if names:
-            first, *others = names
-            more = f", and not {', '.join(f'`{options.file}:{other}`' for other in others)}," if others else ""
-            return _as_host(first, members[first], options), f"the {kind.__name__} `{first}` of {options.file}{more}"
-    problem = f"cannot serve {options.file}: it has no {'`' + options.name + '` that is a ' if options.name else ''}"
-    raise NothingToServeError(
-        problem + "Host, Profile or SessionSpec, nor a function without arguments that is annotated to return one"
-    )
-
-
-def _called(name: str, value: object, options: ServeOptions) -> object:
-    """Return what a function returns, if its annotation says that this can be served; else `None`."""
-    returns: object = getattr(value, "__annotations__", {}).get("return")
-    expected = {kind.__name__ for kind in KINDS}
-    if not callable(value) or (returns not in KINDS and str(returns).rpartition(".")[2] not in expected):
-        return None
-    try:
-        return cast("Callable[[], object]", value)()
-    except Exception as error:
-        problem = f"cannot serve {options.file}: its function `{name}` raised {described(error)}"
-        raise NothingToServeError(problem) from error
+    more = f", and not {', '.join(f'`{options.file}:{other}`' for other in others)}," if others else ""
+    kind = next(kind for kind in KINDS if isinstance(value, kind))
+    return _as_host(name, value, options), f"the {kind.__name__} `{name}` of {options.file}{more}"
 
 
 def _as_host(name: str, value: object, options: ServeOptions) -> Host:
