@@ -58,14 +58,20 @@ def problems(python: str, folder: Path, extra: str | None = None) -> Iterator[st
         ([command, "--version"], "agentrail "),
         ([command, "--help"], "usage: agentrail "),
         ([command, "check", "--help"], "usage: agentrail check "),
-        ([command, "--once", "hello"], "> hello\nI am the built-in demo model"),
-        ([python, "-I", "-m", "agentrail", "--once", "hello"], "> hello\nI am the built-in demo model"),
+        ([command, "run", "hello"], "I am the built-in demo model"),
+        ([python, "-I", "-m", "agentrail", "run", "hello"], "I am the built-in demo model"),
         ([python, "-I", "-c", NAMES], ""),
         ([command, "check", "--examples", "20", "my_plugins.py"], "✓ laws: Turns", "-m pip install "),
         ([python, "-I", "-c", OF_EXTRA.get(extra or "", "")], ""),
     ):
         done = subprocess.run(  # noqa: S603 - our own commands
-            words, cwd=folder, env=_environment(folder), check=False, capture_output=True, text=True
+            words,
+            cwd=folder,
+            env=_environment(folder),
+            stdin=subprocess.DEVNULL,
+            check=False,
+            capture_output=True,
+            text=True,
         )
         said = done.stdout + done.stderr
         if not any(text in said for text in expected) or done.returncode not in {0, 2 * (len(expected) > 1)}:

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Final
 
+from agentrail.api.protocols import AnySession
 from agentrail.api.session_values import HeldCall
 from agentrail.cli.rendering import question_about
-from agentrail.cli.screen import Tone, line
+from agentrail.cli.screen import Piece, Tone, line
 from agentrail.cli.terminal import Terminal
 from agentrail.errors import UnknownApproval
-from agentrail.runtime.handle import SessionHandle
 from agentrail.values.json import freeze
 
 NOBODY: Final = "nobody is here to ask"
@@ -22,9 +22,18 @@ NOBODY: Final = "nobody is here to ask"
 class PendingDecisions:
     """Asks about the held call that waits longest, and makes the next typed line the decision about it."""
 
-    def __init__(self, session: SessionHandle, terminal: Terminal) -> None:
+    def __init__(
+        self,
+        session: AnySession,
+        terminal: Terminal,
+        describe: Callable[[HeldCall], tuple[Piece, ...]] = question_about,
+        advice: str = "",
+    ) -> None:
+        """*describe* returns what is asked, and *advice* is added where a line is no valid answer."""
         self._session = session
         self._terminal = terminal
+        self._describe = describe
+        self._advice = advice
         self._held: HeldCall | None = None
         self._edits = False
 
@@ -33,13 +42,27 @@ class PendingDecisions:
         """Whether the next line answers a question."""
         return self._held is not None
 
-    def look(self) -> None:
-        """Ask about the call that waits longest; no-op if a question is open or no call waits."""
-        waiting = self._session.status().held
+    @property
+    def expects_args(self) -> bool:
+        """Whether the next line is not a decision, but the arguments to approve."""
+        return self._edits
+
+    @property
+    def is_unanswered(self) -> bool:
+        """Whether a question is open, and the next line is its answer."""
+        return self.is_open and not self._edits
+
+    def look(self, waiting: Sequence[HeldCall]) -> None:
+        """Ask about the first of the calls that wait; no-op if a question is open or no call waits."""
         if self._held not in waiting:
             self.forget()
         if self._held is None and waiting:
-            self._ask(waiting[0])
+            self.ask(waiting[0])
+
+    def ask(self, call: HeldCall) -> None:
+        """Ask about *call*: the next line is the answer."""
+        self._held = call
+        self._terminal.show(self._describe(call))
 
     def forget(self, held: HeldCall | None = None) -> None:
         """Withdraw the open question; if *held* is given, only if the question is still about that call."""
@@ -70,10 +93,6 @@ class PendingDecisions:
                 await self._session.reject(held.id, NOBODY, auto_resume=True)
         self.forget(held)
 
-    def _ask(self, held: HeldCall) -> None:
-        self._held = held
-        self._terminal.show(question_about(held))
-
     async def _respond(self, held: HeldCall, text: str) -> None:
         if not text:
             self._say("Type an answer, please.")
@@ -97,14 +116,14 @@ class PendingDecisions:
                 self._terminal.offer(json.dumps(held.args, ensure_ascii=False))
                 return
             case _:
-                self._say("Please answer y, n, a or e; a reason may follow n. /steer TEXT says something else instead.")
+                self._say(f"Please answer y, n, a or e; a reason may follow n.{self._advice}")
                 return
         self.forget(held)
 
     async def _edited(self, held: HeldCall, text: str) -> None:
         if not text:
             self._edits = False
-            self._ask(held)
+            self.ask(held)
             return
         try:
             args = freeze(json.loads(text))

@@ -7,35 +7,25 @@ import logging
 import os
 import sys
 import tempfile
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Final
 
 import agentrail
-from agentrail.adapters.models.providers import PROVIDERS
 from agentrail.app import process
-from agentrail.app.spec import SessionSpec
 from agentrail.app.supervisor import open_supervisor
-from agentrail.cli.approval_prompts import NOBODY
 from agentrail.cli.console import Console
-from agentrail.cli.console_tools import ASK_FIRST, terminal_tools
+from agentrail.cli.default_agent import DEMO, STOP_WITHIN, spec_for, usual_model
 from agentrail.cli.help_text import greeting
-from agentrail.cli.rendering import piece_of, shown_args
-from agentrail.cli.screen import Tone, line
+from agentrail.cli.screen import line
 from agentrail.cli.terminal import Terminal
 from agentrail.errors import AgentrailError, SupervisorStuck, UsageError
-from agentrail.plugins.approval import HumanApproval
-from agentrail.runtime.handle import SessionHandle
-from agentrail.values.events import AgentAbort, AgentEnd, ApprovalRequired, AskUser, PromptRejected
 from agentrail.values.value import Value
 
 WRONG_USAGE: Final = 2
 INTERRUPTED: Final = 130
-STOP_WITHIN: Final = 3.0
-"""The most seconds that the program may take to end; short, because a person waits."""
-SYSTEM: Final = "You help in a terminal. You have tools for the files of one folder; use them rather than guess."
 
 
 SAMPLES: Final[Mapping[str, str]] = {
@@ -72,58 +62,6 @@ def fill(folder: Path) -> None:
         file.write_text(text, encoding="utf-8")
 
 
-DEMO: Final = "demo"
-
-USUAL: Final = (
-    "anthropic:claude-sonnet-5",
-    "openai:gpt-5.4",
-    "gemini:gemini-flash-latest",
-    "mistral:mistral-large-latest",
-    "deepseek:deepseek-chat",
-    "openrouter:openrouter/auto",
-)
-"""The default models, one of each provider, in the order in which API keys are looked for."""
-
-
-def usual_model(look_up: Callable[[str], str | None]) -> str:
-    """Return the first model of `USUAL` for which *look_up* finds an API key; without any, the offline demo model."""
-    return next((name for name in USUAL if has_key(name, look_up)), DEMO)
-
-
-def has_key(model: str, look_up: Callable[[str], str | None]) -> bool:
-    """Whether *look_up* finds a usual API key of the provider of *model*."""
-    provider = model.partition(":")[0]
-    return any((look_up(key) or "").strip() for key in PROVIDERS[provider].keys)
-
-
-async def once(session: SessionHandle, terminal: Terminal, text: str) -> bool:
-    """Send *text* as a prompt and show its turn; return whether the turn ended normally.
-
-    Calls that need approval are rejected, because no person is there to ask.
-    """
-    async with session.subscribe() as events:
-        ref = (await session.prompt(text)).ref
-        async for envelope in events:
-            piece = piece_of(envelope)
-            if piece is not None:
-                terminal.show((piece,))
-            match envelope.event:
-                case ApprovalRequired(approval_id=approval_id, tool=tool, args=args):
-                    terminal.show((line(f"  ? {tool} {shown_args(args)}", Tone.ASKING),))
-                    await session.reject(approval_id, NOBODY, auto_resume=True)
-                case AskUser(ref=question):
-                    await session.respond(question, NOBODY)
-                case AgentEnd(ref=ended) if ended == ref:
-                    return True
-                case AgentAbort(ref=ended) | PromptRejected(ref=ended) if ended == ref:
-                    return False
-                case _ if terminal.gone:
-                    return False
-                case _:
-                    pass
-    return False
-
-
 class ChatOptions(Value, gc=True):
     """The parsed arguments of the command line."""
 
@@ -131,8 +69,6 @@ class ChatOptions(Value, gc=True):
     """Name of the model."""
     folder: Path | None = None
     """Folder to work in; `None` if a fresh one with sample files is to be made."""
-    once: str | None = None
-    """The prompt of `--once`; `None` if a conversation is wanted."""
 
 
 def main(argv: Sequence[str]) -> int:
@@ -159,8 +95,7 @@ async def conversation(options: ChatOptions, terminal: Terminal) -> int:
         if isinstance(error, SupervisorStuck):
             raise
         return WRONG_USAGE if isinstance(error, UsageError) else 1
-    if options.once is None:
-        terminal.show((line("Bye."),))
+    terminal.show((line("Bye."),))
     return int(not well)
 
 
@@ -168,7 +103,7 @@ def parsed(argv: Sequence[str]) -> ChatOptions:
     """Parse *argv*; invalid arguments end the program with exit code 2."""
     parser = argparse.ArgumentParser(
         prog="agentrail chat",
-        description="Talk to an agent in the terminal.",
+        description="Talk to an agent in the terminal; `agentrail run` answers one prompt, for scripts.",
     )
     parser.add_argument(
         "--model",
@@ -176,15 +111,12 @@ def parsed(argv: Sequence[str]) -> ChatOptions:
         help=f"which model (default: of the first provider whose key is in the environment, else {DEMO}, offline)",
     )
     parser.add_argument("--dir", metavar="FOLDER", help="where its tools work (default: a fresh folder with samples)")
-    parser.add_argument("--once", metavar="TEXT", help="say this, show the answer, and leave")
     given = parser.parse_args(argv)
     folder = None if given.dir is None else Path(given.dir)
     if folder is not None and not folder.is_dir():
         parser.error(f"--dir: there is no folder {given.dir!r}")
-    if given.once is not None and not given.once.strip():
-        parser.error("--once: the text is empty")
     model = usual_model(os.environ.get) if given.model is None else given.model
-    return ChatOptions(model, folder, given.once)
+    return ChatOptions(model, folder)
 
 
 @contextmanager
@@ -199,22 +131,9 @@ def working_folder(given: Path | None) -> Generator[Path, None, None]:
         yield folder
 
 
-def spec_for(model: str, folder: Path) -> SessionSpec:
-    """Return the specification of the session to talk to."""
-    return SessionSpec(
-        model=model,
-        tools=terminal_tools(),
-        plugins=(HumanApproval(tools=ASK_FIRST, safe_commands=(), timeout=None),),
-        system=SYSTEM,
-        working_dir=str(folder),
-    )
-
-
 async def talk(options: ChatOptions, folder: Path, terminal: Terminal) -> bool:
     """Open a supervisor and a session, run the conversation, and return whether it went well."""
     async with open_supervisor(stop_within=STOP_WITHIN) as supervisor:
         session = await supervisor.spawn(spec_for(options.model, folder))
-        if options.once is not None:
-            return await once(session, terminal, options.once)
         terminal.show(greeting(agentrail.__version__, options.model, folder, fresh=options.folder is None))
         return await Console(session, terminal).run()

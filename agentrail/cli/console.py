@@ -43,7 +43,7 @@ class Console:
     def __init__(self, session: SessionHandle, terminal: Terminal) -> None:
         self._session = session
         self._terminal = terminal
-        self._answering = PendingDecisions(session, terminal)
+        self._answering = PendingDecisions(session, terminal, advice=" /steer TEXT says something else instead.")
         self._leaving = trio.CancelScope()
         self._interrupted = -AGAIN
         self._seen = 0
@@ -81,7 +81,7 @@ class Console:
                 self._well = False
             self._seen = max(self._seen, envelope.seq)
             if self._is_up_to_date:
-                self._answering.look()
+                self._answering.look(self._session.status().held)
             self._invite()
             self._news.set()
             if self._terminal.gone:

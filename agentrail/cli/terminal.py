@@ -82,7 +82,7 @@ class Terminal:
             try:
                 yield
             finally:
-                self._let_go()
+                self.end_line()
 
     def resume(self) -> None:
         """Set the terminal's modes, at the start and after a stop by job control."""
@@ -93,7 +93,14 @@ class Terminal:
             self._drawn = False
             self._draw()
 
-    def _let_go(self) -> None:
+    def drop_typed_ahead(self) -> None:
+        """Drop what was typed and not read yet; no-op if `keys` is false, as with a pipe."""
+        if self.keys:
+            from agentrail.cli import terminal_modes  # noqa: PLC0415 - not there on every system
+
+            terminal_modes.drop_typed_ahead(self._given)
+
+    def end_line(self) -> None:
         """Drop the typed text, and leave the cursor at the beginning of a line."""
         self._prompts = False
         self.drop_typed()

@@ -21,3 +21,8 @@ def kept(number: int) -> Generator[None, None, None]:
         yield
     finally:
         termios.tcsetattr(number, termios.TCSADRAIN, before)
+
+
+def drop_typed_ahead(number: int) -> None:
+    """Drop what was typed at the terminal of file descriptor *number* and not read yet."""
+    termios.tcflush(number, termios.TCIFLUSH)

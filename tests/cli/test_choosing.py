@@ -7,13 +7,14 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
+from subprocess import DEVNULL
 
 import pytest
 import trio
 import trustme
 
 from agentrail.adapters.models.providers import PROVIDERS
-from agentrail.cli.chat import USUAL, usual_model
+from agentrail.cli.default_agent import USUAL, usual_model
 from tests.adapters.models import anthropic_events as anthropic
 from tests.adapters.models import gemini_events as gemini
 from tests.adapters.models import openai_events as openai
@@ -110,14 +111,15 @@ async def test_a_key_is_enough(
         ):
             environment = {**ENVIRONMENT, **leading, key: KEY}
             done = await trio.run_process(
-                [*COMMAND, "--once", "Who are you?"],
+                [*COMMAND, "run", "Who are you?"],
                 env=environment,
+                stdin=DEVNULL,
                 capture_stdout=True,
                 capture_stderr=True,
                 check=False,
             )
     assert (done.returncode, done.stderr.decode()) == (0, "")
-    assert "I am the provider." in done.stdout.decode()
+    assert done.stdout.decode() == "I am the provider.\n"
     (asked,) = server.asked
     assert (asked.target, asked.headers["host"]) == (target, host)
     assert asked.headers[header].removeprefix("Bearer ") == KEY

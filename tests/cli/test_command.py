@@ -107,9 +107,9 @@ def test_a_subcommand_that_is_not_there_is_told_with_the_nearest(capsys: pytest.
 
 def test_without_a_subcommand_it_is_chat(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as left:
-        main(["--once", " "])
+        main(["--dir", "/no/such/folder"])
     assert left.value.code == 2
-    assert "agentrail chat: error: --once: the text is empty" in capsys.readouterr().err
+    assert "agentrail chat: error: --dir: there is no folder '/no/such/folder'" in capsys.readouterr().err
 
 
 def _without_the_extra(*argv: str) -> subprocess.CompletedProcess[str]:

@@ -1,15 +1,12 @@
 import re
-import signal
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from agentrail.adapters.models.providers import PROVIDERS
 from agentrail.cli.chat import SAMPLES
-from tests.cli.talking import COMMAND, ENVIRONMENT, at_a_terminal, through_pipes
-from tests.patience import PATIENCE
+from tests.cli.talking import COMMAND, ENVIRONMENT, through_pipes
 
 KNOWN = ", ".join(f"`{name}`" for name in sorted(["demo", *(f"{provider}:…" for provider in PROVIDERS)]))
 
@@ -282,9 +279,8 @@ def test_the_code_of_a_pipe_tells_whether_a_line_was_refused(given: str, code: i
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(("args", "given"), [(("--once", "hi"), ""), ((), "hi\n")], ids=["once", "a pipe"])
-def test_a_key_that_is_missing_is_told_once(args: tuple[str, ...], given: str) -> None:
-    done = run("--model", "anthropic:claude-sonnet-5", *args, given=given)
+def test_a_key_that_is_missing_is_told_once() -> None:
+    done = run("--model", "anthropic:claude-sonnet-5", given="hi\n")
     assert done.returncode == 1
     assert (done.stdout + done.stderr).count("`ANTHROPIC_API_KEY` is not set") == 1
     assert "■ stopped (provider_error)\n" in done.stdout
@@ -302,96 +298,6 @@ def test_lines_of_a_file_are_read(tmp_path: Path) -> None:
     assert done.stdout.endswith("”.\n\nBye.\n")
 
 
-@pytest.mark.long
-def test_once() -> None:
-    done = run("--once", "search for tea in notes.txt")
-    assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout == (
-        "> search for tea in notes.txt\n"
-        "I am asked to search files, and `grep` does that.\n"
-        "I will search for `tea` in `notes.txt`.\n"
-        "  → grep pattern=tea path=notes.txt\n"
-        "  ✓ grep: notes.txt:2:Tuesday: tea with Ada at four.\n"
-        "`grep` answered: “notes.txt:2:Tuesday: tea with Ada at four.”.\n"
-        "\n"
-    )
-
-
-@pytest.mark.long
-def test_once_refuses_what_needs_a_person(tmp_path: Path) -> None:
-    done = run("--dir", str(tmp_path), "--once", "write hello to a.txt")
-    assert done.returncode == 0
-    assert "  ? write_file content=hello path=a.txt\n  rejected: write_file: nobody is here to ask\n" in done.stdout
-    assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.long
-def test_once_can_be_interrupted() -> None:
-    with through_pipes("--once", "count to 600") as talk:
-        talk.wait_for("1 of 600\n")
-        talk.stop(signal.SIGINT)
-        assert talk.rest() == ""
-        assert talk.code() == 130
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
-def test_once_ends_in_order_when_it_is_told_to(number: signal.Signals, tmp_path: Path) -> None:
-    with at_a_terminal("--once", "count to 600", TMPDIR=str(tmp_path)) as (talk, _):
-        talk.wait_for("1 of 600")
-        assert len(list(tmp_path.iterdir())) == 1
-        talk.stop(number)
-        assert talk.code() == 130
-    assert list(tmp_path.iterdir()) == []
-
-
-DEAF = """
-import sys
-import trio
-import agentrail
-from agentrail.cli import chat
-
-@agentrail.tool
-async def count(to: int) -> str:
-    '''Ignore everything.
-
-    Args:
-        to: how far
-    '''
-    print("deaf", flush=True)
-    with trio.CancelScope(shield=True):
-        await trio.sleep_forever()
-    return "never"
-
-tools = tuple(tool for tool in chat.terminal_tools() if tool.spec.name != "count")
-chat.terminal_tools = lambda: (*tools, count)
-sys.exit(chat.main(["--once", "count to 600"]))
-"""
-
-
-@pytest.mark.long
-def test_it_ends_with_a_deaf_tool_and_says_what_is_stuck() -> None:
-    with subprocess.Popen(  # noqa: S603 - our own
-        [sys.executable, "-c", DEAF], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT
-    ) as process:
-        assert process.stdout is not None
-        assert any("deaf" in line for line in iter(process.stdout.readline, ""))  # others write to the line, too
-        process.send_signal(signal.SIGINT)
-        _, errors = process.communicate(timeout=PATIENCE)
-    assert process.returncode == 70
-    assert "agentrail: the supervisor was left after " in errors
-    assert "task `tool count (" in errors
-
-
-@pytest.mark.long
-def test_who_reads_may_leave() -> None:
-    with through_pipes("--once", "count to 600") as talk:
-        talk.wait_for("1 of 600")
-        assert talk.process.stdout
-        talk.process.stdout.close()
-        assert talk.code() == 1
-
-
 @pytest.mark.parametrize(
     ("args", "code", "said"),
     [
@@ -399,7 +305,7 @@ def test_who_reads_may_leave() -> None:
         (("--model", "big"), 2, f"agentrail: there is no model `big`; known here: {KNOWN};"),
         (("--model", " "), 2, "agentrail: cannot run this SessionSpec: its `model` is "),
         (("--dir", "/no/such/folder"), 2, "--dir: there is no folder '/no/such/folder'\n"),
-        (("--once", " "), 2, "--once: the text is empty\n"),
+        (("--once", "hi"), 2, "unrecognized arguments: --once hi\n"),
         (("--fly",), 2, "unrecognized arguments: --fly\n"),
     ],
 )

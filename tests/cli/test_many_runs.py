@@ -26,11 +26,12 @@ runpy.run_module("agentrail", run_name="__main__")
 @pytest.mark.long
 @pytest.mark.parametrize("command", [("-m", "agentrail"), ("-c", ALWAYS_LOOKING)], ids=["as it is", "always looking"])
 def test_no_run_of_the_program_crashes(command: tuple[str, ...], tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("Monday: water the plants.")
     environment = {"PATH": os.environ.get("PATH", os.defpath), "PYTHONPATH": str(HERE), "PYTHONFAULTHANDLER": "1"}
 
     def run(_: int) -> tuple[int, bool, str]:
         done = subprocess.run(  # noqa: S603 - our own program
-            [sys.executable, *command, "--once", "read notes.txt"],
+            [sys.executable, *command, "run", "read notes.txt"],
             capture_output=True,
             text=True,
             cwd=tmp_path,

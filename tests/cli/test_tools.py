@@ -3,8 +3,8 @@ from pathlib import Path
 import trio.testing
 
 from agentrail.app.spec import SessionSpec
-from agentrail.cli.chat import spec_for
 from agentrail.cli.console_tools import ASK_FIRST, remembering, terminal_tools
+from agentrail.cli.default_agent import spec_for
 from agentrail.plugins.approval import HumanApproval
 from agentrail.ports.tool import Tool, ToolContext
 from agentrail.tools import EffectClass, Ok, ok

@@ -1,0 +1,100 @@
+"""Who decides about calls that wait for a person: `--yes`, `--deny`, a person at the terminal, answers from a pipe.
+
+A decider returns `None`, or why it has not decided.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Final
+
+from agentrail.api.protocols import AnySession
+from agentrail.api.session_values import HeldCall
+from agentrail.cli.approval_prompts import NOBODY, PendingDecisions
+from agentrail.cli.run_outcome import described
+from agentrail.cli.screen import Piece, Tone, line
+from agentrail.cli.terminal import Terminal
+from agentrail.errors import AgentrailError, UnknownApproval
+
+NO_ANSWER: Final = "an approval is no answer to a question"
+
+
+async def approve_all(session: AnySession, calls: tuple[HeldCall, ...]) -> str | None:
+    """Approve *calls*; a question stays open, and then none of them is approved."""
+    if any(call.kind == "question" for call in calls):
+        return NO_ANSWER
+    for call in calls:
+        with suppress(UnknownApproval):  # it was decided elsewhere meanwhile
+            await session.approve(call.id)
+    return None
+
+
+async def refuse_all(session: AnySession, calls: tuple[HeldCall, ...]) -> str | None:
+    """Reject *calls*, and answer questions with `NOBODY`; the model goes on without them."""
+    for call in calls:
+        with suppress(UnknownApproval):  # it was decided elsewhere meanwhile
+            if call.kind == "question":
+                await session.respond(call.id, NOBODY)
+            else:
+                await session.reject(call.id, NOBODY, auto_resume=True)
+    return None
+
+
+async def decide_nothing(_session: AnySession, _calls: tuple[HeldCall, ...]) -> str | None:
+    """Decide nothing: the caller can repeat the run otherwise."""
+    return NOBODY
+
+
+class LineDecider:
+    """Takes lines as answers: those that a person types when asked, or those of a pipe, in the order of the calls."""
+
+    def __init__(self, terminal: Terminal) -> None:
+        self._terminal = terminal
+        self._lines: list[str] = []
+
+    async def __call__(self, session: AnySession, calls: tuple[HeldCall, ...]) -> str | None:
+        """Ask about each of *calls*."""
+        with self._terminal.opened():
+            self._terminal.drop_typed_ahead()  # what was typed before a question is no answer to it
+            pending = PendingDecisions(session, self._terminal, question_about)
+            for call in calls:
+                problem = await self._ask(pending, call)
+                if problem is not None:
+                    return problem
+        return None
+
+    async def _ask(self, pending: PendingDecisions, call: HeldCall) -> str | None:
+        pending.ask(call)
+        while pending.is_open:
+            self._terminal.prompt(wanted=True)
+            text = await self._next_line()
+            if text is None:
+                return NOBODY if self._terminal.by_hand else "the answers have ended"
+            is_decision = not pending.expects_args
+            try:
+                await pending.answer(text)
+            except UnknownApproval:  # it was decided elsewhere meanwhile
+                pending.forget()
+            except AgentrailError as error:
+                self._terminal.show((line(f"  ✗ {error}", Tone.BAD),))
+                pending.ask(call)
+            if is_decision and pending.is_unanswered and not self._terminal.by_hand:
+                return f"the line {text!r} is no answer to it"  # the next one may be meant for another call
+        return None
+
+    async def _next_line(self) -> str | None:
+        if not self._lines:
+            self._lines.extend(await self._terminal.read() or ())
+        return self._lines.pop(0).strip() if self._lines else None
+
+
+def question_about(call: HeldCall) -> tuple[Piece, ...]:
+    """Return what a person is asked about *call*, whose arguments are shown exactly as they are."""
+    if call.kind == "question":
+        options = tuple(line(f"    {number}. {option}") for number, option in enumerate(call.options, 1))
+        return (line(f"? {described(call)}", Tone.ASKING), *options)
+    always = " / [a]lways" if call.family is not None else ""
+    return (
+        line(f"? {described(call)}", Tone.ASKING),
+        line(f"  [y]es / [n]o{always} / [e]dit", Tone.ASKING),
+    )

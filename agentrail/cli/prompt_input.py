@@ -1,0 +1,71 @@
+"""The prompt of `agentrail run`: its argument, standard input, or the argument with standard input as context.
+
+Without I/O: what was read of standard input comes in as bytes.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+MOST_BYTES: Final = 10 * 1024 * 1024
+"""The most bytes of standard input."""
+
+STDIN: Final = "-"
+"""The argument that stands for standard input."""
+
+HOW_TO: Final = 'give it as an argument, as in `agentrail run "Who are you?"`, or by a pipe'
+
+_BACKTICKS: Final = re.compile("`+")
+
+
+class BadInputError(Exception):
+    """There is no prompt, or its text cannot be read."""
+
+
+def prompt_of(argument: str | None, piped: bytes | None) -> str:
+    """Return the prompt; raise `BadInputError`, which says what to do, if there is none.
+
+    *argument* is that of the command line, and *piped* what standard input had; each is `None` if there is none.
+    """
+    if argument is not None:
+        _check_argument(argument)
+    text = "" if piped is None else decoded(piped)
+    if argument is None or argument == STDIN:
+        if not text.strip():
+            problem = "there is no prompt" if piped is None else "standard input is empty, and so is the prompt"
+            raise BadInputError(f"{problem}; {HOW_TO}")
+        return text
+    if not argument.strip():
+        raise BadInputError(f"the prompt is empty; {HOW_TO}")
+    return with_context(argument, text) if text.strip() else argument
+
+
+def decoded(content: bytes) -> str:
+    """Return standard input as text, without the mark of its encoding; raise `BadInputError` if it is no UTF-8."""
+    if len(content) > MOST_BYTES:
+        problem = f"standard input has more than {MOST_BYTES // 1024 // 1024} MiB"
+        raise BadInputError(f"{problem}; give less, or the path of a file that a tool can read")
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        start = error.start + (len(content) - len(error.object))  # the decoder does not count the mark
+        line = content.count(b"\n", 0, start) + 1
+        problem = f"standard input is no UTF-8: byte 0x{content[start]:02x} at position {start}, in line {line}"
+        raise BadInputError(f"{problem}; convert it first, for example by `iconv -f latin1 -t utf-8`") from None
+
+
+def with_context(prompt: str, context: str) -> str:
+    """Return *prompt* with *context* below it, in a fence that no line of the context can close, and with a name."""
+    longest = max((len(run) for run in _BACKTICKS.findall(context)), default=0)
+    fence = "`" * max(3, longest + 1)
+    end = "" if context.endswith("\n") else "\n"
+    return f"{prompt}\n\nStandard input:\n\n{fence}stdin\n{context}{end}{fence}\n"
+
+
+def _check_argument(argument: str) -> None:
+    try:
+        argument.encode()
+    except UnicodeEncodeError as error:  # Python keeps a byte that is no UTF-8 as half a surrogate pair
+        problem = f"the prompt is no UTF-8 from character {error.start + 1} on"
+        raise BadInputError(f"{problem}; convert it first, for example by `iconv -f latin1 -t utf-8`") from None

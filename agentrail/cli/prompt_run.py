@@ -1,0 +1,176 @@
+"""`PromptRun`: sends one prompt to a session, here or at a host, follows it to its end, and says how it ended.
+
+If the turn waits for a person, somebody is asked to decide; if nobody does, the run ends. A signal aborts the turn.
+"""
+
+from __future__ import annotations
+
+import math
+import secrets
+import signal
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import suppress
+from typing import Final, TypeAlias
+
+import trio
+
+from agentrail.api.protocols import AnySession, awaited
+from agentrail.api.session_values import HeldCall, Reply
+from agentrail.cli.run_outcome import Ending, Outcome, Tally, ending_of_error, ending_of_reply, held_ending
+from agentrail.errors import AgentrailError, AnswerUnfit, NoAnswer, TurnAborted
+from agentrail.values.events import AgentAbort, AgentEnd, ApprovalRequired, AskUser, Envelope, PromptRejected
+from agentrail.values.json import JsonObject
+from agentrail.values.usage import NOTHING_USED, Usage
+
+Decide: TypeAlias = Callable[[tuple[HeldCall, ...]], Awaitable[str | None]]
+"""Decides about the calls that wait; returns `None`, or why nobody has decided."""
+
+Show: TypeAlias = Callable[[Envelope], Awaitable[bool]]
+"""Shows an event; returns whether somebody still reads."""
+
+LAST_EVENTS: Final = 1.0
+"""The most seconds to wait for the events about the calls that wait for a person."""
+
+INTERRUPTED: Final = Ending(Outcome.INTERRUPTED, "interrupted")
+CUT: Final = Ending(Outcome.FAILED, "the events of the session ended before its turn did")
+NOBODY_READS: Final = Ending(Outcome.FAILED)
+
+STOPPING: Final = ("SIGINT", "SIGTERM", "SIGHUP")
+"""Names of the signals that abort the turn; some systems do not have all of them."""
+
+
+class PromptRun:
+    """One prompt of a session, from sending it to the end of its turn."""
+
+    def __init__(self, session: AnySession, decide: Decide, show: Show) -> None:
+        self.tally = Tally()
+        self._session = session
+        self._decide = decide
+        self._show = show
+        self._command = f"run-{secrets.token_hex(8)}"
+        self._ends: dict[str, AgentEnd | None] = {}
+        self._waiting_ids: set[str] = set()
+        self._is_heard = True
+        self._is_read = True
+        self._news = trio.Event()
+        self._interrupted = False
+        self._deciding: trio.CancelScope | None = None
+        self._leaving = trio.CancelScope()
+
+    async def run(self, prompt: str, schema: JsonObject | None = None, since: int | None = None) -> Ending:
+        """Send *prompt*, wait for the end of its turn, and return how it ended.
+
+        With *schema*, the answer is an object that fits it. Events are shown from now on, or from *since* on.
+        """
+        ending = INTERRUPTED
+        with trio.open_signal_receiver(*_stopping()) as signals, self._leaving:
+            async with (
+                self._session.subscribe(since) as events,
+                trio.open_nursery() as nursery,  # noqa: TID251 - the command line has its own tasks
+            ):
+                nursery.start_soon(self._listen, events)
+                nursery.start_soon(self._obey, signals)
+                try:
+                    ending = await self._follow(prompt, schema)
+                except AgentrailError as error:
+                    await self._wait_for_end(error)
+                    ending = ending_of_error(error, self.tally)
+                nursery.cancel_scope.cancel()
+        if not self._is_read:
+            return NOBODY_READS
+        return INTERRUPTED if self._interrupted else ending
+
+    async def usage(self) -> Usage:
+        """Return what the session has used so far."""
+        try:
+            return (await awaited(self._session.status())).usage
+        except AgentrailError:  # a session that has ended elsewhere tells nothing any more
+            return NOTHING_USED
+
+    async def _follow(self, prompt: str, schema: JsonObject | None) -> Ending:
+        ref = (await self._session.prompt(prompt, returns=schema, command=self._command)).ref
+        if self._interrupted:  # before the prompt was there to be aborted
+            await self._session.abort()
+        while await self._waits(prompt, schema):
+            calls = (await awaited(self._session.status())).held
+            with trio.CancelScope() as self._deciding:
+                problem = await self._decide(calls)
+                if problem is not None:
+                    await self._wait_for_events({call.id for call in calls})
+                    return held_ending(calls, problem)
+        await self._wait_until(lambda: ref in self._ends)
+        end = self._ends.get(ref)
+        if end is None:
+            return CUT
+        reply = Reply(end.ref, end.stop_reason, end.messages, end.usage, fits=end.fits)
+        return ending_of_reply(reply, self.tally, wants_object=schema is not None)
+
+    async def _waits(self, prompt: str, schema: JsonObject | None) -> bool:
+        """Wait until the turn has ended or waits for a person; return whether it waits."""
+        if schema is None:
+            return (await self._session.ask(prompt, command=self._command)).stop_reason == "held"
+        try:
+            await self._session.ask(prompt, returns=schema, command=self._command)
+        except NoAnswer as error:
+            return error.stop_reason == "held"
+        return False
+
+    # Events
+
+    async def _listen(self, events: AsyncIterator[Envelope]) -> None:
+        """Count and show the events, as long as somebody reads."""
+        async for envelope in events:
+            self.tally.take(envelope)
+            self._is_read = await self._show(envelope)
+            match envelope.event:
+                case AgentEnd(ref=ref) as end:
+                    self._ends[ref] = end
+                case AgentAbort(ref=str(ref)) | PromptRejected(ref=ref):
+                    self._ends[ref] = None
+                case ApprovalRequired(approval_id=approval_id):
+                    self._waiting_ids.add(approval_id)
+                case AskUser(ref=ref):
+                    self._waiting_ids.add(ref)
+                case _:
+                    pass
+            self._news.set()
+            if not self._is_read:
+                await self._session.abort()
+                self._leaving.cancel()
+        self._is_heard = False
+        self._news.set()
+
+    async def _wait_for_end(self, error: AgentrailError) -> None:
+        """Wait for the event of the end that *error* tells of, so that nothing is missing in what was shown."""
+        with trio.move_on_after(math.inf if isinstance(error, TurnAborted | AnswerUnfit) else LAST_EVENTS):
+            await self._wait_until(lambda: bool(self._ends))
+
+    async def _wait_for_events(self, ids: set[str]) -> None:
+        with trio.move_on_after(LAST_EVENTS):
+            await self._wait_until(lambda: ids <= self._waiting_ids)
+
+    async def _wait_until(self, has_come: Callable[[], bool]) -> None:
+        """Wait until *has_come* is true after an event, or no event can come any more."""
+        while not has_come() and self._is_heard:
+            self._news = trio.Event()
+            await self._news.wait()
+
+    # Signals
+
+    async def _obey(self, signals: AsyncIterator[int]) -> None:
+        """Abort the turn at the first signal, and leave at the second."""
+        async for _ in signals:
+            if self._interrupted:
+                self._leaving.cancel()
+                continue
+            self._interrupted = True
+            with suppress(AgentrailError):  # a session that has ended has nothing to abort
+                await self._session.abort()
+            if self._deciding is not None:
+                self._deciding.cancel()
+
+
+def _stopping() -> tuple[signal.Signals, ...]:
+    """Return the signals that abort the turn; those stay ignored that are, as SIGHUP under `nohup`."""
+    numbers: list[signal.Signals | None] = [getattr(signal, name, None) for name in STOPPING]
+    return tuple(number for number in numbers if number is not None and signal.getsignal(number) is not signal.SIG_IGN)

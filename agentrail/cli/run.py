@@ -1,0 +1,229 @@
+"""`agentrail run`: one prompt, for scripts. The answer alone is what it prints, and the outcome is its exit status."""
+
+from __future__ import annotations
+
+import logging
+import os
+import select
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import Final, TextIO, cast
+
+from agentrail.adapters.python_file import NothingUsableError, find_member
+from agentrail.api.sse_frames import as_seen
+from agentrail.api.views import to_json
+from agentrail.app import process
+from agentrail.app.spec import SessionSpec
+from agentrail.app.supervisor import open_supervisor
+from agentrail.cli.deciders import LineDecider, approve_all, decide_nothing, refuse_all
+from agentrail.cli.default_agent import DEMO, STOP_WITHIN, spec_for, usual_model
+from agentrail.cli.prompt_input import MOST_BYTES, STDIN, BadInputError, prompt_of
+from agentrail.cli.prompt_run import INTERRUPTED, Decide, PromptRun
+from agentrail.cli.rendering import SHORT, piece_of
+from agentrail.cli.run_options import RunOptions, parsed, wants_json
+from agentrail.cli.run_outcome import Ending, Outcome, Tally, ending_of_error, run_view
+from agentrail.cli.screen import Piece, Tone, clean, clipped, line, one_line
+from agentrail.cli.standard_output import StandardOutput
+from agentrail.cli.terminal import Terminal
+from agentrail.codec.json_text import to_text
+from agentrail.errors import AgentrailError, SupervisorStuck
+from agentrail.hooks.plugin import Keyed
+from agentrail.plugins.budget import BudgetGuard
+from agentrail.runtime.handle import SessionHandle
+from agentrail.values import events as e
+from agentrail.values.usage import NOTHING_USED, Usage
+
+PATIENCE: Final = 3.0
+"""Seconds after which somebody is told that standard input is waited for."""
+
+BEGINNING: Final = 0
+"""The cursor before all events of a session."""
+
+LIMIT: Final = "run"
+"""Key of the guard of `--max-usd`, beside those that an agent has."""
+
+SHOWN_OTHERWISE: Final = (
+    *(e.AgentAbort, e.AgentEnd, e.MessageDelta, e.PromptReceived, e.PromptRejected, e.StreamError, e.ThinkingDelta),
+)
+"""Events that are no progress: they bring the answer, or the reason why there is none."""
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run `agentrail run` with the arguments *argv*, and return the exit status."""
+    logging.getLogger("agentrail").addHandler(logging.NullHandler())
+    output = StandardOutput(sys.stdout)
+    try:
+        options = parsed(argv)
+    except BadInputError as error:
+        return _reported_at_once(Ending(Outcome.USAGE, str(error)), output, as_json=wants_json(argv))
+    with output.alone():
+        try:
+            return _answered(options, output)
+        except KeyboardInterrupt:  # before Trio listens, or after it
+            return INTERRUPTED.outcome.value
+
+
+def _answered(options: RunOptions, output: StandardOutput) -> int:
+    terminal = Terminal(sys.stdin or _nowhere("r"), sys.stderr or _nowhere("w"))
+    as_json = options.form != "text"
+    try:
+        prompt = prompt_of(options.prompt, _piped(options))
+        spec = _spec_of(options)
+    except BadInputError as error:
+        return _reported_at_once(Ending(Outcome.USAGE, str(error)), output, as_json=as_json)
+    run = ScriptedRun(options, output, terminal)
+    ending = process.run(partial(run.answer, spec, prompt), stop_within=STOP_WITHIN)
+    return _reported_at_once(INTERRUPTED, output, as_json=as_json) if ending is None else ending.outcome.value
+
+
+def _nowhere(mode: str) -> TextIO:
+    """Return what stands for a standard stream that is closed."""
+    return cast("TextIO", Path(os.devnull).open(mode, encoding="utf-8"))
+
+
+def _reported_at_once(ending: Ending, output: StandardOutput, *, as_json: bool) -> int:
+    """Report the ending of a run without a session, and return the exit status."""
+    if sys.stderr is not None:
+        print(f"agentrail: {ending.problem}", file=sys.stderr, flush=True)
+    if as_json:
+        output.put(to_json(run_view(ending, Tally(), "")) + b"\n")
+    return ending.outcome.value
+
+
+# What goes in
+
+
+def _piped(options: RunOptions) -> bytes | None:
+    """Return what standard input has, if it is the prompt or its context; else `None`."""
+    stream = sys.stdin
+    if stream is None or options.decision == "answers" or (stream.isatty() and options.prompt != STDIN):
+        return None
+    if options.progress is not False and not stream.isatty():
+        _tell_if_it_waits(stream.fileno())
+    try:
+        return stream.buffer.read(MOST_BYTES + 1)
+    except OSError as error:
+        problem = f"standard input cannot be read: {error.strerror}"
+        raise BadInputError(f"{problem}; `< /dev/null` gives none") from None
+
+
+def _tell_if_it_waits(descriptor: int) -> None:
+    """Say that standard input is waited for, if nothing comes: a program may have inherited one that never ends."""
+    with suppress(OSError, ValueError):  # the system cannot wait for some inputs
+        if not select.select([descriptor], [], [], PATIENCE)[0]:
+            print("agentrail: waiting for standard input; `< /dev/null` gives none", file=sys.stderr, flush=True)
+
+
+def _spec_of(options: RunOptions) -> SessionSpec:
+    if options.agent:
+        spec = _spec_in_file(options.agent)
+        spec = spec if options.model is None else spec.but(model=options.model)
+        spec = spec if options.folder is None else spec.but(working_dir=str(options.folder.resolve()))
+    else:
+        model = usual_model(os.environ.get) if options.model is None else options.model
+        if options.model is None and model == DEMO and options.progress is not False:
+            _tell_of_demo()
+        spec = spec_for(model, (options.folder or Path()).resolve())
+    if options.max_rounds is not None:
+        spec = spec.but(max_turns=options.max_rounds)
+    if options.max_seconds is not None:
+        spec = spec.but(max_turn_seconds=options.max_seconds)
+    if options.max_usd is not None:
+        spec = spec.but(plugins=(*spec.plugins, Keyed(LIMIT, BudgetGuard(max_usd=options.max_usd))))
+    return spec
+
+
+def _tell_of_demo() -> None:
+    note = "no key of a provider is in the environment, so the built-in demo model answers; --model names another"
+    print(f"agentrail: {note}", file=sys.stderr, flush=True)
+
+
+def _spec_in_file(agent: str) -> SessionSpec:
+    file, _, name = agent.partition(":")
+    if not Path(file).is_file():
+        raise BadInputError(f"--agent: there is no file {file!r}")
+    try:
+        return cast("SessionSpec", find_member(Path(file), name, (SessionSpec,)).value)
+    except NothingUsableError as error:
+        raise BadInputError(f"--agent {file}: {error}") from None
+
+
+# What comes out
+
+
+class ScriptedRun:
+    """Runs one prompt, and reports its progress, its events and its ending."""
+
+    def __init__(self, options: RunOptions, output: StandardOutput, terminal: Terminal) -> None:
+        self._options = options
+        self._output = output
+        self._terminal = terminal
+        shows = sys.stderr is not None and sys.stderr.isatty() if options.progress is None else options.progress
+        self._shows_progress = shows
+
+    async def answer(self, spec: SessionSpec, prompt: str) -> Ending:
+        """Start a session of *spec*, send *prompt*, report how it ended, and return that."""
+        try:
+            async with open_supervisor(stop_within=STOP_WITHIN) as supervisor:
+                session = await supervisor.spawn(spec)
+                run = PromptRun(session, self._decider(session), self._show)
+                ending = await run.run(prompt, self._options.schema, BEGINNING)
+                return await self._report(ending, run.tally, session.id, await run.usage())
+        except SupervisorStuck as error:
+            self._tell(str(error))
+            raise
+        except AgentrailError as error:
+            return await self._report(ending_of_error(error, Tally()), Tally())
+
+    def _decider(self, session: SessionHandle) -> Decide:
+        match self._options.decision:
+            case "yes":
+                return partial(approve_all, session)
+            case "deny":
+                return partial(refuse_all, session)
+            case "ask" if not (self._terminal.by_hand and sys.stderr.isatty()):
+                return partial(decide_nothing, session)
+            case _:
+                return partial(LineDecider(self._terminal), session)
+
+    async def _show(self, envelope: e.Envelope) -> bool:
+        if self._shows_progress and (piece := progress_of(envelope)) is not None:
+            self._terminal.show((piece,))
+        if self._options.form == "events":
+            return await self._output.write(to_json(as_seen(envelope)) + b"\n")
+        return True
+
+    async def _report(self, ending: Ending, tally: Tally, session: str = "", usage: Usage = NOTHING_USED) -> Ending:
+        self._terminal.end_line()
+        if self._options.form == "text":
+            content = self._text_of(ending).encode(errors="replace")
+        else:
+            content = to_json(run_view(ending, tally, session, usage)) + b"\n"
+        if content:
+            await self._output.write(content)
+        if not self._output.is_open and (content or not ending.problem):
+            ending = Ending(Outcome.FAILED, self._output.problem)
+        if ending.problem:
+            self._tell(ending.problem)
+        return ending
+
+    def _text_of(self, ending: Ending) -> str:
+        """Return the answer alone, with an end of line; empty if there is none."""
+        text = ending.text if ending.answer is None else to_text(ending.answer)
+        if self._output.is_terminal:
+            text = clean(text)
+        return text if not text or text.endswith("\n") else f"{text}\n"
+
+    def _tell(self, problem: str) -> None:
+        self._terminal.show((line(f"agentrail: {problem}", Tone.BAD),))
+
+
+def progress_of(envelope: e.Envelope) -> Piece | None:
+    """Return what is shown of an event while the answer is waited for; `None` if nothing is."""
+    event = envelope.event
+    if isinstance(event, e.ResponseComplete) and event.message.calls and event.message.text:
+        return line(f"  {clipped(one_line(event.message.text), SHORT)}", Tone.DIM)
+    return None if isinstance(event, SHOWN_OTHERWISE) else piece_of(envelope)

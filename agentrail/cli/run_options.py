@@ -1,0 +1,159 @@
+"""The command line of `agentrail run`."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final, NoReturn
+
+from agentrail.cli.prompt_input import STDIN, BadInputError
+from agentrail.codec.json_text import from_text
+from agentrail.errors import BadReturns, BadText
+from agentrail.tools.answer_forms import form_of
+from agentrail.values.json import JsonObject
+from agentrail.values.value import Value
+
+EXAMPLES: Final = """\
+exit status: 0 done, 1 failed, 2 usage, 3 held for a person, 4 refused, 5 limit reached, 6 provider, 130 interrupted
+example: git diff | agentrail run "Write a commit message." > message.txt"""
+
+
+class RunOptions(Value, gc=True):
+    """The arguments of the command line."""
+
+    prompt: str | None = None
+    """The prompt; `-` or `None` if standard input is the prompt."""
+    model: str | None = None
+    """Name of the model; `None` for that of the agent, or the usual one."""
+    agent: str = ""
+    """A file with a `SessionSpec`, and its name there; empty for the agent that `chat` has."""
+    folder: Path | None = None
+    """Where the tools work; `None` for the folder that the agent names, or the current one."""
+    schema: JsonObject | None = None
+    """The schema of the answer; `None` if it is text."""
+    form: str = "text"
+    """What standard output gets: `text` (the answer), `json` (one object) or `events`."""
+    decision: str = "ask"
+    """What happens with calls that wait for a person: `ask`, `yes`, `deny` or `answers` (from standard input)."""
+    progress: bool | None = None
+    """Whether progress is shown; `None`: if standard error is a terminal."""
+    max_usd: float | None = None
+    """The highest cost."""
+    max_rounds: int | None = None
+    """The most requests to the model."""
+    max_seconds: float | None = None
+    """The most seconds of the turn."""
+
+
+class _Parser(argparse.ArgumentParser):
+    """A parser whose errors are one sentence."""
+
+    def error(self, message: str) -> NoReturn:
+        raise BadInputError(f"{message}; `agentrail run --help` lists the options")
+
+
+def parsed(argv: Sequence[str]) -> RunOptions:
+    """Parse *argv*; raise `BadInputError` if it is not valid."""
+    parser = _parser()
+    args = parser.parse_args(argv)
+    if len(args.prompt) > 1:
+        parser.error(f"the prompt is one argument, and here are {len(args.prompt)}: put quotes around it")
+    prompt = args.prompt[0] if args.prompt else None
+    if args.dir is not None and not Path(args.dir).is_dir():
+        parser.error(f"--dir: there is no folder {args.dir!r}")
+    if args.decision == "answers" and prompt in {None, STDIN}:
+        parser.error("--answers: standard input has the answers, so give the prompt as an argument")
+    return RunOptions(
+        prompt,
+        args.model,
+        args.agent or "",
+        None if args.dir is None else Path(args.dir),
+        None if args.schema is None else schema_of(args.schema),
+        args.form,
+        args.decision,
+        args.progress,
+        args.max_usd,
+        args.max_rounds,
+        args.max_seconds,
+    )
+
+
+def wants_json(argv: Sequence[str]) -> bool:
+    """Whether *argv*, which cannot be parsed, asks for JSON."""
+    return not {"--json", "--events"}.isdisjoint(argv)
+
+
+def schema_of(text: str) -> JsonObject:
+    """Return the schema that *text* is, or that the file of this name has; raise `BadInputError` if it will not do."""
+    source = "--schema"
+    if not text.lstrip().startswith("{"):
+        source = f"--schema {text}"
+        try:
+            text = Path(text).read_text(encoding="utf-8-sig")
+        except UnicodeDecodeError:
+            raise BadInputError(f"{source}: the file is no UTF-8; give a JSON Schema") from None
+        except (OSError, ValueError) as error:
+            reason = error.strerror if isinstance(error, OSError) else str(error)
+            raise BadInputError(f"{source}: it is no JSON object, and no file that can be read: {reason}") from None
+    try:
+        schema = from_text(text)
+    except BadText as error:
+        raise BadInputError(f"{source}: {error}") from None
+    if not isinstance(schema, Mapping):
+        raise BadInputError(f"{source}: a JSON Schema is an object, in braces")
+    try:
+        return form_of(schema).schema
+    except BadReturns as error:
+        raise BadInputError(f"{source}: {error}") from None
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(
+        prog="agentrail run",
+        usage="agentrail run [OPTION ...] [PROMPT]",
+        description="Have an agent answer one prompt: the answer alone goes to standard output.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add = parser.add_argument
+    add("prompt", nargs="*", metavar="PROMPT", help="the prompt; `-` or none: standard input; beside it: context")
+    add("--model", metavar="NAME", help="which model (default: as `agentrail chat`)")
+    add("--agent", metavar="FILE[:NAME]", help="a Python file with a SessionSpec (default: the agent of `chat`)")
+    add("--dir", metavar="FOLDER", help="where its tools work (default: here)")
+    add("--schema", metavar="FILE|JSON", help="a JSON Schema: the answer is an object that fits it")
+    forms = parser.add_mutually_exclusive_group()
+    for name, about in (("json", "print one object: answer, outcome, usage"), ("events", "print each event, as JSON")):
+        forms.add_argument(f"--{name}", dest="form", action="store_const", const=name, default="text", help=about)
+    deciding = parser.add_mutually_exclusive_group()
+    for name, about in (
+        ("yes", "approve each call that waits for a person"),
+        ("deny", "reject each call that waits for a person"),
+        ("answers", "read what a person would answer from standard input"),
+    ):
+        deciding.add_argument(f"--{name}", dest="decision", action="store_const", const=name, default="ask", help=about)
+    add("--max-usd", type=_positive, metavar="X", help="stop before it costs more")
+    add("--max-rounds", type=_count, metavar="N", help="stop after so many requests to the model")
+    add("--max-seconds", type=_positive, metavar="X", help="stop after so many seconds")
+    telling = parser.add_mutually_exclusive_group()
+    telling.add_argument("--verbose", dest="progress", action="store_true", default=None, help="show progress anyway")
+    telling.add_argument("--quiet", dest="progress", action="store_false", default=None, help="show no progress")
+    return parser
+
+
+def _positive(text: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        number = 0
+    if not 0 < number < float("inf"):
+        problem = f"{text!r} is no number above 0"
+        raise argparse.ArgumentTypeError(problem)
+    return number
+
+
+def _count(text: str) -> int:
+    if not text.isascii() or not text.isdecimal() or int(text) < 1:
+        problem = f"{text!r} is no whole number from 1 on"
+        raise argparse.ArgumentTypeError(problem)
+    return int(text)
