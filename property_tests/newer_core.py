@@ -106,9 +106,9 @@ def _more(function: object) -> Newer:
     """Emit one event more where *function* begins."""
 
     def around(work: Work) -> Work:
-        def newer(w: StepDraft, *given: object, **named: object) -> object:
-            w.emit(Intervention("new", "after_turn"))
-            return work(w, *given, **named)
+        def newer(draft: StepDraft, *given: object, **named: object) -> object:
+            draft.emit(Intervention("new", "after_turn"))
+            return work(draft, *given, **named)
 
         newer.__annotations__ = cast("FunctionType", work).__annotations__
         return newer
@@ -122,8 +122,8 @@ def _less(kind: Kind) -> Newer:
     def apply(planting: Planting) -> None:
         emit = StepDraft.emit
 
-        def fewer(w: StepDraft, *events: Event, by: str = "") -> None:
-            emit(w, *(event for event in events if type(event).__name__ != kind.__name__), by=by)
+        def fewer(draft: StepDraft, *events: Event, by: str = "") -> None:
+            emit(draft, *(event for event in events if type(event).__name__ != kind.__name__), by=by)
 
         planting.put(StepDraft, "emit", fewer)
 
@@ -134,10 +134,10 @@ def _moved(function: object) -> Newer:
     """Ask for the effects of *function* in the opposite order, before those that the step has asked for already."""
 
     def around(work: Work) -> Work:
-        def newer(w: StepDraft, *given: object, **named: object) -> object:
-            before, w.effects = w.effects, []
-            done = work(w, *given, **named)
-            w.effects = [*reversed(w.effects), *before]
+        def newer(draft: StepDraft, *given: object, **named: object) -> object:
+            before, draft.effects = draft.effects, []
+            done = work(draft, *given, **named)
+            draft.effects = [*reversed(draft.effects), *before]
             return done
 
         newer.__annotations__ = cast("FunctionType", work).__annotations__
@@ -246,7 +246,7 @@ def _input_renamed(now: str, before: str) -> Newer:
 
 def _other_ids(planting: Planting) -> None:
     """Give ids another form, as if a session counted otherwise."""
-    planting.rewrite(cast("FunctionType", StepDraft.make_id), '{prefix}{self.s.serial}"', '{prefix}x{self.s.serial}"')
+    planting.rewrite(cast("FunctionType", StepDraft.make_id), '{prefix}{self.state.serial}"', '{prefix}x{self.s.serial}"')
 
 
 CHANGES: Final = (
@@ -278,7 +278,7 @@ CHANGES: Final = (
     ),
     _limit(in_doubt_calls, "MOST", 1),
     Newer("ids of another form", _other_ids),
-    _said(responses._conclude, "w.next", "w.later"),  # noqa: SLF001 - a stage is due later than it was
+    _said(responses._conclude, "draft.schedule_first", "draft.schedule_last"),  # noqa: SLF001 - a stage is due later than it was
     _renamed("batch", "calls"),
     _renamed("turn", "open_turn"),
     _renamed("steering", "texts"),

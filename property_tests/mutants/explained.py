@@ -50,11 +50,11 @@ EXPLAINED: Final[dict[str, tuple[str, ...]]] = {
         ),
     ),
     "It is for type checkers alone: a request has a turn, and a ruling that holds a call says how it goes on.": (
-        "core/machine/responses.py _conclude: s.turn is None → False",
+        "core/machine/responses.py _conclude: state.turn is None → False",
         (
             "core/machine/responses.py on_stalled: "
-            "not _is_current(w, stalled.request_id) or s.turn is None or s.request is None → "
-            "(not _is_current(w, stalled.request_id)) or (s.request is None)"
+            "not _is_current(draft, stalled.request_id) or state.turn is None or state.request is None → "
+            "(not _is_current(draft, stalled.request_id)) or (state.request is None)"
         ),
         (
             "core/machine/tool_checks.py finish_before_tool: "
@@ -62,13 +62,13 @@ EXPLAINED: Final[dict[str, tuple[str, ...]]] = {
         ),
     ),
     "It is for type checkers alone: the response whose answer is checked has set the last reply.": (
-        'core/machine/responses.py _problem: w.s.last_reply or "" → (w.s.last_reply)',
+        'core/machine/responses.py _problem: draft.state.last_reply or "" → (draft.state.last_reply)',
     ),
     "It is for type checkers alone: attrs gives each field an alias when it makes the class.": (
         "hooks/attachments.py options_of: field.alias or field.name → (field.alias)",
     ),
     "It is for type checkers alone: each hook that takes a choice of a model is about an open turn.": (
-        "core/machine/draft.py StepDraft.use_model: s.turn is not None → True",
+        "core/machine/draft.py StepDraft.use_model: state.turn is not None → True",
     ),
     "It is for type checkers alone: what is squeezed in is an ephemeral event, so that the bus has one.": (
         "runtime/events/subscription.py Subscription.squeeze: tail is not None → True",

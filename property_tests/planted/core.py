@@ -37,19 +37,19 @@ bug = BED.bug
 
 @bug("of several steering texts only the last is said")
 def steering_text_lost(p: Planting) -> None:
-    def merge(w: StepDraft) -> None:
-        waiting, w.s.steering = w.s.steering, ()
+    def merge(draft: StepDraft) -> None:
+        waiting, draft.state.steering = draft.state.steering, ()
         if waiting:
-            w.say(UserMessage((Text(waiting[-1].text),), Origin.STEERING))
-            w.emit(SteeringApplied(tuple(text.ref for text in waiting), len(waiting)))
+            draft.say(UserMessage((Text(waiting[-1].text),), Origin.STEERING))
+            draft.emit(SteeringApplied(tuple(text.ref for text in waiting), len(waiting)))
 
     p.everywhere(steering.merge_steering, merge)
 
 
 @bug("steering that no request has carried is forgotten when the turn ends")
 def steering_forgotten_at_the_end(p: Planting) -> None:
-    def forget(w: StepDraft) -> None:
-        w.s.steering = ()
+    def forget(draft: StepDraft) -> None:
+        draft.state.steering = ()
 
     p.put(prompts, "_steering_to_queue", forget)
 
@@ -58,10 +58,10 @@ def steering_forgotten_at_the_end(p: Planting) -> None:
 def queue_from_the_wrong_end(p: Planting) -> None:
     settle = prompts.settle
 
-    def wrong(w: StepDraft, ref: str) -> None:
-        if w.s.stopping is None and not w.s.changes and w.s.queue:
-            w.s.queue = (w.s.queue[-1], *w.s.queue[:-1])
-        settle(w, ref)
+    def wrong(draft: StepDraft, ref: str) -> None:
+        if draft.state.stopping is None and not draft.state.changes and draft.state.queue:
+            draft.state.queue = (draft.state.queue[-1], *draft.state.queue[:-1])
+        settle(draft, ref)
 
     p.everywhere(settle, wrong)
 
@@ -80,12 +80,12 @@ def result_twice(p: Planting) -> None:
 
 @bug("an answer that comes too late is a second result")
 def late_result_counts(p: Planting) -> None:
-    def on_returned(w: StepDraft, returned: ToolReturned) -> None:
-        call = tool_results.find(w, returned.call_id)
+    def on_returned(draft: StepDraft, returned: ToolReturned) -> None:
+        call = tool_results.find(draft, returned.call_id)
         if call is not None and isinstance(returned.result, Ok):
-            tool_runs.take_answer(w, call, returned.result)
+            tool_runs.take_answer(draft, call, returned.result)
             return
-        original(w, returned)
+        original(draft, returned)
 
     original = tool_runs.on_returned
     p.everywhere(original, on_returned)
@@ -95,10 +95,10 @@ def late_result_counts(p: Planting) -> None:
 def call_started_twice(p: Planting) -> None:
     start = tool_runs._start  # noqa: SLF001 - this is what is broken
 
-    def twice(w: StepDraft, call: Call) -> None:
-        start(w, call)
-        if w.s.running_calls() > 1:
-            w.effects.append(w.effects[-1])
+    def twice(draft: StepDraft, call: Call) -> None:
+        start(draft, call)
+        if draft.state.running_calls() > 1:
+            draft.effects.append(draft.effects[-1])
 
     p.put(tool_runs, "_start", twice)
 
@@ -118,8 +118,8 @@ def one_call_too_many(p: Planting) -> None:
 def overdue_call_not_cancelled(p: Planting) -> None:
     quarantine = tool_results.quarantine
 
-    def wrong(w: StepDraft, strays: tuple[Stray, ...]) -> None:
-        quarantine(w, strays if len(strays) > 1 else ())
+    def wrong(draft: StepDraft, strays: tuple[Stray, ...]) -> None:
+        quarantine(draft, strays if len(strays) > 1 else ())
 
     p.everywhere(quarantine, wrong)
 
@@ -128,8 +128,8 @@ def overdue_call_not_cancelled(p: Planting) -> None:
 def call_ids_used_again(p: Planting) -> None:
     make = StepDraft.make_id
 
-    def short(w: StepDraft, prefix: str) -> str:
-        made = make(w, prefix)
+    def short(draft: StepDraft, prefix: str) -> str:
+        made = make(draft, prefix)
         return f"c{int(made[1:]) % 16}" if prefix == "c" else made
 
     p.put(StepDraft, "make_id", short)
@@ -160,11 +160,11 @@ def guard_not_asked_again(p: Planting) -> None:
 def held_call_runs_without_consent(p: Planting) -> None:
     hold = tool_checks.hold
 
-    def wrong(w: StepDraft, call: Call, ruled: Ruling, pause: object) -> None:
-        hold(w, call, ruled, pause)  # type: ignore[arg-type]  # handed on
-        found = tool_results.find(w, call.call_id)
-        if found is not None and w.s.turns % 2:
-            put(w, found.but(status=CallStatus.READY))
+    def wrong(draft: StepDraft, call: Call, ruled: Ruling, pause: object) -> None:
+        hold(draft, call, ruled, pause)  # type: ignore[arg-type]  # handed on
+        found = tool_results.find(draft, call.call_id)
+        if found is not None and draft.state.turns % 2:
+            put(draft, found.but(status=CallStatus.READY))
 
     p.everywhere(hold, wrong)
 
@@ -191,13 +191,13 @@ def edited_arguments_ignored(p: Planting) -> None:
 
 @bug("a call that nobody has decided about in time runs", "together")
 def silence_is_consent(p: Planting) -> None:
-    def on_hold_timer(w: StepDraft, approval_id: str) -> None:
-        found = approvals.held_calls(w).get(approval_id)
+    def on_hold_timer(draft: StepDraft, approval_id: str) -> None:
+        found = approvals.held_calls(draft).get(approval_id)
         if found is not None:
             call, hold = found
-            approvals.resolve(w, call, hold, "timeout", "tool_approval_timeout", goes_on=True)
-            put(w, approvals._approved(call, hold, None))  # noqa: SLF001 - this is what is broken
-            w.later("before_tool", call.call_id)
+            approvals.resolve(draft, call, hold, "timeout", "tool_approval_timeout", goes_on=True)
+            put(draft, approvals._approved(call, hold, None))  # noqa: SLF001 - this is what is broken
+            draft.schedule_last("before_tool", call.call_id)
 
     original = approvals.on_hold_timer
     p.everywhere(original, on_hold_timer)
@@ -207,11 +207,11 @@ def silence_is_consent(p: Planting) -> None:
 def response_lost(p: Planting) -> None:
     original = approvals.on_respond
 
-    def on_respond(w: StepDraft, sent: RespondSent) -> None:
-        if sent.ref in approvals.open_questions(w) and w.s.turns % 2:
-            w.answer = DONE
+    def on_respond(draft: StepDraft, sent: RespondSent) -> None:
+        if sent.ref in approvals.open_questions(draft) and draft.state.turns % 2:
+            draft.answer = DONE
             return
-        original(w, sent)
+        original(draft, sent)
 
     p.everywhere(original, on_respond)
 
@@ -219,7 +219,9 @@ def response_lost(p: Planting) -> None:
 @bug("the timer of a hold goes on when it was decided")
 def hold_timer_not_cleared(p: Planting) -> None:
     clear = StepDraft.clear_timer
-    p.put(StepDraft, "clear_timer", lambda w, timer: None if timer.startswith(hold_timer("")) else clear(w, timer))
+    p.put(
+        StepDraft, "clear_timer", lambda draft, timer: None if timer.startswith(hold_timer("")) else clear(draft, timer)
+    )
 
 
 # Turns
@@ -229,11 +231,11 @@ def hold_timer_not_cleared(p: Planting) -> None:
 def abort_leaves_turn_open(p: Planting) -> None:
     original = endings.on_abort
 
-    def on_abort(w: StepDraft, sent: AbortSent) -> None:
-        if w.s.phase is Phase.EXECUTING_TOOLS:
-            w.answer = DONE
+    def on_abort(draft: StepDraft, sent: AbortSent) -> None:
+        if draft.state.phase is Phase.EXECUTING_TOOLS:
+            draft.answer = DONE
         else:
-            original(w, sent)
+            original(draft, sent)
 
     p.everywhere(original, on_abort)
 
@@ -242,12 +244,12 @@ def abort_leaves_turn_open(p: Planting) -> None:
 def history_invalid_after_abort(p: Planting) -> None:
     original = tool_results.kill
 
-    def kill(w: StepDraft, kill_tools: str, why: str) -> None:
-        done = () if w.s.batch is None else tuple(call.call_id for call in w.s.batch.calls if call.done)
-        original(w, kill_tools, why)
-        if w.s.batch is not None:
-            calls = tuple(call for call in w.s.batch.calls if call.call_id in done)
-            w.s.batch = w.s.batch.but(calls=CallList(calls))
+    def kill(draft: StepDraft, kill_tools: str, why: str) -> None:
+        done = () if draft.state.batch is None else tuple(call.call_id for call in draft.state.batch.calls if call.done)
+        original(draft, kill_tools, why)
+        if draft.state.batch is not None:
+            calls = tuple(call for call in draft.state.batch.calls if call.call_id in done)
+            draft.state.batch = draft.state.batch.but(calls=CallList(calls))
 
     p.everywhere(original, kill)
 
@@ -256,11 +258,11 @@ def history_invalid_after_abort(p: Planting) -> None:
 def turn_ends_twice(p: Planting) -> None:
     original = endings.end_turn
 
-    def end_turn(w: StepDraft, stop: str) -> None:
-        turn = w.s.turn
-        original(w, stop)
-        if turn is not None and w.s.round > 1:
-            w.emit(AgentEnd(turn.ref, stop, (), w.s.usage.minus(turn.used)))
+    def end_turn(draft: StepDraft, stop: str) -> None:
+        turn = draft.state.turn
+        original(draft, stop)
+        if turn is not None and draft.state.round > 1:
+            draft.emit(AgentEnd(turn.ref, stop, (), draft.state.usage.minus(turn.used)))
 
     p.everywhere(original, end_turn)
 
@@ -269,20 +271,20 @@ def turn_ends_twice(p: Planting) -> None:
 def after_turn_left_out(p: Planting) -> None:
     original = endings.begin_after_turn
 
-    def begin(w: StepDraft, ref: str) -> Hook | None:
-        if w.s.turn is not None and w.s.turn.ended == "aborted":
-            w.next("turn_over")
+    def begin(draft: StepDraft, ref: str) -> Hook | None:
+        if draft.state.turn is not None and draft.state.turn.ended == "aborted":
+            draft.schedule_first("turn_over")
             return None
-        return original(w, ref)
+        return original(draft, ref)
 
     p.everywhere(original, begin)
 
 
 @bug("a request that failed is not tried again: its timer is not set")
 def retry_timer_not_set(p: Planting) -> None:
-    def wrong(w: StepDraft, timer: str, at: int) -> None:
+    def wrong(draft: StepDraft, timer: str, at: int) -> None:
         if timer != "retry":
-            set_timer(w, timer, at)
+            set_timer(draft, timer, at)
 
     set_timer = StepDraft.set_timer
     p.put(StepDraft, "set_timer", wrong)
@@ -292,21 +294,21 @@ def retry_timer_not_set(p: Planting) -> None:
 def hole_in_the_numbers(p: Planting) -> None:
     emit = StepDraft.emit
 
-    def wrong(w: StepDraft, *events: Event, by: str = "") -> None:
+    def wrong(draft: StepDraft, *events: Event, by: str = "") -> None:
         for event in events:
-            if w.s.seq % 50 == 49:
-                w.s.seq += 1
-            emit(w, event, by=by)
+            if draft.state.seq % 50 == 49:
+                draft.state.seq += 1
+            emit(draft, event, by=by)
 
     p.put(StepDraft, "emit", wrong)
 
 
 @bug("a request that was cut takes back what it has used")
 def usage_falls(p: Planting) -> None:
-    def wrong(w: StepDraft, partial: Partial) -> None:
-        keep(w, partial)
+    def wrong(draft: StepDraft, partial: Partial) -> None:
+        keep(draft, partial)
         if partial.text:
-            w.s.usage = w.s.usage.but(output_tokens=max(0, w.s.usage.output_tokens - 50))
+            draft.state.usage = draft.state.usage.but(output_tokens=max(0, draft.state.usage.output_tokens - 50))
 
     keep = endings.keep_partial
     p.everywhere(keep, wrong)
@@ -353,5 +355,5 @@ def money_of_the_turn_alone(p: Planting) -> None:
 @bug("a tool that a plugin runs does not wait for a plugin that asks about it")
 def run_not_waiting_for_its_ruling(p: Planting) -> None:
     screen, refuse = cast("FunctionType", flow._screen), cast("FunctionType", flow._why_not_run)  # noqa: SLF001
-    p.rewrite(screen, "decided.verdict is ASK and s.stopping is None", "False")
+    p.rewrite(screen, "decided.verdict is ASK and state.stopping is None", "False")
     p.rewrite(refuse, "(PASS, SKIP)", "(PASS, SKIP, ASK)")

@@ -99,8 +99,8 @@ CHANGES: Final = (
         "queued_prompt_without_its_form",
         "a prompt that waits in the queue forgets the form of its answer",
         prompts.accept,
-        'Prompt(w.make_id("p"), parts, returns, asked_by)',
-        'Prompt(w.make_id("p"), parts, EMPTY if s.turn else returns, asked_by)',
+        'Prompt(draft.make_id("p"), parts, returns, asked_by)',
+        'Prompt(draft.make_id("p"), parts, EMPTY if state.turn else returns, asked_by)',
         "world",
     ),
 )

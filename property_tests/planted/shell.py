@@ -340,9 +340,9 @@ def published_is_not_what_is_written(p: Planting) -> None:
 def timers_not_set_at_return(p: Planting) -> None:
     original = recovery.on_returned
 
-    def wrong(w: StepDraft, returned: SessionReturned) -> None:
-        original(w, returned)
-        w.effects = [effect for effect in w.effects if not isinstance(effect, SetTimer)]
+    def wrong(draft: StepDraft, returned: SessionReturned) -> None:
+        original(draft, returned)
+        draft.effects = [effect for effect in draft.effects if not isinstance(effect, SetTimer)]
 
     p.everywhere(original, wrong)
 

@@ -40,14 +40,14 @@ ADDED: Final = {
     "core/machine/prompts.py": (
         (
             "def settle(",
-            '''def on_promote(w: StepDraft, sent: commands.PromoteSent) -> None:
+            '''def on_promote(draft: StepDraft, sent: commands.PromoteSent) -> None:
     """Handle `promote`: put a queued prompt in front of the others."""
-    first = [prompt for prompt in w.s.queue if prompt.ref == sent.ref]
+    first = [prompt for prompt in draft.state.queue if prompt.ref == sent.ref]
     if not first:
-        w.refuse(UnknownPrompt(sent.ref))
+        draft.refuse(UnknownPrompt(sent.ref))
         return
-    w.s.queue = (*first, *(prompt for prompt in w.s.queue if prompt.ref != sent.ref))
-    w.answer = commands.DONE
+    draft.state.queue = (*first, *(prompt for prompt in draft.state.queue if prompt.ref != sent.ref))
+    draft.answer = commands.DONE
 
 
 ''',

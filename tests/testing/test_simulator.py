@@ -302,11 +302,11 @@ async def test_an_elder_session_that_is_ended_first_breaks_a_rule(monkeypatch: p
     assert stage.verdict.problem.rule == "order"
 
 
-def _forgets(w: StepDraft) -> None:
+def _forgets(draft: StepDraft) -> None:
     """Report waiting steering texts as applied, and drop them."""
-    waiting, w.s.steering = w.s.steering, ()
+    waiting, draft.state.steering = draft.state.steering, ()
     if waiting:
-        w.emit(SteeringApplied(tuple(text.ref for text in waiting), len(waiting)))
+        draft.emit(SteeringApplied(tuple(text.ref for text in waiting), len(waiting)))
 
 
 @pytest.mark.long

@@ -16,42 +16,42 @@ from agentrail.values.events.life import (
 from agentrail.values.events.plugins import PluginSlow
 
 
-def on_watched(w: StepDraft, _: commands.SuspendSent | commands.TraceSent) -> None:
+def on_watched(draft: StepDraft, _: commands.SuspendSent | commands.TraceSent) -> None:
     """Answer `suspend` or `trace`; the actor itself does the work."""
-    w.answer = commands.DONE
+    draft.answer = commands.DONE
 
 
-def on_restarted(w: StepDraft, restarted: ActorRestarted) -> None:
+def on_restarted(draft: StepDraft, restarted: ActorRestarted) -> None:
     """Report a crash after which the actor was restarted; one that slept is awake again."""
-    w.s.asleep = False
-    w.emit(SessionRestarted(restarted.cause))
+    draft.state.asleep = False
+    draft.emit(SessionRestarted(restarted.cause))
 
 
-def on_crashed_too_often(w: StepDraft, crashed: CrashedTooOften) -> None:
+def on_crashed_too_often(draft: StepDraft, crashed: CrashedTooOften) -> None:
     """Report the last crash and keep it in the state: the session is not started again unless a caller asks."""
-    w.s.crashed = crashed.cause
+    draft.state.crashed = crashed.cause
     if crashed.input:
-        w.emit(InputQuarantined(crashed.input, crashed.cause))
-    w.emit(SessionQuarantined(crashed.cause))
+        draft.emit(InputQuarantined(crashed.input, crashed.cause))
+    draft.emit(SessionQuarantined(crashed.cause))
 
 
-def on_slow(w: StepDraft, slow: HooksWereSlow) -> None:
+def on_slow(draft: StepDraft, slow: HooksWereSlow) -> None:
     """Report hooks that took long."""
-    w.emit(PluginSlow(slow.plugins, slow.elapsed_ms))
+    draft.emit(PluginSlow(slow.plugins, slow.elapsed_ms))
 
 
-def on_sleep_due(w: StepDraft, _: SleepDue) -> None:
+def on_sleep_due(draft: StepDraft, _: SleepDue) -> None:
     """Mark the session as asleep, unless work is under way; calls may go on waiting for a person."""
-    if can_sleep(w.s):
-        w.s.asleep = True
-        w.emit(SessionHibernated())
+    if can_sleep(draft.state):
+        draft.state.asleep = True
+        draft.emit(SessionHibernated())
 
 
-def on_woke(w: StepDraft, _: SessionWoke) -> None:
+def on_woke(draft: StepDraft, _: SessionWoke) -> None:
     """Mark the session as awake."""
-    if w.s.asleep:
-        w.s.asleep = False
-        w.emit(SessionWoken())
+    if draft.state.asleep:
+        draft.state.asleep = False
+        draft.emit(SessionWoken())
 
 
 def can_sleep(state: State) -> bool:

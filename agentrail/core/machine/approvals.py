@@ -33,99 +33,99 @@ END_DOUBT: Final = "`session.approve` with the id alone, which ends the doubt ab
 """The call for an id that names a doubt."""
 
 
-def held_calls(w: StepDraft) -> dict[str, tuple[Call, Hold]]:
+def held_calls(draft: StepDraft) -> dict[str, tuple[Call, Hold]]:
     """Return the held calls, keyed by approval id."""
-    return {c.hold.approval_id: (c, c.hold) for c in w.s.waiting_calls if c.hold is not None}
+    return {c.hold.approval_id: (c, c.hold) for c in draft.state.waiting_calls if c.hold is not None}
 
 
-def open_questions(w: StepDraft) -> dict[str, Call]:
+def open_questions(draft: StepDraft) -> dict[str, Call]:
     """Return the calls that wait for an answer, keyed by the ref of their question."""
-    return {c.question.ref: c for c in w.s.waiting_calls if c.question is not None}
+    return {c.question.ref: c for c in draft.state.waiting_calls if c.question is not None}
 
 
-def _not_held(w: StepDraft, approval_id: str, call: str) -> UnknownApproval:
+def _not_held(draft: StepDraft, approval_id: str, call: str) -> UnknownApproval:
     """Return the error for an approval id that no held call has."""
-    if approval_id in open_questions(w):
+    if approval_id in open_questions(draft):
         return WrongDecision(approval_id, call, "a question", "`session.respond`")
-    if _stopped_call(w, approval_id) is not None:
+    if _stopped_call(draft, approval_id) is not None:
         return WrongDecision(approval_id, call, STOPPED_CALL, END_DOUBT)
-    return UnknownApproval.among(approval_id, held_calls(w))
+    return UnknownApproval.among(approval_id, held_calls(draft))
 
 
-def _stopped_call(w: StepDraft, approval_id: str) -> str | None:
+def _stopped_call(draft: StepDraft, approval_id: str) -> str | None:
     """Return the id of the stopped call whose doubt *approval_id* names: `SESSION:CALL`. `None` if it names none."""
     session_id, _, call_id = approval_id.rpartition(":")
-    there = session_id == w.s.session_id and any(doubt.call_id == call_id for doubt in w.s.in_doubt)
+    there = session_id == draft.state.session_id and any(doubt.call_id == call_id for doubt in draft.state.in_doubt)
     return call_id if there else None
 
 
-def _clear_doubt(w: StepDraft, call_id: str, command: commands.ApproveSent) -> None:
+def _clear_doubt(draft: StepDraft, call_id: str, command: commands.ApproveSent) -> None:
     """End the doubt about a stopped call: a person has found out what it did, so an equal call is not held."""
     if command.four_eyes:  # the caller could ask for the same call now, and nobody else would see it
-        w.refuse(FourEyesWanted("the end of a doubt", "have the same call made, and approve it when it is held"))
+        draft.refuse(FourEyesWanted("the end of a doubt", "have the same call made, and approve it when it is held"))
         return
     if command.args is not None or command.always:
-        w.refuse(WrongDecision(command.approval_id, "edit or always approve", STOPPED_CALL, END_DOUBT))
+        draft.refuse(WrongDecision(command.approval_id, "edit or always approve", STOPPED_CALL, END_DOUBT))
         return
-    doubt = clear_about(w, call_id)
+    doubt = clear_about(draft, call_id)
     if doubt is not None:
-        w.answer = commands.DONE
-        w.emit(ApprovalResolved(command.approval_id, call_id, doubt.name, "cleared", by=w.by))
+        draft.answer = commands.DONE
+        draft.emit(ApprovalResolved(command.approval_id, call_id, doubt.name, "cleared", by=draft.by))
 
 
-def _has_asked(w: StepDraft) -> bool:
+def _has_asked(draft: StepDraft) -> bool:
     """Whether the caller of this step has asked for the open turn."""
-    return w.by in w.s.asked_by
+    return draft.by in draft.state.asked_by
 
 
-def _take_part(w: StepDraft) -> None:
+def _take_part(draft: StepDraft) -> None:
     """Note that the caller of this step has asked for the open turn too: words of theirs go into it."""
-    turn = w.s.turn
-    if turn is not None and w.by and w.by not in turn.asked.by:
-        w.s.turn = turn.but(asked=turn.asked.but(by=(*turn.asked.by, w.by)))
+    turn = draft.state.turn
+    if turn is not None and draft.by and draft.by not in turn.asked.by:
+        draft.state.turn = turn.but(asked=turn.asked.but(by=(*turn.asked.by, draft.by)))
 
 
-def on_approve(w: StepDraft, command: commands.ApproveSent) -> None:
+def on_approve(draft: StepDraft, command: commands.ApproveSent) -> None:
     """Handle `approve`: let a held call run, with exactly the arguments approved, or end a doubt."""
-    s = w.s
-    held_call = held_calls(w).get(command.approval_id)
-    stopped = _stopped_call(w, command.approval_id) if held_call is None else None
+    state = draft.state
+    held_call = held_calls(draft).get(command.approval_id)
+    stopped = _stopped_call(draft, command.approval_id) if held_call is None else None
     if stopped is not None:
-        _clear_doubt(w, stopped, command)
+        _clear_doubt(draft, stopped, command)
         return
     if held_call is None:
-        w.refuse(_not_held(w, command.approval_id, "approve"))
+        draft.refuse(_not_held(draft, command.approval_id, "approve"))
         return
     call, hold = held_call
     edited = command.args if command.args is not None and not is_same(command.args, hold.args) else None
-    if command.four_eyes and (_has_asked(w) or edited is not None):  # nobody else would have seen edited arguments
-        w.refuse(OwnDecision(command.approval_id))
+    if command.four_eyes and (_has_asked(draft) or edited is not None):  # nobody else would have seen edited arguments
+        draft.refuse(OwnDecision(command.approval_id))
         return
     if command.four_eyes and command.always:  # the caller could ask for the later calls, or be the only one to see them
-        w.refuse(FourEyesWanted("`always`", "approve each call by itself"))
+        draft.refuse(FourEyesWanted("`always`", "approve each call by itself"))
         return
-    attached = s.tools.get(call.name)
+    attached = state.tools.get(call.name)
     if attached is None or attached.revision != call.revision:
-        w.refuse(ToolChanged(command.approval_id, call.name))
+        draft.refuse(ToolChanged(command.approval_id, call.name))
         return
     if edited is not None:
-        problem = unfit(w, call, edited)
+        problem = unfit(draft, call, edited)
         if problem is not None:
-            w.refuse(BadArguments(call.name, problem))
+            draft.refuse(BadArguments(call.name, problem))
             return
     elif command.always:
         if hold.family is None:
-            w.refuse(NoFamily(command.approval_id))
+            draft.refuse(NoFamily(command.approval_id))
             return
         pair = call.name, hold.family
-        s.approved_always |= {pair}
-        others = (other for other in s.standing_approvals if (other.tool, other.command_family) != pair)
-        s.standing_approvals = (*others, StandingApproval(*pair, w.by, w.at))
-        w.emit(ToolApprovedAlways(call.name, hold.family, w.by))
-    w.answer = commands.DONE
-    resolve(w, call, hold, "approved", "tool_approved", goes_on=command.auto_resume, edited=edited)
-    put(w, _approved(call, hold, edited))
-    w.later("before_tool", call.call_id)
+        state.approved_always |= {pair}
+        others = (other for other in state.standing_approvals if (other.tool, other.command_family) != pair)
+        state.standing_approvals = (*others, StandingApproval(*pair, draft.by, draft.at))
+        draft.emit(ToolApprovedAlways(call.name, hold.family, draft.by))
+    draft.answer = commands.DONE
+    resolve(draft, call, hold, "approved", "tool_approved", goes_on=command.auto_resume, edited=edited)
+    put(draft, _approved(call, hold, edited))
+    draft.schedule_last("before_tool", call.call_id)
 
 
 def _approved(call: Call, hold: Hold, edited: JsonObject | None) -> Call:
@@ -152,7 +152,7 @@ def _approved(call: Call, hold: Hold, edited: JsonObject | None) -> Call:
 
 
 def resolve(
-    w: StepDraft,
+    draft: StepDraft,
     call: Call,
     hold: Hold,
     status: str,
@@ -166,62 +166,66 @@ def resolve(
 
     *goes_on* says whether the person wants the model to be asked again; *trigger* names the decision in `AgentResumed`.
     """
-    s = w.s
-    w.clear_timer(hold_timer(hold.approval_id))
-    w.emit(ApprovalResolved(hold.approval_id, call.call_id, call.name, status, reason, edited is not None, w.by))
-    if s.batch is not None:
-        s.batch = s.batch.but(decisions=(*s.batch.decisions, (trigger, goes_on)))
-    wake(w)
+    state = draft.state
+    draft.clear_timer(hold_timer(hold.approval_id))
+    draft.emit(
+        ApprovalResolved(hold.approval_id, call.call_id, call.name, status, reason, edited is not None, draft.by)
+    )
+    if state.batch is not None:
+        state.batch = state.batch.but(decisions=(*state.batch.decisions, (trigger, goes_on)))
+    wake(draft)
 
 
-def on_reject(w: StepDraft, command: commands.RejectSent) -> None:
+def on_reject(draft: StepDraft, command: commands.RejectSent) -> None:
     """Handle `reject`: give a held call an error result with the reason."""
-    held_call = held_calls(w).get(command.approval_id)
+    held_call = held_calls(draft).get(command.approval_id)
     if held_call is None:
-        w.refuse(_not_held(w, command.approval_id, "reject"))
+        draft.refuse(_not_held(draft, command.approval_id, "reject"))
         return
     call, hold = held_call
-    if command.four_eyes and _has_asked(w):
-        w.refuse(OwnDecision(command.approval_id))
+    if command.four_eyes and _has_asked(draft):
+        draft.refuse(OwnDecision(command.approval_id))
         return
-    w.answer = commands.DONE
+    draft.answer = commands.DONE
     if command.reason:
-        _take_part(w)
-    resolve(w, call, hold, "rejected", "tool_rejected", goes_on=command.auto_resume, reason=command.reason)
-    _refused(w, call, "rejected by the user" + (f": {command.reason}" if command.reason else ""))
+        _take_part(draft)
+    resolve(draft, call, hold, "rejected", "tool_rejected", goes_on=command.auto_resume, reason=command.reason)
+    _refused(draft, call, "rejected by the user" + (f": {command.reason}" if command.reason else ""))
 
 
-def on_hold_timer(w: StepDraft, approval_id: str) -> None:
+def on_hold_timer(draft: StepDraft, approval_id: str) -> None:
     """Give a held call an error result because no person decided in time."""
-    held_call = held_calls(w).get(approval_id)
+    held_call = held_calls(draft).get(approval_id)
     if held_call is None:
         return
     call, hold = held_call
-    resolve(w, call, hold, "timeout", "tool_approval_timeout", goes_on=True, reason="nobody decided in time")
-    _refused(w, call, "not approved: nobody decided in time")
+    resolve(draft, call, hold, "timeout", "tool_approval_timeout", goes_on=True, reason="nobody decided in time")
+    _refused(draft, call, "not approved: nobody decided in time")
 
 
-def _refused(w: StepDraft, call: Call, text: str) -> None:
-    give_error(w, call, text)
-    w.next("advance_batch")
+def _refused(draft: StepDraft, call: Call, text: str) -> None:
+    give_error(draft, call, text)
+    draft.schedule_first("advance_batch")
 
 
-def on_respond(w: StepDraft, command: commands.RespondSent) -> None:
+def on_respond(draft: StepDraft, command: commands.RespondSent) -> None:
     """Handle `respond`: give the person's answer to the call that asked."""
-    s = w.s
-    asking = open_questions(w)
+    state = draft.state
+    asking = open_questions(draft)
     call = asking.get(command.ref)
-    if call is None or s.batch is None:
-        if command.ref in held_calls(w):
-            w.refuse(WrongDecision(command.ref, "respond to", "a held call", "`session.approve` or `session.reject`"))
-        elif _stopped_call(w, command.ref) is not None:
-            w.refuse(WrongDecision(command.ref, "respond to", STOPPED_CALL, END_DOUBT))
+    if call is None or state.batch is None:
+        if command.ref in held_calls(draft):
+            draft.refuse(
+                WrongDecision(command.ref, "respond to", "a held call", "`session.approve` or `session.reject`")
+            )
+        elif _stopped_call(draft, command.ref) is not None:
+            draft.refuse(WrongDecision(command.ref, "respond to", STOPPED_CALL, END_DOUBT))
         else:
-            w.refuse(UnknownApproval.among(command.ref, asking))
+            draft.refuse(UnknownApproval.among(command.ref, asking))
         return
-    w.answer = commands.DONE
-    _take_part(w)
-    w.emit(UserResponded(command.ref, command.answer))
-    s.batch = s.batch.but(decisions=(*s.batch.decisions, ("user_respond", True)))
-    wake(w)
-    take_answer(w, call.but(question=None), ok(command.answer))
+    draft.answer = commands.DONE
+    _take_part(draft)
+    draft.emit(UserResponded(command.ref, command.answer))
+    state.batch = state.batch.but(decisions=(*state.batch.decisions, ("user_respond", True)))
+    wake(draft)
+    take_answer(draft, call.but(question=None), ok(command.answer))

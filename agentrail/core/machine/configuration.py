@@ -27,97 +27,101 @@ MOST_LABELS: Final = 64
 """The most labels of one session."""
 
 
-def on_label(w: StepDraft, command: commands.LabelSent) -> None:
+def on_label(draft: StepDraft, command: commands.LabelSent) -> None:
     """Handle `label`: change title and labels; refuse it if there would be too many labels."""
-    s = w.s
-    labels = tuple(sorted({*s.labels}.difference(command.remove).union(command.add)))
+    state = draft.state
+    labels = tuple(sorted({*state.labels}.difference(command.remove).union(command.add)))
     if len(labels) > MOST_LABELS:
-        w.refuse(TooManyLabels(len(labels), MOST_LABELS))
+        draft.refuse(TooManyLabels(len(labels), MOST_LABELS))
         return
-    w.answer = commands.DONE
-    title = s.title if command.title is None else command.title
-    if (title, labels) != (s.title, s.labels):
-        s.title, s.labels = title, labels
-        w.emit(LabelsChanged(title, labels))
+    draft.answer = commands.DONE
+    title = state.title if command.title is None else command.title
+    if (title, labels) != (state.title, state.labels):
+        state.title, state.labels = title, labels
+        draft.emit(LabelsChanged(title, labels))
 
 
-def on_switch_model(w: StepDraft, command: commands.SwitchModelSent) -> None:
+def on_switch_model(draft: StepDraft, command: commands.SwitchModelSent) -> None:
     """Handle `switch_model`: use the model from the next turn on."""
-    w.answer = commands.DONE
-    w.switch_model(command.model, command.options, None, command.spares, command.priced)
+    draft.answer = commands.DONE
+    draft.switch_model(command.model, command.options, None, command.spares, command.priced)
 
 
-def on_change_tools(w: StepDraft, command: commands.ChangeToolsSent) -> None:
+def on_change_tools(draft: StepDraft, command: commands.ChangeToolsSent) -> None:
     """Attach and detach tools; if one of the changes is impossible, refuse all."""
-    s = w.s
+    state = draft.state
     for name in command.detach:
-        if name not in s.tools:
-            w.refuse(UnknownTool.among(name, s.tools))
+        if name not in state.tools:
+            draft.refuse(UnknownTool.among(name, state.tools))
             return
-    closed = tuple(name for name, attached in s.tools.items() if attached.source and attached.source in command.closed)
+    closed = tuple(
+        name for name, attached in state.tools.items() if attached.source and attached.source in command.closed
+    )
     detach = tuple(dict.fromkeys((*command.detach, *closed)))
     leaving = frozenset(detach)
-    tools = {name: attached for name, attached in s.tools.items() if name not in leaving}
+    tools = {name: attached for name, attached in state.tools.items() if name not in leaving}
     for spec in command.attach:
         if spec.name in tools and not command.replace:
-            w.refuse(ToolExists(spec.name))
+            draft.refuse(ToolExists(spec.name))
             return
         tools[spec.name] = Attached(spec, command.revision, command.source)
-    w.answer = commands.DONE
+    draft.answer = commands.DONE
     if not command.source:
-        s.gone_tools = gone(s.gone_tools, (*detach, *command.closed), tools)
-    elif command.source in s.gone_tools:  # the source has been attached again since
-        s.gone_tools = tuple(name for name in s.gone_tools if name != command.source)
-    put_tools(w, tools, command.source)
-    _report(w, tuple([spec.name for spec in command.attach]), detach, command.source, command.problems)
+        state.gone_tools = gone(state.gone_tools, (*detach, *command.closed), tools)
+    elif command.source in state.gone_tools:  # the source has been attached again since
+        state.gone_tools = tuple(name for name in state.gone_tools if name != command.source)
+    put_tools(draft, tools, command.source)
+    _report(draft, tuple([spec.name for spec in command.attach]), detach, command.source, command.problems)
 
 
-def change_for(w: StepDraft, key: str, tool_change: ChangeTools) -> Answered | Failed:
+def change_for(draft: StepDraft, key: str, tool_change: ChangeTools) -> Answered | Failed:
     """Attach and detach tools as the plugin *key* asks; if one of the changes is impossible, make none and say why."""
-    s = w.s
-    unknown = next((name for name in tool_change.detach if name not in s.tools), None)
+    state = draft.state
+    unknown = next((name for name in tool_change.detach if name not in state.tools), None)
     if unknown is not None:
         return Failed(f"there is no tool `{unknown}`")
-    seat = next(seat for seat in s.seats if seat.key == key)
+    seat = next(seat for seat in state.seats if seat.key == key)
     brought = {spec.name: Attached(spec, seat.revision, plugin=key) for spec in seat.tools}
-    tools = {name: attached for name, attached in s.tools.items() if name not in tool_change.detach}
+    tools = {name: attached for name, attached in state.tools.items() if name not in tool_change.detach}
     for name in tool_change.attach:
         if name not in brought:
             return Failed(f"`{key}` brings no tool `{name}`; name it in its `BroughtTools`")
         if name in tools and tools[name].plugin != key:
             return Failed(f"there is another tool `{name}`")
         tools[name] = brought[name]
-    attach = tuple([name for name in dict.fromkeys(tool_change.attach) if s.tools.get(name) != tools[name]])
+    attach = tuple([name for name in dict.fromkeys(tool_change.attach) if state.tools.get(name) != tools[name]])
     detach = tuple(dict.fromkeys(tool_change.detach))
     if attach or detach:
-        s.gone_tools = gone(s.gone_tools, detach, tools)
-        put_tools(w, tools, key)
-        _report(w, attach, detach, key)
+        state.gone_tools = gone(state.gone_tools, detach, tools)
+        put_tools(draft, tools, key)
+        _report(draft, attach, detach, key)
     return Answered(None)
 
 
 def _report(
-    w: StepDraft, attach: tuple[str, ...], detach: tuple[str, ...], source: str, problems: tuple[str, ...] = ()
+    draft: StepDraft, attach: tuple[str, ...], detach: tuple[str, ...], source: str, problems: tuple[str, ...] = ()
 ) -> None:
-    w.emit(*map(ToolDetached, detach), *map(ToolAttached, attach), ToolsUpdated(attach, detach, source, problems))
+    draft.emit(*map(ToolDetached, detach), *map(ToolAttached, attach), ToolsUpdated(attach, detach, source, problems))
 
 
-def put_tools(w: StepDraft, tools: Mapping[str, Attached], by: str = "") -> None:
+def put_tools(draft: StepDraft, tools: Mapping[str, Attached], by: str = "") -> None:
     """Set the session's tools, as *by* wants; approvals "for always" of a source's tool end when it is changed.
 
     The model is told of found tools that have changed.
     """
-    s = w.s
-    w.note(altered_tools(s.tools, tools, by))
+    state = draft.state
+    draft.note(altered_tools(state.tools, tools, by))
     renewed = {
         name
-        for name, _ in s.approved_always
-        if (before := s.tools.get(name)) and (before.source or before.plugin) and not _is_same(before, tools.get(name))
+        for name, _ in state.approved_always
+        if (before := state.tools.get(name))
+        and (before.source or before.plugin)
+        and not _is_same(before, tools.get(name))
     }
-    s.approved_always = frozenset(pair for pair in s.approved_always if pair[0] not in renewed)
-    s.standing_approvals = tuple(approval for approval in s.standing_approvals if approval.tool not in renewed)
-    replaced, s.tools = s.tools, tools
-    tell_changes(w, replaced)
+    state.approved_always = frozenset(pair for pair in state.approved_always if pair[0] not in renewed)
+    state.standing_approvals = tuple(approval for approval in state.standing_approvals if approval.tool not in renewed)
+    replaced, state.tools = state.tools, tools
+    tell_changes(draft, replaced)
 
 
 def _is_same(before: Attached, after: Attached | None) -> bool:
@@ -132,49 +136,51 @@ def gone(before: tuple[str, ...], more: Iterable[str], there: Container[str]) ->
 # Plugins
 
 
-def on_update_plugin(w: StepDraft, command: commands.UpdatePluginSent) -> None:
+def on_update_plugin(draft: StepDraft, command: commands.UpdatePluginSent) -> None:
     """Handle `update_plugin`: queue new options for a plugin; later ones replace earlier ones."""
-    _queue(w, PluginChange("update", command.seat.key, command.seat, command.options))
+    _queue(draft, PluginChange("update", command.seat.key, command.seat, command.options))
 
 
-def on_attach_plugin(w: StepDraft, command: commands.AttachPluginSent) -> None:
+def on_attach_plugin(draft: StepDraft, command: commands.AttachPluginSent) -> None:
     """Handle `attach_plugin`: queue a plugin to add."""
-    _queue(w, PluginChange("attach", command.seat.key, command.seat))
+    _queue(draft, PluginChange("attach", command.seat.key, command.seat))
 
 
-def on_detach_plugin(w: StepDraft, command: commands.DetachPluginSent) -> None:
+def on_detach_plugin(draft: StepDraft, command: commands.DetachPluginSent) -> None:
     """Handle `detach_plugin`: queue a plugin to remove."""
-    _queue(w, PluginChange("detach", command.key))
+    _queue(draft, PluginChange("detach", command.key))
 
 
-def _queue(w: StepDraft, change: PluginChange) -> None:
-    s = w.s
-    there = _keys_to_be(w)
+def _queue(draft: StepDraft, change: PluginChange) -> None:
+    state = draft.state
+    there = _keys_to_be(draft)
     if change.kind == "attach" and change.key in there:
-        w.refuse(PluginExists(change.key))
+        draft.refuse(PluginExists(change.key))
         return
     if change.kind != "attach" and change.key not in there:
-        w.refuse(UnknownPlugin.among(change.key, there))
+        draft.refuse(UnknownPlugin.among(change.key, there))
         return
-    w.answer = commands.DONE
-    last_wins = tuple(old for old in s.changes if not (old.kind == change.kind == "update" and old.key == change.key))
-    s.changes = (*last_wins, change)
-    if s.phase is Phase.IDLE and s.turn is None:
-        w.next("settle")
+    draft.answer = commands.DONE
+    last_wins = tuple(
+        old for old in state.changes if not (old.kind == change.kind == "update" and old.key == change.key)
+    )
+    state.changes = (*last_wins, change)
+    if state.phase is Phase.IDLE and state.turn is None:
+        draft.schedule_first("settle")
 
 
-def drop_changes(w: StepDraft) -> None:
+def drop_changes(draft: StepDraft) -> None:
     """Report queued plugin changes as dropped, because the session ends."""
-    waiting, w.s.changes = w.s.changes, ()
+    waiting, draft.state.changes = draft.state.changes, ()
     for change in waiting:
         event_class = REPORTS[change.kind]
-        w.emit(event_class(change.key, success=False, error="the session has ended"))
+        draft.emit(event_class(change.key, success=False, error="the session has ended"))
 
 
-def _keys_to_be(w: StepDraft) -> list[str]:
+def _keys_to_be(draft: StepDraft) -> list[str]:
     """Return the keys of the plugins as they will be after all queued changes."""
-    keys = [seat.key for seat in w.s.seats]
-    for change in w.s.changes:
+    keys = [seat.key for seat in draft.state.seats]
+    for change in draft.state.changes:
         if change.kind == "attach":
             keys.append(change.key)
         elif change.kind == "detach" and change.key in keys:
@@ -182,103 +188,103 @@ def _keys_to_be(w: StepDraft) -> list[str]:
     return keys
 
 
-def change_plugins(w: StepDraft, _: str) -> None:
+def change_plugins(draft: StepDraft, _: str) -> None:
     """Apply the first queued plugin change; other plugins are asked first about new options."""
-    s = w.s
-    change = s.changes[0]
+    state = draft.state
+    change = state.changes[0]
     if change.kind == "update":
-        w.next("before_plugin_opts_update", change.key)
+        draft.schedule_first("before_plugin_opts_update", change.key)
         return
-    s.changes = s.changes[1:]
+    state.changes = state.changes[1:]
     if change.kind == "attach" and change.seat is not None:
-        _attach(w, change.seat)
+        _attach(draft, change.seat)
     else:
-        _detach(w, change.key)
-    w.next("settle")
+        _detach(draft, change.key)
+    draft.schedule_first("settle")
 
 
-def _attach(w: StepDraft, seat: AttachedPlugin) -> None:
-    s = w.s
-    ruling = w.judge.init(seat, w.context)
-    w.rulings.append(ruling)
+def _attach(draft: StepDraft, seat: AttachedPlugin) -> None:
+    state = draft.state
+    ruling = draft.judge.init(seat, draft.context)
+    draft.rulings.append(ruling)
     if ruling.verdict is not Verdict.PASS:
-        w.emit(PluginAttached(seat.key, success=False, error=ruling.reason))
+        draft.emit(PluginAttached(seat.key, success=False, error=ruling.reason))
         return
-    _seat(w, seat, ruling)
-    s.gone_plugins = gone(s.gone_plugins, (), (seat.key,))
-    w.emit(PluginAttached(seat.key))
+    _seat(draft, seat, ruling)
+    state.gone_plugins = gone(state.gone_plugins, (), (seat.key,))
+    draft.emit(PluginAttached(seat.key))
 
 
-def _detach(w: StepDraft, key: str) -> None:
-    s = w.s
-    place = _place(w, key)
+def _detach(draft: StepDraft, key: str) -> None:
+    state = draft.state
+    place = _place(draft, key)
     if place is None:
-        w.emit(PluginDetached(key, success=False, error="it was never attached"))
+        draft.emit(PluginDetached(key, success=False, error="it was never attached"))
         return
-    _unseat(w, place)
-    s.gone_plugins = gone(s.gone_plugins, (key,), ())
-    w.emit(PluginDetached(key))
-    theirs = tuple(name for name, attached in s.tools.items() if attached.plugin == key)
+    _unseat(draft, place)
+    state.gone_plugins = gone(state.gone_plugins, (key,), ())
+    draft.emit(PluginDetached(key))
+    theirs = tuple(name for name, attached in state.tools.items() if attached.plugin == key)
     if theirs:
-        put_tools(w, {name: attached for name, attached in s.tools.items() if name not in theirs}, key)
-        _report(w, (), theirs, key)
+        put_tools(draft, {name: attached for name, attached in state.tools.items() if name not in theirs}, key)
+        _report(draft, (), theirs, key)
 
 
-def _seat(w: StepDraft, seat: AttachedPlugin, ruling: Ruling) -> None:
+def _seat(draft: StepDraft, seat: AttachedPlugin, ruling: Ruling) -> None:
     """Add a plugin to the row, behind all that have its priority; *ruling* has its state."""
-    s = w.s
-    place = sum(other.priority <= seat.priority for other in s.seats)
-    s.seats = (*s.seats[:place], seat, *s.seats[place:])
-    s.plugin_states = (*s.plugin_states[:place], ruling.states[0][1], *s.plugin_states[place:])
+    state = draft.state
+    place = sum(other.priority <= seat.priority for other in state.seats)
+    state.seats = (*state.seats[:place], seat, *state.seats[place:])
+    state.plugin_states = (*state.plugin_states[:place], ruling.states[0][1], *state.plugin_states[place:])
 
 
-def _unseat(w: StepDraft, place: int) -> None:
-    s = w.s
-    s.seats = (*s.seats[:place], *s.seats[place + 1 :])
-    s.plugin_states = (*s.plugin_states[:place], *s.plugin_states[place + 1 :])
+def _unseat(draft: StepDraft, place: int) -> None:
+    state = draft.state
+    state.seats = (*state.seats[:place], *state.seats[place + 1 :])
+    state.plugin_states = (*state.plugin_states[:place], *state.plugin_states[place + 1 :])
 
 
-def _place(w: StepDraft, key: str) -> int | None:
-    return next((place for place, seat in enumerate(w.s.seats) if seat.key == key), None)
+def _place(draft: StepDraft, key: str) -> int | None:
+    return next((place for place, seat in enumerate(draft.state.seats) if seat.key == key), None)
 
 
-def begin_opts_update(w: StepDraft, key: str) -> Hook | None:
+def begin_opts_update(draft: StepDraft, key: str) -> Hook | None:
     """Build the hook that asks the other plugins about new options of one."""
-    s = w.s
-    change = s.changes[0]
-    place = _place(w, key)
+    state = draft.state
+    change = state.changes[0]
+    place = _place(draft, key)
     problem = "it was never attached" if place is None else ""
-    if place is not None and change.seat is not None and change.seat.plugin != s.seats[place].plugin:
+    if place is not None and change.seat is not None and change.seat.plugin != state.seats[place].plugin:
         problem = f"they are for a `{change.seat.plugin}`, which another plugin has replaced"
     if problem:
-        s.changes = s.changes[1:]
-        w.emit(PluginOptsUpdated(key, success=False, error=problem))
-        w.next("settle")
+        state.changes = state.changes[1:]
+        draft.emit(PluginOptsUpdated(key, success=False, error=problem))
+        draft.schedule_first("settle")
         return None
     return BeforePluginOptsUpdate(key, change.options)
 
 
-def finish_opts_update(w: StepDraft, key: str, _hook: Hook, ruling: Ruling) -> None:
+def finish_opts_update(draft: StepDraft, key: str, _hook: Hook, ruling: Ruling) -> None:
     """Apply new options, or report which plugin refused them."""
-    s = w.s
-    change, s.changes = s.changes[0], s.changes[1:]
-    place = _place(w, key)
-    w.next("settle")
+    state = draft.state
+    change, state.changes = state.changes[0], state.changes[1:]
+    place = _place(draft, key)
+    draft.schedule_first("settle")
     if ruling.verdict is not Verdict.PASS:
         error = f"{ruling.by} refused: {ruling.reason}" if ruling.reason else f"{ruling.by} refused"
-        w.emit(PluginOptsUpdated(key, success=False, error=error))
+        draft.emit(PluginOptsUpdated(key, success=False, error=error))
         return
     if place is None or change.seat is None:
         return
-    decided = w.judge.options(change.seat, s.plugin_states[place], change.options)
-    w.rulings.append(decided)
+    decided = draft.judge.options(change.seat, state.plugin_states[place], change.options)
+    draft.rulings.append(decided)
     if decided.verdict is not Verdict.PASS:
-        w.emit(PluginOptsUpdated(key, success=False, error=decided.reason))
+        draft.emit(PluginOptsUpdated(key, success=False, error=decided.reason))
         return
-    if change.seat.priority == s.seats[place].priority:
-        s.seats = (*s.seats[:place], change.seat, *s.seats[place + 1 :])
-        s.plugin_states = (*s.plugin_states[:place], decided.states[0][1], *s.plugin_states[place + 1 :])
+    if change.seat.priority == state.seats[place].priority:
+        state.seats = (*state.seats[:place], change.seat, *state.seats[place + 1 :])
+        state.plugin_states = (*state.plugin_states[:place], decided.states[0][1], *state.plugin_states[place + 1 :])
     else:
-        _unseat(w, place)
-        _seat(w, change.seat, decided)
-    w.emit(PluginOptsUpdated(key, success=True))
+        _unseat(draft, place)
+        _seat(draft, change.seat, decided)
+    draft.emit(PluginOptsUpdated(key, success=True))

@@ -45,39 +45,39 @@ def meant(call: ToolCall, tools: Mapping[str, Attached]) -> ToolCall:
     return resolved(call, free(FINDER, tools), call.name)
 
 
-def is_led(w: StepDraft, call: Call) -> bool:
+def is_led(draft: StepDraft, call: Call) -> bool:
     """Whether *call* is one of `find_tools`, or one of `call_tool` that names no tool."""
-    tools = w.s.tools
+    tools = draft.state.tools
     return call.name in (free(FINDER, tools), free(CALLER, tools)) and bool(deferred(tools))
 
 
-def lead(w: StepDraft, call: Call) -> None:
+def lead(draft: StepDraft, call: Call) -> None:
     """Give a call for which `is_led` holds its result: the definitions of the tools that fit, or why there are none."""
-    tools = w.s.tools
+    tools = draft.state.tools
     finder, caller = free(FINDER, tools), free(CALLER, tools)
     query = call.args.get("query")
     if call.name == caller:
-        give_error(w, call, why_uncalled(finder, caller))
+        give_error(draft, call, why_uncalled(finder, caller))
     elif not isinstance(query, str) or not query.strip():
-        give_error(w, call, f"`{finder}` takes `query`, a text: names of tools, or words for what they are to do")
+        give_error(draft, call, f"`{finder}` takes `query`, a text: names of tools, or words for what they are to do")
     else:
         text, names = answer(query, deferred(tools), finder, caller)
-        note_found(w, *names)
-        w.emit(ToolsFound(call.call_id, query, names))
-        give_result(w, call, (Text(text),), is_error=False, details=details(names))
+        note_found(draft, *names)
+        draft.emit(ToolsFound(call.call_id, query, names))
+        give_result(draft, call, (Text(text),), is_error=False, details=details(names))
 
 
-def hint(w: StepDraft) -> str:
+def hint(draft: StepDraft) -> str:
     """Return the end of an error about a missing tool: by what others are found; empty if there are none."""
-    tools = w.s.tools
+    tools = draft.state.tools
     return f"; `{free(FINDER, tools)}` finds those that are found on demand" if deferred(tools) else ""
 
 
-def note_found(w: StepDraft, *names: str) -> None:
+def note_found(draft: StepDraft, *names: str) -> None:
     """Remember that the model has found the tools *names*, the last of them at the end."""
-    before = w.s.found
+    before = draft.state.found
     if before[-len(names) :] != names:
-        w.s.found = (*(name for name in before if name not in names), *names)[-MOST_FOUND:]
+        draft.state.found = (*(name for name in before if name not in names), *names)[-MOST_FOUND:]
 
 
 def shown_if_deferred(spec: ToolSpec) -> str:
@@ -85,23 +85,29 @@ def shown_if_deferred(spec: ToolSpec) -> str:
     return f"\n\nIts definition: {definition(spec)}" if spec.deferred else ""
 
 
-def tell_again(w: StepDraft, messages: tuple[Message, ...]) -> None:
+def tell_again(draft: StepDraft, messages: tuple[Message, ...]) -> None:
     """Tell the model the definitions of found tools that are not in *messages*, which a compaction has kept."""
-    s = w.s
-    there = [s.tools[name].spec for name in reversed(s.found) if name in s.tools and s.tools[name].spec.deferred]
+    state = draft.state
+    there = [
+        state.tools[name].spec
+        for name in reversed(state.found)
+        if name in state.tools and state.tools[name].spec.deferred
+    ]
     if there:
         texts = [message.text for message in messages]
-        _tell(w, _STILL, [spec for spec in there if not any(definition(spec) in text for text in texts)])
+        _tell(draft, _STILL, [spec for spec in there if not any(definition(spec) in text for text in texts)])
 
 
-def tell_changes(w: StepDraft, before: Mapping[str, Attached]) -> None:
+def tell_changes(draft: StepDraft, before: Mapping[str, Attached]) -> None:
     """Tell the model the definitions of found tools that other ones have replaced in the session's tools *before*."""
-    s = w.s
-    pairs = [(before[name].spec, s.tools[name].spec) for name in s.found if name in before and name in s.tools]
-    _tell(w, _CHANGED, [now for was, now in pairs if now.deferred and definition(was) != definition(now)])
+    state = draft.state
+    pairs = [
+        (before[name].spec, state.tools[name].spec) for name in state.found if name in before and name in state.tools
+    ]
+    _tell(draft, _CHANGED, [now for was, now in pairs if now.deferred and definition(was) != definition(now)])
 
 
-def _tell(w: StepDraft, text: str, specs: list[ToolSpec]) -> None:
+def _tell(draft: StepDraft, text: str, specs: list[ToolSpec]) -> None:
     if specs:
-        definitions = defining(fitting(specs), free(CALLER, w.s.tools))
-        w.s.notices = (*w.s.notices, text.format(definitions=definitions))
+        definitions = defining(fitting(specs), free(CALLER, draft.state.tools))
+        draft.state.notices = (*draft.state.notices, text.format(definitions=definitions))

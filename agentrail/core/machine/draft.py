@@ -57,7 +57,7 @@ class StepDraft:
         "request",
         "response",
         "rulings",
-        "s",
+        "state",
         "steer",
         "steered",
         "subjects",
@@ -74,7 +74,7 @@ class StepDraft:
         by: str = "",
         request: str = "",
     ) -> None:
-        self.s = draft
+        self.state = draft
         self.judge = judge
         self.at = at
         self.by = by
@@ -103,15 +103,17 @@ class StepDraft:
 
     def emit(self, *events: Event, by: str = "") -> None:
         """Emit *events*; each gets the next sequence number. *by* is who caused them, if not the caller of the step."""
-        s = self.s
-        turn = s.turns if s.turn is not None else 0
+        state = self.state
+        turn = state.turns if state.turn is not None else 0
         for event in events:
-            s.seq += 1
+            state.seq += 1
             self.events.append(
-                _envelope(s.session_id, s.seq, 0, self.at, turn, s.round, event, s.setup.path, by or self.by)
+                _envelope(
+                    state.session_id, state.seq, 0, self.at, turn, state.round, event, state.setup.path, by or self.by
+                )
             )
 
-    def ask(self, effect: AnyEffect) -> None:
+    def add_effect(self, effect: AnyEffect) -> None:
         """Ask the runtime to carry out *effect*."""
         self.effects.append(effect)
 
@@ -121,19 +123,19 @@ class StepDraft:
 
     def make_id(self, prefix: str) -> str:
         """Return an id that is unique in the session."""
-        self.s.serial += 1
-        return f"{prefix}{self.s.serial}"
+        self.state.serial += 1
+        return f"{prefix}{self.state.serial}"
 
     # What comes next
 
-    def next(self, what: str, ref: str = "") -> None:
+    def schedule_first(self, what: str, ref: str = "") -> None:
         """Put a hook or stage at the front of what is due."""
-        due, first = self.s.due, Due(what, ref) if ref else _PLAIN[what]
-        self.s.due = (first, *due) if due else (first,)
+        due, first = self.state.due, Due(what, ref) if ref else _PLAIN[what]
+        self.state.due = (first, *due) if due else (first,)
 
-    def later(self, what: str, ref: str = "") -> None:
+    def schedule_last(self, what: str, ref: str = "") -> None:
         """Put a hook or stage at the end of what is due."""
-        self.s.due = (*self.s.due, Due(what, ref))
+        self.state.due = (*self.state.due, Due(what, ref))
 
     # Timers
 
@@ -147,7 +149,7 @@ class StepDraft:
         if timer in names:
             self.drop_timer(timer)
         names.add(timer)
-        self.s.timers = (*self.s.timers, (timer, at))
+        self.state.timers = (*self.state.timers, (timer, at))
         self.effects.append(SetTimer(timer, at))
 
     def clear_timer(self, timer: str) -> None:
@@ -159,12 +161,12 @@ class StepDraft:
     def drop_timer(self, timer: str) -> None:
         """Take *timer*, which is set, out of the state."""
         self._timers().remove(timer)
-        self.s.timers = tuple([other for other in self.s.timers if other[0] != timer])
+        self.state.timers = tuple([other for other in self.state.timers if other[0] != timer])
 
     def _timers(self) -> set[str]:
         """Return the names of the timers that are set, as a set to change: one step may set thousands."""
         if self.timed is None:
-            self.timed = set(dict(self.s.timers))
+            self.timed = set(dict(self.state.timers))
         return self.timed
 
     # Loops
@@ -180,20 +182,20 @@ class StepDraft:
 
     def keep_subjects(self, subjects: tuple[str, dict[str, int]]) -> None:
         """Store the counts of `subjects_of` in the open turn; called at the end of the step."""
-        turn = self.s.turn
+        turn = self.state.turn
         if turn is not None and subjects[0] == turn.ref:
-            self.s.turn = turn.but(subjects=tuple(subjects[1].items()))
+            self.state.turn = turn.but(subjects=tuple(subjects[1].items()))
 
     # The conversation
 
     def say(self, *messages: Message) -> None:
         """Append *messages* to the history."""
-        self.s.history = self.s.history.and_(*messages)
+        self.state.history = self.state.history.and_(*messages)
 
     def count(self, usage: Usage) -> None:
         """Add *usage* to the session's total."""
         if usage is not NOTHING_USED:
-            self.s.usage = self.s.usage.plus(usage)
+            self.state.usage = self.state.usage.plus(usage)
 
     def switch_model(
         self,
@@ -204,17 +206,20 @@ class StepDraft:
         priced: frozenset[str] = frozenset(),
     ) -> None:
         """Set the session's model and its fallback models."""
-        s = self.s
-        if not priced <= s.priced:
-            s.priced |= priced
-        if spares != s.spares:
-            s.spares = spares
-        if (model, options) != (s.model, s.model_options):
-            self.tell_of_switch((s.model, s.model_options), (model, options), by)
-            if s.used_model is None:
-                s.used_model = (s.model, s.model_options)  # so the first request to the new model is an event too
+        state = self.state
+        if not priced <= state.priced:
+            state.priced |= priced
+        if spares != state.spares:
+            state.spares = spares
+        if (model, options) != (state.model, state.model_options):
+            self.tell_of_switch((state.model, state.model_options), (model, options), by)
+            if state.used_model is None:
+                state.used_model = (
+                    state.model,
+                    state.model_options,
+                )  # so the first request to the new model is an event too
             self._note_switch(by or "")
-            s.model, s.model_options = model, options
+            state.model, state.model_options = model, options
 
     def tell_of_switch(
         self, old: tuple[str, JsonObject], new: tuple[str, JsonObject], by: str | None = None, reason: str | None = None
@@ -229,10 +234,10 @@ class StepDraft:
         """Record *ruling* and the plugin states it changed; with *report*, emit an event per plugin that failed."""
         self.rulings.append(ruling)
         if ruling.states:
-            states = list(self.s.plugin_states)
+            states = list(self.state.plugin_states)
             for seat, new in ruling.states:
                 states[seat] = new
-            self.s.plugin_states = tuple(states)
+            self.state.plugin_states = tuple(states)
         if report and ruling.errors:
             self.emit(*ruling.errors)
 
@@ -246,90 +251,92 @@ class StepDraft:
 
     def put_sections(self, changed: tuple[Section, ...]) -> None:
         """Set or remove sections of the system prompt, in order."""
-        sections = {section.key: section for section in self.s.sections}
+        sections = {section.key: section for section in self.state.sections}
         for section in changed:
-            self.note(altered_section(tuple(sections.values()), section, self.s.setup.prompt_mode))
+            self.note(altered_section(tuple(sections.values()), section, self.state.setup.prompt_mode))
             before = sections.get(section.key)
             if before is not None and (before.text, before.layer) == (section.text, section.layer):
                 continue  # keeps its place, so that the provider's cache still fits
             sections.pop(section.key, None)
             if section.text is not None:
                 sections[section.key] = section
-        self.s.sections = tuple(sections.values())
+        self.state.sections = tuple(sections.values())
 
     def note(self, altered: tuple[Altered, ...]) -> None:
         """Remember that parts of the prompt are about to change, until the next request. No-op before the first."""
-        if altered and self.s.used_model is not None:
-            self.s.altered = noted(self.s.altered, *altered)
+        if altered and self.state.used_model is not None:
+            self.state.altered = noted(self.state.altered, *altered)
 
     def _note_switch(self, by: str) -> None:
         """Remember who switched the model last, until the next request; a caller is only noted after a plugin."""
-        if by or self.s.altered:
+        if by or self.state.altered:
             self.note(switching(by))
 
     def drop_turn(self) -> None:
         """Let no turn be open any more; the next one may have another form of answers."""
-        turn = self.s.turn
+        turn = self.state.turn
         if turn is not None and turn.returns:
             self.note(altered_form(turn.returns))
-        self.s.turn = None
-        self.s.round = 0
+        self.state.turn = None
+        self.state.round = 0
 
     def use_model(self, switch: Switch) -> None:
         """Use the model that a plugin chose from the next request on; fallback models stay if it is the same one."""
-        s = self.s
+        state = self.state
         priced = frozenset({switch.model}) if switch.priced else frozenset[str]()
-        spares = s.spares if switch.model == s.model else ()
+        spares = state.spares if switch.model == state.model else ()
         self.switch_model(switch.model, switch.options, switch.plugin, spares, priced)
         self._note_switch(switch.plugin)
-        if s.turn is not None:
-            left = s.turn.spares if switch.model == s.turn.model else ()
-            s.turn = s.turn.but(model=switch.model, options=switch.options, spares=left)
+        if state.turn is not None:
+            left = state.turn.spares if switch.model == state.turn.model else ()
+            state.turn = state.turn.but(model=switch.model, options=switch.options, spares=left)
 
     def context(self) -> Context:
         """Return the view of the session that plugins get."""
-        s = self.s
-        setup, turn, sections, path = s.setup, s.turn, s.sections, s.setup.path
-        worked = s.worked_ms if s.working_since is None else s.worked(self.at)
+        state = self.state
+        setup, turn, sections, path = state.setup, state.turn, state.sections, state.setup.path
+        worked = state.worked_ms if state.working_since is None else state.worked(self.at)
         model, options, spares = (
-            (s.model, s.model_options, s.spares) if turn is None else (turn.model, turn.options, turn.spares)
+            (state.model, state.model_options, state.spares)
+            if turn is None
+            else (turn.model, turn.options, turn.spares)
         )
         return _context(  # by place: names would take three times as long, at each hook
-            s.session_id,
+            state.session_id,
             setup.working_dir,
             model,
             options,
             setup.prompt_mode,
-            s.turns if turn is not None else 0,
-            s.round,
-            s.usage,
-            NOTHING_USED if turn is None else s.usage.minus(turn.used),
-            s.elsewhere,
+            state.turns if turn is not None else 0,
+            state.round,
+            state.usage,
+            NOTHING_USED if turn is None else state.usage.minus(turn.used),
+            state.elsewhere,
             worked,
             max(0, worked - turn.worked_ms) if worked and turn is not None else 0,
-            s.worked_elsewhere,
-            model in s.priced and (not spares or all(spare.model in s.priced for spare in spares)),
+            state.worked_elsewhere,
+            model in state.priced and (not spares or all(spare.model in state.priced for spare in spares)),
             self._budget_left(),
-            s.todos,
+            state.todos,
             pairs_of(sections) if sections else NO_PAIRS,
-            tuple(s.tools),
+            tuple(state.tools),
             setup.agents,
             setup.user_data,
             memory_of(sections) if sections else EMPTY,
-            s.last_reply,
-            s.approved_always,
+            state.last_reply,
+            state.approved_always,
             self.at,
             path[::2] if path else path,
             path[-2] if path else None,
-            s.returns if s.taking is None else s.taking.returns or setup.returns,
+            state.returns if state.taking is None else state.taking.returns or setup.returns,
         )
 
     def _budget_left(self) -> float | None:
         """Return the money left under the tightest limit of the plugins; `None` if none has one or cost is unknown."""
-        s = self.s
+        state = self.state
         least: float | None = None
-        for seat in s.seats:  # a plain loop, as this is asked for at each hook, and few plugins have a limit
+        for seat in state.seats:  # a plain loop, as this is asked for at each hook, and few plugins have a limit
             if seat.money_limit is not None:
-                money_left = seat.money_limit.left(s.usage, s.elsewhere)
+                money_left = seat.money_limit.left(state.usage, state.elsewhere)
                 least = money_left if least is None or (money_left is not None and money_left < least) else least
         return least

@@ -16,26 +16,26 @@ from agentrail.hooks.actions import TimedOut
 from agentrail.values.stream import NOTHING_YET
 
 
-def _on_turn(w: StepDraft, _: str) -> None:
-    why = f"the turn took longer than {w.s.setup.options.max_turn_seconds:g} s"
-    partial, w.partial = w.partial, NOTHING_YET  # belongs to this turn; the next one may begin in this step
-    abort_turn(w, "deadline", why, partial=partial)
+def _on_turn(draft: StepDraft, _: str) -> None:
+    why = f"the turn took longer than {draft.state.setup.options.max_turn_seconds:g} s"
+    partial, draft.partial = draft.partial, NOTHING_YET  # belongs to this turn; the next one may begin in this step
+    abort_turn(draft, "deadline", why, partial=partial)
 
 
-def _on_retry(w: StepDraft, _: str) -> None:
-    w.next("request")
+def _on_retry(draft: StepDraft, _: str) -> None:
+    draft.schedule_first("request")
 
 
-def _on_grace(w: StepDraft, _: str) -> None:
-    on_grace(w)
+def _on_grace(draft: StepDraft, _: str) -> None:
+    on_grace(draft)
 
 
-def _on_ask(w: StepDraft, ask_id: str) -> None:
-    waiting = next((other for other in w.s.suspended if other.ask_id == ask_id), None)
+def _on_ask(draft: StepDraft, ask_id: str) -> None:
+    waiting = next((other for other in draft.state.suspended if other.ask_id == ask_id), None)
     if waiting is not None:
         if waiting.asked:
-            w.ask(CancelAsk(ask_id))
-        answer(w, ask_id, TimedOut(waiting.pause.deadline or 0.0))
+            draft.add_effect(CancelAsk(ask_id))
+        answer(draft, ask_id, TimedOut(waiting.pause.deadline or 0.0))
 
 
 TIMERS: Final[Mapping[str, Callable[[StepDraft, str], None]]] = {
@@ -49,12 +49,12 @@ TIMERS: Final[Mapping[str, Callable[[StepDraft, str], None]]] = {
 """Handler by kind of timer. A timer's name is its kind and, after a colon, the id it is about."""
 
 
-def on_timer(w: StepDraft, fired: TimerFired) -> None:
+def on_timer(draft: StepDraft, fired: TimerFired) -> None:
     """Call the handler of a timer. No-op if it was cleared or replaced after it fired."""
-    due = dict(w.s.timers).get(fired.timer)
-    if due is None or due > w.at:
+    due = dict(draft.state.timers).get(fired.timer)
+    if due is None or due > draft.at:
         return
-    w.partial = fired.partial
-    w.drop_timer(fired.timer)
+    draft.partial = fired.partial
+    draft.drop_timer(fired.timer)
     kind, _, ref = fired.timer.partition(":")
-    TIMERS[kind](w, ref)
+    TIMERS[kind](draft, ref)

@@ -85,109 +85,109 @@ NESTED: Final = "cannot be run to rule on a tool that a plugin runs"
 """
 
 
-def drain(w: StepDraft) -> None:
+def drain(draft: StepDraft) -> None:
     """Run what is due, in order, until nothing is left or a hook must wait."""
-    s = w.s
-    while s.due:
-        due = s.due[0]
+    state = draft.state
+    while state.due:
+        due = state.due[0]
         stage = STAGES.get(due.what)
         if stage is not None:
-            s.due = s.due[1:]
-            stage(w, due.ref)
+            state.due = state.due[1:]
+            stage(draft, due.ref)
         elif due.what == AGAIN:
-            s.due = s.due[1:]
-            ask_again(w, due.ref)
-        elif s.suspended and due.what not in WAIT_FOR_NONE:
+            state.due = state.due[1:]
+            ask_again(draft, due.ref)
+        elif state.suspended and due.what not in WAIT_FOR_NONE:
             return
         else:
-            s.due = s.due[1:]
-            _run(w, due)
+            state.due = state.due[1:]
+            _run(draft, due)
 
 
-def _run(w: StepDraft, due: Due) -> None:
+def _run(draft: StepDraft, due: Due) -> None:
     begin, finish = FLOW[due.what]
-    hook = begin(w, due.ref)
+    hook = begin(draft, due.ref)
     if hook is None:
         return
-    unheard = w.judge.unheard(due.what, w.s.seats)
+    unheard = draft.judge.unheard(due.what, draft.state.seats)
     if unheard is not None:
-        w.rulings.append(unheard)
-        finish(w, due.ref, hook, unheard)
+        draft.rulings.append(unheard)
+        finish(draft, due.ref, hook, unheard)
     elif due.what == "before_tool":
-        place, consent, gathered = tool_checks.where_before_tool(w, due.ref)
-        _rule(w, hook, due.ref, place, gathered, consent)
+        place, consent, gathered = tool_checks.where_before_tool(draft, due.ref)
+        _rule(draft, hook, due.ref, place, gathered, consent)
     else:
-        _rule(w, hook, due.ref, START, NOTHING_GATHERED, NO_CONSENT)
+        _rule(draft, hook, due.ref, START, NOTHING_GATHERED, NO_CONSENT)
 
 
-def _rule(w: StepDraft, hook: Hook, ref: str, place: Place, gathered: Gathered, consent: Consent) -> None:
-    s = w.s
-    row = s.row
+def _rule(draft: StepDraft, hook: Hook, ref: str, place: Place, gathered: Gathered, consent: Consent) -> None:
+    state = draft.state
+    row = state.row
     if hook.moment == "before_plugin_opts_update":
-        row = row.but(among=frozenset(seat.key for seat in s.seats if seat.key != ref))
-    decided = w.judge.rule(hook, row, w.context, place, gathered, consent)
+        row = row.but(among=frozenset(seat.key for seat in state.seats if seat.key != ref))
+    decided = draft.judge.rule(hook, row, draft.context, place, gathered, consent)
     if decided is UNRULED[hook.moment]:  # mostly: none had anything to say
-        w.rulings.append(decided)
+        draft.rulings.append(decided)
     else:
-        w.take(decided)
+        draft.take(decided)
         if decided.gathered.emits:
-            w.emit(*decided.gathered.emits)
-        if decided.verdict is ASK and decided.pause is not None and s.stopping is None:
-            _suspend(w, hook, ref, decided)
+            draft.emit(*decided.gathered.emits)
+        if decided.verdict is ASK and decided.pause is not None and state.stopping is None:
+            _suspend(draft, hook, ref, decided)
             return
-    FLOW[hook.moment][1](w, ref, hook, decided)
+    FLOW[hook.moment][1](draft, ref, hook, decided)
 
 
-def _suspend(w: StepDraft, hook: Hook, ref: str, decided: Ruling, run: str = "") -> None:
+def _suspend(draft: StepDraft, hook: Hook, ref: str, decided: Ruling, run: str = "") -> None:
     """Pause a hook until what one of its plugins asked for is carried out; *run*: the tool run that it rules on."""
-    s = w.s
+    state = draft.state
     pause = decided.pause
     if pause is None or pause.request is None or decided.by is None:
         return
     if hook.moment in OF_ONE_CALL and not run:
-        w.next("advance_batch")  # a call whose hook is paused does not delay the others
-    responses.say_response(w)
-    ask_id = w.make_id("ask")
-    w.emit(_started(ask_id, decided.by, hook.moment, type(pause.request).__name__))
+        draft.schedule_first("advance_batch")  # a call whose hook is paused does not delay the others
+    responses.say_response(draft)
+    ask_id = draft.make_id("ask")
+    draft.emit(_started(ask_id, decided.by, hook.moment, type(pause.request).__name__))
     handed = type(pause.request) not in IN_THE_STEP
     waiting = Suspension(ask_id, hook, ref, decided.by, pause, decided.gathered.without_events(), asked=handed, run=run)
-    s.suspended = (*s.suspended, waiting)
-    _begin_ask(w, waiting)
+    state.suspended = (*state.suspended, waiting)
+    _begin_ask(draft, waiting)
 
 
-def _begin_ask(w: StepDraft, waiting: Suspension) -> None:
+def _begin_ask(draft: StepDraft, waiting: Suspension) -> None:
     """Carry out what a plugin asked for. A tool is ruled on before; a change of tools is done in this step."""
     request = waiting.pause.request
     if isinstance(request, RunTool):
         if waiting.run:
-            answer(w, waiting.ask_id, Failed(f"`{request.name}` {NESTED}"))
+            answer(draft, waiting.ask_id, Failed(f"`{request.name}` {NESTED}"))
         else:
-            _screen(w, waiting, request)
+            _screen(draft, waiting, request)
     elif isinstance(request, ChangeTools):
-        answer(w, waiting.ask_id, configuration.change_for(w, waiting.plugin, request))
+        answer(draft, waiting.ask_id, configuration.change_for(draft, waiting.plugin, request))
     elif request is not None:
-        _hand_over(w, waiting, request)
+        _hand_over(draft, waiting, request)
 
 
-def _hand_over(w: StepDraft, waiting: Suspension, request: Errand) -> None:
+def _hand_over(draft: StepDraft, waiting: Suspension, request: Errand) -> None:
     """Hand what a plugin asked for to the runtime."""
-    s = w.s
+    state = draft.state
     if not waiting.asked:
         handed = waiting.but(asked=True)
-        s.suspended = tuple([handed if other is waiting else other for other in s.suspended])
-    w.ask(CarryOut(waiting.ask_id, waiting.plugin, request, s.using[0]))
-    _set_deadline(w, waiting)
+        state.suspended = tuple([handed if other is waiting else other for other in state.suspended])
+    draft.add_effect(CarryOut(waiting.ask_id, waiting.plugin, request, state.using[0]))
+    _set_deadline(draft, waiting)
 
 
-def _set_deadline(w: StepDraft, waiting: Suspension) -> None:
+def _set_deadline(draft: StepDraft, waiting: Suspension) -> None:
     """Set the timer of what a plugin asked for. No-op if it is set: the time counts from the beginning."""
     timer = f"ask:{waiting.ask_id}"
-    if waiting.pause.deadline is not None and not w.has_timer(timer):
-        w.set_timer(timer, w.at + int(waiting.pause.deadline * 1000))
+    if waiting.pause.deadline is not None and not draft.has_timer(timer):
+        draft.set_timer(timer, draft.at + int(waiting.pause.deadline * 1000))
 
 
 def _screen(
-    w: StepDraft,
+    draft: StepDraft,
     waiting: Suspension,
     request: RunTool,
     place: Place = START,
@@ -197,110 +197,110 @@ def _screen(
 
     A plugin among them may ask too: then this waits. A hold is a no, because no person can be asked about it.
     """
-    s = w.s
-    attached = s.tools.get(request.name)
+    state = draft.state
+    attached = state.tools.get(request.name)
     if attached is None:
-        answer(w, waiting.ask_id, Failed(f"there is no tool `{request.name}`"))
+        answer(draft, waiting.ask_id, Failed(f"there is no tool `{request.name}`"))
         return
-    others = frozenset(seat.key for seat in s.seats if seat.key != waiting.plugin)
+    others = frozenset(seat.key for seat in state.seats if seat.key != waiting.plugin)
     hook = BeforeTool(request.name, request.args, waiting.ask_id)
-    consent = Consent(always=s.approved_always)
-    decided = w.judge.rule(hook, s.row.but(among=others), w.context, place, gathered, consent)
-    w.take(decided)
-    w.emit(*decided.gathered.emits)
-    if decided.verdict is ASK and s.stopping is None:
-        _set_deadline(w, waiting)
-        _suspend(w, hook, "", decided, waiting.ask_id)
+    consent = Consent(always=state.approved_always)
+    decided = draft.judge.rule(hook, state.row.but(among=others), draft.context, place, gathered, consent)
+    draft.take(decided)
+    draft.emit(*decided.gathered.emits)
+    if decided.verdict is ASK and state.stopping is None:
+        _set_deadline(draft, waiting)
+        _suspend(draft, hook, "", decided, waiting.ask_id)
         return
     args = request.args if decided.gathered.args is None else decided.gathered.args
-    problem = _why_not_run(w, request.name, attached.revision, args, decided)
+    problem = _why_not_run(draft, request.name, attached.revision, args, decided)
     if problem is not None:
-        answer(w, waiting.ask_id, Failed(problem))
+        answer(draft, waiting.ask_id, Failed(problem))
         return
     if waiting.started_at is None:
-        standing = tool_checks.standing_approvals(w, request.name, decided.gathered.families)
-        w.emit(ToolExecutionStart(waiting.ask_id, request.name, args, standing=standing))
-        started = waiting.but(started_at=w.at)
-        s.suspended = tuple(started if other is waiting else other for other in s.suspended)
+        standing = tool_checks.standing_approvals(draft, request.name, decided.gathered.families)
+        draft.emit(ToolExecutionStart(waiting.ask_id, request.name, args, standing=standing))
+        started = waiting.but(started_at=draft.at)
+        state.suspended = tuple(started if other is waiting else other for other in state.suspended)
         waiting = started
-    _hand_over(w, waiting, RunTool(request.name, args))
+    _hand_over(draft, waiting, RunTool(request.name, args))
 
 
-def _why_not_run(w: StepDraft, tool: str, revision: int, args: JsonObject, decided: Ruling) -> str | None:
+def _why_not_run(draft: StepDraft, tool: str, revision: int, args: JsonObject, decided: Ruling) -> str | None:
     """Return why a tool that a plugin asks for may not run with *args*; `None` if it may."""
     if decided.verdict not in (PASS, SKIP):
         why = "it would have to ask first" if decided.verdict is ASK else decided.reason
         return f"{decided.by} does not let it run: {why}"
-    in_doubt = find_doubt(w, tool, args)
+    in_doubt = find_doubt(draft, tool, args)
     if in_doubt is not None:
         return hint_about(in_doubt)
-    fits = tool_checks.check(w, tool, revision, args)
+    fits = tool_checks.check(draft, tool, revision, args)
     return None if fits.verdict is PASS else fits.reason
 
 
-def ask_again(w: StepDraft, ask_id: str) -> None:
+def ask_again(draft: StepDraft, ask_id: str) -> None:
     """Repeat a plugin's request that a restart interrupted, unless its tool may be unsafe to run twice."""
-    s = w.s
-    waiting = _waiting(w, ask_id)
-    if waiting is None or any(other.run == ask_id for other in s.suspended):
+    state = draft.state
+    waiting = _waiting(draft, ask_id)
+    if waiting is None or any(other.run == ask_id for other in state.suspended):
         return  # if its tool is still ruled on, what a plugin asked for about that is repeated instead
     request = waiting.pause.request
     if isinstance(request, RunTool) and waiting.started_at is not None:
-        attached = s.tools.get(request.name)
+        attached = state.tools.get(request.name)
         if attached is None or attached.spec.effect not in tool_runs.CAN_RUN_AGAIN:
-            answer(w, ask_id, Failed(f"the process ended while the tool ran; {doubt(None)}"))
+            answer(draft, ask_id, Failed(f"the process ended while the tool ran; {doubt(None)}"))
             return
-    _begin_ask(w, waiting)
+    _begin_ask(draft, waiting)
 
 
-def on_calls_ended(w: StepDraft, several: CallsEnded) -> None:
+def on_calls_ended(draft: StepDraft, several: CallsEnded) -> None:
     """Handle the ends of several calls as if each came in a step of its own."""
     for call_end in several.ended:
         match call_end:
             case ToolReturned():
-                tool_runs.on_returned(w, call_end)
+                tool_runs.on_returned(draft, call_end)
             case ToolRaised():
-                tool_runs.on_raised(w, call_end)
+                tool_runs.on_raised(draft, call_end)
             case ToolStopped():
-                tool_runs.on_stopped(w, call_end)
-        drain(w)
+                tool_runs.on_stopped(draft, call_end)
+        drain(draft)
 
 
 STATUS: Final[Mapping[type[AskAnswer], str]] = {Answered: "ok", Failed: "failed", TimedOut: "timed_out"}
 
 
-def on_settled(w: StepDraft, settled: AskSettled) -> None:
+def on_settled(draft: StepDraft, settled: AskSettled) -> None:
     """Resume the hook that waited for a plugin's request, and ask that plugin again with the answer."""
-    w.count(settled.usage)
-    answer(w, settled.ask_id, settled.answer)
+    draft.count(settled.usage)
+    answer(draft, settled.ask_id, settled.answer)
 
 
-def _waiting(w: StepDraft, ask_id: str) -> Suspension | None:
-    for other in w.s.suspended:
+def _waiting(draft: StepDraft, ask_id: str) -> Suspension | None:
+    for other in draft.state.suspended:
         if other.ask_id == ask_id:
             return other
     return None
 
 
-def answer(w: StepDraft, ask_id: str, ask_answer: AskAnswer) -> None:
+def answer(draft: StepDraft, ask_id: str, ask_answer: AskAnswer) -> None:
     """Resume the hook that waits for *ask_id*. No-op if none does: it was dropped meanwhile."""
-    s = w.s
-    waiting = _waiting(w, ask_id)
+    state = draft.state
+    waiting = _waiting(draft, ask_id)
     if waiting is None:
         return
-    s.suspended = tuple([other for other in s.suspended if other is not waiting])
-    w.clear_timer(f"ask:{ask_id}")
+    state.suspended = tuple([other for other in state.suspended if other is not waiting])
+    draft.clear_timer(f"ask:{ask_id}")
     if isinstance(waiting.pause.request, RunTool):
-        drop_rulings_on(w, ask_id)
-        tell_of_asked(w, waiting, ask_answer)
-    w.emit(_answered(ask_id, waiting.plugin, STATUS[type(ask_answer)]))
+        drop_rulings_on(draft, ask_id)
+        tell_of_asked(draft, waiting, ask_answer)
+    draft.emit(_answered(ask_id, waiting.plugin, STATUS[type(ask_answer)]))
     place = waiting.pause.place.but(asked=waiting.pause.request, answer=ask_answer)
     if waiting.run:
-        ruled = _waiting(w, waiting.run)
+        ruled = _waiting(draft, waiting.run)
         if ruled is not None and isinstance(ruled.pause.request, RunTool):
-            _screen(w, ruled, ruled.pause.request, place, waiting.gathered)
+            _screen(draft, ruled, ruled.pause.request, place, waiting.gathered)
         return
     consent = NO_CONSENT
     if waiting.hook.moment == "before_tool":
-        consent = tool_checks.where_before_tool(w, waiting.ref)[1]
-    _rule(w, waiting.hook, waiting.ref, place, waiting.gathered, consent)
+        consent = tool_checks.where_before_tool(draft, waiting.ref)[1]
+    _rule(draft, waiting.hook, waiting.ref, place, waiting.gathered, consent)

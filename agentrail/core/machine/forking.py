@@ -54,62 +54,62 @@ def branch(origin: State, session_id: str) -> State:
     )
 
 
-def on_branched(w: StepDraft, branched: SessionBranched) -> None:
+def on_branched(draft: StepDraft, branched: SessionBranched) -> None:
     """Start a fork with the code of now: held calls are held again, calls that ran are declared unknown."""
-    s = w.s
-    w.answer = DONE
-    s.phase = Phase.IDLE
-    problem = reseat(w, branched.seats, branched.options)
+    state = draft.state
+    draft.answer = DONE
+    state.phase = Phase.IDLE
+    problem = reseat(draft, branched.seats, branched.options)
     if problem is not None:
-        fail_start(w, problem)
+        fail_start(draft, problem)
         return
-    s.opening = False
-    w.emit(SessionForked(branched.origin, branched.at, branched.left_behind))
-    change_tools(w, branched)
-    w.ask(ReportStart())
-    batch, turn = s.batch, s.turn
+    state.opening = False
+    draft.emit(SessionForked(branched.origin, branched.at, branched.left_behind))
+    change_tools(draft, branched)
+    draft.add_effect(ReportStart())
+    batch, turn = state.batch, state.turn
     if batch is None or turn is None:
-        _drop_turn(w)
+        _drop_turn(draft)
         return
     waiting = [call for call in batch.calls if call.status in WAITS_FOR_PERSON]
     for call in batch.calls:
         if call.status not in WAITS_FOR_PERSON:
-            _settle(w, call)
+            _settle(draft, call)
     if not waiting:
-        _drop_turn(w)
+        _drop_turn(draft)
         return
-    w.emit(AgentStart(turn.ref))
+    draft.emit(AgentStart(turn.ref))
     for call in waiting:
-        _wait_again(w, call)
+        _wait_again(draft, call)
 
 
-def _drop_turn(w: StepDraft) -> None:
+def _drop_turn(draft: StepDraft) -> None:
     """Drop the original's open turn without an event: no caller of the fork waits for it."""
-    close_batch(w)
-    w.drop_turn()
+    close_batch(draft)
+    draft.drop_turn()
 
 
-def _settle(w: StepDraft, call: Call) -> None:
+def _settle(draft: StepDraft, call: Call) -> None:
     """Give a call that was not finished in the original its error result: the fork does not run it."""
     if call.done:
         return
     if call.started_at:
-        remember(w, doubt_about(w, call))
-        give_error(w, call, f"this branch began while the call ran; {doubt(call.spec)}")
+        remember(draft, doubt_about(draft, call))
+        give_error(draft, call, f"this branch began while the call ran; {doubt(call.spec)}")
     else:
-        give_error(w, call, "this branch began before the call ran: it did not run here")
+        give_error(draft, call, "this branch began before the call ran: it did not run here")
 
 
-def _wait_again(w: StepDraft, call: Call) -> None:
+def _wait_again(draft: StepDraft, call: Call) -> None:
     """Ask the person again about a call, under an id of the fork."""
-    s = w.s
+    state = draft.state
     if call.hold is not None:
         old = call.hold
-        hold = old.but(approval_id=w.make_id(f"{s.session_id}:a"))
-        put(w, call.but(status=CallStatus.HELD, hold=hold))
+        hold = old.but(approval_id=draft.make_id(f"{state.session_id}:a"))
+        put(draft, call.but(status=CallStatus.HELD, hold=hold))
         if hold.expires_at is not None:
-            w.set_timer(hold_timer(hold.approval_id), hold.expires_at)
-        w.emit(
+            draft.set_timer(hold_timer(hold.approval_id), hold.expires_at)
+        draft.emit(
             ApprovalRequired(
                 hold.approval_id,
                 call.call_id,
@@ -120,10 +120,10 @@ def _wait_again(w: StepDraft, call: Call) -> None:
                 hold.requested_at,
                 hold.expires_at,
                 hold.family,
-                s.setup.path,
+                state.setup.path,
             )
         )
     elif call.question is not None:
-        question = call.question.but(ref=w.make_id(f"{s.session_id}:q"))
-        put(w, call.but(question=question))
-        w.emit(AskUser(question.ref, call.call_id, question.question, question.options, s.setup.path))
+        question = call.question.but(ref=draft.make_id(f"{state.session_id}:q"))
+        put(draft, call.but(question=question))
+        draft.emit(AskUser(question.ref, call.call_id, question.question, question.options, state.setup.path))

@@ -25,22 +25,22 @@ HOLDER = "on_repeat_unknown"
 """Shown as the holder of a repeated call: the name of the option, because no plugin holds it."""
 
 
-def doubt_about(w: StepDraft, call: Call) -> Doubt | None:
+def doubt_about(draft: StepDraft, call: Call) -> Doubt | None:
     """Return the doubt that arises if *call* is stopped now.
 
     `None` if its tool is not of the class `unsafe`, or if the option `on_repeat_unknown` does not hold repeated calls.
     """
     unsafe = call.spec is None or call.spec.effect is EffectClass.UNSAFE
-    holds = w.s.setup.options.on_repeat_unknown == "hold"
-    return Doubt(call.call_id, call.name, call.args, w.s.turns) if unsafe and holds else None
+    holds = draft.state.setup.options.on_repeat_unknown == "hold"
+    return Doubt(call.call_id, call.name, call.args, draft.state.turns) if unsafe and holds else None
 
 
-def remember(w: StepDraft, doubt: Doubt | None) -> None:
+def remember(draft: StepDraft, doubt: Doubt | None) -> None:
     """Store a doubt about a stopped call, whose outcome is unknown. No-op if *doubt* is `None`."""
     if doubt is not None and doubt.args is not None:
-        _forget_equal(w, doubt.name, doubt.args)
-        doubt = doubt.but(turn=w.s.turns)  # a call that was left running may have begun many turns ago
-        w.s.in_doubt = bounded((*w.s.in_doubt, doubt))
+        _forget_equal(draft, doubt.name, doubt.args)
+        doubt = doubt.but(turn=draft.state.turns)  # a call that was left running may have begun many turns ago
+        draft.state.in_doubt = bounded((*draft.state.in_doubt, doubt))
 
 
 def bounded(doubts: tuple[Doubt, ...]) -> tuple[Doubt, ...]:
@@ -48,29 +48,29 @@ def bounded(doubts: tuple[Doubt, ...]) -> tuple[Doubt, ...]:
     return doubts[-MOST:]
 
 
-def grow_old(w: StepDraft) -> None:
+def grow_old(draft: StepDraft) -> None:
     """Drop the doubts that are more than `TURNS_KEPT` turns old, as a turn begins.
 
     A doubt that an older version stored has no turn. It is of this turn from now on.
     """
-    if not w.s.in_doubt:
+    if not draft.state.in_doubt:
         return
-    now = w.s.turns
-    dated = (doubt if doubt.turn is not None else doubt.but(turn=now) for doubt in w.s.in_doubt)
-    w.s.in_doubt = tuple(doubt for doubt in dated if doubt.turn is None or now - doubt.turn <= TURNS_KEPT)
+    now = draft.state.turns
+    dated = (doubt if doubt.turn is not None else doubt.but(turn=now) for doubt in draft.state.in_doubt)
+    draft.state.in_doubt = tuple(doubt for doubt in dated if doubt.turn is None or now - doubt.turn <= TURNS_KEPT)
 
 
-def find_doubt(w: StepDraft, name: str, args: JsonObject) -> Doubt | None:
+def find_doubt(draft: StepDraft, name: str, args: JsonObject) -> Doubt | None:
     """Return the doubt that holds this call: it may repeat one that was stopped. `None` if it may run.
 
     A doubt about just this call is found before one that covers it among others. A merged doubt, which older versions
     stored, covers a tool with any arguments, or even all tools, and a redacted one its tool. So it counts only for
     tools of the class `unsafe`, or harmless calls would be held too.
     """
-    doubts = w.s.in_doubt
+    doubts = draft.state.in_doubt
     if not doubts:
         return None
-    attached = w.s.tools.get(name)
+    attached = draft.state.tools.get(name)
     unsafe = attached is None or attached.spec.effect is EffectClass.UNSAFE
     matching = [doubt for doubt in doubts if (unsafe or doubt.args is not None) and doubt.covers(name, args)]
     return next((doubt for doubt in matching if doubt.args is not None), matching[0] if matching else None)
@@ -88,33 +88,35 @@ def hint_about(doubt: Doubt) -> str:
     return f"calls{whose} were stopped before (`{doubt.call_id}`, maybe others), maybe this one too; they {FIND_OUT}"
 
 
-def clear_up(w: StepDraft, name: str, args: JsonObject) -> None:
+def clear_up(draft: StepDraft, name: str, args: JsonObject) -> None:
     """Forget all doubts that cover this call, as it runs again: a person has looked, and has approved it."""
-    _forget(w, tuple(doubt for doubt in w.s.in_doubt if doubt.covers(name, args)))
+    _forget(draft, tuple(doubt for doubt in draft.state.in_doubt if doubt.covers(name, args)))
 
 
-def clear_about(w: StepDraft, call_id: str) -> Doubt | None:
+def clear_about(draft: StepDraft, call_id: str) -> Doubt | None:
     """Forget the doubt that is named by *call_id* and return it, as a person has looked. `None` if there is none."""
-    doubt = next((other for other in w.s.in_doubt if other.call_id == call_id), None)
+    doubt = next((other for other in draft.state.in_doubt if other.call_id == call_id), None)
     if doubt is not None:
-        w.s.in_doubt = tuple(other for other in w.s.in_doubt if other.call_id != call_id)
+        draft.state.in_doubt = tuple(other for other in draft.state.in_doubt if other.call_id != call_id)
     return doubt
 
 
-def _forget_equal(w: StepDraft, name: str, args: JsonObject) -> None:
+def _forget_equal(draft: StepDraft, name: str, args: JsonObject) -> None:
     """Forget the doubt about exactly this call, as it gets a new one."""
-    _forget(w, tuple(doubt for doubt in w.s.in_doubt if doubt.args is not None and doubt.covers(name, args)))
+    _forget(
+        draft, tuple(doubt for doubt in draft.state.in_doubt if doubt.args is not None and doubt.covers(name, args))
+    )
 
 
-def _forget(w: StepDraft, doubts: tuple[Doubt, ...]) -> None:
+def _forget(draft: StepDraft, doubts: tuple[Doubt, ...]) -> None:
     if doubts:
-        w.s.in_doubt = tuple(doubt for doubt in w.s.in_doubt if doubt not in doubts)
-        w.forgotten = (*w.forgotten, *doubts)
+        draft.state.in_doubt = tuple(doubt for doubt in draft.state.in_doubt if doubt not in doubts)
+        draft.forgotten = (*draft.forgotten, *doubts)
 
 
-def recall(w: StepDraft) -> None:
+def recall(draft: StepDraft) -> None:
     """Remember again what this step has forgotten, as the calls that it would start do not start."""
-    forgotten, w.forgotten = w.forgotten, ()
+    forgotten, draft.forgotten = draft.forgotten, ()
     for doubt in reversed(forgotten):
-        if doubt.args is None or not any(other.covers(doubt.name, doubt.args) for other in w.s.in_doubt):
-            w.s.in_doubt = bounded((doubt, *w.s.in_doubt))
+        if doubt.args is None or not any(other.covers(doubt.name, doubt.args) for other in draft.state.in_doubt):
+            draft.state.in_doubt = bounded((doubt, *draft.state.in_doubt))

@@ -37,81 +37,83 @@ MAX_RUNS = 3
 """The most attempts of a `pure` or `idempotent` call if the process ends during each: the call may be the cause."""
 
 
-def on_returned(w: StepDraft, returned: SessionReturned) -> None:
+def on_returned(draft: StepDraft, returned: SessionReturned) -> None:
     """Continue a session rebuilt from its journal with the code of now; change nothing if a plugin refuses."""
-    problem = reseat(w, returned.seats, returned.options)
+    problem = reseat(draft, returned.seats, returned.options)
     if problem is not None:
-        w.refuse(problem)
+        draft.refuse(problem)
         return
-    s = w.s
-    w.answer = commands.DONE
-    s.asleep = False
-    if s.working_since is not None:
-        s.working_since = w.at  # nothing worked until now
-    w.emit(SessionRecovered(returned.records))
-    for timer, at in s.timers:
-        w.ask(SetTimer(timer, at))
-    change_tools(w, returned)
-    w.put_sections(returned.sections)
-    _renew_changes(w, returned.waiting)
-    _drop_changes(w, returned.without)
-    _tell_of_lost(w, returned.lost)
-    _end_strays(w)
-    bring_back(w, f"{ENDED} while it ran", pause=returned.pause)
-    _settle(w, pause=returned.pause)
+    state = draft.state
+    draft.answer = commands.DONE
+    state.asleep = False
+    if state.working_since is not None:
+        state.working_since = draft.at  # nothing worked until now
+    draft.emit(SessionRecovered(returned.records))
+    for timer, at in state.timers:
+        draft.add_effect(SetTimer(timer, at))
+    change_tools(draft, returned)
+    draft.put_sections(returned.sections)
+    _renew_changes(draft, returned.waiting)
+    _drop_changes(draft, returned.without)
+    _tell_of_lost(draft, returned.lost)
+    _end_strays(draft)
+    bring_back(draft, f"{ENDED} while it ran", pause=returned.pause)
+    _settle(draft, pause=returned.pause)
     if not returned.pause:
-        if s.paused:
-            wake(w)
-    elif s.turn is not None and s.turn.ended is None:
-        _pause(w)
-    w.ask(ReportStart())
+        if state.paused:
+            wake(draft)
+    elif state.turn is not None and state.turn.ended is None:
+        _pause(draft)
+    draft.add_effect(ReportStart())
 
 
-def on_resumed(w: StepDraft, _: commands.ResumeSent) -> None:
+def on_resumed(draft: StepDraft, _: commands.ResumeSent) -> None:
     """Continue a turn that was paused when the session came back."""
-    w.answer = commands.DONE
-    if w.s.paused:
-        wake(w)
+    draft.answer = commands.DONE
+    if draft.state.paused:
+        wake(draft)
 
 
 # The code of this process
 
 
 def reseat(
-    w: StepDraft, seats: tuple[AttachedPlugin, ...], options: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    draft: StepDraft, seats: tuple[AttachedPlugin, ...], options: tuple[tuple[str, tuple[str, ...]], ...] = ()
 ) -> PluginMismatch | None:
     """Replace the session's plugins by *seats*, some with new options; return why one refuses, or `None`."""
-    s = w.s
-    before = {seat.key: (seat, state) for seat, state in zip(s.seats, s.plugin_states, strict=True)}
+    state = draft.state
+    before = {
+        seat.key: (seat, plugin_state) for seat, plugin_state in zip(state.seats, state.plugin_states, strict=True)
+    }
     states: list[object] = []
     upgraded: list[PluginUpgraded] = []
     joined: list[PluginAttached] = []
     others = {key: PluginOptsUpdated(key, success=True, dropped=dropped) for key, dropped in options}
     for seat in seats:
-        old, state = before.get(seat.key, (None, None))
+        old, plugin_state = before.get(seat.key, (None, None))
         if old is not None and old.version == seat.version:
             differing = _differing(old.options, seat.options)
             if seat.key in others and differing:
-                decided = w.judge.options(seat, state, differing)
-                w.rulings.append(decided)
+                decided = draft.judge.options(seat, plugin_state, differing)
+                draft.rulings.append(decided)
                 if decided.verdict is not Verdict.PASS:
-                    return PluginMismatch(s.session_id, seat.key, f"it does not take its options: {decided.reason}")
-                state = decided.states[0][1]
-            states.append(state)
+                    return PluginMismatch(state.session_id, seat.key, f"it does not take its options: {decided.reason}")
+                plugin_state = decided.states[0][1]
+            states.append(plugin_state)
             continue
-        ruling = w.judge.init(seat, w.context) if old is None else w.judge.upgrade(seat, state)
-        w.rulings.append(ruling)
+        ruling = draft.judge.init(seat, draft.context) if old is None else draft.judge.upgrade(seat, plugin_state)
+        draft.rulings.append(ruling)
         if ruling.verdict is not Verdict.PASS:
-            return PluginMismatch(s.session_id, seat.key, ruling.reason)
+            return PluginMismatch(state.session_id, seat.key, ruling.reason)
         states.append(ruling.states[0][1])
         if old is None:
             joined.append(PluginAttached(seat.key))
         else:
             upgraded.append(PluginUpgraded(seat.key, old.version, seat.version))
-    s.seats, s.plugin_states = seats, tuple(states)
+    state.seats, state.plugin_states = seats, tuple(states)
     if tuple(before) != tuple(seat.key for seat in seats):
-        _take_new_places(w)
-    w.emit(*upgraded, *others.values(), *joined)
+        _take_new_places(draft)
+    draft.emit(*upgraded, *others.values(), *joined)
     return None
 
 
@@ -120,18 +122,18 @@ def _differing(old: JsonObject, new: JsonObject) -> JsonObject:
     return freeze_object({name: value for name, value in new.items() if name not in old or old[name] != value})
 
 
-def _take_new_places(w: StepDraft) -> None:
+def _take_new_places(draft: StepDraft) -> None:
     """Adapt paused hooks and held calls to the new list of plugins.
 
     A paused hook continues at the plugin that asked; new security plugins before it rule at the end. A held call is
     ruled on again.
     """
-    s = w.s
-    places = {seat.key: place for place, seat in enumerate(s.seats)}
-    s.suspended = tuple(_moved(suspension, places[suspension.plugin]) for suspension in s.suspended)
-    for call in () if s.batch is None else s.batch.calls:
+    state = draft.state
+    places = {seat.key: place for place, seat in enumerate(state.seats)}
+    state.suspended = tuple(_moved(suspension, places[suspension.plugin]) for suspension in state.suspended)
+    for call in () if state.batch is None else state.batch.calls:
         if call.hold is not None:
-            put(w, call.but(hold=call.hold.but(place=START, gathered=NOTHING_GATHERED)))
+            put(draft, call.but(hold=call.hold.but(place=START, gathered=NOTHING_GATHERED)))
 
 
 def _moved(waiting: Suspension, to: int) -> Suspension:
@@ -141,28 +143,28 @@ def _moved(waiting: Suspension, to: int) -> Suspension:
     return waiting.but(pause=pause, gathered=waiting.gathered.but(replaced_at=to))
 
 
-def change_tools(w: StepDraft, returned: SessionReturned | SessionBranched) -> None:
+def change_tools(draft: StepDraft, returned: SessionReturned | SessionBranched) -> None:
     """Add or replace the tools that are new or changed in the code, and remove those that are gone."""
     if not returned.tools and not returned.gone:
         return
-    s = w.s
-    tools = {name: attached for name, attached in s.tools.items() if name not in returned.gone}
-    brought = {spec.name: seat.key for seat in s.seats for spec in seat.tools}
+    state = draft.state
+    tools = {name: attached for name, attached in state.tools.items() if name not in returned.gone}
+    brought = {spec.name: seat.key for seat in state.seats for spec in seat.tools}
     tools |= {
         spec.name: Attached(spec, returned.revision, plugin=brought.get(spec.name, "")) for spec in returned.tools
     }
-    put_tools(w, tools)
-    s.gone_tools = gone(s.gone_tools, returned.gone, tools)
+    put_tools(draft, tools)
+    state.gone_tools = gone(state.gone_tools, returned.gone, tools)
     names = tuple(spec.name for spec in returned.tools)
-    w.emit(*(ToolDetached(name) for name in returned.gone), *(ToolAttached(name) for name in names))
-    w.emit(ToolsUpdated(names, returned.gone))
+    draft.emit(*(ToolDetached(name) for name in returned.gone), *(ToolAttached(name) for name in names))
+    draft.emit(ToolsUpdated(names, returned.gone))
 
 
-def _renew_changes(w: StepDraft, seats: tuple[AttachedPlugin, ...]) -> None:
+def _renew_changes(draft: StepDraft, seats: tuple[AttachedPlugin, ...]) -> None:
     """Update the queued plugin changes to the descriptions that the code of now gives."""
     renewed = {(seat.key, seat.revision): seat for seat in seats}
-    changes = (_renewed(change, renewed) for change in w.s.changes)
-    w.s.changes = tuple(change for change in changes if change is not None)
+    changes = (_renewed(change, renewed) for change in draft.state.changes)
+    draft.state.changes = tuple(change for change in changes if change is not None)
 
 
 def _renewed(change: PluginChange, seats: Mapping[tuple[str, int], AttachedPlugin]) -> PluginChange | None:
@@ -174,83 +176,86 @@ def _renewed(change: PluginChange, seats: Mapping[tuple[str, int], AttachedPlugi
     return None if change.options and not options else change.but(seat=seat, options=options)
 
 
-def _drop_changes(w: StepDraft, keys: tuple[str, ...]) -> None:
+def _drop_changes(draft: StepDraft, keys: tuple[str, ...]) -> None:
     """Report queued plugin changes as failed if the plugin's code no longer exists."""
-    dropped = tuple(change for change in w.s.changes if change.key in keys)
+    dropped = tuple(change for change in draft.state.changes if change.key in keys)
     if dropped:
-        w.s.changes = tuple(change for change in w.s.changes if change.key not in keys)
+        draft.state.changes = tuple(change for change in draft.state.changes if change.key not in keys)
         error = f"{ENDED}, and its code is not there any more"
-        w.emit(*(REPORTS[change.kind](change.key, success=False, error=error) for change in dropped))
+        draft.emit(*(REPORTS[change.kind](change.key, success=False, error=error) for change in dropped))
 
 
-def _tell_of_lost(w: StepDraft, lost: tuple[str, ...]) -> None:
+def _tell_of_lost(draft: StepDraft, lost: tuple[str, ...]) -> None:
     """Queue a notice for the next request that names tools, plugins and jobs that no longer exist."""
-    s = w.s
-    gone = (*(f"the command in the background {job}" for job in s.jobs), *lost)
-    s.jobs = ()
+    state = draft.state
+    gone = (*(f"the command in the background {job}" for job in state.jobs), *lost)
+    state.jobs = ()
     if gone:
-        s.notices = (*s.notices, f"{ENDED.capitalize()} and was started again. Gone with it: {'; '.join(gone)}.")
+        state.notices = (
+            *state.notices,
+            f"{ENDED.capitalize()} and was started again. Gone with it: {'; '.join(gone)}.",
+        )
 
 
 # What was under way
 
 
-def _end_strays(w: StepDraft) -> None:
+def _end_strays(draft: StepDraft) -> None:
     """Report the calls that were left running in the background: they ended with the process.
 
     The cancelled calls ended too. They are only forgotten, because their results were given when they were cancelled.
     """
-    s = w.s
-    lingering, s.lingering, s.quarantined = s.lingering, (), ()
-    w.clear_timer(GRACE_TIMER)
+    state = draft.state
+    lingering, state.lingering, state.quarantined = state.lingering, (), ()
+    draft.clear_timer(GRACE_TIMER)
     for stray in lingering:
-        w.clear_timer(call_timer(stray.call_id))
-        remember(w, stray.doubt)
+        draft.clear_timer(call_timer(stray.call_id))
+        remember(draft, stray.doubt)
         what = doubt(None) if stray.doubt is not None else "its answer is lost"
-        tell_of(w, stray, err(f"{ENDED} while it ran; {what}"))
+        tell_of(draft, stray, err(f"{ENDED} while it ran; {what}"))
 
 
-def _settle(w: StepDraft, *, pause: bool) -> None:
+def _settle(draft: StepDraft, *, pause: bool) -> None:
     """Plan what to do about everything that was under way, and start nothing yet."""
-    s = w.s
-    if s.request is not None and s.turn is not None:
-        w.emit(Retry(s.turn.attempt, 0, ENDED, dropped_text=s.phase is Phase.STREAMING))
-        s.request = None
-        s.phase = Phase.RUNNING
-        s.turn = s.turn.but(last_error=ENDED)
-        w.next("request")
-    if s.compaction is not None and s.compaction.running:
-        s.compaction = s.compaction.but(running=False)
-        w.emit(CompactEnd(0, ENDED))
-        w.next("before_compact")
-    for call in () if s.batch is None else s.batch.calls:
+    state = draft.state
+    if state.request is not None and state.turn is not None:
+        draft.emit(Retry(state.turn.attempt, 0, ENDED, dropped_text=state.phase is Phase.STREAMING))
+        state.request = None
+        state.phase = Phase.RUNNING
+        state.turn = state.turn.but(last_error=ENDED)
+        draft.schedule_first("request")
+    if state.compaction is not None and state.compaction.running:
+        state.compaction = state.compaction.but(running=False)
+        draft.emit(CompactEnd(0, ENDED))
+        draft.schedule_first("before_compact")
+    for call in () if state.batch is None else state.batch.calls:
         if call.status is CallStatus.RUNNING:
-            _settle_call(w, call, pause=pause)
-    if s.phase is Phase.EXECUTING_TOOLS:
-        w.later("advance_batch")
-    if not s.paused:
-        s.suspended = tuple(suspension.but(asked=False) for suspension in s.suspended)
-        for suspension in s.suspended:
-            w.next("ask_again", suspension.ask_id)
+            _settle_call(draft, call, pause=pause)
+    if state.phase is Phase.EXECUTING_TOOLS:
+        draft.schedule_last("advance_batch")
+    if not state.paused:
+        state.suspended = tuple(suspension.but(asked=False) for suspension in state.suspended)
+        for suspension in state.suspended:
+            draft.schedule_first("ask_again", suspension.ask_id)
 
 
-def _settle_call(w: StepDraft, call: Call, *, pause: bool) -> None:
+def _settle_call(draft: StepDraft, call: Call, *, pause: bool) -> None:
     """Plan for an interrupted call: wait for its sub-agent again, run it again, probe it, or declare it unknown."""
-    if any(agent.call_id == call.call_id and not agent.background for agent in w.s.subagents):
+    if any(agent.call_id == call.call_id and not agent.background for agent in draft.state.subagents):
         if pause:
-            let_rest(w, call)
+            let_rest(draft, call)
         else:
-            again(w, call)
+            again(draft, call)
         return
     if runs_again(call):
-        w.clear_timer(call_timer(call.call_id))
-        put(w, call.but(status=CallStatus.READY, attempt=call.attempt + 1))
-    elif can_be_probed(call.spec) and has_its_tool(w, call):
-        w.clear_timer(call_timer(call.call_id))
-        put(w, call.but(status=CallStatus.SETTLING))
-        w.next("probe", call.call_id)
+        draft.clear_timer(call_timer(call.call_id))
+        put(draft, call.but(status=CallStatus.READY, attempt=call.attempt + 1))
+    elif can_be_probed(call.spec) and has_its_tool(draft, call):
+        draft.clear_timer(call_timer(call.call_id))
+        put(draft, call.but(status=CallStatus.SETTLING))
+        draft.schedule_first("probe", call.call_id)
     else:
-        give_up(w, call)
+        give_up(draft, call)
 
 
 def runs_again(call: Call) -> bool:
@@ -290,12 +295,12 @@ def _has_subagent(call: Call) -> bool:
     return call.spec is not None and "agents" in call.spec.requires
 
 
-def _pause(w: StepDraft) -> None:
+def _pause(draft: StepDraft) -> None:
     """Keep what is due aside until `resume`, so that the open turn does not continue by itself."""
-    s = w.s
-    waits = any(timer == RETRY_TIMER for timer, _ in s.timers)
-    w.clear_timer(RETRY_TIMER)
-    for suspension in s.suspended:
-        w.clear_timer(f"ask:{suspension.ask_id}")
-    s.paused, s.due = (*s.due, *((Due("request"),) if waits else ()), *s.paused), ()
-    rest(w)
+    state = draft.state
+    waits = any(timer == RETRY_TIMER for timer, _ in state.timers)
+    draft.clear_timer(RETRY_TIMER)
+    for suspension in state.suspended:
+        draft.clear_timer(f"ask:{suspension.ask_id}")
+    state.paused, state.due = (*state.due, *((Due("request"),) if waits else ()), *state.paused), ()
+    rest(draft)

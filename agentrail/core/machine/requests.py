@@ -65,60 +65,60 @@ CALLER: Final = "caller"
 """Causes of a compaction; another cause is a tool or a plugin (`Compaction.by`)."""
 
 
-def next_round(w: StepDraft, _: str) -> None:
+def next_round(draft: StepDraft, _: str) -> None:
     """Begin the next round, or end the turn if it has had `max_turns` rounds."""
-    s = w.s
-    if s.turn is None:
+    state = draft.state
+    if state.turn is None:
         return
-    if s.round >= s.setup.options.max_turns:
-        end_turn(w, "max_turns")
+    if state.round >= state.setup.options.max_turns:
+        end_turn(draft, "max_turns")
         return
-    s.round += 1
-    s.phase = RUNNING
-    s.turn = s.turn.but(attempt=0, failed_over=0, last_error=None, overflowed=False, empty=False, fits=False)
-    _merge(w)
-    reason = _why_compact(w)
+    state.round += 1
+    state.phase = RUNNING
+    state.turn = state.turn.but(attempt=0, failed_over=0, last_error=None, overflowed=False, empty=False, fits=False)
+    _merge(draft)
+    reason = _why_compact(draft)
     if reason is not None:
-        want_compaction(w, reason)
+        want_compaction(draft, reason)
     else:
-        request(w, "")
+        request(draft, "")
 
 
-def _merge(w: StepDraft) -> None:
-    s = w.s
-    if s.notices:
-        w.say(UserMessage((Text("\n".join(s.notices)),), Origin.NOTICE))
-        s.notices = ()
-    merge_steering(w)
+def _merge(draft: StepDraft) -> None:
+    state = draft.state
+    if state.notices:
+        draft.say(UserMessage((Text("\n".join(state.notices)),), Origin.NOTICE))
+        state.notices = ()
+    merge_steering(draft)
 
 
-def request(w: StepDraft, _: str) -> None:
+def request(draft: StepDraft, _: str) -> None:
     """Start an attempt of the request: merge texts that came meanwhile, compact if asked to, then ask plugins."""
-    _merge(w)
-    reason = w.s.compact_wanted
+    _merge(draft)
+    reason = draft.state.compact_wanted
     if reason is not None:
-        want_compaction(w, reason)
+        want_compaction(draft, reason)
     else:
-        w.next("before_request")
+        draft.schedule_first("before_request")
 
 
-def begin_before_request(w: StepDraft, _: str) -> Hook | None:
+def begin_before_request(draft: StepDraft, _: str) -> Hook | None:
     """Build the `before_request` hook of the next attempt."""
-    s = w.s
-    if s.turn is None:
+    state = draft.state
+    if state.turn is None:
         return None
-    s.turn = s.turn.but(attempt=s.turn.attempt + 1)
-    return _before_request(s.history, s.turn.attempt, s.turn.last_error)
+    state.turn = state.turn.but(attempt=state.turn.attempt + 1)
+    return _before_request(state.history, state.turn.attempt, state.turn.last_error)
 
 
-def finish_before_request(w: StepDraft, _ref: str, hook: Hook, ruling: Ruling) -> None:
+def finish_before_request(draft: StepDraft, _ref: str, hook: Hook, ruling: Ruling) -> None:
     """Send the request with what plugins changed, or abort the turn if one says so."""
-    s = w.s
+    state = draft.state
     if ruling.verdict is ABORT:
-        abort_by(w, ruling)
+        abort_by(draft, ruling)
         return
-    w.apply(ruling)
-    turn = s.turn
+    draft.apply(ruling)
+    turn = state.turn
     if turn is None:
         return
     gathered = ruling.gathered
@@ -126,27 +126,27 @@ def finish_before_request(w: StepDraft, _ref: str, hook: Hook, ruling: Ruling) -
     if gathered.texts:
         text = "\n\n".join(gathered.texts)
         added = (UserMessage((Text(text),), Origin.INTERVENTION),)
-        w.say(*added)
-        w.emit(Intervention(text, "before_request"))
-    sent_messages = _shown_to(s.history, hook, ruling, added)
-    before, used = s.used_model, s.using
+        draft.say(*added)
+        draft.emit(Intervention(text, "before_request"))
+    sent_messages = _shown_to(state.history, hook, ruling, added)
+    before, used = state.used_model, state.using
     switched = None if before is None or before == used else before
     if switched is not None:
-        w.emit(ModelEffective(turn.model))
-    s.used_model = before if before == used else used
-    request_id = w.make_id("r")
-    replaced = None if sent_messages is s.history else rearrange(s.history, sent_messages)
+        draft.emit(ModelEffective(turn.model))
+    state.used_model = before if before == used else used
+    request_id = draft.make_id("r")
+    replaced = None if sent_messages is state.history else rearrange(state.history, sent_messages)
     if gathered.front:
         sent_messages = (*[piece.message for piece in gathered.front], *sent_messages)
-        replaced = _with(s.history, replaced, gathered.front, ())
-    options = s.setup.options
-    last = s.round >= options.max_turns
-    grown_alone = not (last or s.altered or s.shown is not None or replaced is not None or switched is not None)
-    if not grown_alone or is_out_of_reach(s):
-        _compare(w, sent_messages, replaced, gathered.replaced_by[-1:], switched)
-    s.request = Request(request_id, messages=_with(s.history, replaced, (), gathered.added))
-    w.emit(_start_event(request_id, turn.model, len(sent_messages) + len(gathered.added), turn.attempt))
-    w.ask(StartRequest(rendered(s, turn, s.request), options.stall_timeout, options.inline_tags))
+        replaced = _with(state.history, replaced, gathered.front, ())
+    options = state.setup.options
+    last = state.round >= options.max_turns
+    grown_alone = not (last or state.altered or state.shown is not None or replaced is not None or switched is not None)
+    if not grown_alone or is_out_of_reach(state):
+        _compare(draft, sent_messages, replaced, gathered.replaced_by[-1:], switched)
+    state.request = Request(request_id, messages=_with(state.history, replaced, (), gathered.added))
+    draft.emit(_start_event(request_id, turn.model, len(sent_messages) + len(gathered.added), turn.attempt))
+    draft.add_effect(StartRequest(rendered(state, turn, state.request), options.stall_timeout, options.inline_tags))
 
 
 def _with(
@@ -160,7 +160,7 @@ def _with(
 
 
 def _compare(
-    w: StepDraft,
+    draft: StepDraft,
     sent_messages: Sequence[Message],
     replaced: Rearranged | None,
     by: tuple[str, ...],
@@ -170,14 +170,14 @@ def _compare(
 
     The last one went to the model *switched*, with other options, or to the same one if that is `None`.
     """
-    s = w.s
+    state = draft.state
     last = by[0] if by else ""
-    changed = prefix_changed(s, sent_messages, last, switched, front_of(replaced))
+    changed = prefix_changed(state, sent_messages, last, switched, front_of(replaced))
     if changed is not None:
-        w.emit(changed)
-        s.by_tool = None if changed.part in UPFRONT else s.by_tool
-    s.altered = closing(s)
-    s.shown = None if replaced is None else Shown(replaced, last)
+        draft.emit(changed)
+        state.by_tool = None if changed.part in UPFRONT else state.by_tool
+    state.altered = closing(state)
+    state.shown = None if replaced is None else Shown(replaced, last)
 
 
 def rendered(state: State, turn: Turn, request: Request) -> ModelRequest:
@@ -226,75 +226,77 @@ def _shown_to(
     return (*replaced.of(hook.messages), *added)
 
 
-def abort_by(w: StepDraft, ruling: Ruling) -> None:
+def abort_by(draft: StepDraft, ruling: Ruling) -> None:
     """Abort the turn because a plugin ruled so, or because a critical plugin failed."""
-    abort_turn(w, "critical" if ruling.critical else "plugin", f"{ruling.by}: {ruling.reason}")
+    abort_turn(draft, "critical" if ruling.critical else "plugin", f"{ruling.by}: {ruling.reason}")
 
 
 # Compaction
 
 
-def on_compact(w: StepDraft, command: commands.CompactSent) -> None:
+def on_compact(draft: StepDraft, command: commands.CompactSent) -> None:
     """Handle `compact`: compact now if the session is idle, else before the next request."""
-    s = w.s
+    state = draft.state
     reason = command.reason or "asked by a caller"
-    if s.resting:
-        w.refuse(Busy("compact"))
+    if state.resting:
+        draft.refuse(Busy("compact"))
         return
-    w.answer = commands.DONE
-    if s.phase is IDLE:
-        s.phase = RUNNING
-        want_compaction(w, reason, CALLER)
-    elif s.compaction is None:
-        s.compact_wanted, s.compact_by = reason, CALLER
+    draft.answer = commands.DONE
+    if state.phase is IDLE:
+        state.phase = RUNNING
+        want_compaction(draft, reason, CALLER)
+    elif state.compaction is None:
+        state.compact_wanted, state.compact_by = reason, CALLER
 
 
-def _why_compact(w: StepDraft) -> str | None:
+def _why_compact(draft: StepDraft) -> str | None:
     """Return why the context is to be compacted before the next request; `None` if it is not."""
-    s = w.s
-    if s.compact_wanted is not None:
-        return s.compact_wanted
-    return f"about {tokens_of(s)} tokens of {budget_of(s).window}" if is_due(s) else None
+    state = draft.state
+    if state.compact_wanted is not None:
+        return state.compact_wanted
+    return f"about {tokens_of(state)} tokens of {budget_of(state).window}" if is_due(state) else None
 
 
-def want_compaction(w: StepDraft, reason: str, by: str = "") -> None:
+def want_compaction(draft: StepDraft, reason: str, by: str = "") -> None:
     """Plan a compaction, about which the plugins are asked first; one that was asked for earlier is done with it.
 
     It is caused by *by*; if that is empty, by what asked for it earlier, else by the option `compact_at`.
     """
-    s = w.s
-    cause = by or s.compact_by or TRIGGER
-    s.compact_wanted, s.compact_by = None, ""
-    s.compaction = Compaction(w.make_id("k"), reason, forced=cause == OVERFLOW, tokens=tokens_of(s), by=cause)
-    w.next("before_compact")
+    state = draft.state
+    cause = by or state.compact_by or TRIGGER
+    state.compact_wanted, state.compact_by = None, ""
+    state.compaction = Compaction(
+        draft.make_id("k"), reason, forced=cause == OVERFLOW, tokens=tokens_of(state), by=cause
+    )
+    draft.schedule_first("before_compact")
 
 
-def begin_before_compact(w: StepDraft, _: str) -> Hook | None:
+def begin_before_compact(draft: StepDraft, _: str) -> Hook | None:
     """Build the `before_compact` hook of the compaction that is about to start."""
-    s = w.s
-    if s.compaction is None:
+    state = draft.state
+    if state.compaction is None:
         return None
-    w.emit(BeforeCompact(len(s.history), s.compaction.reason))
-    return BeforeCompaction(s.history, s.compaction.reason)
+    draft.emit(BeforeCompact(len(state.history), state.compaction.reason))
+    return BeforeCompaction(state.history, state.compaction.reason)
 
 
-def finish_before_compact(w: StepDraft, _ref: str, hook: Hook, ruling: Ruling) -> None:
+def finish_before_compact(draft: StepDraft, _ref: str, hook: Hook, ruling: Ruling) -> None:
     """Start the compaction, or skip it if a plugin says so."""
-    s = w.s
-    compaction = s.compaction
+    state = draft.state
+    compaction = state.compaction
     if compaction is None:
         return
     if ruling.verdict is Verdict.SKIP:
-        after_compaction(w, "a plugin skipped it", shorter=False)
+        after_compaction(draft, "a plugin skipped it", shorter=False)
         return
-    messages, budget = _shown_to(s.history, hook, ruling), budget_of(s)
+    messages, budget = _shown_to(state.history, hook, ruling), budget_of(state)
     replaced_by = ruling.gathered.replaced_by or (compaction.by,)
-    s.compaction = compaction.but(running=True, by=replaced_by[-1])
-    w.emit(CompactStart(len(messages), compaction.reason, compaction.tokens, budget.window))
-    model, options = s.using
-    most = characters(s, min(budget.window, compaction.tokens) // 2)
-    keep = kept(s)
-    w.ask(
+    state.compaction = compaction.but(running=True, by=replaced_by[-1])
+    draft.emit(CompactStart(len(messages), compaction.reason, compaction.tokens, budget.window))
+    model, options = state.using
+    most = characters(state, min(budget.window, compaction.tokens) // 2)
+    keep = kept(state)
+    draft.add_effect(
         StartCompaction(
             compaction.compaction_id,
             messages,
@@ -302,42 +304,42 @@ def finish_before_compact(w: StepDraft, _ref: str, hook: Hook, ruling: Ruling) -
             model,
             options,
             most,
-            s.setup.options,
-            w.random,
-            limit=keep if compaction.forced else max(keep, room(s, budget.trigger)),
-            reads_back=READ_HISTORY in s.tools,
+            state.setup.options,
+            draft.random,
+            limit=keep if compaction.forced else max(keep, room(state, budget.trigger)),
+            reads_back=READ_HISTORY in state.tools,
             is_assumed=budget.is_assumed,
         )
     )
 
 
-def on_compaction_ended(w: StepDraft, ended: CompactionEnded) -> None:
+def on_compaction_ended(draft: StepDraft, ended: CompactionEnded) -> None:
     """Take over the compacted messages, unless no provider would accept them; then continue the turn."""
-    s = w.s
-    w.count(ended.usage)
-    if s.compaction is None or s.compaction.compaction_id != ended.compaction_id:
+    state = draft.state
+    draft.count(ended.usage)
+    if state.compaction is None or state.compaction.compaction_id != ended.compaction_id:
         return
-    unfit = why_unfit(ended.messages) if ended.messages or s.turn is None else "there is nothing to answer"
+    unfit = why_unfit(ended.messages) if ended.messages or state.turn is None else "there is nothing to answer"
     if unfit is not None:
         problem = f"no provider would take what is left: {unfit}"
-        w.emit(CompactEnd(0, problem))
-        after_compaction(w, problem, shorter=False)
+        draft.emit(CompactEnd(0, problem))
+        after_compaction(draft, problem, shorter=False)
         return
     history = History(ended.messages)
-    shorter = ended.removed > 0 or history.size < s.history.size
-    if s.turn is not None:
-        s.turn = s.turn.but(mark=_mark(s.history, s.turn.mark, ended.messages))
-    changed = compacted(s.history, ended.messages, s.compaction.by)
+    shorter = ended.removed > 0 or history.size < state.history.size
+    if state.turn is not None:
+        state.turn = state.turn.but(mark=_mark(state.history, state.turn.mark, ended.messages))
+    changed = compacted(state.history, ended.messages, state.compaction.by)
     if changed is not None:
-        w.note((changed,))
-        s.shown = shown_before(s.shown, s.history, ended.messages)
-    s.history = history
-    tell_again(w, ended.messages)
-    tell_todos(w, ended.messages)
-    crowded = crowded_by(s)
-    s.crowded = 0 if crowded is None else crowded.tokens
-    w.emit(CompactEnd(ended.removed, ended.note, crowded))
-    after_compaction(w, ended.note, shorter=shorter)
+        draft.note((changed,))
+        state.shown = shown_before(state.shown, state.history, ended.messages)
+    state.history = history
+    tell_again(draft, ended.messages)
+    tell_todos(draft, ended.messages)
+    crowded = crowded_by(state)
+    state.crowded = 0 if crowded is None else crowded.tokens
+    draft.emit(CompactEnd(ended.removed, ended.note, crowded))
+    after_compaction(draft, ended.note, shorter=shorter)
 
 
 def _mark(before: History, mark: int, after: tuple[Message, ...]) -> int:
@@ -353,23 +355,23 @@ def _mark(before: History, mark: int, after: tuple[Message, ...]) -> int:
     return max(0, len(after) - (len(before) - mark))
 
 
-def after_compaction(w: StepDraft, note: str, *, shorter: bool) -> None:
+def after_compaction(draft: StepDraft, note: str, *, shorter: bool) -> None:
     """Continue with the request; abort the turn instead if the context is still longer than the model can take."""
-    s = w.s
-    compaction, s.compaction = s.compaction, None
-    if s.turn is None:
-        w.next("settle")
+    state = draft.state
+    compaction, state.compaction = state.compaction, None
+    if state.turn is None:
+        draft.schedule_first("settle")
     elif compaction is not None and compaction.forced and not shorter:
-        abort_turn(w, "overflow", f"the context is too long, and compaction changed nothing: {note}")
-    elif compaction is not None and compaction.running and (problem := _why_too_long(s)) is not None:
-        abort_turn(w, "overflow", f"{problem}: {note}")
+        abort_turn(draft, "overflow", f"the context is too long, and compaction changed nothing: {note}")
+    elif compaction is not None and compaction.running and (problem := _why_too_long(state)) is not None:
+        abort_turn(draft, "overflow", f"{problem}: {note}")
     else:
-        w.next("request")
+        draft.schedule_first("request")
 
 
-def _why_too_long(s: Draft) -> str | None:
+def _why_too_long(state: Draft) -> str | None:
     """Return why a compacted context is still too long; `None` if it is not, or if the window is only assumed."""
-    budget, crowded = budget_of(s), crowded_by(s)
+    budget, crowded = budget_of(state), crowded_by(state)
     if budget.is_assumed or crowded is None or crowded.tokens <= budget.trigger:
         return None
     return (

@@ -16,96 +16,98 @@ CHANGED: Final = "its tool was detached or redefined while the turn was paused"
 """Reason given for a sub-agent that does not continue with its turn."""
 
 
-def rest(w: StepDraft) -> None:
+def rest(draft: StepDraft) -> None:
     """Put the open turn to rest: the phase becomes idle, and the time limit of the turn stops.
 
     Called when all unfinished calls wait for a person, or when a restart pauses the turn.
     """
-    w.s.phase = Phase.IDLE
-    stop_clock(w)
+    draft.state.phase = Phase.IDLE
+    stop_clock(draft)
 
 
-def wake(w: StepDraft) -> None:
+def wake(draft: StepDraft) -> None:
     """Continue a turn that rests: its time limit runs again, stages that a restart set aside are due again.
 
     Called after a decision of a person, after `resume`, and after a restart. Resting sub-agents are resumed.
     """
-    s = w.s
-    s.phase = Phase.RUNNING  # `advance_batch`, which is due if calls are open, says that tools are executed
-    s.due, s.paused = (*s.paused, *s.due), ()
-    start_clock(w)
-    _reattach(w)
+    state = draft.state
+    state.phase = Phase.RUNNING  # `advance_batch`, which is due if calls are open, says that tools are executed
+    state.due, state.paused = (*state.paused, *state.due), ()
+    start_clock(draft)
+    _reattach(draft)
 
 
-def let_rest(w: StepDraft, call: Call) -> None:
+def let_rest(draft: StepDraft, call: Call) -> None:
     """Mark the sub-agent of *call* as resting: a restart has paused its turn; note the time left for the call."""
-    s = w.s
+    state = draft.state
     timer = call_timer(call.call_id)
-    due = dict(s.timers).get(timer)
-    w.clear_timer(timer)
-    put(w, call.but(status=CallStatus.SETTLING))
-    s.subagents = tuple(
-        agent.but(rests=True, left=agent.left if due is None else max(0, due - w.at))
+    due = dict(state.timers).get(timer)
+    draft.clear_timer(timer)
+    put(draft, call.but(status=CallStatus.SETTLING))
+    state.subagents = tuple(
+        agent.but(rests=True, left=agent.left if due is None else max(0, due - draft.at))
         if agent.call_id == call.call_id
         else agent
-        for agent in s.subagents
+        for agent in state.subagents
     )
 
 
-def _reattach(w: StepDraft) -> None:
+def _reattach(draft: StepDraft) -> None:
     """Resume the sub-agents that rested with the paused turn; their calls run again, with the time that was left.
 
     A sub-agent whose tool was detached or redefined meanwhile has ended, and `probe` answers its call.
     """
-    s = w.s
-    resting = tuple((agent, find(w, agent.call_id)) for agent in s.subagents if agent.rests)
+    state = draft.state
+    resting = tuple((agent, find(draft, agent.call_id)) for agent in state.subagents if agent.rests)
     if not resting:
         return
-    lost = tuple(agent for agent, call in resting if call is not None and not has_its_tool(w, call))
-    s.subagents = tuple(
+    lost = tuple(agent for agent, call in resting if call is not None and not has_its_tool(draft, call))
+    state.subagents = tuple(
         agent.but(rests=False, left=agent.left if agent.waits else None) if agent.rests else agent
-        for agent in s.subagents
+        for agent in state.subagents
         if agent not in lost
     )
     back = tuple((agent, call) for agent, call in resting if agent not in lost)
     if back:
-        w.ask(ResumeSubagents(tuple(agent.child for agent, _ in back)))
+        draft.add_effect(ResumeSubagents(tuple(agent.child for agent, _ in back)))
     for agent in lost:
-        w.emit(SubagentEnd(agent.call_id, agent.child, CHANGED, is_error=True))
-        w.next("probe", agent.call_id)
+        draft.emit(SubagentEnd(agent.call_id, agent.child, CHANGED, is_error=True))
+        draft.schedule_first("probe", agent.call_id)
     for agent, call in back:
         if call is not None:
             if agent.left is not None and not agent.waits:
-                w.set_timer(call_timer(agent.call_id), w.at + agent.left)
-            again(w, call)
+                draft.set_timer(call_timer(agent.call_id), draft.at + agent.left)
+            again(draft, call)
 
 
-def again(w: StepDraft, call: Call) -> None:
+def again(draft: StepDraft, call: Call) -> None:
     """Start *call* once more, as the next attempt, so that it waits for its resumed sub-agent."""
-    put(w, call.but(status=CallStatus.RUNNING, attempt=call.attempt + 1))
-    w.ask(StartCall(call.call_id, call.attempt + 1, call.name, call.revision, call.args, key_of(w, call)))
+    put(draft, call.but(status=CallStatus.RUNNING, attempt=call.attempt + 1))
+    draft.add_effect(
+        StartCall(call.call_id, call.attempt + 1, call.name, call.revision, call.args, key_of(draft, call))
+    )
 
 
-def key_of(w: StepDraft, call: Call) -> str:
+def key_of(draft: StepDraft, call: Call) -> str:
     """Return the idempotency key of *call*, the same for every attempt."""
-    return f"{w.s.session_id}/{call.call_id}"
+    return f"{draft.state.session_id}/{call.call_id}"
 
 
 # The time limit of a turn, `max_turn_seconds`, which is stopped while the turn waits for a person
 
 
-def stop_clock(w: StepDraft) -> None:
+def stop_clock(draft: StepDraft) -> None:
     """Stop the turn's clock and keep the time left. No-op if the turn has no limit or its clock is stopped."""
-    s = w.s
-    due = dict(s.timers).get(TURN_TIMER)
-    if due is not None and s.turn is not None:
-        s.turn = s.turn.but(deadline_left=max(0, due - w.at))
-        w.clear_timer(TURN_TIMER)
+    state = draft.state
+    due = dict(state.timers).get(TURN_TIMER)
+    if due is not None and state.turn is not None:
+        state.turn = state.turn.but(deadline_left=max(0, due - draft.at))
+        draft.clear_timer(TURN_TIMER)
 
 
-def start_clock(w: StepDraft) -> None:
+def start_clock(draft: StepDraft) -> None:
     """Start the turn's clock again with the time left. No-op if it was not stopped."""
-    s = w.s
-    if s.turn is not None and s.turn.deadline_left is not None:
-        w.set_timer(TURN_TIMER, w.at + s.turn.deadline_left)
-        s.turn = s.turn.but(deadline_left=None)
+    state = draft.state
+    if state.turn is not None and state.turn.deadline_left is not None:
+        draft.set_timer(TURN_TIMER, draft.at + state.turn.deadline_left)
+        state.turn = state.turn.but(deadline_left=None)

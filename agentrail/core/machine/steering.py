@@ -17,56 +17,58 @@ from agentrail.values.events.life import AgentResumed, SteeringApplied, Steering
 from agentrail.values.messages import Origin, UserMessage
 
 
-def on_steer(w: StepDraft, command: commands.SteerSent) -> None:
+def on_steer(draft: StepDraft, command: commands.SteerSent) -> None:
     """Take a steering text and ask the plugins about it; with no turn open it is a prompt.
 
     A message never is: it waits with a turn that rests, and is refused once the task of its receiver is done.
     """
-    s = w.s
-    if command.message and not _is_at_work(w):
-        w.refuse(TaskDone(s.session_id))
+    state = draft.state
+    if command.message and not _is_at_work(draft):
+        draft.refuse(TaskDone(state.session_id))
         return
-    if s.phase is Phase.IDLE and not command.message:
-        accept(w, (Text(command.text),), asked_by=w.asked)
+    if state.phase is Phase.IDLE and not command.message:
+        accept(draft, (Text(command.text),), asked_by=draft.asked)
         return
-    w.partial = command.partial  # kept if this step aborts the turn, also for a text that is refused
-    ref = w.make_id("s")
-    limit = s.setup.options.max_steering_queue
-    if len(s.steering) >= limit:
-        w.emit(SteeringReceived(ref, command.text, "rejected_full"))
-        w.refuse(SteeringQueueFull(limit))
+    draft.partial = command.partial  # kept if this step aborts the turn, also for a text that is refused
+    ref = draft.make_id("s")
+    limit = state.setup.options.max_steering_queue
+    if len(state.steering) >= limit:
+        draft.emit(SteeringReceived(ref, command.text, "rejected_full"))
+        draft.refuse(SteeringQueueFull(limit))
         return
-    w.steered = Steering(ref, command.text, AskedBy(command.asked_by, w.request) if command.message else w.asked)
-    w.steer = command
-    w.answer = commands.Accepted(ref, "queued", len(s.steering) + 1)
-    w.next("before_steering", ref)
+    draft.steered = Steering(
+        ref, command.text, AskedBy(command.asked_by, draft.request) if command.message else draft.asked
+    )
+    draft.steer = command
+    draft.answer = commands.Accepted(ref, "queued", len(state.steering) + 1)
+    draft.schedule_first("before_steering", ref)
 
 
-def _is_at_work(w: StepDraft) -> bool:
+def _is_at_work(draft: StepDraft) -> bool:
     """Whether a turn is open, or its prompt is being taken."""
-    turn = w.s.turn
-    return w.s.taking is not None if turn is None else turn.ended is None
+    turn = draft.state.turn
+    return draft.state.taking is not None if turn is None else turn.ended is None
 
 
-def begin_before_steering(w: StepDraft, _: str) -> Hook | None:
+def begin_before_steering(draft: StepDraft, _: str) -> Hook | None:
     """Build the `before_steering` hook for the text that was just sent."""
-    text = w.steered
+    text = draft.steered
     return None if text is None else BeforeSteering(text.text, text.ref)
 
 
-def finish_before_steering(w: StepDraft, _ref: str, _hook: Hook, ruling: Ruling) -> None:
+def finish_before_steering(draft: StepDraft, _ref: str, _hook: Hook, ruling: Ruling) -> None:
     """Queue the text unless a plugin refused it; then skip calls that are not immune, or cut the request for `now`.
 
     A message stops nothing.
     """
-    s = w.s
-    text, w.steered = w.steered, None
-    command, w.steer = w.steer, None
+    state = draft.state
+    text, draft.steered = draft.steered, None
+    command, draft.steer = draft.steer, None
     if text is None or command is None:
         return
     if ruling.verdict is Verdict.ABORT:
-        w.emit(SteeringReceived(text.ref, text.text, "rejected_plugin", ruling.reason))
-        w.refuse(PluginRefused(ruling.reason, ruling.by or ""))
+        draft.emit(SteeringReceived(text.ref, text.text, "rejected_plugin", ruling.reason))
+        draft.refuse(PluginRefused(ruling.reason, ruling.by or ""))
         return
     gathered = ruling.gathered
     if gathered.said is not None:
@@ -75,42 +77,42 @@ def finish_before_steering(w: StepDraft, _ref: str, _hook: Hook, ruling: Ruling)
     if added:
         more = "\n\n".join(added)
         text = text.but(text=f"{text.text}\n\n{more}")
-        w.emit(Intervention(more, "before_steering"))
-    s.steering = (*s.steering, text)
-    w.emit(SteeringReceived(text.ref, text.text, "queued", None, gathered.replaced_by))
+        draft.emit(Intervention(more, "before_steering"))
+    state.steering = (*state.steering, text)
+    draft.emit(SteeringReceived(text.ref, text.text, "queued", None, gathered.replaced_by))
     if command.message:
         return
-    if s.phase is Phase.EXECUTING_TOOLS:
-        skip_for_steering(w)
-        w.next("advance_batch")
+    if state.phase is Phase.EXECUTING_TOOLS:
+        skip_for_steering(draft)
+        draft.schedule_first("advance_batch")
     elif command.when == "now":
-        _cut_for_steering(w)
+        _cut_for_steering(draft)
 
 
-def _cut_for_steering(w: StepDraft) -> None:
+def _cut_for_steering(draft: StepDraft) -> None:
     """Cancel the running request, or the wait for a retry, and start the next round; no-op if no round is left."""
-    s = w.s
-    if s.turn is None or s.turn.ended is not None or s.round >= s.setup.options.max_turns:
+    state = draft.state
+    if state.turn is None or state.turn.ended is not None or state.round >= state.setup.options.max_turns:
         return
-    if s.request is not None:
-        cut_request(w, w.partial)
-    elif any(timer == RETRY_TIMER for timer, _ in s.timers):
-        w.clear_timer(RETRY_TIMER)
+    if state.request is not None:
+        cut_request(draft, draft.partial)
+    elif any(timer == RETRY_TIMER for timer, _ in state.timers):
+        draft.clear_timer(RETRY_TIMER)
     else:
         return
-    s.phase = Phase.RUNNING
-    w.emit(AgentResumed("steering"))
-    w.next("next_round")
+    state.phase = Phase.RUNNING
+    draft.emit(AgentResumed("steering"))
+    draft.schedule_first("next_round")
 
 
-def merge_steering(w: StepDraft) -> None:
+def merge_steering(draft: StepDraft) -> None:
     """Append all queued steering texts to the history as one user message."""
-    s = w.s
-    waiting, s.steering = s.steering, ()
+    state = draft.state
+    waiting, state.steering = state.steering, ()
     if waiting:
-        turn = s.turn
+        turn = state.turn
         others = tuple(dict.fromkeys(who for text in waiting for who in text.asked.by))
         if turn is not None and not {*others} <= {*turn.asked.by}:
-            s.turn = turn.but(asked=turn.asked.but(by=tuple(dict.fromkeys((*turn.asked.by, *others)))))
-        w.say(UserMessage((Text("\n\n".join(text.text for text in waiting)),), Origin.STEERING))
-        w.emit(SteeringApplied(tuple(text.ref for text in waiting), len(waiting)))
+            state.turn = turn.but(asked=turn.asked.but(by=tuple(dict.fromkeys((*turn.asked.by, *others)))))
+        draft.say(UserMessage((Text("\n\n".join(text.text for text in waiting)),), Origin.STEERING))
+        draft.emit(SteeringApplied(tuple(text.ref for text in waiting), len(waiting)))

@@ -113,19 +113,19 @@ def step(state: State, arrival: Arrival, judge: Judge) -> Step:
         raise IllegalInput(state.phase.value, type(input_).__name__, rule.why)
     if state.phase is ENDED:
         return Step(state)
-    w = StepDraft(drafted(state), judge, arrival.at, arrival.random, arrival.partial, arrival.by, arrival.request)
+    draft = StepDraft(drafted(state), judge, arrival.at, arrival.random, arrival.partial, arrival.by, arrival.request)
     if arrival.broken:
-        w.emit(*arrival.broken)
-    HANDLERS[type(input_)](w, input_)
-    drain(w)
-    if w.subjects is not None:
-        w.keep_subjects(w.subjects)
-    _audit(state.phase, type(input_), w.s.phase, w.effects)
-    if w.events and w.s.seats and judge.learns(w.s.seats):
-        _learn(w)
-    if w.s.seats and type(input_) is not StreamBegan:  # that has no record of its own, and its time is not kept
-        _count_work(w)
-    return Step(finished(w.s), tuple(w.effects), tuple(w.events), tuple(w.rulings), w.answer)
+        draft.emit(*arrival.broken)
+    HANDLERS[type(input_)](draft, input_)
+    drain(draft)
+    if draft.subjects is not None:
+        draft.keep_subjects(draft.subjects)
+    _audit(state.phase, type(input_), draft.state.phase, draft.effects)
+    if draft.events and draft.state.seats and judge.learns(draft.state.seats):
+        _learn(draft)
+    if draft.state.seats and type(input_) is not StreamBegan:  # that has no record of its own, and its time is not kept
+        _count_work(draft)
+    return Step(finished(draft.state), tuple(draft.effects), tuple(draft.events), tuple(draft.rulings), draft.answer)
 
 
 def _audit(phase: Phase, kind: type[Value], to: Phase, effects: Sequence[AnyEffect]) -> None:
@@ -138,74 +138,74 @@ def _audit(phase: Phase, kind: type[Value], to: Phase, effects: Sequence[AnyEffe
             raise LeftItsRow(phase.value, kind.__name__, f"it asked for `{type(effect).__name__}`")
 
 
-def _count_work(w: StepDraft) -> None:
+def _count_work(draft: StepDraft) -> None:
     """Begin or end a stretch of time in which the session works, if a plugin counts them.
 
     A long one is counted on the way too, as what was not counted when the process ends is lost.
     """
-    s = w.s
-    since, works = s.working_since, False
-    for seat in s.seats:  # a plain loop, as this is asked at each step, and few plugins count it
+    state = draft.state
+    since, works = state.working_since, False
+    for seat in state.seats:  # a plain loop, as this is asked at each step, and few plugins count it
         if seat.counts_work:
-            works = s.works
+            works = state.works
             break
-    if since is not None and (not works or (w.at - since >= COUNTED_EVERY and (w.events or w.effects))):
-        s.worked_ms = s.worked(w.at)
-        s.working_since = w.at if works else None
+    if since is not None and (not works or (draft.at - since >= COUNTED_EVERY and (draft.events or draft.effects))):
+        state.worked_ms = state.worked(draft.at)
+        state.working_since = draft.at if works else None
     elif works and since is None:
-        s.working_since = w.at
+        state.working_since = draft.at
 
 
-def _log_errors(w: StepDraft, ruling: Ruling) -> None:
+def _log_errors(draft: StepDraft, ruling: Ruling) -> None:
     """Log plugins that failed on the session's last events: after `SessionEnded` no event may report them."""
     for error in ruling.errors:
         if isinstance(error, PluginError):
             fields = freeze_object({"plugin": error.plugin, "hook": error.hook, "error": error.error})
-            w.ask(WriteLog("error", "a plugin broke when the session had ended", fields))
+            draft.add_effect(WriteLog("error", "a plugin broke when the session had ended", fields))
 
 
-def _learn(w: StepDraft) -> None:
+def _learn(draft: StepDraft) -> None:
     """Show the step's events to plugins with `on_event`; events that this causes are never shown to them.
 
     If a critical plugin fails here, the open turn is aborted under the table's rule for an abort.
     """
-    s = w.s
-    if len(s.plugin_states) != len(s.seats):
+    state = draft.state
+    if len(state.plugin_states) != len(state.seats):
         return
-    ruling = w.judge.learn(tuple(w.events), s.row, w.context, dict(s.deafness))
-    w.take(ruling, report=s.phase is not Phase.ENDED)
+    ruling = draft.judge.learn(tuple(draft.events), state.row, draft.context, dict(state.deafness))
+    draft.take(ruling, report=state.phase is not Phase.ENDED)
     for level, message, fields in ruling.logs:
-        w.ask(WriteLog(level, message, fields))
-    if s.phase is Phase.ENDED:
-        _log_errors(w, ruling)
+        draft.add_effect(WriteLog(level, message, fields))
+    if state.phase is Phase.ENDED:
+        _log_errors(draft, ruling)
         return
     if ruling.errors:
-        failures = dict(s.deafness)
+        failures = dict(state.deafness)
         for error in ruling.errors:
             if isinstance(error, PluginError):
                 failures[error.plugin] = failures.get(error.plugin, 0) + 1
-        s.deafness = tuple(failures.items())
-    if ruling.critical and s.turn is not None and s.turn.ended is None:
-        _abort_for(w, ruling)
+        state.deafness = tuple(failures.items())
+    if ruling.critical and state.turn is not None and state.turn.ended is None:
+        _abort_for(draft, ruling)
 
 
-def _abort_for(w: StepDraft, ruling: Ruling) -> None:
+def _abort_for(draft: StepDraft, ruling: Ruling) -> None:
     """Abort the turn because a critical plugin failed in `on_event`; calls that this step would start do not start."""
-    phase = w.s.phase
-    begun, w.effects = w.effects, []
+    phase = draft.state.phase
+    begun, draft.effects = draft.effects, []
     calls = {effect.call_id for effect in begun if isinstance(effect, StartCall)}
-    for call in w.s.batch.calls if w.s.batch is not None else ():
+    for call in draft.state.batch.calls if draft.state.batch is not None else ():
         if call.call_id in calls:
-            put(w, call.but(status=CallStatus.READY, started_at=call.started_at if call.attempt > 1 else 0))
-    recall(w)
-    endings.abort_turn(w, "critical", f"{ruling.by}: {ruling.reason}", partial=w.partial)
-    drain(w)
-    _audit(phase, AbortSent, w.s.phase, w.effects)
+            put(draft, call.but(status=CallStatus.READY, started_at=call.started_at if call.attempt > 1 else 0))
+    recall(draft)
+    endings.abort_turn(draft, "critical", f"{ruling.by}: {ruling.reason}", partial=draft.partial)
+    drain(draft)
+    _audit(phase, AbortSent, draft.state.phase, draft.effects)
     asks = {effect.ask_id for effect in begun if isinstance(effect, CarryOut)}
     kept_effects = [effect for effect in begun if not isinstance(effect, StartCall | CarryOut)]
-    w.effects = [
+    draft.effects = [
         effect
-        for effect in (*kept_effects, *w.effects)
+        for effect in (*kept_effects, *draft.effects)
         if not (isinstance(effect, CancelAsk) and effect.ask_id in asks)
     ]
 

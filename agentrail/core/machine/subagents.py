@@ -23,9 +23,9 @@ FOR_PEOPLE: Final = (ApprovalRequired, ApprovalResolved, AskUser, UserResponded)
 """Events of sub-agents that the parent emits too, because people decide about them through the parent."""
 
 
-def on_started(w: StepDraft, started: SubagentStarted) -> None:
+def on_started(draft: StepDraft, started: SubagentStarted) -> None:
     """Record and report a sub-agent that has started; stop it at once if the session is stopping."""
-    s = w.s
+    state = draft.state
     child, call_id, agent, description = started.child, started.call_id, started.agent, started.description
     new = Subagent(
         child,
@@ -36,124 +36,126 @@ def on_started(w: StepDraft, started: SubagentStarted) -> None:
         description=description,
         prompt=started.prompt,
         asked_by=started.asked_by,
-        began_ms=s.worked(w.at) + s.worked_elsewhere,
+        began_ms=state.worked(draft.at) + state.worked_elsewhere,
     )
-    s.subagents = (*s.subagents, new)
-    w.emit(SubagentStart(call_id, child, description, agent, started.background, started.peers))
-    if s.stopping is not None:
-        stop_subagents(w)
+    state.subagents = (*state.subagents, new)
+    draft.emit(SubagentStart(call_id, child, description, agent, started.background, started.peers))
+    if state.stopping is not None:
+        stop_subagents(draft)
 
 
-def on_reported(w: StepDraft, reported: SubagentReported) -> None:
+def on_reported(draft: StepDraft, reported: SubagentReported) -> None:
     """Report events of a sub-agent, count its usage since the last report, and note whether it waits for a person."""
-    agent = _find(w, reported.child)
+    agent = _find(draft, reported.child)
     if agent is None or reported.heard < agent.heard:
         return
-    w.emit(*(_told(agent, event) for event in reported.events))
-    _ask_too(w, reported.asked_by)
+    draft.emit(*(_told(agent, event) for event in reported.events))
+    _ask_too(draft, reported.asked_by)
     if reported.used != agent.used:
-        w.count(reported.used.minus(agent.used))
+        draft.count(reported.used.minus(agent.used))
     reported_agent = agent.but(heard=reported.heard, used=reported.used, works=reported.works)
     if reported_agent.prompt and any(isinstance(event, PromptReceived) for event in reported.events):
         reported_agent = reported_agent.but(prompt="", asked_by=())
     if reported_agent != agent:
-        _put(w, reported_agent)
+        _put(draft, reported_agent)
     if reported.waits and not agent.waits:
-        _let_wait(w, reported_agent)
+        _let_wait(draft, reported_agent)
     elif agent.waits and not reported.waits:
-        _let_go_on(w, reported_agent)
+        _let_go_on(draft, reported_agent)
 
 
-def _ask_too(w: StepDraft, who: tuple[str, ...]) -> None:
+def _ask_too(draft: StepDraft, who: tuple[str, ...]) -> None:
     """Note that those who gave words to a sub-agent have asked for the open turn too: its answer goes into it."""
-    turn = w.s.turn
+    turn = draft.state.turn
     if turn is not None and not {*who} <= {*turn.asked.by}:
-        w.s.turn = turn.but(asked=turn.asked.but(by=tuple(dict.fromkeys((*turn.asked.by, *who)))))
+        draft.state.turn = turn.but(asked=turn.asked.but(by=tuple(dict.fromkeys((*turn.asked.by, *who)))))
 
 
-def on_ended(w: StepDraft, ended: SubagentEnded) -> None:
+def on_ended(draft: StepDraft, ended: SubagentEnded) -> None:
     """Record a sub-agent's end; give its answer to the waiting call, or to the next request if none waits.
 
     Both happen in one step, so after a crash no call waits for a sub-agent that has ended.
     """
-    s = w.s
-    agent = _find(w, ended.child)
+    state = draft.state
+    agent = _find(draft, ended.child)
     if agent is None:
         return
-    s.subagents = tuple(other for other in s.subagents if other is not agent)
+    state.subagents = tuple(other for other in state.subagents if other is not agent)
     answer = ended.answer
-    w.emit(SubagentEnd(agent.call_id, ended.child, result_text(answer), isinstance(answer, Err)))
+    draft.emit(SubagentEnd(agent.call_id, ended.child, result_text(answer), isinstance(answer, Err)))
     if agent.background:
-        _remember(w, agent, failed=isinstance(answer, Err))
+        _remember(draft, agent, failed=isinstance(answer, Err))
     if agent.waits:
-        _start_clock(w)
-    call = find(w, agent.call_id)
-    if agent.background and s.stopping is None:
+        _start_clock(draft)
+    call = find(draft, agent.call_id)
+    if agent.background and state.stopping is None:
         how = "has failed" if isinstance(answer, Err) else "has ended"
-        s.notices = (*s.notices, f"The background task {ended.child} {how}; `task_result` has its answer")
+        state.notices = (*state.notices, f"The background task {ended.child} {how}; `task_result` has its answer")
     elif call is not None and call.status is CallStatus.RUNNING:
-        w.clear_timer(call_timer(call.call_id))
-        take_answer(w, call, answer)
-    elif any(stray.call_id == agent.call_id for stray in s.lingering):
-        closed_late(w, agent.call_id, answer, answered=True)
-    _go_on_stopping(w)
+        draft.clear_timer(call_timer(call.call_id))
+        take_answer(draft, call, answer)
+    elif any(stray.call_id == agent.call_id for stray in state.lingering):
+        closed_late(draft, agent.call_id, answer, answered=True)
+    _go_on_stopping(draft)
 
 
-def _remember(w: StepDraft, agent: Subagent, *, failed: bool) -> None:
+def _remember(draft: StepDraft, agent: Subagent, *, failed: bool) -> None:
     """Put *agent* last in the list of those in the background that have ended; one that had ended before moves."""
-    s = w.s
-    others = (task for task in s.ended_tasks if task.child != agent.child)
+    state = draft.state
+    others = (task for task in state.ended_tasks if task.child != agent.child)
     new = EndedTask(agent.child, agent.call_id, agent.agent, agent.description, agent.peers, failed)
-    s.ended_tasks = (*others, new)[-MAX_ENDED_TASKS:]
+    state.ended_tasks = (*others, new)[-MAX_ENDED_TASKS:]
 
 
-def bring_back(w: StepDraft, why: str, *, pause: bool) -> None:
+def bring_back(draft: StepDraft, why: str, *, pause: bool) -> None:
     """After a recovery, resume the sub-agents that a call or the session needs; report the others as ended.
 
     The sub-agent of a paused turn is resumed only with the turn, because a caller may end the turn instead.
     """
-    s = w.s
-    back_agents = () if s.stopping is not None else tuple(agent for agent in s.subagents if _is_wanted(w, agent))
-    lost = tuple(agent for agent in s.subagents if agent not in back_agents)
-    s.subagents = back_agents
+    state = draft.state
+    back_agents = (
+        () if state.stopping is not None else tuple(agent for agent in state.subagents if _is_wanted(draft, agent))
+    )
+    lost = tuple(agent for agent in state.subagents if agent not in back_agents)
+    state.subagents = back_agents
     back = tuple(agent.child for agent in back_agents if agent.background or not (pause or agent.rests))
     if back:
-        w.ask(ResumeSubagents(back))
+        draft.add_effect(ResumeSubagents(back))
     for agent in lost:
-        call = find(w, agent.call_id) if agent.rests else None
+        call = find(draft, agent.call_id) if agent.rests else None
         if call is not None:
-            put(w, call.but(status=CallStatus.RUNNING))  # as when the process ended: then it is settled like others
-        w.emit(SubagentEnd(agent.call_id, agent.child, why, is_error=True))
+            put(draft, call.but(status=CallStatus.RUNNING))  # as when the process ended: then it is settled like others
+        draft.emit(SubagentEnd(agent.call_id, agent.child, why, is_error=True))
     if lost:
-        _go_on_stopping(w)
+        _go_on_stopping(draft)
 
 
-def _is_wanted(w: StepDraft, agent: Subagent) -> bool:
-    call = find(w, agent.call_id)
+def _is_wanted(draft: StepDraft, agent: Subagent) -> bool:
+    call = find(draft, agent.call_id)
     if agent.background or call is None or not (agent.rests or call.status is CallStatus.RUNNING):
         return agent.background
-    return has_its_tool(w, call)
+    return has_its_tool(draft, call)
 
 
-def _go_on_stopping(w: StepDraft) -> None:
+def _go_on_stopping(draft: StepDraft) -> None:
     """End the session if it is stopping and only waited for its sub-agents."""
-    s = w.s
-    if s.stopping is not None and not s.subagents and s.turn is None and not s.due:
-        w.next("settle")
+    state = draft.state
+    if state.stopping is not None and not state.subagents and state.turn is None and not state.due:
+        draft.schedule_first("settle")
 
 
-def on_elsewhere(w: StepDraft, elsewhere: ElsewhereUsed) -> None:
+def on_elsewhere(draft: StepDraft, elsewhere: ElsewhereUsed) -> None:
     """For a sub-agent: record what other sessions used of the limits it shares with them."""
-    w.s.elsewhere = elsewhere.used
-    w.s.worked_elsewhere = elsewhere.worked_ms
+    draft.state.elsewhere = elsewhere.used
+    draft.state.worked_elsewhere = elsewhere.worked_ms
 
 
-def _find(w: StepDraft, child: str) -> Subagent | None:
-    return next((agent for agent in w.s.subagents if agent.child == child), None)
+def _find(draft: StepDraft, child: str) -> Subagent | None:
+    return next((agent for agent in draft.state.subagents if agent.child == child), None)
 
 
-def _put(w: StepDraft, changed: Subagent) -> None:
-    w.s.subagents = tuple(changed if agent.child == changed.child else agent for agent in w.s.subagents)
+def _put(draft: StepDraft, changed: Subagent) -> None:
+    draft.state.subagents = tuple(changed if agent.child == changed.child else agent for agent in draft.state.subagents)
 
 
 def _told(agent: Subagent, event: Event) -> Event:
@@ -163,30 +165,30 @@ def _told(agent: Subagent, event: Event) -> Event:
 # Waiting for a person counts towards no limit
 
 
-def _let_wait(w: StepDraft, agent: Subagent) -> None:
+def _let_wait(draft: StepDraft, agent: Subagent) -> None:
     """Stop the time limit of the sub-agent's call, and that of the turn if all its other work waits too."""
     timer = call_timer(agent.call_id)
-    due = None if agent.background else dict(w.s.timers).get(timer)
+    due = None if agent.background else dict(draft.state.timers).get(timer)
     time_left = None
     if due is not None:
-        time_left = max(0, due - w.at)
-        w.clear_timer(timer)
-    _put(w, agent.but(waits=True, left=time_left))
-    if w.s.waits:
-        stop_clock(w)
+        time_left = max(0, due - draft.at)
+        draft.clear_timer(timer)
+    _put(draft, agent.but(waits=True, left=time_left))
+    if draft.state.waits:
+        stop_clock(draft)
 
 
-def _let_go_on(w: StepDraft, agent: Subagent) -> None:
+def _let_go_on(draft: StepDraft, agent: Subagent) -> None:
     """Let both time limits run again, if the call still runs."""
-    s = w.s
-    call = find(w, agent.call_id)
+    state = draft.state
+    call = find(draft, agent.call_id)
     runs = call is not None and call.status is CallStatus.RUNNING
-    if agent.left is not None and (runs or any(stray.call_id == agent.call_id for stray in s.lingering)):
-        w.set_timer(call_timer(agent.call_id), w.at + agent.left)
-    _put(w, agent.but(waits=False, left=None))
-    _start_clock(w)
+    if agent.left is not None and (runs or any(stray.call_id == agent.call_id for stray in state.lingering)):
+        draft.set_timer(call_timer(agent.call_id), draft.at + agent.left)
+    _put(draft, agent.but(waits=False, left=None))
+    _start_clock(draft)
 
 
-def _start_clock(w: StepDraft) -> None:
-    if w.s.phase is Phase.EXECUTING_TOOLS and not w.s.waits:
-        start_clock(w)
+def _start_clock(draft: StepDraft) -> None:
+    if draft.state.phase is Phase.EXECUTING_TOOLS and not draft.state.waits:
+        start_clock(draft)

@@ -16,14 +16,14 @@ TODOS: Final = "todos"
 HEAD: Final = "Your to-do list is still there, as you wrote it last:"
 
 
-def tell_todos(w: StepDraft, messages: Sequence[Message]) -> None:
+def tell_todos(draft: StepDraft, messages: Sequence[Message]) -> None:
     """Tell the model its to-do list with the next request, unless *messages*, kept by a compaction, show it."""
-    s = w.s
-    if not s.todos:
+    state = draft.state
+    if not state.todos:
         return
-    notice = as_text(s.todos)
-    others = tuple([other for other in s.notices if not other.startswith(HEAD)])  # from an earlier compaction
-    s.notices = others if _is_shown(s.todos, notice, messages) else (*others, notice)
+    notice = as_text(state.todos)
+    others = tuple([other for other in state.notices if not other.startswith(HEAD)])  # from an earlier compaction
+    state.notices = others if _is_shown(state.todos, notice, messages) else (*others, notice)
 
 
 def as_text(todos: Sequence[Todo]) -> str:

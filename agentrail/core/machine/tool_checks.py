@@ -27,116 +27,118 @@ NAMED_TOOLS = 100
 """How many of the session's tools the error result of a call to an unknown tool names."""
 
 
-def begin_before_tool(w: StepDraft, call_id: str) -> Hook | None:
+def begin_before_tool(draft: StepDraft, call_id: str) -> Hook | None:
     """Build the `before_tool` hook of a call; `None` if the call got an error result without asking plugins."""
-    call = find(w, call_id)
+    call = find(draft, call_id)
     if call is None or call.status not in (NEW, RULING):
         return None
     if call.status is NEW:
-        ready = _looked_up(w, call)
+        ready = _looked_up(draft, call)
         if ready is None:
-            w.next("advance_batch")
+            draft.schedule_first("advance_batch")
             return None
         call = ready
     args = call.args if call.gathered.args is None else call.gathered.args
     return _before_tool(call.name, args, call_id, approved=call.approved is not None and is_same(args, call.approved))
 
 
-def where_before_tool(w: StepDraft, call_id: str) -> tuple[Place, Consent, Gathered]:
+def where_before_tool(draft: StepDraft, call_id: str) -> tuple[Place, Consent, Gathered]:
     """Return where a call's pipeline continues, which approvals it has, and what it has gathered."""
-    call = find(w, call_id)
+    call = find(draft, call_id)
     if call is None:
         return START, NO_CONSENT, NOTHING_GATHERED
-    return call.place, Consent(call.approved, call.holders, w.s.approved_always), call.gathered
+    return call.place, Consent(call.approved, call.holders, draft.state.approved_always), call.gathered
 
 
-def standing_approvals(w: StepDraft, tool: str, families: tuple[str, ...]) -> tuple[StandingApproval, ...]:
+def standing_approvals(draft: StepDraft, tool: str, families: tuple[str, ...]) -> tuple[StandingApproval, ...]:
     """Return the approvals for always of *families* of *tool*, by which plugins let a call pass."""
-    approvals = {(approval.tool, approval.command_family): approval for approval in w.s.standing_approvals}
+    approvals = {(approval.tool, approval.command_family): approval for approval in draft.state.standing_approvals}
     return tuple([approvals.get((tool, family)) or StandingApproval(tool, family) for family in families])
 
 
-def _looked_up(w: StepDraft, call: Call) -> Call | None:
+def _looked_up(draft: StepDraft, call: Call) -> Call | None:
     """Find the tool of a new call, look for loops, check its arguments; `None` if the call or turn ended by that."""
-    s = w.s
-    attached = s.tools.get(call.name)
+    state = draft.state
+    attached = state.tools.get(call.name)
     if call.refusal is not None:
-        give_error(w, call, call.refusal)
+        give_error(draft, call, call.refusal)
         return None
-    if attached is None and not is_led(w, call):
-        w.emit(ToolCallUnknown(call.call_id, call.name))
-        give_error(w, call, f"there is no tool `{call.name}`; the tools are: {_some_tools(w)}")
+    if attached is None and not is_led(draft, call):
+        draft.emit(ToolCallUnknown(call.call_id, call.name))
+        give_error(draft, call, f"there is no tool `{call.name}`; the tools are: {_some_tools(draft)}")
         return None
-    if s.round >= s.setup.options.max_turns:
-        give_error(w, call, "no more tools may be called in this turn: it has reached its limit; answer without them")
+    if state.round >= state.setup.options.max_turns:
+        give_error(
+            draft, call, "no more tools may be called in this turn: it has reached its limit; answer without them"
+        )
         return None
-    notes = _loops(w, call, None if attached is None else attached.spec)
+    notes = _loops(draft, call, None if attached is None else attached.spec)
     if notes is None:
         return None
     if attached is None:
-        lead(w, call.but(notes=notes))
+        lead(draft, call.but(notes=notes))
         return None
     if attached.spec.deferred:
-        note_found(w, call.name)
+        note_found(draft, call.name)
     call = call.but(spec=attached.spec, revision=attached.revision, status=RULING, notes=notes)
-    put(w, call)
-    problem = unfit(w, call, call.args)
+    put(draft, call)
+    problem = unfit(draft, call, call.args)
     if problem is not None:
-        give_error(w, call, problem + shown_if_deferred(attached.spec))
+        give_error(draft, call, problem + shown_if_deferred(attached.spec))
         return None
     return call
 
 
-def _some_tools(w: StepDraft) -> str:
+def _some_tools(draft: StepDraft) -> str:
     """Return the names of the first tools of the session, and how many more there are."""
-    names = w.s.tools
+    names = draft.state.tools
     there = ", ".join(f"`{name}`" for name in islice(names, NAMED_TOOLS)) or "none"
     more = len(names) - NAMED_TOOLS
-    return f"{there}{f' and {more} more' if more > 0 else ''}{hint(w)}"
+    return f"{there}{f' and {more} more' if more > 0 else ''}{hint(draft)}"
 
 
-def unfit(w: StepDraft, call: Call, args: JsonObject) -> str | None:
+def unfit(draft: StepDraft, call: Call, args: JsonObject) -> str | None:
     """Return why *args* do not fit the schema of the call's tool, or `None`."""
-    ruling = check(w, call.name, call.revision, args)
+    ruling = check(draft, call.name, call.revision, args)
     return None if ruling.verdict is PASS else f"the arguments do not fit `{call.name}`: {ruling.reason}"
 
 
-def check(w: StepDraft, tool: str, revision: int, args: JsonObject) -> Ruling:
+def check(draft: StepDraft, tool: str, revision: int, args: JsonObject) -> Ruling:
     """Ask the judge whether *args* fit the schema of *tool*, and record its ruling."""
-    options = w.s.setup.options
-    meter = w.meter
+    options = draft.state.setup.options
+    meter = draft.meter
     if meter is None:
-        meter = w.meter = Meter(RESPONSE_STEPS)
-    ruling = w.judge.check(tool, revision, args, meter, options.max_argument_chars, options.max_argument_items)
-    w.rulings.append(ruling)
+        meter = draft.meter = Meter(RESPONSE_STEPS)
+    ruling = draft.judge.check(tool, revision, args, meter, options.max_argument_chars, options.max_argument_items)
+    draft.rulings.append(ruling)
     return ruling
 
 
-def _loops(w: StepDraft, call: Call, spec: ToolSpec | None) -> tuple[str, ...] | None:
+def _loops(draft: StepDraft, call: Call, spec: ToolSpec | None) -> tuple[str, ...] | None:
     """Return warnings for the model if the call looks like a loop; `None` if the turn was aborted for it."""
-    s = w.s
-    turn = s.turn
+    state = draft.state
+    turn = state.turn
     if turn is None:
         return None
-    options = s.setup.options
+    options = state.setup.options
     notes: list[str] = []
     this = (call.name, call.args)
     repeats = turn.repeats + 1 if turn.last_call == this else 1
     if repeats >= options.repeat_pattern:
-        w.emit(LoopDetected("repeat_pattern", call.name, repeats))
+        draft.emit(LoopDetected("repeat_pattern", call.name, repeats))
         notes.append(f"this is the same call {repeats} times in a row; try something else")
     subject = _subject(call, spec)
     if subject is not None:
-        counts = w.subjects_of(turn)
+        counts = draft.subjects_of(turn)
         count = counts[subject] = counts.get(subject, 0) + 1
         if count >= options.file_loop_abort:
-            w.emit(LoopDetected("file_loop_abort", call.name, count, subject))
-            abort_turn(w, "loop", f"{count} calls on {subject} in one turn")
+            draft.emit(LoopDetected("file_loop_abort", call.name, count, subject))
+            abort_turn(draft, "loop", f"{count} calls on {subject} in one turn")
             return None
         if count >= options.file_loop_warn:
-            w.emit(LoopDetected("file_loop_warn", call.name, count, subject))
+            draft.emit(LoopDetected("file_loop_warn", call.name, count, subject))
             notes.append(f"this is call {count} on {subject} in this turn; are you going in circles?")
-    s.turn = turn.but(last_call=this, repeats=repeats)
+    state.turn = turn.but(last_call=this, repeats=repeats)
     return tuple(notes)
 
 
@@ -151,45 +153,47 @@ def _subject(call: Call, spec: ToolSpec | None) -> str | None:
     return ", ".join((value, *(f"{name} {call.args[name]}" for name in parts if name in call.args)))
 
 
-def finish_before_tool(w: StepDraft, call_id: str, hook: Hook, ruling: Ruling) -> None:
+def finish_before_tool(draft: StepDraft, call_id: str, hook: Hook, ruling: Ruling) -> None:
     """Apply the plugins' ruling: the call becomes ready, is held for a person, or gets an error result."""
-    call = find(w, call_id)
+    call = find(draft, call_id)
     if call is None or call.done or not isinstance(hook, BeforeTool):
         return
     if ruling.verdict is ABORT:
-        abort_by(w, ruling)
+        abort_by(draft, ruling)
         return
-    w.apply(ruling)
+    draft.apply(ruling)
     args = call.args if ruling.gathered.args is None else ruling.gathered.args
     if ruling.verdict is BLOCK:
         by = ruling.by or ""
-        w.emit(ToolBlocked(call.call_id, call.name, ruling.reason, by))
-        give_error(w, call, f"blocked by {by}: {ruling.reason}")
-    elif (problem := unfit(w, call, args) if not is_same(args, call.args) else None) is not None:
-        give_error(w, call, problem)
+        draft.emit(ToolBlocked(call.call_id, call.name, ruling.reason, by))
+        give_error(draft, call, f"blocked by {by}: {ruling.reason}")
+    elif (problem := unfit(draft, call, args) if not is_same(args, call.args) else None) is not None:
+        give_error(draft, call, problem)
     elif ruling.verdict is HOLD and ruling.pause is not None:
-        hold(w, call.but(args=args), ruling, ruling.pause)
+        hold(draft, call.but(args=args), ruling, ruling.pause)
     elif call.approved is not None and not is_same(args, call.approved):
         changed = ", ".join(ruling.gathered.replaced_by)
-        pause = Pause(Place(len(w.s.seats), final=True), None, None, f"{changed} changed the arguments after approval")
-        hold(w, call.but(args=args), ruling.but(by=changed), pause)
-    elif call.approved is None and (doubt := find_doubt(w, call.name, args)) is not None:
-        pause = Pause(Place(len(w.s.seats), final=True), None, REPEAT_TIMEOUT, hint_about(doubt))
-        hold(w, call.but(args=args), ruling.but(by=HOLDER), pause)
+        pause = Pause(
+            Place(len(draft.state.seats), final=True), None, None, f"{changed} changed the arguments after approval"
+        )
+        hold(draft, call.but(args=args), ruling.but(by=changed), pause)
+    elif call.approved is None and (doubt := find_doubt(draft, call.name, args)) is not None:
+        pause = Pause(Place(len(draft.state.seats), final=True), None, REPEAT_TIMEOUT, hint_about(doubt))
+        hold(draft, call.but(args=args), ruling.but(by=HOLDER), pause)
     else:
         call = call.but(args=args, status=READY)
         families = ruling.gathered.families
-        put(w, call.but(gathered=call.gathered.but(families=families)) if families else call)
-    if not (w.s.due and w.s.due[0].what == "before_tool"):
-        w.next("advance_batch")
+        put(draft, call.but(gathered=call.gathered.but(families=families)) if families else call)
+    if not (draft.state.due and draft.state.due[0].what == "before_tool"):
+        draft.schedule_first("advance_batch")
 
 
-def hold(w: StepDraft, call: Call, ruling: Ruling, pause: Pause) -> None:
+def hold(draft: StepDraft, call: Call, ruling: Ruling, pause: Pause) -> None:
     """Hold *call* until a person approves or rejects it."""
-    s = w.s
-    approval_id = w.make_id(f"{s.session_id}:a")
-    expires = None if pause.deadline is None else w.at + int(pause.deadline * 1000)
-    doubt = None if ruling.by == HOLDER else find_doubt(w, call.name, call.args)
+    state = draft.state
+    approval_id = draft.make_id(f"{state.session_id}:a")
+    expires = None if pause.deadline is None else draft.at + int(pause.deadline * 1000)
+    doubt = None if ruling.by == HOLDER else find_doubt(draft, call.name, call.args)
     hint = pause.hint if doubt is None else f"{pause.hint} ({hint_about(doubt)})"
     hold_ = Hold(
         approval_id,
@@ -198,14 +202,14 @@ def hold(w: StepDraft, call: Call, ruling: Ruling, pause: Pause) -> None:
         call.args,
         pause.place,
         ruling.gathered.without_events(),
-        w.at,
+        draft.at,
         expires,
         pause.family,
     )
-    put(w, call.but(status=CallStatus.HELD, hold=hold_))
+    put(draft, call.but(status=CallStatus.HELD, hold=hold_))
     if expires is not None:
-        w.set_timer(hold_timer(approval_id), expires)
-    w.emit(
+        draft.set_timer(hold_timer(approval_id), expires)
+    draft.emit(
         ApprovalRequired(
             approval_id,
             call.call_id,
@@ -213,9 +217,9 @@ def hold(w: StepDraft, call: Call, ruling: Ruling, pause: Pause) -> None:
             call.args,
             hint,
             hold_.plugin,
-            w.at,
+            draft.at,
             expires,
             pause.family,
-            s.setup.path,
+            state.setup.path,
         )
     )

@@ -45,27 +45,27 @@ def doubt(spec: ToolSpec | None) -> str:
     return DOUBT[spec.effect if spec is not None else EffectClass.UNSAFE]
 
 
-def put(w: StepDraft, call: Call) -> None:
+def put(draft: StepDraft, call: Call) -> None:
     """Replace the call of this id in the open batch; the first one that a step replaces copies the list of calls."""
-    batch = w.s.batch
+    batch = draft.state.batch
     if batch is None:
         return
     calls = batch.calls
-    if calls is not w.calls:
-        w.calls = calls = calls.drafted()
-        w.s.batch = batch.but(calls=calls)
+    if calls is not draft.calls:
+        draft.calls = calls = calls.drafted()
+        draft.state.batch = batch.but(calls=calls)
     calls.replace(call)
 
 
-def find(w: StepDraft, call_id: str) -> Call | None:
+def find(draft: StepDraft, call_id: str) -> Call | None:
     """Return the call with this id in the open batch, `None` if there is none."""
-    batch = w.s.batch
+    batch = draft.state.batch
     return None if batch is None else batch.calls.find(call_id)
 
 
-def has_its_tool(w: StepDraft, call: Call) -> bool:
+def has_its_tool(draft: StepDraft, call: Call) -> bool:
     """Whether the session still has the tool of *call* as it was when the model called it."""
-    attached = w.s.tools.get(call.name)
+    attached = draft.state.tools.get(call.name)
     return attached is not None and attached.revision == call.revision
 
 
@@ -87,7 +87,7 @@ def limited(parts: tuple[Part, ...], most: int) -> tuple[Part, ...]:
 
 
 def give_result(
-    w: StepDraft, call: Call, parts: tuple[Part, ...], *, is_error: bool, details: JsonObject | None = None
+    draft: StepDraft, call: Call, parts: tuple[Part, ...], *, is_error: bool, details: JsonObject | None = None
 ) -> None:
     """Give *call* its one result: *parts*, cut to the tool's limit, with warnings added. No-op if it has one."""
     if call.done:
@@ -97,12 +97,12 @@ def give_result(
     if call.notes:
         parts = (*parts, *(Text(f"\n[{note}]") for note in call.notes))
     result = _message(call.call_id, call.name, parts, is_error, details)
-    put(w, call.but(status=DONE, result=result, hold=None, question=None, answer=None))
+    put(draft, call.but(status=DONE, result=result, hold=None, question=None, answer=None))
 
 
-def give_error(w: StepDraft, call: Call, text: str) -> None:
+def give_error(draft: StepDraft, call: Call, text: str) -> None:
     """Give *call* an error result that the session makes itself."""
-    give_result(w, call, (Text(text),), is_error=True)
+    give_result(draft, call, (Text(text),), is_error=True)
 
 
 def results_of(batch: Batch) -> tuple[ToolMessage, ...]:
@@ -113,21 +113,21 @@ def results_of(batch: Batch) -> tuple[ToolMessage, ...]:
 # Calls that leave their turn
 
 
-def quarantine(w: StepDraft, strays: tuple[Stray, ...]) -> None:
+def quarantine(draft: StepDraft, strays: tuple[Stray, ...]) -> None:
     """Cancel calls that have left their turn, and report those that do not end within `tool_grace`."""
     if not strays:
         return
-    w.s.quarantined = (*w.s.quarantined, *(stray.but(since=w.at) for stray in strays))
-    w.ask(CancelCalls(tuple(stray.call_id for stray in strays)))
-    w.set_timer(GRACE_TIMER, next_report(w))
+    draft.state.quarantined = (*draft.state.quarantined, *(stray.but(since=draft.at) for stray in strays))
+    draft.add_effect(CancelCalls(tuple(stray.call_id for stray in strays)))
+    draft.set_timer(GRACE_TIMER, next_report(draft))
     for stray in strays:
-        w.clear_timer(call_timer(stray.call_id))
+        draft.clear_timer(call_timer(stray.call_id))
 
 
-def next_report(w: StepDraft) -> int:
+def next_report(draft: StepDraft) -> int:
     """Return when the next cancelled call is to be reported as abandoned, in milliseconds since 1970."""
-    grace = int(w.s.setup.options.tool_grace * 1000)
-    return min(stray.since for stray in w.s.quarantined if not stray.reported) + grace
+    grace = int(draft.state.setup.options.tool_grace * 1000)
+    return min(stray.since for stray in draft.state.quarantined if not stray.reported) + grace
 
 
 def call_timer(call_id: str) -> str:
@@ -145,50 +145,50 @@ def stray_of(call: Call, at: int) -> Stray:
     return Stray(call.call_id, call.name, at, call.started_at, touches_files(call.spec))
 
 
-def release(w: StepDraft, call: Call, status: str, text: str) -> None:
+def release(draft: StepDraft, call: Call, status: str, text: str) -> None:
     """Give a call that waits for a person an error result, and report that nobody needs to decide any more.
 
     *status* says why, for the event: `superseded` or `aborted`.
     """
     if call.hold is not None:
-        w.clear_timer(hold_timer(call.hold.approval_id))
-        w.emit(ApprovalResolved(call.hold.approval_id, call.call_id, call.name, status))
+        draft.clear_timer(hold_timer(call.hold.approval_id))
+        draft.emit(ApprovalResolved(call.hold.approval_id, call.call_id, call.name, status))
     elif call.question is not None:
-        w.emit(ApprovalResolved(call.question.ref, call.call_id, call.name, status))
-    give_error(w, call, text)
+        draft.emit(ApprovalResolved(call.question.ref, call.call_id, call.name, status))
+    give_error(draft, call, text)
 
 
-def skip_for_steering(w: StepDraft) -> None:
+def skip_for_steering(draft: StepDraft) -> None:
     """Give each unfinished call that is not immune an error result, because of a steering text; cancel running ones.
 
     Calls that wait for a person, or have not started, get theirs too, even if their tool is immune.
     """
-    batch = w.s.batch
+    batch = draft.state.batch
     if batch is None:
         return
     strays: list[Stray] = []
     for call in batch.calls:
         if call.status in WAITS_FOR_PERSON:
-            release(w, call, "superseded", "superseded by a new message of the user")
+            release(draft, call, "superseded", "superseded by a new message of the user")
         elif call.status in TO_START:
-            w.emit(ToolSkippedForSteering(call.call_id, call.name))
+            draft.emit(ToolSkippedForSteering(call.call_id, call.name))
             ran = f"it had failed and was to run again; {doubt(call.spec)}" if call.started_at else "it did not run"
-            give_error(w, call, f"skipped, because the user has said something new; {ran}")
+            give_error(draft, call, f"skipped, because the user has said something new; {ran}")
         elif call.status is CallStatus.RUNNING and not (call.spec is not None and call.spec.immune):
-            w.emit(ToolSkippedForSteering(call.call_id, call.name))
-            strays.append(stray_of(call, w.at))
-            remember(w, doubt_about(w, call))
-            give_error(w, call, f"stopped, because the user has said something new; {doubt(call.spec)}")
-    quarantine(w, tuple(strays))
-    drop_suspensions_of_done_calls(w)
+            draft.emit(ToolSkippedForSteering(call.call_id, call.name))
+            strays.append(stray_of(call, draft.at))
+            remember(draft, doubt_about(draft, call))
+            give_error(draft, call, f"stopped, because the user has said something new; {doubt(call.spec)}")
+    quarantine(draft, tuple(strays))
+    drop_suspensions_of_done_calls(draft)
 
 
-def kill(w: StepDraft, kill_tools: str, why: str) -> None:
+def kill(draft: StepDraft, kill_tools: str, why: str) -> None:
     """Close the calls of an aborted turn: *kill_tools* says which running ones are cancelled, others go on.
 
     A cancelled call gets an error result, and one that goes on in the background a result that says so.
     """
-    batch = w.s.batch
+    batch = draft.state.batch
     if batch is None:
         return
     strays: list[Stray] = []
@@ -196,45 +196,52 @@ def kill(w: StepDraft, kill_tools: str, why: str) -> None:
         if call.done:
             continue
         if call.status in WAITS_FOR_PERSON:
-            release(w, call, "aborted", f"aborted: {why}")
+            release(draft, call, "aborted", f"aborted: {why}")
         elif call.status is CallStatus.RUNNING and _lives_on(call, kill_tools):
-            w.s.lingering = (*w.s.lingering, stray_of(call, w.at).but(doubt=doubt_about(w, call)))
-            give_result(w, call, (Text("the turn was aborted; this call goes on in the background"),), is_error=False)
+            draft.state.lingering = (
+                *draft.state.lingering,
+                stray_of(call, draft.at).but(doubt=doubt_about(draft, call)),
+            )
+            give_result(
+                draft, call, (Text("the turn was aborted; this call goes on in the background"),), is_error=False
+            )
         elif call.status is CallStatus.RETURNED:
-            give_error(w, call, f"it ended, but no plugin had passed its result on when the turn was aborted: {why}")
+            give_error(
+                draft, call, f"it ended, but no plugin had passed its result on when the turn was aborted: {why}"
+            )
         else:
-            w.emit(ToolKilled(call.call_id, call.name, why))
+            draft.emit(ToolKilled(call.call_id, call.name, why))
             if call.status is CallStatus.RUNNING:
-                strays.append(stray_of(call, w.at))
+                strays.append(stray_of(call, draft.at))
             if call.started_at:
-                remember(w, doubt_about(w, call))
-                give_error(w, call, f"stopped: {why}; {doubt(call.spec)}")
+                remember(draft, doubt_about(draft, call))
+                give_error(draft, call, f"stopped: {why}; {doubt(call.spec)}")
             else:
-                give_error(w, call, f"aborted before it ran: {why}")
-    quarantine(w, tuple(strays))
+                give_error(draft, call, f"aborted before it ran: {why}")
+    quarantine(draft, tuple(strays))
 
 
-def kill_lingering(w: StepDraft, why: str) -> None:
+def kill_lingering(draft: StepDraft, why: str) -> None:
     """Cancel the calls that were left running in the background, and report each."""
-    strays, w.s.lingering = w.s.lingering, ()
+    strays, draft.state.lingering = draft.state.lingering, ()
     for stray in strays:
-        remember(w, stray.doubt)
-        tell_of(w, stray, err(f"stopped: {why}; {doubt(None)}"))
-    quarantine(w, strays)
+        remember(draft, stray.doubt)
+        tell_of(draft, stray, err(f"stopped: {why}; {doubt(None)}"))
+    quarantine(draft, strays)
 
 
-def tell_of(w: StepDraft, stray: Stray, result: ToolResult) -> None:
+def tell_of(draft: StepDraft, stray: Stray, result: ToolResult) -> None:
     """Report the outcome of a call that was left running in the background."""
     answer = ok("it is done") if isinstance(result, Effect) else result
     is_error = isinstance(answer, Err)
-    w.emit(
+    draft.emit(
         ToolExecutionEnd(stray.call_id, stray.name, answer.content, is_error, answer.details, late=True),
-        ToolExecutionMetrics(stray.call_id, stray.name, stray.started_at, w.at, w.at - stray.started_at),
+        ToolExecutionMetrics(stray.call_id, stray.name, stray.started_at, draft.at, draft.at - stray.started_at),
     )
     how = "has failed" if is_error else "has ended"
     text = text_of(answer.content)[:NOTICE_CHARS]
-    w.s.notices = (
-        *w.s.notices,
+    draft.state.notices = (
+        *draft.state.notices,
         f"The call {stray.call_id} of `{stray.name}`, which went on in the background, {how}: {text}",
     )
 
@@ -248,34 +255,34 @@ def _lives_on(call: Call, kill_tools: str) -> bool:
 # Paused hooks
 
 
-def drop_suspension(w: StepDraft, suspension: Suspension) -> None:
+def drop_suspension(draft: StepDraft, suspension: Suspension) -> None:
     """Cancel what a plugin of a paused hook asked for."""
-    w.s.suspended = tuple(other for other in w.s.suspended if other is not suspension)
-    w.clear_timer(f"ask:{suspension.ask_id}")
+    draft.state.suspended = tuple(other for other in draft.state.suspended if other is not suspension)
+    draft.clear_timer(f"ask:{suspension.ask_id}")
     if suspension.asked:
-        w.ask(CancelAsk(suspension.ask_id))
-    tell_of_asked(w, suspension, Failed("it was stopped, because nobody waits for it any more"))
-    w.emit(AskAnswered(suspension.ask_id, suspension.plugin, "dropped"))
-    drop_rulings_on(w, suspension.ask_id)
+        draft.add_effect(CancelAsk(suspension.ask_id))
+    tell_of_asked(draft, suspension, Failed("it was stopped, because nobody waits for it any more"))
+    draft.emit(AskAnswered(suspension.ask_id, suspension.plugin, "dropped"))
+    drop_rulings_on(draft, suspension.ask_id)
 
 
-def drop_rulings_on(w: StepDraft, ask_id: str) -> None:
+def drop_rulings_on(draft: StepDraft, ask_id: str) -> None:
     """Drop the paused hooks that rule on the tool of the plugin's request *ask_id*, which is over."""
-    for suspension in w.s.suspended:
+    for suspension in draft.state.suspended:
         if suspension.run == ask_id:
-            drop_suspension(w, suspension)
+            drop_suspension(draft, suspension)
 
 
-def tell_of_asked(w: StepDraft, waiting: Suspension, ask_answer: AskAnswer) -> None:
+def tell_of_asked(draft: StepDraft, waiting: Suspension, ask_answer: AskAnswer) -> None:
     """Report the end of a tool that a plugin asked for, if it had started."""
     request, started = waiting.pause.request, waiting.started_at
     if started is None or not isinstance(request, RunTool):
         return
-    w.emit(
+    draft.emit(
         ToolExecutionEnd(
             waiting.ask_id, request.name, (Text(_said(ask_answer)),), not isinstance(ask_answer, Answered)
         ),
-        ToolExecutionMetrics(waiting.ask_id, request.name, started, w.at, w.at - started),
+        ToolExecutionMetrics(waiting.ask_id, request.name, started, draft.at, draft.at - started),
     )
 
 
@@ -289,9 +296,9 @@ def _said(ask_answer: AskAnswer) -> str:
             return f"it was stopped after {seconds:g} s, the time its plugin gave it"
 
 
-def drop_suspensions_of_done_calls(w: StepDraft) -> None:
+def drop_suspensions_of_done_calls(draft: StepDraft) -> None:
     """Drop paused hooks about calls that have their result now."""
-    for suspension in w.s.suspended:
-        call = find(w, suspension.ref) if suspension.ref else None
+    for suspension in draft.state.suspended:
+        call = find(draft, suspension.ref) if suspension.ref else None
         if call is not None and call.done:
-            drop_suspension(w, suspension)
+            drop_suspension(draft, suspension)
