@@ -246,7 +246,9 @@ def _input_renamed(now: str, before: str) -> Newer:
 
 def _other_ids(planting: Planting) -> None:
     """Give ids another form, as if a session counted otherwise."""
-    planting.rewrite(cast("FunctionType", StepDraft.make_id), '{prefix}{self.state.serial}"', '{prefix}x{self.s.serial}"')
+    planting.rewrite(
+        cast("FunctionType", StepDraft.make_id), '{prefix}{self.state.serial}"', '{prefix}x{self.state.serial}"'
+    )
 
 
 CHANGES: Final = (
