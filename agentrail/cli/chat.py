@@ -104,6 +104,7 @@ def parsed(argv: Sequence[str]) -> ChatOptions:
     parser = argparse.ArgumentParser(
         prog="agentrail chat",
         description="Talk to an agent in the terminal; `agentrail run` answers one prompt, for scripts.",
+        epilog="example: agentrail chat --model openai:gpt-5.4 --dir .",
     )
     parser.add_argument(
         "--model",

@@ -5,12 +5,16 @@ A decider returns `None`, or why it has not decided.
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from contextlib import suppress
 from typing import Final
+
+import trio
 
 from agentrail.api.protocols import AnySession
 from agentrail.api.session_values import HeldCall
 from agentrail.cli.approval_prompts import NOBODY, PendingDecisions
+from agentrail.cli.console import CONTINUED
 from agentrail.cli.run_outcome import described
 from agentrail.cli.screen import Piece, Tone, line
 from agentrail.cli.terminal import Terminal
@@ -54,20 +58,35 @@ class LineDecider:
 
     async def __call__(self, session: AnySession, calls: tuple[HeldCall, ...]) -> str | None:
         """Ask about each of *calls*."""
-        with self._terminal.opened():
-            self._terminal.drop_typed_ahead()  # what was typed before a question is no answer to it
-            pending = PendingDecisions(session, self._terminal, question_about)
-            for call in calls:
-                problem = await self._ask(pending, call)
-                if problem is not None:
-                    return problem
+        pending = PendingDecisions(session, self._terminal, question_about)
+        with self._terminal.opened(), trio.open_signal_receiver(*CONTINUED) as signals:
+            async with trio.open_nursery() as nursery:  # noqa: TID251 - the command line has its own tasks
+                nursery.start_soon(self._resume, signals)
+                problem = await self._ask_all(pending, calls)
+                nursery.cancel_scope.cancel()
+        return problem
+
+    async def _resume(self, signals: AsyncIterator[int]) -> None:
+        """Set up the terminal again after a stop by job control."""
+        async for _ in signals:
+            self._terminal.resume()
+
+    async def _ask_all(self, pending: PendingDecisions, calls: tuple[HeldCall, ...]) -> str | None:
+        for call in calls:
+            problem = await self._ask(pending, call)
+            if problem is not None:
+                return problem
         return None
 
     async def _ask(self, pending: PendingDecisions, call: HeldCall) -> str | None:
+        if self._terminal.by_hand:  # what was typed before the question is no answer to it
+            self._lines.clear()
+            self._terminal.drop_typed_ahead()
         pending.ask(call)
         while pending.is_open:
             self._terminal.prompt(wanted=True)
             text = await self._next_line()
+            self._terminal.prompt(wanted=False)
             if text is None:
                 return NOBODY if self._terminal.by_hand else "the answers have ended"
             is_decision = not pending.expects_args

@@ -93,10 +93,10 @@ class PromptRun:
             await self._session.abort()
         while await self._waits(prompt, schema):
             calls = (await awaited(self._session.status())).held
+            await self._wait_for_events({call.id for call in calls})
             with trio.CancelScope() as self._deciding:
                 problem = await self._decide(calls)
                 if problem is not None:
-                    await self._wait_for_events({call.id for call in calls})
                     return held_ending(calls, problem)
         await self._wait_until(lambda: ref in self._ends)
         end = self._ends.get(ref)
@@ -119,26 +119,31 @@ class PromptRun:
 
     async def _listen(self, events: AsyncIterator[Envelope]) -> None:
         """Count and show the events, as long as somebody reads."""
-        async for envelope in events:
-            self.tally.take(envelope)
-            self._is_read = await self._show(envelope)
-            match envelope.event:
-                case AgentEnd(ref=ref) as end:
-                    self._ends[ref] = end
-                case AgentAbort(ref=str(ref)) | PromptRejected(ref=ref):
-                    self._ends[ref] = None
-                case ApprovalRequired(approval_id=approval_id):
-                    self._waiting_ids.add(approval_id)
-                case AskUser(ref=ref):
-                    self._waiting_ids.add(ref)
-                case _:
-                    pass
-            self._news.set()
-            if not self._is_read:
-                await self._session.abort()
-                self._leaving.cancel()
+        with suppress(AgentrailError):  # the session cannot be heard any more: `_follow` is told why
+            async for envelope in events:
+                if not await self._show(envelope):
+                    self._is_read = False
+                    await self._session.abort()
+                    self._leaving.cancel()
+                    break
+                self._note(envelope)  # after it was shown: whoever waits for an event ends the run when it is noted
+                self._news.set()
         self._is_heard = False
         self._news.set()
+
+    def _note(self, envelope: Envelope) -> None:
+        self.tally.take(envelope)
+        match envelope.event:
+            case AgentEnd(ref=ref) as end:
+                self._ends[ref] = end
+            case AgentAbort(ref=str(ref)) | PromptRejected(ref=ref):
+                self._ends[ref] = None
+            case ApprovalRequired(approval_id=approval_id):
+                self._waiting_ids.add(approval_id)
+            case AskUser(ref=ref):
+                self._waiting_ids.add(ref)
+            case _:
+                pass
 
     async def _wait_for_end(self, error: AgentrailError) -> None:
         """Wait for the event of the end that *error* tells of, so that nothing is missing in what was shown."""

@@ -26,10 +26,10 @@ from agentrail.cli.rendering import SHORT, piece_of
 from agentrail.cli.run_options import RunOptions, parsed, wants_json
 from agentrail.cli.run_outcome import Ending, Outcome, Tally, ending_of_error, run_view
 from agentrail.cli.screen import Piece, Tone, clean, clipped, line, one_line
-from agentrail.cli.standard_output import StandardOutput
+from agentrail.cli.standard_output import StandardOutput, open_what_is_closed
 from agentrail.cli.terminal import Terminal
 from agentrail.codec.json_text import to_text
-from agentrail.errors import AgentrailError, SupervisorStuck
+from agentrail.errors import AgentrailError, PluginRefused, SupervisorStuck
 from agentrail.hooks.plugin import Keyed
 from agentrail.plugins.budget import BudgetGuard
 from agentrail.runtime.handle import SessionHandle
@@ -54,6 +54,7 @@ SHOWN_OTHERWISE: Final = (
 def main(argv: Sequence[str]) -> int:
     """Run `agentrail run` with the arguments *argv*, and return the exit status."""
     logging.getLogger("agentrail").addHandler(logging.NullHandler())
+    open_what_is_closed()
     output = StandardOutput(sys.stdout)
     try:
         options = parsed(argv)
@@ -67,16 +68,19 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _answered(options: RunOptions, output: StandardOutput) -> int:
-    terminal = Terminal(sys.stdin or _nowhere("r"), sys.stderr or _nowhere("w"))
     as_json = options.form != "text"
     try:
-        prompt = prompt_of(options.prompt, _piped(options))
         spec = _spec_of(options)
+        prompt = prompt_of(options.prompt, _piped(options))
     except BadInputError as error:
         return _reported_at_once(Ending(Outcome.USAGE, str(error)), output, as_json=as_json)
-    run = ScriptedRun(options, output, terminal)
-    ending = process.run(partial(run.answer, spec, prompt), stop_within=STOP_WITHIN)
-    return _reported_at_once(INTERRUPTED, output, as_json=as_json) if ending is None else ending.outcome.value
+    if options.model is None and not options.agent and spec.model == DEMO and options.progress is not False:
+        _tell("no key of a provider is in the environment, so the built-in demo model answers; --model names another")
+    run = ScriptedRun(options, output, Terminal(sys.stdin or _nowhere("r"), sys.stderr or _nowhere("w")))
+    ending = process.run(partial(run.answer, spec, prompt), stop_within=STOP_WITHIN) or run.ending
+    if ending is None:  # a signal came before the session was there
+        return _reported_at_once(INTERRUPTED, output, as_json=as_json)
+    return ending.outcome.value
 
 
 def _nowhere(mode: str) -> TextIO:
@@ -86,11 +90,15 @@ def _nowhere(mode: str) -> TextIO:
 
 def _reported_at_once(ending: Ending, output: StandardOutput, *, as_json: bool) -> int:
     """Report the ending of a run without a session, and return the exit status."""
-    if sys.stderr is not None:
-        print(f"agentrail: {ending.problem}", file=sys.stderr, flush=True)
+    _tell(ending.problem)
     if as_json:
         output.put(to_json(run_view(ending, Tally(), "")) + b"\n")
     return ending.outcome.value
+
+
+def _tell(text: str) -> None:
+    if sys.stderr is not None:
+        print(f"agentrail: {text}", file=sys.stderr, flush=True)
 
 
 # What goes in
@@ -101,20 +109,36 @@ def _piped(options: RunOptions) -> bytes | None:
     stream = sys.stdin
     if stream is None or options.decision == "answers" or (stream.isatty() and options.prompt != STDIN):
         return None
+    descriptor = stream.fileno()
     if options.progress is not False and not stream.isatty():
-        _tell_if_it_waits(stream.fileno())
+        _tell_if_it_waits(descriptor)
     try:
-        return stream.buffer.read(MOST_BYTES + 1)
+        return _read_all(descriptor)
     except OSError as error:
         problem = f"standard input cannot be read: {error.strerror}"
         raise BadInputError(f"{problem}; `< /dev/null` gives none") from None
+
+
+def _read_all(descriptor: int) -> bytes:
+    """Read to the end, or one byte more than is allowed."""
+    content = b""
+    while len(content) <= MOST_BYTES:
+        try:
+            piece = os.read(descriptor, MOST_BYTES + 1 - len(content))
+        except BlockingIOError:  # whoever has opened it wants no waiting in its own process
+            select.select([descriptor], [], [])
+            continue
+        if not piece:
+            break
+        content += piece
+    return content
 
 
 def _tell_if_it_waits(descriptor: int) -> None:
     """Say that standard input is waited for, if nothing comes: a program may have inherited one that never ends."""
     with suppress(OSError, ValueError):  # the system cannot wait for some inputs
         if not select.select([descriptor], [], [], PATIENCE)[0]:
-            print("agentrail: waiting for standard input; `< /dev/null` gives none", file=sys.stderr, flush=True)
+            _tell("waiting for standard input; `< /dev/null` gives none")
 
 
 def _spec_of(options: RunOptions) -> SessionSpec:
@@ -124,8 +148,6 @@ def _spec_of(options: RunOptions) -> SessionSpec:
         spec = spec if options.folder is None else spec.but(working_dir=str(options.folder.resolve()))
     else:
         model = usual_model(os.environ.get) if options.model is None else options.model
-        if options.model is None and model == DEMO and options.progress is not False:
-            _tell_of_demo()
         spec = spec_for(model, (options.folder or Path()).resolve())
     if options.max_rounds is not None:
         spec = spec.but(max_turns=options.max_rounds)
@@ -134,11 +156,6 @@ def _spec_of(options: RunOptions) -> SessionSpec:
     if options.max_usd is not None:
         spec = spec.but(plugins=(*spec.plugins, Keyed(LIMIT, BudgetGuard(max_usd=options.max_usd))))
     return spec
-
-
-def _tell_of_demo() -> None:
-    note = "no key of a provider is in the environment, so the built-in demo model answers; --model names another"
-    print(f"agentrail: {note}", file=sys.stderr, flush=True)
 
 
 def _spec_in_file(agent: str) -> SessionSpec:
@@ -158,11 +175,15 @@ class ScriptedRun:
     """Runs one prompt, and reports its progress, its events and its ending."""
 
     def __init__(self, options: RunOptions, output: StandardOutput, terminal: Terminal) -> None:
+        self.ending: Ending | None = None
+        """How the run ended, once that is reported."""
         self._options = options
         self._output = output
         self._terminal = terminal
-        shows = sys.stderr is not None and sys.stderr.isatty() if options.progress is None else options.progress
-        self._shows_progress = shows
+        self._is_seen = sys.stderr is not None and sys.stderr.isatty()
+        self._shows_progress = self._is_seen if options.progress is None else options.progress
+        if self._is_seen and os.environ.get("TERM", "dumb") != "dumb":  # no line is typed while progress is shown
+            terminal.look = terminal.look.but(rewrites=True)
 
     async def answer(self, spec: SessionSpec, prompt: str) -> Ending:
         """Start a session of *spec*, send *prompt*, report how it ended, and return that."""
@@ -176,7 +197,9 @@ class ScriptedRun:
             self._tell(str(error))
             raise
         except AgentrailError as error:
-            return await self._report(ending_of_error(error, Tally()), Tally())
+            is_ours = isinstance(error, PluginRefused) and error.plugin == LIMIT
+            ending = Ending(Outcome.USAGE, f"--max-usd: {error}") if is_ours else ending_of_error(error, Tally())
+            return await self._report(ending, Tally())
 
     def _decider(self, session: SessionHandle) -> Decide:
         match self._options.decision:
@@ -184,10 +207,12 @@ class ScriptedRun:
                 return partial(approve_all, session)
             case "deny":
                 return partial(refuse_all, session)
-            case "ask" if not (self._terminal.by_hand and sys.stderr.isatty()):
-                return partial(decide_nothing, session)
-            case _:
+            case "answers":
                 return partial(LineDecider(self._terminal), session)
+            case _ if self._terminal.by_hand and self._is_seen:
+                return partial(LineDecider(self._terminal), session)
+            case _:
+                return partial(decide_nothing, session)
 
     async def _show(self, envelope: e.Envelope) -> bool:
         if self._shows_progress and (piece := progress_of(envelope)) is not None:
@@ -206,6 +231,7 @@ class ScriptedRun:
             await self._output.write(content)
         if not self._output.is_open and (content or not ending.problem):
             ending = Ending(Outcome.FAILED, self._output.problem)
+        self.ending = ending
         if ending.problem:
             self._tell(ending.problem)
         return ending
@@ -218,7 +244,7 @@ class ScriptedRun:
         return text if not text or text.endswith("\n") else f"{text}\n"
 
     def _tell(self, problem: str) -> None:
-        self._terminal.show((line(f"agentrail: {problem}", Tone.BAD),))
+        self._terminal.show((line(f"agentrail: {' '.join(problem.splitlines())}", Tone.BAD),))
 
 
 def progress_of(envelope: e.Envelope) -> Piece | None:

@@ -14,8 +14,13 @@ from agentrail.tools.answer_forms import form_of
 from agentrail.values.json import JsonObject
 from agentrail.values.value import Value
 
+DESCRIPTION: Final = """\
+Have an agent answer one prompt: the answer alone goes to standard output.
+What a pipe brings is placed below the prompt; without one, it is the prompt."""
+
 EXAMPLES: Final = """\
-exit status: 0 done, 1 failed, 2 usage, 3 held for a person, 4 refused, 5 limit reached, 6 provider, 130 interrupted
+exit status: 0 done, 1 failed, 2 usage, 3 held for a person, 4 refused,
+             5 limit reached, 6 provider failed, 130 interrupted
 example: git diff | agentrail run "Write a commit message." > message.txt"""
 
 
@@ -111,15 +116,17 @@ def schema_of(text: str) -> JsonObject:
 def _parser() -> argparse.ArgumentParser:
     parser = _Parser(
         prog="agentrail run",
-        usage="agentrail run [OPTION ...] [PROMPT]",
-        description="Have an agent answer one prompt: the answer alone goes to standard output.",
+        usage="agentrail run [OPTION ...] [PROMPT | -]",
+        description=DESCRIPTION,
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
+        add_help=False,
     )
     add = parser.add_argument
-    add("prompt", nargs="*", metavar="PROMPT", help="the prompt; `-` or none: standard input; beside it: context")
-    add("--model", metavar="NAME", help="which model (default: as `agentrail chat`)")
-    add("--agent", metavar="FILE[:NAME]", help="a Python file with a SessionSpec (default: the agent of `chat`)")
+    add("prompt", nargs="*", help=argparse.SUPPRESS)  # what is said of it is in the description: the help is a screen
+    add("-h", "--help", action="help", help=argparse.SUPPRESS)
+    add("--model", metavar="NAME", help="which model (default: as `chat` chooses it)")
+    add("--agent", metavar="FILE[:NAME]", help="a file with a SessionSpec (default: that of `chat`)")
     add("--dir", metavar="FOLDER", help="where its tools work (default: here)")
     add("--schema", metavar="FILE|JSON", help="a JSON Schema: the answer is an object that fits it")
     forms = parser.add_mutually_exclusive_group()

@@ -117,9 +117,6 @@ class RunView(View):
     """Errors of models and plugins on the way, in order."""
 
 
-LIMIT_STOPS: Final = frozenset({"max_turns", "length"})
-"""Reasons of an end that a limit has brought about: the answer is not complete."""
-
 USED_UP: Final = " is used up"
 """What `BudgetGuard` says of a limit that is reached; aborts tell of their plugin as text alone."""
 
@@ -187,6 +184,8 @@ def _problem_of_stop(stop: str) -> tuple[Outcome, str] | None:
             return Outcome.BUDGET, "the answer was cut off, as it is longer than the model may write; ask for less"
         case "refused":
             return Outcome.REFUSED, "the model refuses to answer this; ask otherwise"
+        case "superseded":
+            return Outcome.FAILED, "another prompt of the session has ended the turn"
         case _:
             return None
 

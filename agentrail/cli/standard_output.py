@@ -11,6 +11,7 @@ from typing import Final, TextIO
 
 import trio
 
+STDIN: Final = 0
 STDOUT: Final = 1
 STDERR: Final = 2
 
@@ -36,7 +37,7 @@ class StandardOutput:
             yield
             return
         sys.stdout.flush()
-        _redirect(STDOUT)
+        os.dup2(STDERR, STDOUT)
         try:
             yield
         finally:
@@ -70,11 +71,9 @@ class StandardOutput:
             self.problem = f"cannot write to standard output: {error.strerror}"
 
 
-def _redirect(descriptor: int) -> None:
-    """Have *descriptor* lead to standard error, or to nowhere if that is closed."""
-    try:
-        os.dup2(STDERR, descriptor)
-    except OSError:
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, descriptor)
-        os.close(nowhere)
+def open_what_is_closed() -> None:
+    """Have standard streams that are closed lead to nowhere: else the next file that is opened would be one of them."""
+    descriptor = STDIN
+    while descriptor <= STDERR:
+        descriptor = os.open(os.devnull, os.O_RDWR)
+    os.close(descriptor)

@@ -94,8 +94,8 @@ class Terminal:
             self._draw()
 
     def drop_typed_ahead(self) -> None:
-        """Drop what was typed and not read yet; no-op if `keys` is false, as with a pipe."""
-        if self.keys:
+        """Drop what a person has typed and what is not read yet; no-op with a pipe."""
+        if self.by_hand and find_spec("termios") is not None:
             from agentrail.cli import terminal_modes  # noqa: PLC0415 - not there on every system
 
             terminal_modes.drop_typed_ahead(self._given)

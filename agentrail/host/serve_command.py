@@ -150,6 +150,8 @@ def parsed(argv: Sequence[str]) -> ServeOptions:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="agentrail serve",
+        usage="agentrail serve [OPTION ...] [FILE[:NAME]]",
+        epilog="example: agentrail serve app.py --keys keys.txt --journal kept.db",
         description="Serve agents over HTTP. `agentrail serve keys` makes, lists and withdraws keys of users.",
     )
     parser.add_argument(

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import cast
 
 import pytest
+import trio
 
-from tests.cli.talking import COMMAND, ENVIRONMENT
+from agentrail.cli.command import SUBCOMMANDS
+from tests.adapters.models.server import refusing, serving
+from tests.cli.talking import COMMAND, ENVIRONMENT, at_a_terminal, modes
 from tests.patience import PATIENCE
 
 
@@ -25,6 +31,19 @@ def run(
         env={**ENVIRONMENT, **environment},
         cwd=folder,
     )
+
+
+@contextmanager
+def begun(*args: str) -> Generator[subprocess.Popen[bytes], None, None]:
+    """Start it, with pipes; its standard input has nothing, unless it is the prompt: then it does not end."""
+    stdin = subprocess.PIPE if "-" in args else subprocess.DEVNULL
+    with subprocess.Popen(  # noqa: S603 - our own
+        [*COMMAND, "run", *args], stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=ENVIRONMENT
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
 
 
 def told(errors: bytes) -> str:
@@ -116,3 +135,295 @@ def test_a_call_that_waits_is_decided(
     done = run(*args, "write hello to a.txt", piped=piped, folder=tmp_path)
     assert (done.returncode, [path.name for path in tmp_path.iterdir()]) == (code, files)
     assert b"steering" not in done.stderr
+
+
+# An agent of a file
+
+AGENT = """
+import os
+import subprocess
+
+import trio
+
+from agentrail import SessionSpec, tool
+from agentrail.testing import ScriptedModel, call, say
+
+
+@tool
+async def chatter() -> str:
+    "Print in each way there is."
+    print("printed")
+    os.write(1, b"written\\n")
+    subprocess.run(["echo", "echoed"], check=True)
+    return "ok"
+
+
+@tool
+async def deaf() -> str:
+    "Ignore everything."
+    print("deaf", flush=True)
+    with trio.CancelScope(shield=True):
+        await trio.sleep_forever()
+    return "never"
+
+
+def said(request):
+    return request.messages[-1].text
+
+
+chatterbox = SessionSpec(model=ScriptedModel([say(calls=[call("chatter")]), "Done."]), tools=[chatter])
+echo = SessionSpec(model=ScriptedModel([said]))
+figures = SessionSpec(model=ScriptedModel(["no", '{"n": 3}']))
+hidden = SessionSpec(model=ScriptedModel(["\\x1b]0;title\\x07tea\\u202e"]))
+stubborn = SessionSpec(model=ScriptedModel([say(calls=[call("deaf")]), "Done."]), tools=[deaf])
+
+
+def made() -> SessionSpec:
+    return echo
+"""
+
+
+@pytest.fixture
+def agent(tmp_path: Path) -> str:
+    (tmp_path / "agent.py").write_text(AGENT)
+    return str(tmp_path / "agent.py")
+
+
+@pytest.mark.long
+def test_standard_input_beside_a_prompt_is_its_context(agent: str) -> None:
+    done = run("--agent", f"{agent}:echo", "Sum it up.", piped=b"a\nb")
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert done.stdout == b"Sum it up.\n\nStandard input:\n\n```stdin\na\nb\n```\n"
+
+
+@pytest.mark.long
+def test_what_tools_print_is_not_the_answer(agent: str) -> None:
+    done = run("--agent", f"{agent}:chatterbox", "Go.")
+    assert (done.returncode, done.stdout) == (0, b"Done.\n")
+    assert sorted(done.stderr.split()) == [b"echoed", b"printed", b"written"]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("name", "problem"),
+    [
+        (
+            ":no",
+            "it has no `no` that is a SessionSpec, nor a function without arguments that is annotated to return one",
+        ),
+        (":said", "it has no `said` that is a SessionSpec, nor a function "),
+    ],
+)
+def test_an_agent_that_is_not_in_the_file_is_told(agent: str, name: str, problem: str) -> None:
+    done = run("--agent", agent + name, "Go.")
+    assert done.returncode == 2
+    assert done.stderr.decode().startswith(f"agentrail: --agent {agent}: {problem}")
+
+
+@pytest.mark.long
+def test_an_answer_that_fits_a_schema_is_json(agent: str, tmp_path: Path) -> None:
+    schema = '{"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}'
+    (tmp_path / "schema.json").write_text(schema)
+    for given in (schema, str(tmp_path / "schema.json")):
+        done = run("--agent", f"{agent}:figures", "--schema", given, "How many?")
+        assert (done.returncode, done.stdout, done.stderr) == (0, b'{"n":3}\n', b"")
+    done = run("--agent", f"{agent}:figures", "--schema", schema, "--json", "How many?")
+    outcome = cast("dict[str, object]", json.loads(done.stdout))
+    assert (outcome["outcome"], outcome["answer"], outcome["rounds"]) == ("done", {"n": 3}, 2)
+
+
+@pytest.mark.long
+def test_events_are_lines_of_json_and_the_last_is_the_outcome(agent: str) -> None:
+    done = run("--agent", f"{agent}:echo", "--events", "Go.")
+    *events, outcome = [cast("dict[str, object]", json.loads(line)) for line in done.stdout.splitlines()]
+    kinds = [cast("dict[str, object]", event["event"])["$"] for event in events]
+    assert kinds[:2] == ["SessionStarted", "PromptReceived"]
+    assert kinds[-2:] == ["ResponseComplete", "AgentEnd"]
+    assert {event["session_id"] for event in events} == {outcome["session"]}
+    assert (outcome["outcome"], outcome["exit_status"], outcome["answer"]) == ("done", 0, "Go.")
+
+
+# Signals and closed streams
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_aborts_the_turn_cleanly(number: signal.Signals) -> None:
+    with begun("--json", "--verbose", "--model", "demo", "count to 600") as process:
+        assert process.stderr is not None
+        assert any(b"1 of 600" in line for line in process.stderr)
+        process.send_signal(number)
+        output, errors = process.communicate(timeout=PATIENCE)
+    assert process.returncode == 130
+    outcome = cast("dict[str, object]", json.loads(output))
+    assert (outcome["outcome"], outcome["exit_status"], outcome["answer"]) == ("interrupted", 130, None)
+    assert errors.endswith(b"agentrail: interrupted\n")
+
+
+@pytest.mark.long
+def test_a_signal_before_there_is_a_prompt_ends_the_run() -> None:
+    with begun("--model", "demo", "-") as process:
+        assert process.stderr is not None
+        assert b"waiting for standard input" in process.stderr.readline()
+        process.send_signal(signal.SIGINT)
+        assert process.communicate(timeout=PATIENCE) == (b"", b"")
+    assert process.returncode == 130
+
+
+@pytest.mark.long
+def test_a_deaf_tool_does_not_keep_it(agent: str) -> None:
+    with begun("--agent", f"{agent}:stubborn", "Go.") as process:
+        assert process.stderr is not None
+        assert any(line == b"deaf\n" for line in process.stderr)
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=PATIENCE)
+    assert process.returncode == 70
+    assert b"agentrail: the supervisor was left after " in errors
+    assert b"task `tool deaf (" in errors
+
+
+@pytest.mark.long
+def test_who_reads_the_events_may_leave() -> None:
+    with begun("--events", "--model", "demo", "count to 600") as process:
+        assert process.stdout is not None
+        assert b"SessionStarted" in process.stdout.readline()
+        process.stdout.close()
+        assert process.stderr is not None
+        assert process.stderr.read() == b""
+        assert process.wait(PATIENCE) == 1
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("redirections", "code", "errors"),
+    [
+        (">&-", 1, b"agentrail: standard output is closed, so there is no place for the answer\n"),
+        ("> /dev/full", 1, b"agentrail: cannot write to standard output: No space left on device\n"),
+        ("<&-", 0, b""),
+        ("<&- 2>&-", 0, b""),
+        ("2>&- > answer", 0, b""),
+    ],
+)
+def test_a_standard_stream_may_be_closed(redirections: str, code: int, errors: bytes, tmp_path: Path) -> None:
+    done = subprocess.run(  # noqa: S603 - our own
+        ["/bin/sh", "-c", f'exec "$@" {redirections}', "sh", *COMMAND, "run", "--model", "demo", "Who are you?"],
+        capture_output=True,
+        timeout=PATIENCE,
+        check=False,
+        env=ENVIRONMENT,
+        cwd=tmp_path,
+    )
+    assert (done.returncode, done.stderr) == (code, errors)
+    if code == 0:
+        answer = (tmp_path / "answer").read_bytes() if "answer" in redirections else done.stdout
+        assert answer.startswith(b"I am the built-in demo model")
+
+
+# Providers
+
+
+@pytest.mark.long
+async def test_what_a_provider_refuses_is_told(tmp_path: Path) -> None:
+    error = json.dumps({"type": "error", "error": {"type": "authentication_error", "message": "invalid x-api-key"}})
+    async with serving(refusing(401, error.encode())) as server:
+        url = server.url
+        done = await run_beside(*of_provider(tmp_path, url))
+    assert done.returncode == 6
+    assert done.stdout == b""
+    assert done.stderr.decode().startswith("agentrail: the model failed: the provider refuses the key: ")
+    gone = await run_beside(*of_provider(tmp_path, url), "--json")
+    assert gone.returncode == 6
+    outcome = cast("dict[str, object]", json.loads(gone.stdout))
+    assert (outcome["outcome"], outcome["stop_reason"]) == ("provider", "provider_error")
+    (failure,) = cast("list[dict[str, object]]", outcome["errors"])
+    assert failure["kind"] == "ServerMissing"
+    assert f"the model failed: {failure['message']}" == outcome["problem"]
+
+
+def of_provider(folder: Path, url: str) -> tuple[str, ...]:
+    """Return the arguments for an agent whose provider is at *url*."""
+    options = f"model_options={{'base_url': {url!r}, 'api_key': Secret('A_KEY')}}"
+    text = (
+        f"from agentrail import Secret, SessionSpec\nspec = SessionSpec(model='anthropic:claude-sonnet-5', {options})\n"
+    )
+    (folder / "provider.py").write_text(text)
+    return ("--agent", str(folder / "provider.py"), "hi")
+
+
+async def run_beside(*args: str) -> subprocess.CompletedProcess[bytes]:
+    """Run it while this process serves."""
+    with trio.fail_after(PATIENCE):
+        return await trio.run_process(
+            [*COMMAND, "run", *args],
+            env={**ENVIRONMENT, "A_KEY": "sk-1"},
+            stdin=subprocess.DEVNULL,
+            capture_stdout=True,
+            capture_stderr=True,
+            check=False,
+        )
+
+
+# At a terminal
+
+
+@pytest.mark.long
+def test_a_person_at_a_terminal_is_asked(tmp_path: Path) -> None:
+    with at_a_terminal("run", "--model", "demo", "--dir", str(tmp_path), "write tea\u202e to a.txt") as (talk, _):
+        shown = talk.wait_for("[e]dit")
+        assert '? `write_file` waits for approval with {"content":"tea\\u202e","path":"a.txt"}' in shown
+        assert "\u202e" not in shown
+        talk.say("perhaps\n")
+        talk.wait_for("Please answer y, n, a or e; a reason may follow n.\x1b[0m\r\n")
+        talk.say("y\n")
+        talk.wait_for("  approved: write_file")
+        talk.wait_for("\n`write_file` answered: “created `a.txt`: 1 line, 6 bytes”.\r\n")
+        assert talk.code() == 0
+    assert (tmp_path / "a.txt").read_text() == "tea\u202e"
+
+
+@pytest.mark.long
+def test_what_was_typed_before_the_question_is_no_answer(tmp_path: Path) -> None:
+    with at_a_terminal("run", "--model", "demo", "--dir", str(tmp_path), "count to 1, then write hello to a.txt") as (
+        talk,
+        _,
+    ):
+        talk.wait_for("count to=1")
+        talk.say("y\n")
+        talk.wait_for("[e]dit")
+        talk.say("\x04")
+        talk.wait_for("nobody is here to ask")
+        assert talk.code() == 3
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.long
+def test_a_question_can_be_interrupted(tmp_path: Path) -> None:
+    with at_a_terminal("run", "--model", "demo", "--dir", str(tmp_path), "write hello to a.txt") as (talk, theirs):
+        before = modes(theirs)
+        talk.wait_for("[e]dit")
+        talk.say("\x03")
+        talk.wait_for("agentrail: interrupted\x1b[0m\r\n")
+        assert talk.code() == 130
+        assert modes(theirs) == before
+
+
+@pytest.mark.long
+def test_an_answer_cannot_command_the_terminal(agent: str) -> None:
+    with at_a_terminal("run", "--agent", f"{agent}:hidden", "Go.") as (talk, _):
+        talk.wait_for("\ufffd]0;title\ufffdtea\ufffd\r\n")
+    assert run("--agent", f"{agent}:hidden", "Go.").stdout == "\x1b]0;title\x07tea\u202e\n".encode()
+
+
+# The help
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", [row.name for row in SUBCOMMANDS])
+def test_a_help_fits_a_screen_and_has_an_example(name: str) -> None:
+    done = subprocess.run(  # noqa: S603 - our own
+        [*COMMAND, name, "--help"], capture_output=True, check=False, env={**ENVIRONMENT, "COLUMNS": "80"}, text=True
+    )
+    lines = done.stdout.splitlines()
+    assert len(lines) <= (40 if name == "serve" else 24)
+    assert max(map(len, lines)) <= 80
+    assert any(line.startswith("example: ") for line in lines)

@@ -34,6 +34,8 @@ def parsed(argv: Sequence[str]) -> CheckOptions:
     """Parse *argv*; invalid arguments end the program with exit code 2."""
     parser = argparse.ArgumentParser(
         prog="agentrail check",
+        usage="agentrail check [OPTION ...] FILE ...",
+        epilog="example: agentrail check my_plugins.py --time 60",
         description="Check the plugins of a file: each against the laws, all together against the invariants of "
         "sessions and against the functions in the file whose one parameter is a `Trace`.",
     )

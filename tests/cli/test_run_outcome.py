@@ -1,0 +1,115 @@
+"""The outcomes of `agentrail run`: what is shown to a person, and what programs get."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from agentrail import errors
+from agentrail.api.session_values import HeldCall, Reply
+from agentrail.cli.run_outcome import (
+    Ending,
+    Outcome,
+    Tally,
+    described,
+    ending_of_error,
+    ending_of_reply,
+    escaped,
+    held_ending,
+    run_view,
+)
+from agentrail.errors import AgentrailError, TurnAborted
+from agentrail.plugins.invisible_characters import visible
+from agentrail.values.events import Envelope, Event, PluginError, StreamError
+from agentrail.values.json import canonical, freeze_object
+
+TEXTS = st.text() | st.lists(
+    st.sampled_from(["\u202e", "\u2066", "\x1b[2J", "\u200b", "\x85", "\U000e0041", "\u3164", '"', "\\", "tea"])
+).map("".join)
+
+
+def call_with(args: dict[str, object], *, kind: str = "approval", hint: str = "", tool: str = "pay") -> HeldCall:
+    return HeldCall("s:a1", kind, "c1", tool, freeze_object(args), hint)
+
+
+def tally_of(*events: Event) -> Tally:
+    tally = Tally()
+    for event in events:
+        tally.take(Envelope("s", 1, 0, 0, 1, 1, event))
+    return tally
+
+
+@given(args=st.dictionaries(TEXTS, TEXTS | st.integers(-9, 9) | st.lists(TEXTS, max_size=2), max_size=3))
+@example(args={"a\u202eb": "\x00\x1b]0;x\x07\u2028"})
+def test_arguments_are_shown_exactly_and_nothing_in_them_is_hidden(args: dict[str, object]) -> None:
+    shown = described(call_with(args))
+    head, _, text = shown.partition(" with ")
+    assert head == "`pay` waits for approval"
+    assert json.loads(text) == json.loads(canonical(freeze_object(args)))
+    assert shown.isprintable()
+    assert visible(shown) == shown
+
+
+@given(text=TEXTS)
+def test_a_question_cannot_look_like_another(text: str) -> None:
+    shown = described(call_with({}, kind="question", hint=text, tool="ask\u202e"))
+    assert shown.startswith("`ask\\u202e` asks: ")
+    assert shown.isprintable()
+
+
+def test_what_can_be_seen_stays_as_it_is() -> None:
+    assert escaped("tea for Ådå: 茶 🍵 and \\n") == "tea for Ådå: 茶 🍵 and \\n"
+    assert escaped("\U000e0041\n") == "\\udb40\\udc41\\u000a"
+
+
+ENDINGS: list[tuple[AgentrailError, Tally, Outcome]] = [
+    (TurnAborted("p1", "user", "no"), Tally(), Outcome.FAILED),
+    (TurnAborted("p1", "stopped", "no"), Tally(), Outcome.FAILED),
+    (TurnAborted("p1", "loop", "8 calls"), Tally(), Outcome.BUDGET),
+    (TurnAborted("p1", "provider_error", "no"), tally_of(StreamError("LimitReached", "no")), Outcome.BUDGET),
+    (TurnAborted("p1", "provider_error", "no"), tally_of(StreamError("KeyMissing", "no")), Outcome.PROVIDER),
+    (TurnAborted("p1", "provider_error", "no"), Tally(), Outcome.PROVIDER),
+    (errors.KeyMissing("X"), Tally(), Outcome.PROVIDER),
+    (errors.SessionRefused("s", "Guard", "no"), Tally(), Outcome.REFUSED),
+    (errors.SessionRefused("s", "BudgetGuard", "max_usd=0 is used up"), Tally(), Outcome.BUDGET),
+    (errors.NoAnswer("p1", "length"), Tally(), Outcome.BUDGET),
+    (errors.NoAnswer("p1", "left"), Tally(), Outcome.FAILED),
+    (errors.UnknownModel("big", "`demo`"), Tally(), Outcome.USAGE),
+    (errors.SessionCrashed("s", "no"), Tally(), Outcome.FAILED),
+]
+
+
+@pytest.mark.parametrize(("error", "tally", "outcome"), ENDINGS)
+def test_each_error_has_an_outcome(error: AgentrailError, tally: Tally, outcome: Outcome) -> None:
+    ending = ending_of_error(error, tally)
+    assert ending.outcome is outcome
+    assert ending.problem
+
+
+@pytest.mark.parametrize(
+    ("stop", "outcome"),
+    [("end", Outcome.DONE), ("superseded", Outcome.FAILED), ("length", Outcome.BUDGET), ("refused", Outcome.REFUSED)],
+)
+def test_each_stop_has_an_outcome(stop: str, outcome: Outcome) -> None:
+    assert ending_of_reply(Reply("p1", stop), Tally(), wants_object=False).outcome is outcome
+
+
+def test_an_end_without_the_object_that_was_wanted_is_a_failure() -> None:
+    ending = ending_of_reply(Reply("p1", "end"), Tally(), wants_object=True)
+    assert ending == Ending(Outcome.FAILED, "there is no answer that fits the schema: the turn ended (end)", "end")
+
+
+def test_programs_get_all_of_it() -> None:
+    tally = tally_of(StreamError("RateLimited", "slow down"), PluginError("Mine", "before_tool", "ValueError: no"))
+    view = run_view(held_ending((call_with({"to": "ann"}),), "nobody is here to ask"), tally, "s-1")
+    assert (view.outcome, view.exit_status, view.answer, view.stop_reason) == ("held", 3, None, "held")
+    assert [(error.kind, error.message) for error in view.errors] == [
+        ("RateLimited", "slow down"),
+        ("PluginError", "Mine, before_tool: ValueError: no"),
+    ]
+    (waiting,) = view.held
+    assert (waiting.args, waiting.session) == ({"to": "ann"}, "s-1")
+    assert len({outcome.value for outcome in Outcome}) == len(Outcome)
