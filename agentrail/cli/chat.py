@@ -16,6 +16,7 @@ from typing import Final
 import agentrail
 from agentrail.app import process
 from agentrail.app.supervisor import open_supervisor
+from agentrail.cli.command import INTERRUPTED
 from agentrail.cli.console import Console
 from agentrail.cli.default_agent import DEMO, STOP_WITHIN, spec_for, usual_model
 from agentrail.cli.help_text import greeting
@@ -25,7 +26,6 @@ from agentrail.errors import AgentrailError, SupervisorStuck, UsageError
 from agentrail.values.value import Value
 
 WRONG_USAGE: Final = 2
-INTERRUPTED: Final = 130
 
 
 SAMPLES: Final[Mapping[str, str]] = {
@@ -76,10 +76,7 @@ def main(argv: Sequence[str]) -> int:
     logging.getLogger("agentrail").addHandler(logging.NullHandler())
     options = parsed(argv)
     terminal = Terminal(sys.stdin, sys.stdout)
-    try:
-        code = process.run(partial(conversation, options, terminal), stop_within=STOP_WITHIN)
-    except KeyboardInterrupt:
-        return INTERRUPTED
+    code = process.run(partial(conversation, options, terminal), stop_within=STOP_WITHIN)
     if terminal.gone:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # so that the last flush at exit cannot fail
     return INTERRUPTED if code is None else max(code, int(terminal.gone))

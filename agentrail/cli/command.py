@@ -12,6 +12,7 @@ from typing import Final, NamedTuple, Protocol, cast
 import agentrail
 
 WRONG_USAGE: Final = 2
+INTERRUPTED: Final = 130
 
 
 class Subcommand(NamedTuple):
@@ -75,6 +76,13 @@ def overview() -> str:
 
 
 def _call(row: Subcommand, words: Sequence[str]) -> int:
+    try:
+        return _call_imported(row, words)
+    except KeyboardInterrupt:  # while it was imported: later it listens itself
+        return INTERRUPTED
+
+
+def _call_imported(row: Subcommand, words: Sequence[str]) -> int:
     if not row.is_host:
         return cast("Main", _imported(row.module, freeze=row.lasts).main)(words)
     from agentrail.app.hangup import noting_hangups  # noqa: PLC0415 - no other subcommand needs it at its start

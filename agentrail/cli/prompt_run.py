@@ -18,7 +18,16 @@ from agentrail.api.protocols import AnySession, awaited
 from agentrail.api.session_values import HeldCall, Reply
 from agentrail.cli.run_outcome import Ending, Outcome, Tally, ending_of_error, ending_of_reply, held_ending
 from agentrail.errors import AgentrailError, AnswerUnfit, NoAnswer, TurnAborted
-from agentrail.values.events import AgentAbort, AgentEnd, ApprovalRequired, AskUser, Envelope, PromptRejected
+from agentrail.values.events import (
+    AgentAbort,
+    AgentEnd,
+    ApprovalRequired,
+    ApprovalResolved,
+    AskUser,
+    Envelope,
+    PromptRejected,
+    UserResponded,
+)
 from agentrail.values.json import JsonObject
 from agentrail.values.usage import NOTHING_USED, Usage
 
@@ -50,6 +59,8 @@ class PromptRun:
         self._command = f"run-{secrets.token_hex(8)}"
         self._ends: dict[str, AgentEnd | None] = {}
         self._waiting_ids: set[str] = set()
+        self._decided_ids: set[str] = set()
+        self._open_ids: set[str] = set()
         self._is_heard = True
         self._is_read = True
         self._news = trio.Event()
@@ -94,6 +105,7 @@ class PromptRun:
         while await self._waits(prompt, schema):
             calls = (await awaited(self._session.status())).held
             await self._wait_for_events({call.id for call in calls})
+            self._open_ids = {call.id for call in calls} - self._decided_ids
             with trio.CancelScope() as self._deciding:
                 problem = await self._decide(calls)
                 if problem is not None:
@@ -138,12 +150,15 @@ class PromptRun:
                 self._ends[ref] = end
             case AgentAbort(ref=str(ref)) | PromptRejected(ref=ref):
                 self._ends[ref] = None
-            case ApprovalRequired(approval_id=approval_id):
-                self._waiting_ids.add(approval_id)
-            case AskUser(ref=ref):
+            case ApprovalRequired(approval_id=ref) | AskUser(ref=ref):
                 self._waiting_ids.add(ref)
+            case ApprovalResolved(approval_id=ref) | UserResponded(ref=ref):
+                self._decided_ids.add(ref)
+                self._open_ids.discard(ref)
             case _:
-                pass
+                return
+        if self._deciding is not None and (self._ends or not self._open_ids):
+            self._deciding.cancel()  # it was decided elsewhere, or came too late: nobody has to be asked any more
 
     async def _wait_for_end(self, error: AgentrailError) -> None:
         """Wait for the event of the end that *error* tells of, so that nothing is missing in what was shown."""

@@ -61,10 +61,7 @@ def main(argv: Sequence[str]) -> int:
     except BadInputError as error:
         return _reported_at_once(Ending(Outcome.USAGE, str(error)), output, as_json=wants_json(argv))
     with output.alone():
-        try:
-            return _answered(options, output)
-        except KeyboardInterrupt:  # before Trio listens, or after it
-            return INTERRUPTED.outcome.value
+        return _answered(options, output)
 
 
 def _answered(options: RunOptions, output: StandardOutput) -> int:
@@ -121,7 +118,7 @@ def _piped(options: RunOptions) -> bytes | None:
 
 def _read_all(descriptor: int) -> bytes:
     """Read to the end, or one byte more than is allowed."""
-    content = b""
+    content = bytearray()
     while len(content) <= MOST_BYTES:
         try:
             piece = os.read(descriptor, MOST_BYTES + 1 - len(content))
@@ -131,7 +128,7 @@ def _read_all(descriptor: int) -> bytes:
         if not piece:
             break
         content += piece
-    return content
+    return bytes(content)
 
 
 def _tell_if_it_waits(descriptor: int) -> None:

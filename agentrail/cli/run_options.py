@@ -121,6 +121,7 @@ def _parser() -> argparse.ArgumentParser:
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         add_help=False,
+        allow_abbrev=False,  # the name of an option that approves calls is written out
     )
     add = parser.add_argument
     add("prompt", nargs="*", help=argparse.SUPPRESS)  # what is said of it is in the description: the help is a screen

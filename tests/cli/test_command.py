@@ -112,6 +112,25 @@ def test_without_a_subcommand_it_is_chat(capsys: pytest.CaptureFixture[str]) -> 
     assert "agentrail chat: error: --dir: there is no folder '/no/such/folder'" in capsys.readouterr().err
 
 
+def test_a_subcommand_that_is_interrupted_while_it_is_imported_ends_quietly() -> None:
+    code = """
+import sys
+from agentrail.cli.command import main
+
+
+class Interrupting:
+    def find_spec(self, name, path, target=None):
+        if name == "agentrail.cli.run":
+            raise KeyboardInterrupt
+
+
+sys.meta_path.insert(0, Interrupting())
+sys.exit(main(["run", "hello"]))
+"""
+    ran = subprocess.run([sys.executable, "-I", "-c", code], check=False, capture_output=True, text=True)  # noqa: S603
+    assert (ran.returncode, ran.stdout, ran.stderr) == (130, "", "")
+
+
 def _without_the_extra(*argv: str) -> subprocess.CompletedProcess[str]:
     code = f"""
 import sys

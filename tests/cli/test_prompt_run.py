@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 from collections.abc import Awaitable, Callable, Sequence
@@ -15,6 +16,7 @@ from attrs import frozen
 from agentrail import Abort, Plugin, SessionSpec, tool
 from agentrail.api.protocols import AnySession, awaited
 from agentrail.api.session_values import HeldCall
+from agentrail.cli import prompt_run
 from agentrail.cli.deciders import NO_ANSWER, approve_all, decide_nothing, refuse_all
 from agentrail.cli.prompt_run import PromptRun
 from agentrail.cli.run_outcome import Ending, Outcome, run_view
@@ -230,6 +232,36 @@ async def test_a_signal_that_is_ignored_stays_ignored() -> None:
             assert (await follow(place.session, heard=hang_up)).outcome is Outcome.DONE
     finally:
         signal.signal(signal.SIGHUP, before)
+
+
+@EACH_PLACE
+async def test_nobody_is_asked_any_more_when_a_hold_has_expired(opened: Open) -> None:
+    async def never(_session: AnySession, _calls: tuple[HeldCall, ...]) -> None:
+        await trio.sleep_forever()
+
+    expiring = spec(PAYING, "Not paid.").but(plugins=[HumanApproval(tools=["pay"], timeout=0.05)])
+    async with opened(expiring) as place:
+        followed = await follow(place.session, never)
+        assert (followed.outcome, followed.ending.text) == (Outcome.REFUSED, "Not paid.")
+        assert followed.ending.problem.startswith("nothing ran of what was wanted: `pay` was not approved (")
+
+
+@EACH_PLACE
+@pytest.mark.parametrize("decide", [approve_all, decide_nothing])
+async def test_what_waits_in_a_sub_agent_is_decided_too(
+    opened: Open, decide: Decider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(prompt_run, "LAST_EVENTS", math.inf)  # its event comes by itself
+    task = call("task", {"agent": "buyer", "description": "buy", "prompt": "Buy tea."})
+    buyer = spec(PAYING, "Paid.").but(description="Buys.")
+    parent = SessionSpec(model=ScriptedModel([say(calls=[task]), "Bought."]), agents={"buyer": buyer})
+    async with opened(parent) as place:
+        followed = await follow(place.session, decide)
+        if decide is approve_all:
+            assert followed.ending == Ending(Outcome.DONE, stop_reason="end", text="Bought.")
+        else:
+            assert followed.outcome is Outcome.HELD
+            assert followed.ending.problem.startswith('`pay` waits for approval with {"to":"ann"}; ')
 
 
 # Outcomes, each by what brings it about

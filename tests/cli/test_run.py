@@ -34,9 +34,9 @@ def run(
 
 
 @contextmanager
-def begun(*args: str) -> Generator[subprocess.Popen[bytes], None, None]:
-    """Start it, with pipes; its standard input has nothing, unless it is the prompt: then it does not end."""
-    stdin = subprocess.PIPE if "-" in args else subprocess.DEVNULL
+def begun(*args: str, has_input: bool = False) -> Generator[subprocess.Popen[bytes], None, None]:
+    """Start it, with pipes; without *has_input*, its standard input is empty."""
+    stdin = subprocess.PIPE if has_input else subprocess.DEVNULL
     with subprocess.Popen(  # noqa: S603 - our own
         [*COMMAND, "run", *args], stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=ENVIRONMENT
     ) as process:
@@ -243,6 +243,51 @@ def test_events_are_lines_of_json_and_the_last_is_the_outcome(agent: str) -> Non
     assert (outcome["outcome"], outcome["exit_status"], outcome["answer"]) == ("done", 0, "Go.")
 
 
+HOSTILE = (
+    b"\x00",
+    b"\x1b[2J\x07\x7f",
+    b"```\n````stdin\n`````",
+    "\u202etxt.exe\u2066 \ufeff \U000e0041".encode(),
+    b"x\r\n\r\x0b\x0c\xc2\x85\xe2\x80\xa8",
+    b"/quit\n/steer now stop\ny\n",
+    b"\xff\xfe",
+    b"\xed\xa0\x80",
+    b"\xc3",
+    b"a" * 300_000,
+    "\N{HOT BEVERAGE}".encode() * 50_000,
+)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("piped", HOSTILE, ids=lambda piped: repr(piped[:12]))
+def test_standard_input_reaches_the_model_as_it_is_or_not_at_all(agent: str, piped: bytes) -> None:
+    done = run("--agent", f"{agent}:echo", piped=piped)
+    try:
+        piped.decode()
+    except UnicodeDecodeError:
+        assert (done.returncode, done.stdout) == (2, b"")
+        assert done.stderr.startswith(b"agentrail: standard input is no UTF-8: byte ")
+        assert done.stderr.count(b"\n") == 1
+    else:
+        assert (done.returncode, done.stderr) == (0, b"")
+        assert done.stdout == (piped if piped.endswith(b"\n") else piped + b"\n")
+
+
+@pytest.mark.long
+def test_a_program_answers_what_it_reads_of_in_the_events(tmp_path: Path) -> None:
+    args = ("--events", "--answers", "--model", "demo", "--dir", str(tmp_path), "write hello to a.txt")
+    with begun(*args, has_input=True) as process:
+        assert process.stdout is not None
+        assert process.stdin is not None
+        for line in process.stdout:
+            if cast("dict[str, dict[str, object]]", json.loads(line)).get("event", {}).get("$") == "ApprovalRequired":
+                process.stdin.write(b"y\n")
+                process.stdin.flush()
+        assert cast("dict[str, object]", json.loads(line))["outcome"] == "done"
+        assert process.wait(PATIENCE) == 0
+    assert (tmp_path / "a.txt").read_text() == "hello"
+
+
 # Signals and closed streams
 
 
@@ -262,7 +307,7 @@ def test_a_signal_aborts_the_turn_cleanly(number: signal.Signals) -> None:
 
 @pytest.mark.long
 def test_a_signal_before_there_is_a_prompt_ends_the_run() -> None:
-    with begun("--model", "demo", "-") as process:
+    with begun("--model", "demo", "-", has_input=True) as process:
         assert process.stderr is not None
         assert b"waiting for standard input" in process.stderr.readline()
         process.send_signal(signal.SIGINT)
