@@ -97,8 +97,9 @@ class LineDecider:
             except AgentrailError as error:
                 self._terminal.show((line(f"  ✗ {error}", Tone.BAD),))
                 pending.ask(call)
-            if is_decision and pending.is_unanswered and not self._terminal.by_hand:
-                return f"the line {text!r} is no answer to it"  # the next one may be meant for another call
+            is_no_answer = pending.is_unanswered or (pending.expects_args and not is_decision)
+            if is_no_answer and not self._terminal.by_hand:  # the next line may be meant for another call
+                return f"the line {text!r} is no answer to it"
         return None
 
     async def _next_line(self) -> str | None:

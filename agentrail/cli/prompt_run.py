@@ -25,7 +25,9 @@ from agentrail.values.events import (
     ApprovalResolved,
     AskUser,
     Envelope,
+    PromptDropped,
     PromptRejected,
+    PromptWithdrawn,
     UserResponded,
 )
 from agentrail.values.json import JsonObject
@@ -57,6 +59,7 @@ class PromptRun:
         self._decide = decide
         self._show = show
         self._command = f"run-{secrets.token_hex(8)}"
+        self._ref = ""
         self._ends: dict[str, AgentEnd | None] = {}
         self._waiting_ids: set[str] = set()
         self._decided_ids: set[str] = set()
@@ -99,7 +102,7 @@ class PromptRun:
             return NOTHING_USED
 
     async def _follow(self, prompt: str, schema: JsonObject | None) -> Ending:
-        ref = (await self._session.prompt(prompt, returns=schema, command=self._command)).ref
+        self._ref = (await self._session.prompt(prompt, returns=schema, command=self._command)).ref
         if self._interrupted:  # before the prompt was there to be aborted
             await self._session.abort()
         while await self._waits(prompt, schema):
@@ -110,8 +113,8 @@ class PromptRun:
                 problem = await self._decide(calls)
                 if problem is not None:
                     return held_ending(calls, problem)
-        await self._wait_until(lambda: ref in self._ends)
-        end = self._ends.get(ref)
+        await self._wait_until(self._is_over)
+        end = self._ends.get(self._ref)
         if end is None:
             return CUT
         reply = Reply(end.ref, end.stop_reason, end.messages, end.usage, fits=end.fits)
@@ -148,7 +151,7 @@ class PromptRun:
         match envelope.event:
             case AgentEnd(ref=ref) as end:
                 self._ends[ref] = end
-            case AgentAbort(ref=str(ref)) | PromptRejected(ref=ref):
+            case AgentAbort(ref=str(ref)) | PromptRejected(ref=ref) | PromptDropped(ref=ref) | PromptWithdrawn(ref=ref):
                 self._ends[ref] = None
             case ApprovalRequired(approval_id=ref) | AskUser(ref=ref):
                 self._waiting_ids.add(ref)
@@ -157,13 +160,17 @@ class PromptRun:
                 self._open_ids.discard(ref)
             case _:
                 return
-        if self._deciding is not None and (self._ends or not self._open_ids):
+        if self._deciding is not None and (self._is_over() or not self._open_ids):
             self._deciding.cancel()  # it was decided elsewhere, or came too late: nobody has to be asked any more
+
+    def _is_over(self) -> bool:
+        """Whether the end of the turn was shown; while the ref of its prompt is not known, that of any turn."""
+        return self._ref in self._ends if self._ref else bool(self._ends)
 
     async def _wait_for_end(self, error: AgentrailError) -> None:
         """Wait for the event of the end that *error* tells of, so that nothing is missing in what was shown."""
         with trio.move_on_after(math.inf if isinstance(error, TurnAborted | AnswerUnfit) else LAST_EVENTS):
-            await self._wait_until(lambda: bool(self._ends))
+            await self._wait_until(self._is_over)
 
     async def _wait_for_events(self, ids: set[str]) -> None:
         with trio.move_on_after(LAST_EVENTS):

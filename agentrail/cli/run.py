@@ -42,7 +42,7 @@ PATIENCE: Final = 3.0
 BEGINNING: Final = 0
 """The cursor before all events of a session."""
 
-LIMIT: Final = "run"
+LIMIT: Final = "max-usd"
 """Key of the guard of `--max-usd`, beside those that an agent has."""
 
 SHOWN_OTHERWISE: Final = (
@@ -61,7 +61,10 @@ def main(argv: Sequence[str]) -> int:
     except BadInputError as error:
         return _reported_at_once(Ending(Outcome.USAGE, str(error)), output, as_json=wants_json(argv))
     with output.alone():
-        return _answered(options, output)
+        try:
+            return _answered(options, output)
+        except KeyboardInterrupt:  # before Trio listens, or after it
+            return _reported_at_once(INTERRUPTED, output, as_json=options.form != "text")
 
 
 def _answered(options: RunOptions, output: StandardOutput) -> int:

@@ -127,6 +127,9 @@ def test_what_waits_for_a_person_is_named_with_its_exact_arguments(tmp_path: Pat
         (("--answers",), b"n not today\n", 4, []),
         (("--answers",), b"", 3, []),
         (("--answers",), b"maybe\ny\n", 3, []),
+        (("--answers",), b'e\n{"content": "hi", "path": "b.txt"}\n', 0, ["b.txt"]),
+        (("--answers",), b"e\nno JSON\ny\n", 3, []),
+        (("--answers",), b'e\n{"content": 3}\ny\n', 3, []),
     ],
 )
 def test_a_call_that_waits_is_decided(
@@ -279,11 +282,14 @@ def test_a_program_answers_what_it_reads_of_in_the_events(tmp_path: Path) -> Non
     with begun(*args, has_input=True) as process:
         assert process.stdout is not None
         assert process.stdin is not None
+        outcomes = list[object]()
         for line in process.stdout:
-            if cast("dict[str, dict[str, object]]", json.loads(line)).get("event", {}).get("$") == "ApprovalRequired":
+            told_of = cast("dict[str, dict[str, object]]", json.loads(line))
+            outcomes.append(told_of.get("outcome"))
+            if told_of.get("event", {}).get("$") == "ApprovalRequired":
                 process.stdin.write(b"y\n")
                 process.stdin.flush()
-        assert cast("dict[str, object]", json.loads(line))["outcome"] == "done"
+        assert outcomes[-1] == "done"
         assert process.wait(PATIENCE) == 0
     assert (tmp_path / "a.txt").read_text() == "hello"
 
@@ -311,7 +317,7 @@ def test_a_signal_before_there_is_a_prompt_ends_the_run() -> None:
         assert process.stderr is not None
         assert b"waiting for standard input" in process.stderr.readline()
         process.send_signal(signal.SIGINT)
-        assert process.communicate(timeout=PATIENCE) == (b"", b"")
+        assert process.communicate(timeout=PATIENCE) == (b"", b"agentrail: interrupted\n")
     assert process.returncode == 130
 
 
