@@ -208,7 +208,7 @@ def _a_branch_of_what_rests(tally: Tally) -> None:
 
 def _a_branch_whose_plugin_is_another(tally: Tally) -> None:
     origin = session()
-    seats = tuple(seat.but(version=seat.version + 1) for seat in origin.state.seats)
+    seats = tuple(seat.but(version=seat.version + 1) for seat in origin.state.plugins)
     fork(origin, tally, given=branched(origin).but(seats=seats))
 
 

@@ -247,7 +247,7 @@ def _input_renamed(now: str, before: str) -> Newer:
 def _other_ids(planting: Planting) -> None:
     """Give ids another form, as if a session counted otherwise."""
     planting.rewrite(
-        cast("FunctionType", StepDraft.make_id), '{prefix}{self.state.serial}"', '{prefix}x{self.state.serial}"'
+        cast("FunctionType", StepDraft.make_id), '{prefix}{self.state.last_id}"', '{prefix}x{self.state.last_id}"'
     )
 
 

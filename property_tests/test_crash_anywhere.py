@@ -182,7 +182,7 @@ async def do(session: SessionHandle, what: str) -> None:
             case "abort":
                 await session.abort("enough")
             case "label":
-                await session.label([f"label-{session.inspect().seq}"], title="another")
+                await session.label([f"label-{session.inspect().last_seq}"], title="another")
             case "approve" if held:
                 await session.approve(held[0].id)
             case "reject" if held:

@@ -64,7 +64,7 @@ def test_a_plugin_set_is_a_part_of_the_candidates(drawn: tuple[Attachable, ...])
 @settings(max_examples=20)
 @given(sessions(plugins=(Holder(),)))
 def test_a_drawn_session_can_be_rebuilt(world: World) -> None:
-    assert "Holder" in {seat.key for seat in world.first.seats}
+    assert "Holder" in {seat.key for seat in world.first.plugins}
     world.check_replay()
 
 

@@ -89,8 +89,8 @@ def called(*plugins: AnyPlugin) -> Bench:
 
 
 def _settle(bench: Bench) -> None:
-    while bench.state.suspended:
-        bench.send(AskSettled(bench.state.suspended[0].ask_id, Answered("yes")))
+    while bench.state.suspended_runs:
+        bench.send(AskSettled(bench.state.suspended_runs[0].ask_id, Answered("yes")))
 
 
 def runs(got: list[Got]) -> bool:
@@ -143,7 +143,7 @@ def test_a_critical_listener_that_breaks_on_the_way_to_a_call_never_lets_it_run(
     assert runs(bench.got) == (broken not in heard or before_the_turn)
     for got in bench.got:
         cancelled = {effect.ask_id for effect in got.step.effects if isinstance(effect, CarryOut)}
-        assert not cancelled or got.step.state.suspended
+        assert not cancelled or got.step.state.suspended_runs
 
 
 # Skip
@@ -190,7 +190,7 @@ def test_skip_after_any_other_action_changes_nothing_before_it(
 
 def _ruling(hook: str, plugins: list[AnyPlugin]) -> Ruling:
     bench = Bench(*plugins, opened=False)
-    row = PluginRow(bench.state.seats, tuple(0 for _ in plugins))
+    row = PluginRow(bench.state.plugins, tuple(0 for _ in plugins))
     return bench.judge.rule(HOOK_EXAMPLES[hook], row, Context)
 
 

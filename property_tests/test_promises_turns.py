@@ -45,7 +45,7 @@ def closes(bench: Bench) -> tuple[list[str], list[str], object]:
     events = [event for got in bench.got for event in got.events]
     started = [event.ref for event in events if isinstance(event, AgentStart)]
     ended = [event.ref for event in events if isinstance(event, AgentEnd | AgentAbort) and event.ref is not None]
-    remembered = dict(zip((seat.key for seat in bench.state.seats), bench.state.plugin_states, strict=False))
+    remembered = dict(zip((seat.key for seat in bench.state.plugins), bench.state.plugin_states, strict=False))
     return started, ended, remembered.get("Recorder", ())
 
 
@@ -56,7 +56,7 @@ def test_an_abort_at_each_point_of_a_suspended_hook_gives_one_after_turn(hook: s
         bench = _suspended(hook, point)
         if bench.state.phase not in (Phase.IDLE, Phase.ENDED):
             bench.send(AbortSent(kill_tools=kill_tools))
-        while bench.state.suspended:
+        while bench.state.suspended_runs:
             bench.send(AbortSent(kill_tools=kill_tools))
         started, ended, remembered = closes(bench)
         going = bench.state.turn is not None
@@ -74,8 +74,8 @@ def _suspended(hook: str, point: int) -> Bench:
         _join(bench, plugin)
     bench.send(moment.given(bench))
     for _ in range(point):
-        if bench.state.suspended:
-            bench.send(AskSettled(bench.state.suspended[0].ask_id, Answered(None)))
+        if bench.state.suspended_runs:
+            bench.send(AskSettled(bench.state.suspended_runs[0].ask_id, Answered(None)))
     return bench
 
 
@@ -83,7 +83,7 @@ def _join(bench: Bench, plugin: AnyPlugin) -> None:
     """Add a plugin at the end of the row at once; `attach_plugin` would wait until no turn is open."""
     known = bench.state.phase is not Phase.NEW
     bench.state = bench.state.but(
-        seats=(*bench.state.seats, bench.seat(plugin)),
+        plugins=(*bench.state.plugins, bench.seat(plugin)),
         plugin_states=(*bench.state.plugin_states, 0) if known else (),
     )
 
@@ -113,7 +113,7 @@ def test_the_result_of_a_lingering_call_is_told_once_in_each_later_state(
     notices = [m.text for m in bench.state.history if isinstance(m, UserMessage) and "in the background" in m.text]
     ended = bench.state.request is None and "background" not in "".join(bench.state.notices)
     assert len(notices) == 1 or not ended
-    assert bench.state.lingering == () or any(stray.call_id != "c3" for stray in bench.state.lingering)
+    assert bench.state.lingering_calls == () or any(stray.call_id != "c3" for stray in bench.state.lingering_calls)
 
 
 def _is_told(late: Got, text: str) -> None:
@@ -140,7 +140,7 @@ def _move(bench: Bench, move: str) -> None:
     elif move == "answer" and asked:
         bench.answers("fine")
     elif move == "call" and asked:
-        bench.answers("", call("look", path=str(bench.state.serial)))
+        bench.answers("", call("look", path=str(bench.state.last_id)))
     elif move == "steer":
         bench.send(SteerSent("rather this"))
     elif move == "abort":

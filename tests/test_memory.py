@@ -170,7 +170,7 @@ async def _most_at_once(turns: int, *, search: bool) -> int:
     before = _taken()
     tracemalloc.reset_peak()
     wanted = (lambda message: f"question {turns - 1:>5}" in message.text) if search else None
-    found = await past.messages(0 if search else session.inspect().seq // 8 * PLACES, 10, wanted)
+    found = await past.messages(0 if search else session.inspect().last_seq // 8 * PLACES, 10, wanted)
     assert len(found) == (1 if search else 10)
     return tracemalloc.get_traced_memory()[1] - before
 

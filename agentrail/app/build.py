@@ -321,9 +321,9 @@ def new_session(
         first.model,
         first.options,
         tools={name: Attached(tool.spec, 0) for name, tool in tools.items()} or NO_TOOLS,
-        seats=tuple(seats[place] for place in order),
-        spares=first.spares,
-        priced=first.priced,
+        plugins=tuple(seats[place] for place in order),
+        fallbacks=first.spares,
+        priced_models=first.priced,
     )
     return state, code
 

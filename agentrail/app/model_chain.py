@@ -58,4 +58,4 @@ def chain_of(model: ModelChain, options: Mapping[str, Json]) -> tuple[Link, ...]
 
 def links_of(state: State) -> tuple[tuple[str, JsonObject], ...]:
     """Return the names of the models that a stored session uses, in the order of the chain, each with its options."""
-    return (state.model, state.model_options), *((spare.model, spare.options) for spare in state.spares)
+    return (state.model, state.model_options), *((spare.model, spare.options) for spare in state.fallbacks)

@@ -383,10 +383,10 @@ def match_code(
     revision = 1 + _last_revision(stored)
     plugins = dict(attachments(spec))
     if not stored.setup.path:
-        refuse_misnamed(spec, (*stored.tools, *stored.gone_tools))
+        refuse_misnamed(spec, (*stored.tools, *stored.removed_tools))
     held_keys = frozenset(plugin_.key for plugin_ in spec.plugins if isinstance(plugin_, Remainder))
     others: Others = {}
-    row = [_attached_now(stored, seat, plugins, held_keys, others, judge) for seat in stored.seats]
+    row = [_attached_now(stored, seat, plugins, held_keys, others, judge) for seat in stored.plugins]
     row += _joining(stored, plugins, judge, revision)
     seats = tuple(sorted((seat for seat, _ in row), key=lambda seat: seat.priority))
     tools = tools_of(spec)
@@ -394,7 +394,7 @@ def match_code(
     waiting, without = _waiting(stored, plugins, held_keys, others, judge)
     brought = _brought_tools((*waiting, *seats), judge)
     tools |= {name: tool for seat, name, tool in brought if _brings(seat, stored.tools.get(name))}
-    sources = tuple(source for source in sources_of(spec) if source.name not in stored.gone_tools)
+    sources = tuple(source for source in sources_of(spec) if source.name not in stored.removed_tools)
     changed, gone = _compare_tools(stored, tools, [source.name for source in sources])
     tool_code = _tool_code(stored, tools, changed, revision)
     tool_code |= {(name, seat.revision): tool for seat, name, tool in brought}
@@ -408,10 +408,10 @@ def match_code(
         judge.tool(name, number, LateValidator(tool))
     _take_models(code, stored, spec, model_of)
     lost = tuple(f"the source of tools `{source.name}`, which is started again" for source in code.sources)
-    announced = lost if stored.turns else ()
+    announced = lost if stored.turn_count else ()
     reset = tuple(others.items())
     returned = SessionReturned(records, seats, changed, gone, revision, without, announced, pause, reset, waiting)
-    plugin_states = tuple(state for _, state in row[: len(stored.seats)])
+    plugin_states = tuple(state for _, state in row[: len(stored.plugins)])
     return stored.but(plugin_states=plugin_states), code, returned
 
 
@@ -426,9 +426,9 @@ def _take_models(code: SessionCode, stored: State, spec: SessionSpec, model_of: 
 def _last_revision(stored: State) -> int:
     """Return the highest revision in *stored*: each change of plugins or tools of a session has a number."""
     calls = () if stored.batch is None else stored.batch.calls
-    joining = (change.seat.revision for change in stored.changes if change.seat is not None)
+    joining = (change.seat.revision for change in stored.plugin_changes if change.seat is not None)
     numbers = (
-        *(seat.revision for seat in stored.seats),
+        *(seat.revision for seat in stored.plugins),
         *(attached.revision for attached in stored.tools.values()),
         *(call.revision for call in calls),
         *joining,
@@ -451,7 +451,7 @@ def _attached_now(
 
     Add it to *others* if its options differ from the stored ones. Raise `PluginMismatch` if there is no code for it.
     """
-    place = stored.seats.index(seat)
+    place = stored.plugins.index(seat)
     state = stored.plugin_states[place]
     plugin = plugins.get(seat.key)
     if plugin is None:
@@ -512,7 +512,11 @@ def _joining(
     stored: State, plugins: Mapping[str, AnyPlugin], judge: Live, revision: int
 ) -> list[tuple[AttachedPlugin, object]]:
     """Return the description of each plugin that the session has never had; its state is `None` until `init`."""
-    had = {seat.key for seat in stored.seats} | {change.key for change in stored.changes} | {*stored.gone_plugins}
+    had = (
+        {seat.key for seat in stored.plugins}
+        | {change.key for change in stored.plugin_changes}
+        | {*stored.removed_plugins}
+    )
     joining: list[tuple[AttachedPlugin, object]] = []
     for key, plugin in plugins.items():
         if key not in had:
@@ -527,7 +531,7 @@ def _waiting(
     """Return the descriptions of plugins that were still to be attached, and the keys of those without code now."""
     missing: list[str] = []
     seats: list[AttachedPlugin] = []
-    for change in stored.changes:
+    for change in stored.plugin_changes:
         if change.seat is None:
             continue
         plugin = plugins.get(change.key)
@@ -569,7 +573,7 @@ def _compare_tools(
         tool.spec
         for name, tool in tools.items()
         if (name in stored.tools and stored.tools[name].spec != tool.spec)
-        or (name not in stored.tools and name not in stored.gone_tools)
+        or (name not in stored.tools and name not in stored.removed_tools)
     ]
     return tuple(changed), gone
 

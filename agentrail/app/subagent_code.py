@@ -116,7 +116,7 @@ def _inherited_plugins(parent: State, code: SessionCode, now: int, own: Sequence
     ctx = StepDraft(drafted(parent), code.judge, now, 0.5).context()
     inherited: list[Attachable] = []
     shared = False
-    for seat, state in zip(parent.seats, parent.plugin_states, strict=True):
+    for seat, state in zip(parent.plugins, parent.plugin_states, strict=True):
         plugin = cast("Plugin[object]", code.judge.plugin(seat))
         bound = plugin.inherited(state, ctx)
         if bound is not None:

@@ -57,7 +57,7 @@ class Console:
         """
         with trio.open_signal_receiver(signal.SIGINT, *LEAVING, *CONTINUED) as signals, self._terminal.opened():
             async with self._session.subscribe() as events:
-                self._seen = self._session.inspect().seq
+                self._seen = self._session.inspect().last_seq
                 with self._leaving:
                     async with trio.open_nursery() as nursery:  # noqa: TID251 - the command line has its own tasks
                         nursery.start_soon(self._listen, events)
@@ -91,7 +91,7 @@ class Console:
     @property
     def _is_up_to_date(self) -> bool:
         """Whether all events so far are on the screen; true for a session that has ended."""
-        return self._session.status().phase == "ended" or self._seen >= self._session.inspect().seq
+        return self._session.status().phase == "ended" or self._seen >= self._session.inspect().last_seq
 
     @property
     def _is_resting(self) -> bool:

@@ -190,13 +190,13 @@ def prefix_changed(
     It shows the messages *shown*, which the plugin *by* replaced, and which begin with what plugins added in *front*.
     The last one went to the model *switched* with other options, or to the same one if that is `None`.
     """
-    tools = _tool_marks(state.tools if any(part.kind == "tool" for part in state.altered) else NO_TOOLS)
-    changed = [part for part in state.altered if _differs(state, tools, part)]
+    tools = _tool_marks(state.tools if any(part.kind == "tool" for part in state.prefix_changes) else NO_TOOLS)
+    changed = [part for part in state.prefix_changes if _differs(state, tools, part)]
     if switched is not None:
         changed += _switched(state, switched)
     changed += _chosen(state, state.using[1] if switched is None else switched[1])
     answered = answered_of(state.history)
-    if state.shown is not None or shown is not state.history:
+    if state.replaced_messages is not None or shown is not state.history:
         changed += _replaced(state, answered, shown, by, front)
     if not changed and is_out_of_reach(state):
         changed = [Altered("messages", ONE_MARK, "")]
@@ -212,7 +212,7 @@ def form_changed(state: State, *, by_tool: bool) -> tuple[PrefixChanged, ...]:
     It is known with the response alone, as the model itself sends a request with the tool after its provider has
     refused the schema. Nothing is told if the provider had neither form in its cache.
     """
-    if state.by_tool is None or state.by_tool is by_tool:
+    if state.answered_by_tool is None or state.answered_by_tool is by_tool:
         return ()
     again = _read_again(state, Altered("returns", "returns", ""), answered_of(state.history))
     return (PrefixChanged("returns", REFUSED if by_tool else ACCEPTED, "", tokens(again)),)
@@ -253,7 +253,7 @@ def _differs(state: State, tools: Mapping[str, tuple[str, int]], part: Altered) 
 def _switched(state: State, last: tuple[str, JsonObject]) -> list[Altered]:
     """Return the note that the model, or options that it reads, are not those of the last request; none if they are."""
     model, options = state.using
-    by = next((part.by for part in state.altered if part.kind == "model"), "")
+    by = next((part.by for part in state.prefix_changes if part.kind == "model"), "")
     if model != last[0]:
         return [Altered("model", model, by)]
     before = last[1]
@@ -278,12 +278,12 @@ def _chosen(state: State, before: JsonObject) -> list[Altered]:
     model, options = state.using
     if not state.tools or not CHOOSY.search(model):
         return []
-    forbade, forbids = any(part.kind == CHOICE for part in state.altered), bool(closing(state))
+    forbade, forbids = any(part.kind == CHOICE for part in state.prefix_changes), bool(closing(state))
     if _choice(before, forbids=forbade) == _choice(options, forbids=forbids):
         return []
     if forbade != forbids:
         return [Altered(CHOICE, LIMIT, "")]
-    return [Altered(CHOICE, CHOICE, next((part.by for part in state.altered if part.kind == "model"), ""))]
+    return [Altered(CHOICE, CHOICE, next((part.by for part in state.prefix_changes if part.kind == "model"), ""))]
 
 
 def _choice(options: JsonObject, *, forbids: bool) -> Json:
@@ -297,7 +297,7 @@ def _replaced(
 
     What they add in *front* may change too: all that follows is read again.
     """
-    last = state.shown
+    last = state.replaced_messages
     last_front = () if last is None else front_of(last.messages)
     before: Sequence[Message] = state.history[:answered]
     if last is not None:

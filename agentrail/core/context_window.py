@@ -205,7 +205,7 @@ def measured(state: State, usage: Usage) -> Measured | None:
 def tokens_of(state: State) -> int:
     """Return about how many tokens the context of *state* takes."""
     whole = overhead(state) + state.history.size
-    counted = state.measured
+    counted = state.token_count
     if counted is None:
         return whole // CHARS_PER_TOKEN
     return max(0, counted.tokens + int((whole - counted.size) / _chars_per_token(counted)))
@@ -213,7 +213,7 @@ def tokens_of(state: State) -> int:
 
 def room(state: State, tokens: int) -> int:
     """Return how many characters the history may have, if the whole context is to take no more than *tokens*."""
-    counted = state.measured
+    counted = state.token_count
     whole = tokens * CHARS_PER_TOKEN
     if counted is not None:
         whole = counted.size + int((tokens - counted.tokens) * _chars_per_token(counted))
@@ -222,7 +222,7 @@ def room(state: State, tokens: int) -> int:
 
 def characters(state: State, tokens: int) -> int:
     """Return about how many characters *tokens* of this conversation are."""
-    return int(tokens * (CHARS_PER_TOKEN if state.measured is None else _chars_per_token(state.measured)))
+    return int(tokens * (CHARS_PER_TOKEN if state.token_count is None else _chars_per_token(state.token_count)))
 
 
 def _chars_per_token(counted: Measured) -> float:
@@ -250,7 +250,7 @@ def is_due(state: State) -> bool:
     does not if more than `compact_at` was left of a window that is known: then the model is another one by now.
     """
     budget = budget_of(state)
-    due, size_left = budget.trigger, state.crowded
+    due, size_left = budget.trigger, state.tokens_after_compaction
     if size_left and budget.is_assumed:
         due = max(due, size_left + budget.window // MORE)
     elif size_left and size_left <= due:

@@ -72,7 +72,7 @@ class HostedSpecs:
 
     def _reaching(self, profile: Profile, spec: SessionSpec, stored: State | None = None) -> SessionSpec:
         providers = providers_of(self._row, self._context_providers, profile.context_providers, profile.id)
-        keys = () if stored is None else [seat.key for seat in stored.seats]
+        keys = () if stored is None else [seat.key for seat in stored.plugins]
         return reaching(spec, self._row, providers, self._context_of, self._messages_of, keys)
 
     async def returning(self, request: SpecWanted) -> SessionSpec:

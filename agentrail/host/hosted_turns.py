@@ -38,11 +38,11 @@ class SessionTurns:
         self.session = session
         self.agent = state.setup.spec
         pending = [prompt.ref for prompt in state.queue] + ([state.turn.ref] if state.turn else [])
-        self._over = min(map(_number, pending)) - 1 if pending else state.serial
-        self.seen = state.seq
+        self._over = min(map(_number, pending)) - 1 if pending else state.last_id
+        self.seen = state.last_seq
         begun = [(one.ref, one.asked) for one in state.queue]
         begun += [(text.ref, text.asked) for text in state.steering]
-        begun += [] if state.taking is None else [(state.taking.ref, state.taking.asked)]
+        begun += [] if state.next_prompt is None else [(state.next_prompt.ref, state.next_prompt.asked)]
         begun += [] if state.turn is None else [(state.turn.ref, state.turn.asked)]
         # Of a session that comes back: what began its turns is in its records.
         self._contexts = {
@@ -140,14 +140,14 @@ def _latest(session: SessionHandle, then: State) -> State:
     """
     with suppress(SessionAsleep):
         now = session.inspect()
-        if (_pending(now), now.turns) == (_pending(then), then.turns):
+        if (_pending(now), now.turn_count) == (_pending(then), then.turn_count):
             return now
     return then
 
 
 def _pending(state: State) -> list[str]:
     """Return the ids of the prompts that wait or have their turn."""
-    here = [] if state.taking is None else [state.taking.ref]
+    here = [] if state.next_prompt is None else [state.next_prompt.ref]
     here += [] if state.turn is None else [state.turn.ref]
     return [*here, *(prompt.ref for prompt in state.queue), *(text.ref for text in state.steering)]
 
@@ -245,9 +245,9 @@ def _said(session: SessionHandle, turn: int) -> tuple[Message, ...]:
     """Return the messages of an aborted *turn*, whose event has none; nothing if others have ended since."""
     with suppress(AgentrailError):
         state, messages = session.inspect(), session.messages()
-        if state.turn is not None and state.turns == turn + 1:
+        if state.turn is not None and state.turn_count == turn + 1:
             messages = messages[: state.turn.mark]
-        elif state.turns != turn:
+        elif state.turn_count != turn:
             return ()
         for place in range(len(messages) - 1, -1, -1):
             message = messages[place]

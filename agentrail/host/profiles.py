@@ -78,8 +78,8 @@ def models_of(spec: SessionSpec) -> tuple[str, ...]:
 
 def with_given(profile: Profile, spec: SessionSpec, stored: State) -> SessionSpec:
     """Return *spec* with what the session *stored* was given by name while it ran."""
-    changes = {change.key for change in stored.changes if change.seat is not None}
-    keys = {*changes, *(seat.key for seat in stored.seats)} - {unkeyed(plugin)[0] for plugin in spec.plugins}
+    changes = {change.key for change in stored.plugin_changes if change.seat is not None}
+    keys = {*changes, *(seat.key for seat in stored.plugins)} - {unkeyed(plugin)[0] for plugin in spec.plugins}
     names = {*stored.tools, *(attached.source for attached in stored.tools.values())}
     names -= {_tool_name(tool) for tool in spec.tools}
     return spec.but(

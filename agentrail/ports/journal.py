@@ -260,8 +260,10 @@ def folded(state: State, record: Record) -> State:
     except BaseException as error:  # whatever the values of a damaged record raise, the error names the record
         problem = f"its change does not fit the records before it: {crash(error)}"
         raise BadRecord(record.session_id, record.number, problem) from error  # noqa: ASYNC104 - nothing is awaited
-    if after.seq != last_seq(record, state.seq):
-        problem = f"after its change the last event is {after.seq}, and by its events {last_seq(record, state.seq)}"
+    if after.last_seq != last_seq(record, state.last_seq):
+        problem = (
+            f"after its change the last event is {after.last_seq}, and by its events {last_seq(record, state.last_seq)}"
+        )
         raise BadRecord(record.session_id, record.number, problem)
     return after
 

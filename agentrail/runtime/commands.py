@@ -283,11 +283,11 @@ def trace(traces: Traces, begin: Callable[[], Awaitable[None]], capacity: int | 
 
 def attached_as(state: State, key: str) -> AttachedPlugin:
     """Return the plugin of this key, as attached now or queued to be; raise `UnknownPlugin` if there is none."""
-    joining = [change.seat for change in state.changes if change.kind == "attach" and change.seat is not None]
-    for seat in (*state.seats, *joining):
+    joining = [change.seat for change in state.plugin_changes if change.kind == "attach" and change.seat is not None]
+    for seat in (*state.plugins, *joining):
         if seat.key == key:
             return seat
-    raise UnknownPlugin.among(key, (seat.key for seat in state.seats))
+    raise UnknownPlugin.among(key, (seat.key for seat in state.plugins))
 
 
 def named(state: State, tenant: object, owner: object, title: object, labels: object) -> State:

@@ -274,8 +274,8 @@ class SessionCode:
 
     def keep(self, state: State) -> None:
         """Drop the code of plugins and tools that *state* no longer uses; each change of them leaves old code here."""
-        joining = (change.seat for change in state.changes if change.seat is not None)
-        seats = (*state.seats, *joining)
+        joining = (change.seat for change in state.plugin_changes if change.seat is not None)
+        seats = (*state.plugins, *joining)
         plugins = {(seat.key, seat.revision) for seat in seats}
         tools = {(name, attached.revision) for name, attached in state.tools.items()}
         tools |= {(spec.name, seat.revision) for seat in seats for spec in seat.tools}
@@ -308,7 +308,7 @@ class SessionCode:
         """Return the specification's compactor, else that of the first plugin that has one; `None` if none has."""
         if self.compactor is not None:
             return self.compactor
-        for seat in state.seats:
+        for seat in state.plugins:
             brought = find_declaration(self.judge.plugin(seat), BroughtCompactor)
             if brought is not None:
                 return brought.compactor

@@ -11,7 +11,7 @@ EXPLAINED: Final[dict[str, tuple[str, ...]]] = {
             "unconfirmed is not None and letter is not None and head == records.head + len(records.unwritten) → "
             "(unconfirmed is not None) and (head == records.head + len(records.unwritten))"
         ),
-        'runtime/inbox/end_reason.py why_gone: state.stopping or "stopped" → (state.stopping)',
+        'runtime/inbox/end_reason.py why_gone: state.stop_reason or "stopped" → (state.stop_reason)',
         (
             "runtime/diagnosis/watchdog.py Watchdog.close: "
             "self._working or alarm is None or self._thread is None → (self._working) or (alarm is None)"
@@ -62,7 +62,7 @@ EXPLAINED: Final[dict[str, tuple[str, ...]]] = {
         ),
     ),
     "It is for type checkers alone: the response whose answer is checked has set the last reply.": (
-        'core/machine/responses.py _problem: draft.state.last_reply or "" → (draft.state.last_reply)',
+        'core/machine/responses.py _problem: draft.state.last_text or "" → (draft.state.last_text)',
     ),
     "It is for type checkers alone: attrs gives each field an alias when it makes the class.": (
         "hooks/attachments.py options_of: field.alias or field.name → (field.alias)",

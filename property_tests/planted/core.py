@@ -59,7 +59,7 @@ def queue_from_the_wrong_end(p: Planting) -> None:
     settle = prompts.settle
 
     def wrong(draft: StepDraft, ref: str) -> None:
-        if draft.state.stopping is None and not draft.state.changes and draft.state.queue:
+        if draft.state.stop_reason is None and not draft.state.plugin_changes and draft.state.queue:
             draft.state.queue = (draft.state.queue[-1], *draft.state.queue[:-1])
         settle(draft, ref)
 
@@ -163,7 +163,7 @@ def held_call_runs_without_consent(p: Planting) -> None:
     def wrong(draft: StepDraft, call: Call, ruled: Ruling, pause: object) -> None:
         hold(draft, call, ruled, pause)  # type: ignore[arg-type]  # handed on
         found = tool_results.find(draft, call.call_id)
-        if found is not None and draft.state.turns % 2:
+        if found is not None and draft.state.turn_count % 2:
             put(draft, found.but(status=CallStatus.READY))
 
     p.everywhere(hold, wrong)
@@ -208,7 +208,7 @@ def response_lost(p: Planting) -> None:
     original = approvals.on_respond
 
     def on_respond(draft: StepDraft, sent: RespondSent) -> None:
-        if sent.ref in approvals.open_questions(draft) and draft.state.turns % 2:
+        if sent.ref in approvals.open_questions(draft) and draft.state.turn_count % 2:
             draft.answer = DONE
             return
         original(draft, sent)
@@ -296,8 +296,8 @@ def hole_in_the_numbers(p: Planting) -> None:
 
     def wrong(draft: StepDraft, *events: Event, by: str = "") -> None:
         for event in events:
-            if draft.state.seq % 50 == 49:
-                draft.state.seq += 1
+            if draft.state.last_seq % 50 == 49:
+                draft.state.last_seq += 1
             emit(draft, event, by=by)
 
     p.put(StepDraft, "emit", wrong)
@@ -355,5 +355,5 @@ def money_of_the_turn_alone(p: Planting) -> None:
 @bug("a tool that a plugin runs does not wait for a plugin that asks about it")
 def run_not_waiting_for_its_ruling(p: Planting) -> None:
     screen, refuse = cast("FunctionType", flow._screen), cast("FunctionType", flow._why_not_run)  # noqa: SLF001
-    p.rewrite(screen, "decided.verdict is ASK and state.stopping is None", "False")
+    p.rewrite(screen, "decided.verdict is ASK and state.stop_reason is None", "False")
     p.rewrite(refuse, "(PASS, SKIP)", "(PASS, SKIP, ASK)")

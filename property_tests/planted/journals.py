@@ -131,7 +131,7 @@ class Shelf:
         known = self.kept[name]
         known.secrets.append(secret)
         text = self.choose.pick((secret, secret * (LONG // len(secret)), secret + SHARED, SHARED))
-        change = Change(history=Appended((UserMessage((Text(secret),)),)), seq=number)
+        change = Change(history=Appended((UserMessage((Text(secret),)),)), last_seq=number)
         if self.choose.percent(30):
             change = change.but(labels=self.choose.pick(LABELS))
         record = prompted(

@@ -218,17 +218,17 @@ def broken_fork(number: int) -> str | None:
     choose = Choose(Random(number).randrange)
     world = play(choose, draw_scene(choose), choose.number(1, 75))
     origin = world.state
-    if origin.opening or origin.phase is Phase.ENDED:
+    if origin.is_starting or origin.phase is Phase.ENDED:
         return None
     first = branch(origin, "fork")
-    done = step(first, Arrival(SessionBranched("s", 1, (), origin.seats), world.now, 0.5), world.judge)
+    done = step(first, Arrival(SessionBranched("s", 1, (), origin.plugins), world.now, 0.5), world.judge)
     return _wrong_with(origin, done.state, [envelope.seq for envelope in done.events])
 
 
 def _wrong_with(origin: State, fork: State, numbers: list[int]) -> str | None:
-    if numbers != list(range(1, len(numbers) + 1)) or fork.seq != len(numbers):
+    if numbers != list(range(1, len(numbers) + 1)) or fork.last_seq != len(numbers):
         return "numbers"
-    if fork.queue or fork.steering or fork.changes or fork.usage != origin.usage:
+    if fork.queue or fork.steering or fork.plugin_changes or fork.usage != origin.usage:
         return "past"
     old = {call.hold.approval_id for call in origin.waiting_calls if call.hold is not None}
     if old & {call.hold.approval_id for call in fork.waiting_calls if call.hold is not None}:

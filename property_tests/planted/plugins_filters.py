@@ -84,7 +84,7 @@ CHANGES: Final = (
         "who_waited_has_its_seconds_still",
         "the time in which others work does not count for a sub-agent that waits for a person",
         subagents.on_elsewhere,
-        "draft.state.worked_elsewhere = elsewhere.worked_ms",
+        "draft.state.shared_worked_ms = elsewhere.worked_ms",
         "pass",
         "budget_seconds",
     ),
@@ -212,7 +212,7 @@ def _told_wrong(guard: BudgetGuard) -> str | None:
         return "inherited"
     world = opened_session()
     world.apply(ElsewhereUsed(NOTHING_USED, 700))
-    return None if world.state.worked_elsewhere == 700 else "untold"
+    return None if world.state.shared_worked_ms == 700 else "untold"
 
 
 async def _two_turns() -> str | None:

@@ -320,8 +320,8 @@ CHANGES: Final = (
         "prompt_does_not_supersede",
         "a prompt does not end the rest of a turn that waits for a person",
         prompts.accept,
-        'if state.resting and (state.paused or state.setup.options.on_prompt_while_held == "supersede"):',
-        "if state.resting and state.paused:",
+        'if state.resting and (state.paused_stages or state.setup.options.on_prompt_while_held == "supersede"):',
+        "if state.resting and state.paused_stages:",
         "world",
     ),
     Change(

@@ -151,7 +151,7 @@ def outage_counted_as_crash(p: Planting) -> None:
         return await call()
 
     def not_started(child: Child, _: BaseException | None) -> bool:
-        return isinstance(child.body, SessionBody) and child.body.session.state.opening
+        return isinstance(child.body, SessionBody) and child.body.session.state.is_starting
 
     p.put(Records, "retry", once)
     p.everywhere(children.not_started, not_started)

@@ -145,7 +145,7 @@ async def written(plugins: Sequence[Attachable], turns: int) -> tuple[float, flo
         session = await supervisor.spawn(spec_of(plugins, 1), "written")
         for _ in range(2):  # what is said once in a session is none of a turn's
             await session.ask("go on")
-        first = session.inspect().seq
+        first = session.inspect().last_seq
         before = len(await journal.read("written", 0, 1_000_000))
         for _ in range(turns):
             await session.ask("go on")

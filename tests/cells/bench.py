@@ -142,7 +142,7 @@ class Got:
         before = self.before
         said = self._numbered(events)
         changes.setdefault("timers", self._timers(effects))
-        state = before.but(seq=before.seq + len(said), serial=before.serial + ids, **changes)
+        state = before.but(last_seq=before.last_seq + len(said), last_id=before.last_id + ids, **changes)
         demand_same(Step(state, tuple(effects), said, tuple(rulings), answer), self.step)
 
     def expect_nothing(self) -> None:
@@ -151,13 +151,13 @@ class Got:
 
     def _numbered(self, events: Sequence[Event | Now]) -> tuple[Envelope, ...]:
         before = self.before
-        now = Now(before.turns if before.turn is not None else 0, before.round)
+        now = Now(before.turn_count if before.turn is not None else 0, before.round)
         said: list[Envelope] = []
         for event in events:
             if isinstance(event, Now):
                 now = event
             else:
-                seq = before.seq + len(said) + 1
+                seq = before.last_seq + len(said) + 1
                 said.append(
                     Envelope(before.session_id, seq, 0, self.arrival.at, now.turn, now.round, event, before.setup.path)
                 )
@@ -201,7 +201,7 @@ class Bench:
             Setup(options=options or Options(), user_data=user_data),
             "m",
             tools={spec.name: Attached(spec, 0) for spec in tools},
-            seats=tuple(seats[place] for place in in_order(seats)),
+            plugins=tuple(seats[place] for place in in_order(seats)),
         )
         if opened:
             self.send(SessionOpened())

@@ -111,8 +111,10 @@ class Moment:
         mine = [ruling if other.hook == self.hook else other for other in base.rulings]
         new = [Envelope("s", 0, 0, got.arrival.at, self.turn, self.round, event, before.setup.path) for event in events]
         reported = (*base.events[: self.said], *new, *base.events[self.said :])
-        numbered = tuple(envelope.but(seq=before.seq + number) for number, envelope in enumerate(reported, start=1))
-        state = base.state.but(seq=before.seq + len(numbered), **changes)
+        numbered = tuple(
+            envelope.but(seq=before.last_seq + number) for number, envelope in enumerate(reported, start=1)
+        )
+        state = base.state.but(last_seq=before.last_seq + len(numbered), **changes)
         wanted = Step(state, base.effects if effects is None else tuple(effects), numbered, tuple(mine), base.answer)
         demand_same(wanted, got.step)
 
@@ -187,9 +189,9 @@ def _session_start(_: State, no: Refusal) -> Expected:
         "effects": [ReportStart(Refused.of(error)), CloseSession(str(error))],
         "rulings": (Ruling("init", states=((0, 0),)), no.ruling),
         "phase": Phase.ENDED,
-        "opening": False,
+        "is_starting": False,
         "plugin_states": (0,),
-        "stopping": str(error),
+        "stop_reason": str(error),
     }
 
 
@@ -208,7 +210,7 @@ def _before_request(before: State, no: Refusal) -> Expected:
         "ids": 1,
         "events": [*starts("p1", "r2")[:-1], *no.errors, AgentAbort("p1", no.why, no.detail)],
         "rulings": (*ruled("before_prompt"), no.ruling, *ruled("after_turn")),
-        "turns": 1,
+        "turn_count": 1,
         "history": before.history.and_(said()),
     }
 
@@ -219,7 +221,7 @@ def _after_response(before: State, no: Refusal) -> Expected:
         before,
         events=[*no.errors, ResponseComplete(message), AgentAbort("p1", no.why, no.detail)],
         rulings=(no.ruling, *ruled("after_turn")),
-        last_reply="bye",
+        last_text="bye",
         history=before.history.and_(message),
     )
 
@@ -237,7 +239,7 @@ def _before_tool(before: State, no: Refusal) -> Expected:
             AgentAbort("p1", no.why, no.detail),
         ],
         rulings=(*ruled("after_response", "check"), no.ruling, *ruled("after_turn")),
-        last_reply="",
+        last_text="",
         history=before.history.and_(message, failed("c3", "look", f"aborted before it ran: {no.detail}")),
     )
 
@@ -273,7 +275,7 @@ def _after_tool(before: State, no: Refusal) -> Expected:
         rulings=(no.ruling, *ruled("after_turn")),
         batch=None,
         history=before.history.and_(told, failed("c4", "store", f"stopped: {no.detail}; {doubt(STORE)}")),
-        quarantined=(Stray("c4", "store", NOW, NOW),),
+        quarantined_calls=(Stray("c4", "store", NOW, NOW),),
     )
 
 
@@ -294,7 +296,7 @@ def _before_finish(before: State, no: Refusal) -> Expected:
         before,
         events=[ResponseComplete(message), *no.errors, AgentAbort("p1", no.why, no.detail)],
         rulings=(*ruled("after_response"), no.ruling, *ruled("after_turn")),
-        last_reply="bye",
+        last_text="bye",
         history=before.history.and_(message),
     )
 

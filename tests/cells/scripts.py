@@ -93,7 +93,7 @@ class Script:
 
 def settles(bench: Bench) -> None:
     """Apply the answer for the oldest hook that waits for one."""
-    bench.send(AskSettled(bench.state.suspended[0].ask_id, Answered("yes")))
+    bench.send(AskSettled(bench.state.suspended_runs[0].ask_id, Answered("yes")))
 
 
 def _text(b: Bench) -> None:
@@ -152,11 +152,11 @@ def _asked(b: Bench) -> None:
     settles(b)
     b.returns(_calls(b)[0], attempt=2)
     b.returns(_calls(b)[1])
-    while b.state.suspended:
+    while b.state.suspended_runs:
         settles(b)
     b.begins()
     b.answers("that is all")
-    while b.state.suspended:
+    while b.state.suspended_runs:
         settles(b)
 
 

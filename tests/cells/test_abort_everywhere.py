@@ -117,7 +117,7 @@ def test_the_queue_is_kept_and_consumed_or_dropped_as_asked(name: str, kill_tool
         _, got = aborted(name, place, kill_tools, clear_queue=clear_queue)
         before, after = got.before, got.step.state
         queued = [prompt.ref for prompt in before.queue]
-        taken = [prompt.ref for prompt in (after.taking,) if prompt is not None]
+        taken = [prompt.ref for prompt in (after.next_prompt,) if prompt is not None]
         received = [event.ref for event in got.events if isinstance(event, PromptReceived)]
         dropped = [event.ref for event in got.events if isinstance(event, PromptDropped)]
         left = [prompt.ref for prompt in after.queue]
@@ -126,7 +126,7 @@ def test_the_queue_is_kept_and_consumed_or_dropped_as_asked(name: str, kill_tool
         else:
             assert (dropped, [*received, *taken, *left]) == ([], queued)
         refused = [event.ref for event in got.events if isinstance(event, PromptRejected)]
-        assert refused == ([before.taking.ref] if before.taking is not None else [])
+        assert refused == ([before.next_prompt.ref] if before.next_prompt is not None else [])
         assert after.steering == ()
 
 
@@ -153,7 +153,7 @@ def test_late_results_of_cancelled_work_change_nothing(name: str, kill_tools: st
             continue
         for late in _late(got):
             bench.send(late).expect_nothing()
-        for stray in (*bench.state.lingering, *bench.state.quarantined):
+        for stray in (*bench.state.lingering_calls, *bench.state.quarantined_calls):
             _closes(bench, stray)
 
 
@@ -185,15 +185,15 @@ def _closes(bench: Bench, stray: Stray) -> None:
     """End a call that has left its turn: it is forgotten, its end is reported if it lingered, and no more changes."""
     before = bench.state
     call_id = stray.call_id
-    history, due = before.history, before.due
-    lingers = stray in before.lingering
+    history, due = before.history, before.next_stages
+    lingers = stray in before.lingering_calls
     got = bench.send(ToolReturned(call_id, 1, ok("late")))
     told = [type(event) for event in got.events]
     assert told == ([ToolExecutionEnd, ToolExecutionMetrics] if lingers else [])
     assert all(isinstance(effect, ClearTimer) for effect in got.step.effects)
     after = bench.state
-    assert call_id not in {other.call_id for other in (*after.lingering, *after.quarantined)}
-    assert (after.history, after.due, after.phase, after.turn) == (history, due, before.phase, before.turn)
+    assert call_id not in {other.call_id for other in (*after.lingering_calls, *after.quarantined_calls)}
+    assert (after.history, after.next_stages, after.phase, after.turn) == (history, due, before.phase, before.turn)
     assert len(after.notices) == len(before.notices) + int(lingers)
     for again in (ToolReturned(call_id, 1, ok("again")), ToolRaised(call_id, 1, "late"), ToolStopped(call_id, 1)):
         bench.send(again).expect_nothing()
@@ -211,8 +211,8 @@ def test_the_world_is_told_to_stop_exactly_what_runs(name: str, kill_tools: str,
         state = got.step.state
         assert out.timers == dict(state.timers)
         assert out.live_requests == ([state.request.request_id] if state.request is not None else [])
-        assert set(out.live_asks) == {waiting.ask_id for waiting in state.suspended}
-        assert set(out.live_calls) == {stray.call_id for stray in state.lingering}
+        assert set(out.live_asks) == {waiting.ask_id for waiting in state.suspended_runs}
+        assert set(out.live_calls) == {stray.call_id for stray in state.lingering_calls}
         assert len(out.live_compactions) == (state.compaction is not None and state.compaction.running)
 
 

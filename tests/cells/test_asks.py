@@ -138,11 +138,11 @@ def test_the_asker_gets_its_state_of_now_not_that_of_when_it_asked() -> None:
 def test_calls_are_asked_about_side_by_side() -> None:
     bench = streaming(asks("before_tool"))
     bench.answers("", call("look", path="a"), call("store"))
-    assert [waiting.ref for waiting in bench.state.suspended] == ["c3", "c4"]
+    assert [waiting.ref for waiting in bench.state.suspended_runs] == ["c3", "c4"]
     bench.send(AskSettled("ask6", Answered(None)))
     got = bench.got[-1]
     assert got.events == [AskAnswered("ask6", "Asks", "ok"), run("c4", "store", {})]
-    assert [waiting.ref for waiting in bench.state.suspended] == ["c3"]
+    assert [waiting.ref for waiting in bench.state.suspended_runs] == ["c3"]
     bench.send(AskSettled("ask5", Answered(None)))
     assert bench.got[-1].events == [AskAnswered("ask5", "Asks", "ok"), run("c3", "look", path())]
 
@@ -187,7 +187,7 @@ def test_failures_of_several_calls_are_asked_about_side_by_side() -> None:
     bench = executing(call("look", path="a"), call("look", path="b"), plugins=(asks("on_tool_error"),))
     bench.send(ToolRaised("c3", 1, "OSError: no"))
     bench.send(ToolRaised("c4", 1, "OSError: no"))
-    assert [waiting.ref for waiting in bench.state.suspended] == ["c3", "c4"]
+    assert [waiting.ref for waiting in bench.state.suspended_runs] == ["c3", "c4"]
     before = bench.state
     assert before.batch is not None
     again = bench.call("c4").but(status=CallStatus.RUNNING, attempt=2)
@@ -196,7 +196,7 @@ def test_failures_of_several_calls_are_asked_about_side_by_side() -> None:
         effects=[ClearTimer("ask:ask6"), limit("c4"), start("c4", "look", path("b"), 2)],
         rulings=(Ruling("on_tool_error", gathered=Gathered(asks=(("Asks", 1),)), states=((0, 3),)),),
         plugin_states=(3,),
-        suspended=before.suspended[:1],
+        suspended_runs=before.suspended_runs[:1],
         batch=with_call(before.batch, again),
     )
 
@@ -207,7 +207,7 @@ def test_a_call_that_is_asked_about_holds_back_no_other_that_failed() -> None:
     bench.send(ToolRaised("c3", 1, "OSError: no"))
     bench.send(ToolRaised("c4", 1, "OSError: no"))
     assert bench.got[-1].step.effects[-1] == start("c4", "look", path("b"), 2)
-    assert [waiting.ref for waiting in bench.state.suspended] == ["c3"]
+    assert [waiting.ref for waiting in bench.state.suspended_runs] == ["c3"]
 
 
 @fold("ask: any other hook waits, pipelines of different calls do not")
@@ -223,7 +223,7 @@ def test_a_call_starts_in_the_step_in_which_another_is_asked_about() -> None:
             bench.send(ToolRaised("c3", 1, "OSError: no"))
         elif hook == "after_tool":
             bench.returns("c3")
-        (waiting,) = bench.state.suspended
+        (waiting,) = bench.state.suspended_runs
         assert (waiting.hook.moment, waiting.ref) == (hook, asked)
         assert bench.got[-1].step.effects[-2:] == (limit(other), start(other, "look", path(other)))
 
@@ -236,17 +236,17 @@ def test_a_hook_that_waits_is_not_asked_again_whatever_comes_meanwhile() -> None
     before = bench.state
     bench.send(SteerSent("rather this"))
     bench.send(SteerSent("or that"))
-    assert bench.state.suspended == before.suspended
+    assert bench.state.suspended_runs == before.suspended_runs
     bench.send(AskSettled("ask4", Answered(None)))
     assert [hook.answer for hook, _ in seen] == [None, Answered(None)]
     new = said("rather this\n\nor that", Origin.STEERING)
     assert bench.state == before.but(
-        seq=bench.state.seq,
-        serial=before.serial + 3,
+        last_seq=bench.state.last_seq,
+        last_id=before.last_id + 3,
         phase=Phase.RUNNING,
         round=2,
         plugin_states=(2,),
-        suspended=(),
+        suspended_runs=(),
         timers=(),
         batch=None,
         history=before.history.and_(result("c3", "look"), new),
@@ -271,7 +271,7 @@ def test_the_asker_and_those_behind_it_see_what_was_replaced_before() -> None:
             bench.answers("", call("look", path="a"))
             if hook == "after_tool":
                 bench.returns("c3")
-        (waiting,) = bench.state.suspended
+        (waiting,) = bench.state.suspended_runs
         got = bench.send(AskSettled(waiting.ask_id, Answered(None)))
         replaced: object = getattr(new, field)
         assert [getattr(asked, field) for asked, _ in seen] == [replaced] * 3
@@ -290,8 +290,8 @@ def test_a_late_answer_is_ignored() -> None:
         events=[AskAnswered("ask2", "Asks", "dropped"), AgentAbort(None, "user"), PromptRejected("p1", "user")],
         effects=[ClearTimer("ask:ask2"), CancelAsk("ask2")],
         phase=Phase.IDLE,
-        taking=None,
-        suspended=(),
+        next_prompt=None,
+        suspended_runs=(),
     )
     bench.send(AskSettled("ask2", Answered("late"))).expect_nothing()
     bench.prompt()
@@ -340,9 +340,9 @@ def test_the_ninth_ask_of_one_run_is_a_crash() -> None:
         bench = Bench(plug("Asks", before_prompt=Ask(CallModel("again?")), critical=critical))
         bench.prompt()
         for number in range(2, 10):
-            assert bench.state.suspended[0].ask_id == f"ask{number}"
+            assert bench.state.suspended_runs[0].ask_id == f"ask{number}"
             bench.send(AskSettled(f"ask{number}", Answered(number)))
-        assert bench.state.suspended == ()
+        assert bench.state.suspended_runs == ()
         why = str(BrokenPlugin("Asks", "before_prompt", "it asked more than 8 times"))
         assert bench.got[-1].events[1] == PluginError("Asks", "before_prompt", why)
         assert bench.state.phase is (Phase.IDLE if critical else Phase.RUNNING)
@@ -351,9 +351,9 @@ def test_the_ninth_ask_of_one_run_is_a_crash() -> None:
 def test_each_run_of_a_hook_may_ask_anew() -> None:
     bench = streaming(asks("after_response"))
     for _ in range(9):
-        bench.answers("", call("look", path=str(bench.state.serial)))
-        bench.send(AskSettled(bench.state.suspended[0].ask_id, Answered(None)))
-        bench.returns(f"c{bench.state.serial - 1}")
+        bench.answers("", call("look", path=str(bench.state.last_id)))
+        bench.send(AskSettled(bench.state.suspended_runs[0].ask_id, Answered(None)))
+        bench.returns(f"c{bench.state.last_id - 1}")
     assert bench.state.round == 10
 
 
@@ -374,7 +374,7 @@ def test_a_stop_ends_a_suspended_hook_and_asks_nobody_again() -> None:
         bench.prompt()
         if hook == "after_turn":
             bench.answers("bye")
-        (waiting,) = bench.state.suspended
+        (waiting,) = bench.state.suspended_runs
         bench.send(StopSent())
         assert bench.state.phase is Phase.ENDED
         assert bench.got[-1].events[0] == AskAnswered(waiting.ask_id, "Asks", "dropped")
@@ -396,7 +396,7 @@ def test_what_ends_a_turn_for_a_stop_may_not_ask_any_more() -> None:
         turn=None,
         request=None,
         plugin_states=(1,),
-        stopping="stopped",
+        stop_reason="stopped",
     )
 
 
@@ -407,7 +407,7 @@ def test_a_call_that_was_asked_about_and_steered_away_is_not_asked_about_any_mor
     bench.send(SteerSent("rather this"))
     got = bench.got[-1]
     assert got.step.effects == (ClearTimer("ask:ask5"), CancelAsk("ask5"))
-    assert bench.state.suspended == ()
+    assert bench.state.suspended_runs == ()
     assert bench.call("c3").done
     assert not bench.call("c4").done
 
@@ -436,7 +436,7 @@ def test_a_change_of_the_tools_is_carried_out_in_the_step_itself(hook: str) -> N
     after = got.step.state
     assert after.tools["iron"] == Attached(Iron.spec, 0, plugin="P")
     assert after.plugin_state("P") == Answered(None)
-    assert not any(waiting.plugin == "P" for waiting in after.suspended)
+    assert not any(waiting.plugin == "P" for waiting in after.suspended_runs)
     assert not any(isinstance(effect, CarryOut) for effect in got.step.effects)
     named = [event for event in got.events if isinstance(event, AskStarted | ToolAttached | ToolsUpdated | AskAnswered)]
     ref = next(event.ask_id for event in named if isinstance(event, AskStarted))
@@ -468,4 +468,4 @@ def test_what_is_attached_already_is_attached_again_without_an_event() -> None:
 def test_tools_of_the_specification_that_a_plugin_detached_stay_away_after_a_restart() -> None:
     bench, _ = MOMENTS["before_prompt"].fire(changes("before_prompt", ChangeTools(detach=("look",))))
     assert "look" not in bench.state.tools
-    assert bench.state.gone_tools == ("look",)
+    assert bench.state.removed_tools == ("look",)

@@ -195,8 +195,8 @@ def test_a_first_state_that_cannot_be_stored_is_refused_at_spawn() -> None:
             effects=[ReportStart(Refused.of(error)), CloseSession(str(error))],
             rulings=(Ruling("init", Verdict.ABORT, "P", reason, critical=True),),
             phase=Phase.ENDED,
-            opening=False,
-            stopping=str(error),
+            is_starting=False,
+            stop_reason=str(error),
         )
 
 
@@ -220,8 +220,8 @@ def test_a_plugin_may_refuse_the_session() -> None:
         effects=[ReportStart(Refused.of(error)), CloseSession(str(error))],
         rulings=(Ruling("init", Verdict.ABORT, "Refuses", "no price"),),
         phase=Phase.ENDED,
-        opening=False,
-        stopping=str(error),
+        is_starting=False,
+        stop_reason=str(error),
     )
 
 
@@ -261,7 +261,7 @@ def test_a_listener_is_off_after_three_failures_until_the_next_turn() -> None:
 def test_a_listener_hears_every_event_once_behind_the_hooks_of_the_step_and_not_what_it_causes() -> None:
     bench = executing(plugins=(listener(), plug("Emits", before_tool=Emit("noted"))))
     bench.returns("c3")
-    assert bench.state.plugin_states[0] == bench.state.seq
+    assert bench.state.plugin_states[0] == bench.state.last_seq
 
 
 def test_what_a_listener_logs_is_written_by_the_shell() -> None:
@@ -288,7 +288,7 @@ def test_a_critical_listener_that_breaks_at_the_start_of_a_call_lets_none_start(
         bench = streaming(listener(broken=broken, critical=True))
         bench.answers("", call("look", path="a"), call("edit", path="a"))
         assert not any(isinstance(effect, StartCall) for effect in bench.got[-1].step.effects)
-        assert (bench.state.phase, bench.state.quarantined, bench.state.timers) == (Phase.IDLE, (), ())
+        assert (bench.state.phase, bench.state.quarantined_calls, bench.state.timers) == (Phase.IDLE, (), ())
         results = [message.text for message in list(bench.state.history)[-2:]]
         assert results == ["aborted before it ran: Listens: its `on_event` failed"] * 2
 

@@ -125,7 +125,7 @@ def test_title_and_labels_are_changed_at_once() -> None:
 
 def noticed(before: State, tools: Mapping[str, Attached]) -> tuple[Altered, ...]:
     """Return what the state remembers of a change of tools: nothing, if no request was sent yet."""
-    return () if before.used_model is None else altered_tools(before.tools, tools, "")
+    return () if before.last_request_model is None else altered_tools(before.tools, tools, "")
 
 
 @cell("attach_tools", *STATES)
@@ -139,7 +139,7 @@ def test_attached_tools_are_there_at_once() -> None:
             answer=DONE,
             events=[ToolAttached("dig"), ToolsUpdated(("dig",), ())],
             tools=tools,
-            altered=noticed(before, tools),
+            prefix_changes=noticed(before, tools),
         )
         bench.send(ChangeToolsSent(attach=(DIG,), revision=8)).expect_only(answer=Refused.of(ToolExists("dig")))
 
@@ -154,8 +154,8 @@ def test_detached_tools_are_gone_at_once() -> None:
             answer=DONE,
             events=[ToolDetached("solo"), ToolsUpdated((), ("solo",))],
             tools=left,
-            gone_tools=("solo",),
-            altered=noticed(before, left),
+            removed_tools=("solo",),
+            prefix_changes=noticed(before, left),
         )
         there = "`look`, `edit`, `keep`, `store`"
         bench.send(ChangeToolsSent(detach=("solo",), revision=2)).expect_only(
@@ -174,7 +174,7 @@ def test_replaced_tools_are_the_new_ones_at_once() -> None:
             answer=DONE,
             events=[ToolAttached("look"), ToolsUpdated(("look",), ())],
             tools=tools,
-            altered=noticed(before, tools),
+            prefix_changes=noticed(before, tools),
         )
 
 
@@ -214,7 +214,7 @@ def test_new_options_apply_at_once() -> None:
         answer=DONE,
         events=[PluginOptsUpdated("Other", success=True)],
         rulings=(*ruled("before_plugin_opts_update"), Ruling("on_options", states=((0, None),))),
-        seats=(new,),
+        plugins=(new,),
     )
 
 
@@ -224,7 +224,7 @@ def test_new_options_wait_until_no_turn_is_open() -> None:
         bench = IN[state](other())
         new = bench.seat(other(), 1)
         change = PluginChange("update", "Other", new, FrozenObject(level=2))
-        bench.send(UpdatePluginSent(new, FrozenObject(level=2))).expect_only(answer=DONE, changes=(change,))
+        bench.send(UpdatePluginSent(new, FrozenObject(level=2))).expect_only(answer=DONE, plugin_changes=(change,))
 
 
 @cell("attach_plugin", "idle")
@@ -235,7 +235,7 @@ def test_a_plugin_joins_at_once() -> None:
         answer=DONE,
         events=[PluginAttached("Other")],
         rulings=(Ruling("init", states=((0, 5),)),),
-        seats=(seat,),
+        plugins=(seat,),
         plugin_states=(5,),
     )
     bench.send(AttachPluginSent(seat)).expect_only(answer=Refused.of(PluginExists("Other")))
@@ -246,7 +246,9 @@ def test_a_plugin_joins_when_no_turn_is_open() -> None:
     for state in BUSY:
         bench = IN[state]()
         seat = bench.seat(other())
-        bench.send(AttachPluginSent(seat)).expect_only(answer=DONE, changes=(PluginChange("attach", "Other", seat),))
+        bench.send(AttachPluginSent(seat)).expect_only(
+            answer=DONE, plugin_changes=(PluginChange("attach", "Other", seat),)
+        )
         bench.send(AttachPluginSent(seat)).expect_only(answer=Refused.of(PluginExists("Other")))
 
 
@@ -256,9 +258,9 @@ def test_a_plugin_leaves_at_once() -> None:
     bench.send(DetachPluginSent("Other")).expect_only(
         answer=DONE,
         events=[PluginDetached("Other")],
-        seats=bench.got[-1].before.seats[1:],
+        plugins=bench.got[-1].before.plugins[1:],
         plugin_states=(2,),
-        gone_plugins=("Other",),
+        removed_plugins=("Other",),
     )
     bench.send(DetachPluginSent("Other")).expect_only(answer=Refused.of(UnknownPlugin("Other", "`Second`")))
 
@@ -267,7 +269,9 @@ def test_a_plugin_leaves_at_once() -> None:
 def test_a_plugin_leaves_when_no_turn_is_open() -> None:
     for state in BUSY:
         bench = IN[state](other())
-        bench.send(DetachPluginSent("Other")).expect_only(answer=DONE, changes=(PluginChange("detach", "Other"),))
+        bench.send(DetachPluginSent("Other")).expect_only(
+            answer=DONE, plugin_changes=(PluginChange("detach", "Other"),)
+        )
         there = "`Holds`" if state == "resting" else "none"
         bench.send(DetachPluginSent("Other")).expect_only(answer=Refused.of(UnknownPlugin("Other", there)))
 
@@ -368,8 +372,8 @@ def test_crashes_that_were_too_many_are_reported_and_remembered(state: str) -> N
     bench = IN[state]()
     events = [InputQuarantined("PromptSent", "KeyError: x"), SessionQuarantined("KeyError: x")]
     crashed = "KeyError: x"
-    bench.send(CrashedTooOften("KeyError: x", "PromptSent")).expect_only(events=events, crashed=crashed)
-    IN[state]().send(CrashedTooOften("KeyError: x")).expect_only(events=events[1:], crashed=crashed)
+    bench.send(CrashedTooOften("KeyError: x", "PromptSent")).expect_only(events=events, quarantine_cause=crashed)
+    IN[state]().send(CrashedTooOften("KeyError: x")).expect_only(events=events[1:], quarantine_cause=crashed)
 
 
 def _new() -> Bench:

@@ -112,8 +112,8 @@ def test_steering_cancels_the_killable_tools_and_is_merged_before_the_next_reque
             batch=None,
             request=out("r5"),
             history=before.history.and_(gone, new),
-            quarantined=(Stray("c3", "edit", NOW, NOW, writes=True),),
-            in_doubt=(unknown("c3", "edit", path()),),
+            quarantined_calls=(Stray("c3", "edit", NOW, NOW, writes=True),),
+            in_doubt_calls=(unknown("c3", "edit", path()),),
         )
 
 
@@ -131,9 +131,9 @@ def test_an_abort_cancels_killable_tools_and_lets_immune_ones_linger() -> None:
         turn=None,
         batch=None,
         history=before.history.and_(stopped("c3", EDIT, "enough"), result("c4", "keep", AWAY)),
-        quarantined=(Stray("c3", "edit", NOW, NOW, writes=True),),
-        lingering=(Stray("c4", "keep", NOW, NOW, doubt=unknown("c4", "keep")),),
-        in_doubt=(unknown("c3", "edit", path()),),
+        quarantined_calls=(Stray("c3", "edit", NOW, NOW, writes=True),),
+        lingering_calls=(Stray("c4", "keep", NOW, NOW, doubt=unknown("c4", "keep")),),
+        in_doubt_calls=(unknown("c3", "edit", path()),),
     )
 
 
@@ -156,8 +156,8 @@ def test_an_abort_of_all_cancels_immune_tools_too() -> None:
         turn=None,
         batch=None,
         history=before.history.and_(stopped("c3", EDIT, "user"), stopped("c4", KEEP, "user")),
-        quarantined=(Stray("c3", "edit", NOW, NOW, writes=True), Stray("c4", "keep", NOW, NOW)),
-        in_doubt=(unknown("c3", "edit", path()), unknown("c4", "keep")),
+        quarantined_calls=(Stray("c3", "edit", NOW, NOW, writes=True), Stray("c4", "keep", NOW, NOW)),
+        in_doubt_calls=(unknown("c3", "edit", path()), unknown("c4", "keep")),
     )
 
 
@@ -174,7 +174,7 @@ def test_an_abort_of_none_lets_all_tools_finish_as_lingering() -> None:
         turn=None,
         batch=None,
         history=before.history.and_(result("c3", "edit", AWAY), result("c4", "keep", AWAY)),
-        lingering=(
+        lingering_calls=(
             Stray("c3", "edit", NOW, NOW, writes=True, doubt=unknown("c3", "edit", path())),
             Stray("c4", "keep", NOW, NOW, doubt=unknown("c4", "keep")),
         ),
@@ -259,7 +259,9 @@ def test_a_model_is_stored_now_and_used_from_the_next_turn() -> None:
 
 @cell("compact", "executing_tools")
 def test_the_context_will_be_compacted_before_the_next_request() -> None:
-    executing().send(CompactSent()).expect_only(answer=DONE, compact_wanted="asked by a caller", compact_by="caller")
+    executing().send(CompactSent()).expect_only(
+        answer=DONE, compaction_reason="asked by a caller", compaction_cause="caller"
+    )
 
 
 @cell("withdraw", "executing_tools")
@@ -299,8 +301,8 @@ def test_a_stop_kills_all_tools_then_ends_the_session() -> None:
         turn=None,
         batch=None,
         queue=(),
-        stopping="stopped",
+        stop_reason="stopped",
         history=before.history.and_(stopped("c3", EDIT, "stopped"), stopped("c4", KEEP, "stopped")),
-        quarantined=(Stray("c3", "edit", NOW, NOW, writes=True), Stray("c4", "keep", NOW, NOW)),
-        in_doubt=(unknown("c3", "edit", path()), unknown("c4", "keep")),
+        quarantined_calls=(Stray("c3", "edit", NOW, NOW, writes=True), Stray("c4", "keep", NOW, NOW)),
+        in_doubt_calls=(unknown("c3", "edit", path()), unknown("c4", "keep")),
     )

@@ -48,11 +48,11 @@ def test_a_prompt_starts_a_turn() -> None:
         effects=[request(before, "r2", said("hello"))],
         rulings=ruled(*STARTED),
         phase=Phase.RUNNING,
-        turns=1,
+        turn_count=1,
         round=1,
         turn=turn("p1"),
         history=before.history.and_(said("hello")),
-        used_model=("m", EMPTY),
+        last_request_model=("m", EMPTY),
         request=out("r2"),
     )
 
@@ -69,11 +69,11 @@ def test_a_prompt_may_be_parts() -> None:
         effects=[request(before, "r2", UserMessage(parts))],
         rulings=ruled(*STARTED),
         phase=Phase.RUNNING,
-        turns=1,
+        turn_count=1,
         round=1,
         turn=turn("p1"),
         history=before.history.and_(UserMessage(parts)),
-        used_model=("m", EMPTY),
+        last_request_model=("m", EMPTY),
         request=out("r2"),
     )
 
@@ -89,11 +89,11 @@ def test_steering_is_a_prompt_for_which_before_steering_does_not_run() -> None:
         effects=[request(before, "r2", said("hello"))],
         rulings=ruled("before_prompt", "before_request"),
         phase=Phase.RUNNING,
-        turns=1,
+        turn_count=1,
         round=1,
         turn=turn("p1"),
         history=before.history.and_(said("hello")),
-        used_model=("m", EMPTY),
+        last_request_model=("m", EMPTY),
         request=out("r2"),
     )
 
@@ -138,7 +138,7 @@ def test_the_next_prompt_uses_the_new_model() -> None:
         events=[ModelSwitched("m", "n", provider_opts_changed=True)],
         model="n",
         model_options=warm,
-        used_model=("m", EMPTY),
+        last_request_model=("m", EMPTY),
     )
     got = bench.prompt()
     before = got.before
@@ -149,11 +149,11 @@ def test_the_next_prompt_uses_the_new_model() -> None:
         effects=[request(before, "r2", said(), model="n", options=warm)],
         rulings=ruled(*STARTED),
         phase=Phase.RUNNING,
-        turns=1,
+        turn_count=1,
         round=1,
         turn=turn("p1", model="n", options=warm),
         history=before.history.and_(said()),
-        used_model=("n", warm),
+        last_request_model=("n", warm),
         request=out("r2"),
     )
 
@@ -180,11 +180,11 @@ def test_the_first_request_that_uses_another_model_says_so() -> None:
         effects=[request(before, "r4", said("again"), model="n")],
         rulings=ruled(*STARTED),
         phase=Phase.RUNNING,
-        turns=2,
+        turn_count=2,
         round=1,
         turn=turn("p3", model="n", mark=2),
         history=before.history.and_(said("again")),
-        used_model=("n", EMPTY),
+        last_request_model=("n", EMPTY),
         request=out("r4"),
     )
 
@@ -227,5 +227,5 @@ def test_session_end_runs_and_the_session_is_over() -> None:
         effects=[CloseSession("bye")],
         rulings=ruled("session_end"),
         phase=Phase.ENDED,
-        stopping="bye",
+        stop_reason="bye",
     )

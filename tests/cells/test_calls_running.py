@@ -157,7 +157,7 @@ def test_the_queue_is_consumed_after_an_abort_or_cleared_by_it() -> None:
             effects=[cut("r2"), request(before, "r4", *kept, said("next"))],
             rulings=ruled("after_turn", *STARTED),
             phase=Phase.RUNNING,
-            turns=2,
+            turn_count=2,
             turn=turn("p3", mark=1 + len(kept)),
             request=out("r4"),
             queue=(),
@@ -212,7 +212,9 @@ def test_a_model_is_stored_now_and_used_from_the_next_turn() -> None:
 @cell("compact", *BOTH)
 def test_the_context_will_be_compacted_before_the_next_request() -> None:
     for bench, _, _ in both():
-        bench.send(CompactSent("make room")).expect_only(answer=DONE, compact_wanted="make room", compact_by="caller")
+        bench.send(CompactSent("make room")).expect_only(
+            answer=DONE, compaction_reason="make room", compaction_cause="caller"
+        )
 
 
 @cell("withdraw", *BOTH)
@@ -241,6 +243,6 @@ def test_a_stop_aborts_the_turn_then_ends_the_session() -> None:
             turn=None,
             request=None,
             queue=(),
-            stopping="bye",
+            stop_reason="bye",
             history=before.history.and_(*kept),
         )

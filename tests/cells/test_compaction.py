@@ -65,7 +65,7 @@ def test_a_compaction_outside_a_turn_ends_in_idle() -> None:
         phase=Phase.IDLE,
         compaction=None,
         history=History(SHORTER),
-        altered=(Altered("messages", "compaction", "caller", "before"),),
+        prefix_changes=(Altered("messages", "compaction", "caller", "before"),),
     )
     bench.send(CompactionEnded("k3", SHORTER, 2, "shorter")).expect_nothing()
 
@@ -125,7 +125,7 @@ def test_a_prompt_waits_for_the_compaction() -> None:
         events=[CompactEnd(2, "shorter"), *begun, PREFIX, sent],
         effects=[request(before, "r5", said("next"))],
         rulings=ruled(*STARTED),
-        turns=2,
+        turn_count=2,
         round=1,
         turn=turn("p4", mark=1),
         queue=(),
@@ -144,7 +144,7 @@ def test_a_stop_cancels_a_compaction() -> None:
         rulings=ruled("session_end"),
         phase=Phase.ENDED,
         compaction=None,
-        stopping="stopped",
+        stop_reason="stopped",
     )
 
 
@@ -159,7 +159,7 @@ def test_what_was_asked_for_during_a_turn_is_done_before_the_next_request() -> N
     seen = before.but(history=whole)
     assert bench.got[-1].events[2:] == [BeforeCompact(3, "make room"), compact_start(seen, "make room")]
     assert bench.got[-1].step.effects[1:] == (compacts(seen, "k4", whole.size // 2),)
-    assert (bench.state.compact_wanted, bench.state.round) == (None, 2)
+    assert (bench.state.compaction_reason, bench.state.round) == (None, 2)
     shorter = (*SHORTER, *tuple(whole)[1:])
     before = bench.state.but(history=History(shorter))
     bench.send(CompactionEnded("k4", shorter, 1, "shorter")).expect_only(

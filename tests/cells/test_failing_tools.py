@@ -177,7 +177,7 @@ def test_an_unknown_tool_is_answered_with_the_tools_there_are() -> None:
         rulings=ruled("after_response", "after_tool_batch", "before_request"),
         phase=Phase.RUNNING,
         round=2,
-        last_reply="",
+        last_text="",
         history=before.history.and_(asks, told),
         request=out("r4"),
     )
@@ -249,7 +249,7 @@ def test_arguments_that_do_not_fit_are_answered_with_what_is_wrong() -> None:
         phase=Phase.RUNNING,
         round=2,
         turn=turn(last_call=("store", args), repeats=1),
-        last_reply="",
+        last_text="",
         history=before.history.and_(asks, told),
         request=out("r4"),
     )
@@ -341,7 +341,7 @@ def test_the_eighth_call_on_one_subject_aborts_the_turn() -> None:
         turn=None,
         request=None,
         batch=None,
-        last_reply="",
+        last_text="",
         history=before.history.and_(
             asks,
             failed("c17", "look", f"aborted before it ran: {why}"),
@@ -396,7 +396,7 @@ def test_calls_that_come_anyway_get_error_results_and_the_turn_ends() -> None:
         round=0,
         turn=None,
         request=None,
-        last_reply="",
+        last_text="",
         history=before.history.and_(asks, told),
     )
 
@@ -425,8 +425,8 @@ def test_a_turn_that_takes_too_long_is_aborted() -> None:
         turn=None,
         batch=None,
         history=before.history.and_(failed("c3", "edit", f"stopped: {why}; {doubt(EDIT)}")),
-        quarantined=(Stray("c3", "edit", bench.now, NOW, writes=True),),
-        in_doubt=(unknown("c3", "edit", path()),),
+        quarantined_calls=(Stray("c3", "edit", bench.now, NOW, writes=True),),
+        in_doubt_calls=(unknown("c3", "edit", path()),),
     )
 
 
@@ -467,9 +467,11 @@ def test_what_lives_longer_than_its_grace_is_reported_once() -> None:
     bench.send(AbortSent())
     stray = Stray("c3", "edit", NOW, NOW, writes=True)
     assert bench.state.timers == (("grace", NOW + 250),)
-    bench.send(ToolStopped("c4", 1)).expect_only(quarantined=(stray,))
-    bench.fires("grace").expect_only(events=[ToolAbandoned("c3", "edit")], quarantined=(stray.but(reported=True),))
-    bench.send(ToolStopped("c3", 1)).expect_only(quarantined=())
+    bench.send(ToolStopped("c4", 1)).expect_only(quarantined_calls=(stray,))
+    bench.fires("grace").expect_only(
+        events=[ToolAbandoned("c3", "edit")], quarantined_calls=(stray.but(reported=True),)
+    )
+    bench.send(ToolStopped("c3", 1)).expect_only(quarantined_calls=())
 
 
 def test_a_call_that_runs_too_long_gets_its_result_and_is_cancelled() -> None:
@@ -490,10 +492,10 @@ def test_a_call_that_runs_too_long_gets_its_result_and_is_cancelled() -> None:
         batch=None,
         history=bench.state.history,
         request=out("r4"),
-        quarantined=(Stray("c3", "edit", bench.now, NOW, writes=True),),
-        in_doubt=(unknown("c3", "edit", path()),),
+        quarantined_calls=(Stray("c3", "edit", bench.now, NOW, writes=True),),
+        in_doubt_calls=(unknown("c3", "edit", path()),),
     )
-    bench.send(ToolReturned("c3", 1, ok("late"))).expect_only(effects=[ClearTimer("grace")], quarantined=())
+    bench.send(ToolReturned("c3", 1, ok("late"))).expect_only(effects=[ClearTimer("grace")], quarantined_calls=())
 
 
 def test_a_call_that_stops_by_itself_as_cancelled_has_failed() -> None:

@@ -292,7 +292,7 @@ def test_the_time_without_a_network_of_a_compaction_counts_for_the_request_after
 
 def test_a_fallback_model_is_used_if_the_one_of_a_compaction_cannot_be_reached() -> None:
     bench = idle(options=FULL)
-    bench.state = bench.state.but(spares=(Spare("n"),))
+    bench.state = bench.state.but(fallbacks=(Spare("n"),))
     due(bench)
     unsummarised(bench, 5_000)
     assert bench.got[-1].events[-1] == RequestStart(bench.request_id, "n", 1, 1)
@@ -390,7 +390,7 @@ def test_a_permanent_error_aborts_the_turn() -> None:
             effects=[request(before, "r4", cut_off("so far"), said("next"))],
             rulings=ruled("after_turn", "before_prompt", "before_request"),
             phase=Phase.RUNNING,
-            turns=2,
+            turn_count=2,
             turn=turn("p3", mark=2),
             queue=(),
             history=before.history.and_(cut_off("so far"), said("next")),
@@ -536,7 +536,7 @@ def _final(bench: Bench, stop: StopReason, told: StopReason, ends: str, text: st
         round=0,
         turn=None,
         request=None,
-        last_reply=text,
+        last_text=text,
         history=before.history.and_(message),
     )
 
@@ -552,7 +552,7 @@ def test_text_and_calls_are_both_taken() -> None:
     bench = streaming()
     bench.answers("I will look", call("look", path="a"))
     assert tuple(bench.state.history) == (said(), replied("I will look", ToolCall("c3", "look", path())))
-    assert bench.state.last_reply == "I will look"
+    assert bench.state.last_text == "I will look"
     assert bench.got[-1].step.effects == (limit("c3"), start("c3", "look", path()))
 
 
@@ -622,7 +622,7 @@ def test_a_refusal_without_a_word_leaves_nothing_in_the_history() -> None:
             round=0,
             turn=None,
             request=None,
-            last_reply="",
+            last_text="",
         )
         assert list(bench.state.history) == [said()]
 
@@ -631,7 +631,7 @@ def test_a_thought_alone_is_an_answer() -> None:
     bench = streaming()
     bench.send(StreamEnded("r2", Response((Thinking("hm"),))))
     assert bench.state.phase is Phase.IDLE
-    assert bench.state.last_reply == ""
+    assert bench.state.last_text == ""
 
 
 # Late results of what was cancelled

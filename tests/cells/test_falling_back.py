@@ -46,7 +46,7 @@ SPARES: Final = (Spare("n", MILD), Spare("o"))
 def chained(*plugins: AnyPlugin, options: Options | None = None, spares: tuple[Spare, ...] = SPARES) -> Bench:
     """Return a session that has sent a request to the first model of a chain."""
     bench = Bench(*plugins, options=options)
-    bench.state = bench.state.but(spares=spares)
+    bench.state = bench.state.but(fallbacks=spares)
     bench.prompt()
     return bench
 
@@ -89,7 +89,7 @@ def test_after_two_attempts_the_next_model_is_asked_with_its_own_options() -> No
         effects=[request(before, "r4", model="n", options=MILD)],
         rulings=ruled("before_request"),
         turn=turn(model="n", options=MILD, spares=SPARES[1:], attempt=3, failed_over=2, last_error="no capacity"),
-        used_model=("n", MILD),
+        last_request_model=("n", MILD),
         request=out("r4"),
     )
 
@@ -105,7 +105,7 @@ def test_the_last_model_has_all_its_retries_and_then_the_turn_is_aborted() -> No
         StreamError("Overloaded", "no capacity"),
         AgentAbort("p1", "provider_error", "no capacity"),
     ]
-    assert (bench.state.model, bench.state.spares) == ("m", SPARES)
+    assert (bench.state.model, bench.state.fallbacks) == ("m", SPARES)
 
 
 def test_the_back_off_begins_anew_with_each_model() -> None:
@@ -221,8 +221,8 @@ def test_a_switch_replaces_the_chain_and_the_open_turn_keeps_its_own() -> None:
         answer=DONE,
         events=[ModelSwitched("m", "x", provider_opts_changed=False)],
         model="x",
-        spares=(Spare("y"),),
-        priced=frozenset({"x"}),
+        fallbacks=(Spare("y"),),
+        priced_models=frozenset({"x"}),
     )
     breaks(bench, GONE)
     bench.fires("retry")
@@ -235,7 +235,7 @@ def test_a_switch_replaces_the_chain_and_the_open_turn_keeps_its_own() -> None:
 
 def test_the_same_model_with_another_chain_is_no_event() -> None:
     bench = Bench()
-    bench.send(SwitchModelSent("m", EMPTY, SPARES)).expect_only(answer=DONE, spares=SPARES)
+    bench.send(SwitchModelSent("m", EMPTY, SPARES)).expect_only(answer=DONE, fallbacks=SPARES)
 
 
 @pytest.mark.parametrize(
@@ -281,7 +281,7 @@ def test_a_plugin_that_chooses_a_model_chooses_it_alone() -> None:
     bench.fires("retry")
     breaks(bench, GONE)
     assert asked(bench) == ["m", "x"]
-    assert (bench.state.turn, bench.state.model, bench.state.spares) == (None, "x", ())
+    assert (bench.state.turn, bench.state.model, bench.state.fallbacks) == (None, "x", ())
 
 
 def test_a_price_is_known_if_it_is_known_of_the_whole_chain() -> None:
@@ -305,7 +305,7 @@ def test_a_title_is_reported_before_the_response_and_no_tag_is_kept() -> None:
     said = Response((Text("<title>The lamps</title>Both <status>looking</status>are on."),))
     got = bench.send(StreamEnded(bench.request_id, said))
     assert got.events[0] == TitleGenerated("The lamps")
-    assert bench.state.last_reply == "Both are on."
+    assert bench.state.last_text == "Both are on."
 
 
 def test_nothing_but_tags_is_nothing() -> None:

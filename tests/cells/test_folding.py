@@ -112,11 +112,11 @@ def started(got: Got, rulings: tuple[Ruling, ...], *, states: tuple[object, ...]
     assert isinstance(model, str)
     sections = pairs_of(changes.get("sections", ()))  # type: ignore[arg-type]  # sections
     history = changes.pop("history", before.history.and_(said()))
-    shown = changes.pop("shown", history)
+    shown = changes.pop("replaced_messages", history)
     events = changes.pop("events", None)
     pieces = changes.pop("pieces", ())
     if pieces:
-        changes["shown"] = Shown(Rearranged(pieces), "B")  # type: ignore[arg-type]  # ranges and messages
+        changes["replaced_messages"] = Shown(Rearranged(pieces), "B")  # type: ignore[arg-type]  # ranges and messages
     got.expect_only(
         answer=Accepted("p1", "started"),
         ids=2,
@@ -124,12 +124,12 @@ def started(got: Got, rulings: tuple[Ruling, ...], *, states: tuple[object, ...]
         effects=[request(before, "r2", messages=shown, model=model, sections=sections)],
         rulings=rulings,
         phase=Phase.RUNNING,
-        turns=1,
+        turn_count=1,
         round=1,
         turn=turn(model=model),
         plugin_states=states,
         history=history,
-        used_model=(model, EMPTY),
+        last_request_model=(model, EMPTY),
         request=out("r2", 0, *pieces),  # type: ignore[misc]  # ranges and messages
         **changes,
     )
@@ -167,7 +167,7 @@ def test_interventions_are_joined_by_a_blank_line_and_injected_once() -> None:
         states=(None, None, None),
         events=[*opening[:3], Intervention("first\n\nsecond", "before_prompt"), *opening[3:]],
         history=history,
-        shown=history,
+        replaced_messages=history,
     )
 
 
@@ -256,7 +256,7 @@ def test_an_abort_drops_what_was_accumulated_but_for_states_and_emits() -> None:
         ids=1,
         events=[*starts("p1", "r2")[:-1], *emits, AgentAbort("p1", "plugin", "F: no")],
         rulings=(*ruled("before_prompt"), decided, *ruled("after_turn")),
-        turns=1,
+        turn_count=1,
         plugin_states=(1, 1, 1, 1, 1, 1, 0),
         history=got.before.history.and_(said()),
     )
@@ -294,7 +294,7 @@ def test_skip_keeps_what_earlier_plugins_did() -> None:
         ],
         model="n",
         sections=(Section("mood", "calm", by="C"),),
-        shown=(OTHER, note),
+        replaced_messages=(OTHER, note),
         pieces=(OTHER, Range(1, 2)),
         history=got.before.history.and_(said(), note),
     )
@@ -338,9 +338,9 @@ def test_an_abort_of_a_start_ends_the_session() -> None:
         effects=[ReportStart(Refused.of(error)), CloseSession(str(error))],
         rulings=(init, Ruling("session_start", Verdict.ABORT, "A", "not here")),
         phase=Phase.ENDED,
-        opening=False,
+        is_starting=False,
         plugin_states=(None,),
-        stopping=str(error),
+        stop_reason=str(error),
     )
 
 
@@ -414,7 +414,7 @@ def test_a_block_stops_one_call_and_leaves_the_others() -> None:
             *ruled("check"),
         ),
         phase=Phase.EXECUTING_TOOLS,
-        last_reply="",
+        last_text="",
         request=None,
         plugin_states=(1, 1, 0),
         turn=after.turn,
@@ -456,7 +456,7 @@ def test_each_plugin_sees_the_messages_that_the_one_before_it_left() -> None:
         got,
         (*ruled("before_prompt"), Ruling("before_request", gathered=gathered)),
         states=(0, 0, 0),
-        shown=second,
+        replaced_messages=second,
         pieces=second,
     )
 
@@ -541,7 +541,7 @@ def test_added_context_follows_the_messages_in_the_order_of_the_plugins() -> Non
     first, second = (Added(said(text, Origin.INTERVENTION), by) for text, by in (("first", "A"), ("second", "B")))
     assert sent.messages.pieces == (OTHER, first, second)
     assert got.step.state.history == got.before.history.and_(said())
-    assert got.step.state.shown == Shown(Rearranged((OTHER,)), "C")
+    assert got.step.state.replaced_messages == Shown(Rearranged((OTHER,)), "C")
 
 
 @fold("add_context accumulates: each text is a message of this request, in order")
@@ -558,7 +558,7 @@ def test_context_in_front_precedes_the_messages_in_the_order_of_the_plugins() ->
     assert sent is not None
     assert sent.messages == Rearranged((*front, OTHER, Added(noted, "B"), Added(end, "B")))
     assert got.step.state.history == got.before.history.and_(said())
-    assert got.step.state.shown == Shown(Rearranged((*front, OTHER)), "C")
+    assert got.step.state.replaced_messages == Shown(Rearranged((*front, OTHER)), "C")
     assert got.rulings[-1].gathered.front == front
     assert got.events[-1] == RequestStart("r2", "m", 6, 1)
 

@@ -216,7 +216,7 @@ def test_whatever_else_a_guard_answers_then_counts_as_continue_but_what_it_emits
 @fold("a guard asked once more: only continue, block, hold and abort count")
 def test_a_guard_that_asks_when_it_should_only_rule_once_more_has_broken() -> None:
     bench = called(guard(Ask(CallService("x")), []), CHANGES)
-    assert bench.state.suspended == ()
+    assert bench.state.suspended_runs == ()
     assert isinstance(bench.got[-1].events[2], PluginError)
     assert isinstance(bench.got[-1].events[3], ToolBlocked)
     assert not any(effect == start("c3", "look", path("b")) for effect in bench.got[-1].step.effects)
@@ -305,7 +305,7 @@ def test_the_run_of_a_tool_waits_until_a_plugin_that_rules_on_it_has_its_answer(
         AskStarted("ask2", "Asks", "before_prompt", "RunTool"),
         AskStarted("ask3", "Judge", "before_tool", "CallService"),
     ]
-    assert [(one.ask_id, one.asked, one.run, one.started_at) for one in bench.state.suspended] == [
+    assert [(one.ask_id, one.asked, one.run, one.started_at) for one in bench.state.suspended_runs] == [
         ("ask2", False, "", None),
         ("ask3", True, "ask2", None),
     ]
@@ -316,7 +316,7 @@ def test_the_run_of_a_tool_waits_until_a_plugin_that_rules_on_it_has_its_answer(
         ToolExecutionStart("ask2", "look", path("a")),
     ]
     assert [getattr(one, "request", None) for one in got.step.effects][-1] == RunTool("look", path("a"))
-    assert [(one.ask_id, one.asked, one.run, one.started_at) for one in bench.state.suspended] == [
+    assert [(one.ask_id, one.asked, one.run, one.started_at) for one in bench.state.suspended_runs] == [
         ("ask2", True, "", NOW)
     ]
 
@@ -331,7 +331,7 @@ def test_what_a_plugin_rules_on_a_run_after_its_answer_counts() -> None:
         bench = judged(partial(_same, answer))
         bench.send(AskSettled("ask3", Answered(True)))
         assert told(bench) == repr(told_of)
-        assert bench.state.suspended == ()
+        assert bench.state.suspended_runs == ()
     bench = judged(lambda _: ReplaceToolArgs({"path": "b"}))
     bench.send(AskSettled("ask3", Answered(True)))
     assert getattr(bench.got[-1].step.effects[-1], "request", None) == RunTool("look", path("b"))
@@ -366,7 +366,7 @@ def test_a_plugin_that_rules_on_a_run_cannot_run_a_tool_itself() -> None:
     bench.prompt()
     assert answers == [Failed("`look` cannot be run to rule on a tool that a plugin runs")]
     assert told(bench) == repr(Failed("Judge does not let it run: cannot look"))
-    assert bench.state.suspended == ()
+    assert bench.state.suspended_runs == ()
 
 
 @fold(ASKING_RULE)
@@ -378,7 +378,7 @@ def test_if_the_time_of_the_run_is_over_while_it_is_ruled_on_the_ruling_is_dropp
         AskAnswered("ask2", "Asks", "timed_out"),
     ]
     assert [one for one in bench.got[-1].step.effects if isinstance(one, CancelAsk)] == [CancelAsk("ask3")]
-    assert bench.state.suspended == ()
+    assert bench.state.suspended_runs == ()
     bench.send(AskSettled("ask3", Answered(True))).expect_nothing()
 
 
@@ -408,9 +408,9 @@ def test_the_asker_is_not_asked_about_its_own_run() -> None:
     bench = Bench(asker)
     bench.prompt()
     assert bench.got[-1].rulings[1] == Ruling("before_tool")
-    assert bench.state.suspended[0].ask_id == "ask2"
+    assert bench.state.suspended_runs[0].ask_id == "ask2"
     bench.send(AskSettled("ask2", Answered("text")))
-    assert bench.state.suspended == ()
+    assert bench.state.suspended_runs == ()
 
 
 def tool_ended(text: str, *, is_error: bool, after: int = 0) -> list[Event]:
@@ -430,7 +430,7 @@ def test_a_tool_that_a_plugin_asks_for_is_in_the_record_before_it_starts_and_whe
         ToolExecutionStart("ask2", "look", path("b")),
     ]
     assert [type(effect).__name__ for effect in got.step.effects] == ["CarryOut", "SetTimer"]
-    assert bench.state.suspended[0].started_at == NOW
+    assert bench.state.suspended_runs[0].started_at == NOW
     asked = bench.state
     for given, status, text, is_error in (
         (Answered("found"), "ok", "found", False),

@@ -46,7 +46,7 @@ def test_the_plugin_in_its_new_form_says_with_which_state_it_goes_on() -> None:
         answer=DONE,
         events=[PluginOptsUpdated("Counts", success=True)],
         rulings=(*ruled("before_plugin_opts_update"), Ruling("on_options", states=((0, ("level 2",)),))),
-        seats=(new,),
+        plugins=(new,),
         plugin_states=(("level 2",),),
     )
 
@@ -77,7 +77,7 @@ def test_the_last_options_of_each_plugin_win_and_apply_after_the_turn() -> None:
     bench.send(UpdatePluginSent(first, FrozenObject(level=1)))
     bench.send(UpdatePluginSent(other, LEVEL))
     bench.send(UpdatePluginSent(second, LEVEL))
-    assert bench.state.changes == (
+    assert bench.state.plugin_changes == (
         PluginChange("update", "Other", other, LEVEL),
         PluginChange("update", "Counts", second, LEVEL),
     )
@@ -90,7 +90,7 @@ def test_the_last_options_of_each_plugin_win_and_apply_after_the_turn() -> None:
         PluginOptsUpdated("Counts", success=True),
         *(event for event in starts("p3", "r4", "next", turns=2, messages=3) if not isinstance(event, Now)),
     ]
-    assert bench.state.seats == (second, other)
+    assert bench.state.plugins == (second, other)
     assert bench.state.plugin_states == (("level 2",), None)
 
 
@@ -111,7 +111,7 @@ def test_changes_apply_in_order_after_the_turn() -> None:
         PluginDetached("New"),
         PluginAttached("New"),
     ]
-    assert (bench.state.seats, bench.state.plugin_states) == ((new,), (3,))
+    assert (bench.state.plugins, bench.state.plugin_states) == ((new,), (3,))
 
 
 @cell("attach_plugin", "idle")
@@ -119,7 +119,7 @@ def test_a_plugin_joins_at_its_place_in_the_row() -> None:
     bench = idle(plug("A", priority=100, first="a"), plug("C", priority=900, first="c"))
     for name, priority in (("B", 100), ("D", 900), ("Z", 5)):
         bench.send(AttachPluginSent(bench.seat(plug(name, priority=priority, first=name))))
-    assert [seat.key for seat in bench.state.seats] == ["Z", "A", "B", "C", "D"]
+    assert [seat.key for seat in bench.state.plugins] == ["Z", "A", "B", "C", "D"]
     assert bench.state.plugin_states == ("Z", "a", "B", "c", "D")
 
 
@@ -190,4 +190,4 @@ def test_changes_that_never_apply_are_reported_at_the_end() -> None:
 
 
 def test_the_row_of_a_bench_is_in_order() -> None:
-    assert [seat.key for seat in Bench(plug("A", priority=9), plug("B", priority=1)).state.seats] == ["B", "A"]
+    assert [seat.key for seat in Bench(plug("A", priority=9), plug("B", priority=1)).state.plugins] == ["B", "A"]

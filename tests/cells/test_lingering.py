@@ -23,7 +23,7 @@ def lingering(options: Options | None = None) -> Bench:
     """Return an idle session whose call c3, to `keep`, goes on in the background."""
     bench = executing(call("keep"), options=options)
     bench.send(AbortSent())
-    assert bench.state.lingering == (LINGERS,)
+    assert bench.state.lingering_calls == (LINGERS,)
     assert bench.state.timers == (("call:c3", NOW + 60_000),)
     return bench
 
@@ -36,7 +36,7 @@ def test_its_end_is_reported_and_named_in_the_next_request() -> None:
     bench = lingering()
     told = notice("has ended", "done")
     bench.returns("c3").expect_only(
-        events=ran("c3", "keep", late=True), effects=[ClearTimer("call:c3")], lingering=(), notices=(told,)
+        events=ran("c3", "keep", late=True), effects=[ClearTimer("call:c3")], lingering_calls=(), notices=(told,)
     )
     before = bench.state
     line = said(told, Origin.NOTICE)
@@ -47,7 +47,7 @@ def test_its_end_is_reported_and_named_in_the_next_request() -> None:
         effects=[request(before, "r5", said("next"), line)],
         rulings=ruled(*STARTED),
         phase=Phase.RUNNING,
-        turns=2,
+        turn_count=2,
         round=1,
         turn=turn("p4", mark=3),
         notices=(),
@@ -67,9 +67,9 @@ def test_its_failure_is_reported_too() -> None:
         bench.send(given).expect_only(
             events=ran("c3", "keep", answer, late=True),
             effects=[ClearTimer("call:c3")],
-            lingering=(),
+            lingering_calls=(),
             notices=(notice("has failed", getattr(text, "text", "")),),
-            in_doubt=doubts,
+            in_doubt_calls=doubts,
         )
 
 
@@ -79,7 +79,7 @@ def test_what_it_wants_of_the_session_is_not_done() -> None:
     bench.returns("c3", wants).expect_only(
         events=ran("c3", "keep", ok("it is done"), late=True),
         effects=[ClearTimer("call:c3")],
-        lingering=(),
+        lingering_calls=(),
         notices=(notice("has ended", "it is done"),),
     )
 
@@ -97,12 +97,12 @@ def test_it_dies_with_an_abort_of_all() -> None:
         answer=DONE,
         events=[*ran("c3", "keep", err(text), late=True), AgentAbort(None, "user", "enough")],
         effects=[CancelCalls(("c3",)), SetTimer("grace", NOW + 250), ClearTimer("call:c3")],
-        lingering=(),
-        quarantined=(LINGERS,),
-        in_doubt=(DOUBT,),
+        lingering_calls=(),
+        quarantined_calls=(LINGERS,),
+        in_doubt_calls=(DOUBT,),
         notices=(notice("has failed", text),),
     )
-    bench.send(ToolStopped("c3", 1)).expect_only(effects=[ClearTimer("grace")], quarantined=())
+    bench.send(ToolStopped("c3", 1)).expect_only(effects=[ClearTimer("grace")], quarantined_calls=())
     for kill in ("killable", "none"):
         lingering().send(AbortSent(kill_tools=kill)).expect_only(answer=DONE, events=[AgentAbort(None, "user")])
 
@@ -114,7 +114,7 @@ def test_it_dies_with_a_stop() -> None:
     text = "stopped: bye; it may have taken effect; find out before calling it again"
     assert bench.got[-1].events == [*ran("c3", "keep", err(text), late=True), SessionEnded("bye")]
     assert bench.got[-1].step.effects[0] == CancelCalls(("c3",))
-    assert (bench.state.lingering, bench.state.timers) == ((), ())
+    assert (bench.state.lingering_calls, bench.state.timers) == ((), ())
 
 
 def test_it_counts_towards_the_calls_that_may_run_at_once() -> None:
@@ -132,12 +132,12 @@ def test_it_is_stopped_at_the_limit_of_its_tool() -> None:
     bench.fires("call:c3").expect_only(
         events=ran("c3", "keep", err(late), at=NOW + 60_000, late=True),
         effects=[CancelCalls(("c3",)), SetTimer("grace", NOW + 60_250)],
-        lingering=(),
-        quarantined=(LINGERS.but(since=NOW + 60_000),),
-        in_doubt=(DOUBT,),
+        lingering_calls=(),
+        quarantined_calls=(LINGERS.but(since=NOW + 60_000),),
+        in_doubt_calls=(DOUBT,),
         notices=(notice("has failed", late),),
     )
-    bench.send(ToolStopped("c3", 1)).expect_only(effects=[ClearTimer("grace")], quarantined=())
+    bench.send(ToolStopped("c3", 1)).expect_only(effects=[ClearTimer("grace")], quarantined_calls=())
 
 
 def test_its_result_in_each_later_state_is_told_once() -> None:
@@ -153,7 +153,7 @@ def test_its_result_in_each_later_state_is_told_once() -> None:
         bench.returns("c3").expect_only(
             events=ran("c3", "keep", late=True),
             effects=[ClearTimer("call:c3")],
-            lingering=(),
+            lingering_calls=(),
             notices=(notice("has ended", "done"),),
         )
         bench.send(ToolReturned("c3", 1, ok("again"))).expect_nothing()
@@ -173,11 +173,11 @@ def test_each_stray_is_reported_after_its_own_grace() -> None:
     bench.fires("grace").expect_only(
         events=[ToolAbandoned("c3", "edit")],
         effects=[SetTimer("grace", NOW + 350)],
-        quarantined=(first.but(reported=True), second),
+        quarantined_calls=(first.but(reported=True), second),
     )
     bench.fires("grace").expect_only(
         events=[ToolAbandoned("c6", "look")],
-        quarantined=(first.but(reported=True), second.but(reported=True)),
+        quarantined_calls=(first.but(reported=True), second.but(reported=True)),
     )
 
 

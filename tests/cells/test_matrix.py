@@ -279,12 +279,12 @@ def test_before_prompt_the_text_comes_behind_the_users() -> None:
         effects=[request(before, "r2", said(), NOTE)],
         rulings=(ruling("before_prompt", texts=("note",)), *ruled("before_request")),
         phase=Phase.RUNNING,
-        turns=1,
+        turn_count=1,
         round=1,
         turn=turn(),
         plugin_states=(1,),
         history=before.history.and_(said(), NOTE),
-        used_model=("m", EMPTY),
+        last_request_model=("m", EMPTY),
         request=out("r2"),
     )
 
@@ -301,12 +301,12 @@ def test_before_a_request_the_text_goes_to_its_end_and_is_kept() -> None:
         effects=[request(before, "r2", said(), NOTE)],
         rulings=(*ruled("before_prompt"), ruling("before_request", texts=("note",))),
         phase=Phase.RUNNING,
-        turns=1,
+        turn_count=1,
         round=1,
         turn=turn(),
         plugin_states=(1,),
         history=before.history.and_(said(), NOTE),
-        used_model=("m", EMPTY),
+        last_request_model=("m", EMPTY),
         request=out("r2"),
     )
 
@@ -329,7 +329,7 @@ def _prolonged(hook: str, rulings: tuple[Ruling, ...]) -> None:
         round=2,
         turn=turn(interventions=1),
         plugin_states=(1,),
-        last_reply="bye",
+        last_text="bye",
         history=before.history.and_(message, NOTE),
         request=out("r3"),
     )
@@ -418,7 +418,7 @@ def blocked(got: Got, decided: Ruling, errors: list[Event], states: tuple[object
         phase=Phase.RUNNING,
         round=2,
         turn=turn(last_call=("look", path()), repeats=1, subjects=(("a", 1),)),
-        last_reply="",
+        last_text="",
         history=before.history.and_(message, told),
         request=out("r4"),
         plugin_states=states,
@@ -448,7 +448,7 @@ def test_a_call_runs_with_the_new_arguments() -> None:
         turn=turn(last_call=("look", path()), repeats=1, subjects=(("a", 1),)),
         batch=with_call(batch, batch.calls[0].but(args=path("b"))),
         plugin_states=(1,),
-        last_reply="",
+        last_text="",
         request=None,
         history=before.history.and_(message),
     )
@@ -481,7 +481,7 @@ def test_a_held_call_waits_for_a_person_for_two_minutes() -> None:
         turn=turn(last_call=("look", path()), repeats=1, subjects=(("a", 1),)),
         batch=with_call(after, after.calls[0].but(status=CallStatus.HELD)),
         plugin_states=(1,),
-        last_reply="",
+        last_text="",
         request=None,
         history=before.history.and_(message),
     )
@@ -514,12 +514,12 @@ def test_the_history_and_the_model_have_the_new_text_of_a_prompt() -> None:
         effects=[request(before, "r2", said("other"))],
         rulings=(ruling("before_prompt", said="other", replaced_by=("P",)), *ruled("before_request")),
         phase=Phase.RUNNING,
-        turns=1,
+        turn_count=1,
         round=1,
         turn=turn(),
         plugin_states=(1,),
         history=before.history.and_(said("other")),
-        used_model=("m", EMPTY),
+        last_request_model=("m", EMPTY),
         request=out("r2"),
     )
 
@@ -557,7 +557,7 @@ def test_the_history_and_the_caller_have_the_new_text_of_a_response() -> None:
         round=0,
         turn=None,
         plugin_states=(1,),
-        last_reply="other",
+        last_text="other",
         request=None,
         history=got.before.history.and_(message),
     )
@@ -582,14 +582,14 @@ def test_the_model_sees_the_new_messages_in_this_request_only() -> None:
         effects=[request(before, "r2", messages=OTHER)],
         rulings=(*ruled("before_prompt"), ruling("before_request", messages=Rearranged(OTHER), replaced_by=("P",))),
         phase=Phase.RUNNING,
-        turns=1,
+        turn_count=1,
         round=1,
         turn=turn(),
         plugin_states=(1,),
         history=before.history.and_(said()),
-        used_model=("m", EMPTY),
+        last_request_model=("m", EMPTY),
         request=out("r2", 0, *OTHER),
-        shown=Shown(Rearranged(OTHER), "P"),
+        replaced_messages=Shown(Rearranged(OTHER), "P"),
     )
     bench.answers("")
     assert bench.got[-1].step.effects == (request(bench.state, "r3"),)
@@ -611,12 +611,12 @@ def test_the_model_sees_the_added_context_in_this_request_only() -> None:
         effects=[request(before, "r2", messages=(said(), RAIN.message), passing=1)],
         rulings=(*ruled("before_prompt"), ruling("before_request", added=(RAIN,))),
         phase=Phase.RUNNING,
-        turns=1,
+        turn_count=1,
         round=1,
         turn=turn(),
         plugin_states=(1,),
         history=before.history.and_(said()),
-        used_model=("m", EMPTY),
+        last_request_model=("m", EMPTY),
         request=out("r2", 0, Range(0, 1), RAIN),
     )
     bench.answers("")
@@ -657,13 +657,13 @@ def test_this_request_goes_to_the_new_model() -> None:
         effects=[request(before, "r2", said(), model="n")],
         rulings=(*ruled("before_prompt"), decided),
         phase=Phase.RUNNING,
-        turns=1,
+        turn_count=1,
         round=1,
         turn=turn(model="n"),
         model="n",
         plugin_states=(1,),
         history=before.history.and_(said()),
-        used_model=("n", EMPTY),
+        last_request_model=("n", EMPTY),
         request=out("r2"),
     )
 
@@ -680,7 +680,7 @@ def test_a_tool_error_may_change_the_model_of_the_next_request() -> None:
         model="n",
         turn=before.but(model="n"),
         plugin_states=(1,),
-        altered=(Altered("model", "model", "P"),),
+        prefix_changes=(Altered("model", "model", "P"),),
     )
 
 
@@ -696,7 +696,7 @@ def test_a_result_may_change_the_model_of_the_next_request() -> None:
         model="n",
         turn=before.but(model="n"),
         plugin_states=(1,),
-        altered=(Altered("model", "model", "P"),),
+        prefix_changes=(Altered("model", "model", "P"),),
     )
 
 
@@ -724,7 +724,7 @@ def test_a_batch_may_change_the_model_of_the_next_request() -> None:
         batch=None,
         plugin_states=(1,),
         history=before.history.and_(done),
-        used_model=("n", EMPTY),
+        last_request_model=("n", EMPTY),
         request=out("r4"),
     )
 
@@ -744,11 +744,11 @@ def test_a_response_may_change_the_model_for_good() -> None:
         phase=Phase.IDLE,
         round=0,
         turn=None,
-        altered=(Altered("model", "model", "P"),),
+        prefix_changes=(Altered("model", "model", "P"),),
         request=None,
         model="n",
         plugin_states=(1,),
-        last_reply="bye",
+        last_text="bye",
         history=got.before.history.and_(message),
     )
 

@@ -87,7 +87,7 @@ def _before_prompt(_: State) -> Waiting:
         BeforePrompt("hello", "p1"),
         answer=Accepted("p1", "started"),
         ids=1,
-        changes={"taking": taking, "phase": Phase.RUNNING},
+        changes={"next_prompt": taking, "phase": Phase.RUNNING},
     )
 
 
@@ -99,7 +99,7 @@ def _before_request(_: State) -> Waiting:
         ids=1,
         events=tuple(starts("p1", "r2")[:-1]),
         rulings=ruled("before_prompt"),
-        changes={"phase": Phase.RUNNING, "turns": 1, "round": 1, "turn": turn(), "history": whole},
+        changes={"phase": Phase.RUNNING, "turn_count": 1, "round": 1, "turn": turn(), "history": whole},
     )
 
 
@@ -117,7 +117,7 @@ def _before_finish(before: State) -> Waiting:
 
 
 def _spoken(before: State) -> Expected:
-    return {"last_reply": "bye", "request": None, "history": before.history.and_(BYE)}
+    return {"last_text": "bye", "request": None, "history": before.history.and_(BYE)}
 
 
 def _before_compact(before: State) -> Waiting:
@@ -143,7 +143,7 @@ def _before_tool(before: State) -> Waiting:
         rulings=ruled("after_response", "check"),
         changes={
             "phase": Phase.EXECUTING_TOOLS,
-            "last_reply": "",
+            "last_text": "",
             "request": None,
             "turn": ruled_on.turn,
             "batch": with_call(ruled_on.batch, waiting),
@@ -214,7 +214,7 @@ def test_a_hook_waits_for_what_its_plugin_asks_for(hook: str, action: str) -> No
     asks = probe(hook, lambda asked, _s, _c: Ask(LOOKUP, 1) if asked.answer is None else Continue(2))
     bench, got = moment.fire(asks)
     waiting = WAITING[hook](got.before)
-    ask_id = f"ask{got.before.serial + waiting.ids + 1}"
+    ask_id = f"ask{got.before.last_id + waiting.ids + 1}"
     asked = Gathered(asks=(("P", 1),))
     pause = Pause(Place(0), LOOKUP, 10.0)
     got.expect_only(
@@ -224,7 +224,7 @@ def test_a_hook_waits_for_what_its_plugin_asks_for(hook: str, action: str) -> No
         effects=[*waiting.effects, CarryOut(ask_id, "P", LOOKUP, "m"), SetTimer(f"ask:{ask_id}", NOW + 10_000)],
         rulings=[*waiting.rulings, Ruling(hook, Verdict.ASK, "P", gathered=asked, states=((0, 1),), pause=pause)],
         plugin_states=(1,),
-        suspended=(Suspension(ask_id, waiting.hook, waiting.ref, "P", pause, asked),),
+        suspended_runs=(Suspension(ask_id, waiting.hook, waiting.ref, "P", pause, asked),),
         **waiting.changes,
     )
     done = bench.send(AskSettled(ask_id, Answered("yes")))
@@ -232,5 +232,5 @@ def test_a_hook_waits_for_what_its_plugin_asks_for(hook: str, action: str) -> No
     assert done.step.effects[0] == ClearTimer(f"ask:{ask_id}")
     assert done.step.rulings[0] == Ruling(hook, gathered=asked, states=((0, 2),))
     base = moment.baseline().step.state
-    assert (bench.state.phase, bench.state.suspended, bench.state.due) == (base.phase, (), ())
+    assert (bench.state.phase, bench.state.suspended_runs, bench.state.next_stages) == (base.phase, (), ())
     assert (bench.state.history, bench.state.plugin_states) == (base.history, (2,))

@@ -121,7 +121,7 @@ def test_a_prompt_supersedes_a_question() -> None:
             effects=[request(before, "r6", over, said("never mind"))],
             rulings=ruled("after_turn", *STARTED),
             phase=Phase.RUNNING,
-            turns=2,
+            turn_count=2,
             round=1,
             turn=turn("p5", mark=3),
             batch=None,

@@ -91,7 +91,7 @@ def stopped(stop: Callable[[Bench], None] = aborted, options: Options | None = N
 @pytest.mark.parametrize("stop", STOPPED)
 def test_the_same_call_is_held_after_one_that_was_stopped(stop: Callable[[Bench], None]) -> None:
     bench = stopped(stop)
-    assert bench.state.in_doubt == (DOUBT,)
+    assert bench.state.in_doubt_calls == (DOUBT,)
     (asked,) = asked_of(again(bench))
     assert asked == ApprovalRequired(
         asked.approval_id, asked.call_id, "edit", path(), HINT, HOLDER, bench.now, bench.now + 120_000
@@ -112,7 +112,7 @@ def test_an_approval_lets_it_run_and_ends_the_doubt() -> None:
         limit(asked.call_id),
         start(asked.call_id, "edit", path()),
     )
-    assert bench.state.in_doubt == ()
+    assert bench.state.in_doubt_calls == ()
     bench.returns(asked.call_id)
     bench.answers("done")
     assert asked_of(again(bench)) == []
@@ -123,7 +123,7 @@ def test_one_that_is_stopped_again_is_in_doubt_again() -> None:
     (asked,) = asked_of(again(bench))
     bench.send(ApproveSent(asked.approval_id))
     bench.send(AbortSent())
-    assert bench.state.in_doubt == (unknown(asked.call_id, "edit", path(), 2),)
+    assert bench.state.in_doubt_calls == (unknown(asked.call_id, "edit", path(), 2),)
 
 
 def test_an_approved_one_that_a_critical_listener_keeps_from_starting_stays_in_doubt() -> None:
@@ -139,7 +139,7 @@ def test_an_approved_one_that_a_critical_listener_keeps_from_starting_stays_in_d
     (asked,) = asked_of(again(bench))
     bench.send(ApproveSent(asked.approval_id))
     assert not any(isinstance(effect, StartCall) for effect in bench.got[-1].step.effects)
-    assert bench.state.in_doubt == (DOUBT,)
+    assert bench.state.in_doubt_calls == (DOUBT,)
     assert len(asked_of(again(bench))) == 1
 
 
@@ -147,7 +147,7 @@ def test_a_refusal_leaves_the_doubt() -> None:
     bench = stopped()
     (asked,) = asked_of(again(bench))
     bench.send(RejectSent(asked.approval_id, "I have looked"))
-    assert bench.state.in_doubt == (DOUBT,)
+    assert bench.state.in_doubt_calls == (DOUBT,)
     assert bench.state.history[-1] == failed(asked.call_id, "edit", "rejected by the user: I have looked")
     assert len(asked_of(again(bench))) == 1
 
@@ -156,7 +156,7 @@ def test_nobody_who_decides_is_a_no() -> None:
     bench = stopped()
     (asked,) = asked_of(again(bench))
     bench.fires(f"hold:{asked.approval_id}")
-    assert bench.state.in_doubt == (DOUBT,)
+    assert bench.state.in_doubt_calls == (DOUBT,)
     assert bench.state.history[-1].text == "not approved: nobody decided in time"
 
 
@@ -165,7 +165,7 @@ def test_edited_arguments_are_another_call() -> None:
     (asked,) = asked_of(again(bench))
     bench.send(ApproveSent(asked.approval_id, path("b")))
     assert bench.got[-1].events[-1] == run(asked.call_id, "edit", path("b"))
-    assert bench.state.in_doubt == (DOUBT,)
+    assert bench.state.in_doubt_calls == (DOUBT,)
 
 
 @pytest.mark.parametrize("other", [call("edit", path="b"), call("keep", path="a"), call("store", path="a")], ids=str)
@@ -177,27 +177,27 @@ def test_any_other_call_runs(other: ToolCall) -> None:
 def test_what_may_run_again_or_can_be_checked_is_not_held(name: str) -> None:
     bench = executing(call(name, path="a"))
     bench.send(AbortSent())
-    assert bench.state.in_doubt == ()
+    assert bench.state.in_doubt_calls == ()
     assert asked_of(again(bench, call(name, path="a"))) == []
 
 
 def test_what_never_started_or_has_answered_is_in_no_doubt() -> None:
     bench = executing(call("solo"), EDITING)
     bench.send(AbortSent())
-    assert bench.state.in_doubt == ()
+    assert bench.state.in_doubt_calls == ()
     bench = executing(EDITING)
     bench.send(ToolRaised("c3", 1, "OSError: no disk"))
     bench.answers("so be it")
-    assert bench.state.in_doubt == ()
+    assert bench.state.in_doubt_calls == ()
     bench = executing(EDITING)
     bench.send(AbortSent(kill_tools="none"))
     bench.returns("c3")
-    assert bench.state.in_doubt == ()
+    assert bench.state.in_doubt_calls == ()
 
 
 def test_it_is_allowed_if_so_chosen() -> None:
     bench = stopped(options=Options(on_repeat_unknown="allow"))
-    assert bench.state.in_doubt == ()
+    assert bench.state.in_doubt_calls == ()
     assert asked_of(again(bench)) == []
 
 
@@ -251,23 +251,23 @@ def test_a_plugin_cannot_run_it_either() -> None:
 def test_a_stop_remembers_it_too() -> None:
     bench = executing(EDITING)
     bench.send(StopSent("bye"))
-    assert bench.state.in_doubt == (DOUBT,)
+    assert bench.state.in_doubt_calls == (DOUBT,)
 
 
 def test_a_doubt_is_told_of_once_however_often_the_same_call_was_stopped() -> None:
     bench = executing(EDITING, EDITING)
     aborted(bench)
-    assert bench.state.in_doubt == (unknown("c4", "edit", path()),)
+    assert bench.state.in_doubt_calls == (unknown("c4", "edit", path()),)
 
 
 def test_an_approval_ends_the_doubt_about_that_tool_only() -> None:
     bench = executing(EDITING, call("keep", path="a"))
     bench.send(AbortSent(kill_tools="all"))
     bench.send(ToolStopped("c3", 1))
-    assert [doubt.call_id for doubt in bench.state.in_doubt] == ["c3", "c4"]
+    assert [doubt.call_id for doubt in bench.state.in_doubt_calls] == ["c3", "c4"]
     (asked,) = asked_of(again(bench))
     bench.send(ApproveSent(asked.approval_id))
-    assert bench.state.in_doubt == (unknown("c4", "keep", path()),)
+    assert bench.state.in_doubt_calls == (unknown("c4", "keep", path()),)
 
 
 def test_what_the_plugins_emitted_is_broadcast_when_it_is_held_and_not_again_when_it_is_decided() -> None:
@@ -292,13 +292,13 @@ def stopped_many(count: int, name: str = "edit") -> Bench:
 
 def test_as_many_doubts_as_are_kept_are_about_one_call_each() -> None:
     bench = stopped_many(MOST)
-    assert [doubt.args for doubt in bench.state.in_doubt] == [path(f"p{number}") for number in range(MOST)]
+    assert [doubt.args for doubt in bench.state.in_doubt_calls] == [path(f"p{number}") for number in range(MOST)]
     assert asked_of(again(bench, call("edit", path="other"))) == []
 
 
 def test_one_more_drops_the_oldest_and_holds_no_other_call_of_the_tool() -> None:
     bench = stopped_many(MOST + 1)
-    assert [doubt.args for doubt in bench.state.in_doubt] == [path(f"p{number}") for number in range(1, MOST + 1)]
+    assert [doubt.args for doubt in bench.state.in_doubt_calls] == [path(f"p{number}") for number in range(1, MOST + 1)]
     assert asked_of(again(bench, call("edit", path="other"))) == []
 
 
@@ -309,9 +309,9 @@ def test_a_doubt_ends_so_many_turns_after_its_call() -> None:
         bench.answers("yes")
     (asked,) = asked_of(again(bench))
     bench.send(RejectSent(asked.approval_id))
-    assert bench.state.in_doubt == (DOUBT,)
+    assert bench.state.in_doubt_calls == (DOUBT,)
     assert asked_of(again(bench)) == []
-    assert not bench.state.in_doubt
+    assert not bench.state.in_doubt_calls
 
 
 OLD = "may have taken effect; find out before you let it run"
@@ -325,7 +325,7 @@ MERGED = {
 def test_the_hint_of_a_merged_doubt_does_not_say_that_it_was_the_same_call(name: str) -> None:
     bench = stopped()
     merged = Doubt("c0", name, None, 1)
-    bench.state = bench.state.but(in_doubt=(merged, DOUBT))
+    bench.state = bench.state.but(in_doubt_calls=(merged, DOUBT))
     (other,) = asked_of(again(bench, call("edit", path="b")))
     assert other.hint == MERGED[name]
     (same,) = asked_of(again(bench))
@@ -349,14 +349,14 @@ def test_an_approval_of_the_stopped_call_ends_the_doubt_and_runs_nothing() -> No
     assert bench.got[-1].step.answer == DONE
     assert bench.got[-1].events == [ApprovalResolved("s:c3", "c3", "edit", "cleared")]
     assert bench.got[-1].step.effects == ()
-    assert bench.state.in_doubt == (unknown("c4", "keep", path()),)
+    assert bench.state.in_doubt_calls == (unknown("c4", "keep", path()),)
     assert asked_of(again(bench)) == []
 
 
 @pytest.mark.parametrize("name", MERGED)
 def test_it_ends_a_merged_doubt_by_the_call_that_the_hint_names(name: str) -> None:
     bench = stopped()
-    bench.state = bench.state.but(in_doubt=(Doubt("c0", name, None),))
+    bench.state = bench.state.but(in_doubt_calls=(Doubt("c0", name, None),))
     bench.send(ApproveSent("s:c0"))
     assert bench.got[-1].events == [ApprovalResolved("s:c0", "c0", name, "cleared")]
     assert asked_of(again(bench)) == []
@@ -366,7 +366,7 @@ def test_it_does_so_while_the_model_is_asked() -> None:
     bench = stopped()
     bench.prompt("once more")
     bench.send(ApproveSent("s:c3"))
-    assert (bench.state.phase, bench.state.in_doubt) == (Phase.RUNNING, ())
+    assert (bench.state.phase, bench.state.in_doubt_calls) == (Phase.RUNNING, ())
     bench.answers("", EDITING)
     assert asked_of(bench.got[-1].events) == []
 
@@ -393,7 +393,7 @@ def test_no_other_id_ends_it(id_: str) -> None:
     bench = stopped()
     bench.send(ApproveSent(id_))
     assert refusal(bench) == UnknownApproval.among(id_, ())
-    assert bench.state.in_doubt == (DOUBT,)
+    assert bench.state.in_doubt_calls == (DOUBT,)
 
 
 @pytest.mark.parametrize(
@@ -411,7 +411,7 @@ def test_what_has_no_sense_for_a_doubt_is_refused_and_leaves_it(given: Command, 
     aborted(bench)
     bench.send(given)
     assert refusal(bench) == WrongDecision("s:c3", verb, STOPPED_CALL, END_DOUBT)
-    assert bench.state.in_doubt == (DOUBT,)
+    assert bench.state.in_doubt_calls == (DOUBT,)
 
 
 def test_where_four_eyes_are_wanted_nobody_ends_a_doubt_alone() -> None:
@@ -419,20 +419,20 @@ def test_where_four_eyes_are_wanted_nobody_ends_a_doubt_alone() -> None:
     bench.send(ApproveSent("s:c3", four_eyes=True))
     advice = "have the same call made, and approve it when it is held"
     assert refusal(bench) == FourEyesWanted("the end of a doubt", advice)
-    assert bench.state.in_doubt == (DOUBT,)
+    assert bench.state.in_doubt_calls == (DOUBT,)
 
 
 @pytest.mark.parametrize("name", ["edit", ANY_TOOL])
 def test_a_merged_doubt_of_an_older_version_ends_when_a_person_lets_a_call_run(name: str) -> None:
     bench = stopped()
-    bench.state = bench.state.but(in_doubt=(Doubt("c0", name, None),))
+    bench.state = bench.state.but(in_doubt_calls=(Doubt("c0", name, None),))
     (asked,) = asked_of(again(bench))
-    assert bench.state.in_doubt == (Doubt("c0", name, None, 2),)  # it grows old from now on
+    assert bench.state.in_doubt_calls == (Doubt("c0", name, None, 2),)  # it grows old from now on
     bench.send(ApproveSent(asked.approval_id))
-    assert not bench.state.in_doubt
+    assert not bench.state.in_doubt_calls
 
 
 def test_a_merged_doubt_of_an_older_version_holds_no_harmless_call() -> None:
     bench = stopped()
-    bench.state = bench.state.but(in_doubt=(Doubt("c0", ANY_TOOL, None),))
+    bench.state = bench.state.but(in_doubt_calls=(Doubt("c0", ANY_TOOL, None),))
     assert asked_of(again(bench, call("look", path="a"))) == []

@@ -130,7 +130,7 @@ def test_a_response_without_text_gets_the_new_one_after_its_thoughts() -> None:
     message = bench.state.history[-1]
     assert isinstance(message, AssistantMessage)
     assert message.parts == (Text("other"),)
-    assert bench.state.last_reply == "other"
+    assert bench.state.last_text == "other"
 
 
 def test_a_refusal_without_text_that_is_given_one_is_in_the_history() -> None:
@@ -157,12 +157,12 @@ def test_while_its_hook_is_paused_the_response_is_in_the_history_as_the_model_sa
     bench.answers("hi", call("look", path="a"))
     paused = bench.state
     assert paused.history[-1].text == "hi"
-    (waiting,) = paused.suspended
+    (waiting,) = paused.suspended_runs
     bench.send(AskSettled(waiting.ask_id, Answered(None)))
     message = bench.state.history[-1]
     assert isinstance(message, AssistantMessage)
     assert (message.text, len(bench.state.history)) == ("other", len(paused.history))
-    assert (message.calls, bench.state.last_reply) == (paused.history[-1].calls, "other")  # type: ignore[union-attr]
+    assert (message.calls, bench.state.last_text) == (paused.history[-1].calls, "other")  # type: ignore[union-attr]
     demand_folds(bench)
 
 
@@ -179,7 +179,7 @@ def test_an_abort_while_its_hook_is_paused_keeps_the_response_and_answers_its_ca
 def test_an_asker_that_changes_nothing_leaves_one_response_in_the_history() -> None:
     bench = streaming(asks_then(Continue()))
     bench.answers("hi")
-    (waiting,) = bench.state.suspended
+    (waiting,) = bench.state.suspended_runs
     bench.send(AskSettled(waiting.ask_id, Answered(None)))
     assert tuple(bench.state.history) == (said(), replied("hi"))
 

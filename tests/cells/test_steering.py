@@ -103,7 +103,7 @@ def test_the_texts_that_wait_become_one_message_in_order() -> None:
         phase=Phase.RUNNING,
         round=2,
         steering=(),
-        last_reply="that is all",
+        last_text="that is all",
         request=out("r5"),
         history=before.history.and_(answer, new),
     )
@@ -137,11 +137,11 @@ def test_at_the_round_limit_steering_goes_to_the_front_of_the_prompts() -> None:
         effects=[request(before, "r6", answer, said("first"), may_call=False)],
         rulings=ruled("after_response", "before_finish", "after_turn", "before_prompt", "before_request"),
         phase=Phase.RUNNING,
-        turns=2,
+        turn_count=2,
         turn=turn("s4", mark=2),
         steering=(),
         queue=(Prompt("s5", (Text("second"),)), Prompt("p3", (Text("later"),))),
-        last_reply="that is all",
+        last_text="that is all",
         request=out("r6"),
         history=history.and_(said("first")),
     )
@@ -172,7 +172,7 @@ def test_steering_from_before_and_after_the_end_goes_to_the_front_of_the_prompts
     steer(bench, "first")
     bench.answers("that is all")
     steer(bench, "second")
-    bench.send(AskSettled(bench.state.suspended[0].ask_id, Answered(None)))
+    bench.send(AskSettled(bench.state.suspended_runs[0].ask_id, Answered(None)))
     assert bench.state.history[-1] == said("first")
     assert [prompt.text for prompt in bench.state.queue] == ["second", "later"]
 
@@ -195,7 +195,7 @@ def test_an_abort_behind_the_end_drops_steering_too() -> None:
         round=0,
         turn=None,
         steering=(),
-        suspended=(),
+        suspended_runs=(),
     )
 
 
@@ -268,8 +268,8 @@ def test_immune_calls_finish_first_and_all_others_are_skipped() -> None:
         rulings=ruled("before_steering"),
         batch=batch,
         steering=got.step.state.steering,
-        quarantined=(Stray("c4", "edit", NOW, NOW, writes=True),),
-        in_doubt=(unknown("c4", "edit", path()),),
+        quarantined_calls=(Stray("c4", "edit", NOW, NOW, writes=True),),
+        in_doubt_calls=(unknown("c4", "edit", path()),),
     )
     before = bench.state
     new = said("rather this", Origin.STEERING)
@@ -302,7 +302,7 @@ def test_a_call_that_failed_and_would_run_again_is_skipped() -> None:
     bench.send(SteerSent("rather this"))
     told = f"skipped, because {STEERED}; it had failed and was to run again; {doubt(LOOK)}"
     assert bench.call("c3").result == failed("c3", "look", told)
-    assert bench.state.suspended == ()
+    assert bench.state.suspended_runs == ()
 
 
 def test_what_a_plugin_adds_or_refuses_is_its_own_text_only() -> None:
@@ -401,7 +401,7 @@ def test_a_message_during_the_last_hook_of_a_turn_is_refused() -> None:
 def test_a_message_while_the_prompt_is_taken_joins_its_turn() -> None:
     bench = idle(plug("A", before_prompt=Ask(CallService("x"))))
     bench.prompt("hello")
-    assert bench.state.taking is not None
+    assert bench.state.next_prompt is not None
     message(bench)
     assert [text.text for text in bench.state.steering] == ["and this"]
 

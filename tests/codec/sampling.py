@@ -22,9 +22,10 @@ from agentrail.values.events import EVENTS
 from agentrail.values.events.envelope import Envelope, Event
 from agentrail.values.json import freeze
 from agentrail.values.messages import History, Message
-from agentrail.values.value import Value, defaults_of
+from agentrail.values.value import Value
 from tests.codec.plain import encode
 from tests.codec.shapes import (
+    MISSING,
     Choice,
     Chosen,
     Instance,
@@ -116,8 +117,11 @@ def stored_classes() -> dict[str, type[Value]]:
 
 def defaults() -> dict[str, dict[str, str]]:
     """Return, by class, the defaults of its fields: a record leaves a field out that has its default."""
-    known = {name: defaults_of(cls) for name, cls in stored_classes().items()}
-    return {name: {field: repr(value) for field, value in fields.items()} for name, fields in known.items() if fields}
+    known = {
+        name: {field.name: repr(field.default) for field in fields_of(cls) if field.default is not MISSING}
+        for name, cls in stored_classes().items()
+    }
+    return {name: fields for name, fields in known.items() if fields}
 
 
 def _add(path: Path, value: object) -> None:

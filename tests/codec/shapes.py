@@ -47,7 +47,7 @@ class Field(NamedTuple):
     """One field of a class."""
 
     name: str
-    """Name of the field, in the class and in JSON."""
+    """Name of the field in JSON, which is that in the class but for fields that were renamed."""
     alias: str
     """Name of the field as an argument of the class."""
     hint: object
@@ -73,14 +73,19 @@ def is_class(kind: object) -> bool:
 
 def fields_of(cls: type[object]) -> tuple[Field, ...]:
     """Return the fields that *cls* takes as arguments and that are written, in order."""
-    return tuple(Field(name, alias, _resolved(cls, name), default) for name, alias, default in _declared(cls))
+    is_ours = issubclass(cls, Value)
+    return tuple(
+        Field(name, alias, _resolved(cls, alias if is_ours else name), default)
+        for name, alias, default in _declared(cls)
+    )
 
 
 def _declared(cls: type[object]) -> list[tuple[str, str, object]]:
     """Return name, alias and default of each field."""
     if issubclass(cls, Value):
         ours = defaults_of(cls)
-        return [(name, name, ours.get(name, MISSING)) for name in cls.__struct_fields__]
+        both = zip(cls.__struct_encode_fields__, cls.__struct_fields__, strict=True)
+        return [(stored, name, ours.get(name, MISSING)) for stored, name in both]
     if attrs.has(cls):
         return [(one.name, one.alias or one.name, one.default) for one in attrs.fields(cls) if one.init]
     if dataclasses.is_dataclass(cls):

@@ -58,9 +58,9 @@ def test_a_record_of_format_4_says_of_all_paused_runs_that_they_are_new() -> Non
     older = FOLDER / "older"
     found = decode(StoredRecord, upcast(from_text(read(older / "StoredRecord-4.json")), 4))
     same = decode(StoredRecord, upcast(from_text(read(older / "StoredRecord-5.json")), 5))
-    assert same.change.suspended is not UNSET
-    suspended = ChangedSuspended(same.change.suspended.put, begins=True)
-    assert found == same.but(change=same.change.but(suspended=suspended))
+    assert same.change.suspended_runs is not UNSET
+    suspended = ChangedSuspended(same.change.suspended_runs.put, begins=True)
+    assert found == same.but(change=same.change.but(suspended_runs=suspended))
 
 
 def test_what_records_leave_out_still_means_what_it_meant() -> None:

@@ -76,12 +76,12 @@ def results(state: State) -> list[str]:
 
 def back(world: World, *, pause: bool = False) -> SessionReturned:
     """Return the input with which a session comes back after its process has ended, with the same code."""
-    return SessionReturned(len(world.records), world.state.seats, pause=pause)
+    return SessionReturned(len(world.records), world.state.plugins, pause=pause)
 
 
 def branched(origin: World) -> SessionBranched:
     """Return the first input of a session that is forked from *origin*, with the same code."""
-    return SessionBranched("s", len(origin.records), seats=origin.state.seats)
+    return SessionBranched("s", len(origin.records), seats=origin.state.plugins)
 
 
 def fork(origin: World, tally: Tally | None = None, *, given: SessionBranched | None = None) -> World:

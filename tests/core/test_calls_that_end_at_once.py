@@ -84,7 +84,7 @@ def test_a_call_that_has_ended_too_is_cancelled_in_vain_when_the_end_of_another_
     assert [effect for effect in step.effects if not isinstance(effect, SetTimer | ClearTimer)] == [
         CancelCalls(("c4", "c5"))
     ]
-    assert step.state.quarantined == ()
+    assert step.state.quarantined_calls == ()
 
 
 def test_a_call_starts_when_one_of_several_makes_room_and_the_model_is_asked_when_all_are_done() -> None:

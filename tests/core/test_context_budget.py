@@ -67,14 +67,14 @@ def test_the_count_of_the_last_response_is_the_base_and_what_came_since_is_estim
     base = measured(before, Usage(5_000, 200))
     assert base == Measured(5_200, 400)
     assert measured(before, Usage(0, 200)) is None
-    counted = before.but(measured=base)
+    counted = before.but(token_count=base)
     assert tokens_of(counted) == 5_200
     assert tokens_of(counted.but(history=counted.history.and_(said("y" * 80)))) == 5_220
     assert tokens_of(counted.but(sections=(Section("a", "z" * 40),))) == 5_210
 
 
 def test_a_large_count_also_says_how_many_characters_a_token_has() -> None:
-    counted = state(said("字" * 20_000)).but(measured=Measured(20_000, 20_000))
+    counted = state(said("字" * 20_000)).but(token_count=Measured(20_000, 20_000))
     assert tokens_of(counted.but(history=counted.history.and_(said("字" * 100)))) == 20_100
     assert room(counted, 10_000) == 10_000, "a token is one character here, and not four"
 
@@ -100,20 +100,20 @@ def test_after_a_compaction_that_missed_its_target_the_next_one_waits(
     model: str, window: int | None, crowded: int, due: int
 ) -> None:
     for tokens, expected in ((due, False), (due + 1, True)):
-        found = state(said("x" * 4 * tokens), model=model, context_window=window).but(crowded=crowded)
+        found = state(said("x" * 4 * tokens), model=model, context_window=window).but(tokens_after_compaction=crowded)
         assert is_due(found) == expected
 
 
 def test_a_compaction_is_due_within_the_window() -> None:
     found = state(said("x" * 4 * 1_601), context_window=1_600, compact_at=1.0, compact_to=0.5)
-    assert is_due(found.but(crowded=1_590))
+    assert is_due(found.but(tokens_after_compaction=1_590))
 
 
 def test_a_response_is_the_base_of_the_next_round() -> None:
     bench = idle(options=Options(context_window=10_000))
     bench.prompt()
     bench.send(StreamEnded(bench.request_id, Response((Text("hi"),), usage=Usage(7_900, 50))))
-    assert bench.state.measured is not None
+    assert bench.state.token_count is not None
     assert tokens_of(bench.state) == 7_950
     bench.prompt("x" * 400)
     assert bench.state.compaction is not None
@@ -128,7 +128,7 @@ def test_what_a_tool_has_returned_counts_before_the_next_request() -> None:
 
 def test_to_know_the_tokens_takes_no_longer_with_a_long_history() -> None:
     def cost(messages: int) -> int:
-        long = state(*[AssistantMessage((Text("word"),)) for _ in range(messages)]).but(measured=Measured(5, 20))
+        long = state(*[AssistantMessage((Text("word"),)) for _ in range(messages)]).but(token_count=Measured(5, 20))
         budget_of(long)  # the window is looked up once
         with counted_opcodes() as counted:
             budget_of(long)

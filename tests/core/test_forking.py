@@ -38,18 +38,27 @@ from tests.core.driving import answer, asked, back, begin, branched, call, fork,
 NOTHING = State("s", session().state.setup, "model0")
 
 UNDER_WAY = (
-    *("changes", "queue", "steering", "taking", "request", "compaction", "compact_wanted", "suspended"),
     *(
-        "quarantined",
-        "lingering",
+        "plugin_changes",
+        "queue",
+        "steering",
+        "next_prompt",
+        "request",
+        "compaction",
+        "compaction_reason",
+        "suspended_runs",
+    ),
+    *(
+        "quarantined_calls",
+        "lingering_calls",
         "subagents",
         "ended_tasks",
         "timers",
-        "paused",
-        "jobs",
+        "paused_stages",
+        "background_jobs",
         "asleep",
-        "stopping",
-        "crashed",
+        "stop_reason",
+        "quarantine_cause",
     ),
 )
 """Work that a session has under way or waits for, and the sub-agents whose answers are under its id."""
@@ -137,8 +146,8 @@ def test_nothing_that_is_under_way_or_waits_goes_on_in_a_fork(make: Callable[[],
     world = fork(origin)
     assert [name for name in UNDER_WAY if getattr(world.state, name) != getattr(NOTHING, name)] == []
     assert (world.state.turn, world.state.batch, world.state.round) == (None, None, 0)
-    assert (world.state.session_id, world.state.phase, world.state.opening) == ("fork", Phase.IDLE, False)
-    assert world.state.seq == 1
+    assert (world.state.session_id, world.state.phase, world.state.is_starting) == ("fork", Phase.IDLE, False)
+    assert world.state.last_seq == 1
     world.check_replay()
 
 
@@ -154,7 +163,7 @@ def test_a_fork_of_an_idle_session_goes_on_from_its_past() -> None:
     answer(origin, text="hello to you")
     world = fork(origin)
     assert [envelope.event for envelope in world.records[0].events] == [SessionForked("s", 3)]
-    assert (world.state.seq, world.state.phase, world.state.opening) == (1, Phase.IDLE, False)
+    assert (world.state.last_seq, world.state.phase, world.state.is_starting) == (1, Phase.IDLE, False)
     assert world.state.history == origin.state.history
     assert (world.state.plugin_states, world.state.usage) == (origin.state.plugin_states, origin.state.usage)
     world.apply(hello("and then?"))
@@ -183,7 +192,7 @@ def test_a_call_that_runs_is_unknown_in_the_fork_and_never_runs_there() -> None:
         "this branch began while the call ran; it may have taken effect; find out before calling it again",
         "text",
     ]
-    assert [doubt.name for doubt in world.state.in_doubt] == ["keep"]
+    assert [doubt.name for doubt in world.state.in_doubt_calls] == ["keep"]
     assert (world.state.phase, world.state.turn, world.state.batch) == (Phase.IDLE, None, None)
     world.apply(hello("go on"))
     assert world.out.live_requests != []
@@ -194,14 +203,14 @@ def test_a_call_that_has_its_result_is_not_in_doubt_in_the_fork() -> None:
     asked(origin, call("keep"), call("read"))
     origin.apply(ToolReturned("c3", 1, ok("kept")))
     world = fork(origin)
-    assert (results(world.state)[0], world.state.in_doubt) == ("kept", ())
+    assert (results(world.state)[0], world.state.in_doubt_calls) == ("kept", ())
 
 
 def test_what_a_plugin_waits_for_is_not_asked_in_the_fork() -> None:
     origin = session(Asker("before_tool"))
     asked(origin, call("keep"))
     world = fork(origin)
-    assert (world.state.suspended, world.out.live_asks) == ((), [])
+    assert (world.state.suspended_runs, world.out.live_asks) == ((), [])
     assert results(world.state) == ["this branch began before the call ran: it did not run here"]
 
 
@@ -263,7 +272,7 @@ def test_a_fork_has_the_tools_that_there_are_now() -> None:
 
 def test_a_fork_does_not_start_if_a_plugin_cannot_bring_its_state_forward() -> None:
     origin = session()
-    (seat,) = origin.state.seats
+    (seat,) = origin.state.plugins
     world = fork(origin, given=SessionBranched("s", 1, seats=(seat.but(version=2),)))
     why = "BadPlugin: plugin class `Recorder`: it has a new version and no `upgrade`"
     problem = PluginMismatch("fork", seat.key, why)

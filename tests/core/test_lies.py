@@ -51,4 +51,6 @@ def test_a_compaction_that_splits_a_call_from_its_result_changes_nothing() -> No
     ended = world.apply(CompactionEnded(name, (split,), 1, "shorter"))
     problem = "no provider would take what is left: the call c1 has no result behind it"
     assert events(ended) == [CompactEnd(0, problem)]
-    assert ended.state == before.but(seq=before.seq + 1, phase=Phase.IDLE, compaction=None, working_since=None)
+    assert ended.state == before.but(
+        last_seq=before.last_seq + 1, phase=Phase.IDLE, compaction=None, working_since_ms=None
+    )

@@ -57,15 +57,15 @@ def test_a_session_that_does_not_start_drops_what_was_said_to_it() -> None:
     assert events(stopped) == happened
     assert stopped.effects[-2:] == (ReportStart(Refused.of(error)), CloseSession(str(error)))
     assert stopped.state == before.but(
-        seq=before.seq + 5,
+        last_seq=before.last_seq + 5,
         phase=Phase.ENDED,
-        opening=False,
+        is_starting=False,
         queue=(),
         steering=(),
-        suspended=(),
+        suspended_runs=(),
         timers=(),
-        stopping=str(error),
-        working_since=None,
+        stop_reason=str(error),
+        working_since_ms=None,
     )
 
 

@@ -60,8 +60,8 @@ def test_rulings_that_nobody_asks_for_are_found() -> None:
 
 def test_another_field_of_the_state_is_found() -> None:
     _, before, record = recorded()
-    state, found = audited(before, record.but(change=record.change.but(serial=77)))
-    assert (state.serial, [(one.what, one.recorded) for one in found]) == (77, [("state.serial", "77")])
+    state, found = audited(before, record.but(change=record.change.but(last_id=77)))
+    assert (state.last_id, [(one.what, one.recorded) for one in found]) == (77, [("state.last_id", "77")])
 
 
 def test_a_step_that_cannot_be_made_any_more_is_found() -> None:

@@ -165,7 +165,7 @@ def test_an_unsafe_call_is_told_as_unknown_and_does_not_run_again() -> None:
         "the process ended while the call ran; it may have taken effect; find out before calling it again",
         "text",
     ]
-    assert [doubt.name for doubt in world.state.in_doubt] == ["keep"]
+    assert [doubt.name for doubt in world.state.in_doubt_calls] == ["keep"]
 
 
 def test_the_same_unsafe_call_is_held_for_a_person_afterwards() -> None:
@@ -205,11 +205,11 @@ def test_an_abort_after_a_probe_drops_what_another_call_waits_for() -> None:
     world = session(plug("Careful", after_tool=aborts_or_asks), tools=(*TOOLS, check))
     asked(world, call("check"), call("read"))
     world.apply(ToolReturned("c4", 1, ok("read")))
-    (waiting,) = world.state.suspended
+    (waiting,) = world.state.suspended_runs
     world.apply(back(world))
     step = world.apply(CallProbed("c3", 1, ok("done then")))
     assert CancelAsk(waiting.ask_id) in step.effects
-    assert world.state.suspended == ()
+    assert world.state.suspended_runs == ()
 
 
 def test_an_abort_after_a_probe_cancels_the_calls_that_run() -> None:
@@ -255,7 +255,7 @@ def test_a_held_call_is_still_held_and_its_time_goes_on() -> None:
     before = world.state
     step = world.apply(back(world))
     assert events(step) == [SessionRecovered(3)]
-    assert world.state == before.but(seq=before.seq + 1)
+    assert world.state == before.but(last_seq=before.last_seq + 1)
     assert [e for e in step.effects if isinstance(e, SetTimer)] == [SetTimer(*before.timers[0])]
 
 
@@ -271,11 +271,11 @@ def test_a_call_that_went_on_in_the_background_has_only_an_outcome() -> None:
     world = session()
     asked(world, call("keep"))
     world.apply(AbortSent())
-    assert [stray.name for stray in world.state.lingering] == ["keep"]
+    assert [stray.name for stray in world.state.lingering_calls] == ["keep"]
     step = world.apply(back(world))
     assert names(step) == ["SessionRecovered", "ToolExecutionEnd", "ToolExecutionMetrics"]
-    assert (world.state.lingering, world.state.timers) == ((), ())
-    assert [doubt.name for doubt in world.state.in_doubt] == ["keep"]
+    assert (world.state.lingering_calls, world.state.timers) == ((), ())
+    assert [doubt.name for doubt in world.state.in_doubt_calls] == ["keep"]
     world.apply(hello("and?"))
     assert "the process ended while it ran; it may have taken effect" in world.state.history[-1].text
 
@@ -284,9 +284,9 @@ def test_cancelled_work_that_had_not_ended_is_forgotten() -> None:
     world = session()
     asked(world, call("write"))
     world.apply(AbortSent())
-    assert world.state.quarantined != ()
+    assert world.state.quarantined_calls != ()
     world.apply(back(world))
-    assert (world.state.quarantined, world.state.timers) == ((), ())
+    assert (world.state.quarantined_calls, world.state.timers) == ((), ())
 
 
 # Prompts, questions of plugins, what else is gone
@@ -359,13 +359,13 @@ def test_a_tool_that_others_still_ruled_on_is_ruled_on_and_runs_when_the_session
     assert [(e.ask_id, type(e.request)) for e in step.effects if isinstance(e, CarryOut)] == [(ask_id, CallService)]
     step = world.apply(AskSettled(ask_id, Answered(value=True)))
     assert [type(e.request) for e in step.effects if isinstance(e, CarryOut)] == [RunTool]
-    assert [waiting.run for waiting in world.state.suspended] == [""]
+    assert [waiting.run for waiting in world.state.suspended_runs] == [""]
 
 
 def test_a_tool_that_a_plugin_had_run_is_not_run_again_past_a_guard_that_is_new() -> None:
     world = session(Asker("before_request", RunTool("read", FrozenObject({"path": "secret"}))))
     world.apply(hello())
-    recorder, asker = world.state.seats
+    recorder, asker = world.state.plugins
     seats = (recorder, world.teach("Guard", Guard()), asker)
     step = world.apply(back(world).but(seats=seats))
     assert "CarryOut" not in kinds(step)
@@ -379,7 +379,7 @@ def test_commands_in_the_background_and_servers_are_named_in_the_next_request() 
     world.apply(ToolReturned("c3", 1, ok("started"), jobs=("job-1 `serve`",)))
     answer(world, text="it runs")
     world.apply(back(world).but(lost=("the MCP server `files`",)))
-    assert world.state.jobs == ()
+    assert world.state.background_jobs == ()
     world.apply(hello("go on"))
     assert world.state.history[-1].text == (
         "The process ended and was started again. Gone with it: "
@@ -405,10 +405,10 @@ class Counting(Plugin[int]):
 
 def test_a_plugin_of_a_later_version_brings_its_state_forward() -> None:
     world = session(Counting())
-    seats = tuple(seat.but(version=2) if seat.key == "Counting" else seat for seat in world.state.seats)
+    seats = tuple(seat.but(version=2) if seat.key == "Counting" else seat for seat in world.state.plugins)
     step = world.apply(back(world).but(seats=seats))
     assert PluginUpgraded("Counting", 1, 2) in events(step)
-    assert (world.state.seats, world.state.plugin_states) == (seats, ((), 70))
+    assert (world.state.plugins, world.state.plugin_states) == (seats, ((), 70))
 
 
 def test_nothing_changes_if_a_plugin_cannot_bring_its_state_forward() -> None:
@@ -416,7 +416,7 @@ def test_nothing_changes_if_a_plugin_cannot_bring_its_state_forward() -> None:
     world.state = before = world.state.but(
         plugin_states=tuple(101 if state == 7 else state for state in world.state.plugin_states)
     )
-    seats = tuple(seat.but(version=2) if seat.key == "Counting" else seat for seat in before.seats)
+    seats = tuple(seat.but(version=2) if seat.key == "Counting" else seat for seat in before.plugins)
     done = make_step(before, Arrival(back(world).but(seats=seats), 2_000_000), world.judge)
     assert done.answer == Refused.of(PluginMismatch("s", "Counting", "ValueError: 101"))
     assert not done.changes(before)
@@ -425,7 +425,7 @@ def test_nothing_changes_if_a_plugin_cannot_bring_its_state_forward() -> None:
 def test_a_plugin_that_is_new_joins_in_its_place() -> None:
     world = session()
     seat = world.teach("Counting", Counting())
-    step = world.apply(back(world).but(seats=(*world.state.seats, seat)))
+    step = world.apply(back(world).but(seats=(*world.state.plugins, seat)))
     assert PluginAttached("Counting") in events(step)
     assert world.state.plugin_states[-1] == 7
 
@@ -437,7 +437,7 @@ def secret(name: str) -> ToolCall:
 def with_a_guard_first(world: World) -> SessionReturned:
     """Return the input with which *world* comes back, with a guard placed before all its plugins."""
     guard = world.teach("Guard", Guard()).but(priority=-10)
-    return back(world).but(seats=(guard, *world.state.seats))
+    return back(world).but(seats=(guard, *world.state.plugins))
 
 
 def test_whoever_has_asked_gets_the_answer_wherever_it_stands_now() -> None:
@@ -460,7 +460,7 @@ def test_a_guard_that_is_new_is_not_asked_about_a_request_that_another_has_asked
     world.apply(hello())
     (ask_id,) = world.out.live_asks
     guard = world.teach("Notes", plug("Notes", critical=True, priority=-10, before_request=note))
-    world.apply(back(world).but(seats=(guard, *world.state.seats)))
+    world.apply(back(world).but(seats=(guard, *world.state.plugins)))
     assert names(world.apply(AskSettled(ask_id, Failed("no")))) == ["AskAnswered", "RequestStart"]
     assert asked_about == []
 
@@ -501,18 +501,18 @@ def test_a_change_of_a_plugin_whose_code_is_gone_is_dropped() -> None:
     world.apply(AttachPluginSent(world.teach("Counting", Counting())))
     step = world.apply(back(world).but(without=("Counting",)))
     (told,) = (event for event in events(step) if isinstance(event, PluginAttached))
-    assert (told.success, world.state.changes) == (False, ())
+    assert (told.success, world.state.plugin_changes) == (False, ())
 
 
 def test_a_plugin_whose_code_is_gone_while_it_is_to_leave_can_join_again() -> None:
     world = session(Counting())
     world.apply(hello())
-    (seat,) = (seat for seat in world.state.seats if seat.key == "Counting")
+    (seat,) = (seat for seat in world.state.plugins if seat.key == "Counting")
     world.apply(DetachPluginSent("Counting"))
-    world.apply(back(world).but(seats=tuple(other for other in world.state.seats if other is not seat)))
+    world.apply(back(world).but(seats=tuple(other for other in world.state.plugins if other is not seat)))
     step = world.apply(AttachPluginSent(world.teach("Counting", Counting())))
     assert step.answer == DONE
-    assert [(change.kind, change.key) for change in world.state.changes] == [
+    assert [(change.kind, change.key) for change in world.state.plugin_changes] == [
         ("detach", "Counting"),
         ("attach", "Counting"),
     ]
@@ -545,7 +545,7 @@ def test_a_plugin_is_given_the_options_that_are_others_than_before() -> None:
         (Limited(second=7), "{'first': 1, 'second': 7}", ()),
     ):
         seat = world.teach("Limited", plugin)
-        step = world.apply(back(world).but(seats=(world.state.seats[0], seat), options=(("Limited", dropped),)))
+        step = world.apply(back(world).but(seats=(world.state.plugins[0], seat), options=(("Limited", dropped),)))
         assert world.state.plugin_states[1] == state
         assert PluginOptsUpdated("Limited", success=True, dropped=dropped) in events(step)
 
@@ -554,7 +554,7 @@ def test_a_session_does_not_come_back_if_a_plugin_does_not_take_its_options() ->
     world = session(Limited())
     before = world.state
     seat = world.teach("Limited", Limited(second=0))
-    given = back(world).but(seats=(before.seats[0], seat), options=(("Limited", ()),))
+    given = back(world).but(seats=(before.plugins[0], seat), options=(("Limited", ()),))
     done = make_step(before, Arrival(given, world.now), world.judge)
     refused = PluginMismatch("s", "Limited", "it does not take its options: too low")
     assert done == Step(before, answer=Refused.of(refused), rulings=done.rulings)
@@ -567,15 +567,15 @@ def test_queued_options_are_those_that_the_code_leaves_open() -> None:
     world.apply(UpdatePluginSent(old, FrozenObject(first=5, second=6)))
     now = old.but(changed=FrozenObject(second=2), options=FrozenObject(first=9, second=6))
     world.apply(back(world).but(waiting=(now,)))
-    assert world.state.changes == (PluginChange("update", "Limited", now, FrozenObject(second=6)),)
+    assert world.state.plugin_changes == (PluginChange("update", "Limited", now, FrozenObject(second=6)),)
     world.apply(back(world).but(waiting=(now.but(changed=EMPTY),)))
-    assert not world.state.changes
+    assert not world.state.plugin_changes
     joins = world.teach("Counting", Counting())
     world.apply(AttachPluginSent(joins))
     world.apply(back(world).but(waiting=(joins.but(version=3),)))
-    assert world.state.changes == (PluginChange("attach", "Counting", joins.but(version=3)),)
+    assert world.state.plugin_changes == (PluginChange("attach", "Counting", joins.but(version=3)),)
     world.apply(back(world))
-    assert world.state.changes == (PluginChange("attach", "Counting", joins.but(version=3)),)
+    assert world.state.plugin_changes == (PluginChange("attach", "Counting", joins.but(version=3)),)
 
 
 # At rest until somebody decides
@@ -597,7 +597,7 @@ def test_a_paused_turn_goes_on_when_it_is_resumed() -> None:
     step = world.apply(ResumeSent())
     assert [e.name for e in step.effects if isinstance(e, StartCall)] == ["read"]
     assert dict(world.state.timers).keys() == {"turn", "call:c3"}
-    assert world.state.paused == ()
+    assert world.state.paused_stages == ()
 
 
 def test_a_sub_agent_whose_tool_is_another_by_now_does_not_go_on_with_its_paused_turn() -> None:
@@ -651,9 +651,9 @@ def test_a_prompt_supersedes_a_paused_turn_also_if_prompts_queue_behind_held_cal
 
 def test_a_paused_turn_is_still_paused_when_it_comes_back_paused_again() -> None:
     world = paused()
-    rests = world.state.paused
+    rests = world.state.paused_stages
     world.apply(back(world, pause=True))
-    assert world.state.paused == rests
+    assert world.state.paused_stages == rests
     step = world.apply(back(world))
     assert [e.name for e in step.effects if isinstance(e, StartCall)] == ["read"]
 
@@ -712,9 +712,9 @@ def test_a_question_of_a_plugin_that_had_paused_is_asked_when_it_is_resumed() ->
 def test_an_idle_session_comes_back_idle() -> None:
     world = session()
     before = world.state
-    step = world.apply(SessionReturned(1, before.seats, pause=True))
+    step = world.apply(SessionReturned(1, before.plugins, pause=True))
     assert (events(step), kinds(step)) == ([SessionRecovered(1)], ["ReportStart"])
-    assert world.state == before.but(seq=before.seq + 1)
+    assert world.state == before.but(last_seq=before.last_seq + 1)
 
 
 def test_a_paused_turn_whose_calls_no_plugin_has_seen_yet_is_as_before_when_it_is_resumed() -> None:

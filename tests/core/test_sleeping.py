@@ -42,10 +42,12 @@ def asleep() -> World:
 def test_a_session_sleeps_and_wakes_as_it_was(make: Callable[[], World]) -> None:
     world = make()
     before = world.state
-    assert world.apply(SleepDue()) == Step(before.but(seq=before.seq + 1, asleep=True), events=world.records[-1].events)
+    assert world.apply(SleepDue()) == Step(
+        before.but(last_seq=before.last_seq + 1, asleep=True), events=world.records[-1].events
+    )
     assert [envelope.event for envelope in world.records[-1].events] == [SessionHibernated()]
     assert events(world.apply(SessionWoke())) == [SessionWoken()]
-    assert world.state == before.but(seq=before.seq + 2)
+    assert world.state == before.but(last_seq=before.last_seq + 2)
 
 
 def _runs() -> World:
@@ -175,10 +177,10 @@ def test_one_that_has_crashed_on_its_way_is_awake() -> None:
     world = asleep()
     before = world.state
     assert events(world.apply(ActorRestarted("KeyError: x"))) == [SessionRestarted("KeyError: x")]
-    assert world.state == before.but(seq=before.seq + 1, asleep=False)
+    assert world.state == before.but(last_seq=before.last_seq + 1, asleep=False)
 
 
 def test_one_that_crashes_too_often_remembers_why() -> None:
     world = session()
     world.apply(CrashedTooOften("KeyError: x"))
-    assert world.state.crashed == "KeyError: x"
+    assert world.state.quarantine_cause == "KeyError: x"

@@ -155,13 +155,13 @@ def test_an_audit_shows_a_difference_from_where_it_begins() -> None:
     before = world.state
     world.apply(hello())
     record = world.records[-1]
-    long = int(f"{world.state.serial}" * 300)
-    changed = record.but(change=record.change.but(serial=long))
+    long = int(f"{world.state.last_id}" * 300)
+    changed = record.but(change=record.change.but(last_id=long))
     after = fold(before, changed.change)
-    found = [Difference(2, "state.serial", f"{long}", f"{world.state.serial}")]
+    found = [Difference(2, "state.last_id", f"{long}", f"{world.state.last_id}")]
     assert list(differences(before, after, changed)) == found
-    after = after.but(serial=-1, title="a" * 100 + "b" * 500)
-    _, titled = differences(before, after, record)
+    after = after.but(last_id=-1, title="a" * 100 + "b" * 500)
+    titled, _ = differences(before, after, record)
     assert titled == Difference(2, "state.title", "'" + "a" * 100 + "b" * 299, "''")
 
 
@@ -186,7 +186,7 @@ def test_a_question_about_a_response_that_takes_too_long_lets_the_calls_start() 
 
 def test_a_session_that_is_stopped_while_a_plugin_asks_at_its_start_does_not_start() -> None:
     world = session(Asker("session_start"))
-    assert (world.state.opening, world.state.phase) == (True, Phase.RUNNING)
+    assert (world.state.is_starting, world.state.phase) == (True, Phase.RUNNING)
     step = world.apply(StopSent("enough"))
     refused = SessionRefused("s", "an abort", "enough")
     assert [effect for effect in step.effects if isinstance(effect, ReportStart)] == [ReportStart(Refused.of(refused))]
@@ -203,6 +203,6 @@ def test_a_price_is_not_known_of_a_model_that_has_none() -> None:
     world = session(plug("Notes", before_prompt=note))
     world.apply(hello())
     answer(world, text="bye")
-    world.state = world.state.but(priced=frozenset({world.state.model}))
+    world.state = world.state.but(priced_models=frozenset({world.state.model}))
     world.apply(hello("again"))
     assert known == [False, True]

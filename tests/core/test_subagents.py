@@ -80,7 +80,9 @@ def test_one_that_starts_is_told() -> None:
     done = world.apply(STARTED)
     assert events(done) == [SubagentStart("c3", CHILD, "help", "helper", background=False)]
     assert (world.state, done.effects) == (
-        before.but(seq=before.seq + 1, subagents=(Subagent(CHILD, "c3", "helper", description="help", began_ms=0),)),
+        before.but(
+            last_seq=before.last_seq + 1, subagents=(Subagent(CHILD, "c3", "helper", description="help", began_ms=0),)
+        ),
         (),
     )
 
@@ -92,7 +94,7 @@ def test_what_happens_in_it_is_told_as_its_own_unless_a_person_is_to_decide() ->
     before = world.state
     done = world.apply(SubagentReported(CHILD, (ToolCalls(1), held, decided), 3))
     assert events(done) == [SubAgentEvent("c3", CHILD, ToolCalls(1)), held, decided]
-    assert world.state == before.but(seq=before.seq + 3, subagents=(before.subagents[0].but(heard=3),))
+    assert world.state == before.but(last_seq=before.last_seq + 3, subagents=(before.subagents[0].but(heard=3),))
 
 
 def test_what_it_uses_is_counted_once() -> None:
@@ -152,7 +154,7 @@ def test_what_others_use_of_a_shared_limit_replaces_what_was_known_of_it() -> No
     world = session()
     before = world.state
     apply_all(world, ElsewhereUsed(Usage(8, 2)), ElsewhereUsed(Usage(9, 2)))
-    assert world.state == before.but(elsewhere=Usage(9, 2))
+    assert world.state == before.but(shared_usage=Usage(9, 2))
 
 
 # Waiting for a person counts towards no limit
@@ -259,7 +261,9 @@ def test_the_end_of_one_in_the_background_is_told_with_the_next_request(answer: 
     assert names(done) == ["SubagentEnd"]
     notice = f"The background task {CHILD} {how}; `task_result` has its answer"
     ended = EndedTask(CHILD, "c3", "helper", "help", failed=how == "has failed")
-    assert world.state == before.but(seq=before.seq + 1, subagents=(), ended_tasks=(ended,), notices=(notice,))
+    assert world.state == before.but(
+        last_seq=before.last_seq + 1, subagents=(), ended_tasks=(ended,), notices=(notice,)
+    )
 
 
 def test_one_that_a_call_waited_for_is_not_among_the_tasks_that_have_ended() -> None:
@@ -289,9 +293,9 @@ def test_the_end_of_one_whose_call_has_left_its_turn_is_the_outcome_of_that() ->
     world.apply(AbortSent())
     done = world.apply(SubagentEnded(CHILD, ok("done")))
     assert names(done) == ["SubagentEnd", "ToolExecutionEnd", "ToolExecutionMetrics"]
-    assert (world.state.lingering, world.state.timers) == ((), ())
+    assert (world.state.lingering_calls, world.state.timers) == ((), ())
     assert "has ended: done" in world.state.notices[0]
-    assert world.state.in_doubt == ()
+    assert world.state.in_doubt_calls == ()
 
 
 # Stopping
@@ -500,7 +504,7 @@ def test_one_that_rests_is_lost_with_its_turn(given: AnyInput) -> None:
     assert not any(isinstance(effect, StopSubagents) for effect in done.effects)
     assert world.state.subagents == ()
     assert "it may have taken effect; find out before calling it again" in results(world.state)[0]
-    assert [doubt.name for doubt in world.state.in_doubt] == ["keep"]
+    assert [doubt.name for doubt in world.state.in_doubt_calls] == ["keep"]
 
 
 def test_a_call_whose_sub_agent_is_not_known_is_made_again_if_it_can_tell() -> None:

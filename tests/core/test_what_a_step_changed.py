@@ -156,14 +156,14 @@ def test_equal_numbers_and_texts_are_no_change_and_those_of_another_type_are() -
 
 
 def test_an_equal_number_or_text_of_a_state_is_no_change_and_one_of_another_type_is() -> None:
-    before = state().but(turns=BIG + 1, title="on", seq=1)
-    after = before.but(turns=BIG + 2 - 1, title=b"on".decode())
-    assert after.turns is not before.turns
+    before = state().but(turn_count=BIG + 1, title="on", last_seq=1)
+    after = before.but(turn_count=BIG + 2 - 1, title=b"on".decode())
+    assert after.turn_count is not before.turn_count
     assert change(before, after) == Change()
-    assert change(before, before.but(turns=BIG, seq=True)) == Change(turns=BIG, seq=True)
-    assert type(change(before, before.but(seq=True)).seq) is bool
-    assert type(change(before.but(opening=1), before.but(opening=True)).opening) is bool
-    assert type(change(before.but(seq=True), before).seq) is int
+    assert change(before, before.but(turn_count=BIG, last_seq=True)) == Change(turn_count=BIG, last_seq=True)
+    assert type(change(before, before.but(last_seq=True)).last_seq) is bool
+    assert type(change(before.but(is_starting=1), before.but(is_starting=True)).is_starting) is bool
+    assert type(change(before.but(last_seq=True), before).last_seq) is int
 
 
 def with_calls_of(before: State, changed: Call) -> State:
@@ -217,11 +217,11 @@ def test_of_tools_those_that_came_and_went_are_written() -> None:
 def test_of_the_messages_that_a_request_shows_those_of_another_one_are_written() -> None:
     before = state(*said("first", "second"))
     pieces, others = Rearranged((Range(1, 2),)), Rearranged((Range(0, 1),))
-    after = before.but(request=Request("r1", messages=pieces), shown=Shown(pieces, "a"))
-    other = after.but(shown=Shown(others, "a"))
-    assert change(before, after).shown == ChangedShown(by="a")
-    assert change(before, other).shown == ChangedShown(others, "a")
-    assert change(after, after.but(request=None, shown=None)).shown is None
+    after = before.but(request=Request("r1", messages=pieces), replaced_messages=Shown(pieces, "a"))
+    other = after.but(replaced_messages=Shown(others, "a"))
+    assert change(before, after).replaced_messages == ChangedShown(by="a")
+    assert change(before, other).replaced_messages == ChangedShown(others, "a")
+    assert change(after, after.but(request=None, replaced_messages=None)).replaced_messages is None
     for new in (after, other):
         assert fold(before, change(before, new)) == new
 
@@ -229,7 +229,7 @@ def test_of_the_messages_that_a_request_shows_those_of_another_one_are_written()
 def test_messages_of_a_request_that_there_is_not_cannot_be_shown() -> None:
     for before in (state(), state().but(request=Request("r1"))):
         with pytest.raises(ValueError, match="no request has messages of its own"):
-            fold(before, Change(shown=ChangedShown(by="a")))
+            fold(before, Change(replaced_messages=ChangedShown(by="a")))
 
 
 TURN = Turn("p1", 5, 2, NOTHING_USED, "m", EMPTY, 1)
@@ -364,22 +364,22 @@ def test_of_messages_in_a_paused_hook_ranges_are_written(kind: type[BeforeReques
         (History(), ()),
     )
     for messages, pieces in cases:
-        after = before.but(history=history, suspended=(paused(about(kind, messages)), paused(PROMPTED, "k2")))
+        after = before.but(history=history, suspended_runs=(paused(about(kind, messages)), paused(PROMPTED, "k2")))
         put = (Suspended(paused(about(kind, History())), Rearranged(pieces)), Suspended(paused(PROMPTED, "k2")))
-        assert change(before, after).suspended == ChangedSuspended(put)
+        assert change(before, after).suspended_runs == ChangedSuspended(put)
         folded = fold(before, change(before, after))
         assert folded == after
-        assert isinstance(messages_in(folded.suspended[0]), History)
-    again = fold(before, change(before, before.but(suspended=(paused(about(kind, before.history)),))))
-    assert messages_in(again.suspended[0]) is before.history
+        assert isinstance(messages_in(folded.suspended_runs[0]), History)
+    again = fold(before, change(before, before.but(suspended_runs=(paused(about(kind, before.history)),))))
+    assert messages_in(again.suspended_runs[0]) is before.history
 
 
 def test_of_the_messages_of_a_turn_that_has_ended_ranges_are_written() -> None:
     before = state(*said("first", "second", "third"))
     hook = AfterTurn("finished", None, None, before.history[1:], NOTHING_USED, 1, 2)
-    after = before.but(suspended=(paused(hook),))
+    after = before.but(suspended_runs=(paused(hook),))
     kept = Suspended(paused(hook.but(messages_diff=())), Rearranged((Range(1, 3),)))
-    assert change(before, after).suspended == ChangedSuspended((kept,))
+    assert change(before, after).suspended_runs == ChangedSuspended((kept,))
     assert fold(before, change(before, after)) == after
 
 
@@ -397,9 +397,9 @@ def test_of_paused_runs_only_those_that_began_changed_or_ended_are_written() -> 
         ((first, second), (second, first), ChangedSuspended((Suspended(second), Suspended(first)), begins=True)),
     )
     for old, new, form in cases:
-        before = state().but(suspended=old)
-        after = before.but(suspended=new)
-        assert change(before, after).suspended == form
+        before = state().but(suspended_runs=old)
+        after = before.but(suspended_runs=new)
+        assert change(before, after).suspended_runs == form
         assert fold(before, change(before, after)) == after
 
 
@@ -408,10 +408,10 @@ def test_each_of_many_paused_runs_is_written_once() -> None:
     written = 0
     before = state()
     for number in range(64):
-        after = before.but(suspended=(*before.suspended, paused(PROMPTED, f"k{number}")))
+        after = before.but(suspended_runs=(*before.suspended_runs, paused(PROMPTED, f"k{number}")))
         written += len(write(change(before, after)))
         before = after
-    one = state().but(suspended=(paused(PROMPTED, "k00"),))
+    one = state().but(suspended_runs=(paused(PROMPTED, "k00"),))
     assert written < 65 * len(write(change(state(), one)))
 
 
@@ -419,6 +419,6 @@ def test_a_paused_hook_over_a_long_history_takes_no_more_bytes() -> None:
     sizes = []
     for count in (10, 1_000):
         before = state(*said(*map(str, range(count))))
-        after = before.but(suspended=(paused(BeforeRequest(before.history)),))
+        after = before.but(suspended_runs=(paused(BeforeRequest(before.history)),))
         sizes.append(len(write(change(before, after))))
     assert sizes[1] - sizes[0] == len("1000") - len("10")

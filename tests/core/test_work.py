@@ -36,7 +36,7 @@ class Counts(Plugin):
 
 
 def counted(state: State) -> tuple[int, int | None]:
-    return state.worked_ms, state.working_since
+    return state.worked_ms, state.working_since_ms
 
 
 def after(world: World, ms: int) -> World:
@@ -131,4 +131,4 @@ def test_a_fork_has_worked_as_long_and_begins_anew() -> None:
 def test_what_others_worked_is_kept_apart() -> None:
     world = session(Counts())
     world.apply(ElsewhereUsed(NOTHING_USED, 700))
-    assert (world.state.worked_elsewhere, world.state.worked(world.now)) == (700, 0)
+    assert (world.state.shared_worked_ms, world.state.worked(world.now)) == (700, 0)

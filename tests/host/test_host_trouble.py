@@ -376,6 +376,6 @@ async def test_plugins_hear_to_the_end_of_a_turn_that_is_over_when_the_host_ends
             accepted = await desk.ann.post("/v1/sessions/trip/prompt", json={"message": message})
             assert accepted.status_code == 202
         session = desk.serving.supervisor.session("h.acme.ann.trip")
-        await until(lambda: session.inspect().turns == 2)  # plugins still hear of the first
+        await until(lambda: session.inspect().turn_count == 2)  # plugins still hear of the first
         await witness.hears.wait()
     assert witness.heard == ["chat", "chat", "stopped"]

@@ -217,7 +217,7 @@ def questions_of_one_hook(count: int) -> bool:
     bench = Bench(plug("Asks", before_prompt=Ask(CallModel("again?"))))
     bench.prompt()
     for _ in range(count - 1):
-        bench.send(AskSettled(bench.state.suspended[0].ask_id, Answered(None)))
+        bench.send(AskSettled(bench.state.suspended_runs[0].ask_id, Answered(None)))
     return not has(bench, PluginError)
 
 
@@ -287,7 +287,7 @@ def turns_that_a_doubt_lasts(count: int) -> bool:
     for _ in range(count):
         bench.prompt("go on")
         bench.answers("yes")
-    return bool(bench.state.in_doubt)
+    return bool(bench.state.in_doubt_calls)
 
 
 @scene("core.machine.tool_results.NOTICE_CHARS")
@@ -353,7 +353,7 @@ def tools_that_were_found(count: int) -> bool:
     bench.begins()
     looked = [" ".join(names[start : start + 8]) for start in range(0, count, 8)]
     bench.answers("", *(benches.call("find_tools", query=query) for query in looked))
-    return names[0] in bench.state.found
+    return names[0] in bench.state.found_tools
 
 
 @scene("core.inline_tags.LONGEST")

@@ -261,7 +261,7 @@ def _deed(decision: Decision) -> Deed:
 
 
 def _end(trace: Trace, world: World) -> dict[str, object]:
-    keys = [seat.key for seat in trace.state.seats]
+    keys = [seat.key for seat in trace.state.plugins]
     told = [event for event in trace.events if isinstance(event, TOLD)]
     return {
         "started": sorted(repr((start.call_id, start.name, start.args)) for start in trace.started),

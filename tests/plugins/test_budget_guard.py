@@ -117,7 +117,7 @@ async def test_without_a_limit_of_seconds_no_time_is_kept() -> None:
         session = await world.spawn([say("one", delay=4.0)], plugins=[BudgetGuard(max_rounds=9)])
         await session.ask("a")
         state = session.inspect()
-        assert (state.worked_ms, state.working_since, state.plugin_states) == (0, None, (Spent(rounds=1),))
+        assert (state.worked_ms, state.working_since_ms, state.plugin_states) == (0, None, (Spent(rounds=1),))
 
 
 @in_virtual_time

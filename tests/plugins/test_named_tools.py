@@ -51,7 +51,7 @@ async def test_a_plugin_that_names_no_tool_is_refused(plugin: AnyPlugin, asked: 
         with pytest.raises(BadOptions, match=f"the tool `{asked}`"):
             await session.attach_plugin(plugin)
         await settle()
-        assert session.inspect().seats == ()
+        assert session.inspect().plugins == ()
 
 
 @in_virtual_time

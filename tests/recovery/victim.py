@@ -148,7 +148,7 @@ def rests(session: SessionHandle) -> bool:
         state = session.inspect()
     except SessionAsleep:
         return True
-    left = state.queue or state.lingering or state.quarantined
+    left = state.queue or state.lingering_calls or state.quarantined_calls
     return not state.at_work and (bool(session.status().held) or (state.turn is None and not left))
 
 

@@ -308,7 +308,7 @@ async def test_wrong_options(bystander: SessionHandle, option: str, found: int) 
     await refused(
         bystander.update_plugin(Limits, command=None, pin=False, **{option: found}), BadOptions, UsageError, "`Limits`"
     )
-    assert bystander.inspect().seats[0].options == {"most": 1}
+    assert bystander.inspect().plugins[0].options == {"most": 1}
     await refused(bystander.update_plugin("Nobody"), UnknownPlugin, UsageError, "`Nobody`")
 
 

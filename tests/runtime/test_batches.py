@@ -183,7 +183,7 @@ async def test_a_job_that_one_call_has_started_is_there_for_the_next(world: Worl
     session = await world.spawn([*rounds, "fine"], tools=[fake("begin", body)])
     await session.ask("go")
     assert there == [[], ["sleep 1"]]
-    assert session.inspect().jobs == ("job-1 `sleep 1`", "job-2 `sleep 2`")
+    assert session.inspect().background_jobs == ("job-1 `sleep 1`", "job-2 `sleep 2`")
 
 
 def kinds(records: Sequence[Record]) -> list[str]:

@@ -55,7 +55,7 @@ async def test_what_waits_for_the_end_of_the_turn_is_kept(world: World) -> None:
     await session.attach_tools(quick())
     assert code_of(session) == (2, 1, 1)
     await until(lambda: session.status().phase == "idle")
-    assert session._session.code.judge.plugin(session.inspect().seats[0]) == Plain(1)  # noqa: SLF001
+    assert session._session.code.judge.plugin(session.inspect().plugins[0]) == Plain(1)  # noqa: SLF001
     assert (await session.ask("hi")).text == "again"
 
 

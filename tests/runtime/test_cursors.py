@@ -70,7 +70,7 @@ async def test_deltas_of_an_earlier_process_are_a_gap(tmp_path: Path, place: typ
 
     async with open_supervisor(journal=AwakeJournal(SqliteJournal(path))) as supervisor:
         session = await supervisor.resume("a", SessionSpec(model=ScriptedModel(["more"], name="stuck")))
-        last = session.inspect().seq
+        last = session.inspect().last_seq
         async with session.subscribe(since=last) as events:
             await session.prompt("more")
             assert not isinstance((await anext(aiter(events))).event, Gap), "nothing was missed since then"
@@ -105,7 +105,7 @@ async def test_what_is_no_cursor_is_refused_with_what_is_one(world: World, since
 async def test_a_cursor_that_was_not_reached_is_refused(world: World) -> None:
     session = await world.spawn(["hello"])
     await session.ask("hi")
-    last = session.inspect().seq
+    last = session.inspect().last_seq
     for since in (last + 1, (last + 1, 0), 9999):
         with pytest.raises(UnknownCursor, match=f"has no event .*: its last one is {last}, so"):
             session.subscribe(since=since)

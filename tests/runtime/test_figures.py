@@ -46,7 +46,7 @@ def seen(supervisor: Supervisor) -> dict[str, Gauges]:
             dict(Counter(state.phase.value for state in states)),
             sum(len(state.queue) for state in states),
             sum(len(state.steering) for state in states),
-            sum(len(state.quarantined) for state in states),
+            sum(len(state.quarantined_calls) for state in states),
             sorted((state.session_id, each.call_id) for state in states for each in state.waiting_calls),
         )
         for name, states in by_tenant.items()

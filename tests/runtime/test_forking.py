@@ -146,8 +146,8 @@ async def test_a_fork_of_a_time_before_the_code_changed_has_the_code_of_now() ->
         state = fork.inspect()
         assert [message.text for message in state.history][-2:] == ["seen", "two"]
         assert state.tools["look"].spec.timeout == 7.0
-        assert dict(zip((seat.key for seat in state.seats), state.plugin_states, strict=True))["Turns"] == 101
-        assert {seat.key for seat in state.seats} == {"Turns", "HumanApproval"}
+        assert dict(zip((seat.key for seat in state.plugins), state.plugin_states, strict=True))["Turns"] == 101
+        assert {seat.key for seat in state.plugins} == {"Turns", "HumanApproval"}
         await check_records(journal, fork)
 
 
@@ -183,7 +183,7 @@ async def test_what_a_session_has_let_go_stays_gone_in_its_forks(world: World) -
     await origin.detach_tools("look")
     await origin.detach_plugin(Turns)
     fork = await origin.fork(id="t")
-    assert (fork.inspect().seats, dict(fork.inspect().tools)) == ((), {})
+    assert (fork.inspect().plugins, dict(fork.inspect().tools)) == ((), {})
 
 
 @pytest.mark.parametrize("ids", [("s", "t"), ("s", "t", "u")])
@@ -199,7 +199,7 @@ async def test_it_stays_gone_in_a_fork_that_another_process_brings_back(ids: tup
     for _ in range(2):
         async with open_supervisor(journal=journal) as supervisor:
             again = await supervisor.resume(ids[-1], spec)
-            assert (again.inspect().seats, list(again.inspect().tools)) == ((), ["see"])
+            assert (again.inspect().plugins, list(again.inspect().tools)) == ((), ["see"])
 
 
 async def test_what_joined_while_a_session_lived_and_was_let_go_stays_gone_too() -> None:
@@ -214,12 +214,12 @@ async def test_what_joined_while_a_session_lived_and_was_let_go_stays_gone_too()
     spec = SessionSpec(model=ScriptedModel(["one"]), tools=[fake("look", looks), fake("see", looks)], plugins=[Turns()])
     async with open_supervisor(journal=journal) as supervisor:
         again = await supervisor.resume("s", spec)
-        assert (again.inspect().seats, list(again.inspect().tools)) == ((), ["see"])
+        assert (again.inspect().plugins, list(again.inspect().tools)) == ((), ["see"])
         await again.attach_plugin(Turns())
         await again.attach_tools(fake("look", looks))
     async with open_supervisor(journal=journal) as supervisor:
         again = await supervisor.resume("s", spec)
-        assert [seat.key for seat in again.inspect().seats] == ["Turns"]
+        assert [seat.key for seat in again.inspect().plugins] == ["Turns"]
         assert sorted(again.inspect().tools) == ["look", "see"]
 
 
@@ -307,8 +307,8 @@ async def test_what_others_have_used_of_shared_limits_is_nothing_to_a_fork_of_a_
     guard = BudgetGuard(max_turn_tokens=100_000)
     session = await world.spawn([tasks(*agents), "fine"], "p", agents=agents, plugins=[guard])
     await session.prompt("go")
-    await until(lambda: any(child.inspect().elsewhere.total_tokens for child in world.supervisor.sessions()))
-    (child,) = [one for one in world.supervisor.sessions() if one.inspect().elsewhere.total_tokens]
+    await until(lambda: any(child.inspect().shared_usage.total_tokens for child in world.supervisor.sessions()))
+    (child,) = [one for one in world.supervisor.sessions() if one.inspect().shared_usage.total_tokens]
     fork = await child.fork(id="t")
-    assert (fork.inspect().elsewhere, fork.inspect().worked_elsewhere) == (NOTHING_USED, 0)
+    assert (fork.inspect().shared_usage, fork.inspect().shared_worked_ms) == (NOTHING_USED, 0)
     assert (await fork.ask("x" * 10_000)).text == "mine"

@@ -602,9 +602,9 @@ INSIDES: list[tuple[str, object]] = [
         ("change", functools.partial(odd_field, name))
         for name in ("timers", "turn", "todos", "phase", "usage", "tools")
     ),
-    ("change", lambda _: Change(crashed=Unequal())),
+    ("change", lambda _: Change(quarantine_cause=Unequal())),
     ("opening", lambda one: (one.opening and one.opening.but(todos=(1.5,))) or 1.5),
-    ("change", lambda one: one.change.but(seq=one.events[-1].seq + 1 if one.events else None)),
+    ("change", lambda one: one.change.but(last_seq=one.events[-1].seq + 1 if one.events else None)),
     ("events", lambda one: one.events[1:] or (None,)),
     ("events", lambda one: one.events * 2 or (None,)),
     ("events", lambda one: tuple(reversed(one.events)) if len(one.events) > 1 else (None,)),

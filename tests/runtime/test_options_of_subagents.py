@@ -105,7 +105,7 @@ async def process(journal: Journal) -> AsyncGenerator[Supervisor]:
 def options_of(session: SessionHandle) -> dict[str, Loose]:
     """Return the plugins of a session by their keys; check that its seats have the same options."""
     found: dict[str, Loose] = {}
-    for seat in session.inspect().seats:
+    for seat in session.inspect().plugins:
         plugin = session._session.code.judge.plugin(seat)  # noqa: SLF001 - what rules
         if isinstance(plugin, Loose):
             found[seat.key] = plugin
@@ -135,13 +135,13 @@ async def begun(supervisor: Supervisor, code: Code, changes: dict[str, Changes])
     body = there[CHILD].body
     assert isinstance(body, SessionBody)
     child = body.handle
-    await until(lambda: child.inspect().suspended)
+    await until(lambda: child.inspect().suspended_runs)
     for key, change in changes.items():
         await child.update_plugin(key, **change)
-    assert len(child.inspect().changes) == len(changes)
+    assert len(child.inspect().plugin_changes) == len(changes)
     gate.set()
     assert child is await held(session, supervisor)
-    assert not child.inspect().changes
+    assert not child.inspect().plugin_changes
     return session, child
 
 

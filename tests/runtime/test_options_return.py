@@ -74,7 +74,7 @@ def spec(*plugins: AnyPlugin, script: tuple[str, ...] = ("one", "two", "three"))
 
 
 def plugin_of(session: SessionHandle) -> Loose:
-    (seat,) = session.inspect().seats
+    (seat,) = session.inspect().plugins
     found = session._session.code.judge.plugin(seat)  # noqa: SLF001 - what rules
     assert isinstance(found, Loose)
     assert {name: seat.options[name] for name in ("one", "two")} == {"one": found.one, "two": found.two}
@@ -199,11 +199,11 @@ async def test_a_change_that_waited_is_made_with_the_code_of_now(
         )
         await session.prompt("go")
         await session.update_plugin(cls, one=7)
-        waits = session.inspect().changes
+        waits = session.inspect().plugin_changes
     async with process(journal) as supervisor:
         again = SessionSpec(model=ScriptedModel(["done"] * 3), tools=[quick()], plugins=[code])
         session = await supervisor.resume("s", again)
-        await until(lambda: not session.status().turn_open and not session.inspect().changes)
+        await until(lambda: not session.status().turn_open and not session.inspect().plugin_changes)
         assert waits
         assert plugin_of(session) == at_last
     assert [event.dropped for event in await told(journal) if event.dropped] == ([dropped] if dropped else [])
@@ -263,11 +263,11 @@ async def test_a_change_that_waited_tells_the_plugin_of_the_options_that_it_gets
             await session.update_plugin(Telling, **before)
         await session.prompt("go")
         await session.update_plugin(Telling, **change)
-        assert session.inspect().changes
+        assert session.inspect().plugin_changes
     async with process(journal) as supervisor:
         session = await supervisor.resume("s", made_of(code, "done", "done"))
-        await until(lambda: not session.status().turn_open and not session.inspect().changes)
-        (seat,) = session.inspect().seats
+        await until(lambda: not session.status().turn_open and not session.inspect().plugin_changes)
+        (seat,) = session.inspect().plugins
         assert session._session.code.judge.plugin(seat) == made  # noqa: SLF001 - what rules
         (state,) = session.inspect().plugin_states
         assert [dict(new) for new in state] == heard  # type: ignore[attr-defined]  # it is a tuple
@@ -355,7 +355,7 @@ async def test_a_sub_agent_takes_the_code_of_guards_and_keeps_what_remained_of_l
         session = await supervisor.resume("p", family(["fine"], ["found"], *guards))
         await until(lambda: session.status().held)
         (child,) = (found for found in supervisor.sessions() if found.id != "p")
-        seats = {seat.key: seat.options for seat in child.inspect().seats}
+        seats = {seat.key: seat.options for seat in child.inspect().plugins}
         assert seats["BudgetGuard"]["max_rounds"] == 9
         assert seats["SecurityGuard"]["blocked_paths"] == ("secret/plans",)
         await session.approve(held.id)
@@ -434,7 +434,7 @@ async def test_an_option_that_cannot_be_read_back_is_dropped_and_does_not_keep_t
         await session.update_plugin(Vague, most=5, least=3)
     async with open_supervisor(journal=journal) as supervisor:
         back = await supervisor.resume("a", SessionSpec(model=ScriptedModel([]), plugins=[Vague()]))
-        assert back.inspect().seats[0].options == {"most": 1, "least": 3}
+        assert back.inspect().plugins[0].options == {"most": 1, "least": 3}
         async with back.subscribe(since=0, types=[PluginOptsUpdated]) as events:
             told = [(await anext(aiter(events))).event for _ in range(2)]
         assert told == [PluginOptsUpdated("Vague", success=True, dropped=gone) for gone in ((), ("most",))]

@@ -439,7 +439,7 @@ async def test_another_plugin_may_refuse_new_options(world: World) -> None:
     await settle()
     updated = world.heard(session).only(PluginOptsUpdated)
     assert (updated.success, "not while I am here" in (updated.error or "")) == (False, True)
-    assert session.inspect().seats[0].options == {"words": ("bad",)}
+    assert session.inspect().plugins[0].options == {"words": ("bad",)}
 
 
 async def test_a_plugin_can_join_and_leave(world: World) -> None:

@@ -38,7 +38,7 @@ async def test_after_many_cut_calls_and_kills_calls_of_the_tool_still_run_after_
     deploys.hangs, deploys.runs = False, []
     async with open_supervisor(journal=journal) as supervisor:
         session = await supervisor.resume("s", deploys.spec())
-        assert len(session.inspect().in_doubt) == MOST
+        assert len(session.inspect().in_doubt_calls) == MOST
         assert (await session.ask("new")).stop_reason == "end"
         (held,) = (await session.ask("v39")).held
         assert (held.tool, held.args) == ("deploy", {"version": "v39"})
@@ -84,7 +84,7 @@ async def test_with_four_eyes_a_doubt_ends_only_with_the_call_that_is_held_for_i
                 await session.by(who, four_eyes=True).approve(doubt)
         (held,) = (await session.by("ann").ask("v1")).held
         await session.by("bob", four_eyes=True).approve(held.id)
-        assert session.inspect().in_doubt == ()
+        assert session.inspect().in_doubt_calls == ()
 
 
 async def test_a_session_that_has_fallen_asleep_ends_a_doubt_too() -> None:

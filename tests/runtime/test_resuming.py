@@ -85,10 +85,10 @@ async def test_a_conversation_goes_on_where_it_was() -> None:
         again = await supervisor.resume("s", spec)
         assert [message.text for message in again.messages()] == ["hi", "hello"]
         assert again.inspect().plugin_states == before.plugin_states == (1,)
-        async with again.subscribe(since=Cursor(before.seq)) as events:
+        async with again.subscribe(since=Cursor(before.last_seq)) as events:
             first = await anext(aiter(events))
         assert (await again.ask("what did I say?")).text == "you said hi"
-    assert (first.seq, type(first.event)) == (before.seq + 1, SessionRecovered)
+    assert (first.seq, type(first.event)) == (before.last_seq + 1, SessionRecovered)
 
 
 async def test_a_subscriber_goes_on_behind_what_it_had_heard() -> None:
@@ -247,11 +247,11 @@ async def test_an_answer_to_a_command_outlives_the_process() -> None:
     async with process(journal) as supervisor:
         session = await supervisor.spawn(spec, "s")
         accepted = await session.prompt("hi", command="c-1")
-        await until(lambda: session.inspect().turns == 1 and session.inspect().turn is None)
+        await until(lambda: session.inspect().turn_count == 1 and session.inspect().turn is None)
     async with process(journal) as supervisor:
         again = await supervisor.resume("s", spec)
         assert await again.prompt("hi", command="c-1") == accepted
-        assert again.inspect().turns == 1
+        assert again.inspect().turn_count == 1
 
 
 # What does not fit
@@ -447,7 +447,7 @@ async def test_what_was_let_go_stays_gone() -> None:
         await session.detach_tools("look")
     async with process(journal) as supervisor:
         again = await supervisor.resume("s", spec)
-        assert (again.inspect().seats, dict(again.inspect().tools)) == ((), {})
+        assert (again.inspect().plugins, dict(again.inspect().tools)) == ((), {})
 
 
 async def test_a_model_that_is_not_there_any_more_is_named() -> None:

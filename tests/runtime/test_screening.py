@@ -88,7 +88,7 @@ def judge_of(*plugins: AnyPlugin) -> tuple[Live, State]:
     for plugin in plugins:
         live.seat(plugin.key, 0, plugin)
     seats = tuple(seat_for(plugin.key, plugin, 0) for plugin in plugins)
-    return live, State("s", Setup(), "m", seats=seats, plugin_states=(None,) * len(plugins))
+    return live, State("s", Setup(), "m", plugins=seats, plugin_states=(None,) * len(plugins))
 
 
 def shown(given: AnyInput, *plugins: AnyPlugin) -> AnyInput:

@@ -313,7 +313,7 @@ async def test_a_call_that_waits_for_its_source_can_be_aborted() -> None:
         assert [c.status for c in again.inspect().batch.calls] == [CallStatus.RUNNING]  # type: ignore[union-attr]
         await again.abort(kill_tools="all")
         await settle()
-        assert (again.status().turn_open, again.inspect().quarantined) == (False, ())
+        assert (again.status().turn_open, again.inspect().quarantined_calls) == (False, ())
         nursery.cancel_scope.cancel()
 
 

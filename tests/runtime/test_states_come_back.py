@@ -149,7 +149,7 @@ async def test_a_plugin_attached_later_is_refused_too(tmp_path: Path) -> None:
     async with open_supervisor(journal=AwakeJournal(SqliteJournal(tmp_path / "j.db"))) as supervisor:
         session = await supervisor.spawn(spec(), "s")
         await session.attach_plugin(keeper(int, True))
-        assert session.inspect().seats == ()
+        assert session.inspect().plugins == ()
         assert (await session.ask("hi")).text == "hi"
 
 
@@ -158,7 +158,7 @@ async def test_options_that_make_a_state_that_would_be_lost_are_refused(tmp_path
         session = await supervisor.spawn(spec(Restated()), "s")
         await session.update_plugin(Restated, on=True)
         assert session.inspect().plugin_states == (0,)
-        assert session.inspect().seats[0].options == {"on": False}
+        assert session.inspect().plugins[0].options == {"on": False}
 
 
 @frozen
@@ -213,4 +213,4 @@ async def test_a_pinned_option_comes_back_or_is_refused(name: str, tmp_path: Pat
         await session.update_plugin(Optioned, pin=True, **{name: value})
     async with open_supervisor(journal=AwakeJournal(SqliteJournal(tmp_path / "j.db"))) as supervisor:
         session = await supervisor.resume("s", spec(Optioned()))
-        assert session.inspect().seats[0].options[name] == value
+        assert session.inspect().plugins[0].options[name] == value

@@ -77,7 +77,7 @@ async def test_its_transcript_stays_in_the_journal(world: World) -> None:
     with pytest.raises(UnknownSession):
         world.supervisor.session("p.c3")
     child = await rebuilt(world.journal, "p.c3")
-    assert child.last_reply == "under the sofa"
+    assert child.last_text == "under the sofa"
     assert child.setup.path == ("p", "c3")
     records = await world.journal.read("p.c3", 0, 100)
     assert {envelope.path for record in records for envelope in record.events} == {("p", "c3")}
@@ -234,7 +234,7 @@ async def test_sub_agents_end_with_a_parent_that_is_not_started_again() -> None:
             await session.ask("and?")
         await trio.sleep(1)
         assert ids(world) == []
-    assert (await rebuilt(journal, "p.c3")).stopping == "its task was stopped"
+    assert (await rebuilt(journal, "p.c3")).stop_reason == "its task was stopped"
 
 
 # Limits
@@ -300,7 +300,7 @@ async def test_an_abort_stops_the_sub_agent_at_once(world: World) -> None:
     assert world.heard(session).only(SubagentEnd) == SubagentEnd("c3", "p.c3", STOPPED, is_error=True)
     assert world.heard(session).only(ToolKilled).call_id == "c3"
     assert inner(world, session)[-1] == SessionEnded("its task was stopped")
-    assert (session.inspect().subagents, session.inspect().quarantined) == ((), ())
+    assert (session.inspect().subagents, session.inspect().quarantined_calls) == ((), ())
 
 
 async def test_an_abort_reaches_the_last_of_a_line(world: World) -> None:
@@ -387,7 +387,7 @@ async def test_whoever_says_stop_again_waits_for_the_same_end() -> None:
         await begun(session)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(stop, world, session)
-            await until(lambda: session.inspect().stopping)
+            await until(lambda: session.inspect().stop_reason)
             nursery.start_soon(stop, world, session)
         assert alive == [[], []]
 
@@ -406,7 +406,7 @@ async def test_a_stop_that_the_end_of_the_process_overtakes_says_so() -> None:
         session = await supervisor.spawn(spec, "p")
         await begun(session)
         nursery.start_soon(stop, session)
-        await until(lambda: session.inspect().stopping)
+        await until(lambda: session.inspect().stop_reason)
     assert raised == [SessionParked("p")]
 
 

@@ -262,7 +262,7 @@ async def test_what_was_used_before_it_came_back_is_not_counted_against_it_again
         await over(session)
     child = await rebuilt(journal, "p.c3")
     assert child.setup.shares
-    assert (child.usage, child.elsewhere) == (TEN.plus(TEN).plus(TEN), NOTHING_USED)
+    assert (child.usage, child.shared_usage) == (TEN.plus(TEN).plus(TEN), NOTHING_USED)
 
 
 async def test_one_that_is_stopped_after_it_has_come_back() -> None:

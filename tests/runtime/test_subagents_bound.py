@@ -50,7 +50,7 @@ async def test_plugins_of_the_security_band_bind_sub_agents_too(world: World) ->
     session = await world.spawn([task(), "fine"], "p", agents={"finder": finder}, plugins=[Keyed("N", SecurityGuard())])
     await session.ask("go")
     child = await rebuilt(world.journal, "p.c3")
-    assert [seat.key for seat in child.seats] == ["N"]
+    assert [seat.key for seat in child.plugins] == ["N"]
 
 
 async def test_its_own_plugins_come_beside_those_it_inherits_never_in_their_place(world: World) -> None:
@@ -66,7 +66,7 @@ async def test_its_own_plugins_come_beside_those_it_inherits_never_in_their_plac
     session = await world.spawn([task(), "fine"], "p", agents={"finder": finder}, plugins=plugins)
     await session.ask("go")
     child = await rebuilt(world.journal, "p.c3")
-    assert [seat.key for seat in child.seats] == ["Nothing@p", "Nothing"]
+    assert [seat.key for seat in child.plugins] == ["Nothing@p", "Nothing"]
     (blocked,) = (event for event in inner(world, session) if isinstance(event, ToolBlocked))
     assert (blocked.plugin, blocked.reason) == ("Nothing@p", "not for anybody")
 
@@ -75,7 +75,7 @@ async def test_other_plugins_are_not_inherited(world: World) -> None:
     finder = agent([QUICK, "done"], tools=[quick()])
     session = await world.spawn([task(), "fine"], "p", agents={"finder": finder}, plugins=[Poison()])
     await session.ask("go")
-    assert (await rebuilt(world.journal, "p.c3")).seats == ()
+    assert (await rebuilt(world.journal, "p.c3")).plugins == ()
 
 
 async def test_a_plugin_says_itself_what_of_it_is_inherited(world: World) -> None:
@@ -88,7 +88,7 @@ async def test_a_plugin_says_itself_what_of_it_is_inherited(world: World) -> Non
 
     session = await world.spawn([task(), "fine"], "p", agents={"finder": agent(["x"])}, plugins=[Never()])
     await session.ask("go")
-    assert (await rebuilt(world.journal, "p.c3")).seats == ()
+    assert (await rebuilt(world.journal, "p.c3")).plugins == ()
 
 
 async def test_a_plugin_that_cannot_say_it_keeps_the_door_shut(world: World) -> None:
@@ -203,7 +203,7 @@ async def test_a_sub_agent_has_what_remains_of_a_budget(world: World) -> None:
     plugins = [BudgetGuard(max_tokens=1000, max_calls=5, max_rounds=9)]
     session = await world.spawn([task(usage=HUNDRED), "fine"], "p", agents={"finder": agent(["x"])}, plugins=plugins)
     await session.ask("go")
-    (seat,) = (await rebuilt(world.journal, "p.c3")).seats
+    (seat,) = (await rebuilt(world.journal, "p.c3")).plugins
     left = {name: seat.options.get(name) for name in ("max_tokens", "max_calls", "max_rounds", "max_usd")}
     assert left == {"max_tokens": 900, "max_calls": 4, "max_rounds": 8, "max_usd": None}
 
@@ -266,7 +266,7 @@ class Looking(Plugin[tuple[float | None, ...]]):
 
 
 def seen(state: State) -> list[float | None]:
-    (found,) = (kept for seat, kept in zip(state.seats, state.plugin_states, strict=True) if seat.key == "Looking")
+    (found,) = (kept for seat, kept in zip(state.plugins, state.plugin_states, strict=True) if seat.key == "Looking")
     return [figure for figure in found if isinstance(figure, float | None)] if isinstance(found, tuple) else []
 
 

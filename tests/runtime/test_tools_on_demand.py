@@ -93,7 +93,7 @@ async def test_the_model_gets_names_finds_a_tool_and_calls_it(world: World) -> N
     assert (found.name, found.is_error, "How much, in cents" in found.text) == ("find_tools", False, True)
     assert "delete_file" not in found.text
     assert (paid.name, paid.text) == ("pay_bill", "paid 5 to me")
-    assert session.inspect().found == ("pay_bill",)
+    assert session.inspect().found_tools == ("pay_bill",)
     await settle()
     heard = world.heard(session)
     assert heard.only(ToolsFound).names == ("pay_bill",)
@@ -261,9 +261,9 @@ async def test_what_was_found_is_known_in_another_process_and_in_a_fork() -> Non
         await session.ask("look for it")
     async with open_supervisor(journal=journal, seed=1) as supervisor:
         session = await supervisor.resume("s", SessionSpec(model=ScriptedModel(script[2:]), tools=ALL))
-        assert session.inspect().found == ("pay_bill",)
+        assert session.inspect().found_tools == ("pay_bill",)
         fork = await session.fork()
-        assert fork.inspect().found == ("pay_bill",)
+        assert fork.inspect().found_tools == ("pay_bill",)
         await session.ask("pay")
         assert results(session)[-1].text == "paid 5 to me"
 
@@ -296,7 +296,7 @@ async def test_a_found_tool_that_is_detached_is_gone_and_comes_back_known(world:
     await session.attach_tools(pay_bill)
     await session.ask("pay")
     assert results(session)[-1].text == "paid 5 to me"
-    assert session.inspect().found == ("pay_bill",)
+    assert session.inspect().found_tools == ("pay_bill",)
 
 
 async def test_a_source_that_comes_back_without_a_found_tool_is_no_harm(world: World) -> None:
@@ -315,7 +315,7 @@ async def test_a_source_that_comes_back_without_a_found_tool_is_no_harm(world: W
     model = ScriptedModel([say(calls=[find("far")]), "found", say(calls=[through("far")]), "gone"])
     session = await world.spawn(model, tools=[Scripted("one", [offers("far", "near"), offers("near")])])
     await session.ask("look for it")
-    assert session.inspect().found == ("far",)
+    assert session.inspect().found_tools == ("far",)
     go.append(True)
     await until(lambda: list(session.inspect().tools) == ["near"])
     await session.compact()
@@ -338,7 +338,7 @@ async def test_many_tools_make_a_bounded_answer(world: World) -> None:
     assert "97 more fit, among them lamp_3, lamp_4" in many.text
     assert '"name":"lamp_77"' in one.text.splitlines()[1]
     assert (none.is_error, "No tool fits 'boat'" in none.text) == (False, True)
-    assert session.inspect().found[-1] == "lamp_77"
+    assert session.inspect().found_tools[-1] == "lamp_77"
 
 
 async def test_a_tool_of_a_name_that_is_there_is_refused_as_ever(world: World) -> None:

@@ -430,7 +430,7 @@ async def told(session: SessionHandle) -> list[Event]:
     async with session.subscribe(since=0) as events:
         async for envelope in events:
             found.append(envelope.event)
-            if envelope.seq >= session.inspect().seq:
+            if envelope.seq >= session.inspect().last_seq:
                 break
     return found
 

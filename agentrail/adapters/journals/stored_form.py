@@ -32,7 +32,7 @@ from agentrail.values.value import Value, quick
 
 def without_pauses(rulings: tuple[Ruling, ...], change: Change) -> tuple[Ruling, ...]:
     """Return *rulings* without their pauses, if these are those of the last runs in *change*, in order."""
-    if change.suspended is UNSET or not change.suspended.put:
+    if change.suspended_runs is UNSET or not change.suspended_runs.put:
         return rulings
     pauses = [ruling.pause for ruling in rulings if ruling.verdict is ASK]
     if not pauses or not all(map(is_, pauses, _last(change, len(pauses)))):
@@ -53,7 +53,7 @@ def with_pauses(rulings: tuple[Ruling, ...], change: Change) -> tuple[Ruling, ..
 
 def _last(change: Change, count: int) -> Sequence[Pause | None]:
     """Return the pauses of the last *count* runs in *change*, with `None` for each that it does not have."""
-    added = () if change.suspended is UNSET else change.suspended.put[-count:]
+    added = () if change.suspended_runs is UNSET else change.suspended_runs.put[-count:]
     return (*repeat(None, count - len(added)), *[run.run.pause for run in added])
 
 

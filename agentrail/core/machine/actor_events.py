@@ -29,7 +29,7 @@ def on_restarted(draft: StepDraft, restarted: ActorRestarted) -> None:
 
 def on_crashed_too_often(draft: StepDraft, crashed: CrashedTooOften) -> None:
     """Report the last crash and keep it in the state: the session is not started again unless a caller asks."""
-    draft.state.crashed = crashed.cause
+    draft.state.quarantine_cause = crashed.cause
     if crashed.input:
         draft.emit(InputQuarantined(crashed.input, crashed.cause))
     draft.emit(SessionQuarantined(crashed.cause))
@@ -56,5 +56,5 @@ def on_woke(draft: StepDraft, _: SessionWoke) -> None:
 
 def can_sleep(state: State) -> bool:
     """Whether a session may sleep: it is idle without work under way, and is no sub-agent; calls may be held."""
-    busy = state.at_work or state.quarantined or state.queue or state.changes or state.paused
+    busy = state.at_work or state.quarantined_calls or state.queue or state.plugin_changes or state.paused_stages
     return state.phase is Phase.IDLE and not (state.asleep or busy or state.setup.path)

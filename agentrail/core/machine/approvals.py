@@ -55,7 +55,9 @@ def _not_held(draft: StepDraft, approval_id: str, call: str) -> UnknownApproval:
 def _stopped_call(draft: StepDraft, approval_id: str) -> str | None:
     """Return the id of the stopped call whose doubt *approval_id* names: `SESSION:CALL`. `None` if it names none."""
     session_id, _, call_id = approval_id.rpartition(":")
-    there = session_id == draft.state.session_id and any(doubt.call_id == call_id for doubt in draft.state.in_doubt)
+    there = session_id == draft.state.session_id and any(
+        doubt.call_id == call_id for doubt in draft.state.in_doubt_calls
+    )
     return call_id if there else None
 
 

@@ -67,9 +67,9 @@ def on_change_tools(draft: StepDraft, command: commands.ChangeToolsSent) -> None
         tools[spec.name] = Attached(spec, command.revision, command.source)
     draft.answer = commands.DONE
     if not command.source:
-        state.gone_tools = gone(state.gone_tools, (*detach, *command.closed), tools)
-    elif command.source in state.gone_tools:  # the source has been attached again since
-        state.gone_tools = tuple(name for name in state.gone_tools if name != command.source)
+        state.removed_tools = gone(state.removed_tools, (*detach, *command.closed), tools)
+    elif command.source in state.removed_tools:  # the source has been attached again since
+        state.removed_tools = tuple(name for name in state.removed_tools if name != command.source)
     put_tools(draft, tools, command.source)
     _report(draft, tuple([spec.name for spec in command.attach]), detach, command.source, command.problems)
 
@@ -80,7 +80,7 @@ def change_for(draft: StepDraft, key: str, tool_change: ChangeTools) -> Answered
     unknown = next((name for name in tool_change.detach if name not in state.tools), None)
     if unknown is not None:
         return Failed(f"there is no tool `{unknown}`")
-    seat = next(seat for seat in state.seats if seat.key == key)
+    seat = next(seat for seat in state.plugins if seat.key == key)
     brought = {spec.name: Attached(spec, seat.revision, plugin=key) for spec in seat.tools}
     tools = {name: attached for name, attached in state.tools.items() if name not in tool_change.detach}
     for name in tool_change.attach:
@@ -92,7 +92,7 @@ def change_for(draft: StepDraft, key: str, tool_change: ChangeTools) -> Answered
     attach = tuple([name for name in dict.fromkeys(tool_change.attach) if state.tools.get(name) != tools[name]])
     detach = tuple(dict.fromkeys(tool_change.detach))
     if attach or detach:
-        state.gone_tools = gone(state.gone_tools, detach, tools)
+        state.removed_tools = gone(state.removed_tools, detach, tools)
         put_tools(draft, tools, key)
         _report(draft, attach, detach, key)
     return Answered(None)
@@ -162,16 +162,16 @@ def _queue(draft: StepDraft, change: PluginChange) -> None:
         return
     draft.answer = commands.DONE
     last_wins = tuple(
-        old for old in state.changes if not (old.kind == change.kind == "update" and old.key == change.key)
+        old for old in state.plugin_changes if not (old.kind == change.kind == "update" and old.key == change.key)
     )
-    state.changes = (*last_wins, change)
+    state.plugin_changes = (*last_wins, change)
     if state.phase is Phase.IDLE and state.turn is None:
         draft.schedule_first("settle")
 
 
 def drop_changes(draft: StepDraft) -> None:
     """Report queued plugin changes as dropped, because the session ends."""
-    waiting, draft.state.changes = draft.state.changes, ()
+    waiting, draft.state.plugin_changes = draft.state.plugin_changes, ()
     for change in waiting:
         event_class = REPORTS[change.kind]
         draft.emit(event_class(change.key, success=False, error="the session has ended"))
@@ -179,8 +179,8 @@ def drop_changes(draft: StepDraft) -> None:
 
 def _keys_to_be(draft: StepDraft) -> list[str]:
     """Return the keys of the plugins as they will be after all queued changes."""
-    keys = [seat.key for seat in draft.state.seats]
-    for change in draft.state.changes:
+    keys = [seat.key for seat in draft.state.plugins]
+    for change in draft.state.plugin_changes:
         if change.kind == "attach":
             keys.append(change.key)
         elif change.kind == "detach" and change.key in keys:
@@ -191,11 +191,11 @@ def _keys_to_be(draft: StepDraft) -> list[str]:
 def change_plugins(draft: StepDraft, _: str) -> None:
     """Apply the first queued plugin change; other plugins are asked first about new options."""
     state = draft.state
-    change = state.changes[0]
+    change = state.plugin_changes[0]
     if change.kind == "update":
         draft.schedule_first("before_plugin_opts_update", change.key)
         return
-    state.changes = state.changes[1:]
+    state.plugin_changes = state.plugin_changes[1:]
     if change.kind == "attach" and change.seat is not None:
         _attach(draft, change.seat)
     else:
@@ -211,7 +211,7 @@ def _attach(draft: StepDraft, seat: AttachedPlugin) -> None:
         draft.emit(PluginAttached(seat.key, success=False, error=ruling.reason))
         return
     _seat(draft, seat, ruling)
-    state.gone_plugins = gone(state.gone_plugins, (), (seat.key,))
+    state.removed_plugins = gone(state.removed_plugins, (), (seat.key,))
     draft.emit(PluginAttached(seat.key))
 
 
@@ -222,7 +222,7 @@ def _detach(draft: StepDraft, key: str) -> None:
         draft.emit(PluginDetached(key, success=False, error="it was never attached"))
         return
     _unseat(draft, place)
-    state.gone_plugins = gone(state.gone_plugins, (key,), ())
+    state.removed_plugins = gone(state.removed_plugins, (key,), ())
     draft.emit(PluginDetached(key))
     theirs = tuple(name for name, attached in state.tools.items() if attached.plugin == key)
     if theirs:
@@ -233,31 +233,31 @@ def _detach(draft: StepDraft, key: str) -> None:
 def _seat(draft: StepDraft, seat: AttachedPlugin, ruling: Ruling) -> None:
     """Add a plugin to the row, behind all that have its priority; *ruling* has its state."""
     state = draft.state
-    place = sum(other.priority <= seat.priority for other in state.seats)
-    state.seats = (*state.seats[:place], seat, *state.seats[place:])
+    place = sum(other.priority <= seat.priority for other in state.plugins)
+    state.plugins = (*state.plugins[:place], seat, *state.plugins[place:])
     state.plugin_states = (*state.plugin_states[:place], ruling.states[0][1], *state.plugin_states[place:])
 
 
 def _unseat(draft: StepDraft, place: int) -> None:
     state = draft.state
-    state.seats = (*state.seats[:place], *state.seats[place + 1 :])
+    state.plugins = (*state.plugins[:place], *state.plugins[place + 1 :])
     state.plugin_states = (*state.plugin_states[:place], *state.plugin_states[place + 1 :])
 
 
 def _place(draft: StepDraft, key: str) -> int | None:
-    return next((place for place, seat in enumerate(draft.state.seats) if seat.key == key), None)
+    return next((place for place, seat in enumerate(draft.state.plugins) if seat.key == key), None)
 
 
 def begin_opts_update(draft: StepDraft, key: str) -> Hook | None:
     """Build the hook that asks the other plugins about new options of one."""
     state = draft.state
-    change = state.changes[0]
+    change = state.plugin_changes[0]
     place = _place(draft, key)
     problem = "it was never attached" if place is None else ""
-    if place is not None and change.seat is not None and change.seat.plugin != state.seats[place].plugin:
+    if place is not None and change.seat is not None and change.seat.plugin != state.plugins[place].plugin:
         problem = f"they are for a `{change.seat.plugin}`, which another plugin has replaced"
     if problem:
-        state.changes = state.changes[1:]
+        state.plugin_changes = state.plugin_changes[1:]
         draft.emit(PluginOptsUpdated(key, success=False, error=problem))
         draft.schedule_first("settle")
         return None
@@ -267,7 +267,7 @@ def begin_opts_update(draft: StepDraft, key: str) -> Hook | None:
 def finish_opts_update(draft: StepDraft, key: str, _hook: Hook, ruling: Ruling) -> None:
     """Apply new options, or report which plugin refused them."""
     state = draft.state
-    change, state.changes = state.changes[0], state.changes[1:]
+    change, state.plugin_changes = state.plugin_changes[0], state.plugin_changes[1:]
     place = _place(draft, key)
     draft.schedule_first("settle")
     if ruling.verdict is not Verdict.PASS:
@@ -281,8 +281,8 @@ def finish_opts_update(draft: StepDraft, key: str, _hook: Hook, ruling: Ruling) 
     if decided.verdict is not Verdict.PASS:
         draft.emit(PluginOptsUpdated(key, success=False, error=decided.reason))
         return
-    if change.seat.priority == state.seats[place].priority:
-        state.seats = (*state.seats[:place], change.seat, *state.seats[place + 1 :])
+    if change.seat.priority == state.plugins[place].priority:
+        state.plugins = (*state.plugins[:place], change.seat, *state.plugins[place + 1 :])
         state.plugin_states = (*state.plugin_states[:place], decided.states[0][1], *state.plugin_states[place + 1 :])
     else:
         _unseat(draft, place)

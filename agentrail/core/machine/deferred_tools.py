@@ -75,9 +75,9 @@ def hint(draft: StepDraft) -> str:
 
 def note_found(draft: StepDraft, *names: str) -> None:
     """Remember that the model has found the tools *names*, the last of them at the end."""
-    before = draft.state.found
+    before = draft.state.found_tools
     if before[-len(names) :] != names:
-        draft.state.found = (*(name for name in before if name not in names), *names)[-MOST_FOUND:]
+        draft.state.found_tools = (*(name for name in before if name not in names), *names)[-MOST_FOUND:]
 
 
 def shown_if_deferred(spec: ToolSpec) -> str:
@@ -90,7 +90,7 @@ def tell_again(draft: StepDraft, messages: tuple[Message, ...]) -> None:
     state = draft.state
     there = [
         state.tools[name].spec
-        for name in reversed(state.found)
+        for name in reversed(state.found_tools)
         if name in state.tools and state.tools[name].spec.deferred
     ]
     if there:
@@ -102,7 +102,9 @@ def tell_changes(draft: StepDraft, before: Mapping[str, Attached]) -> None:
     """Tell the model the definitions of found tools that other ones have replaced in the session's tools *before*."""
     state = draft.state
     pairs = [
-        (before[name].spec, state.tools[name].spec) for name in state.found if name in before and name in state.tools
+        (before[name].spec, state.tools[name].spec)
+        for name in state.found_tools
+        if name in before and name in state.tools
     ]
     _tell(draft, _CHANGED, [now for was, now in pairs if now.deferred and definition(was) != definition(now)])
 

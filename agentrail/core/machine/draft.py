@@ -104,12 +104,20 @@ class StepDraft:
     def emit(self, *events: Event, by: str = "") -> None:
         """Emit *events*; each gets the next sequence number. *by* is who caused them, if not the caller of the step."""
         state = self.state
-        turn = state.turns if state.turn is not None else 0
+        turn = state.turn_count if state.turn is not None else 0
         for event in events:
-            state.seq += 1
+            state.last_seq += 1
             self.events.append(
                 _envelope(
-                    state.session_id, state.seq, 0, self.at, turn, state.round, event, state.setup.path, by or self.by
+                    state.session_id,
+                    state.last_seq,
+                    0,
+                    self.at,
+                    turn,
+                    state.round,
+                    event,
+                    state.setup.path,
+                    by or self.by,
                 )
             )
 
@@ -123,19 +131,19 @@ class StepDraft:
 
     def make_id(self, prefix: str) -> str:
         """Return an id that is unique in the session."""
-        self.state.serial += 1
-        return f"{prefix}{self.state.serial}"
+        self.state.last_id += 1
+        return f"{prefix}{self.state.last_id}"
 
     # What comes next
 
     def schedule_first(self, what: str, ref: str = "") -> None:
         """Put a hook or stage at the front of what is due."""
-        due, first = self.state.due, Due(what, ref) if ref else _PLAIN[what]
-        self.state.due = (first, *due) if due else (first,)
+        due, first = self.state.next_stages, Due(what, ref) if ref else _PLAIN[what]
+        self.state.next_stages = (first, *due) if due else (first,)
 
     def schedule_last(self, what: str, ref: str = "") -> None:
         """Put a hook or stage at the end of what is due."""
-        self.state.due = (*self.state.due, Due(what, ref))
+        self.state.next_stages = (*self.state.next_stages, Due(what, ref))
 
     # Timers
 
@@ -207,14 +215,14 @@ class StepDraft:
     ) -> None:
         """Set the session's model and its fallback models."""
         state = self.state
-        if not priced <= state.priced:
-            state.priced |= priced
-        if spares != state.spares:
-            state.spares = spares
+        if not priced <= state.priced_models:
+            state.priced_models |= priced
+        if spares != state.fallbacks:
+            state.fallbacks = spares
         if (model, options) != (state.model, state.model_options):
             self.tell_of_switch((state.model, state.model_options), (model, options), by)
-            if state.used_model is None:
-                state.used_model = (
+            if state.last_request_model is None:
+                state.last_request_model = (
                     state.model,
                     state.model_options,
                 )  # so the first request to the new model is an event too
@@ -264,12 +272,12 @@ class StepDraft:
 
     def note(self, altered: tuple[Altered, ...]) -> None:
         """Remember that parts of the prompt are about to change, until the next request. No-op before the first."""
-        if altered and self.state.used_model is not None:
-            self.state.altered = noted(self.state.altered, *altered)
+        if altered and self.state.last_request_model is not None:
+            self.state.prefix_changes = noted(self.state.prefix_changes, *altered)
 
     def _note_switch(self, by: str) -> None:
         """Remember who switched the model last, until the next request; a caller is only noted after a plugin."""
-        if by or self.state.altered:
+        if by or self.state.prefix_changes:
             self.note(switching(by))
 
     def drop_turn(self) -> None:
@@ -284,7 +292,7 @@ class StepDraft:
         """Use the model that a plugin chose from the next request on; fallback models stay if it is the same one."""
         state = self.state
         priced = frozenset({switch.model}) if switch.priced else frozenset[str]()
-        spares = state.spares if switch.model == state.model else ()
+        spares = state.fallbacks if switch.model == state.model else ()
         self.switch_model(switch.model, switch.options, switch.plugin, spares, priced)
         self._note_switch(switch.plugin)
         if state.turn is not None:
@@ -295,9 +303,9 @@ class StepDraft:
         """Return the view of the session that plugins get."""
         state = self.state
         setup, turn, sections, path = state.setup, state.turn, state.sections, state.setup.path
-        worked = state.worked_ms if state.working_since is None else state.worked(self.at)
+        worked = state.worked_ms if state.working_since_ms is None else state.worked(self.at)
         model, options, spares = (
-            (state.model, state.model_options, state.spares)
+            (state.model, state.model_options, state.fallbacks)
             if turn is None
             else (turn.model, turn.options, turn.spares)
         )
@@ -307,15 +315,16 @@ class StepDraft:
             model,
             options,
             setup.prompt_mode,
-            state.turns if turn is not None else 0,
+            state.turn_count if turn is not None else 0,
             state.round,
             state.usage,
             NOTHING_USED if turn is None else state.usage.minus(turn.used),
-            state.elsewhere,
+            state.shared_usage,
             worked,
             max(0, worked - turn.worked_ms) if worked and turn is not None else 0,
-            state.worked_elsewhere,
-            model in state.priced and (not spares or all(spare.model in state.priced for spare in spares)),
+            state.shared_worked_ms,
+            model in state.priced_models
+            and (not spares or all(spare.model in state.priced_models for spare in spares)),
             self._budget_left(),
             state.todos,
             pairs_of(sections) if sections else NO_PAIRS,
@@ -323,20 +332,20 @@ class StepDraft:
             setup.agents,
             setup.user_data,
             memory_of(sections) if sections else EMPTY,
-            state.last_reply,
+            state.last_text,
             state.approved_always,
             self.at,
             path[::2] if path else path,
             path[-2] if path else None,
-            state.returns if state.taking is None else state.taking.returns or setup.returns,
+            state.returns if state.next_prompt is None else state.next_prompt.returns or setup.returns,
         )
 
     def _budget_left(self) -> float | None:
         """Return the money left under the tightest limit of the plugins; `None` if none has one or cost is unknown."""
         state = self.state
         least: float | None = None
-        for seat in state.seats:  # a plain loop, as this is asked for at each hook, and few plugins have a limit
+        for seat in state.plugins:  # a plain loop, as this is asked for at each hook, and few plugins have a limit
             if seat.money_limit is not None:
-                money_left = seat.money_limit.left(state.usage, state.elsewhere)
+                money_left = seat.money_limit.left(state.usage, state.shared_usage)
                 least = money_left if least is None or (money_left is not None and money_left < least) else least
         return least

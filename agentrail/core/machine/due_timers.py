@@ -31,7 +31,7 @@ def _on_grace(draft: StepDraft, _: str) -> None:
 
 
 def _on_ask(draft: StepDraft, ask_id: str) -> None:
-    waiting = next((other for other in draft.state.suspended if other.ask_id == ask_id), None)
+    waiting = next((other for other in draft.state.suspended_runs if other.ask_id == ask_id), None)
     if waiting is not None:
         if waiting.asked:
             draft.add_effect(CancelAsk(ask_id))

@@ -82,7 +82,7 @@ def close_batch(draft: StepDraft) -> None:
 
 def _clear_timers(draft: StepDraft, batch: Batch) -> None:
     """Clear the timers of the calls of *batch*, but for calls that go on."""
-    lingering = {stray.call_id for stray in draft.state.lingering}
+    lingering = {stray.call_id for stray in draft.state.lingering_calls}
     timers = dict(draft.state.timers)
     for call in batch.calls:
         timer = call_timer(call.call_id)
@@ -115,9 +115,9 @@ def abort_turn(
     """Abort the open turn and run `after_turn`; without one, abort what runs between turns (a prompt being taken)."""
     state = draft.state
     turn = state.turn
-    state.due = ()
+    state.next_stages = ()
     over = turn is not None and turn.ended is not None
-    waiting, state.suspended = state.suspended, ()
+    waiting, state.suspended_runs = state.suspended_runs, ()
     for suspension in waiting:
         drop_suspension(draft, suspension)
     if turn is None or over:
@@ -144,7 +144,7 @@ def abort_turn(
 def _closing(draft: StepDraft, turn: Turn) -> None:
     draft.state.turn = turn
     draft.state.phase = RUNNING
-    draft.state.due = draft.state.paused = ()
+    draft.state.next_stages = draft.state.paused_stages = ()
     draft.schedule_first("after_turn")
 
 
@@ -159,7 +159,7 @@ def _drop_steering(draft: StepDraft) -> None:
 
 
 def _refuse_what_was_taken(draft: StepDraft, reason: str) -> None:
-    prompt, draft.state.taking = draft.state.taking, None
+    prompt, draft.state.next_prompt = draft.state.next_prompt, None
     if prompt is not None:
         draft.emit(PromptRejected(prompt.ref, reason))
 
@@ -230,7 +230,7 @@ def drop_queue(draft: StepDraft) -> None:
 
 def after_aborted_nothing(draft: StepDraft, reason: str) -> None:
     """Continue after an abort without an open turn: a session that was still starting ends, others settle."""
-    if draft.state.opening:
+    if draft.state.is_starting:
         fail_start(draft, SessionRefused(draft.state.session_id, "an abort", reason))
     else:
         draft.schedule_first("settle")
@@ -240,7 +240,7 @@ def on_stop(draft: StepDraft, command: commands.StopSent) -> None:
     """Handle `stop`: abort the open turn with all its calls; `settle` then runs `session_end`."""
     state = draft.state
     draft.answer = commands.DONE
-    state.stopping = command.reason
+    state.stop_reason = command.reason
     kill_lingering(draft, command.reason)
     if state.phase is Phase.IDLE and state.turn is None:
         draft.schedule_first("settle")
@@ -250,12 +250,12 @@ def on_stop(draft: StepDraft, command: commands.StopSent) -> None:
 
 def begin_session_end(draft: StepDraft, _: str) -> Hook:
     """Build the `session_end` hook of a session that was stopped."""
-    return SessionEnd(draft.state.stopping or "stopped")
+    return SessionEnd(draft.state.stop_reason or "stopped")
 
 
 def finish_session_end(draft: StepDraft, _ref: str, _hook: Hook, _ruling: Ruling) -> None:
     """End the session after its `session_end` hook has run."""
-    end_session(draft, draft.state.stopping or "stopped")
+    end_session(draft, draft.state.stop_reason or "stopped")
 
 
 def end_session(draft: StepDraft, reason: str) -> None:
@@ -267,13 +267,13 @@ def end_session(draft: StepDraft, reason: str) -> None:
     for timer, _ in state.timers:
         draft.clear_timer(timer)
     state.phase = Phase.ENDED
-    state.stopping = reason
+    state.stop_reason = reason
     draft.emit(SessionEnded(reason))
     draft.add_effect(CloseSession(reason))
 
 
 def fail_start(draft: StepDraft, error: AgentrailError) -> None:
     """End a session that could not start, and report *error* to the caller of `spawn`."""
-    draft.state.opening = False
+    draft.state.is_starting = False
     draft.add_effect(ReportStart(commands.Refused.of(error)))
     end_session(draft, str(error))

@@ -88,19 +88,19 @@ NESTED: Final = "cannot be run to rule on a tool that a plugin runs"
 def drain(draft: StepDraft) -> None:
     """Run what is due, in order, until nothing is left or a hook must wait."""
     state = draft.state
-    while state.due:
-        due = state.due[0]
+    while state.next_stages:
+        due = state.next_stages[0]
         stage = STAGES.get(due.what)
         if stage is not None:
-            state.due = state.due[1:]
+            state.next_stages = state.next_stages[1:]
             stage(draft, due.ref)
         elif due.what == AGAIN:
-            state.due = state.due[1:]
+            state.next_stages = state.next_stages[1:]
             ask_again(draft, due.ref)
-        elif state.suspended and due.what not in WAIT_FOR_NONE:
+        elif state.suspended_runs and due.what not in WAIT_FOR_NONE:
             return
         else:
-            state.due = state.due[1:]
+            state.next_stages = state.next_stages[1:]
             _run(draft, due)
 
 
@@ -109,7 +109,7 @@ def _run(draft: StepDraft, due: Due) -> None:
     hook = begin(draft, due.ref)
     if hook is None:
         return
-    unheard = draft.judge.unheard(due.what, draft.state.seats)
+    unheard = draft.judge.unheard(due.what, draft.state.plugins)
     if unheard is not None:
         draft.rulings.append(unheard)
         finish(draft, due.ref, hook, unheard)
@@ -124,7 +124,7 @@ def _rule(draft: StepDraft, hook: Hook, ref: str, place: Place, gathered: Gather
     state = draft.state
     row = state.row
     if hook.moment == "before_plugin_opts_update":
-        row = row.but(among=frozenset(seat.key for seat in state.seats if seat.key != ref))
+        row = row.but(among=frozenset(seat.key for seat in state.plugins if seat.key != ref))
     decided = draft.judge.rule(hook, row, draft.context, place, gathered, consent)
     if decided is UNRULED[hook.moment]:  # mostly: none had anything to say
         draft.rulings.append(decided)
@@ -132,7 +132,7 @@ def _rule(draft: StepDraft, hook: Hook, ref: str, place: Place, gathered: Gather
         draft.take(decided)
         if decided.gathered.emits:
             draft.emit(*decided.gathered.emits)
-        if decided.verdict is ASK and decided.pause is not None and state.stopping is None:
+        if decided.verdict is ASK and decided.pause is not None and state.stop_reason is None:
             _suspend(draft, hook, ref, decided)
             return
     FLOW[hook.moment][1](draft, ref, hook, decided)
@@ -151,7 +151,7 @@ def _suspend(draft: StepDraft, hook: Hook, ref: str, decided: Ruling, run: str =
     draft.emit(_started(ask_id, decided.by, hook.moment, type(pause.request).__name__))
     handed = type(pause.request) not in IN_THE_STEP
     waiting = Suspension(ask_id, hook, ref, decided.by, pause, decided.gathered.without_events(), asked=handed, run=run)
-    state.suspended = (*state.suspended, waiting)
+    state.suspended_runs = (*state.suspended_runs, waiting)
     _begin_ask(draft, waiting)
 
 
@@ -174,7 +174,7 @@ def _hand_over(draft: StepDraft, waiting: Suspension, request: Errand) -> None:
     state = draft.state
     if not waiting.asked:
         handed = waiting.but(asked=True)
-        state.suspended = tuple([handed if other is waiting else other for other in state.suspended])
+        state.suspended_runs = tuple([handed if other is waiting else other for other in state.suspended_runs])
     draft.add_effect(CarryOut(waiting.ask_id, waiting.plugin, request, state.using[0]))
     _set_deadline(draft, waiting)
 
@@ -202,13 +202,13 @@ def _screen(
     if attached is None:
         answer(draft, waiting.ask_id, Failed(f"there is no tool `{request.name}`"))
         return
-    others = frozenset(seat.key for seat in state.seats if seat.key != waiting.plugin)
+    others = frozenset(seat.key for seat in state.plugins if seat.key != waiting.plugin)
     hook = BeforeTool(request.name, request.args, waiting.ask_id)
     consent = Consent(always=state.approved_always)
     decided = draft.judge.rule(hook, state.row.but(among=others), draft.context, place, gathered, consent)
     draft.take(decided)
     draft.emit(*decided.gathered.emits)
-    if decided.verdict is ASK and state.stopping is None:
+    if decided.verdict is ASK and state.stop_reason is None:
         _set_deadline(draft, waiting)
         _suspend(draft, hook, "", decided, waiting.ask_id)
         return
@@ -221,7 +221,7 @@ def _screen(
         standing = tool_checks.standing_approvals(draft, request.name, decided.gathered.families)
         draft.emit(ToolExecutionStart(waiting.ask_id, request.name, args, standing=standing))
         started = waiting.but(started_at=draft.at)
-        state.suspended = tuple(started if other is waiting else other for other in state.suspended)
+        state.suspended_runs = tuple(started if other is waiting else other for other in state.suspended_runs)
         waiting = started
     _hand_over(draft, waiting, RunTool(request.name, args))
 
@@ -242,7 +242,7 @@ def ask_again(draft: StepDraft, ask_id: str) -> None:
     """Repeat a plugin's request that a restart interrupted, unless its tool may be unsafe to run twice."""
     state = draft.state
     waiting = _waiting(draft, ask_id)
-    if waiting is None or any(other.run == ask_id for other in state.suspended):
+    if waiting is None or any(other.run == ask_id for other in state.suspended_runs):
         return  # if its tool is still ruled on, what a plugin asked for about that is repeated instead
     request = waiting.pause.request
     if isinstance(request, RunTool) and waiting.started_at is not None:
@@ -276,7 +276,7 @@ def on_settled(draft: StepDraft, settled: AskSettled) -> None:
 
 
 def _waiting(draft: StepDraft, ask_id: str) -> Suspension | None:
-    for other in draft.state.suspended:
+    for other in draft.state.suspended_runs:
         if other.ask_id == ask_id:
             return other
     return None
@@ -288,7 +288,7 @@ def answer(draft: StepDraft, ask_id: str, ask_answer: AskAnswer) -> None:
     waiting = _waiting(draft, ask_id)
     if waiting is None:
         return
-    state.suspended = tuple([other for other in state.suspended if other is not waiting])
+    state.suspended_runs = tuple([other for other in state.suspended_runs if other is not waiting])
     draft.clear_timer(f"ask:{ask_id}")
     if isinstance(waiting.pause.request, RunTool):
         drop_rulings_on(draft, ask_id)

@@ -26,31 +26,31 @@ def branch(origin: State, session_id: str) -> State:
         session_id=session_id,
         setup=origin.setup.but(path=(), shares=False),
         phase=Phase.NEW,
-        opening=True,
-        seq=0,
-        changes=(),
+        is_starting=True,
+        last_seq=0,
+        plugin_changes=(),
         queue=(),
         steering=(),
-        taking=None,
+        next_prompt=None,
         request=None,
         compaction=None,
-        compact_wanted=None,
-        compact_by="",
-        due=(),
-        suspended=(),
-        quarantined=(),
-        lingering=(),
+        compaction_reason=None,
+        compaction_cause="",
+        next_stages=(),
+        suspended_runs=(),
+        quarantined_calls=(),
+        lingering_calls=(),
         subagents=(),
         ended_tasks=(),
         timers=(),
-        paused=(),
-        jobs=(),
+        paused_stages=(),
+        background_jobs=(),
         asleep=False,
-        stopping=None,
-        crashed=None,
-        working_since=None,
-        elsewhere=NOTHING_USED,  # by others, with whom it shares no limits any more
-        worked_elsewhere=0,
+        stop_reason=None,
+        quarantine_cause=None,
+        working_since_ms=None,
+        shared_usage=NOTHING_USED,  # by others, with whom it shares no limits any more
+        shared_worked_ms=0,
     )
 
 
@@ -63,7 +63,7 @@ def on_branched(draft: StepDraft, branched: SessionBranched) -> None:
     if problem is not None:
         fail_start(draft, problem)
         return
-    state.opening = False
+    state.is_starting = False
     draft.emit(SessionForked(branched.origin, branched.at, branched.left_behind))
     change_tools(draft, branched)
     draft.add_effect(ReportStart())

@@ -32,15 +32,15 @@ def doubt_about(draft: StepDraft, call: Call) -> Doubt | None:
     """
     unsafe = call.spec is None or call.spec.effect is EffectClass.UNSAFE
     holds = draft.state.setup.options.on_repeat_unknown == "hold"
-    return Doubt(call.call_id, call.name, call.args, draft.state.turns) if unsafe and holds else None
+    return Doubt(call.call_id, call.name, call.args, draft.state.turn_count) if unsafe and holds else None
 
 
 def remember(draft: StepDraft, doubt: Doubt | None) -> None:
     """Store a doubt about a stopped call, whose outcome is unknown. No-op if *doubt* is `None`."""
     if doubt is not None and doubt.args is not None:
         _forget_equal(draft, doubt.name, doubt.args)
-        doubt = doubt.but(turn=draft.state.turns)  # a call that was left running may have begun many turns ago
-        draft.state.in_doubt = bounded((*draft.state.in_doubt, doubt))
+        doubt = doubt.but(turn=draft.state.turn_count)  # a call that was left running may have begun many turns ago
+        draft.state.in_doubt_calls = bounded((*draft.state.in_doubt_calls, doubt))
 
 
 def bounded(doubts: tuple[Doubt, ...]) -> tuple[Doubt, ...]:
@@ -53,11 +53,11 @@ def grow_old(draft: StepDraft) -> None:
 
     A doubt that an older version stored has no turn. It is of this turn from now on.
     """
-    if not draft.state.in_doubt:
+    if not draft.state.in_doubt_calls:
         return
-    now = draft.state.turns
-    dated = (doubt if doubt.turn is not None else doubt.but(turn=now) for doubt in draft.state.in_doubt)
-    draft.state.in_doubt = tuple(doubt for doubt in dated if doubt.turn is None or now - doubt.turn <= TURNS_KEPT)
+    now = draft.state.turn_count
+    dated = (doubt if doubt.turn is not None else doubt.but(turn=now) for doubt in draft.state.in_doubt_calls)
+    draft.state.in_doubt_calls = tuple(doubt for doubt in dated if doubt.turn is None or now - doubt.turn <= TURNS_KEPT)
 
 
 def find_doubt(draft: StepDraft, name: str, args: JsonObject) -> Doubt | None:
@@ -67,7 +67,7 @@ def find_doubt(draft: StepDraft, name: str, args: JsonObject) -> Doubt | None:
     stored, covers a tool with any arguments, or even all tools, and a redacted one its tool. So it counts only for
     tools of the class `unsafe`, or harmless calls would be held too.
     """
-    doubts = draft.state.in_doubt
+    doubts = draft.state.in_doubt_calls
     if not doubts:
         return None
     attached = draft.state.tools.get(name)
@@ -90,27 +90,28 @@ def hint_about(doubt: Doubt) -> str:
 
 def clear_up(draft: StepDraft, name: str, args: JsonObject) -> None:
     """Forget all doubts that cover this call, as it runs again: a person has looked, and has approved it."""
-    _forget(draft, tuple(doubt for doubt in draft.state.in_doubt if doubt.covers(name, args)))
+    _forget(draft, tuple(doubt for doubt in draft.state.in_doubt_calls if doubt.covers(name, args)))
 
 
 def clear_about(draft: StepDraft, call_id: str) -> Doubt | None:
     """Forget the doubt that is named by *call_id* and return it, as a person has looked. `None` if there is none."""
-    doubt = next((other for other in draft.state.in_doubt if other.call_id == call_id), None)
+    doubt = next((other for other in draft.state.in_doubt_calls if other.call_id == call_id), None)
     if doubt is not None:
-        draft.state.in_doubt = tuple(other for other in draft.state.in_doubt if other.call_id != call_id)
+        draft.state.in_doubt_calls = tuple(other for other in draft.state.in_doubt_calls if other.call_id != call_id)
     return doubt
 
 
 def _forget_equal(draft: StepDraft, name: str, args: JsonObject) -> None:
     """Forget the doubt about exactly this call, as it gets a new one."""
     _forget(
-        draft, tuple(doubt for doubt in draft.state.in_doubt if doubt.args is not None and doubt.covers(name, args))
+        draft,
+        tuple(doubt for doubt in draft.state.in_doubt_calls if doubt.args is not None and doubt.covers(name, args)),
     )
 
 
 def _forget(draft: StepDraft, doubts: tuple[Doubt, ...]) -> None:
     if doubts:
-        draft.state.in_doubt = tuple(doubt for doubt in draft.state.in_doubt if doubt not in doubts)
+        draft.state.in_doubt_calls = tuple(doubt for doubt in draft.state.in_doubt_calls if doubt not in doubts)
         draft.forgotten = (*draft.forgotten, *doubts)
 
 
@@ -118,5 +119,5 @@ def recall(draft: StepDraft) -> None:
     """Remember again what this step has forgotten, as the calls that it would start do not start."""
     forgotten, draft.forgotten = draft.forgotten, ()
     for doubt in reversed(forgotten):
-        if doubt.args is None or not any(other.covers(doubt.name, doubt.args) for other in draft.state.in_doubt):
-            draft.state.in_doubt = bounded((doubt, *draft.state.in_doubt))
+        if doubt.args is None or not any(other.covers(doubt.name, doubt.args) for other in draft.state.in_doubt_calls):
+            draft.state.in_doubt_calls = bounded((doubt, *draft.state.in_doubt_calls))

@@ -51,7 +51,7 @@ def on_opened(draft: StepDraft, _: SessionOpened) -> None:
     draft.answer = commands.DONE
     state.phase = RUNNING
     states: list[object] = []
-    for seat in state.seats:
+    for seat in state.plugins:
         ruling = draft.judge.init(seat, draft.context)
         draft.rulings.append(ruling)
         if ruling.verdict is not Verdict.PASS:
@@ -79,7 +79,7 @@ def finish_session_start(draft: StepDraft, _ref: str, _hook: Hook, ruling: Rulin
         fail_start(draft, SessionRefused(draft.state.session_id, f"plugin `{ruling.by}`", ruling.reason))
         return
     draft.apply(ruling)
-    draft.state.opening = False
+    draft.state.is_starting = False
     draft.emit(SessionStarted(draft.state.model))
     draft.add_effect(ReportStart())
     draft.schedule_first("settle")
@@ -116,7 +116,7 @@ def accept(
         return
     draft.answer = commands.Accepted(prompt.ref, "queued", len(state.queue))
     draft.emit(PromptQueued(prompt.ref, prompt.text, len(state.queue)))
-    if state.resting and (state.paused or state.setup.options.on_prompt_while_held == "supersede"):
+    if state.resting and (state.paused_stages or state.setup.options.on_prompt_while_held == "supersede"):
         _supersede(draft)
 
 
@@ -125,8 +125,8 @@ def _supersede(draft: StepDraft) -> None:
     why = "superseded by a new message of the user"
     for call in draft.state.waiting_calls:
         release(draft, call, "superseded", why)
-    if draft.state.paused:
-        waiting, draft.state.suspended = draft.state.suspended, ()
+    if draft.state.paused_stages:
+        waiting, draft.state.suspended_runs = draft.state.suspended_runs, ()
         for suspension in waiting:
             drop_suspension(draft, suspension)
         cancel_compaction(draft)
@@ -152,18 +152,18 @@ def settle(draft: StepDraft, _: str) -> None:
     state = draft.state
     if state.steering:
         _steering_to_queue(draft)
-    if state.stopping is not None:
+    if state.stop_reason is not None:
         state.phase = RUNNING
         if state.subagents:  # they are stopped first; when the last one has ended, `settle` is called again
             stop_subagents(draft)
         else:
             draft.schedule_first("session_end")
-    elif state.changes:
+    elif state.plugin_changes:
         state.phase = RUNNING
         draft.schedule_first("change_plugins")
     elif state.queue:
         state.phase = RUNNING
-        state.taking, state.queue = state.queue[0], state.queue[1:]
+        state.next_prompt, state.queue = state.queue[0], state.queue[1:]
         draft.schedule_first("before_prompt")
     else:
         state.phase = IDLE
@@ -178,23 +178,23 @@ def _steering_to_queue(draft: StepDraft) -> None:
 
 def begin_before_prompt(draft: StepDraft, _: str) -> Hook | None:
     """Build the `before_prompt` hook of the prompt that is being taken."""
-    prompt = draft.state.taking
+    prompt = draft.state.next_prompt
     return None if prompt is None else _before_prompt(prompt.text, prompt.ref)
 
 
 def finish_before_prompt(draft: StepDraft, _ref: str, _hook: Hook, ruling: Ruling) -> None:
     """Start the turn, or reject the prompt if a plugin says so."""
     state = draft.state
-    prompt, state.taking = state.taking, None
+    prompt, state.next_prompt = state.next_prompt, None
     if prompt is None:
         return
     if ruling.verdict is ABORT:
         draft.emit(PromptRejected(prompt.ref, ruling.reason, ruling.by))
         draft.schedule_first("settle")
         return
-    state.turns += 1
+    state.turn_count += 1
     grow_old(draft)
-    state.deafness = ()
+    state.listener_failures = ()
     state.turn = Turn(
         prompt.ref,
         draft.at,
@@ -202,7 +202,7 @@ def finish_before_prompt(draft: StepDraft, _ref: str, _hook: Hook, ruling: Rulin
         state.usage,
         state.model,
         state.model_options,
-        spares=state.spares,
+        spares=state.fallbacks,
         asked=prompt.asked,
         worked_ms=state.worked(draft.at),
     )

@@ -46,8 +46,8 @@ def on_returned(draft: StepDraft, returned: SessionReturned) -> None:
     state = draft.state
     draft.answer = commands.DONE
     state.asleep = False
-    if state.working_since is not None:
-        state.working_since = draft.at  # nothing worked until now
+    if state.working_since_ms is not None:
+        state.working_since_ms = draft.at  # nothing worked until now
     draft.emit(SessionRecovered(returned.records))
     for timer, at in state.timers:
         draft.add_effect(SetTimer(timer, at))
@@ -60,7 +60,7 @@ def on_returned(draft: StepDraft, returned: SessionReturned) -> None:
     bring_back(draft, f"{ENDED} while it ran", pause=returned.pause)
     _settle(draft, pause=returned.pause)
     if not returned.pause:
-        if state.paused:
+        if state.paused_stages:
             wake(draft)
     elif state.turn is not None and state.turn.ended is None:
         _pause(draft)
@@ -70,7 +70,7 @@ def on_returned(draft: StepDraft, returned: SessionReturned) -> None:
 def on_resumed(draft: StepDraft, _: commands.ResumeSent) -> None:
     """Continue a turn that was paused when the session came back."""
     draft.answer = commands.DONE
-    if draft.state.paused:
+    if draft.state.paused_stages:
         wake(draft)
 
 
@@ -83,7 +83,7 @@ def reseat(
     """Replace the session's plugins by *seats*, some with new options; return why one refuses, or `None`."""
     state = draft.state
     before = {
-        seat.key: (seat, plugin_state) for seat, plugin_state in zip(state.seats, state.plugin_states, strict=True)
+        seat.key: (seat, plugin_state) for seat, plugin_state in zip(state.plugins, state.plugin_states, strict=True)
     }
     states: list[object] = []
     upgraded: list[PluginUpgraded] = []
@@ -110,7 +110,7 @@ def reseat(
             joined.append(PluginAttached(seat.key))
         else:
             upgraded.append(PluginUpgraded(seat.key, old.version, seat.version))
-    state.seats, state.plugin_states = seats, tuple(states)
+    state.plugins, state.plugin_states = seats, tuple(states)
     if tuple(before) != tuple(seat.key for seat in seats):
         _take_new_places(draft)
     draft.emit(*upgraded, *others.values(), *joined)
@@ -129,8 +129,8 @@ def _take_new_places(draft: StepDraft) -> None:
     ruled on again.
     """
     state = draft.state
-    places = {seat.key: place for place, seat in enumerate(state.seats)}
-    state.suspended = tuple(_moved(suspension, places[suspension.plugin]) for suspension in state.suspended)
+    places = {seat.key: place for place, seat in enumerate(state.plugins)}
+    state.suspended_runs = tuple(_moved(suspension, places[suspension.plugin]) for suspension in state.suspended_runs)
     for call in () if state.batch is None else state.batch.calls:
         if call.hold is not None:
             put(draft, call.but(hold=call.hold.but(place=START, gathered=NOTHING_GATHERED)))
@@ -149,12 +149,12 @@ def change_tools(draft: StepDraft, returned: SessionReturned | SessionBranched) 
         return
     state = draft.state
     tools = {name: attached for name, attached in state.tools.items() if name not in returned.gone}
-    brought = {spec.name: seat.key for seat in state.seats for spec in seat.tools}
+    brought = {spec.name: seat.key for seat in state.plugins for spec in seat.tools}
     tools |= {
         spec.name: Attached(spec, returned.revision, plugin=brought.get(spec.name, "")) for spec in returned.tools
     }
     put_tools(draft, tools)
-    state.gone_tools = gone(state.gone_tools, returned.gone, tools)
+    state.removed_tools = gone(state.removed_tools, returned.gone, tools)
     names = tuple(spec.name for spec in returned.tools)
     draft.emit(*(ToolDetached(name) for name in returned.gone), *(ToolAttached(name) for name in names))
     draft.emit(ToolsUpdated(names, returned.gone))
@@ -163,8 +163,8 @@ def change_tools(draft: StepDraft, returned: SessionReturned | SessionBranched) 
 def _renew_changes(draft: StepDraft, seats: tuple[AttachedPlugin, ...]) -> None:
     """Update the queued plugin changes to the descriptions that the code of now gives."""
     renewed = {(seat.key, seat.revision): seat for seat in seats}
-    changes = (_renewed(change, renewed) for change in draft.state.changes)
-    draft.state.changes = tuple(change for change in changes if change is not None)
+    changes = (_renewed(change, renewed) for change in draft.state.plugin_changes)
+    draft.state.plugin_changes = tuple(change for change in changes if change is not None)
 
 
 def _renewed(change: PluginChange, seats: Mapping[tuple[str, int], AttachedPlugin]) -> PluginChange | None:
@@ -178,9 +178,9 @@ def _renewed(change: PluginChange, seats: Mapping[tuple[str, int], AttachedPlugi
 
 def _drop_changes(draft: StepDraft, keys: tuple[str, ...]) -> None:
     """Report queued plugin changes as failed if the plugin's code no longer exists."""
-    dropped = tuple(change for change in draft.state.changes if change.key in keys)
+    dropped = tuple(change for change in draft.state.plugin_changes if change.key in keys)
     if dropped:
-        draft.state.changes = tuple(change for change in draft.state.changes if change.key not in keys)
+        draft.state.plugin_changes = tuple(change for change in draft.state.plugin_changes if change.key not in keys)
         error = f"{ENDED}, and its code is not there any more"
         draft.emit(*(REPORTS[change.kind](change.key, success=False, error=error) for change in dropped))
 
@@ -188,8 +188,8 @@ def _drop_changes(draft: StepDraft, keys: tuple[str, ...]) -> None:
 def _tell_of_lost(draft: StepDraft, lost: tuple[str, ...]) -> None:
     """Queue a notice for the next request that names tools, plugins and jobs that no longer exist."""
     state = draft.state
-    gone = (*(f"the command in the background {job}" for job in state.jobs), *lost)
-    state.jobs = ()
+    gone = (*(f"the command in the background {job}" for job in state.background_jobs), *lost)
+    state.background_jobs = ()
     if gone:
         state.notices = (
             *state.notices,
@@ -206,7 +206,7 @@ def _end_strays(draft: StepDraft) -> None:
     The cancelled calls ended too. They are only forgotten, because their results were given when they were cancelled.
     """
     state = draft.state
-    lingering, state.lingering, state.quarantined = state.lingering, (), ()
+    lingering, state.lingering_calls, state.quarantined_calls = state.lingering_calls, (), ()
     draft.clear_timer(GRACE_TIMER)
     for stray in lingering:
         draft.clear_timer(call_timer(stray.call_id))
@@ -233,9 +233,9 @@ def _settle(draft: StepDraft, *, pause: bool) -> None:
             _settle_call(draft, call, pause=pause)
     if state.phase is Phase.EXECUTING_TOOLS:
         draft.schedule_last("advance_batch")
-    if not state.paused:
-        state.suspended = tuple(suspension.but(asked=False) for suspension in state.suspended)
-        for suspension in state.suspended:
+    if not state.paused_stages:
+        state.suspended_runs = tuple(suspension.but(asked=False) for suspension in state.suspended_runs)
+        for suspension in state.suspended_runs:
             draft.schedule_first("ask_again", suspension.ask_id)
 
 
@@ -281,8 +281,8 @@ def risky_calls(state: State) -> tuple[RiskyCall, ...]:
     """
     calls = () if state.batch is None else state.batch.calls.among(CallStatus.RUNNING)
     calls_ = [RiskyCall(call.name, call.call_id) for call in calls if not (runs_again(call) or _has_subagent(call))]
-    calls_ += [RiskyCall(stray.name, stray.call_id) for stray in state.lingering if not stray.reported]
-    for waiting in state.suspended:
+    calls_ += [RiskyCall(stray.name, stray.call_id) for stray in state.lingering_calls if not stray.reported]
+    for waiting in state.suspended_runs:
         request = waiting.pause.request
         if isinstance(request, RunTool) and waiting.started_at is not None:
             attached = state.tools.get(request.name)
@@ -300,7 +300,10 @@ def _pause(draft: StepDraft) -> None:
     state = draft.state
     waits = any(timer == RETRY_TIMER for timer, _ in state.timers)
     draft.clear_timer(RETRY_TIMER)
-    for suspension in state.suspended:
+    for suspension in state.suspended_runs:
         draft.clear_timer(f"ask:{suspension.ask_id}")
-    state.paused, state.due = (*state.due, *((Due("request"),) if waits else ()), *state.paused), ()
+    state.paused_stages, state.next_stages = (
+        (*state.next_stages, *((Due("request"),) if waits else ()), *state.paused_stages),
+        (),
+    )
     rest(draft)

@@ -95,7 +95,7 @@ def _merge(draft: StepDraft) -> None:
 def request(draft: StepDraft, _: str) -> None:
     """Start an attempt of the request: merge texts that came meanwhile, compact if asked to, then ask plugins."""
     _merge(draft)
-    reason = draft.state.compact_wanted
+    reason = draft.state.compaction_reason
     if reason is not None:
         want_compaction(draft, reason)
     else:
@@ -129,11 +129,11 @@ def finish_before_request(draft: StepDraft, _ref: str, hook: Hook, ruling: Rulin
         draft.say(*added)
         draft.emit(Intervention(text, "before_request"))
     sent_messages = _shown_to(state.history, hook, ruling, added)
-    before, used = state.used_model, state.using
+    before, used = state.last_request_model, state.using
     switched = None if before is None or before == used else before
     if switched is not None:
         draft.emit(ModelEffective(turn.model))
-    state.used_model = before if before == used else used
+    state.last_request_model = before if before == used else used
     request_id = draft.make_id("r")
     replaced = None if sent_messages is state.history else rearrange(state.history, sent_messages)
     if gathered.front:
@@ -141,7 +141,13 @@ def finish_before_request(draft: StepDraft, _ref: str, hook: Hook, ruling: Rulin
         replaced = _with(state.history, replaced, gathered.front, ())
     options = state.setup.options
     last = state.round >= options.max_turns
-    grown_alone = not (last or state.altered or state.shown is not None or replaced is not None or switched is not None)
+    grown_alone = not (
+        last
+        or state.prefix_changes
+        or state.replaced_messages is not None
+        or replaced is not None
+        or switched is not None
+    )
     if not grown_alone or is_out_of_reach(state):
         _compare(draft, sent_messages, replaced, gathered.replaced_by[-1:], switched)
     state.request = Request(request_id, messages=_with(state.history, replaced, (), gathered.added))
@@ -175,9 +181,9 @@ def _compare(
     changed = prefix_changed(state, sent_messages, last, switched, front_of(replaced))
     if changed is not None:
         draft.emit(changed)
-        state.by_tool = None if changed.part in UPFRONT else state.by_tool
-    state.altered = closing(state)
-    state.shown = None if replaced is None else Shown(replaced, last)
+        state.answered_by_tool = None if changed.part in UPFRONT else state.answered_by_tool
+    state.prefix_changes = closing(state)
+    state.replaced_messages = None if replaced is None else Shown(replaced, last)
 
 
 def rendered(state: State, turn: Turn, request: Request) -> ModelRequest:
@@ -246,14 +252,14 @@ def on_compact(draft: StepDraft, command: commands.CompactSent) -> None:
         state.phase = RUNNING
         want_compaction(draft, reason, CALLER)
     elif state.compaction is None:
-        state.compact_wanted, state.compact_by = reason, CALLER
+        state.compaction_reason, state.compaction_cause = reason, CALLER
 
 
 def _why_compact(draft: StepDraft) -> str | None:
     """Return why the context is to be compacted before the next request; `None` if it is not."""
     state = draft.state
-    if state.compact_wanted is not None:
-        return state.compact_wanted
+    if state.compaction_reason is not None:
+        return state.compaction_reason
     return f"about {tokens_of(state)} tokens of {budget_of(state).window}" if is_due(state) else None
 
 
@@ -263,8 +269,8 @@ def want_compaction(draft: StepDraft, reason: str, by: str = "") -> None:
     It is caused by *by*; if that is empty, by what asked for it earlier, else by the option `compact_at`.
     """
     state = draft.state
-    cause = by or state.compact_by or TRIGGER
-    state.compact_wanted, state.compact_by = None, ""
+    cause = by or state.compaction_cause or TRIGGER
+    state.compaction_reason, state.compaction_cause = None, ""
     state.compaction = Compaction(
         draft.make_id("k"), reason, forced=cause == OVERFLOW, tokens=tokens_of(state), by=cause
     )
@@ -332,12 +338,12 @@ def on_compaction_ended(draft: StepDraft, ended: CompactionEnded) -> None:
     changed = compacted(state.history, ended.messages, state.compaction.by)
     if changed is not None:
         draft.note((changed,))
-        state.shown = shown_before(state.shown, state.history, ended.messages)
+        state.replaced_messages = shown_before(state.replaced_messages, state.history, ended.messages)
     state.history = history
     tell_again(draft, ended.messages)
     tell_todos(draft, ended.messages)
     crowded = crowded_by(state)
-    state.crowded = 0 if crowded is None else crowded.tokens
+    state.tokens_after_compaction = 0 if crowded is None else crowded.tokens
     draft.emit(CompactEnd(ended.removed, ended.note, crowded))
     after_compaction(draft, ended.note, shorter=shorter)
 

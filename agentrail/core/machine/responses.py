@@ -95,14 +95,14 @@ def on_ended(draft: StepDraft, ended: StreamEnded) -> None:
     draft.count(response.usage)
     if state.returns:
         draft.emit(*form_changed(state, by_tool=response.by_tool))
-        state.by_tool = response.by_tool
+        state.answered_by_tool = response.by_tool
     if state.setup.options.inline_tags:
         response = _cut_tags(draft, response)
     if not response.calls and not any(map(_text_of, response.parts)) and response.stop is not REFUSED:
         _take_nothing(draft, state.turn)
         return
     draft.response = message = _message(draft, state.turn, response)
-    state.last_reply = message.text
+    state.last_text = message.text
     stop = STOPS[response.stop]
     if stop != state.turn.stop:
         state.turn = state.turn.but(stop=stop)
@@ -168,7 +168,7 @@ def say_response(draft: StepDraft) -> None:
 def _say(draft: StepDraft, message: AssistantMessage) -> None:
     if message.stop is not REFUSED or message.text:
         draft.say(message)  # a refusal without text is left out of the history: providers accept no empty message
-    draft.state.measured = measured(draft.state, message.usage)
+    draft.state.token_count = measured(draft.state, message.usage)
 
 
 def _take_said(draft: StepDraft, message: AssistantMessage, text: str | None) -> AssistantMessage:
@@ -183,7 +183,7 @@ def _take_said(draft: StepDraft, message: AssistantMessage, text: str | None) ->
         state.history = state.history.first(len(state.history) - 1)
     final = message.saying(text)
     _say(draft, final)
-    state.last_reply = final.text
+    state.last_text = final.text
     return final
 
 
@@ -209,9 +209,9 @@ def finish_after_response(draft: StepDraft, _ref: str, hook: Hook, ruling: Rulin
         state.batch = state.batch.but(texts=(*state.batch.texts, ("after_response", text)))
     state.phase = EXECUTING_TOOLS
     draft.emit(_tool_calls(len(state.batch.calls)))
-    state.due = (
+    state.next_stages = (
         *[Due("before_tool", call.call_id) for call in state.batch.calls if call.status is not DONE],
-        *state.due,
+        *state.next_stages,
     )
 
 
@@ -257,7 +257,7 @@ def _takes_answer(draft: StepDraft, turn: Turn) -> bool:
 
 def _problem(draft: StepDraft, turn: Turn) -> str | None:
     """Return why the last text of the model is no answer for *turn*; `None` if it is one."""
-    reply = draft.state.last_reply or ""
+    reply = draft.state.last_text or ""
     if turn.stop == "refused":
         return f"the model refuses to answer: {reply}" if reply else "the model refuses to answer"
     if turn.stop == "length":

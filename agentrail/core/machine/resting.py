@@ -32,7 +32,7 @@ def wake(draft: StepDraft) -> None:
     """
     state = draft.state
     state.phase = Phase.RUNNING  # `advance_batch`, which is due if calls are open, says that tools are executed
-    state.due, state.paused = (*state.paused, *state.due), ()
+    state.next_stages, state.paused_stages = (*state.paused_stages, *state.next_stages), ()
     start_clock(draft)
     _reattach(draft)
 

@@ -47,7 +47,7 @@ def on_steer(draft: StepDraft, command: commands.SteerSent) -> None:
 def _is_at_work(draft: StepDraft) -> bool:
     """Whether a turn is open, or its prompt is being taken."""
     turn = draft.state.turn
-    return draft.state.taking is not None if turn is None else turn.ended is None
+    return draft.state.next_prompt is not None if turn is None else turn.ended is None
 
 
 def begin_before_steering(draft: StepDraft, _: str) -> Hook | None:

@@ -121,9 +121,11 @@ def step(state: State, arrival: Arrival, judge: Judge) -> Step:
     if draft.subjects is not None:
         draft.keep_subjects(draft.subjects)
     _audit(state.phase, type(input_), draft.state.phase, draft.effects)
-    if draft.events and draft.state.seats and judge.learns(draft.state.seats):
+    if draft.events and draft.state.plugins and judge.learns(draft.state.plugins):
         _learn(draft)
-    if draft.state.seats and type(input_) is not StreamBegan:  # that has no record of its own, and its time is not kept
+    if (
+        draft.state.plugins and type(input_) is not StreamBegan
+    ):  # that has no record of its own, and its time is not kept
         _count_work(draft)
     return Step(finished(draft.state), tuple(draft.effects), tuple(draft.events), tuple(draft.rulings), draft.answer)
 
@@ -144,16 +146,16 @@ def _count_work(draft: StepDraft) -> None:
     A long one is counted on the way too, as what was not counted when the process ends is lost.
     """
     state = draft.state
-    since, works = state.working_since, False
-    for seat in state.seats:  # a plain loop, as this is asked at each step, and few plugins count it
+    since, works = state.working_since_ms, False
+    for seat in state.plugins:  # a plain loop, as this is asked at each step, and few plugins count it
         if seat.counts_work:
             works = state.works
             break
     if since is not None and (not works or (draft.at - since >= COUNTED_EVERY and (draft.events or draft.effects))):
         state.worked_ms = state.worked(draft.at)
-        state.working_since = draft.at if works else None
+        state.working_since_ms = draft.at if works else None
     elif works and since is None:
-        state.working_since = draft.at
+        state.working_since_ms = draft.at
 
 
 def _log_errors(draft: StepDraft, ruling: Ruling) -> None:
@@ -170,9 +172,9 @@ def _learn(draft: StepDraft) -> None:
     If a critical plugin fails here, the open turn is aborted under the table's rule for an abort.
     """
     state = draft.state
-    if len(state.plugin_states) != len(state.seats):
+    if len(state.plugin_states) != len(state.plugins):
         return
-    ruling = draft.judge.learn(tuple(draft.events), state.row, draft.context, dict(state.deafness))
+    ruling = draft.judge.learn(tuple(draft.events), state.row, draft.context, dict(state.listener_failures))
     draft.take(ruling, report=state.phase is not Phase.ENDED)
     for level, message, fields in ruling.logs:
         draft.add_effect(WriteLog(level, message, fields))
@@ -180,11 +182,11 @@ def _learn(draft: StepDraft) -> None:
         _log_errors(draft, ruling)
         return
     if ruling.errors:
-        failures = dict(state.deafness)
+        failures = dict(state.listener_failures)
         for error in ruling.errors:
             if isinstance(error, PluginError):
                 failures[error.plugin] = failures.get(error.plugin, 0) + 1
-        state.deafness = tuple(failures.items())
+        state.listener_failures = tuple(failures.items())
     if ruling.critical and state.turn is not None and state.turn.ended is None:
         _abort_for(draft, ruling)
 

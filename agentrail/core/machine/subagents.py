@@ -36,11 +36,11 @@ def on_started(draft: StepDraft, started: SubagentStarted) -> None:
         description=description,
         prompt=started.prompt,
         asked_by=started.asked_by,
-        began_ms=state.worked(draft.at) + state.worked_elsewhere,
+        began_ms=state.worked(draft.at) + state.shared_worked_ms,
     )
     state.subagents = (*state.subagents, new)
     draft.emit(SubagentStart(call_id, child, description, agent, started.background, started.peers))
-    if state.stopping is not None:
+    if state.stop_reason is not None:
         stop_subagents(draft)
 
 
@@ -88,13 +88,13 @@ def on_ended(draft: StepDraft, ended: SubagentEnded) -> None:
     if agent.waits:
         _start_clock(draft)
     call = find(draft, agent.call_id)
-    if agent.background and state.stopping is None:
+    if agent.background and state.stop_reason is None:
         how = "has failed" if isinstance(answer, Err) else "has ended"
         state.notices = (*state.notices, f"The background task {ended.child} {how}; `task_result` has its answer")
     elif call is not None and call.status is CallStatus.RUNNING:
         draft.clear_timer(call_timer(call.call_id))
         take_answer(draft, call, answer)
-    elif any(stray.call_id == agent.call_id for stray in state.lingering):
+    elif any(stray.call_id == agent.call_id for stray in state.lingering_calls):
         closed_late(draft, agent.call_id, answer, answered=True)
     _go_on_stopping(draft)
 
@@ -114,7 +114,7 @@ def bring_back(draft: StepDraft, why: str, *, pause: bool) -> None:
     """
     state = draft.state
     back_agents = (
-        () if state.stopping is not None else tuple(agent for agent in state.subagents if _is_wanted(draft, agent))
+        () if state.stop_reason is not None else tuple(agent for agent in state.subagents if _is_wanted(draft, agent))
     )
     lost = tuple(agent for agent in state.subagents if agent not in back_agents)
     state.subagents = back_agents
@@ -140,14 +140,14 @@ def _is_wanted(draft: StepDraft, agent: Subagent) -> bool:
 def _go_on_stopping(draft: StepDraft) -> None:
     """End the session if it is stopping and only waited for its sub-agents."""
     state = draft.state
-    if state.stopping is not None and not state.subagents and state.turn is None and not state.due:
+    if state.stop_reason is not None and not state.subagents and state.turn is None and not state.next_stages:
         draft.schedule_first("settle")
 
 
 def on_elsewhere(draft: StepDraft, elsewhere: ElsewhereUsed) -> None:
     """For a sub-agent: record what other sessions used of the limits it shares with them."""
-    draft.state.elsewhere = elsewhere.used
-    draft.state.worked_elsewhere = elsewhere.worked_ms
+    draft.state.shared_usage = elsewhere.used
+    draft.state.shared_worked_ms = elsewhere.worked_ms
 
 
 def _find(draft: StepDraft, child: str) -> Subagent | None:
@@ -183,7 +183,7 @@ def _let_go_on(draft: StepDraft, agent: Subagent) -> None:
     state = draft.state
     call = find(draft, agent.call_id)
     runs = call is not None and call.status is CallStatus.RUNNING
-    if agent.left is not None and (runs or any(stray.call_id == agent.call_id for stray in state.lingering)):
+    if agent.left is not None and (runs or any(stray.call_id == agent.call_id for stray in state.lingering_calls)):
         draft.set_timer(call_timer(agent.call_id), draft.at + agent.left)
     _put(draft, agent.but(waits=False, left=None))
     _start_clock(draft)

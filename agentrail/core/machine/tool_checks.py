@@ -174,17 +174,17 @@ def finish_before_tool(draft: StepDraft, call_id: str, hook: Hook, ruling: Rulin
     elif call.approved is not None and not is_same(args, call.approved):
         changed = ", ".join(ruling.gathered.replaced_by)
         pause = Pause(
-            Place(len(draft.state.seats), final=True), None, None, f"{changed} changed the arguments after approval"
+            Place(len(draft.state.plugins), final=True), None, None, f"{changed} changed the arguments after approval"
         )
         hold(draft, call.but(args=args), ruling.but(by=changed), pause)
     elif call.approved is None and (doubt := find_doubt(draft, call.name, args)) is not None:
-        pause = Pause(Place(len(draft.state.seats), final=True), None, REPEAT_TIMEOUT, hint_about(doubt))
+        pause = Pause(Place(len(draft.state.plugins), final=True), None, REPEAT_TIMEOUT, hint_about(doubt))
         hold(draft, call.but(args=args), ruling.but(by=HOLDER), pause)
     else:
         call = call.but(args=args, status=READY)
         families = ruling.gathered.families
         put(draft, call.but(gathered=call.gathered.but(families=families)) if families else call)
-    if not (draft.state.due and draft.state.due[0].what == "before_tool"):
+    if not (draft.state.next_stages and draft.state.next_stages[0].what == "before_tool"):
         draft.schedule_first("advance_batch")
 
 

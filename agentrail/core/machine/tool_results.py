@@ -117,7 +117,7 @@ def quarantine(draft: StepDraft, strays: tuple[Stray, ...]) -> None:
     """Cancel calls that have left their turn, and report those that do not end within `tool_grace`."""
     if not strays:
         return
-    draft.state.quarantined = (*draft.state.quarantined, *(stray.but(since=draft.at) for stray in strays))
+    draft.state.quarantined_calls = (*draft.state.quarantined_calls, *(stray.but(since=draft.at) for stray in strays))
     draft.add_effect(CancelCalls(tuple(stray.call_id for stray in strays)))
     draft.set_timer(GRACE_TIMER, next_report(draft))
     for stray in strays:
@@ -127,7 +127,7 @@ def quarantine(draft: StepDraft, strays: tuple[Stray, ...]) -> None:
 def next_report(draft: StepDraft) -> int:
     """Return when the next cancelled call is to be reported as abandoned, in milliseconds since 1970."""
     grace = int(draft.state.setup.options.tool_grace * 1000)
-    return min(stray.since for stray in draft.state.quarantined if not stray.reported) + grace
+    return min(stray.since for stray in draft.state.quarantined_calls if not stray.reported) + grace
 
 
 def call_timer(call_id: str) -> str:
@@ -198,8 +198,8 @@ def kill(draft: StepDraft, kill_tools: str, why: str) -> None:
         if call.status in WAITS_FOR_PERSON:
             release(draft, call, "aborted", f"aborted: {why}")
         elif call.status is CallStatus.RUNNING and _lives_on(call, kill_tools):
-            draft.state.lingering = (
-                *draft.state.lingering,
+            draft.state.lingering_calls = (
+                *draft.state.lingering_calls,
                 stray_of(call, draft.at).but(doubt=doubt_about(draft, call)),
             )
             give_result(
@@ -223,7 +223,7 @@ def kill(draft: StepDraft, kill_tools: str, why: str) -> None:
 
 def kill_lingering(draft: StepDraft, why: str) -> None:
     """Cancel the calls that were left running in the background, and report each."""
-    strays, draft.state.lingering = draft.state.lingering, ()
+    strays, draft.state.lingering_calls = draft.state.lingering_calls, ()
     for stray in strays:
         remember(draft, stray.doubt)
         tell_of(draft, stray, err(f"stopped: {why}; {doubt(None)}"))
@@ -257,7 +257,7 @@ def _lives_on(call: Call, kill_tools: str) -> bool:
 
 def drop_suspension(draft: StepDraft, suspension: Suspension) -> None:
     """Cancel what a plugin of a paused hook asked for."""
-    draft.state.suspended = tuple(other for other in draft.state.suspended if other is not suspension)
+    draft.state.suspended_runs = tuple(other for other in draft.state.suspended_runs if other is not suspension)
     draft.clear_timer(f"ask:{suspension.ask_id}")
     if suspension.asked:
         draft.add_effect(CancelAsk(suspension.ask_id))
@@ -268,7 +268,7 @@ def drop_suspension(draft: StepDraft, suspension: Suspension) -> None:
 
 def drop_rulings_on(draft: StepDraft, ask_id: str) -> None:
     """Drop the paused hooks that rule on the tool of the plugin's request *ask_id*, which is over."""
-    for suspension in draft.state.suspended:
+    for suspension in draft.state.suspended_runs:
         if suspension.run == ask_id:
             drop_suspension(draft, suspension)
 
@@ -298,7 +298,7 @@ def _said(ask_answer: AskAnswer) -> str:
 
 def drop_suspensions_of_done_calls(draft: StepDraft) -> None:
     """Drop paused hooks about calls that have their result now."""
-    for suspension in draft.state.suspended:
+    for suspension in draft.state.suspended_runs:
         call = find(draft, suspension.ref) if suspension.ref else None
         if call is not None and call.done:
             drop_suspension(draft, suspension)

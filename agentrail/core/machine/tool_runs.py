@@ -111,7 +111,9 @@ def _start_ready(draft: StepDraft, batch: Batch) -> CallList:
     if running >= most:
         return batch.calls
     alone = running > 0 and batch.calls.has_loner
-    writers = bool(state.quarantined) and any(stray.writes and not stray.reported for stray in state.quarantined)
+    writers = bool(state.quarantined_calls) and any(
+        stray.writes and not stray.reported for stray in state.quarantined_calls
+    )
     for call in batch.calls.among(READY):
         if call.spec is None:
             continue
@@ -172,7 +174,7 @@ def _running(draft: StepDraft, call_id: str, attempt: int) -> Call | None:
 def on_returned(draft: StepDraft, returned: ToolReturned) -> None:
     """Take a tool's result; if the call no longer belongs to the turn, only note that it ended."""
     if returned.jobs is not None:
-        draft.state.jobs = returned.jobs
+        draft.state.background_jobs = returned.jobs
     call = _running(draft, returned.call_id, returned.attempt)
     if call is None:
         closed_late(draft, returned.call_id, returned.result, answered=True)
@@ -206,7 +208,7 @@ def _carry_out(draft: StepDraft, call: Call, effect: ToolEffect) -> Ok | None:
             draft.emit(TodoChange(todos))
             return ok("the list was updated")
         case CompactNow(reason=reason):
-            draft.state.compact_wanted, draft.state.compact_by = reason, call.name
+            draft.state.compaction_reason, draft.state.compaction_cause = reason, call.name
             return ok("the context will be compacted before the next request")
         case AskPerson(question=question, options=options):
             ref = draft.make_id(f"{draft.state.session_id}:q")
@@ -356,13 +358,13 @@ def finish_after_tool_batch(draft: StepDraft, _ref: str, _hook: Hook, ruling: Ru
 def closed_late(draft: StepDraft, call_id: str, result: ToolResult, *, answered: bool) -> None:
     """Handle the end of a call that left its turn; report the result if it was left running on purpose."""
     state = draft.state
-    state.quarantined = tuple(stray for stray in state.quarantined if stray.call_id != call_id)
-    if all(stray.reported for stray in state.quarantined):
+    state.quarantined_calls = tuple(stray for stray in state.quarantined_calls if stray.call_id != call_id)
+    if all(stray.reported for stray in state.quarantined_calls):
         draft.clear_timer(GRACE_TIMER)
-    lingered = next((stray for stray in state.lingering if stray.call_id == call_id), None)
+    lingered = next((stray for stray in state.lingering_calls if stray.call_id == call_id), None)
     if lingered is not None:
         draft.clear_timer(call_timer(call_id))
-        state.lingering = tuple(stray for stray in state.lingering if stray is not lingered)
+        state.lingering_calls = tuple(stray for stray in state.lingering_calls if stray is not lingered)
         tell_of(draft, lingered, result)
         if not answered:
             remember(draft, lingered.doubt)
@@ -374,10 +376,12 @@ def on_grace(draft: StepDraft) -> None:
     """Report cancelled calls that still run after `tool_grace` as abandoned."""
     state = draft.state
     grace = int(state.setup.options.tool_grace * 1000)
-    late = tuple(stray for stray in state.quarantined if not stray.reported and draft.at >= stray.since + grace)
+    late = tuple(stray for stray in state.quarantined_calls if not stray.reported and draft.at >= stray.since + grace)
     draft.emit(*(ToolAbandoned(stray.call_id, stray.name) for stray in late))
-    state.quarantined = tuple(stray.but(reported=True) if stray in late else stray for stray in state.quarantined)
-    if any(not stray.reported for stray in state.quarantined):
+    state.quarantined_calls = tuple(
+        stray.but(reported=True) if stray in late else stray for stray in state.quarantined_calls
+    )
+    if any(not stray.reported for stray in state.quarantined_calls):
         draft.set_timer(GRACE_TIMER, next_report(draft))
     if state.phase is Phase.EXECUTING_TOOLS:
         draft.schedule_first("advance_batch")
@@ -393,9 +397,9 @@ def on_call_timer(draft: StepDraft, call_id: str) -> None:
         take_answer(draft, call, err(f"stopped after {call.spec.timeout:g} s, the tool's limit; {doubt(call.spec)}"))
         quarantine(draft, (stray,))
         return
-    lingered = next((stray for stray in state.lingering if stray.call_id == call_id), None)
+    lingered = next((stray for stray in state.lingering_calls if stray.call_id == call_id), None)
     if lingered is not None:
-        state.lingering = tuple(stray for stray in state.lingering if stray is not lingered)
+        state.lingering_calls = tuple(stray for stray in state.lingering_calls if stray is not lingered)
         remember(draft, lingered.doubt)
         tell_of(draft, lingered, err("it ran too long and was stopped"))
         quarantine(draft, (lingered,))

@@ -8,7 +8,7 @@ from operator import is_, is_not, itemgetter
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar, cast, get_type_hints
 
-from msgspec import UNSET, Struct, UnsetType, defstruct
+from msgspec import UNSET, Struct, UnsetType, defstruct, field
 from msgspec.structs import astuple
 
 from agentrail.core.vocabulary.state import NO_TOOLS, Attached, Prompt, Request, Shown, State, Suspension, Turn
@@ -53,7 +53,8 @@ class SpecOfTool(Value, tag_field=TAG):
 def changes_of(changed: type[Struct]) -> Callable[[type[V]], type[V]]:
     """Return a decorator that adds the fields of *changed*, in their order, each `UNSET` by default.
 
-    A field that the decorated class declares itself keeps its type and default: it is stored in a form of its own.
+    A field that the decorated class declares itself keeps its type and default: it is stored in a form of its own. All
+    are stored under the names under which *changed* stores them.
     """
 
     def derive(cls: type[V]) -> type[V]:
@@ -61,9 +62,10 @@ def changes_of(changed: type[Struct]) -> Callable[[type[V]], type[V]]:
         hints = get_type_hints(changed, include_extras=True)
         hints = {name: hint | UnsetType for name, hint in hints.items()} | own
         required = own.keys() - defaults.keys()
+        stored_names = zip(changed.__struct_fields__, changed.__struct_encode_fields__, strict=True)
         fields = [
-            (name, hints[name]) if name in required else (name, hints[name], UNSET)
-            for name in changed.__struct_fields__
+            (name, hints[name], field(name=stored) if name in required else field(default=UNSET, name=stored))
+            for name, stored in stored_names
         ]
         namespace = {"__doc__": cls.__doc__}
         change_class = defstruct(cls.__name__, fields, bases=(Value,), module=cls.__module__, namespace=namespace)
@@ -199,10 +201,10 @@ class Change(Value):
     history: Appended | Rearranged | UnsetType = UNSET
     turn: ChangedTurn | UnsetType | None = UNSET
     batch: Batch | ChangedCalls | UnsetType | None = UNSET
-    suspended: ChangedSuspended | UnsetType = UNSET
+    suspended_runs: ChangedSuspended | UnsetType = UNSET
     queue: tuple[Prompt, ...] | ChangedQueue | UnsetType = UNSET
     timers: ChangedTimers | UnsetType = UNSET
-    shown: ChangedShown | UnsetType | None = UNSET
+    replaced_messages: ChangedShown | UnsetType | None = UNSET
 
     if TYPE_CHECKING:  # all fields, as type checkers do not see those that are derived
 
@@ -450,7 +452,7 @@ def _change_timers(before: State, form: ChangedTimers, _: Changed) -> tuple[tupl
 
 
 def _changed_shown(_: State, after: State) -> ChangedShown | None:
-    shown, request = after.shown, after.request
+    shown, request = after.replaced_messages, after.request
     if shown is None:
         return None
     same = request is not None and request.messages is shown.messages
@@ -471,7 +473,7 @@ def _change_shown(before: State, form: ChangedShown | None, changed: Changed) ->
 
 
 def _changed_suspended(before: State, after: State) -> ChangedSuspended:
-    old, new, history = before.suspended, after.suspended, after.history
+    old, new, history = before.suspended_runs, after.suspended_runs, after.history
     if not new:
         return NONE_LEFT
     if not old:
@@ -496,7 +498,7 @@ def _without_messages(run: Suspension, history: History) -> Suspended:
 
 def _change_suspended(before: State, form: ChangedSuspended, changed: Changed) -> tuple[Suspension, ...]:
     history = cast("History", changed.get("history", before.history))
-    runs = {} if form.begins else {run.ask_id: run for run in before.suspended}
+    runs = {} if form.begins else {run.ask_id: run for run in before.suspended_runs}
     for ask_id in form.gone:
         del runs[ask_id]
     runs |= {suspended.run.ask_id: _with_messages(suspended, history) for suspended in form.put}
@@ -524,10 +526,10 @@ _FORMS: Final = cast(
             "plugin_states": (_changed_states, _change_states),
             "tools": (_changed_tools, _change_tools),
             "turn": (_changed_turn, _change_turn),
-            "suspended": (_changed_suspended, _change_suspended),
+            "suspended_runs": (_changed_suspended, _change_suspended),
             "queue": (_changed_queue, _change_queue),
             "timers": (_changed_timers, _change_timers),
-            "shown": (_changed_shown, _change_shown),
+            "replaced_messages": (_changed_shown, _change_shown),
         }
     ),
 )

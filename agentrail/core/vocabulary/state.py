@@ -7,6 +7,7 @@ from enum import Enum
 from types import MappingProxyType
 from typing import Final
 
+from msgspec import field
 from msgspec.structs import astuple
 
 from agentrail.core.vocabulary.options import Options, Spare
@@ -307,77 +308,158 @@ class State(Draftable):
     """State of a session between two inputs; never changes (a step makes a new one)."""
 
     session_id: Kept[str]
+    """Id of the session."""
     setup: Setup
+    """What `spawn` has fixed for good."""
     model: Kept[str]
+    """Model for the next turn."""
     model_options: Kept[JsonObject] = EMPTY
-    used_model: Kept[tuple[str, JsonObject] | None] = None
-    tools: Kept[Mapping[str, Attached]] = NO_TOOLS
-    seats: tuple[AttachedPlugin, ...] = ()
-    plugin_states: Personal[tuple[object, ...]] = ()
-    deafness: Kept[tuple[tuple[str, int], ...]] = ()
-    changes: tuple[PluginChange, ...] = ()
+    """Options of that model."""
+
+    # Identity
+
+    title: Personal[str] = ""
+    """What people call the session; empty if nothing yet."""
+    labels: Kept[tuple[str, ...]] = ()
+    """Labels that people gave the session."""
     phase: Phase = Phase.NEW
-    opening: bool = True
-    seq: int = 0
-    serial: int = 0
-    turns: int = 0
-    round: int = 0
+    """Row of the transition table."""
+    is_starting: bool = field(default=True, name="opening")
+    """Whether `session_start` has not finished yet."""
+    asleep: bool = False
+    """Whether the session sleeps: only what wakes it is in memory."""
+    stop_reason: Personal[str | None] = field(default=None, name="stopping")
+    """Reason of the stop that is under way or done; `None` if none is."""
+    quarantine_cause: Personal[str | None] = field(default=None, name="crashed")
+    """The last crash, if the session crashed too often and is quarantined; else `None`."""
+
+    # What it works with
+
+    last_request_model: Kept[tuple[str, JsonObject] | None] = field(default=None, name="used_model")
+    """Model and options of the last request; `None` before the first one."""
+    fallbacks: tuple[Spare, ...] = field(default=(), name="spares")
+    """Models to try after `model`, in order."""
+    priced_models: Kept[frozenset[str]] = field(default=frozenset(), name="priced")
+    """Models whose price is known."""
+    tools: Kept[Mapping[str, Attached]] = NO_TOOLS
+    """Attached tools, by name."""
+    removed_tools: Kept[tuple[str, ...]] = field(default=(), name="gone_tools")
+    """Names of tools and sources that recovery must not add again."""
+    found_tools: Kept[tuple[str, ...]] = field(default=(), name="found")
+    """Deferred tools that the model has found, the latest last."""
+    plugins: tuple[AttachedPlugin, ...] = field(default=(), name="seats")
+    """Attached plugins, in order."""
+    plugin_states: Personal[tuple[object, ...]] = ()
+    """States of `plugins`, in the same order."""
+    removed_plugins: Kept[tuple[str, ...]] = field(default=(), name="gone_plugins")
+    """Keys of plugins that recovery must not add again."""
+    plugin_changes: tuple[PluginChange, ...] = field(default=(), name="changes")
+    """Changes of plugins that wait until no turn is open."""
+    listener_failures: Kept[tuple[tuple[str, int], ...]] = field(default=(), name="deafness")
+    """How often `on_event` of a plugin failed in this turn, by its key; after too many, it hears nothing more."""
+
+    # Conversation
+
     history: History = EMPTY_HISTORY
-    usage: Usage = NOTHING_USED
-    last_reply: Personal[str | None] = None
-    todos: tuple[Todo, ...] = ()
+    """Messages that the model sees."""
     sections: tuple[Section, ...] = ()
+    """Texts beside the messages, set by plugins."""
+    last_text: Personal[str | None] = field(default=None, name="last_reply")
+    """Text of the last response."""
+    todos: tuple[Todo, ...] = ()
+    """The model's list of things to do."""
+    notices: Personal[tuple[str, ...]] = ()
+    """Lines for the model, which the next request carries."""
+    token_count: Measured | None = field(default=None, name="measured")
+    """Tokens and characters of the context at the last response; `None` if they are not known."""
+    tokens_after_compaction: int = field(default=0, name="crowded")
+    """Tokens that a compaction left that missed its target; 0 otherwise."""
+    prefix_changes: tuple[Altered, ...] = field(default=(), name="altered")
+    """Parts of the prompt that changed since the last request."""
+    answered_by_tool: bool | None = field(default=None, name="by_tool")
+    """Whether the last structured answer came by a call of a tool; `None` if none came."""
+
+    # The open turn
+
+    turn: Turn | None = None
+    """The open turn; `None` if none is."""
+    round: int = 0
+    """Number of the round of the open turn, from 1; 0 outside of turns."""
+    request: Request | None = None
+    """The running request; `None` if none is."""
+    batch: Batch | None = None
+    """The calls of the last response; `None` if there are none."""
+    compaction: Compaction | None = None
+    """The compaction under way; `None` if none is."""
+    compaction_reason: Personal[str | None] = field(default=None, name="compact_wanted")
+    """Why a compaction is due before the next request; `None` if none is."""
+    compaction_cause: Kept[str] = field(default="", name="compact_by")
+    """What asked for that compaction, as in `Compaction.by`; empty if nothing did."""
+    next_stages: tuple[Due, ...] = field(default=(), name="due")
+    """Hooks and stages that are still to run, in order."""
+    paused_stages: tuple[Due, ...] = field(default=(), name="paused")
+    """Hooks and stages kept back after a recovery until `resume`."""
+    replaced_messages: Shown | None = field(default=None, name="shown")
+    """Messages of the last request, if plugins replaced them; else `None`."""
+    next_prompt: Prompt | None = field(default=None, name="taking")
+    """Prompt whose `before_prompt` runs; `None` if none does."""
+
+    # What waits
+
+    queue: tuple[Prompt, ...] = ()
+    """Prompts for later turns."""
+    steering: tuple[Steering, ...] = ()
+    """Texts for the next request."""
+    suspended_runs: tuple[Suspension, ...] = field(default=(), name="suspended")
+    """Runs of hooks that wait for what a plugin asked for."""
+    timers: Kept[tuple[tuple[str, int], ...]] = ()
+    """Timers that are set: pairs of id and time, in milliseconds since 1970."""
     approved_always: Personal[frozenset[tuple[str, str]]] = frozenset()
+    """Pairs of a tool and a family of commands that need no approval."""
     standing_approvals: tuple[StandingApproval, ...] = ()
     """Who approved the pairs of `approved_always`, and when; those approved before this field was there are missing."""
-    queue: tuple[Prompt, ...] = ()
-    steering: tuple[Steering, ...] = ()
-    taking: Prompt | None = None
-    turn: Turn | None = None
-    batch: Batch | None = None
-    request: Request | None = None
-    compaction: Compaction | None = None
-    compact_wanted: Personal[str | None] = None
-    due: tuple[Due, ...] = ()
-    suspended: tuple[Suspension, ...] = ()
-    quarantined: tuple[Stray, ...] = ()
-    lingering: tuple[Stray, ...] = ()
-    notices: Personal[tuple[str, ...]] = ()
-    in_doubt: tuple[Doubt, ...] = ()
-    timers: Kept[tuple[tuple[str, int], ...]] = ()
-    stopping: Personal[str | None] = None
-    crashed: Personal[str | None] = None
-    spares: tuple[Spare, ...] = ()
-    priced: Kept[frozenset[str]] = frozenset()
-    paused: tuple[Due, ...] = ()
-    jobs: Personal[tuple[str, ...]] = ()
-    asleep: bool = False
+    in_doubt_calls: tuple[Doubt, ...] = field(default=(), name="in_doubt")
+    """Interrupted calls that may have had their effect."""
+
+    # Work beside the turn
+
+    quarantined_calls: tuple[Stray, ...] = field(default=(), name="quarantined")
+    """Calls that were cancelled and have not ended."""
+    lingering_calls: tuple[Stray, ...] = field(default=(), name="lingering")
+    """Calls of immune tools that outlived their turn."""
+    background_jobs: Personal[tuple[str, ...]] = field(default=(), name="jobs")
+    """Names of the commands in the background at the last result of a tool."""
     subagents: tuple[Subagent, ...] = ()
+    """Sub-agents that have not ended."""
     ended_tasks: tuple[EndedTask, ...] = ()
     """The last sub-agents in the background that have ended, `MAX_ENDED_TASKS` at most, in the order of their ends."""
-    gone_tools: Kept[tuple[str, ...]] = ()
-    gone_plugins: Kept[tuple[str, ...]] = ()
-    found: Kept[tuple[str, ...]] = ()
-    elsewhere: Usage = NOTHING_USED
-    title: Personal[str] = ""
-    labels: Kept[tuple[str, ...]] = ()
-    measured: Measured | None = None
-    altered: tuple[Altered, ...] = ()
-    shown: Shown | None = None
-    compact_by: Kept[str] = ""
-    crowded: int = 0
-    by_tool: bool | None = None
+
+    # Accounts
+
+    last_seq: int = field(default=0, name="seq")
+    """Number of the last durable event."""
+    last_id: int = field(default=0, name="serial")
+    """Counter behind the session's own ids."""
+    turn_count: int = field(default=0, name="turns")
+    """How many turns have begun."""
+    usage: Usage = NOTHING_USED
+    """Tokens and money that the session has used."""
+    shared_usage: Usage = field(default=NOTHING_USED, name="elsewhere")
+    """Usage of other sessions under the same limits."""
     worked_ms: int = 0
-    working_since: int | None = None
-    worked_elsewhere: int = 0
+    """Milliseconds that the session has worked, up to `working_since_ms`."""
+    working_since_ms: int | None = field(default=None, name="working_since")
+    """When the present stretch of work began, in milliseconds since 1970; `None` if none is under way."""
+    shared_worked_ms: int = field(default=0, name="worked_elsewhere")
+    """Milliseconds that those others have worked."""
 
     def plugin_state(self, plugin: str | type[object]) -> object:
         """Return the state of one plugin, given by its class or its key; raise `UnknownPlugin` if there is none."""
         key = plugin if isinstance(plugin, str) else plugin.__name__
-        for seat, remembered in zip(self.seats, self.plugin_states, strict=True):
+        for seat, remembered in zip(self.plugins, self.plugin_states, strict=True):
             if seat.key == key:
                 return remembered
-        raise UnknownPlugin.among(key, (seat.key for seat in self.seats))
+        raise UnknownPlugin.among(key, (seat.key for seat in self.plugins))
 
     @property
     def returns(self) -> JsonObject:
@@ -403,7 +485,7 @@ class State(Draftable):
     def at_work(self) -> bool:
         """Whether anything runs that ends without a person: a request, a call, a sub-agent, a plugin's request."""
         runs = self.phase is not IDLE and self.phase is not ENDED
-        return runs or bool(self.lingering) or any(not agent.rests for agent in self.subagents)
+        return runs or bool(self.lingering_calls) or any(not agent.rests for agent in self.subagents)
 
     @property
     def works(self) -> bool:
@@ -416,7 +498,7 @@ class State(Draftable):
 
         A clock that was set back counts nothing.
         """
-        return self.worked_ms if self.working_since is None else self.worked_ms + max(0, at - self.working_since)
+        return self.worked_ms if self.working_since_ms is None else self.worked_ms + max(0, at - self.working_since_ms)
 
     def worked_in_turn(self, at: int) -> int:
         """Return the milliseconds of them since the open turn began; 0 if none is open."""
@@ -443,7 +525,7 @@ class State(Draftable):
     @property
     def row(self) -> PluginRow:
         """The session's plugins with their states, as the judge takes them."""
-        return PluginRow(self.seats, self.plugin_states) if self.seats else NOBODY
+        return PluginRow(self.plugins, self.plugin_states) if self.plugins else NOBODY
 
     @property
     def waiting_calls(self) -> tuple[Call, ...]:
@@ -452,7 +534,7 @@ class State(Draftable):
 
     def running_calls(self) -> int:
         """Return how many calls run or are about to be probed, those left over from earlier turns included."""
-        return (0 if self.batch is None else self.batch.calls.busy) + len(self.lingering)
+        return (0 if self.batch is None else self.batch.calls.busy) + len(self.lingering_calls)
 
 
 class Draft(State, frozen=False):

@@ -328,7 +328,7 @@ class TurnStream:
         """Tell that the turn is over, with the *last* frame."""
         self._last = last
         try:
-            self._until = self._asked.session.inspect().seq
+            self._until = self._asked.session.inspect().last_seq
         except AgentrailError:  # the session is gone for good: nothing of its events is left
             self._until = 0
         self._is_over.set()

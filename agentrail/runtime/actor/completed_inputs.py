@@ -85,7 +85,7 @@ def with_partial(arrival: Arrival, state: State, performer: Performer) -> Arriva
         return arrival
     if isinstance(input_, TimerFired) and input_.timer == TURN_TIMER:
         return arrival
-    if not any(seat.critical and ON_EVENT in seat.hooks for seat in state.seats):
+    if not any(seat.critical and ON_EVENT in seat.hooks for seat in state.plugins):
         return arrival
     partial = performer.partial_response()
     return arrival if partial is None else arrival.but(partial=partial)

@@ -129,7 +129,7 @@ class Performer:
         calls = () if state.batch is None else state.batch.calls
         call_ids = [call.call_id for call in calls if call.status is CallStatus.RUNNING]
         if kill_tools == "all":
-            call_ids += [stray.call_id for stray in state.lingering]
+            call_ids += [stray.call_id for stray in state.lingering_calls]
         for call_id in call_ids:
             running = self._call(call_id)
             if running is not None and (kill_tools == "all" or not running.immune):
@@ -168,7 +168,7 @@ class Performer:
         self._bus.publish_ephemeral(screened_event(event, self.state, self._code.judge), self._shared.clock.now_ms())
 
     def _screens(self) -> Screens | None:
-        return screens_of(self._code.judge, self.state.seats)
+        return screens_of(self._code.judge, self.state.plugins)
 
     # The model
 
@@ -237,7 +237,7 @@ class Performer:
     def limits(self, name: str, used: Callable[[], Usage]) -> Sends:
         """Return what sends the request called *name*; *used* returns its usage so far, if it is cut."""
         limits, code = self._shared.limits, self._code
-        if not (self.state.seats and code.judge.limits(self.state.seats)):
+        if not (self.state.plugins and code.judge.limits(self.state.plugins)):
             return limits
         if self.spending is None:
             self.spending = Spending(self.state, code, self._links, self._shared.clock)
@@ -260,7 +260,7 @@ class Performer:
                 why = "was redefined before the call ran" if effect.name in self.state.tools else "has no code here"
                 self._mailbox.post(ToolRaised(effect.call_id, effect.attempt, f"UnknownTool: `{effect.name}` {why}"))
             return
-        if self.state.seats and (refused := self._too_late(effect)) is not None:
+        if self.state.plugins and (refused := self._too_late(effect)) is not None:
             self._mailbox.post(refused)
             return
         call = RunningCall(effect, tool, self._shared.threads, self._whisper, self._call_ended, self._screens())
@@ -277,7 +277,7 @@ class Performer:
         One that a person has approved runs, and one that goes on to wait for its sub-agent.
         """
         state, call_id = self.state, start.call_id
-        if isinstance(start, ProbeCall) or not any(seat.counts_work for seat in state.seats):
+        if isinstance(start, ProbeCall) or not any(seat.counts_work for seat in state.plugins):
             return None
         call = None if state.batch is None else state.batch.calls.find(call_id)
         if (call is not None and call.approved is not None) or any(
@@ -299,7 +299,7 @@ class Performer:
     def _with_jobs(self, closing: ToolReturned) -> ToolReturned:
         """Return *closing* with the names of the commands that run in the background, if the state has other ones."""
         jobs = self._jobs_now
-        return closing if jobs == self.state.jobs else closing.but(jobs=jobs)
+        return closing if jobs == self.state.background_jobs else closing.but(jobs=jobs)
 
     def _context(self, call_id: str, key: str, report: Callable[[str], None], threads: CallThreads) -> ToolContext:
         state = self.state
@@ -314,7 +314,7 @@ class Performer:
             state.using[0],
             state.todos,
             state.setup.user_data,
-            state.turns,
+            state.turn_count,
             state.usage.total_tokens,
             state.usage.cost_usd,
             report,

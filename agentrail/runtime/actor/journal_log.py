@@ -253,7 +253,7 @@ class Records:
         self._opening = None
         self.unwritten = (*self.unwritten, record)
         self.stem = stem_after(self.stem, record.number, record.change, after)
-        if after.opening:
+        if after.is_starting:
             return
         try:
             self.head = await self._append()

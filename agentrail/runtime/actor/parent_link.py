@@ -114,7 +114,7 @@ class Link:
             self._notice(event)
         state = step.state
         if not self._announced.settled:
-            if state.opening or state.phase is Phase.ENDED:
+            if state.is_starting or state.phase is Phase.ENDED:
                 return
             self.announce()
         askers = tuple(dict.fromkeys((*self._askers, *state.asked_by))) if state.asked_by else self._askers
@@ -171,8 +171,8 @@ class Link:
 
     def begins(self, parent: State, at: int) -> None:
         """Note that the child begins at *at*: what was used before does not count for it."""
-        self.base = parent.usage.plus(parent.elsewhere)
-        self.base_ms = parent.worked(at) + parent.worked_elsewhere
+        self.base = parent.usage.plus(parent.shared_usage)
+        self.base_ms = parent.worked(at) + parent.shared_worked_ms
 
     def used_elsewhere(self, others: ElsewhereUsed) -> bool:
         """Keep what *others* have used of limits shared with the child; return whether to post a letter.

@@ -23,7 +23,7 @@ def used_beside(state: State, links: FamilyLinks) -> tuple[str, Usage]:
     """Return what others have used of the limits that a session shares, and the id of the session that set them."""
     above = links.above
     if above is None or above.beside is None or not state.setup.shares:
-        return state.session_id, state.elsewhere
+        return state.session_id, state.shared_usage
     return above.beside.limits.used_beside(above.task.child)
 
 
@@ -49,7 +49,7 @@ def reached(
     used = session
     if of_turn and state.turn is not None:
         used = session.but(turn_usage=usage.minus(state.turn.used), turn_worked_ms=state.worked_in_turn(at))
-    for seat, limits in code.judge.limits(state.seats):
+    for seat, limits in code.judge.limits(state.plugins):
         limit = limits.reached(used)
         if limit is not None:
             is_of_turn = of_turn and limits.reached(session) is None
@@ -59,7 +59,7 @@ def reached(
 
 def time_used(state: State, links: FamilyLinks, at: int) -> Used:
     """Return the time that a session has used, without that of its turn; what it was not told of others yet counts."""
-    worked, elsewhere, above = state.worked(at), state.worked_elsewhere, links.above
+    worked, elsewhere, above = state.worked(at), state.shared_worked_ms, links.above
     if above is not None and above.beside is not None and state.setup.shares:
         elsewhere = max(elsewhere, above.beside.limits.worked_since(above.task.child, at) - worked)
     return Used(worked_ms=worked, worked_elsewhere_ms=elsewhere)
@@ -75,7 +75,7 @@ def time_used_up(state: State, code: SessionCode, links: FamilyLinks, at: int, *
     used = time_used(state, links, at)
     if of_turn:
         used = used.but(turn_worked_ms=state.worked_in_turn(at))
-    for seat, limits in code.judge.limits(state.seats):
+    for seat, limits in code.judge.limits(state.plugins):
         limit = limits.reached(used) if seat.counts_work else None
         if limit is not None:
             return f"{seat.key}: {limit}"

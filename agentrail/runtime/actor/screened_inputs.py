@@ -40,7 +40,7 @@ _PLAIN: Final = (str, bytes, int, float, NoneType, Enum)
 
 def screened(arrival: Arrival, state: State, judge: Live) -> Arrival:
     """Return *arrival* as the plugins of *state* screen it, with the errors of those that broke."""
-    screens = screens_of(judge, state.seats)
+    screens = screens_of(judge, state.plugins)
     if screens is None:
         return arrival
     input_ = arrival.input
@@ -63,7 +63,7 @@ def screened(arrival: Arrival, state: State, judge: Live) -> Arrival:
 
 def screened_digest(letter: Letter, state: State, judge: Live) -> bytes:
     """Return the digest of a letter's command as it is screened, as the journal has it; the letter keeps it."""
-    screens = screens_of(judge, state.seats)
+    screens = screens_of(judge, state.plugins)
     if screens is not None:
         letter.digest = digest_of(_value(letter.given, screens.text))
     return letter.digest
@@ -71,7 +71,7 @@ def screened_digest(letter: Letter, state: State, judge: Live) -> bytes:
 
 def screened_event(event: Event, state: State, judge: Live) -> Event:
     """Return an ephemeral *event* as the plugins of *state* screen it."""
-    screens = screens_of(judge, state.seats)
+    screens = screens_of(judge, state.plugins)
     return event if screens is None else _value(event, screens.text)
 
 

@@ -118,7 +118,7 @@ class Session:
             state.setup.options.event_buffer_size,
             self.records,
             shared.hearing,
-            state.seq,
+            state.last_seq,
             mid_turn=state.phase is not Phase.IDLE,
         )
         self.links = FamilyLinks()
@@ -164,7 +164,7 @@ class Session:
     @property
     def has_whole_state(self) -> bool:
         """Whether the state can be shown; one that was set aside in its sleep is read for that."""
-        return not self.is_asleep or self.state.crashed is not None
+        return not self.is_asleep or self.state.quarantine_cause is not None
 
     @property
     def code(self) -> SessionCode:
@@ -204,7 +204,7 @@ class Session:
 
     def _has_nothing_to_lose(self) -> bool:
         """Whether all work under way is taken up again if the session is parked now, and no abort or stop waits."""
-        return not (self.state.opening or self.mailbox.control or risky_calls(self.state))
+        return not (self.state.is_starting or self.mailbox.control or risky_calls(self.state))
 
     async def _take(self, letter: Letter) -> None:
         """Handle one letter; until that is done, it is kept as the letter in hand, for a crash on the way."""
@@ -274,7 +274,7 @@ class Session:
         began = time.perf_counter()
         crumb = shared.watchdog.begin(self.session_id, type(input_).__name__, began)
         try:
-            if self.state.seats and judge.amends(self.state.seats):
+            if self.state.plugins and judge.amends(self.state.plugins):
                 arrival = screened(with_partial(arrival, self.state, performer), self.state, judge)
             outcome = step(self.state, arrival, judge)
         finally:
@@ -347,7 +347,7 @@ class Session:
         try:
             if publish:
                 self.bus.publish(outcome.events)
-                if outcome.state.seats:
+                if outcome.state.plugins:
                     self._write_lines(outcome, self.code.judge)
             for effect in effects:
                 remaining = (effect,)
@@ -391,7 +391,7 @@ class Session:
 
     def _write_lines(self, outcome: Step, judge: Live) -> None:
         """Write the lines that plugins want in the log for the events of a step."""
-        if outcome.events and (lines := judge.event_lines(outcome.state.seats)):
+        if outcome.events and (lines := judge.event_lines(outcome.state.plugins)):
             write_events(self.session_id, outcome.events, lines)
 
     # Sleep

@@ -26,7 +26,7 @@ def without_code() -> Recorded:
 
 def with_plugin_classes(code: SessionCode, state: State) -> State:
     """Return *state*, as read from the journal, with each plugin's state as an object of the class that it declares."""
-    plugins = [(seat.key, code.judge.plugin(seat)) for seat in state.seats]
+    plugins = [(seat.key, code.judge.plugin(seat)) for seat in state.plugins]
     states = zip(plugins, state.plugin_states, strict=True)
     return state.but(plugin_states=tuple(revived(state.session_id, *plugin, stored) for plugin, stored in states))
 
@@ -36,17 +36,17 @@ def sleeping_state(state: State) -> State:
     return state.but(
         history=EMPTY_HISTORY,
         tools=NO_TOOLS,
-        seats=(),
+        plugins=(),
         plugin_states=(),
         sections=(),
-        last_reply=None,
+        last_text=None,
         todos=(),
         approved_always=_NONE_APPROVED,
         standing_approvals=(),
-        priced=_NONE_PRICED,
+        priced_models=_NONE_PRICED,
         notices=(),
-        in_doubt=(),
-        measured=None,
-        altered=(),
-        shown=None,
+        in_doubt_calls=(),
+        token_count=None,
+        prefix_changes=(),
+        replaced_messages=None,
     )

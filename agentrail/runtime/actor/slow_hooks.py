@@ -35,7 +35,7 @@ class SlowHooks:
         letter is posted about a step that handled such a letter, or that put the session to sleep: handling the new
         letter would be slow again, or would wake the session, without end.
         """
-        if elapsed <= (SLOW_HOOKS if before.seats else BLOCKED):
+        if elapsed <= (SLOW_HOOKS if before.plugins else BLOCKED):
             return
         took = int(elapsed * 1000)
         log.warning("session %s: the hooks of a step took %d ms", self._session_id, took)
@@ -43,7 +43,7 @@ class SlowHooks:
             return
         waiting = self._waiting
         longest = waiting.given.elapsed_ms if waiting and isinstance(waiting.given, HooksWereSlow) else 0
-        report = HooksWereSlow(tuple(seat.key for seat in before.seats), max(took, longest))
+        report = HooksWereSlow(tuple(seat.key for seat in before.plugins), max(took, longest))
         if waiting is not None:
             waiting.given = report
         else:

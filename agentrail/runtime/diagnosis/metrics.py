@@ -112,7 +112,7 @@ class TenantFigures:
         self.phases[_phase(state)] += times
         self.queued += times * len(state.queue)
         self.steering += times * len(state.steering)
-        self.quarantined += times * len(state.quarantined)
+        self.quarantined += times * len(state.quarantined_calls)
         if times > 0:
             self._hold(state, now)
         else:
@@ -128,8 +128,8 @@ class TenantFigures:
             self.queued += len(after.queue) - len(before.queue)
         if before.steering is not after.steering:
             self.steering += len(after.steering) - len(before.steering)
-        if before.quarantined is not after.quarantined:
-            self.quarantined += len(after.quarantined) - len(before.quarantined)
+        if before.quarantined_calls is not after.quarantined_calls:
+            self.quarantined += len(after.quarantined_calls) - len(before.quarantined_calls)
         if before.batch is not after.batch and (_waiting(before) or _waiting(after)):
             since = {
                 call.call_id: self.held.pop((before.session_id, call.call_id), None) for call in before.waiting_calls
@@ -278,7 +278,7 @@ class Figures:
 
 
 def _counts(state: State) -> bool:
-    return not state.opening and state.phase is not ENDED
+    return not state.is_starting and state.phase is not ENDED
 
 
 def _phase(state: State) -> str:

@@ -37,5 +37,5 @@ def why_gone(state: State, error: BaseException | None, *, parked: bool) -> Gone
         return Gone(f"crashed: {cause}", error_, ended)
     if parked and not ended:
         return Gone(PARKED, SessionParked(session_id), ended)
-    reason = state.stopping or "stopped" if ended else "cancelled: it did not stop in time"
+    reason = state.stop_reason or "stopped" if ended else "cancelled: it did not stop in time"
     return Gone(reason, SessionNotAlive(session_id, reason), ended)

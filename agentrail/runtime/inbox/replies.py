@@ -243,7 +243,7 @@ async def outcome_of(
 
 def _is_open(state: State, ref: str) -> bool:
     """Whether a prompt waits for its turn, or its turn is open."""
-    waiting = state.queue if state.taking is None else (state.taking, *state.queue)
+    waiting = state.queue if state.next_prompt is None else (state.next_prompt, *state.queue)
     return (state.turn is not None and state.turn.ref == ref) or any(prompt.ref == ref for prompt in waiting)
 
 

@@ -288,7 +288,7 @@ def forget_records(session: Session) -> None:
 def not_started(child: Child, error: BaseException | None) -> bool:
     """Whether *child* ended before it could be used: its starter gets the error then, and it is not restarted."""
     if isinstance(child.body, SessionBody):  # a session can be used when its start is written to the journal
-        return child.body.session.state.opening or isinstance(error, JournalUnavailable)
+        return child.body.session.state.is_starting or isinstance(error, JournalUnavailable)
     return child.restarts == 0 and not child.ready.settled
 
 

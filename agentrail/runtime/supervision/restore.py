@@ -62,9 +62,9 @@ async def brought_back(
     if number != claim.head:
         raise Fenced(session_id, claim.epoch)
     if state.phase is Phase.ENDED:
-        raise SessionNotAlive(session_id, state.stopping or "stopped")
-    if state.crashed is not None:
-        raise SessionCrashed(session_id, state.crashed)
+        raise SessionNotAlive(session_id, state.stop_reason or "stopped")
+    if state.quarantine_cause is not None:
+        raise SessionCrashed(session_id, state.quarantine_cause)
     state, code, returned = await find_code(state, number)
     reach("CODE_FOUND")
     if code.section_files is not None or state.sections:

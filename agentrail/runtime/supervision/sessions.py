@@ -68,14 +68,16 @@ class Sessions:
     def handle(self, session_id: str) -> SessionHandle:
         """Return the handle of a session; raise an error if it is not here."""
         child = self.tree.sessions.get(session_id)
-        if child is None or not isinstance(child.body, SessionBody) or child.body.session.state.opening:
+        if child is None or not isinstance(child.body, SessionBody) or child.body.session.state.is_starting:
             raise UnknownSession(session_id)
         return child.body.handle
 
     def handles(self) -> tuple[SessionHandle, ...]:
         """Return the handles of all sessions, in the order of their start."""
         bodies = [child.body for child in self.tree.sessions.values()]
-        return tuple(body.handle for body in bodies if isinstance(body, SessionBody) and not body.session.state.opening)
+        return tuple(
+            body.handle for body in bodies if isinstance(body, SessionBody) and not body.session.state.is_starting
+        )
 
     def count(self, tenants: int) -> Figures:
         """Return the figures of all sessions; the first call begins to count, with those that are there."""

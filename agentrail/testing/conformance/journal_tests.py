@@ -119,7 +119,7 @@ PRIVATE = "what nobody may know"
 
 def told(session_id: str, number: int, text: str = PRIVATE) -> Record:
     """Return a record of a prompt, which is also in its change and has a command id."""
-    change = Change(history=Appended((UserMessage((Text(text),)),)), seq=number)
+    change = Change(history=Appended((UserMessage((Text(text),)),)), last_seq=number)
     accepted = Accepted(f"p{number}", "started")
     record = prompted(session_id, number, text, change=change, command=f"c{number}", answer=accepted)
     return record.but(opening=State(session_id, Setup(), "demo") if number == 1 else None)
@@ -637,7 +637,7 @@ class JournalConformance:
         setup = Setup("be brief", user_data=FrozenObject({"tenant": "é"}))
         more: dict[str, object] = {
             "effects": ("SetTimer", "StartCall"),
-            "change": Change(phase=Phase.IDLE, history=Appended((UserMessage((Text("é"),)),)), stopping=None),
+            "change": Change(phase=Phase.IDLE, history=Appended((UserMessage((Text("é"),)),)), stop_reason=None),
             "due": 5,
             "began": "r1",
             "command": "c",
@@ -791,7 +791,7 @@ class JournalConformance:
         claim = await opened(journal, "s")
         await opened(journal, "t")
         await journal.keep(claim, Snapshot("s", 1, State("s", Setup(), "demo")))
-        snapshot = Snapshot("s", 2, State("s", Setup(), "demo", phase=Phase.IDLE, serial=7))
+        snapshot = Snapshot("s", 2, State("s", Setup(), "demo", phase=Phase.IDLE, last_id=7))
         await journal.keep(claim, snapshot)
         journal = await self.again(journal)
         assert (await journal.latest("s")).snapshot == snapshot
@@ -845,7 +845,7 @@ class StrictConformance:
             good.but(number=5, arrival=Arrival(TimerFired("t"), 1, math.nan)),
             good.but(number=5, arrival=Arrival(TimerFired("t"), 2**64)),
             good.but(number=5, effects=(7,)),
-            good.but(number=5, change=Change(crashed="half a pair: \ud800")),
+            good.but(number=5, change=Change(quarantine_cause="half a pair: \ud800")),
         ):
             await refused(AgentrailError, journal.append(claim, 3, (good, bad)))
         assert await journal.append(claim, 3, [good]) == 4

@@ -297,7 +297,9 @@ async def _looks(caller: SimulatedCaller, handle: SessionHandle) -> None:
     state, book = handle.inspect(), caller.book(handle)
     if state.phase is Phase.NEW:
         return
-    caller.stage.demand(state.seq <= book.seq, "visible", "`{}` shows event {} of {}", handle.id, state.seq, book.seq)
+    caller.stage.demand(
+        state.last_seq <= book.seq, "visible", "`{}` shows event {} of {}", handle.id, state.last_seq, book.seq
+    )
     handle.status()
     handle.messages()
 

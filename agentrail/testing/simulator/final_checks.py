@@ -152,7 +152,7 @@ async def _rests(handle: SessionHandle, janitor: SimulatedCaller, view: ChildVie
     if view is None:
         return True
     try:
-        paused = view.state == "running" and bool(handle.inspect().paused)
+        paused = view.state == "running" and bool(handle.inspect().paused_stages)
     except SessionAsleep:  # the session is about to wake, and waits for the journal
         return False
     if view.suspended or paused:
@@ -172,7 +172,7 @@ def _check_idle(stage: Stage, supervisor: Supervisor, handle: SessionHandle) -> 
     now = stage.watch.time() * 1000
     late = [timer for timer, due in state.timers if due < now - OVERDUE]
     stage.demand(not late, "idle", "`{}` waits for timers that never fire: {}", handle.id, late)
-    leaving = {stray.call_id for stray in (*state.lingering, *state.quarantined)}
+    leaving = {stray.call_id for stray in (*state.lingering_calls, *state.quarantined_calls)}
     alive = {key.partition("/")[2] for key, count in stage.running.items() if count and key.startswith(f"{handle.id}/")}
     stage.demand(alive <= leaving, "idle", "`{}` is at rest, and tools run: {}", handle.id, alive - leaving)
 

@@ -55,7 +55,7 @@ class Watchman:
         for name, session in self._stage.actors.items():
             book, view = self._stage.auditor.book(name), views.get(name)
             state = book.state
-            if view is None or state is None or state.opening or state.phase is Phase.ENDED:
+            if view is None or state is None or state.is_starting or state.phase is Phase.ENDED:
                 continue
             suspects |= self._going_on(book, views)
             # It may wait for the journal, which may be away.

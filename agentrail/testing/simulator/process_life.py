@@ -261,7 +261,9 @@ class Life:
             # Read before the journal is: the supervisor may have brought the session back, and it may write meanwhile.
             expected, records, seq = book.state, book.records, book.seq
             state, head, *_ = await rebuilt(self._disk, session_id, records)
-            whole = head == records and state.seq == seq and expected is not None and state.history == expected.history
+            whole = (
+                head == records and state.last_seq == seq and expected is not None and state.history == expected.history
+            )
             self._stage.demand(whole, "kept", "`{}` has {} records of {}", session_id, head, records)
 
 

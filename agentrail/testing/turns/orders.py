@@ -172,7 +172,7 @@ def _decided(trace: Trace) -> list[Ruling]:
 def _outcome(trace: Trace) -> dict[str, object]:
     """Return what came of a session, to compare two orders: without who decided, and texts and events sorted."""
     state = trace.state
-    keys = [seat.key for seat in state.seats]
+    keys = [seat.key for seat in state.plugins]
     return {
         "started": sorted(repr((start.call_id, start.name, start.args)) for start in trace.started),
         "held": sorted(repr((hold.call_id, hold.args, hold.hint)) for hold in trace.held),
@@ -208,7 +208,7 @@ def _sorted_lines(message: Message) -> tuple[str, list[str]]:
 def _decision(ruling: Ruling, trace: Trace) -> tuple[object, ...]:
     """Return what *ruling* decided, to compare two orders: without the deciding plugin, texts and events sorted."""
     gathered, switch, pause = ruling.gathered, ruling.gathered.switch, ruling.pause
-    keys = [seat.key for seat in trace.state.seats]
+    keys = [seat.key for seat in trace.state.plugins]
     states = {keys[place]: state for place, state in ruling.states if place < len(keys)}
     return (
         ruling.verdict,

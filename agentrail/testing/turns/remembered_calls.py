@@ -35,7 +35,7 @@ class Lore:
 
     def learn(self, trace: Trace) -> None:
         """Remember the calls of *trace* at which plugins did something in `before_tool`."""
-        keys = [seat.key for seat in trace.state.seats]
+        keys = [seat.key for seat in trace.state.plugins]
         for happened in trace.steps:
             cue = trace.script[happened.cue] if happened.cue >= 0 else None
             if not isinstance(cue, Saying) or happened.plain or not cue.response.calls:

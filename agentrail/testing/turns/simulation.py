@@ -208,7 +208,7 @@ class Simulation:
             self.judge.tool(spec.name, 0, _anything)
             tools[spec.name] = Attached(spec, 0)
         setup = Setup(options=scene.options, user_data=scene.user_data)
-        self.state: State = State("s", setup, scene.model, tools=tools, seats=seats)
+        self.state: State = State("s", setup, scene.model, tools=tools, plugins=seats)
         self.script = script
         self.watch = watch
 

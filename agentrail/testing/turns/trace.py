@@ -118,7 +118,7 @@ class Trace:
 
     def plugin_state(self, key: str) -> object:
         """Return the state of the plugin *key* at the end."""
-        keys = [seat.key for seat in self.state.seats]
+        keys = [seat.key for seat in self.state.plugins]
         return self.state.plugin_states[keys.index(key)]
 
     def digest(self) -> str:

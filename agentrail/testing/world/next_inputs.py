@@ -276,12 +276,12 @@ def calls(state: State, out: Outstanding, teach: Teach) -> Iterator[Move]:
     calls_now = () if state.batch is None else state.batch.calls
     running = [c.spec for c in calls_now if c.spec is not None and c.status is CallStatus.RUNNING]
     goes_on = any(spec.immune for spec in running)
-    yield Move((60 if state.lingering else 20) if free else 3, PromptSent, _prompt)
+    yield Move((60 if state.lingering_calls else 20) if free else 3, PromptSent, _prompt)
     yield Move(3, SteerSent, partial(_steer, out))
     yield Move(BUSY // 2 if goes_on else 2, AbortSent, partial(_abort, out))
     approval_ids = [c.hold.approval_id for c in state.waiting_calls if c.hold is not None]
     asking = [c.question.ref for c in state.waiting_calls if c.question is not None]
-    stopped = [f"{state.session_id}:{doubt.call_id}" for doubt in state.in_doubt[-1:]]
+    stopped = [f"{state.session_id}:{doubt.call_id}" for doubt in state.in_doubt_calls[-1:]]
     yield Move(
         10 if approval_ids else 1, ApproveSent, partial(_approve, [*approval_ids, *stopped]), apt=bool(approval_ids)
     )
@@ -295,8 +295,8 @@ def calls(state: State, out: Outstanding, teach: Teach) -> Iterator[Move]:
     yield Move(1, CompactSent, partial(_given, CompactSent()))
     yield Move(2 if state.queue else 1, WithdrawSent, partial(_withdraw, state))
     yield Move(1, LabelSent, _label)
-    yield Move(5 if state.lingering else 1, StopSent, partial(_stop, out))
-    if not state.opening:
+    yield Move(5 if state.lingering_calls else 1, StopSent, partial(_stop, out))
+    if not state.is_starting:
         probed = any(spec.effect is EffectClass.CHECKABLE for spec in running)
         yield Move(2 * BUSY if probed else BUSY // 2 if out.calls else 2, SessionReturned, partial(_come_back, state))
     yield Move(3 if free else LATE, SleepDue, partial(_given, SleepDue()))
@@ -361,7 +361,7 @@ def _change_tools(state: State, choose: Choose) -> AnyInput:
 
 def _update(state: State, teach: Teach, choose: Choose) -> AnyInput:
     key = choose.pick(KEYS)
-    there = {seat.key: seat.plugin for seat in state.seats}
+    there = {seat.key: seat.plugin for seat in state.plugins}
     drawn = [draw_plugin(choose, key).plugin for _ in range(DRAWN)]
     same = [plugin for plugin in drawn if class_name(plugin) == there.get(key)]
     seat = teach(key, (same or drawn)[0])
@@ -372,7 +372,7 @@ LABELS: Final = ("blue", "green", "red")
 
 
 def _attach(state: State, teach: Teach, choose: Choose) -> AnyInput:
-    free = [key for key in KEYS if key not in {seat.key for seat in state.seats}]
+    free = [key for key in KEYS if key not in {seat.key for seat in state.plugins}]
     key = choose.pick(free or KEYS)
     plugin = Refuser() if choose.percent(10) else draw_plugin(choose, key).plugin
     return AttachPluginSent(teach(key, plugin))
@@ -392,9 +392,9 @@ def _withdraw(state: State, choose: Choose) -> AnyInput:
 
 def _come_back(state: State, choose: Choose) -> AnyInput:
     gone = choose.some(tuple(state.tools), 10)
-    without = choose.some(tuple(change.key for change in state.changes), 30)
+    without = choose.some(tuple(change.key for change in state.plugin_changes), 30)
     lost = choose.pick(((), ("the MCP server `files`",)))
-    return SessionReturned(1, state.seats, (), gone, 0, without, lost, choose.percent(40))
+    return SessionReturned(1, state.plugins, (), gone, 0, without, lost, choose.percent(40))
 
 
 def _stop(out: Outstanding, choose: Choose) -> AnyInput:

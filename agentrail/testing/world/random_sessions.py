@@ -167,8 +167,8 @@ class World:
             Setup(options=self.scene.options, user_data=self.scene.user_data, returns=self.scene.returns),
             self.scene.model,
             tools=tools or NO_TOOLS,
-            seats=tuple(seats[place] for place in in_order(seats)),
-            spares=self.scene.spares,
+            plugins=tuple(seats[place] for place in in_order(seats)),
+            fallbacks=self.scene.spares,
         )
 
     def teach(self, key: str, plugin: AnyPlugin) -> AttachedPlugin:

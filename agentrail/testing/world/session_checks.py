@@ -78,7 +78,7 @@ class Course:
     def _overflows(self, transition: Transition) -> None:
         """Check that the turn is aborted if the context is too long for the second time in one round."""
         if any(isinstance(event, ContextOverflow) for event in transition.events):
-            now = (transition.before.turns, transition.before.round)
+            now = (transition.before.turn_count, transition.before.round)
             ends = any(isinstance(event, AgentAbort) for event in transition.events)
             demand(now != self._overflow or ends, "the context is too long again in round {}", now[1])
             self._overflow = now

@@ -173,7 +173,7 @@ class Ledger:
     def _turns(self, after: State) -> None:
         going = after.turn is not None and after.turn.ended is None
         demand(going == (self.open_turn is not None), "the open turn and its events differ")
-        for seat, remembered in zip(after.seats, after.plugin_states, strict=False):
+        for seat, remembered in zip(after.plugins, after.plugin_states, strict=False):
             if seat.key == RECORDER:
                 demand(
                     remembered == tuple(self.outcomes),
@@ -184,10 +184,10 @@ class Ledger:
 
     def _prompts(self, after: State) -> None:
         there = {prompt.ref for prompt in after.queue} | {text.ref for text in after.steering}
-        if after.taking is not None:
-            there.add(after.taking.ref)
+        if after.next_prompt is not None:
+            there.add(after.next_prompt.ref)
         demand(self.waiting == there, "accepted and not settled: {}; waiting: {}", self.waiting, there)
-        demand(self.asks == {waiting.ask_id for waiting in after.suspended}, "asks and events differ")
+        demand(self.asks == {waiting.ask_id for waiting in after.suspended_runs}, "asks and events differ")
         running = after.compaction is not None and after.compaction.running
         demand(self.compacting == int(running), "compactions and events differ")
 
@@ -199,7 +199,7 @@ class Ledger:
             if call.spec is not None:
                 self.effects[call.call_id] = call.spec.effect
             demand((call.status is CallStatus.DONE) == (call.result is not None), "{} is done and has no result", call)
-            demand(call.status is not CallStatus.SETTLING or bool(after.paused), "{} is not settled", call)
+            demand(call.status is not CallStatus.SETTLING or bool(after.paused_stages), "{} is not settled", call)
             demand((call.call_id in self.held) == (call.status in WAITS_FOR_PERSON), "{} and its events differ", call)
 
     def _starts(self, start: StartCall, before: State, after: State) -> None:
@@ -214,7 +214,7 @@ class Ledger:
             demand(waits or self.effects.get(call_id) in CAN_RUN_AGAIN, "{} runs again, which is not safe", start)
         demand(start.name in after.tools, "{} runs a tool that is not there", start)
         demand(after.tools[start.name].revision == start.revision, "{} runs a form of its tool that is gone", start)
-        seats = (before.seats, after.seats)  # one that joins in this step, after the turn has ended, was not asked
+        seats = (before.plugins, after.plugins)  # one that joins in this step, after the turn has ended, was not asked
         guarded = all(any(seat.plugin.endswith(":Guard") for seat in row) for row in seats)
         demand(not guarded or start.args.get("path") != "secret", "{} runs past a guard", start)
 
@@ -244,12 +244,12 @@ def _subagents(after: State, out: Outstanding) -> None:
         demand(not after.subagents, "the session has ended before {}", after.subagents)
         return
     here = [agent for agent in after.subagents if not agent.rests]
-    demand(bool(after.paused) or len(here) == len(after.subagents), "a sub-agent rests, and its turn does not")
+    demand(bool(after.paused_stages) or len(here) == len(after.subagents), "a sub-agent rests, and its turn does not")
     expected = {agent.child: _as_told(agent) for agent in here}
     there = {child: _as_told(agent) for child, agent in out.agents.items()}
     demand(expected == there, "sub-agents {}, outstanding {}", expected, there)
     demand(
-        after.stopping is None or all(agent.cancelled for agent in out.agents.values()),
+        after.stop_reason is None or all(agent.cancelled for agent in out.agents.values()),
         "it stops, and a sub-agent goes on",
     )
 
@@ -269,28 +269,28 @@ def _clock(after: State) -> None:
 
 def _work(after: State, out: Outstanding) -> None:
     """Check that the time is counted while anything is out that ends without a person, if a plugin counts it."""
-    if after.phase in (Phase.NEW, Phase.ENDED) or not any(seat.counts_work for seat in after.seats):
-        demand(after.working_since is None or after.phase is Phase.NEW, "{} counts its work", after.phase)
+    if after.phase in (Phase.NEW, Phase.ENDED) or not any(seat.counts_work for seat in after.plugins):
+        demand(after.working_since_ms is None or after.phase is Phase.NEW, "{} counts its work", after.phase)
         return
     stand = {agent.call_id for agent in after.subagents if not (agent.works or agent.background)}
     busy = any(agent.works and not agent.rests for agent in after.subagents)
     if after.phase is not Phase.IDLE:
         busy = busy or bool(out.live_requests or out.live_asks or out.live_compactions or {*out.live_calls} - stand)
-        busy = busy or (after.stopping is not None and bool(after.subagents))  # it waits until they have ended
+        busy = busy or (after.stop_reason is not None and bool(after.subagents))  # it waits until they have ended
         waiting = () if after.batch is None else after.batch.calls
         busy = busy or any(call.status is CallStatus.READY for call in waiting)  # until another one has ended
         busy = busy or any(name in ("retry", "grace") for name, _ in after.timers)
-    demand((after.working_since is not None) == busy, "it works: {}, and counts: {}", busy, after.working_since)
+    demand((after.working_since_ms is not None) == busy, "it works: {}, and counts: {}", busy, after.working_since_ms)
 
 
 def _starts_all(after: State) -> None:
     batch = after.batch
-    if batch is None or after.paused or any(call.status is CallStatus.NEW for call in batch.calls):
+    if batch is None or after.paused_stages or any(call.status is CallStatus.NEW for call in batch.calls):
         return
     running = [call.spec for call in batch.calls if call.status is CallStatus.RUNNING and call.spec is not None]
-    busy = len(running) + len(after.lingering)
+    busy = len(running) + len(after.lingering_calls)
     full = busy >= after.setup.options.max_parallel_tools or any(not spec.parallel for spec in running)
-    writers = any(stray.writes and not stray.reported for stray in after.quarantined)
+    writers = any(stray.writes and not stray.reported for stray in after.quarantined_calls)
     for call in batch.calls:
         if call.status is CallStatus.READY and call.spec is not None and not (writers and touches_files(call.spec)):
             demand(full or (not call.spec.parallel and busy > 0), "{} could run and does not", call)
@@ -306,12 +306,12 @@ def _fit(messages: Sequence[Message]) -> None:
 def _numbers(before: State, step: Step) -> None:
     numbers = [envelope.seq for envelope in step.events]
     demand(
-        numbers == list(range(before.seq + 1, before.seq + 1 + len(numbers))),
+        numbers == list(range(before.last_seq + 1, before.last_seq + 1 + len(numbers))),
         "numbers {} after {}",
         numbers,
-        before.seq,
+        before.last_seq,
     )
-    demand(step.state.seq == before.seq + len(numbers), "the state does not know its last number")
+    demand(step.state.last_seq == before.last_seq + len(numbers), "the state does not know its last number")
 
 
 def _usage(before: Usage, after: Usage) -> None:
@@ -335,16 +335,20 @@ def _history(before: State, after: State) -> None:
 def _idle(after: State) -> None:
     if after.phase not in (Phase.IDLE, Phase.ENDED):
         return
-    demand(after.request is None and after.taking is None, "{} with a request or a prompt in hand", after.phase)
-    if after.paused:
-        demand(not after.due and after.turn is not None, "what rests since it came back is no turn")
+    demand(after.request is None and after.next_prompt is None, "{} with a request or a prompt in hand", after.phase)
+    if after.paused_stages:
+        demand(not after.next_stages and after.turn is not None, "what rests since it came back is no turn")
         return
     demand(
-        not after.due and not after.suspended, "{} with something due: {} {}", after.phase, after.due, after.suspended
+        not after.next_stages and not after.suspended_runs,
+        "{} with something due: {} {}",
+        after.phase,
+        after.next_stages,
+        after.suspended_runs,
     )
     demand(after.compaction is None, "{} with something running", after.phase)
     if after.turn is None:
-        waits = after.queue or after.steering or after.changes
+        waits = after.queue or after.steering or after.plugin_changes
         demand(not waits and after.batch is None, "{} and not settled", after.phase)
     else:
         demand(after.phase is Phase.IDLE and after.batch is not None, "a turn rests for nothing")
@@ -356,33 +360,33 @@ def _outstanding(after: State, out: Outstanding) -> None:
     demand(dict(after.timers) == out.timers, "timers {}, outstanding {}", after.timers, out.timers)
     requests = [after.request.request_id] if after.request is not None else []
     demand(requests == out.live_requests, "request {}, outstanding {}", requests, out.live_requests)
-    asks = {waiting.ask_id for waiting in after.suspended if waiting.asked}
-    ruled = {waiting.run for waiting in after.suspended if waiting.run}
+    asks = {waiting.ask_id for waiting in after.suspended_runs if waiting.asked}
+    ruled = {waiting.run for waiting in after.suspended_runs if waiting.run}
     demand(not ruled & asks, "tools that plugins ask for run, and are still ruled on: {}", ruled & asks)
-    demand(ruled <= {waiting.ask_id for waiting in after.suspended}, "{} are ruled on, and nobody waits", ruled)
+    demand(ruled <= {waiting.ask_id for waiting in after.suspended_runs}, "{} are ruled on, and nobody waits", ruled)
     demand(asks == set(out.live_asks), "asks and outstanding ones differ")
     running = after.compaction is not None and after.compaction.running
     demand(running == bool(out.live_compactions), "compaction and outstanding ones differ")
     calls = [] if after.batch is None else [c.call_id for c in after.batch.calls if c.status is CallStatus.RUNNING]
-    calls += [stray.call_id for stray in after.lingering]
+    calls += [stray.call_id for stray in after.lingering_calls]
     demand(set(calls) == set(out.live_calls), "calls {}, outstanding {}", calls, out.live_calls)
     demand(len(calls) <= after.setup.options.max_parallel_tools, "{} calls run at once", len(calls))
     if after.phase is not Phase.ENDED:
-        strays = {stray.call_id for stray in after.quarantined}
+        strays = {stray.call_id for stray in after.quarantined_calls}
         ending = set(out.calls) - set(out.live_calls)
         demand(strays == ending, "quarantined {}, outstanding {}", strays, ending)
     else:
         demand(not out.live_calls and not out.timers and out.closed, "the session has ended and something runs")
         demand(len(out.reports) == 1, "the start of the session was not reported, or twice")
     if after.phase is not Phase.NEW:
-        demand(after.opening == (not out.reports), "the start and its report differ")
+        demand(after.is_starting == (not out.reports), "the start and its report differ")
     if after.phase is Phase.STREAMING and after.request is not None:
         demand(out.requests[after.request.request_id].opened, "it streams and the deltas are locked in")
     moving = after.phase in (Phase.RUNNING, Phase.STREAMING, Phase.EXECUTING_TOOLS)
     alive = (
         requests
         or after.subagents
-        or after.suspended
+        or after.suspended_runs
         or running
         or calls
         or any(name == "retry" for name, _ in after.timers)

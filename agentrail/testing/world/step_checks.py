@@ -100,9 +100,9 @@ def _aborts(transition: Transition) -> None:
     Which running calls go on is what `kill_tools` says.
     """
     abort, before, after = transition.input, transition.before, transition.after
-    if not isinstance(abort, AbortSent) or before.opening:
+    if not isinstance(abort, AbortSent) or before.is_starting:
         return
-    if not abort.clear_queue and before.stopping is None:
+    if not abort.clear_queue and before.stop_reason is None:
         queued = {prompt.ref for prompt in before.queue}
         dropped = {event.ref for event in transition.events if isinstance(event, PromptDropped)}
         demand(not queued & dropped, "{} are dropped by an abort that is to leave the queue", queued & dropped)
@@ -113,7 +113,7 @@ def _aborts(transition: Transition) -> None:
     demand(not survivors, "steering {} outlives an abort", survivors)
     if not transition.in_turn:
         return
-    lingers = {stray.call_id for stray in after.lingering}
+    lingers = {stray.call_id for stray in after.lingering_calls}
     for call in transition.running:
         immune = call.spec is not None and call.spec.immune
         must_go_on = abort.kill_tools == "none" or (abort.kill_tools == "killable" and immune)
@@ -146,7 +146,7 @@ def _steers(transition: Transition) -> None:
                 event.refs == refs and text in steering, "{} were applied as {}: {}", refs, event.refs, steering[-1:]
             )
     refs_ = [event.ref for event in transition.events if isinstance(event, PromptReceived | PromptRejected)]
-    refs_ += [after.taking.ref] if after.taking is not None else []
+    refs_ += [after.next_prompt.ref] if after.next_prompt is not None else []
     order = [*refs_, *(prompt.ref for prompt in after.queue)]
     behind = {prompt.ref for prompt in before.queue}
     first = next((place for place, ref in enumerate(order) if ref in behind), len(order))
@@ -157,7 +157,7 @@ def _says_first(transition: Transition) -> None:
     """Check that `before_finish` does not run while a steering text waits, except in the last round that is allowed."""
     before = transition.before
     has_hook = any(ruling.hook == "before_finish" for ruling in transition.step.rulings)
-    waited = any(waiting.hook.moment == "before_finish" for waiting in before.suspended)
+    waited = any(waiting.hook.moment == "before_finish" for waiting in before.suspended_runs)
     if has_hook and not waited and before.steering and transition.in_turn:
         last = before.round >= before.setup.options.max_turns
         demand(last, "before_finish runs, and {} waits", before.steering)
@@ -290,11 +290,11 @@ def _finds(transition: Transition) -> None:
     """Check that tools that were found stay so, and that the model has their definitions after a compaction."""
     before, after = transition.before, transition.after
     names = {name for event in transition.events if isinstance(event, ToolsFound) for name in event.names}
-    lost = {*before.found, *names} - {*after.found}
+    lost = {*before.found_tools, *names} - {*after.found_tools}
     demand(not lost, "{} were found, and are forgotten", lost)
-    if not isinstance(transition.input, CompactionEnded) or after.history is before.history or not after.found:
+    if not isinstance(transition.input, CompactionEnded) or after.history is before.history or not after.found_tools:
         return
-    definitions = [definition(spec) for spec in _deferred(after) if spec.name in after.found]
+    definitions = [definition(spec) for spec in _deferred(after) if spec.name in after.found_tools]
     texts = [message.text for message in after.history] + [*after.notices]
     missing = [definition_ for definition_ in definitions if not any(definition_ in text for text in texts)]
     demand(not missing or sum(map(len, definitions)) > ROOM, "after a compaction nothing tells of {}", missing)
@@ -323,7 +323,7 @@ def _resolves(transition: Transition) -> None:
 
 def _returns(state: State, ref: str) -> JsonObject | None:
     """Return the schema that the prompt *ref* was sent with; `None` if *state* does not have it."""
-    waiting = [*state.queue, *([] if state.taking is None else [state.taking])]
+    waiting = [*state.queue, *([] if state.next_prompt is None else [state.next_prompt])]
     return next((prompt.returns for prompt in waiting if prompt.ref == ref), None)
 
 
@@ -341,7 +341,7 @@ def _forms(transition: Transition) -> None:
                 formed = bool(before.turn.returns or before.setup.returns)
                 demand(formed or not fits, "{} ends with an answer in a form, and wanted none", ref)
                 demand(fits or not formed or stop != "end", "{} ends without an answer in its form", ref)
-                demand(not fits or _is_object(after.last_reply or ""), "{} ends with {!r}", ref, after.last_reply)
+                demand(not fits or _is_object(after.last_text or ""), "{} ends with {!r}", ref, after.last_text)
             case AnswerRejected(attempt=attempt, is_last=is_last):
                 most = after.setup.options.answer_max_retries + 1
                 over = any(isinstance(other, AgentAbort) and other.kind == "answer" for other in transition.events)
@@ -463,17 +463,19 @@ def _doubts(transition: Transition) -> None:
     stopped = {e.call_id for e in transition.events if isinstance(e, ToolSkippedForSteering | ToolKilled | ToolUnknown)}
     unsafe = [(c.call_id, c.name, c.args) for c in transition.running if c.call_id in stopped and _unsafe(c)]
     again = [(e.name, e.args) for e in transition.step.effects if isinstance(e, StartCall)]
-    if len(after.in_doubt) == MOST:  # the oldest were dropped
+    if len(after.in_doubt_calls) == MOST:  # the oldest were dropped
         return
     young = (
-        doubt for doubt in transition.before.in_doubt if doubt.turn is None or after.turns - doubt.turn <= TURNS_KEPT
+        doubt
+        for doubt in transition.before.in_doubt_calls
+        if doubt.turn is None or after.turn_count - doubt.turn <= TURNS_KEPT
     )
     unsafe += [(doubt.call_id, doubt.name, doubt.args) for doubt in young if doubt.args is not None]
     cleared = {e.call_id for e in transition.events if isinstance(e, ApprovalResolved) and e.status == "cleared"}
     for call_id, name, args in unsafe:
         if call_id in cleared:
             continue
-        is_kept = any(doubt.covers(name, args) for doubt in after.in_doubt)
+        is_kept = any(doubt.covers(name, args) for doubt in after.in_doubt_calls)
         runs = any(other == name and is_same(args, args_) for other, args_ in again)
         demand(is_kept or runs, "{} {} may have taken effect, and no doubt is kept", name, args)
 
@@ -486,7 +488,7 @@ def _lingers(transition: Transition) -> None:
     """Check that after a restart an event reports the end of each call that an abort had left running."""
     if isinstance(transition.input, SessionReturned) and isinstance(transition.step.answer, Done):
         announced = {event.call_id for event in transition.events if isinstance(event, ToolExecutionEnd) and event.late}
-        lost = {stray.call_id for stray in transition.before.lingering} - announced
+        lost = {stray.call_id for stray in transition.before.lingering_calls} - announced
         demand(not lost, "{} went on in the background, and their end is not reported", lost)
 
 
@@ -597,7 +599,7 @@ def adds(transition: Transition) -> None:
             messages[-3:],
         )
         demand(
-            {message_.by for message_ in added} <= {seat.key for seat in transition.after.seats},
+            {message_.by for message_ in added} <= {seat.key for seat in transition.after.plugins},
             "{} is of no plugin",
             added,
         )
@@ -655,7 +657,7 @@ def _rules(transition: Transition) -> None:
         if ruling.verdict in (Verdict.ABORT, Verdict.BLOCK):
             rest = ruling.gathered.but(emits=())
             demand(rest == NOTHING_GATHERED, "{} ends with {}, and keeps {}", ruling.hook, ruling.verdict, rest)
-    if before.seats is after.seats and all(
+    if before.plugins is after.plugins and all(
         r.hook in HOOK_NAMES | {"on_event", "check"} for r in transition.step.rulings
     ):
         states = list(before.plugin_states)
@@ -663,11 +665,11 @@ def _rules(transition: Transition) -> None:
             for seat, state in ruling.states:
                 states[seat] = state
         demand(tuple(states) == after.plugin_states, "what a plugin remembers is not what it has said")
-    row, old = ([seat.priority for seat in seats] for seats in (after.seats, before.seats))
+    row, old = ([seat.priority for seat in seats] for seats in (after.plugins, before.plugins))
     demand(old != sorted(old) or row == sorted(row), "plugins stand in the order {}", row)
-    updates = [change.key for change in after.changes if change.kind == "update"]
+    updates = [change.key for change in after.plugin_changes if change.kind == "update"]
     demand(len(updates) == len(set(updates)), "of {} more than the last one waits", updates)
-    asks = [count for waiting in after.suspended for _, count in waiting.gathered.asks]
+    asks = [count for waiting in after.suspended_runs for _, count in waiting.gathered.asks]
     demand(max(asks, default=0) <= MAX_ASKS, "a plugin asks too often")
 
 
@@ -703,7 +705,13 @@ def _sleeps(transition: Transition) -> None:
     """Check that a session falls asleep only without calls in the background, sub-agents, queued prompts and asks."""
     before, after = transition.before, transition.after
     if after.asleep and not before.asleep:
-        lives = (before.quarantined, before.lingering, before.subagents, before.queue, before.suspended)
+        lives = (
+            before.quarantined_calls,
+            before.lingering_calls,
+            before.subagents,
+            before.queue,
+            before.suspended_runs,
+        )
         demand(not any(lives), "it falls asleep beside {}", [life for life in lives if life])
 
 

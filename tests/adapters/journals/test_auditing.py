@@ -53,7 +53,7 @@ async def test_other_code_is_found_by_record_and_field_and_the_session_comes_bac
 
     monkeypatch.setattr(endings, "turn_over", one_event_more)
     found = await audit(journal, "s")
-    assert [one.what for one in found] == ["events", "state.seq"]
+    assert [one.what for one in found] == ["events", "state.last_seq"]
     assert {one.record for one in found} == {3}
     assert "Intervention" in found[0].now
     assert "Intervention" not in found[0].recorded

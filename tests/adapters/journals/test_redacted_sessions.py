@@ -230,16 +230,16 @@ async def test_a_call_that_was_cut_is_held_also_after_a_redaction() -> None:
             await session.prompt("go")
             await anext(events)
         await session.abort("stop", kill_tools="all")
-        (doubt,) = session.inspect().in_doubt
+        (doubt,) = session.inspect().in_doubt_calls
     async with open_supervisor(journal=journal) as supervisor:
         await supervisor.redact("s", by="desk")
         session = await supervisor.resume("s", spec)
-        assert session.inspect().in_doubt == (Doubt(doubt.call_id, "deploy", None, doubt.turn),)
+        assert session.inspect().in_doubt_calls == (Doubt(doubt.call_id, "deploy", None, doubt.turn),)
         (held,) = (await session.ask("again")).held
         assert (held.tool, held.args) == ("deploy", {"version": "1"})
         await session.reject(held.id)
         await session.approve(f"s:{doubt.call_id}")
-        assert session.inspect().in_doubt == ()
+        assert session.inspect().in_doubt_calls == ()
 
 
 async def test_the_environment_is_told_after_a_redaction_without_its_folder(tmp_path: Path) -> None:

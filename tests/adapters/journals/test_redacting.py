@@ -156,7 +156,7 @@ def whole() -> Record:
         sections=(Section("about", PRIVATE),),
         batch=Batch(CallList([CALL])),
         title=PRIVATE,
-        last_reply=PRIVATE,
+        last_text=PRIVATE,
     )
     change = Change(
         plugin_states=ChangedStates(1, ((0, freeze_object({"a": PRIVATE})),)), sections=(Section("x", PRIVATE),)
@@ -257,7 +257,7 @@ def test_a_name_that_no_tool_has_had_is_replaced_and_others_stay() -> None:
             "demo",
             history=History((AssistantMessage((), called), ToolMessage("c2", PRIVATE, ()))),
             batch=Batch(CallList([CALL, made_up])),
-            in_doubt=(Doubt("c0", ANY_TOOL, None),),
+            in_doubt_calls=(Doubt("c0", ANY_TOOL, None),),
         ),
         events=(in_envelope(ToolCallUnknown("c2", PRIVATE)), in_envelope(ToolUnknown("c1", "tool"))),
     )
@@ -270,7 +270,7 @@ def test_a_name_that_no_tool_has_had_is_replaced_and_others_stay() -> None:
         ToolCall("c2", MARK, via="call_tool_"),
         ToolCall("c3", "find_tools"),
     )
-    assert after.opening.in_doubt == (Doubt("c0", ANY_TOOL, None),)
+    assert after.opening.in_doubt_calls == (Doubt("c0", ANY_TOOL, None),)
 
 
 def test_the_names_of_tools_are_those_that_a_session_has_ever_had() -> None:

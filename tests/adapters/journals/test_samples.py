@@ -102,7 +102,7 @@ async def test_a_session_that_was_left_while_a_plugin_asked_goes_on(folder: Path
         return None
 
     journal = SqliteJournal(folder / ASKING)
-    paused = [run.hook for run in (await rebuilt(journal, "sample")).suspended]
+    paused = [run.hook for run in (await rebuilt(journal, "sample")).suspended_runs]
     left = [{"about": hook.args} for hook in paused if isinstance(hook, BeforeTool)]
     assert len(left) == 3
     async with open_supervisor(journal=journal, specs={"curious": lambda: curious(oracle, "done")}) as supervisor:

@@ -174,12 +174,12 @@ def test_a_ruling_keeps_a_pause_that_the_change_has_not() -> None:
     pause, other = Pause(Place(1), CallService("a")), Pause(Place(2), CallService("b"))
     paused = Suspended(Suspension("k1", PROMPTED, "", "a", pause, NOTHING_GATHERED))
     ruling = Ruling("before_prompt", Verdict.ASK, "a", pause=pause)
-    has = Change(suspended=ChangedSuspended((paused,)))
+    has = Change(suspended_runs=ChangedSuspended((paused,)))
     assert without_pauses((ruling,), has) == (ruling.but(pause=None),)
     assert with_pauses((ruling.but(pause=None),), has) == (ruling,)
     for rulings, change in (
         ((ruling,), Change()),
-        ((ruling,), Change(suspended=NONE_LEFT)),
+        ((ruling,), Change(suspended_runs=NONE_LEFT)),
         ((ruling.but(pause=other),), has),
         ((ruling, ruling.but(pause=other)), has),
     ):

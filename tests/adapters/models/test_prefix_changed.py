@@ -481,7 +481,7 @@ async def played(edit: Edit) -> tuple[list[ModelRequest], list[PrefixChanged]]:
             async for envelope in events:
                 if envelope.turn not in {1, 2}:
                     told.append(envelope.event)
-                if envelope.seq >= session.inspect().seq:
+                if envelope.seq >= session.inspect().last_seq:
                     break
     return requests[-2:], [event for event in told if isinstance(event, PrefixChanged)]
 

@@ -121,7 +121,7 @@ async def test_the_cached_beginning_does_not_shrink_when_one_is_found(provider: 
         session = await supervisor.spawn(spec)
         await session.ask("go")
         await session.ask("and now?")
-        assert len(session.inspect().found) > 2
+        assert len(session.inspect().found_tools) > 2
     taken = freeze_object({**options, **MARKS})
     read = [prefix(provider, request, taken) for request in model.requests]
     assert len(read) == len(SCRIPT)

@@ -133,7 +133,7 @@ async def told_of_prefixes(session: SessionHandle) -> list[tuple[int, str, str]]
         async for envelope in events:
             if isinstance(envelope.event, PrefixChanged):
                 found.append((envelope.turn, envelope.event.part, envelope.event.name))
-            if envelope.seq >= session.inspect().seq:
+            if envelope.seq >= session.inspect().last_seq:
                 return found
     return []
 

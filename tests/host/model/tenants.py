@@ -271,7 +271,7 @@ class Tenants:
         sessions = self.supervisor.sessions()
         if any(session.status().phase not in {"idle", "ended"} for session in sessions):
             return None
-        return {session.id: session.inspect().seq for session in sessions}
+        return {session.id: session.inspect().last_seq for session in sessions}
 
     def reachable(self, person: Person, place: Place | None) -> set[tuple[str, str]]:
         """Return the owners whose sessions may come or go by a request."""

@@ -24,7 +24,7 @@ DONE = say("done")
 
 async def test_a_session_without_hooks_for_tools_has_no_host_tools() -> None:
     async with scene([probe("a", [], {"intercept": returns(None)})], [DONE]) as it:
-        assert it.session.inspect().seats == ()
+        assert it.session.inspect().plugins == ()
         assert (await it.session.ask("go")).text == "done"
 
 
@@ -37,7 +37,7 @@ async def test_host_tools_is_the_last_of_the_row_and_context_the_first(autojump_
 
     plugin = probe("a", [], {"before_tool_call": returns(Allow())}, providers=[returns([])])
     async with scene([plugin], [DONE], session_plugins=[Last(), First()]) as it:
-        assert [seat.key for seat in it.session.inspect().seats] == ["HostContext", "First", "Last", "HostTools"]
+        assert [seat.key for seat in it.session.inspect().plugins] == ["HostContext", "First", "Last", "HostTools"]
 
 
 async def test_hooks_see_the_call_and_may_replace_arguments_and_result(autojump_clock: object) -> None:  # noqa: ARG001

@@ -66,12 +66,12 @@ class SharedLimits:
             self._known = children_
         stand = frozenset(agent.child for agent in state.subagents if not agent.works)
         go_on, self._stood = self._stood - stand, stand
-        before, self._spread = self._spread, (state.usage, state.elsewhere, state.worked_elsewhere)
+        before, self._spread = self._spread, (state.usage, state.shared_usage, state.shared_worked_ms)
         if before == self._spread and not go_on:
             return
-        total = state.usage.plus(state.elsewhere)
+        total = state.usage.plus(state.shared_usage)
         counted = {agent.child: agent.used for agent in state.subagents}
-        told_of_time = before is None or before[2] != state.worked_elsewhere
+        told_of_time = before is None or before[2] != state.shared_worked_ms
         for session in filter(None, map(session_of, self._node.children.values())):
             child = session.session_id
             link = self._links.get(child)
@@ -135,7 +135,7 @@ class SharedLimits:
     def comes_back(self, link: Link, used: Usage) -> None:
         """Note that a sub-agent will come back that had *used* so much, as far as its parent has counted it."""
         state = self._parent.state
-        link.base = state.usage.plus(state.elsewhere).minus(used)
+        link.base = state.usage.plus(state.shared_usage).minus(used)
 
     def hold(self, child: str) -> None:
         """Let requests wait until it is known what a sub-agent that comes back has used."""
@@ -146,11 +146,11 @@ class SharedLimits:
         name = child.session_id
         if name in self._coming:
             link, at, state = self._links[name], self._shared.clock.now_ms(), self._parent.state
-            link.elsewhere_before = child.elsewhere
-            link.elsewhere = ElsewhereUsed(NOTHING_USED, child.worked_elsewhere)
+            link.elsewhere_before = child.shared_usage
+            link.elsewhere = ElsewhereUsed(NOTHING_USED, child.shared_worked_ms)
             began = next((agent.began_ms for agent in state.subagents if agent.child == name), None)
             if began is None:
-                began = state.worked(at) + state.worked_elsewhere - child.worked(at) - child.worked_elsewhere
+                began = state.worked(at) + state.shared_worked_ms - child.worked(at) - child.shared_worked_ms
             link.base_ms = began
             self._has_come(link)
 
