@@ -6,11 +6,55 @@ import gc
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from types import FrameType
+from types import CodeType, FrameType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from _typeshed import TraceFunction
+
+
+if sys.version_info >= (3, 13):
+
+    @contextmanager
+    def _counting(counted: list[int]) -> Iterator[None]:
+        """Count by `sys.monitoring`: a trace function sees none in code that has run before."""
+        monitoring = sys.monitoring
+        tool, event = monitoring.PROFILER_ID, monitoring.events.INSTRUCTION
+
+        def count(_code: CodeType, _offset: int) -> None:
+            counted[0] += 1
+
+        monitoring.use_tool_id(tool, "opcodes")
+        monitoring.register_callback(tool, event, count)
+        monitoring.set_events(tool, event)
+        try:
+            yield
+        finally:
+            monitoring.set_events(tool, monitoring.events.NO_EVENTS)
+            monitoring.register_callback(tool, event, None)
+            monitoring.free_tool_id(tool)
+
+else:
+
+    @contextmanager
+    def _counting(counted: list[int]) -> Iterator[None]:
+        """Count by a trace function."""
+
+        def inside(_frame: FrameType, event: str, _argument: object) -> TraceFunction:
+            if event == "opcode":
+                counted[0] += 1
+            return inside
+
+        def begins(frame: FrameType, _event: str, _argument: object) -> TraceFunction:
+            frame.f_trace_opcodes, frame.f_trace_lines = True, False
+            return inside
+
+        before = sys.gettrace()
+        sys.settrace(begins)
+        try:
+            yield
+        finally:
+            sys.settrace(before)
 
 
 @contextmanager
@@ -19,23 +63,11 @@ def counted_opcodes() -> Iterator[list[int]]:
 
     The garbage collector does not run meanwhile: it calls functions of libraries, whenever its turn is.
     """
-    counted = [0]
-
-    def inside(_frame: FrameType, event: str, _argument: object) -> TraceFunction:
-        if event == "opcode":
-            counted[0] += 1
-        return inside
-
-    def begins(frame: FrameType, _event: str, _argument: object) -> TraceFunction:
-        frame.f_trace_opcodes, frame.f_trace_lines = True, False
-        return inside
-
-    before, collects = sys.gettrace(), gc.isenabled()
+    counted, collects = [0], gc.isenabled()
     gc.disable()
-    sys.settrace(begins)
     try:
-        yield counted
+        with _counting(counted):
+            yield counted
     finally:
-        sys.settrace(before)
         if collects:
             gc.enable()

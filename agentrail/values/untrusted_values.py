@@ -310,14 +310,19 @@ def pass_interrupt(error: BaseException) -> None:
 
 def _told(error: BaseException) -> str:
     text = words(error)
-    return f"{named(error)}: {text}{_advice(text) if isinstance(error, TypeError) else ''}"
+    return f"{named(error)}: {_with_advice(text) if isinstance(error, TypeError) else text}"
 
 
-def _advice(text: str) -> str:
-    """Return the advice for a `TypeError` whose *text* is that `ok` or `err` takes no argument of a name.
+def _with_advice(text: str) -> str:
+    """Return the *text* of a `TypeError`, with advice if it is that `ok` or `err` takes no argument of a name.
 
-    They are called for each result of a tool, and to look for misspelt names then would cost more than the rest.
+    They are called for each result of a tool, and to look for misspelt names then would cost more than the rest. From
+    Python 3.13 on, a text has advice already, in other words than ours.
     """
     match = _MISSPELT.match(text)
     names = None if match is None else MADE_OFTEN.get(match["function"])
-    return "" if match is None or names is None else f"; {meant(match['argument'], names, 'its arguments are')}"
+    return (
+        text
+        if match is None or names is None
+        else f"{match[0]}; {meant(match['argument'], names, 'its arguments are')}"
+    )
