@@ -6,6 +6,7 @@ PYTHON ?= python3
 SEEDS ?= 300
 EDITS ?= 500
 TESTS ?= tests
+PYTHONS ?= python3.11 python3.12 python3.13
 BIN := .venv/bin
 PY := $(BIN)/python
 PIP := $(PY) -m pip --quiet --disable-pip-version-check --no-input
@@ -53,6 +54,14 @@ properties: .venv/test ## run the property tests, the same examples each time
 
 campaign: .venv/test build/schemathesis/.installed ## run the property tests for long, with new examples each time, and every figure at full size
 	AGENTRAIL_PROFILE=campaign $(PY) -m pytest property_tests $(FULL_SIZE)
+
+# Each has a clone with an environment of its own, so that none takes what another has compiled or installed.
+matrix: ## run the tests on each Python in PYTHONS= that is on this machine
+	@failed=0; for python in $(PYTHONS); do \
+	  command -v $$python >/dev/null || { echo "$$python is not on this machine: the tests were not run on it" >&2; continue; }; \
+	  clone=build/matrix/$$($$python -c 'import sys; print("%d.%d" % sys.version_info[:2])'); \
+	  rm -rf $$clone && git clone --quiet . $$clone && $(MAKE) --directory $$clone test PYTHON=$$python || failed=1; \
+	done; exit $$failed
 
 simulate: .venv/test ## run whole supervisors in virtual time, with faults: SEEDS=n of them
 	$(PY) -m agentrail.testing.simulator --seeds $(SEEDS)
@@ -199,5 +208,5 @@ build/wheel/.tried: .venv/core Makefile pyproject.toml tests/installed.py $(shel
 help: ## print this list
 	@awk 'BEGIN {FS = ":.*## "} /^##@ / {printf "\n%s\n", substr($$0, 5)} /^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-.PHONY: run wheel sandbox-tools counting-tools browser-tools mcp-servers model-servers sdk-streams client-makers test long host properties campaign simulate bench instructions mutants check lint fix docs clean help
+.PHONY: run matrix wheel sandbox-tools counting-tools browser-tools mcp-servers model-servers sdk-streams client-makers test long host properties campaign simulate bench instructions mutants check lint fix docs clean help
 .PHONY: format-check rules async-rules contracts docs-check mypy pyright python-client-maker typescript-client-maker
