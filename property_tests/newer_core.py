@@ -15,7 +15,7 @@ from typing import Final, NamedTuple, TypeAlias, cast
 
 from agentrail.adapters.journals import packing
 from agentrail.adapters.journals.message_index import MessagePlaces
-from agentrail.adapters.journals.packing import Packed, pack
+from agentrail.adapters.journals.packing import PackedRecord, pack
 from agentrail.adapters.journals.stored_form import StoredRecord
 from agentrail.codec.values import write
 from agentrail.codec.versions import FORMAT, Upcaster, upcast
@@ -38,7 +38,7 @@ from agentrail.values.events.life import PromptReceived
 from agentrail.values.events.response import ModelEffective, RequestStart, Retry
 from agentrail.values.events.tools import ToolCalls, ToolExecutionMetrics
 from agentrail.values.json import Json
-from agentrail.values.value import Kind
+from agentrail.values.value import ValueMeta
 from property_tests.planted import Planting
 
 Work: TypeAlias = Callable[..., object]
@@ -79,7 +79,7 @@ class Newer(NamedTuple):
             assert older is not None
             return json.dumps(older(data), separators=(",", ":"), ensure_ascii=False).encode()
 
-        def packed_before(value: Record | Snapshot, places: MessagePlaces | None = None) -> Packed:
+        def packed_before(value: Record | Snapshot, places: MessagePlaces | None = None) -> PackedRecord:
             return packed_now(value, places).but(format=FORMAT - 1)
 
         try:
@@ -116,7 +116,7 @@ def _more(function: object) -> Newer:
     return Newer(f"an event more in {_name(function)}", _wrapped(function, around))
 
 
-def _less(kind: Kind) -> Newer:
+def _less(kind: ValueMeta) -> Newer:
     """Never emit events of *kind*."""
 
     def apply(planting: Planting) -> None:

@@ -83,7 +83,7 @@ EDITS: Final = (
     ),
     Edit(
         "results of tasks are kept without limit",
-        subagents.Family._keep,
+        subagents.Subagents._keep,
         "if len(self._ended) > MAX_ENDED_TASKS:",
         "if False:",
         ("tasks_that_have_ended",),
@@ -255,14 +255,14 @@ EDITS: Final = (
     # Sub-agents and threads
     Edit(
         "a sub-agent counts in its own family only",
-        subagents.Family._launch,
+        subagents.Subagents._launch,
         "        for family in self._line():\n            family.living += 1\n",
         "        self.living += 1\n",
         ("sub_agents_at_once_of_a_whole_tree",),
     ),
     Edit(
         "a sub-agent that has ended still counts above its own family",
-        subagents.Family._see_off,
+        subagents.Subagents._see_off,
         "        for family in self._line():\n            family.living -= 1\n",
         "        self.living -= 1\n",
         ("sub_agents_at_once_of_a_whole_tree",),

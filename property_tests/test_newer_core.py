@@ -17,7 +17,7 @@ from agentrail import SessionHandle
 from agentrail.adapters.journals import packing
 from agentrail.adapters.journals.memory import MemoryJournal
 from agentrail.adapters.journals.message_index import MessagePlaces
-from agentrail.adapters.journals.packing import Packed
+from agentrail.adapters.journals.packing import PackedRecord
 from agentrail.codec.json_text import to_text
 from agentrail.codec.plugin_states import data_of
 from agentrail.core.vocabulary.state import Phase, State
@@ -70,7 +70,7 @@ class Written(NamedTuple):
         records = (await lived(sayings, doings)).records
         return cls(seed, sayings, records, [*accumulate(records, folded, initial=opening_of(records[0]))])
 
-    def packed(self) -> list[Packed]:
+    def packed(self) -> list[PackedRecord]:
         """Return the records as the journal writes them now."""
         places = MessagePlaces()
         return [packing.pack(record, places) for record in self.records]
@@ -82,7 +82,7 @@ class Kept(MemoryJournal):
     def __init__(self) -> None:
         super().__init__()
 
-    async def take(self, records: Sequence[Record], packed: Sequence[Packed]) -> None:
+    async def take(self, records: Sequence[Record], packed: Sequence[PackedRecord]) -> None:
         await self.append(await self.claim(SESSION, "test"), 0, records)
         pages = self._shelves[SESSION].pages
         pages.take_out()
@@ -90,11 +90,11 @@ class Kept(MemoryJournal):
         self._newest.clear()
         self._encode = True
 
-    def starts_with(self, packed: Sequence[Packed]) -> bool:
+    def starts_with(self, packed: Sequence[PackedRecord]) -> bool:
         return self._shelves[SESSION].pages.newest[: len(packed)] == packed
 
 
-async def comes_back(written: Written, cut: int, packed: Sequence[Packed]) -> None:
+async def comes_back(written: Written, cut: int, packed: Sequence[PackedRecord]) -> None:
     """Bring the session back from its first *cut* records; it goes on, and rests again."""
     kept, ran = written.records[:cut], list[str]()
     journal = Kept()

@@ -15,7 +15,7 @@ from agentrail.codec.values import decode, write
 from agentrail.core.vocabulary.changes import Change, change
 from agentrail.core.vocabulary.effects import CarryOut, StartCall, StartRequest
 from agentrail.core.vocabulary.inputs import AskSettled, SessionOpened, StreamCut
-from agentrail.core.vocabulary.state import Phase, Request
+from agentrail.core.vocabulary.state import Phase, RunningRequest
 from agentrail.hooks.actions import (
     Abort,
     Action,
@@ -286,6 +286,6 @@ def test_added_context_is_in_its_request_alone_in_order_and_with_its_origin(line
                 assert added == texts[len(texts) - len(added) :]
                 assert added == sorted(added), "they are not in the order of the plugins"
                 told = decode(Change, from_text(write(change(got.before, got.step.state)))).request
-                pieces = () if not isinstance(told, Request) or told.messages is None else told.messages.pieces
+                pieces = () if not isinstance(told, RunningRequest) or told.messages is None else told.messages.pieces
                 by = [(piece.by, text_of(piece.message.parts)) for piece in pieces if isinstance(piece, Added)]
                 assert by == [(text.removeprefix(MARK).split(",")[0].strip(), text) for text in added]

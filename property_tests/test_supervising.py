@@ -5,7 +5,7 @@ from typing import NamedTuple
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
-from agentrail.core.supervision_rules import Ending, Policy, RestartDecision, Ward, decide
+from agentrail.core.supervision_rules import ChildFacts, Ending, Policy, RestartDecision, decide
 
 
 class Crash(NamedTuple):
@@ -80,7 +80,7 @@ class Supervising(RuleBasedStateMachine):
     def begin(self, strategy: str, most: int, period: int) -> None:
         self.policy = Policy(strategy, most, period / 8)
         self.reference = Reference(self.policy)
-        self.wards: dict[str, Ward] = {}
+        self.wards: dict[str, ChildFacts] = {}
         self.restarts: tuple[float, ...] = ()
         self.now = 0
         self.born = 0
@@ -90,7 +90,7 @@ class Supervising(RuleBasedStateMachine):
     def add(self, restart: str, session: bool) -> None:
         name = f"c{self.born}"
         self.born += 1
-        self.wards[name] = Ward(name, restart, session)
+        self.wards[name] = ChildFacts(name, restart, session)
         self.reference.order.append((name, restart, session))
 
     @precondition(lambda self: self.wards)

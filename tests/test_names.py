@@ -39,7 +39,7 @@ MOST: Final = {
     "app": 5,
     "cli": 38,
     "codec": 3,
-    "core": 28,
+    "core": 25,
     "errors": 29,
     "hooks": 9,
     "host": 46,
@@ -73,3 +73,14 @@ def test_names_that_tell_nothing_only_become_fewer() -> None:
         if name.strip("_") in WEAK
     )
     assert dict(counts) == MOST
+
+
+STORED_TWICE: Final = {"StreamStalled"}
+"""Names that an event and an input both have in stored records."""
+
+
+@pytest.mark.long
+def test_the_name_of_a_class_is_that_of_no_other() -> None:
+    trees = [ast.parse(path.read_text(encoding="utf-8")) for path in ROOT.rglob("*.py")]
+    names = Counter(node.name for tree in trees for node in ast.walk(tree) if isinstance(node, ast.ClassDef))
+    assert {name for name, count in names.items() if count > 1} == STORED_TWICE

@@ -133,7 +133,7 @@ _LINKED: Final = ("http://", "https://")
 
 def to_markdown(html: str, url: str) -> str:
     """Return the text of *html*, the page at *url*, as Markdown; relative links become absolute."""
-    writer = _Writer(url)
+    writer = _MarkdownWriter(url)
     for token in tokens(html):
         match token:
             case Start(tag):
@@ -145,7 +145,7 @@ def to_markdown(html: str, url: str) -> str:
     return writer.text()
 
 
-class _Writer:
+class _MarkdownWriter:
     """Writes Markdown from the tags and texts that it is given in order."""
 
     def __init__(self, url: str) -> None:

@@ -17,7 +17,7 @@ class NothingUsableError(Exception):
     """A file has nothing that the command can use."""
 
 
-class Member(NamedTuple):
+class FileMember(NamedTuple):
     """What was looked for in a file."""
 
     name: str
@@ -28,7 +28,7 @@ class Member(NamedTuple):
     """The names of further objects of its kind."""
 
 
-def find_member(path: Path, name: str, kinds: Sequence[type]) -> Member:
+def find_member(path: Path, name: str, kinds: Sequence[type]) -> FileMember:
     """Return what the file at *path* has of the first of *kinds* that is there, by the *name*, if one is given.
 
     Without an object of these kinds, functions are called that are annotated to return one. Raise
@@ -46,7 +46,7 @@ def find_member(path: Path, name: str, kinds: Sequence[type]) -> Member:
     for kind in kinds:
         names = [key for key, value in objects.items() if isinstance(value, kind)]
         if names:
-            return Member(names[0], objects[names[0]], tuple(names[1:]))
+            return FileMember(names[0], objects[names[0]], tuple(names[1:]))
     *most, last = (kind.__name__ for kind in kinds)
     wanted_kinds = f"{', '.join(most)} or {last}" if most else last
     problem = f"it has no {f'`{name}` that is a ' if name else ''}{wanted_kinds}"

@@ -37,9 +37,9 @@ from agentrail.app.session_code import (
 )
 from agentrail.app.spec import SessionSpec, Specs, schema_of
 from agentrail.app.subagent_code import recipes
-from agentrail.core.supervision_rules import STRATEGIES, Policy, Ward
+from agentrail.core.supervision_rules import STRATEGIES, ChildFacts, Policy
 from agentrail.core.vocabulary.commands import SwitchModelSent
-from agentrail.core.vocabulary.state import NO_TOOLS, Attached, Setup, State
+from agentrail.core.vocabulary.state import NO_TOOLS, AttachedTool, Setup, State
 from agentrail.errors import BadChoice, BadSupervisor, WrongType
 from agentrail.hooks.attachments import in_order, refuse_unknown_models, seat_for
 from agentrail.hooks.plugin_checks import ASYNC, indirect
@@ -166,7 +166,7 @@ def policy(strategy: str, max_restarts: int, period: float) -> Policy:
 def service(run: Service, name: str, restart: str, shutdown: float, start_timeout: float) -> Child:
     """Return the `Child` record with which a supervisor runs the service *run*."""
     times = (time_of("shutdown", shutdown), time_of("start_timeout", start_timeout))
-    return Child(ServiceBody(run), Ward(name, restart), *times)
+    return Child(ServiceBody(run), ChildFacts(name, restart), *times)
 
 
 def time_of(name: str, value: object) -> float:
@@ -187,7 +187,7 @@ def width_of(value: object) -> float:
     return min(plain, MOST_RESTARTS)
 
 
-class Storage(NamedTuple):
+class JournalChoice(NamedTuple):
     """The journal that a user gave to a supervisor, and how the supervisor claims sessions in it."""
 
     journal: Journal
@@ -198,7 +198,7 @@ class Storage(NamedTuple):
     """For how many milliseconds a claim keeps others away, unless it is renewed."""
 
 
-def storage(journal: Journal | None, address: object, lease: object) -> Storage | None:
+def storage(journal: Journal | None, address: object, lease: object) -> JournalChoice | None:
     """Return the checked arguments for a journal; `None` if none is given. Without an address, one is made up."""
     check_journal(journal)
     if address is None:
@@ -208,19 +208,19 @@ def storage(journal: Journal | None, address: object, lease: object) -> Storage 
     plain = seconds(lease)
     if plain is None or plain < SHORTEST_LEASE:
         raise WrongType("lease", shown(lease), f"seconds, from {SHORTEST_LEASE} on")
-    return None if journal is None else Storage(journal, address, int(plain * 1000))
+    return None if journal is None else JournalChoice(journal, address, int(plain * 1000))
 
 
 def supervisor(above: SupervisorNode, name: str, policy: Policy, restart: str) -> tuple[SupervisorNode, Child]:
     """Return a new supervisor, and the `Child` record with which *above*, its parent, runs it."""
     node = SupervisorNode(above.tree, policy, (*above.path, name))
-    return node, Child(node, Ward(name, restart), math.inf)
+    return node, Child(node, ChildFacts(name, restart), math.inf)
 
 
 def build_sessions(
     nursery: trio.Nursery,
     policy: Policy,
-    storage: Storage | None,
+    storage: JournalChoice | None,
     models: Mapping[str, Factory],
     secrets: Callable[[str], str | None] | None,
     seed: int | None,
@@ -320,7 +320,7 @@ def new_session(
         _setup(spec, path, tuple(agents)),
         first.model,
         first.options,
-        tools={name: Attached(tool.spec, 0) for name, tool in tools.items()} or NO_TOOLS,
+        tools={name: AttachedTool(tool.spec, 0) for name, tool in tools.items()} or NO_TOOLS,
         plugins=tuple(seats[place] for place in order),
         fallbacks=first.spares,
         priced_models=first.priced,

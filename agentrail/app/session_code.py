@@ -21,7 +21,7 @@ from agentrail.codec.plugin_types import decode_state, hints_of, readable
 from agentrail.core.vocabulary.commands import SwitchModelSent
 from agentrail.core.vocabulary.inputs import SessionReturned
 from agentrail.core.vocabulary.options import Spare
-from agentrail.core.vocabulary.state import Attached, State
+from agentrail.core.vocabulary.state import AttachedTool, State
 from agentrail.errors import AgentrailError, BadSpec, ModelExists, PluginMismatch, SpecMissing, ToolExists, WrongType
 from agentrail.hooks.attachments import (
     AttachedPlugin,
@@ -557,7 +557,7 @@ def _brought_tools(seats: Iterable[AttachedPlugin], judge: Live) -> list[tuple[A
     return [(seat, tool.spec.name, tool) for seat, tool in tools]
 
 
-def _brings(seat: AttachedPlugin, attached: Attached | None) -> bool:
+def _brings(seat: AttachedPlugin, attached: AttachedTool | None) -> bool:
     """Whether the plugin of *seat* has attached the tool *attached* to the session."""
     return attached is not None and attached.plugin == seat.key
 

@@ -10,7 +10,7 @@ from typing import Final
 from agentrail.api.protocols import AnySession
 from agentrail.api.session_values import HeldCall
 from agentrail.cli.rendering import question_about
-from agentrail.cli.screen import Piece, Tone, line
+from agentrail.cli.screen import ScreenText, Tone, line
 from agentrail.cli.terminal import Terminal
 from agentrail.errors import UnknownApproval
 from agentrail.values.json import freeze
@@ -26,7 +26,7 @@ class PendingDecisions:
         self,
         session: AnySession,
         terminal: Terminal,
-        describe: Callable[[HeldCall], tuple[Piece, ...]] = question_about,
+        describe: Callable[[HeldCall], tuple[ScreenText, ...]] = question_about,
         advice: str = "",
     ) -> None:
         """*describe* returns what is asked, and *advice* is added where a line is no valid answer."""

@@ -24,7 +24,7 @@ def main(argv: Sequence[str]) -> int:
     from agentrail.cli.checking import checks  # noqa: PLC0415 - it needs the extra
 
     try:
-        return checks.run(options, checks.Progress(sys.stderr))
+        return checks.run(options, checks.ProgressBar(sys.stderr))
     except (checks.NothingToCheckError, BadPlugin) as error:
         print(f"agentrail: {error}", file=sys.stderr)
         return WRONG_USAGE

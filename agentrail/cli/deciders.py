@@ -16,7 +16,7 @@ from agentrail.api.session_values import HeldCall
 from agentrail.cli.approval_prompts import NOBODY, PendingDecisions
 from agentrail.cli.console import CONTINUED
 from agentrail.cli.run_outcome import described
-from agentrail.cli.screen import Piece, Tone, line
+from agentrail.cli.screen import ScreenText, Tone, line
 from agentrail.cli.terminal import Terminal
 from agentrail.errors import AgentrailError, UnknownApproval
 
@@ -108,7 +108,7 @@ class LineDecider:
         return self._lines.pop(0).strip() if self._lines else None
 
 
-def question_about(call: HeldCall) -> tuple[Piece, ...]:
+def question_about(call: HeldCall) -> tuple[ScreenText, ...]:
     """Return what a person is asked about *call*, whose arguments are shown exactly as they are."""
     if call.kind == "question":
         options = tuple(line(f"    {number}. {option}") for number, option in enumerate(call.options, 1))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-from agentrail.cli.screen import Piece, Tone, line
+from agentrail.cli.screen import ScreenText, Tone, line
 
 TRY: Final = (
     ("list the files", "a tool call"),
@@ -31,7 +31,7 @@ HELP: Final = """\
 """All keys and commands."""
 
 
-def greeting(version: str, model: str, folder: Path, *, fresh: bool) -> tuple[Piece, ...]:
+def greeting(version: str, model: str, folder: Path, *, fresh: bool) -> tuple[ScreenText, ...]:
     """Return the first screen: what this is, where it works, the keys, and what to try with the demo model."""
     talks = "the built-in demo model, which only knows phrases" if model == "demo" else f"the model {model}"
     what = "a fresh folder, deleted at the end" if fresh else "your folder; it asks before it writes"

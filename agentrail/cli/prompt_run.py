@@ -16,7 +16,7 @@ import trio
 
 from agentrail.api.protocols import AnySession, awaited
 from agentrail.api.session_values import HeldCall, Reply
-from agentrail.cli.run_outcome import Ending, Outcome, Tally, ending_of_error, ending_of_reply, held_ending
+from agentrail.cli.run_outcome import Outcome, RunEnding, RunTally, ending_of_error, ending_of_reply, held_ending
 from agentrail.errors import AgentrailError, AnswerUnfit, NoAnswer, TurnAborted
 from agentrail.values.events import (
     AgentAbort,
@@ -42,9 +42,9 @@ Show: TypeAlias = Callable[[Envelope], Awaitable[bool]]
 LAST_EVENTS: Final = 1.0
 """The most seconds to wait for the events about the calls that wait for a person."""
 
-INTERRUPTED: Final = Ending(Outcome.INTERRUPTED, "interrupted")
-CUT: Final = Ending(Outcome.FAILED, "the events of the session ended before its turn did")
-NOBODY_READS: Final = Ending(Outcome.FAILED)
+INTERRUPTED: Final = RunEnding(Outcome.INTERRUPTED, "interrupted")
+CUT: Final = RunEnding(Outcome.FAILED, "the events of the session ended before its turn did")
+NOBODY_READS: Final = RunEnding(Outcome.FAILED)
 
 STOPPING: Final = ("SIGINT", "SIGTERM", "SIGHUP")
 """Names of the signals that abort the turn; some systems do not have all of them."""
@@ -54,7 +54,7 @@ class PromptRun:
     """One prompt of a session, from sending it to the end of its turn."""
 
     def __init__(self, session: AnySession, decide: Decide, show: Show) -> None:
-        self.tally = Tally()
+        self.tally = RunTally()
         self._session = session
         self._decide = decide
         self._show = show
@@ -71,7 +71,7 @@ class PromptRun:
         self._deciding: trio.CancelScope | None = None
         self._leaving = trio.CancelScope()
 
-    async def run(self, prompt: str, schema: JsonObject | None = None, since: int | None = None) -> Ending:
+    async def run(self, prompt: str, schema: JsonObject | None = None, since: int | None = None) -> RunEnding:
         """Send *prompt*, wait for the end of its turn, and return how it ended.
 
         With *schema*, the answer is an object that fits it. Events are shown from now on, or from *since* on.
@@ -101,7 +101,7 @@ class PromptRun:
         except AgentrailError:  # a session that has ended elsewhere tells nothing any more
             return NOTHING_USED
 
-    async def _follow(self, prompt: str, schema: JsonObject | None) -> Ending:
+    async def _follow(self, prompt: str, schema: JsonObject | None) -> RunEnding:
         self._ref = (await self._session.prompt(prompt, returns=schema, command=self._command)).ref
         if self._interrupted:  # before the prompt was there to be aborted
             await self._session.abort()

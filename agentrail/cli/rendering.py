@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from agentrail.api.session_values import HeldCall, Status
-from agentrail.cli.screen import Flow, Piece, Tone, clipped, line, one_line
+from agentrail.cli.screen import Flow, ScreenText, Tone, clipped, line, one_line
 from agentrail.values import events as e
 from agentrail.values.content import in_words
 from agentrail.values.json import Json, JsonObject, canonical
@@ -20,10 +20,10 @@ LONG: Final = 2_000
 TOLD_BEFORE: Final = frozenset({"provider_error", "overflow"})
 """Kinds of aborts whose reason is not shown, because the event before the abort has shown it."""
 
-Show = Callable[..., Piece]
+Show = Callable[..., ScreenText]
 
 
-def piece_of(envelope: e.Envelope) -> Piece | None:
+def piece_of(envelope: e.Envelope) -> ScreenText | None:
     """Return the text for an event; `None` if nothing is shown."""
     show = SHOWN.get(type(envelope.event))
     return None if show is None else show(envelope.event)
@@ -34,7 +34,7 @@ def shown_args(args: JsonObject, limit: int = SHORT) -> str:
     return clipped(" ".join(f"{name}={_value(arg)}" for name, arg in args.items()), limit)
 
 
-def question_about(held: HeldCall) -> tuple[Piece, ...]:
+def question_about(held: HeldCall) -> tuple[ScreenText, ...]:
     """Return the text that asks a person about a held call: the question or the arguments, and the possible answers."""
     if held.kind == "question":
         options = tuple(line(f"    {number}. {option}") for number, option in enumerate(held.options, 1))
@@ -48,7 +48,7 @@ def question_about(held: HeldCall) -> tuple[Piece, ...]:
     )
 
 
-def described(status: Status) -> tuple[Piece, ...]:
+def described(status: Status) -> tuple[ScreenText, ...]:
     """Return the lines that describe a session's status, for `/status`."""
     used = f"{status.usage.input_tokens} tokens read, {status.usage.output_tokens} written"
     turn = f"turn {status.turn}, round {status.round}" if status.turn_open else f"{status.turn} turns so far"
@@ -71,22 +71,22 @@ def _value(arg: Json) -> str:
     return one_line(arg) if isinstance(arg, str) and arg.strip() else canonical(arg)
 
 
-def _note(text: str, tone: Tone = Tone.DIM) -> Piece:
+def _note(text: str, tone: Tone = Tone.DIM) -> ScreenText:
     return line(f"  {text}", tone)
 
 
 # Life
 
 
-def _received(event: e.PromptReceived) -> Piece:
-    return Piece(Flow.ECHO, f"> {one_line(event.text)}", Tone.BOLD)
+def _received(event: e.PromptReceived) -> ScreenText:
+    return ScreenText(Flow.ECHO, f"> {one_line(event.text)}", Tone.BOLD)
 
 
-def _ended(event: e.AgentEnd) -> Piece:
+def _ended(event: e.AgentEnd) -> ScreenText:
     return line("" if event.stop_reason == "end" else f"  (the turn ended: {event.stop_reason})", Tone.DIM)
 
 
-def _aborted(event: e.AgentAbort) -> Piece:
+def _aborted(event: e.AgentAbort) -> ScreenText:
     if event.ref is None:
         return _note("nothing to stop")
     reason = None if event.kind in TOLD_BEFORE else event.reason
@@ -94,28 +94,28 @@ def _aborted(event: e.AgentAbort) -> Piece:
     return line(f"■ stopped ({why})\n", Tone.BAD)
 
 
-def _session_ended(event: e.SessionEnded) -> Piece:
+def _session_ended(event: e.SessionEnded) -> ScreenText:
     return _note(f"the session has ended: {event.reason}")
 
 
-def _resumed(event: e.AgentResumed) -> Piece:
+def _resumed(event: e.AgentResumed) -> ScreenText:
     return _note(f"goes on ({event.trigger.replace('_', ' ')})")
 
 
-def _queued(event: e.PromptQueued) -> Piece:
+def _queued(event: e.PromptQueued) -> ScreenText:
     return _note(f"queued, place {event.position}: {clipped(one_line(event.text), SHORT)}")
 
 
-def _dropped(event: e.PromptDropped | e.PromptWithdrawn) -> Piece:
+def _dropped(event: e.PromptDropped | e.PromptWithdrawn) -> ScreenText:
     return _note(f"dropped from the queue: {clipped(one_line(event.text), SHORT)}")
 
 
-def _rejected(event: e.PromptRejected) -> Piece:
+def _rejected(event: e.PromptRejected) -> ScreenText:
     by = f" by {event.plugin}" if event.plugin else ""
     return line(f"✗ the prompt was refused{by}: {event.reason}\n", Tone.BAD)
 
 
-def _steering(event: e.SteeringReceived) -> Piece:
+def _steering(event: e.SteeringReceived) -> ScreenText:
     said = clipped(one_line(event.text), SHORT)
     match event.status:
         case "queued":
@@ -128,75 +128,75 @@ def _steering(event: e.SteeringReceived) -> Piece:
             return _note(f"↳ steering refused: {event.reason or event.status}", Tone.BAD)
 
 
-def _applied(event: e.SteeringApplied) -> Piece:
+def _applied(event: e.SteeringApplied) -> ScreenText:
     return _note("↳ the model reads it now" if event.count == 1 else f"↳ the model reads {event.count} texts now")
 
 
 # Responses
 
 
-def _text(event: e.MessageDelta) -> Piece:
-    return Piece(Flow.TEXT, event.delta)
+def _text(event: e.MessageDelta) -> ScreenText:
+    return ScreenText(Flow.TEXT, event.delta)
 
 
-def _thought(event: e.ThinkingDelta) -> Piece:
-    return Piece(Flow.THOUGHT, event.delta, Tone.DIM)
+def _thought(event: e.ThinkingDelta) -> ScreenText:
+    return ScreenText(Flow.THOUGHT, event.delta, Tone.DIM)
 
 
-def _stalled(event: e.StreamStalled) -> Piece:
+def _stalled(event: e.StreamStalled) -> ScreenText:
     return _note(f"nothing from the model for {event.elapsed_s:.0f} s")
 
 
-def _retry(event: e.Retry) -> Piece:
+def _retry(event: e.Retry) -> ScreenText:
     void = "; what it had said is void" if event.dropped_text else ""
     return _note(
         f"attempt {event.attempt} failed, again in {event.delay_ms / 1000:.1f} s{void}: {one_line(event.reason)}"
     )
 
 
-def _failed(event: e.StreamError) -> Piece:
+def _failed(event: e.StreamError) -> ScreenText:
     return line(f"✗ the model failed: {one_line(event.message)}", Tone.BAD)
 
 
-def _overflow(event: e.ContextOverflow) -> Piece:
+def _overflow(event: e.ContextOverflow) -> ScreenText:
     return _note(f"the conversation is too long for the model: {one_line(event.message)}")
 
 
-def _switched(event: e.ModelSwitched) -> Piece:
+def _switched(event: e.ModelSwitched) -> ScreenText:
     by = f" by {event.by}" if event.by else ""
     return _note(f"model: {event.from_} → {event.to}{by}")
 
 
-def _options_changed(event: e.ModelOptionsChanged) -> Piece:
+def _options_changed(event: e.ModelOptionsChanged) -> ScreenText:
     by = f" by {event.by}" if event.by else ""
     return _note(f"model: {event.model}, other options{by}")
 
 
-def _unfit(event: e.AnswerRejected) -> Piece:
+def _unfit(event: e.AnswerRejected) -> ScreenText:
     return _note(f"answer {event.attempt} has not the form that was asked for: {one_line(event.reason)}")
 
 
-def _title(event: e.TitleGenerated) -> Piece:
+def _title(event: e.TitleGenerated) -> ScreenText:
     return _note(f"title: {event.title}")
 
 
-def _status(event: e.StatusUpdate) -> Piece:
-    return Piece(Flow.STATUS, f"  … {event.text}", Tone.DIM)
+def _status(event: e.StatusUpdate) -> ScreenText:
+    return ScreenText(Flow.STATUS, f"  … {event.text}", Tone.DIM)
 
 
 # Tools
 
 
-def _started(event: e.ToolExecutionStart) -> Piece:
+def _started(event: e.ToolExecutionStart) -> ScreenText:
     again = f" (attempt {event.attempt})" if event.attempt > 1 else ""
     return _note(f"→ {event.name} {shown_args(event.args)}".rstrip() + again, Tone.PLAIN)
 
 
-def _progress(event: e.ToolExecutionUpdate) -> Piece:
-    return Piece(Flow.STATUS, f"  … {one_line(event.update)}", Tone.DIM)
+def _progress(event: e.ToolExecutionUpdate) -> ScreenText:
+    return ScreenText(Flow.STATUS, f"  … {one_line(event.update)}", Tone.DIM)
 
 
-def _done(event: e.ToolExecutionEnd) -> Piece:
+def _done(event: e.ToolExecutionEnd) -> ScreenText:
     said = clipped(one_line(" ".join(map(in_words, event.content))), SHORT) or "(nothing)"
     late = " (late)" if event.late else ""
     if event.is_error:
@@ -204,35 +204,35 @@ def _done(event: e.ToolExecutionEnd) -> Piece:
     return _note(f"✓ {event.name}{late}: {said}", Tone.GOOD)
 
 
-def _blocked(event: e.ToolBlocked) -> Piece:
+def _blocked(event: e.ToolBlocked) -> ScreenText:
     return _note(f"✗ {event.name} was blocked by {event.plugin}: {one_line(event.reason)}", Tone.BAD)
 
 
-def _killed(event: e.ToolKilled) -> Piece:
+def _killed(event: e.ToolKilled) -> ScreenText:
     return _note(f"✗ {event.name} was stopped", Tone.BAD)
 
 
-def _skipped(event: e.ToolSkippedForSteering) -> Piece:
+def _skipped(event: e.ToolSkippedForSteering) -> ScreenText:
     return _note(f"✗ {event.name} was stopped for what you said", Tone.BAD)
 
 
-def _abandoned(event: e.ToolAbandoned) -> Piece:
+def _abandoned(event: e.ToolAbandoned) -> ScreenText:
     return _note(f"{event.name} was stopped, but has not ended yet", Tone.BAD)
 
 
-def _uncertain(event: e.ToolUnknown) -> Piece:
+def _uncertain(event: e.ToolUnknown) -> ScreenText:
     return _note(f"nobody knows whether {event.name} took effect", Tone.BAD)
 
 
-def _found(event: e.ToolsFound) -> Piece:
+def _found(event: e.ToolsFound) -> ScreenText:
     return _note(f"✓ looked for {one_line(event.query)!r}: {', '.join(event.names) or 'no tool'}", Tone.GOOD)
 
 
-def _no_such_tool(event: e.ToolCallUnknown) -> Piece:
+def _no_such_tool(event: e.ToolCallUnknown) -> ScreenText:
     return _note(f"✗ the model called `{event.name}`, which is not there", Tone.BAD)
 
 
-def _loop(event: e.LoopDetected) -> Piece:
+def _loop(event: e.LoopDetected) -> ScreenText:
     about = f" on {event.subject}" if event.subject else ""
     return _note(f"the model goes in circles: {event.name}{about}, {event.count} times")
 
@@ -240,67 +240,67 @@ def _loop(event: e.LoopDetected) -> Piece:
 # People
 
 
-def _resolved(event: e.ApprovalResolved) -> Piece:
+def _resolved(event: e.ApprovalResolved) -> ScreenText:
     edited = " with edited arguments" if event.edited else ""
     why = f": {event.reason}" if event.reason else ""
     return _note(f"{event.status}: {event.tool}{edited}{why}")
 
 
-def _always(event: e.ToolApprovedAlways) -> Piece:
+def _always(event: e.ToolApprovedAlways) -> ScreenText:
     return _note(f"not asked again: {event.tool} ({event.command_family})")
 
 
 # Context and plugins
 
 
-def _compacted(event: e.CompactEnd) -> Piece:
+def _compacted(event: e.CompactEnd) -> ScreenText:
     done = "the conversation was made shorter" if event.removed else "not made shorter"
     full = "" if event.crowded is None else f"; it still has about {event.crowded.tokens} tokens ({event.crowded.told})"
     return _note(f"{done}: {event.note}{full}")
 
 
-def _intervention(event: e.Intervention) -> Piece:
+def _intervention(event: e.Intervention) -> ScreenText:
     return _note(f"a plugin says: {clipped(one_line(event.text), SHORT)}")
 
 
-def _violation(event: e.ContentPolicyViolated) -> Piece:
+def _violation(event: e.ContentPolicyViolated) -> ScreenText:
     return _note(f"against the policy {', '.join(event.policies)}: {one_line(event.summary)}", Tone.BAD)
 
 
-def _audit(event: e.SecurityAudit) -> Piece:
+def _audit(event: e.SecurityAudit) -> ScreenText:
     return _note(f"{event.tool} was {event.decision}: {one_line(event.reason)}")
 
 
-def _broken(event: e.PluginError) -> Piece:
+def _broken(event: e.PluginError) -> ScreenText:
     return _note(f"plugin {event.plugin} broke at {event.hook}: {one_line(event.error)}", Tone.BAD)
 
 
-def _gap(_: e.Gap) -> Piece:
+def _gap(_: e.Gap) -> ScreenText:
     return _note("(some output is missing here)")
 
 
-def _recovered(event: e.SessionRecovered) -> Piece:
+def _recovered(event: e.SessionRecovered) -> ScreenText:
     return _note(f"the session is back, from {event.records} records")
 
 
-def _restarted(event: e.SessionRestarted) -> Piece:
+def _restarted(event: e.SessionRestarted) -> ScreenText:
     return _note(f"the session crashed and was restarted: {one_line(event.cause)}", Tone.BAD)
 
 
-def _quarantined(event: e.SessionQuarantined) -> Piece:
+def _quarantined(event: e.SessionQuarantined) -> ScreenText:
     return _note(f"the session crashed too often: {one_line(event.cause)}", Tone.BAD)
 
 
-def _subagent(event: e.SubagentStart) -> Piece:
+def _subagent(event: e.SubagentStart) -> ScreenText:
     return _note(f"→ sub-agent: {clipped(one_line(event.description), SHORT)}", Tone.PLAIN)
 
 
-def _subagent_done(event: e.SubagentEnd) -> Piece:
+def _subagent_done(event: e.SubagentEnd) -> ScreenText:
     mark, tone = ("✗", Tone.BAD) if event.is_error else ("✓", Tone.GOOD)
     return _note(f"{mark} sub-agent: {clipped(one_line(event.text), SHORT)}", tone)
 
 
-def _todos(event: e.TodoChange) -> Piece:
+def _todos(event: e.TodoChange) -> ScreenText:
     marks = {"done": "x", "in_progress": "~"}
     lines = [f"  [{marks.get(todo.status, ' ')}] {one_line(todo.text)}" for todo in event.todos]
     return line("\n".join(lines) or "  nothing left to do")

@@ -24,8 +24,8 @@ from agentrail.cli.prompt_input import MOST_BYTES, STDIN, BadInputError, prompt_
 from agentrail.cli.prompt_run import INTERRUPTED, Decide, PromptRun
 from agentrail.cli.rendering import SHORT, piece_of
 from agentrail.cli.run_options import RunOptions, parsed, wants_json
-from agentrail.cli.run_outcome import Ending, Outcome, Tally, ending_of_error, run_view
-from agentrail.cli.screen import Piece, Tone, clean, clipped, line, one_line
+from agentrail.cli.run_outcome import Outcome, RunEnding, RunTally, ending_of_error, run_view
+from agentrail.cli.screen import ScreenText, Tone, clean, clipped, line, one_line
 from agentrail.cli.standard_output import StandardOutput, open_what_is_closed
 from agentrail.cli.terminal import Terminal
 from agentrail.codec.json_text import to_text
@@ -59,7 +59,7 @@ def main(argv: Sequence[str]) -> int:
     try:
         options = parsed(argv)
     except BadInputError as error:
-        return _reported_at_once(Ending(Outcome.USAGE, str(error)), output, as_json=wants_json(argv))
+        return _reported_at_once(RunEnding(Outcome.USAGE, str(error)), output, as_json=wants_json(argv))
     with output.alone():
         try:
             return _answered(options, output)
@@ -73,7 +73,7 @@ def _answered(options: RunOptions, output: StandardOutput) -> int:
         spec = _spec_of(options)
         prompt = prompt_of(options.prompt, _piped(options))
     except BadInputError as error:
-        return _reported_at_once(Ending(Outcome.USAGE, str(error)), output, as_json=as_json)
+        return _reported_at_once(RunEnding(Outcome.USAGE, str(error)), output, as_json=as_json)
     if options.model is None and not options.agent and spec.model == DEMO and options.progress is not False:
         _tell("no key of a provider is in the environment, so the built-in demo model answers; --model names another")
     run = ScriptedRun(options, output, Terminal(sys.stdin or _nowhere("r"), sys.stderr or _nowhere("w")))
@@ -88,11 +88,11 @@ def _nowhere(mode: str) -> TextIO:
     return cast("TextIO", Path(os.devnull).open(mode, encoding="utf-8"))
 
 
-def _reported_at_once(ending: Ending, output: StandardOutput, *, as_json: bool) -> int:
+def _reported_at_once(ending: RunEnding, output: StandardOutput, *, as_json: bool) -> int:
     """Report the ending of a run without a session, and return the exit status."""
     _tell(ending.problem)
     if as_json:
-        output.put(to_json(run_view(ending, Tally(), "")) + b"\n")
+        output.put(to_json(run_view(ending, RunTally(), "")) + b"\n")
     return ending.outcome.value
 
 
@@ -175,7 +175,7 @@ class ScriptedRun:
     """Runs one prompt, and reports its progress, its events and its ending."""
 
     def __init__(self, options: RunOptions, output: StandardOutput, terminal: Terminal) -> None:
-        self.ending: Ending | None = None
+        self.ending: RunEnding | None = None
         """How the run ended, once that is reported."""
         self._options = options
         self._output = output
@@ -185,7 +185,7 @@ class ScriptedRun:
         if self._is_seen and os.environ.get("TERM", "dumb") != "dumb":  # no line is typed while progress is shown
             terminal.look = terminal.look.but(rewrites=True)
 
-    async def answer(self, spec: SessionSpec, prompt: str) -> Ending:
+    async def answer(self, spec: SessionSpec, prompt: str) -> RunEnding:
         """Start a session of *spec*, send *prompt*, report how it ended, and return that."""
         try:
             async with open_supervisor(stop_within=STOP_WITHIN) as supervisor:
@@ -198,8 +198,8 @@ class ScriptedRun:
             raise
         except AgentrailError as error:
             is_ours = isinstance(error, PluginRefused) and error.plugin == LIMIT
-            ending = Ending(Outcome.USAGE, f"--max-usd: {error}") if is_ours else ending_of_error(error, Tally())
-            return await self._report(ending, Tally())
+            ending = RunEnding(Outcome.USAGE, f"--max-usd: {error}") if is_ours else ending_of_error(error, RunTally())
+            return await self._report(ending, RunTally())
 
     def _decider(self, session: SessionHandle) -> Decide:
         match self._options.decision:
@@ -221,7 +221,9 @@ class ScriptedRun:
             return await self._output.write(to_json(as_seen(envelope)) + b"\n")
         return True
 
-    async def _report(self, ending: Ending, tally: Tally, session: str = "", usage: Usage = NOTHING_USED) -> Ending:
+    async def _report(
+        self, ending: RunEnding, tally: RunTally, session: str = "", usage: Usage = NOTHING_USED
+    ) -> RunEnding:
         self._terminal.end_line()
         if self._options.form == "text":
             content = self._text_of(ending).encode(errors="replace")
@@ -230,13 +232,13 @@ class ScriptedRun:
         if content:
             await self._output.write(content)
         if not self._output.is_open and (content or not ending.problem):
-            ending = Ending(Outcome.FAILED, self._output.problem)
+            ending = RunEnding(Outcome.FAILED, self._output.problem)
         self.ending = ending
         if ending.problem:
             self._tell(ending.problem)
         return ending
 
-    def _text_of(self, ending: Ending) -> str:
+    def _text_of(self, ending: RunEnding) -> str:
         """Return the answer alone, with an end of line; empty if there is none."""
         text = ending.text if ending.answer is None else to_text(ending.answer)
         if self._output.is_terminal:
@@ -247,7 +249,7 @@ class ScriptedRun:
         self._terminal.show((line(f"agentrail: {' '.join(problem.splitlines())}", Tone.BAD),))
 
 
-def progress_of(envelope: e.Envelope) -> Piece | None:
+def progress_of(envelope: e.Envelope) -> ScreenText | None:
     """Return what is shown of an event while the answer is waited for; `None` if nothing is."""
     event = envelope.event
     if isinstance(event, e.ResponseComplete) and event.message.calls and event.message.text:

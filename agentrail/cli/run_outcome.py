@@ -1,6 +1,6 @@
 """How a run of `agentrail run` ended: its outcome and exit status, and what the caller of `--json` gets.
 
-Without I/O: `Tally` takes the events of the turn, and `outcome_of_reply` and `outcome_of_error` say what came of it.
+Without I/O: `RunTally` takes the events of the turn, and `outcome_of_reply` and `outcome_of_error` say what came of it.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Outcome(Enum):
         return self.name.lower()
 
 
-class Ending(Value):
+class RunEnding(Value):
     """The outcome of a run, and why."""
 
     outcome: Outcome
@@ -124,7 +124,7 @@ REFUSALS: Final = frozenset({"rejected", "timeout"})
 """Statuses of an approval with which the call does not run."""
 
 
-class Tally:
+class RunTally:
     """Counts what happens in the turn, event by event, as far as the outcome depends on it."""
 
     def __init__(self) -> None:
@@ -164,7 +164,7 @@ class Tally:
         return self.errors[-1] if self.errors else None
 
 
-def ending_of_reply(reply: Reply, tally: Tally, *, wants_object: bool) -> Ending:
+def ending_of_reply(reply: Reply, tally: RunTally, *, wants_object: bool) -> RunEnding:
     """Return how a turn ended that was not aborted; *wants_object*: the answer is an object, or there is none."""
     stop, answer = reply.stop_reason, reply.answer
     outcome, problem = _problem_of_stop(stop) or (Outcome.DONE, "")
@@ -173,7 +173,7 @@ def ending_of_reply(reply: Reply, tally: Tally, *, wants_object: bool) -> Ending
         problem = f"nothing ran of what was wanted: {tally.refusal}"
     elif outcome is Outcome.DONE and wants_object and answer is None:
         outcome, problem = Outcome.FAILED, f"there is no answer that fits the schema: the turn ended ({stop})"
-    return Ending(outcome, problem, stop, "" if wants_object else reply.text, answer)
+    return RunEnding(outcome, problem, stop, "" if wants_object else reply.text, answer)
 
 
 def _problem_of_stop(stop: str) -> tuple[Outcome, str] | None:
@@ -190,30 +190,30 @@ def _problem_of_stop(stop: str) -> tuple[Outcome, str] | None:
             return None
 
 
-def ending_of_error(error: AgentrailError, tally: Tally) -> Ending:
+def ending_of_error(error: AgentrailError, tally: RunTally) -> RunEnding:
     """Return how a run ended that *error* has ended."""
     match error:
         case TurnAborted(kind=kind, reason=reason):
             outcome, problem = _outcome_of_abort(kind, reason, tally)
-            return Ending(outcome, problem, kind)
+            return RunEnding(outcome, problem, kind)
         case AnswerUnfit(reason=reason):
-            return Ending(Outcome.FAILED, f"the answer does not fit the schema: {reason}", "answer")
+            return RunEnding(Outcome.FAILED, f"the answer does not fit the schema: {reason}", "answer")
         case PromptWasRejected(reason=reason):
-            return Ending(Outcome.REFUSED, f"the prompt was refused: {reason}")
+            return RunEnding(Outcome.REFUSED, f"the prompt was refused: {reason}")
         case NoAnswer(stop_reason=stop):
             problem_of_stop = _problem_of_stop(stop) or (Outcome.FAILED, f"there is no answer: the turn ended ({stop})")
-            return Ending(*problem_of_stop, stop)
+            return RunEnding(*problem_of_stop, stop)
         case UsageError():
-            return Ending(Outcome.USAGE, str(error))
+            return RunEnding(Outcome.USAGE, str(error))
         case RefusedError():
-            return Ending(_limit_or(Outcome.REFUSED, str(error)), str(error))
+            return RunEnding(_limit_or(Outcome.REFUSED, str(error)), str(error))
         case ModelError():
-            return Ending(Outcome.PROVIDER, str(error))
+            return RunEnding(Outcome.PROVIDER, str(error))
         case _:
-            return Ending(Outcome.FAILED, str(error))
+            return RunEnding(Outcome.FAILED, str(error))
 
 
-def _outcome_of_abort(kind: str, reason: str, tally: Tally) -> tuple[Outcome, str]:
+def _outcome_of_abort(kind: str, reason: str, tally: RunTally) -> tuple[Outcome, str]:
     stopped = f"the turn was stopped: {reason}"
     match kind:
         case "provider_error":
@@ -236,11 +236,11 @@ def _limit_or(outcome: Outcome, reason: str) -> Outcome:
     return Outcome.BUDGET if USED_UP in reason else outcome
 
 
-def held_ending(held_calls: tuple[HeldCall, ...], why: str) -> Ending:
+def held_ending(held_calls: tuple[HeldCall, ...], why: str) -> RunEnding:
     """Return the ending of a run that waits for a person; *why* nobody has decided."""
     what = "; ".join(described(call) for call in held_calls) or "a call waits for a decision"
     advice = "`--yes` allows such calls, `--deny` refuses them, `--answers` reads answers from a pipe"
-    return Ending(
+    return RunEnding(
         Outcome.HELD, f"{what}; {why}: {advice}, and at a terminal you are asked", "held", held_calls=held_calls
     )
 
@@ -265,7 +265,7 @@ def _escaped_character(char: str) -> str:
     return "".join([f"\\u{units[index] << 8 | units[index + 1]:04x}" for index in range(0, len(units), 2)])
 
 
-def run_view(ending: Ending, tally: Tally, session: str, usage: Usage = NOTHING_USED) -> RunView:
+def run_view(ending: RunEnding, tally: RunTally, session: str, usage: Usage = NOTHING_USED) -> RunView:
     """Return what the caller of `--json` gets."""
     answer: str | JsonObject | None = ending.answer if ending.answer is not None else ending.text or None
     return RunView(

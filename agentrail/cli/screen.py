@@ -46,7 +46,7 @@ class Tone(Enum):
     ASKING = "\x1b[33m"
 
 
-class Look(Value):
+class TerminalStyle(Value):
     """The abilities of the output."""
 
     colours: bool = False
@@ -59,7 +59,7 @@ class Look(Value):
     """The number of columns of a line."""
 
 
-class Piece(Value):
+class ScreenText(Value):
     """A text to put on the screen."""
 
     flow: Flow
@@ -76,7 +76,7 @@ class Screen(Value):
     open: Flow | None = None
     """Kind of the piece on the unfinished line; `None` if the output is at the beginning of a line."""
 
-    def put(self, piece: Piece, look: Look) -> tuple[Screen, str]:
+    def put(self, piece: ScreenText, look: TerminalStyle) -> tuple[Screen, str]:
         """Return the screen after *piece*, and the characters to write for it."""
         text = clean(piece.text)
         match piece.flow:
@@ -102,12 +102,12 @@ class Screen(Value):
         return ERASE if self.open is Flow.STATUS else "\n"
 
 
-def line(text: str, tone: Tone = Tone.PLAIN) -> Piece:
+def line(text: str, tone: Tone = Tone.PLAIN) -> ScreenText:
     """Return *text* as a piece that is a line of its own."""
-    return Piece(Flow.LINE, text, tone)
+    return ScreenText(Flow.LINE, text, tone)
 
 
-def put_all(screen: Screen, pieces: Iterable[Piece], look: Look) -> tuple[Screen, str]:
+def put_all(screen: Screen, pieces: Iterable[ScreenText], look: TerminalStyle) -> tuple[Screen, str]:
     """Return the screen after *pieces*, and the characters to write for them."""
     said: list[str] = []
     for piece in pieces:
@@ -116,7 +116,7 @@ def put_all(screen: Screen, pieces: Iterable[Piece], look: Look) -> tuple[Screen
     return screen, "".join(said)
 
 
-def painted(text: str, tone: Tone, look: Look) -> str:
+def painted(text: str, tone: Tone, look: TerminalStyle) -> str:
     """Return *text* with the codes for *tone*, if the output shows colours."""
     return f"{tone.value}{text}{_RESET}" if look.colours and tone.value and text else text
 

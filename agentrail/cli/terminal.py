@@ -18,7 +18,7 @@ from typing import Final, TextIO
 import trio
 
 from agentrail.cli.line_editor import END_OF_INPUT, ENTER, EditedLine, is_text, keys_in
-from agentrail.cli.screen import ERASE, Flow, Look, Piece, Screen, Tone, columns, painted, put_all
+from agentrail.cli.screen import ERASE, Flow, Screen, ScreenText, TerminalStyle, Tone, columns, painted, put_all
 
 CHUNK: Final = 4096
 PROMPT: Final = "> "
@@ -34,9 +34,9 @@ def has_keys(given: TextIO, shown: TextIO) -> bool:
     )
 
 
-def look_of(given: TextIO, shown: TextIO) -> Look:
+def look_of(given: TextIO, shown: TextIO) -> TerminalStyle:
     """Return whether the output takes colours, can rewrite lines and shows what is typed, and its width."""
-    return Look(
+    return TerminalStyle(
         colours=shown.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb",
         rewrites=has_keys(given, shown),
         echoes=given.isatty() and shown.isatty(),
@@ -62,7 +62,7 @@ class Terminal:
         self._line = EditedLine()
         self._prompts = False
         self._drawn = False
-        self._waiting: list[Piece] = []
+        self._waiting: list[ScreenText] = []
         self._decode = codecs.getincrementaldecoder("utf-8")("replace")
         self._rest = ""
         self._over = False
@@ -109,7 +109,7 @@ class Terminal:
 
     # Out
 
-    def show(self, pieces: Sequence[Piece]) -> None:
+    def show(self, pieces: Sequence[ScreenText]) -> None:
         """Put *pieces* on the screen.
 
         While a line is typed, they wait until it is sent or emptied, or until one of *pieces* is a line of its own.
@@ -132,7 +132,7 @@ class Terminal:
             self._line = self._line.says(text)
             self._redraw()
         else:
-            self.show((Piece(Flow.LINE, text),))
+            self.show((ScreenText(Flow.LINE, text),))
 
     def drop_typed(self) -> bool:
         """Drop the text that was typed and not sent; return whether there was any."""

@@ -21,11 +21,11 @@ from agentrail.codec.plugin_states import FROZENSET, Stored, with_states_as_json
 from agentrail.codec.versions import with_unknown_event
 from agentrail.core.vocabulary.changes import ChangedStates, ChangedTools
 from agentrail.core.vocabulary.inputs import SubagentReported
-from agentrail.core.vocabulary.state import Attached, State, Suspension
+from agentrail.core.vocabulary.state import AttachedTool, State, Suspension
 from agentrail.core.vocabulary.tool_calls import Call, CallList
 from agentrail.errors import BadData, BadValue
 from agentrail.hooks.hook_types import HOOKS, BeforeCompaction, BeforeRequest, Hook
-from agentrail.hooks.ruling import Gathered, Ruling
+from agentrail.hooks.ruling import Decisions, Ruling
 from agentrail.values.events import AnyEvent
 from agentrail.values.events.envelope import Envelope, Event
 from agentrail.values.events.tools import SubAgentEvent
@@ -50,22 +50,22 @@ class PluginState(metaclass=_Anything):
 FAMILIES: Final[Mapping[object, object]] = {Event: AnyEvent, Hook: Union[HOOKS]}  # noqa: UP007 - `|` takes no tuple
 """Base classes which, as a type hint, mean the union of their subclasses."""
 
-_TOOLS: Final = MappingProxyType[str, Attached]
+_TOOLS: Final = MappingProxyType[str, AttachedTool]
 
 CLOSER: Final[Mapping[tuple[type[object], str], object]] = {
     (Envelope, "event"): AnyEvent,
     (SubAgentEvent, "event"): AnyEvent,
     (SubagentReported, "events"): tuple[AnyEvent, ...],
-    (Gathered, "emits"): tuple[AnyEvent, ...],
+    (Decisions, "emits"): tuple[AnyEvent, ...],
     (Ruling, "errors"): tuple[AnyEvent, ...],
     (Ruling, "states"): Personal[tuple[tuple[int, PluginState], ...]],
     (Suspension, "hook"): FAMILIES[Hook],
     (BeforeRequest, "messages"): History,
     (BeforeCompaction, "messages"): History,
     (State, "plugin_states"): Personal[tuple[PluginState, ...]],
-    (State, "tools"): Kept[MappingProxyType[str, Attached]],
+    (State, "tools"): Kept[MappingProxyType[str, AttachedTool]],
     (ChangedStates, "put"): Personal[tuple[tuple[int, PluginState], ...]],
-    (ChangedTools, "put"): Kept[MappingProxyType[str, Attached]],
+    (ChangedTools, "put"): Kept[MappingProxyType[str, AttachedTool]],
 }
 """Type hints of fields whose annotation names a base class, or allows more than the field holds.
 
@@ -327,7 +327,7 @@ class _Calls(msgspec.Struct, array_like=True):
 class _Tools(msgspec.Struct, array_like=True):
     """Holds tools."""
 
-    found: dict[str, Attached]
+    found: dict[str, AttachedTool]
 
 
 def _convert_with(holder: type[S], value: object, make: Make) -> S:

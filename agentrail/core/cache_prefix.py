@@ -13,7 +13,7 @@ from typing import Final
 
 from agentrail.core.context_window import tools_size
 from agentrail.core.system_prompt import fixed_text, lasting
-from agentrail.core.vocabulary.state import NO_TOOLS, Altered, Attached, Shown, State
+from agentrail.core.vocabulary.state import NO_TOOLS, Altered, AttachedTool, ReplacedMessages, State
 from agentrail.hooks.ruling import ENVIRONMENT, MEMORY, SKILLS, Section
 from agentrail.values.events.context import PrefixChanged
 from agentrail.values.json import Json, JsonObject, canonical
@@ -22,7 +22,7 @@ from agentrail.values.messages import (
     AssistantMessage,
     History,
     Message,
-    Range,
+    MessageRange,
     Rearranged,
     ToolMessage,
     answered_of,
@@ -126,7 +126,9 @@ def altered_section(before: Sequence[Section], section: Section, mode: str) -> t
     )
 
 
-def altered_tools(before: Mapping[str, Attached], after: Mapping[str, Attached], by: str) -> tuple[Altered, ...]:
+def altered_tools(
+    before: Mapping[str, AttachedTool], after: Mapping[str, AttachedTool], by: str
+) -> tuple[Altered, ...]:
     """Return a note for each tool that is added, removed or replaced."""
     marks = _tool_marks(before)
     end = _end(before)
@@ -150,7 +152,7 @@ def front_of(messages: Rearranged | None) -> tuple[Added, ...]:
     return tuple(front)
 
 
-def shown_before(shown: Shown | None, before: History, after: Sequence[Message]) -> Shown | None:
+def shown_before(shown: ReplacedMessages | None, before: History, after: Sequence[Message]) -> ReplacedMessages | None:
     """Return what of the last request's messages a compaction from *before* to *after* leaves to compare the next with.
 
     The compaction has a note of its own. What plugins had added before the messages still stands there.
@@ -159,7 +161,7 @@ def shown_before(shown: Shown | None, before: History, after: Sequence[Message])
     if shown is None or not front:
         return None
     same = _common(before, after)
-    return Shown(Rearranged((*front, *((Range(0, same),) if same else ()))), shown.by)
+    return ReplacedMessages(Rearranged((*front, *((MessageRange(0, same),) if same else ()))), shown.by)
 
 
 def switching(by: str) -> tuple[Altered, ...]:
@@ -336,12 +338,12 @@ def _size(sections: Sequence[Section]) -> int:
     return sum(len(section.text or "") for section in sections)
 
 
-def _end(tools: Mapping[str, Attached]) -> tuple[str, int]:
+def _end(tools: Mapping[str, AttachedTool]) -> tuple[str, int]:
     """Return the mark of a tool that is not among *tools*, and the characters of those that are no deferred ones."""
     return "", sum(attached.spec.size for attached in tools.values() if not attached.spec.deferred)
 
 
-def _tool_marks(tools: Mapping[str, Attached]) -> Mapping[str, tuple[str, int]]:
+def _tool_marks(tools: Mapping[str, AttachedTool]) -> Mapping[str, tuple[str, int]]:
     """Return the mark of each tool, which tells its place too, and the characters of the tools before it."""
     marks: dict[str, tuple[str, int]] = {}
     size, last = 0, ""

@@ -9,10 +9,10 @@ from typing import Final, NamedTuple
 
 from agentrail.core.system_prompt import fixed_text, split
 from agentrail.core.tools_on_demand import declared
-from agentrail.core.vocabulary.state import Attached, Measured, State
+from agentrail.core.vocabulary.state import AttachedTool, Measured, State
 from agentrail.values.json import weight
 from agentrail.values.stream import CHARS_PER_TOKEN
-from agentrail.values.usage import Crowded, Usage
+from agentrail.values.usage import ContextUsage, Usage
 
 ASSUMED: Final = 32_000
 """The window that is assumed of a model that has no row, in tokens, unless the option `context_window` says it."""
@@ -181,7 +181,7 @@ def overhead(state: State) -> int:
     return size + weight(returns) if returns else size
 
 
-def tools_size(tools: Mapping[str, Attached]) -> int:
+def tools_size(tools: Mapping[str, AttachedTool]) -> int:
     """Return the characters of the definitions that a request declares: of deferred tools, only the names."""
     size = 0
     for attached in tools.values():
@@ -231,7 +231,7 @@ def _chars_per_token(counted: Measured) -> float:
     return min(max(counted.size / max(1, counted.tokens), FEWEST), MOST)
 
 
-def crowded_by(state: State) -> Crowded | None:
+def crowded_by(state: State) -> ContextUsage | None:
     """Return what takes the space in the context of *state*; `None` if it has no more tokens than the target."""
     tokens, target = tokens_of(state), budget_of(state).target
     if tokens <= target:
@@ -240,7 +240,7 @@ def crowded_by(state: State) -> Crowded | None:
     whole = overhead(state)
     messages = state.history.size
     share = tokens / max(1, whole + messages)
-    return Crowded(tokens, target, int((whole - tools) * share), int(tools * share), int(messages * share))
+    return ContextUsage(tokens, target, int((whole - tools) * share), int(tools * share), int(messages * share))
 
 
 def is_due(state: State) -> bool:

@@ -40,7 +40,7 @@ class Policy(Value):
     """Seconds over which restarts are counted."""
 
 
-class Ward(Value):
+class ChildFacts(Value):
     """What the rules know of one child of a supervisor."""
 
     key: str
@@ -73,7 +73,7 @@ class Ending(Value):
 class RestartDecision(Value):
     """What a supervisor does after a child has ended; the fields are in the order of the actions."""
 
-    ward: Ward | None
+    ward: ChildFacts | None
     """The child from now on; `None` if it is removed."""
     restarts: tuple[float, ...]
     """Times of restarts that count for the supervisor: not those of sessions under `one_for_one`."""
@@ -95,7 +95,7 @@ class RestartDecision(Value):
 
 def decide(
     policy: Policy,
-    wards: Mapping[str, Ward],
+    wards: Mapping[str, ChildFacts],
     restarts: tuple[float, ...],
     key: str,
     ending: Ending,
@@ -128,14 +128,14 @@ def decide(
     )
 
 
-def _counted(ward: Ward, ending: Ending) -> Ward:
+def _counted(ward: ChildFacts, ending: Ending) -> ChildFacts:
     """Return *ward* with this crash added to its count of crashes on one message."""
     if not ending.input:
         return ward.but(input="", crashes=0)
     return ward.but(input=ending.input, crashes=ward.crashes + 1 if ending.input == ward.input else 1)
 
 
-def _alone(policy: Policy, ward: Ward, restarts: tuple[float, ...], at: float, chance: float) -> RestartDecision:
+def _alone(policy: Policy, ward: ChildFacts, restarts: tuple[float, ...], at: float, chance: float) -> RestartDecision:
     """Decide about one session under `one_for_one`: restart it, at once or after a pause, or set it aside."""
     counted = _recent((*ward.restarts, at), policy, at)
     ward = ward.but(restarts=counted)
@@ -155,7 +155,7 @@ def _recent(times: Iterable[float], policy: Policy, at: float) -> tuple[float, .
     return tuple(time for time in times if time >= at - policy.period)
 
 
-def _group(policy: Policy, wards: Mapping[str, Ward], key: str) -> tuple[str, ...]:
+def _group(policy: Policy, wards: Mapping[str, ChildFacts], key: str) -> tuple[str, ...]:
     """Return the keys of the children that are restarted together with *key*, in order of their start."""
     names = tuple(wards)
     match policy.strategy:

@@ -7,7 +7,7 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import Final
 
-from agentrail.core.vocabulary.state import Attached, Setup
+from agentrail.core.vocabulary.state import AttachedTool, Setup
 from agentrail.hooks.ruling import DYNAMIC, ENVIRONMENT, MEMORY, SKILLS, Section
 from agentrail.values.json import EMPTY, JsonObject, freeze_object
 
@@ -55,7 +55,7 @@ Pairs = tuple[tuple[str, str], ...]
 NO_PAIRS: Final[Pairs] = ()
 
 
-def fixed_text(setup: Setup, tools: Mapping[str, Attached]) -> str:
+def fixed_text(setup: Setup, tools: Mapping[str, AttachedTool]) -> str:
     """Return the layers that no step changes: base, user and identity, with an empty line between them."""
     if not setup.base and not setup.identity and setup.prompt_mode == "full":
         return setup.system

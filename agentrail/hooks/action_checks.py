@@ -56,8 +56,8 @@ from agentrail.values.messages import (
     AssistantMessage,
     History,
     Message,
+    MessageRange,
     Origin,
-    Range,
     Rearranged,
     ToolMessage,
     UserMessage,
@@ -249,7 +249,7 @@ def answer_of(plugin: str, action: Action[object], hook: Hook, shown_hook: Hook)
 
 
 def _around(messages: Sequence[Message], front: Sequence[Message], behind: Sequence[Message]) -> Rearranged:
-    return Rearranged((*map(_context, front), Range(0, len(messages)), *map(_context, behind)))
+    return Rearranged((*map(_context, front), MessageRange(0, len(messages)), *map(_context, behind)))
 
 
 def _context(message: Message) -> Message:

@@ -32,7 +32,7 @@ from agentrail.hooks.actions import (
 )
 from agentrail.hooks.attachments import AttachedPlugin
 from agentrail.hooks.context import Context
-from agentrail.hooks.hook_runner import AnswerChecks, Consent, PluginEntry, Spoken
+from agentrail.hooks.hook_runner import AnswerChecks, Consent, FirstAction, PluginEntry
 from agentrail.hooks.hook_types import BeforeTool, Hook
 from agentrail.hooks.plugin import MATRIX
 from agentrail.hooks.ruling import (
@@ -46,7 +46,7 @@ from agentrail.hooks.ruling import (
     START,
     UNRULED,
     WHEN_CRITICAL_BREAKS,
-    Gathered,
+    Decisions,
     Pause,
     Place,
     PluginAnswer,
@@ -93,7 +93,7 @@ class Pipeline:
         hook: Hook,
         states: tuple[object, ...],
         ctx: Context,
-        gathered: Gathered,
+        gathered: Decisions,
         consent: Consent,
         checks: AnswerChecks,
         complain: Complain,
@@ -111,7 +111,7 @@ class Pipeline:
         self.gathered = gathered
         self.final = False
 
-    def run(self, entries: tuple[PluginEntry, ...], place: Place, spoken: Spoken | None = None) -> Ruling:
+    def run(self, entries: tuple[PluginEntry, ...], place: Place, spoken: FirstAction | None = None) -> Ruling:
         """Ask the plugins *entries*, from *place* on or behind the one that has *spoken*, and return the ruling.
 
         If a plugin has replaced the arguments of a call, critical plugins that were asked before it are asked again.
@@ -163,7 +163,7 @@ class Pipeline:
                 return stopped
         return None
 
-    def _hear(self, entries: tuple[PluginEntry, ...], spoken: Spoken) -> Ruling | None:
+    def _hear(self, entries: tuple[PluginEntry, ...], spoken: FirstAction) -> Ruling | None:
         """Take what a plugin has *spoken*, and ask those behind it."""
         entry, answer, error = spoken
         try:
@@ -265,7 +265,7 @@ class Pipeline:
         """Return the ruling of the run; an abort or a block keeps only the emitted events."""
         gathered = self.gathered
         if verdict is ABORT or verdict is BLOCK or (critical and verdict is SKIP):
-            gathered = Gathered(emits=gathered.emits)
+            gathered = Decisions(emits=gathered.emits)
         return Ruling(
             self.hook.moment,
             verdict,

@@ -15,7 +15,7 @@ from agentrail.hooks.attachments import AttachedPlugin
 from agentrail.hooks.context import Context
 from agentrail.hooks.hook_types import Hook
 from agentrail.hooks.plugin import ON_EVENT, AnyPlugin
-from agentrail.hooks.ruling import NOTHING_GATHERED, START, Gathered, Place, Ruling
+from agentrail.hooks.ruling import NOTHING_GATHERED, START, Decisions, Place, Ruling
 from agentrail.values.events.envelope import Envelope
 from agentrail.values.json import JsonObject
 from agentrail.values.step_budget import Meter
@@ -63,7 +63,7 @@ class PluginEntry(Value, gc=True):
     """The plugin itself."""
 
 
-class Spoken(NamedTuple):
+class FirstAction(NamedTuple):
     """What the first plugin of a run that had something to say returned, or raised."""
 
     entry: PluginEntry
@@ -74,7 +74,9 @@ class Spoken(NamedTuple):
     """What it raised; `None` if it returned."""
 
 
-def first_spoken(entries: Iterable[PluginEntry], hook: Hook, states: Sequence[object], ctx: Context) -> Spoken | None:
+def first_spoken(
+    entries: Iterable[PluginEntry], hook: Hook, states: Sequence[object], ctx: Context
+) -> FirstAction | None:
     """Ask the plugins in order until one has something to say; `None` if none has, as in most runs."""
     for entry in entries:
         before = states[entry.place]
@@ -86,8 +88,8 @@ def first_spoken(entries: Iterable[PluginEntry], hook: Hook, states: Sequence[ob
                     continue
         # A hook is sync, so no cancellation of its task can be raised in it; any exception is the plugin's own.
         except BaseException as error:  # noqa: BLE001, ASYNC103 - a plugin may raise anything; it is reported, never hidden
-            return Spoken(entry, error=error)  # noqa: ASYNC104 - it is reported
-        return Spoken(entry, answer)
+            return FirstAction(entry, error=error)  # noqa: ASYNC104 - it is reported
+        return FirstAction(entry, answer)
     return None
 
 
@@ -157,7 +159,7 @@ class Judge(Protocol):
         row: PluginRow,
         context: Callable[[], Context],
         place: Place = START,
-        gathered: Gathered = NOTHING_GATHERED,
+        gathered: Decisions = NOTHING_GATHERED,
         consent: Consent = NO_CONSENT,
     ) -> Ruling:
         """Run *hook* of the plugins of *row*, from *place* on, and return their combined ruling."""
@@ -224,7 +226,7 @@ class Recorded:
         row: PluginRow,  # noqa: ARG002 - what was asked is in the record
         context: Callable[[], Context],  # noqa: ARG002
         place: Place = START,  # noqa: ARG002
-        gathered: Gathered = NOTHING_GATHERED,  # noqa: ARG002
+        gathered: Decisions = NOTHING_GATHERED,  # noqa: ARG002
         consent: Consent = NO_CONSENT,  # noqa: ARG002
     ) -> Ruling:
         """Return the next recorded ruling; raise `ReplayDiffers` if it is not about *hook*."""

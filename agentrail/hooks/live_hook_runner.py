@@ -37,7 +37,7 @@ from agentrail.hooks.ruling import (
     NOTHING_GATHERED,
     START,
     UNRULED,
-    Gathered,
+    Decisions,
     Place,
     PluginAnswer,
     Ruling,
@@ -210,7 +210,7 @@ class Live:
         row: PluginRow,
         context: Callable[[], Context],
         place: Place = START,
-        gathered: Gathered = NOTHING_GATHERED,
+        gathered: Decisions = NOTHING_GATHERED,
         consent: Consent = NO_CONSENT,
     ) -> Ruling:
         """Run *hook* of the plugins of *row*, from *place* on, and return their combined ruling."""

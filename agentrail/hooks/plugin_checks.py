@@ -51,7 +51,7 @@ _OBJECTS: Final = frozenset({object.__setattr__, object.__delattr__})
 
 
 @frozen
-class _Part:
+class _PluginMember:
     """A value found in a plugin, with words for where it was found."""
 
     value: object
@@ -65,7 +65,7 @@ def why_changeable(member: object, *, option: bool = False) -> str | None:
 
     An *option* must be an immutable value as a whole.
     """
-    waiting = [_Part(member, "is a {}", option)]
+    waiting = [_PluginMember(member, "is a {}", option)]
     seen: set[int] = set()
     while waiting:
         part = waiting.pop()
@@ -86,7 +86,7 @@ def why_changeable(member: object, *, option: bool = False) -> str | None:
     return None
 
 
-def _parts(part: _Part) -> list[_Part] | None:
+def _parts(part: _PluginMember) -> list[_PluginMember] | None:
     """Return the parts of *part*, to be checked next; `None` if it belongs to an option and is no immutable value."""
     value = part.value
     inner = "has a {}" if part.where == "is a {}" else part.where
@@ -99,7 +99,7 @@ def _parts(part: _Part) -> list[_Part] | None:
         case FunctionType() | partial() | partialmethod() | staticmethod() | classmethod() | property():
             return _parts_of_callable(cast("object", value))
         case MethodType():
-            return [_Part(value.__func__, inner), _Part(value.__self__, inner, part.option)]
+            return [_PluginMember(value.__func__, inner), _PluginMember(value.__self__, inner, part.option)]
         case BuiltinFunctionType():
             items = [value.__self__]
         case _ if not part.option or isinstance(value, type | ModuleType):
@@ -111,29 +111,32 @@ def _parts(part: _Part) -> list[_Part] | None:
             if any(can_set(value, name, item) for name, item in fields.items()):
                 return None
             items = list(fields.values())
-    return [_Part(item, inner, part.option) for item in items]
+    return [_PluginMember(item, inner, part.option) for item in items]
 
 
-def _parts_of_callable(function: object) -> list[_Part]:
+def _parts_of_callable(function: object) -> list[_PluginMember]:
     """Return the values that a function (or a wrapper of one) keeps: defaults, closure, attributes."""
     match function:
         case FunctionType():
             values = [*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]
-            parts = [_Part(value, "has a {} as a default") for value in values]
+            parts = [_PluginMember(value, "has a {} as a default") for value in values]
             for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
                 try:
-                    parts.append(_Part(cell.cell_contents, f"has a {{}} in `{name}`, a variable outside of it"))
+                    parts.append(_PluginMember(cell.cell_contents, f"has a {{}} in `{name}`, a variable outside of it"))
                 except ValueError:  # the cell is still empty
                     continue
             return parts
         case property():
-            return [_Part(value, "is a {}") for value in (function.fget, function.fset, function.fdel)]
+            return [_PluginMember(value, "is a {}") for value in (function.fget, function.fset, function.fdel)]
         case partial() | partialmethod():
             partial_function = cast("partial[object]", function)
             values = [*partial_function.args, *partial_function.keywords.values()]
-            return [_Part(partial_function.func, "is a {}"), *(_Part(value, "is given a {}") for value in values)]
+            return [
+                _PluginMember(partial_function.func, "is a {}"),
+                *(_PluginMember(value, "is given a {}") for value in values),
+            ]
         case _:
-            return [_Part(cast("staticmethod[..., object]", function).__func__, "is a {}")]
+            return [_PluginMember(cast("staticmethod[..., object]", function).__func__, "is a {}")]
 
 
 def _fields(value: object) -> Mapping[str, object] | None:

@@ -22,7 +22,7 @@ from agentrail.hooks.hook_types import (
 from agentrail.values.content import Text
 from agentrail.values.events.envelope import Event
 from agentrail.values.json import JsonObject
-from agentrail.values.messages import Added, Message, Origin, Range, Rearranged, UserMessage
+from agentrail.values.messages import Added, Message, MessageRange, Origin, Rearranged, UserMessage
 from agentrail.values.personal import Kept, Personal
 from agentrail.values.tools import Err, Ok
 from agentrail.values.value import Value
@@ -96,7 +96,7 @@ class Section(Value):
     """Key of the plugin that set it last; `ENVIRONMENT` if the session itself tells of its environment."""
 
 
-class Gathered(Value):
+class Decisions(Value):
     """The decisions of the plugins in one run of a hook so far, except the verdict."""
 
     texts: Personal[tuple[str, ...]] = ()
@@ -128,7 +128,7 @@ class Gathered(Value):
     front: tuple[Added, ...] = ()
     """What `AddContext` adds before the messages, in the order of the plugins."""
 
-    def without_events(self) -> Gathered:
+    def without_events(self) -> Decisions:
         """Return the decisions without the events, which were emitted when the pipeline paused."""
         return self.but(emits=()) if self.emits else self
 
@@ -153,7 +153,7 @@ class Gathered(Value):
                 return hook
 
 
-NOTHING_GATHERED: Final = Gathered()
+NOTHING_GATHERED: Final = Decisions()
 
 _AS_IT_IS: Final = (None, None, None, None, ())
 
@@ -244,7 +244,7 @@ class PluginAnswer(Value):
         sides: tuple[list[Message], list[Message]] = ([], [])
         side = 0
         for piece in () if self.messages is None else self.messages.pieces:
-            if isinstance(piece, Range):
+            if isinstance(piece, MessageRange):
                 side = 1
             elif not isinstance(piece, Added):
                 sides[side].append(piece)
@@ -269,7 +269,7 @@ class Ruling(Value):
     """Reason that this plugin gave."""
     critical: bool = False
     """Whether the run ended because a critical plugin failed."""
-    gathered: Gathered = NOTHING_GATHERED
+    gathered: Decisions = NOTHING_GATHERED
     """Everything else that the plugins decided."""
     states: Personal[tuple[tuple[int, object], ...]] = ()
     """New states of plugins: pairs of index and state."""

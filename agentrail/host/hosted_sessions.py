@@ -36,7 +36,7 @@ from agentrail.host.journal_watch import JournalWatch
 from agentrail.host.plugins.plugin_values import RequestContext
 from agentrail.host.profiles import Offered
 from agentrail.host.tenant_quotas import TenantRooms
-from agentrail.host.uploads.session_files import Storage
+from agentrail.host.uploads.session_files import UploadSandbox
 from agentrail.ports.journal import SessionFilter, StoredSession
 from agentrail.ports.sandbox import Receiver
 from agentrail.runtime.handle import SessionHandle
@@ -183,7 +183,7 @@ class HostedSessions:
         self._turns.of(handle)
         return handle
 
-    async def storage(self, name: SessionName, watch: JournalWatch) -> Storage:
+    async def storage(self, name: SessionName, watch: JournalWatch) -> UploadSandbox:
         """Return the sandbox of the session *name*, which is brought back if it is only stored.
 
         Raise `FilesNotTaken` if it has none that takes files.
@@ -197,7 +197,7 @@ class HostedSessions:
             raise FilesNotTaken(NO_SANDBOX if sandbox is None else NO_RECEIVER, GIVE_SANDBOX)
         return storage
 
-    async def storage_to_erase(self, name: SessionName, agent: str) -> Storage | None:
+    async def storage_to_erase(self, name: SessionName, agent: str) -> UploadSandbox | None:
         """Return the sandbox of the session *name* of the profile *agent*; `None` if it has none with files.
 
         The session is not brought back.
@@ -294,9 +294,9 @@ def _set_up(name: SessionName) -> Generator[None]:
         raise BadModelOptions(str(error)) from error
 
 
-def _storage(sandbox: object) -> Storage | None:
+def _storage(sandbox: object) -> UploadSandbox | None:
     """Return *sandbox* if it takes files; else `None`."""
-    return cast("Storage", sandbox) if isinstance(sandbox, Receiver) else None
+    return cast("UploadSandbox", sandbox) if isinstance(sandbox, Receiver) else None
 
 
 def _is_root(session_id: str) -> bool:

@@ -23,7 +23,7 @@ from agentrail.plugins.shell.code_arguments import READ_BY_RULES
 from agentrail.plugins.shell.command_line import Commands
 from agentrail.plugins.shell.lexer_words import SimpleCommand, Unlexable, Word
 from agentrail.plugins.shell.paths import Fence, PathPlace, directory, fence, join, resolve
-from agentrail.plugins.shell.rule_context import MAYBE, NO, YES, Certainty, CommandScene, Look, assigned
+from agentrail.plugins.shell.rule_context import MAYBE, NO, YES, Certainty, CommandScene, FolderSearch, assigned
 from agentrail.plugins.shell.rules import ALL_RULES, RULES, told
 from agentrail.values.events.context import SecurityAudit
 from agentrail.values.json import JsonObject
@@ -33,7 +33,7 @@ MOST_FOLDERS: Final = 64
 """The most folders that are looked through for one call; with more, a person must decide."""
 
 
-def request(looks: Iterable[Look], working: PathPlace, blocked: Fence) -> FindFiles | None:
+def request(looks: Iterable[FolderSearch], working: PathPlace, blocked: Fence) -> FindFiles | None:
     """Return the request for what *looks* need to know; `None` if they are more than `MOST_FOLDERS`."""
     folders = {look: "/".join(look.folder[len(working.parts) :]) or "." for look in looks}
     on_disk = tuple(dict.fromkeys(folder for look, folder in folders.items() if look.on_disk))
@@ -45,7 +45,7 @@ def request(looks: Iterable[Look], working: PathPlace, blocked: Fence) -> FindFi
 
 
 def problem(
-    answer: AskAnswer | None, looks: Sequence[Look], working: PathPlace, blocked: Fence, allowed: Fence
+    answer: AskAnswer | None, looks: Sequence[FolderSearch], working: PathPlace, blocked: Fence, allowed: Fence
 ) -> str | None:
     """Return why a person must decide after *answer* (`None` if there was none), or `None` if nothing was found."""
     match answer:
@@ -187,7 +187,7 @@ class Finding(Value):
     """Whether the reason is certain (block) or possible (hold for a person)."""
     reason: str
     """The reason in words."""
-    looks: tuple[Look, ...] = ()
+    looks: tuple[FolderSearch, ...] = ()
     """The folders on whose contents it depends whether there is a reason."""
 
 

@@ -201,7 +201,7 @@ def unheard(_: str) -> None:
     """No-op: the default of `ToolContext.report`, for calls without a subscriber."""
 
 
-class Surroundings:
+class ToolResources:
     """The sandbox and web fetcher of a session's tools; each is made at its first use."""
 
     __slots__ = ()
@@ -267,10 +267,10 @@ class ToolContext:
     """Cost of the session so far in US dollars; `None` if it is not known."""
     report: Callable[[str], None] = unheard
     """Report progress to subscribers at once. In the thread of a cancelled call it raises, to end the thread."""
-    _sandbox: Sandbox | Surroundings | None = attrs.field(default=None, alias="sandbox")
+    _sandbox: Sandbox | ToolResources | None = attrs.field(default=None, alias="sandbox")
     jobs: Jobs | None = None
     """The session's background commands; set in each call of a session, `None` only in calls by a program."""
-    _web: Web | Surroundings | None = attrs.field(default=None, alias="web")
+    _web: Web | ToolResources | None = attrs.field(default=None, alias="web")
     threads: Threads | None = None
     """Worker threads for synchronous code; set in each call of a session."""
     agents: Agents | None = None
@@ -291,13 +291,13 @@ class ToolContext:
     def sandbox(self) -> Sandbox | None:
         """The session's sandbox, made at its first use; `None` only in calls outside a session."""
         found = self._sandbox
-        return found.sandbox if isinstance(found, Surroundings) else found
+        return found.sandbox if isinstance(found, ToolResources) else found
 
     @property
     def web(self) -> Web | None:
         """The session's fetcher of web pages, made at its first use; `None` only in calls outside a session."""
         found = self._web
-        return found.web if isinstance(found, Surroundings) else found
+        return found.web if isinstance(found, ToolResources) else found
 
 
 class Tool(Protocol):

@@ -56,7 +56,7 @@ from agentrail.runtime.inbox.command_results import digest_of
 from agentrail.runtime.inbox.letter import Letter
 from agentrail.runtime.inbox.mailbox import Mailbox
 from agentrail.runtime.inbox.replies import AskedPrompt, Outcome, ReplyWaiter, Waiters
-from agentrail.runtime.resources import Subagents as Subagents
+from agentrail.runtime.resources import ActorSubagents as ActorSubagents
 from agentrail.runtime.resources import decided as decided
 from agentrail.runtime.shared.ids import new_id as new_id
 from agentrail.runtime.shared.reply_slot import NOBODY, Caller, Slot
@@ -153,7 +153,7 @@ def ended_tasks(state: State) -> tuple[Task, ...]:
     )
 
 
-def subagents_of(subagents: Subagents | None, *children: str) -> Subagents:
+def subagents_of(subagents: ActorSubagents | None, *children: str) -> ActorSubagents:
     """Return the sub-agents of a session; raise `UnknownTask` if it can have none."""
     if subagents is None:
         raise UnknownTask.among(", ".join(map(str, children)), ())

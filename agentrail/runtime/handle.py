@@ -270,7 +270,7 @@ class SessionHandle(SessionCalls):
         """Wait until all of these sub-agents have ended, or any one; return the answers of those that have, by id."""
         return await self._subagents(*children).wait(None, children, seconds, every=every)
 
-    def _subagents(self, *children: str) -> commands.Subagents:
+    def _subagents(self, *children: str) -> commands.ActorSubagents:
         return commands.subagents_of(self._session.links.subagents, *children)
 
     def subscribe(

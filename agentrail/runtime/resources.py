@@ -24,7 +24,7 @@ from agentrail.ports.journal import Journal
 from agentrail.ports.model import Model, Prices
 from agentrail.ports.sandbox import Sandbox
 from agentrail.ports.tool import Agents, Service, Task, Tool, ToolSource, Web
-from agentrail.ports.tool import Surroundings as ToolSurroundings
+from agentrail.ports.tool import ToolResources as ToolSurroundings
 from agentrail.runtime.diagnosis.metrics import Figures
 from agentrail.runtime.diagnosis.plugin_complaints import Complaints
 from agentrail.runtime.diagnosis.watchdog import watchdog_of_run
@@ -148,8 +148,8 @@ class SharedSurroundings(ToolSurroundings):
         return self._web
 
 
-class Subagents(Agents, Protocol):
-    """Interface: the sub-agents of a session, as its actor uses them (implemented by `Family`)."""
+class ActorSubagents(Agents, Protocol):
+    """Interface: the sub-agents of a session, as its actor uses them (implemented by `Subagents`)."""
 
     @property
     def limits(self) -> FamilyUsage:
@@ -353,7 +353,7 @@ comes from another process; it raises `PluginMismatch` and what else does not fi
 
 
 async def decided(
-    ref: str, letter: Letter, slot: Slot[Answer], mailbox: Mailbox, subagents: Subagents | None
+    ref: str, letter: Letter, slot: Slot[Answer], mailbox: Mailbox, subagents: ActorSubagents | None
 ) -> Answer:
     """Send *letter*, a decision about *ref*, to one of *subagents* if it waits there, else to *mailbox*.
 

@@ -92,7 +92,7 @@ class CodeSource:
             case _:
                 return self.code(value)
 
-    def _made(self, value: object, parts: Iterable[_Part]) -> str:
+    def _made(self, value: object, parts: Iterable[_CodeArgument]) -> str:
         """Return the constructor call that makes *value*; fields with their defaults are left out."""
         arguments: list[str] = []
         named = False
@@ -123,7 +123,7 @@ def quoted(text: str) -> str:
     return code if '"' in code or "\\'" in code else f'"{code[1:-1]}"'
 
 
-class _Part(NamedTuple):
+class _CodeArgument(NamedTuple):
     """One argument with which an object is made."""
 
     name: str
@@ -132,20 +132,20 @@ class _Part(NamedTuple):
     kw_only: bool
 
 
-def _value_parts(value: Value) -> Iterator[_Part]:
+def _value_parts(value: Value) -> Iterator[_CodeArgument]:
     defaults = defaults_of(type(value))
     by_place = names_by_place(type(value))
     for name in value.__struct_fields__:
         there = getattr(value, name)
         is_default = name in defaults and there == defaults[name]
-        yield _Part(name, there, is_default, name not in by_place)
+        yield _CodeArgument(name, there, is_default, name not in by_place)
 
 
-def _attrs_parts(value: object) -> Iterator[_Part]:
+def _attrs_parts(value: object) -> Iterator[_CodeArgument]:
     for field in cast("tuple[attrs.Attribute[object], ...]", attrs.fields(cast("type", type(value)))):
         there = getattr(value, field.name)
         is_default = not field.init or there == _default(field, value)
-        yield _Part(field.alias or field.name, there, is_default, field.kw_only)
+        yield _CodeArgument(field.alias or field.name, there, is_default, field.kw_only)
 
 
 def _default(field: attrs.Attribute[object], value: object) -> object:

@@ -97,7 +97,7 @@ class _Argument:
         yield from (sample for kind in self.kinds for sample in _KINDS.get(kind, ()))
 
 
-class _Reader:
+class _BytecodeReader:
     """Reads the bytecode of one plugin's functions, and collects its tool names and arguments."""
 
     def __init__(self, plugin: AnyPlugin) -> None:
@@ -240,7 +240,7 @@ class _Reader:
 def reads(plugin: AnyPlugin) -> Read | None:
     """Return what the hooks of *plugin*, by their code, read of calls; `None` if they read no argument by name."""
     members = _attributes(type(plugin))
-    reader = _Reader(plugin)
+    reader = _BytecodeReader(plugin)
     for name in SEE_CALLS:
         function = members.get(name)
         if isinstance(function, FunctionType) and function is not getattr(Plugin, name):

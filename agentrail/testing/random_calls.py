@@ -24,7 +24,7 @@ KEYS: Final = 4
 """How many arguments one call has at most, if they are drawn from those next to each other in a plugin's code."""
 
 
-class Caller:
+class CallDrawer:
     """Draws the calls of one script from the vocabularies of the plugins that the script is for.
 
     Two plugins may conflict only at a call that matters to both. So a call is made from the arguments that one plugin

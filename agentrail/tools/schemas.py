@@ -27,12 +27,12 @@ _TYPES: Final = {str: "string", int: "integer", float: "number", bool: "boolean"
 
 def schema_of(fields: Iterable[ArgumentField]) -> JsonObject:
     """Return the schema of an object with these *fields*."""
-    writer = _Writer()
+    writer = _SchemaWriter()
     schema = writer.object_of(fields)
     return freeze_object({**schema, "$defs": writer.definitions} if writer.definitions else schema)
 
 
-class _Writer:
+class _SchemaWriter:
     """Writes one schema, and collects the classes in it for `$defs`."""
 
     __slots__ = ("_names", "definitions")

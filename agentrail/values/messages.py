@@ -250,7 +250,7 @@ def answered_of(messages: Sequence[Message]) -> int:
     return max(0, place)
 
 
-class Range(Value, tag_field=TAG):
+class MessageRange(Value, tag_field=TAG, tag="Range"):
     """Consecutive messages of the history before the step."""
 
     start: int
@@ -271,7 +271,7 @@ class Added(Value, tag_field=TAG):
 class Rearranged(Value, tag_field=TAG):
     """Messages that are not just those of a history with more appended, as after a compaction."""
 
-    pieces: tuple[Range | Added | Message, ...]
+    pieces: tuple[MessageRange | Added | Message, ...]
     """Ranges of the history, and messages and added context that it does not have."""
 
     def of(self, history: Sequence[Message]) -> tuple[Message, ...]:
@@ -280,7 +280,7 @@ class Rearranged(Value, tag_field=TAG):
         for piece in self.pieces:
             if isinstance(piece, Added):
                 messages.append(piece.message)
-            elif not isinstance(piece, Range):
+            elif not isinstance(piece, MessageRange):
                 messages.append(piece)
             elif 0 <= piece.start < piece.stop <= len(history):
                 messages.extend(history[piece.start : piece.stop])
@@ -293,14 +293,14 @@ class Rearranged(Value, tag_field=TAG):
 def rearrange(history: Sequence[Message], messages: Iterable[Message]) -> Rearranged:
     """Return *messages* with ranges in place of those that *history* has: the same objects, not equal ones."""
     places = {id(message): place for place, message in enumerate(history)}
-    pieces: list[Range | Message] = []
-    last: Range | None = None
+    pieces: list[MessageRange | Message] = []
+    last: MessageRange | None = None
     for message in messages:
         if last is not None and last.stop < len(history) and history[last.stop] is message:
-            pieces[-1] = last = Range(last.start, last.stop + 1)
+            pieces[-1] = last = MessageRange(last.start, last.stop + 1)
             continue
         place = places.get(id(message))
-        last = None if place is None else Range(place, place + 1)
+        last = None if place is None else MessageRange(place, place + 1)
         pieces.append(message if last is None else last)
     return Rearranged(tuple(pieces))
 

@@ -134,7 +134,7 @@ class Price(Authored):
         ) / MILLION
 
 
-class Crowded(Authored):
+class ContextUsage(Authored):
     """A context that is larger than a compaction aims at, and what takes the space: all in tokens, estimated."""
 
     tokens: int

@@ -27,14 +27,14 @@ _LEARNING: Final = threading.RLock()
 if TYPE_CHECKING:
 
     @dataclass_transform(frozen_default=True, field_specifiers=(msgspec.field,))
-    class Kind(msgspec.StructMeta):
+    class ValueMeta(msgspec.StructMeta):
         """Metaclass of values; it tells type checkers that the fields cannot be set."""
 
 else:
-    Kind = msgspec.StructMeta  # CPython calls a class of a subclass of it by a tuple and a dict of its arguments
+    ValueMeta = msgspec.StructMeta  # CPython calls a class of a subclass of it by a tuple and a dict of its arguments
 
 
-class Value(msgspec.Struct, metaclass=Kind, frozen=True, gc=False, omit_defaults=True, forbid_unknown_fields=True):
+class Value(msgspec.Struct, metaclass=ValueMeta, frozen=True, gc=False, omit_defaults=True, forbid_unknown_fields=True):
     """Base class of values: `==` and `hash` use all fields; `repr` shows those that differ from their default."""
 
     def __repr__(self) -> str:
@@ -71,14 +71,14 @@ else:
     Draftable = Value
 
 
-def defaults_of(cls: Kind) -> dict[str, object]:
+def defaults_of(cls: ValueMeta) -> dict[str, object]:
     """Return the default of each field of *cls* that has one."""
     defaults = cls.__struct_defaults__
     names = cls.__struct_fields__[len(cls.__struct_fields__) - len(defaults) :]
     return {name: default for name, default in zip(names, defaults, strict=True) if default is not msgspec.NODEFAULT}
 
 
-def names_by_place(cls: Kind) -> tuple[str, ...]:
+def names_by_place(cls: ValueMeta) -> tuple[str, ...]:
     """Return the names of the fields of *cls* that may be given by position, in order."""
     return getattr(cls, "__match_args__", ())  # a class without such fields lacks it
 
@@ -87,7 +87,7 @@ _made = msgspec.StructMeta.__call__
 
 
 @dataclass_transform(frozen_default=True, field_specifiers=(msgspec.field,))
-class AuthoredKind(Kind):
+class AuthoredKind(ValueMeta):
     """Metaclass of `Authored`: a misspelt field raises `UnknownField`, which names the nearest field."""
 
     @property

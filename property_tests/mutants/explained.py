@@ -79,7 +79,7 @@ EXPLAINED: Final[dict[str, tuple[str, ...]]] = {
         "core/vocabulary/tool_calls.py CallList.replace: self._own[at] = True → pass",
         "runtime/work/model_stream.py Stream.run: usage is response.usage → False",
     ),
-    "Every negative number says that there is none.": ("hooks/ruling.py Gathered: 1 → 2",),
+    "Every negative number says that there is none.": ("hooks/ruling.py Decisions: 1 → 2",),
     "It is the quick way of what the lines after it do too, with an envelope or a call more.": (
         "core/vocabulary/changes.py _changed_timers: place + len(rest) → place - len(rest)",
         (

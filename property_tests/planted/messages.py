@@ -12,7 +12,7 @@ from agentrail import SessionSpec, open_supervisor, tool
 from agentrail.adapters.journals.memory import MemoryJournal
 from agentrail.core.machine import steering
 from agentrail.errors import TaskDone
-from agentrail.runtime.supervision.subagents.subagents import Family
+from agentrail.runtime.supervision.subagents.subagents import Subagents
 from agentrail.testing import ScriptedModel, call, say
 from agentrail.testing.world.choose import Choose
 from agentrail.tools import message_tools
@@ -24,7 +24,7 @@ CHANGES: Final = (
     Change(
         "whoever_knows_an_id_may_write",
         "a sub-agent reaches one of which it was not given the address",
-        Family.send,
+        Subagents.send,
         "if to not in task.peers and",
         "if not to and",
         "messages",
@@ -40,7 +40,7 @@ CHANGES: Final = (
     Change(
         "a_message_without_its_command",
         "a message whose command is sent again comes again",
-        Family.tell,
+        Subagents.tell,
         "asked_by, command)",
         "asked_by, None)",
         "messages",
@@ -48,7 +48,7 @@ CHANGES: Final = (
     Change(
         "a_wait_without_its_deadline",
         "a wait goes on until the tasks have ended",
-        Family.wait,
+        Subagents.wait,
         "parent.state, call_id, plain",
         "parent.state, call_id, plain + 1000",
         "messages",

@@ -14,7 +14,7 @@ from agentrail.runtime.inbox.command_results import Answers
 from agentrail.runtime.inbox.mailbox import Mailbox
 from agentrail.runtime.shared.clock import Timers
 from agentrail.runtime.shared.provider_limits import Lane, ProviderLimits
-from agentrail.runtime.supervision.subagents.subagents import Family
+from agentrail.runtime.supervision.subagents.subagents import Subagents
 from property_tests.planted.change import Change
 
 # ruff: noqa: SLF001 - private parts are what is broken here
@@ -82,7 +82,7 @@ CHANGES: Final = (
     Change(
         "subagent_outlives_its_task",
         "a sub-agent whose task was cancelled goes on",
-        Family.run,
+        Subagents.run,
         "            run.scope.cancel()\n",
         "",
         "safety",

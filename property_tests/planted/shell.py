@@ -11,7 +11,7 @@ from agentrail.core import supervision_rules
 from agentrail.core.machine import recovery
 from agentrail.core.machine.draft import StepDraft
 from agentrail.core.machine.step import Step
-from agentrail.core.supervision_rules import Policy, Ward
+from agentrail.core.supervision_rules import ChildFacts, Policy
 from agentrail.core.vocabulary.commands import AbortSent, Answer, PromptSent
 from agentrail.core.vocabulary.effects import AnyEffect, CancelCalls, SetTimer, StartRequest
 from agentrail.core.vocabulary.inputs import SessionReturned
@@ -378,7 +378,7 @@ def woken_by_a_slow_listener(p: Planting) -> None:
 def intensity_off_by_one(p: Planting) -> None:
     alone = supervision_rules._alone
 
-    def wrong(policy: Policy, ward: Ward, restarts: tuple[float, ...], at: float, chance: float) -> object:
+    def wrong(policy: Policy, ward: ChildFacts, restarts: tuple[float, ...], at: float, chance: float) -> object:
         return alone(policy.but(max_restarts=max(0, policy.max_restarts - 1)), ward, restarts, at, chance)
 
     p.put(supervision_rules, "_alone", wrong)

@@ -21,7 +21,7 @@ from agentrail.core.vocabulary.inputs import (
     ToolReturned,
 )
 from agentrail.core.vocabulary.options import Options
-from agentrail.core.vocabulary.state import Attached, Setup, State
+from agentrail.core.vocabulary.state import AttachedTool, Setup, State
 from agentrail.core.vocabulary.tool_calls import Batch, Call
 from agentrail.hooks.attachments import AttachedPlugin, brought_tools, in_order, seat_for
 from agentrail.hooks.context import Context
@@ -200,7 +200,7 @@ class Bench:
             "s",
             Setup(options=options or Options(), user_data=user_data),
             "m",
-            tools={spec.name: Attached(spec, 0) for spec in tools},
+            tools={spec.name: AttachedTool(spec, 0) for spec in tools},
             plugins=tuple(seats[place] for place in in_order(seats)),
         )
         if opened:

@@ -12,7 +12,7 @@ from agentrail.core.vocabulary.effects import (
     StartRequest,
 )
 from agentrail.core.vocabulary.options import Options
-from agentrail.core.vocabulary.state import Request, State, Turn
+from agentrail.core.vocabulary.state import RunningRequest, State, Turn
 from agentrail.core.vocabulary.tool_calls import Doubt
 from agentrail.hooks.actions import Continue, HoldTool
 from agentrail.hooks.hook_types import BeforeTool, Hook
@@ -34,8 +34,8 @@ from agentrail.values.messages import (
     Added,
     AssistantMessage,
     Message,
+    MessageRange,
     Origin,
-    Range,
     Rearranged,
     StopReason,
     ToolMessage,
@@ -173,8 +173,8 @@ def request(before: State, request_id: str, *messages: Message, **changes: objec
     return StartRequest(wanted.but(**changes), before.setup.options.stall_timeout)
 
 
-def out(request_id: str, stalls: int = 0, *pieces: Range | Added | Message) -> Request:
-    return Request(request_id, stalls, Rearranged(pieces) if pieces else None)
+def out(request_id: str, stalls: int = 0, *pieces: MessageRange | Added | Message) -> RunningRequest:
+    return RunningRequest(request_id, stalls, Rearranged(pieces) if pieces else None)
 
 
 def open_stream(request_id: str) -> OpenStream:

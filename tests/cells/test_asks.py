@@ -9,7 +9,7 @@ from agentrail.core.vocabulary.commands import DONE, AbortSent, Accepted, Compac
 from agentrail.core.vocabulary.effects import CancelAsk, CancelRequest, CarryOut, ClearTimer, CloseSession
 from agentrail.core.vocabulary.inputs import AnyInput, AskSettled, TimerFired, ToolRaised
 from agentrail.core.vocabulary.options import Options
-from agentrail.core.vocabulary.state import Attached, Phase, Steering
+from agentrail.core.vocabulary.state import AttachedTool, Phase, Steering
 from agentrail.core.vocabulary.tool_calls import CallStatus
 from agentrail.errors import BrokenPlugin
 from agentrail.hooks.actions import (
@@ -32,7 +32,7 @@ from agentrail.hooks.context import Context
 from agentrail.hooks.declarations import BroughtTools
 from agentrail.hooks.hook_types import Hook
 from agentrail.hooks.plugin import MATRIX, AnyPlugin
-from agentrail.hooks.ruling import Gathered, Pause, Place, Ruling, Verdict
+from agentrail.hooks.ruling import Decisions, Pause, Place, Ruling, Verdict
 from agentrail.values.events import (
     AgentAbort,
     AskAnswered,
@@ -116,7 +116,7 @@ def test_the_plugins_behind_the_asker_are_asked_when_it_has_its_answer() -> None
         (LOOKUP, Answered({"found": 1}), 1),
     ]
     got = bench.got[-1]
-    gathered = Gathered(texts=("A", "B"), asks=(("Asks", 1),))
+    gathered = Decisions(texts=("A", "B"), asks=(("Asks", 1),))
     assert got.rulings[0] == Ruling("before_prompt", gathered=gathered, states=((1, 2),))
     assert bench.state.usage == Usage(7, 1)
     assert bench.state.turn is not None
@@ -194,7 +194,7 @@ def test_failures_of_several_calls_are_asked_about_side_by_side() -> None:
     bench.send(AskSettled("ask6", Answered(None))).expect_only(
         events=[AskAnswered("ask6", "Asks", "ok"), run("c4", "look", path("b"), 2)],
         effects=[ClearTimer("ask:ask6"), limit("c4"), start("c4", "look", path("b"), 2)],
-        rulings=(Ruling("on_tool_error", gathered=Gathered(asks=(("Asks", 1),)), states=((0, 3),)),),
+        rulings=(Ruling("on_tool_error", gathered=Decisions(asks=(("Asks", 1),)), states=((0, 3),)),),
         plugin_states=(3,),
         suspended_runs=before.suspended_runs[:1],
         batch=with_call(before.batch, again),
@@ -383,7 +383,7 @@ def test_a_stop_ends_a_suspended_hook_and_asks_nobody_again() -> None:
 
 def test_what_ends_a_turn_for_a_stop_may_not_ask_any_more() -> None:
     bench = running(asks("after_turn"))
-    gathered = Gathered(asks=(("Asks", 1),))
+    gathered = Decisions(asks=(("Asks", 1),))
     pause = Pause(Place(0), LOOKUP, 10.0)
     asked = Ruling("after_turn", Verdict.ASK, "Asks", gathered=gathered, states=((0, 1),), pause=pause)
     bench.send(StopSent()).expect_only(
@@ -434,7 +434,7 @@ def changes(hook: str, wanted: ChangeTools) -> AnyPlugin:
 def test_a_change_of_the_tools_is_carried_out_in_the_step_itself(hook: str) -> None:
     _, got = MOMENTS[hook].fire(changes(hook, ChangeTools(("iron",))))
     after = got.step.state
-    assert after.tools["iron"] == Attached(Iron.spec, 0, plugin="P")
+    assert after.tools["iron"] == AttachedTool(Iron.spec, 0, plugin="P")
     assert after.plugin_state("P") == Answered(None)
     assert not any(waiting.plugin == "P" for waiting in after.suspended_runs)
     assert not any(isinstance(effect, CarryOut) for effect in got.step.effects)

@@ -30,7 +30,7 @@ from agentrail.hooks.actions import (
 )
 from agentrail.hooks.context import Log
 from agentrail.hooks.plugin import AnyPlugin, Plugin
-from agentrail.hooks.ruling import Gathered, Ruling, Verdict
+from agentrail.hooks.ruling import Decisions, Ruling, Verdict
 from agentrail.values.events import (
     AgentAbort,
     PluginError,
@@ -101,7 +101,7 @@ def test_what_was_accumulated_before_a_critical_plugin_broke_is_dropped_but_for_
     error, reason = broken_at("before_request")
     got = bench.prompt()
     decided = Ruling("before_request", Verdict.ABORT, "P", reason, critical=True, errors=(error,))
-    assert got.rulings[1] == decided.but(gathered=Gathered(emits=(early,)))
+    assert got.rulings[1] == decided.but(gathered=Decisions(emits=(early,)))
     assert got.events[2:] == [error, early, AgentAbort("p1", "critical", f"P: {reason}")]
 
 

@@ -57,7 +57,7 @@ from agentrail.core.vocabulary.inputs import (
     ToolReturned,
     ToolStopped,
 )
-from agentrail.core.vocabulary.state import Altered, Attached, PluginChange, State
+from agentrail.core.vocabulary.state import Altered, AttachedTool, PluginChange, State
 from agentrail.errors import IllegalInput, PluginExists, ToolExists, TooManyLabels, UnknownPlugin, UnknownTool
 from agentrail.hooks.actions import Answered
 from agentrail.hooks.attachments import seat_for
@@ -123,7 +123,7 @@ def test_title_and_labels_are_changed_at_once() -> None:
         assert len(bench.state.labels) == 64
 
 
-def noticed(before: State, tools: Mapping[str, Attached]) -> tuple[Altered, ...]:
+def noticed(before: State, tools: Mapping[str, AttachedTool]) -> tuple[Altered, ...]:
     """Return what the state remembers of a change of tools: nothing, if no request was sent yet."""
     return () if before.last_request_model is None else altered_tools(before.tools, tools, "")
 
@@ -134,7 +134,7 @@ def test_attached_tools_are_there_at_once() -> None:
         bench = make()
         bench.judge.tool("dig", 7, lambda _args, _meter: None)
         before = bench.state
-        tools = {**before.tools, "dig": Attached(DIG, 7)}
+        tools = {**before.tools, "dig": AttachedTool(DIG, 7)}
         bench.send(ChangeToolsSent(attach=(DIG,), revision=7)).expect_only(
             answer=DONE,
             events=[ToolAttached("dig"), ToolsUpdated(("dig",), ())],
@@ -169,7 +169,7 @@ def test_replaced_tools_are_the_new_ones_at_once() -> None:
         bench = make()
         new = LOOK.but(description="reads better")
         before = bench.state
-        tools = {**before.tools, "look": Attached(new, 3)}
+        tools = {**before.tools, "look": AttachedTool(new, 3)}
         bench.send(ChangeToolsSent(attach=(new,), replace=True, revision=3)).expect_only(
             answer=DONE,
             events=[ToolAttached("look"), ToolsUpdated(("look",), ())],

@@ -6,7 +6,7 @@ from agentrail.core.system_prompt import pairs_of
 from agentrail.core.vocabulary.commands import DONE, Accepted, Refused, SteerSent, SwitchModelSent, UpdatePluginSent
 from agentrail.core.vocabulary.effects import CloseSession, ReportStart
 from agentrail.core.vocabulary.inputs import SessionOpened
-from agentrail.core.vocabulary.state import Phase, Shown, Steering
+from agentrail.core.vocabulary.state import Phase, ReplacedMessages, Steering
 from agentrail.errors import PluginRefused, SessionRefused
 from agentrail.hooks.actions import (
     Abort,
@@ -25,7 +25,7 @@ from agentrail.hooks.actions import (
 from agentrail.hooks.context import Context
 from agentrail.hooks.hook_types import Hook
 from agentrail.hooks.plugin import AnyPlugin, Priority
-from agentrail.hooks.ruling import Gathered, Ruling, Section, Switch, Verdict
+from agentrail.hooks.ruling import Decisions, Ruling, Section, Switch, Verdict
 from agentrail.values.content import Text, ToolCall
 from agentrail.values.events import (
     AgentAbort,
@@ -44,7 +44,7 @@ from agentrail.values.events import (
 )
 from agentrail.values.events.context import PlanStepCompleted
 from agentrail.values.json import EMPTY, FrozenObject, Json
-from agentrail.values.messages import Added, AssistantMessage, Origin, Range, Rearranged
+from agentrail.values.messages import Added, AssistantMessage, MessageRange, Origin, Rearranged
 from agentrail.values.tools import err, ok
 from tests.cells.bench import Answering, Bench, Got, Now, call, plug, ruled
 from tests.cells.registry import figure, fold
@@ -116,7 +116,7 @@ def started(got: Got, rulings: tuple[Ruling, ...], *, states: tuple[object, ...]
     events = changes.pop("events", None)
     pieces = changes.pop("pieces", ())
     if pieces:
-        changes["replaced_messages"] = Shown(Rearranged(pieces), "B")  # type: ignore[arg-type]  # ranges and messages
+        changes["replaced_messages"] = ReplacedMessages(Rearranged(pieces), "B")  # type: ignore[arg-type]  # ranges and messages
     got.expect_only(
         answer=Accepted("p1", "started"),
         ids=2,
@@ -163,7 +163,7 @@ def test_interventions_are_joined_by_a_blank_line_and_injected_once() -> None:
     history = got.before.history.and_(said(), note)
     started(
         got,
-        (Ruling("before_prompt", gathered=Gathered(texts=("first", "second"))), *ruled("before_request")),
+        (Ruling("before_prompt", gathered=Decisions(texts=("first", "second"))), *ruled("before_request")),
         states=(None, None, None),
         events=[*opening[:3], Intervention("first\n\nsecond", "before_prompt"), *opening[3:]],
         history=history,
@@ -204,7 +204,7 @@ def test_interventions_before_a_request_become_one_message_at_its_end() -> None:
     history = got.before.history.and_(said(), said("first\n\nsecond", Origin.INTERVENTION))
     started(
         got,
-        (*ruled("before_prompt"), Ruling("before_request", gathered=Gathered(texts=("first", "second")))),
+        (*ruled("before_prompt"), Ruling("before_request", gathered=Decisions(texts=("first", "second")))),
         states=(None, None),
         events=[
             *starts("p1", "r2")[:-1],
@@ -223,7 +223,7 @@ def test_interventions_in_steering_are_joined_behind_the_text_of_the_user() -> N
         answer=Accepted("s3", "queued", 1),
         ids=1,
         events=[Intervention("first\n\nsecond", "before_steering"), SteeringReceived("s3", whole, "queued")],
-        rulings=(Ruling("before_steering", gathered=Gathered(texts=("first", "second"))),),
+        rulings=(Ruling("before_steering", gathered=Decisions(texts=("first", "second"))),),
         steering=(Steering("s3", whole),),
     )
 
@@ -249,7 +249,7 @@ def test_an_abort_drops_what_was_accumulated_but_for_states_and_emits() -> None:
     got = prompted(*GATHERING, plug("F", before_request=Abort("no", 1).emitting("by_f"), first=0), late)
     emits = (*EMITTED, noted("F", "by_f"))
     decided = Ruling(
-        "before_request", Verdict.ABORT, "F", "no", gathered=Gathered(emits=emits), states=(*CHANGED, (5, 1))
+        "before_request", Verdict.ABORT, "F", "no", gathered=Decisions(emits=emits), states=(*CHANGED, (5, 1))
     )
     got.expect_only(
         answer=Accepted("p1", "started"),
@@ -270,7 +270,7 @@ def test_skip_keeps_what_earlier_plugins_did() -> None:
     got = prompted(*GATHERING, plug("F", before_request=Skip(1).emitting("by_f"), first=0), late)
     emits = (*EMITTED, noted("F", "by_f"))
     switch = Switch("n", EMPTY, "D")
-    gathered = Gathered(
+    gathered = Decisions(
         texts=("note",),
         messages=Rearranged((OTHER,)),
         replaced_by=("B",),
@@ -295,7 +295,7 @@ def test_skip_keeps_what_earlier_plugins_did() -> None:
         model="n",
         sections=(Section("mood", "calm", by="C"),),
         replaced_messages=(OTHER, note),
-        pieces=(OTHER, Range(1, 2)),
+        pieces=(OTHER, MessageRange(1, 2)),
         history=got.before.history.and_(said(), note),
     )
     assert watching.who == []
@@ -385,7 +385,7 @@ def test_a_block_stops_one_call_and_leaves_the_others() -> None:
     got = bench.got[-1]
     asks = replied("", ToolCall("c3", "store", path()), ToolCall("c4", "look", path()))
     emits = (noted("A", "by_a"), noted("B", "by_b"))
-    passed = Gathered(args=path("b"), replaced_by=("A",), replaced_at=0, emits=emits[:1])
+    passed = Decisions(args=path("b"), replaced_by=("A",), replaced_at=0, emits=emits[:1])
     after = got.step.state
     assert after.batch is not None
     got.expect_only(
@@ -406,7 +406,7 @@ def test_a_block_stops_one_call_and_leaves_the_others() -> None:
                 Verdict.BLOCK,
                 "B",
                 "not this",
-                gathered=Gathered(emits=emits),
+                gathered=Decisions(emits=emits),
                 states=((0, 1), (1, 1)),
             ),
             *ruled("check"),
@@ -437,7 +437,7 @@ def test_each_plugin_sees_the_arguments_that_the_one_before_it_left() -> None:
     bench.answers("", call("look", path="a"))
     assert [getattr(hook, "args", None) for _, hook, _ in watching.seen] == [path("a"), path("A"), path("B")]
     assert bench.got[-1].step.effects == (limit("c3"), start("c3", "look", path("B")))
-    gathered = Gathered(args=path("B"), replaced_by=("A", "B"), replaced_at=1)
+    gathered = Decisions(args=path("B"), replaced_by=("A", "B"), replaced_at=1)
     assert bench.got[-1].rulings[2] == Ruling("before_tool", gathered=gathered)
 
 
@@ -451,7 +451,7 @@ def test_each_plugin_sees_the_messages_that_the_one_before_it_left() -> None:
         watching.plug("C", "before_request", Continue()),
     )
     assert [tuple(getattr(hook, "messages", ())) for _, hook, _ in watching.seen] == [(said(),), first, second]
-    gathered = Gathered(messages=Rearranged(second), replaced_by=("A", "B"))
+    gathered = Decisions(messages=Rearranged(second), replaced_by=("A", "B"))
     started(
         got,
         (*ruled("before_prompt"), Ruling("before_request", gathered=gathered)),
@@ -501,7 +501,7 @@ def test_emit_takes_one_name_several_pairs_or_an_event_of_the_catalogue() -> Non
     ):
         got = prompted(plug("A", before_prompt=action))
         assert got.events[: len(wanted)] == wanted
-        assert got.rulings[0] == Ruling("before_prompt", gathered=Gathered(emits=tuple(wanted)))
+        assert got.rulings[0] == Ruling("before_prompt", gathered=Decisions(emits=tuple(wanted)))
 
 
 @fold("emit adds user_data to a mapping, unless told not to")
@@ -541,7 +541,7 @@ def test_added_context_follows_the_messages_in_the_order_of_the_plugins() -> Non
     first, second = (Added(said(text, Origin.INTERVENTION), by) for text, by in (("first", "A"), ("second", "B")))
     assert sent.messages.pieces == (OTHER, first, second)
     assert got.step.state.history == got.before.history.and_(said())
-    assert got.step.state.replaced_messages == Shown(Rearranged((OTHER,)), "C")
+    assert got.step.state.replaced_messages == ReplacedMessages(Rearranged((OTHER,)), "C")
 
 
 @fold("add_context accumulates: each text is a message of this request, in order")
@@ -558,7 +558,7 @@ def test_context_in_front_precedes_the_messages_in_the_order_of_the_plugins() ->
     assert sent is not None
     assert sent.messages == Rearranged((*front, OTHER, Added(noted, "B"), Added(end, "B")))
     assert got.step.state.history == got.before.history.and_(said())
-    assert got.step.state.replaced_messages == Shown(Rearranged((*front, OTHER)), "C")
+    assert got.step.state.replaced_messages == ReplacedMessages(Rearranged((*front, OTHER)), "C")
     assert got.rulings[-1].gathered.front == front
     assert got.events[-1] == RequestStart("r2", "m", 6, 1)
 
@@ -573,7 +573,7 @@ def test_the_last_plugin_that_switches_the_model_wins() -> None:
         plug("B", before_request=SwitchModel("late", provider_options=warm), priority=500),
         plug("A", before_request=SwitchModel("early"), priority=100),
     )
-    decided = Ruling("before_request", gathered=Gathered(switch=Switch("late", warm, "B")))
+    decided = Ruling("before_request", gathered=Decisions(switch=Switch("late", warm, "B")))
     assert got.rulings[-1] == decided
     assert got.events[-3:] == [
         ModelSwitched("m", "late", provider_opts_changed=True, by="B"),

@@ -26,7 +26,7 @@ from agentrail.hooks.actions import (
 from agentrail.hooks.context import Context
 from agentrail.hooks.hook_types import BeforeTool, Hook
 from agentrail.hooks.plugin import AnyPlugin
-from agentrail.hooks.ruling import Gathered, Pause, Place, Ruling, Verdict
+from agentrail.hooks.ruling import Decisions, Pause, Place, Ruling, Verdict
 from agentrail.values.content import Text
 from agentrail.values.events import (
     AgentAbort,
@@ -47,7 +47,7 @@ from tests.cells.bench import NOW, Bench, call, plug, ruled, with_call
 from tests.cells.registry import fold
 from tests.cells.scenes import failed, holds, limit, path, start, streaming
 
-REPLACED: Final = Gathered(args=path("b"), replaced_by=("Changes",), replaced_at=1)
+REPLACED: Final = Decisions(args=path("b"), replaced_by=("Changes",), replaced_at=1)
 JUDGE: Final = CallService("judge")
 CHANGES: Final = plug("Changes", before_tool=ReplaceToolArgs({"path": "b"}), priority=500)
 
@@ -134,7 +134,7 @@ def test_a_guard_that_skips_when_asked_once_more_keeps_no_other_from_ruling() ->
 def test_a_guard_asked_once_more_may_block() -> None:
     bench = called(guard(BlockTool("no").emitting("shut"), []), CHANGES)
     shut = PluginEvent("Guard", "shut", None)
-    decided = Ruling("before_tool", Verdict.BLOCK, "Guard", "no", gathered=Gathered(emits=(shut,)))
+    decided = Ruling("before_tool", Verdict.BLOCK, "Guard", "no", gathered=Decisions(emits=(shut,)))
     assert bench.got[-1].rulings[2] == decided
     assert bench.got[-1].events[2:4] == [shut, ToolBlocked("c3", "look", "no", "Guard")]
     assert bench.state.history[-1] == failed("c3", "look", "blocked by Guard: no")

@@ -7,7 +7,7 @@ from agentrail.core.context_window import tokens_of
 from agentrail.core.machine.tool_results import doubt
 from agentrail.core.vocabulary.commands import DONE, Accepted
 from agentrail.core.vocabulary.effects import AnyEffect, ClearTimer, SetTimer, StartRequest
-from agentrail.core.vocabulary.state import Altered, Compaction, Phase, Shown, Steering
+from agentrail.core.vocabulary.state import Altered, Compaction, Phase, ReplacedMessages, Steering
 from agentrail.core.vocabulary.tool_calls import CallStatus
 from agentrail.hooks.actions import (
     ACTIONS,
@@ -34,7 +34,7 @@ from agentrail.hooks.hook_types import (
     HOOKS,
 )
 from agentrail.hooks.plugin import MATRIX
-from agentrail.hooks.ruling import WHEN_CRITICAL_BREAKS, Gathered, Pause, Place, Ruling, Section, Switch, Verdict
+from agentrail.hooks.ruling import WHEN_CRITICAL_BREAKS, Decisions, Pause, Place, Ruling, Section, Switch, Verdict
 from agentrail.values.content import ToolCall
 from agentrail.values.events import (
     AgentEnd,
@@ -55,7 +55,7 @@ from agentrail.values.events import (
 )
 from agentrail.values.events.envelope import Event
 from agentrail.values.json import EMPTY, FrozenObject
-from agentrail.values.messages import Added, Origin, Range, Rearranged
+from agentrail.values.messages import Added, MessageRange, Origin, Rearranged
 from agentrail.values.tools import err
 from agentrail.values.usage import NOTHING_USED
 from tests.cells.bench import LOOK, NOW, Got, Now, ruled, with_call
@@ -115,7 +115,7 @@ def fired(hook: str, action: str) -> Got:
 def ruling(hook: str, verdict: Verdict = Verdict.PASS, reason: str = "", **gathered: object) -> Ruling:
     """Return the ruling that `P` led to; its state is 1 now."""
     by = None if verdict is Verdict.PASS else "P"
-    return Ruling(hook, verdict, by, reason, gathered=Gathered(**gathered), states=((0, 1),))  # type: ignore[arg-type]  # the fields
+    return Ruling(hook, verdict, by, reason, gathered=Decisions(**gathered), states=((0, 1),))  # type: ignore[arg-type]  # the fields
 
 
 # The matrix itself
@@ -465,7 +465,7 @@ def test_a_held_call_waits_for_a_person_for_two_minutes() -> None:
     hold = after.calls[0].hold
     assert hold is not None
     assert (hold.approval_id, hold.hint, hold.plugin, hold.args) == ("s:a4", "may it?", "P", path())
-    assert (hold.place, hold.gathered, hold.family) == (Place(1), Gathered(), None)
+    assert (hold.place, hold.gathered, hold.family) == (Place(1), Decisions(), None)
     assert (hold.requested_at, hold.expires_at) == (NOW, NOW + 120_000)
     decided = ruling("before_tool", Verdict.HOLD, "may it?").but(pause=Pause(Place(1), None, 120.0, "may it?"))
     got.expect_only(
@@ -589,7 +589,7 @@ def test_the_model_sees_the_new_messages_in_this_request_only() -> None:
         history=before.history.and_(said()),
         last_request_model=("m", EMPTY),
         request=out("r2", 0, *OTHER),
-        replaced_messages=Shown(Rearranged(OTHER), "P"),
+        replaced_messages=ReplacedMessages(Rearranged(OTHER), "P"),
     )
     bench.answers("")
     assert bench.got[-1].step.effects == (request(bench.state, "r3"),)
@@ -617,7 +617,7 @@ def test_the_model_sees_the_added_context_in_this_request_only() -> None:
         plugin_states=(1,),
         history=before.history.and_(said()),
         last_request_model=("m", EMPTY),
-        request=out("r2", 0, Range(0, 1), RAIN),
+        request=out("r2", 0, MessageRange(0, 1), RAIN),
     )
     bench.answers("")
     assert bench.got[-1].step.effects == (request(bench.state, "r3"),)

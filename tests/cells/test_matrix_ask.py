@@ -26,7 +26,7 @@ from agentrail.hooks.hook_types import (
     OnToolError,
     SessionStart,
 )
-from agentrail.hooks.ruling import Gathered, Pause, Place, Ruling, Verdict
+from agentrail.hooks.ruling import Decisions, Pause, Place, Ruling, Verdict
 from agentrail.values.content import Text, ToolCall
 from agentrail.values.events import (
     AgentEnd,
@@ -215,7 +215,7 @@ def test_a_hook_waits_for_what_its_plugin_asks_for(hook: str, action: str) -> No
     bench, got = moment.fire(asks)
     waiting = WAITING[hook](got.before)
     ask_id = f"ask{got.before.last_id + waiting.ids + 1}"
-    asked = Gathered(asks=(("P", 1),))
+    asked = Decisions(asks=(("P", 1),))
     pause = Pause(Place(0), LOOKUP, 10.0)
     got.expect_only(
         answer=waiting.answer,

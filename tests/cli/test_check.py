@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from agentrail.cli.checking.check_options import parsed
-from agentrail.cli.checking.checks import TELL_EVERY, Progress
+from agentrail.cli.checking.checks import TELL_EVERY, ProgressBar
 from agentrail.cli.command import main
 from agentrail.testing import find_conflict
 
@@ -113,7 +113,7 @@ def test_the_program_says_nothing_but_what_it_does(tmp_path: Path) -> None:
 def test_a_pipe_is_told_of_a_long_phase_every_ten_seconds() -> None:
     now = 0.0
     out = io.StringIO()
-    progress = Progress(out, lambda: now)
+    progress = ProgressBar(out, lambda: now)
     for step in range(100):
         progress.show(step / 100, "together", f": {step} of 100")
         now += TELL_EVERY / 4

@@ -19,7 +19,7 @@ from agentrail.api.session_values import HeldCall
 from agentrail.cli import prompt_run
 from agentrail.cli.deciders import NO_ANSWER, approve_all, decide_nothing, refuse_all
 from agentrail.cli.prompt_run import PromptRun
-from agentrail.cli.run_outcome import Ending, Outcome, run_view
+from agentrail.cli.run_outcome import Outcome, RunEnding, run_view
 from agentrail.errors import KeyRefused
 from agentrail.hooks.context import Context
 from agentrail.hooks.hook_types import BeforePrompt, BeforeRequest
@@ -88,7 +88,7 @@ ASKING = say(calls=[call("ask_user", {"question": "Which?", "options": ["tea", "
 class Followed:
     """How a run ended, and what was shown of it."""
 
-    ending: Ending
+    ending: RunEnding
     run: PromptRun
     events: list[Envelope]
 
@@ -120,7 +120,7 @@ async def follow(
 async def test_an_answer_is_there(opened: Open) -> None:
     async with opened(spec(LOOKING, say("Seen.", usage=Usage(5, 7)))) as place:
         followed = await follow(place.session)
-        assert followed.ending == Ending(Outcome.DONE, stop_reason="end", text="Seen.")
+        assert followed.ending == RunEnding(Outcome.DONE, stop_reason="end", text="Seen.")
         assert isinstance(followed.events[-1].event, AgentEnd)
         shown = run_view(followed.ending, followed.run.tally, place.session.id, await followed.run.usage())
         assert (shown.answer, shown.turns, shown.rounds, shown.usage.output_tokens) == ("Seen.", 1, 2, 7)
@@ -130,7 +130,7 @@ async def test_an_answer_is_there(opened: Open) -> None:
 async def test_an_answer_fits_the_schema(opened: Open) -> None:
     async with opened(spec("no object", '```json\n{"n": 3}\n```')) as place:
         followed = await follow(place.session, schema=SCHEMA)
-        assert followed.ending == Ending(Outcome.DONE, stop_reason="end", answer=freeze_object({"n": 3}))
+        assert followed.ending == RunEnding(Outcome.DONE, stop_reason="end", answer=freeze_object({"n": 3}))
 
 
 @EACH_PLACE
@@ -163,13 +163,13 @@ async def test_all_is_refused_and_nothing_ran(opened: Open) -> None:
     async with opened(spec(PAYING, "Not paid.")) as place:
         followed = await follow(place.session, refuse_all)
         problem = "nothing ran of what was wanted: `pay` was not approved (nobody is here to ask)"
-        assert followed.ending == Ending(Outcome.REFUSED, problem, "end", "Not paid.")
+        assert followed.ending == RunEnding(Outcome.REFUSED, problem, "end", "Not paid.")
 
 
 @EACH_PLACE
 async def test_what_was_refused_beside_other_work_is_no_refusal_of_all(opened: Open) -> None:
     async with opened(spec(LOOKING, PAYING, "Looked.")) as place:
-        assert (await follow(place.session, refuse_all)).ending == Ending(
+        assert (await follow(place.session, refuse_all)).ending == RunEnding(
             Outcome.DONE, stop_reason="end", text="Looked."
         )
 
@@ -188,7 +188,7 @@ async def test_a_question_is_not_approved_but_may_be_refused(opened: Open) -> No
 async def test_a_reader_who_leaves_ends_the_run(opened: Open) -> None:
     async with opened(spec(PAYING, "Paid.")) as place:
         followed = await follow(place.session, heard=lambda envelope: not isinstance(envelope.event, ApprovalRequired))
-        assert followed.ending == Ending(Outcome.FAILED)
+        assert followed.ending == RunEnding(Outcome.FAILED)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
@@ -258,7 +258,7 @@ async def test_what_waits_in_a_sub_agent_is_decided_too(
     async with opened(parent) as place:
         followed = await follow(place.session, decide)
         if decide is approve_all:
-            assert followed.ending == Ending(Outcome.DONE, stop_reason="end", text="Bought.")
+            assert followed.ending == RunEnding(Outcome.DONE, stop_reason="end", text="Bought.")
         else:
             assert followed.outcome is Outcome.HELD
             assert followed.ending.problem.startswith('`pay` waits for approval with {"to":"ann"}; ')

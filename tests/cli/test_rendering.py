@@ -4,15 +4,27 @@ import pytest
 
 from agentrail.api.session_values import Background, HeldCall, Status
 from agentrail.cli.rendering import SHOWN, SILENT, described, piece_of, question_about, shown_args
-from agentrail.cli.screen import Flow, Look, Piece, Screen, Tone, clean, clipped, columns, line, one_line, put_all
+from agentrail.cli.screen import (
+    Flow,
+    Screen,
+    ScreenText,
+    TerminalStyle,
+    Tone,
+    clean,
+    clipped,
+    columns,
+    line,
+    one_line,
+    put_all,
+)
 from agentrail.values import events as e
 from agentrail.values.content import Data, Image, Text
 from agentrail.values.json import JsonObject, freeze_object
 from agentrail.values.tools import Todo
 from agentrail.values.usage import Usage
 
-PIPE = Look()
-TERMINAL = Look(colours=True, rewrites=True, echoes=True, width=40)
+PIPE = TerminalStyle()
+TERMINAL = TerminalStyle(colours=True, rewrites=True, echoes=True, width=40)
 
 
 def args(**given: object) -> JsonObject:
@@ -23,11 +35,11 @@ def envelope(event: e.Event) -> e.Envelope:
     return e.Envelope("s-1", 1, 0, 0, 1, 1, event)
 
 
-def pieces(events: Iterable[e.Event]) -> list[Piece]:
+def pieces(events: Iterable[e.Event]) -> list[ScreenText]:
     return [piece for event in events if (piece := piece_of(envelope(event))) is not None]
 
 
-def output(*events: e.Event, look: Look = PIPE) -> str:
+def output(*events: e.Event, look: TerminalStyle = PIPE) -> str:
     return put_all(Screen(), pieces(events), look)[1]
 
 
@@ -260,16 +272,16 @@ def test_a_status() -> None:
 
 
 def test_a_status_is_cut_to_the_line_so_that_it_can_be_wiped() -> None:
-    _, text = Screen().put(Piece(Flow.STATUS, "x" * 100), TERMINAL)
+    _, text = Screen().put(ScreenText(Flow.STATUS, "x" * 100), TERMINAL)
     assert text == "x" * 38 + "…"
 
 
 def test_the_end_of_a_status_wipes_it() -> None:
-    assert put_all(Screen(), [Piece(Flow.STATUS, "1"), line("done")], TERMINAL)[1] == "1\r\x1b[Kdone\n"
+    assert put_all(Screen(), [ScreenText(Flow.STATUS, "1"), line("done")], TERMINAL)[1] == "1\r\x1b[Kdone\n"
 
 
 def test_a_text_that_ended_its_line_needs_no_new_one() -> None:
-    assert put_all(Screen(), [Piece(Flow.TEXT, "a\n"), Piece(Flow.TEXT, ""), line("b")], PIPE)[1] == "a\nb\n"
+    assert put_all(Screen(), [ScreenText(Flow.TEXT, "a\n"), ScreenText(Flow.TEXT, ""), line("b")], PIPE)[1] == "a\nb\n"
 
 
 def test_tones_are_only_seen_where_there_are_colours() -> None:

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from agentrail import errors
 from agentrail.api.session_values import HeldCall, Reply
 from agentrail.cli.run_outcome import (
-    Ending,
     Outcome,
-    Tally,
+    RunEnding,
+    RunTally,
     described,
     ending_of_error,
     ending_of_reply,
@@ -35,8 +35,8 @@ def call_with(args: dict[str, object], *, kind: str = "approval", hint: str = ""
     return HeldCall("s:a1", kind, "c1", tool, freeze_object(args), hint)
 
 
-def tally_of(*events: Event) -> Tally:
-    tally = Tally()
+def tally_of(*events: Event) -> RunTally:
+    tally = RunTally()
     for event in events:
         tally.take(Envelope("s", 1, 0, 0, 1, 1, event))
     return tally
@@ -65,25 +65,25 @@ def test_what_can_be_seen_stays_as_it_is() -> None:
     assert escaped("\U000e0041\n") == "\\udb40\\udc41\\u000a"
 
 
-ENDINGS: list[tuple[AgentrailError, Tally, Outcome]] = [
-    (TurnAborted("p1", "user", "no"), Tally(), Outcome.FAILED),
-    (TurnAborted("p1", "stopped", "no"), Tally(), Outcome.FAILED),
-    (TurnAborted("p1", "loop", "8 calls"), Tally(), Outcome.BUDGET),
+ENDINGS: list[tuple[AgentrailError, RunTally, Outcome]] = [
+    (TurnAborted("p1", "user", "no"), RunTally(), Outcome.FAILED),
+    (TurnAborted("p1", "stopped", "no"), RunTally(), Outcome.FAILED),
+    (TurnAborted("p1", "loop", "8 calls"), RunTally(), Outcome.BUDGET),
     (TurnAborted("p1", "provider_error", "no"), tally_of(StreamError("LimitReached", "no")), Outcome.BUDGET),
     (TurnAborted("p1", "provider_error", "no"), tally_of(StreamError("KeyMissing", "no")), Outcome.PROVIDER),
-    (TurnAborted("p1", "provider_error", "no"), Tally(), Outcome.PROVIDER),
-    (errors.KeyMissing("X"), Tally(), Outcome.PROVIDER),
-    (errors.SessionRefused("s", "Guard", "no"), Tally(), Outcome.REFUSED),
-    (errors.SessionRefused("s", "BudgetGuard", "max_usd=0 is used up"), Tally(), Outcome.BUDGET),
-    (errors.NoAnswer("p1", "length"), Tally(), Outcome.BUDGET),
-    (errors.NoAnswer("p1", "left"), Tally(), Outcome.FAILED),
-    (errors.UnknownModel("big", "`demo`"), Tally(), Outcome.USAGE),
-    (errors.SessionCrashed("s", "no"), Tally(), Outcome.FAILED),
+    (TurnAborted("p1", "provider_error", "no"), RunTally(), Outcome.PROVIDER),
+    (errors.KeyMissing("X"), RunTally(), Outcome.PROVIDER),
+    (errors.SessionRefused("s", "Guard", "no"), RunTally(), Outcome.REFUSED),
+    (errors.SessionRefused("s", "BudgetGuard", "max_usd=0 is used up"), RunTally(), Outcome.BUDGET),
+    (errors.NoAnswer("p1", "length"), RunTally(), Outcome.BUDGET),
+    (errors.NoAnswer("p1", "left"), RunTally(), Outcome.FAILED),
+    (errors.UnknownModel("big", "`demo`"), RunTally(), Outcome.USAGE),
+    (errors.SessionCrashed("s", "no"), RunTally(), Outcome.FAILED),
 ]
 
 
 @pytest.mark.parametrize(("error", "tally", "outcome"), ENDINGS)
-def test_each_error_has_an_outcome(error: AgentrailError, tally: Tally, outcome: Outcome) -> None:
+def test_each_error_has_an_outcome(error: AgentrailError, tally: RunTally, outcome: Outcome) -> None:
     ending = ending_of_error(error, tally)
     assert ending.outcome is outcome
     assert ending.problem
@@ -94,12 +94,12 @@ def test_each_error_has_an_outcome(error: AgentrailError, tally: Tally, outcome:
     [("end", Outcome.DONE), ("superseded", Outcome.FAILED), ("length", Outcome.BUDGET), ("refused", Outcome.REFUSED)],
 )
 def test_each_stop_has_an_outcome(stop: str, outcome: Outcome) -> None:
-    assert ending_of_reply(Reply("p1", stop), Tally(), wants_object=False).outcome is outcome
+    assert ending_of_reply(Reply("p1", stop), RunTally(), wants_object=False).outcome is outcome
 
 
 def test_an_end_without_the_object_that_was_wanted_is_a_failure() -> None:
-    ending = ending_of_reply(Reply("p1", "end"), Tally(), wants_object=True)
-    assert ending == Ending(Outcome.FAILED, "there is no answer that fits the schema: the turn ended (end)", "end")
+    ending = ending_of_reply(Reply("p1", "end"), RunTally(), wants_object=True)
+    assert ending == RunEnding(Outcome.FAILED, "there is no answer that fits the schema: the turn ended (end)", "end")
 
 
 def test_programs_get_all_of_it() -> None:

@@ -7,7 +7,7 @@ import pytest
 from agentrail.core.context_window import budget_of, is_due, kept, measured, overhead, room, tokens_of
 from agentrail.core.vocabulary.inputs import StreamEnded
 from agentrail.core.vocabulary.options import Options
-from agentrail.core.vocabulary.state import Attached, Measured, Setup, State
+from agentrail.core.vocabulary.state import AttachedTool, Measured, Setup, State
 from agentrail.hooks.ruling import Section
 from agentrail.values.content import Text
 from agentrail.values.json import freeze_object
@@ -49,7 +49,9 @@ def test_system_prompt_sections_tools_and_the_form_of_answers_count() -> None:
     assert tokens_of(plain) == 100
     tool = ToolSpec("look", "y" * 36, freeze_object({"type": "object", "properties": {}}))
     full = plain.but(
-        setup=plain.setup.but(system="s" * 80), sections=(Section("a", "z" * 40),), tools={"look": Attached(tool, 0)}
+        setup=plain.setup.but(system="s" * 80),
+        sections=(Section("a", "z" * 40),),
+        tools={"look": AttachedTool(tool, 0)},
     )
     assert overhead(full) > 160
     assert tokens_of(full) == (400 + overhead(full)) // 4

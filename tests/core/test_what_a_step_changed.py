@@ -25,14 +25,23 @@ from agentrail.core.vocabulary.changes import (
     fold,
 )
 from agentrail.core.vocabulary.inputs import ToolReturned
-from agentrail.core.vocabulary.state import Attached, Prompt, Request, Setup, Shown, State, Suspension, Turn
+from agentrail.core.vocabulary.state import (
+    AttachedTool,
+    Prompt,
+    ReplacedMessages,
+    RunningRequest,
+    Setup,
+    State,
+    Suspension,
+    Turn,
+)
 from agentrail.core.vocabulary.tool_calls import Batch, Call, CallList, CallStatus
 from agentrail.hooks.hook_types import AfterTurn, BeforeCompaction, BeforePrompt, BeforeRequest, Hook
 from agentrail.hooks.ruling import NOTHING_GATHERED, START, Pause
 from agentrail.testing.world.random_setups import TOOLS
 from agentrail.values.content import Text
 from agentrail.values.json import EMPTY
-from agentrail.values.messages import History, Message, Origin, Range, Rearranged, UserMessage
+from agentrail.values.messages import History, Message, MessageRange, Origin, Rearranged, UserMessage
 from agentrail.values.tools import ok
 from agentrail.values.usage import NOTHING_USED
 from agentrail.values.value import Value
@@ -67,7 +76,7 @@ def test_of_a_history_that_was_rearranged_ranges_of_the_old_one_are_written() ->
     notice, more = said("notice", "more")
     before = state(a, b, c, d)
     after = before.but(history=History((notice, a, c, d, more, b)))
-    pieces = (notice, Range(0, 1), Range(2, 4), more, Range(1, 2))
+    pieces = (notice, MessageRange(0, 1), MessageRange(2, 4), more, MessageRange(1, 2))
     assert change(before, after) == Change(history=Rearranged(pieces))
     assert fold(before, change(before, after)) == after
 
@@ -76,7 +85,7 @@ def test_of_a_history_that_was_rearranged_ranges_of_the_old_one_are_written() ->
 def test_messages_that_a_history_does_not_have_cannot_be_kept(start: int, stop: int) -> None:
     before = state(*said("a", "b"))
     with pytest.raises(ValueError, match=f"it keeps messages {start} to {stop} of a history of 2"):
-        fold(before, Change(history=Rearranged((Range(start, stop),))))
+        fold(before, Change(history=Rearranged((MessageRange(start, stop),))))
 
 
 @pytest.mark.parametrize("before", [state(), with_calls(Call("c1", "look", EMPTY)), with_calls()])
@@ -173,7 +182,7 @@ def with_calls_of(before: State, changed: Call) -> State:
 
 def test_the_spec_of_a_call_is_written_if_it_is_not_that_of_the_tool() -> None:
     old = Call("c1", READ.name, EMPTY)
-    before = with_calls(old).but(tools={READ.name: Attached(READ, 0)})
+    before = with_calls(old).but(tools={READ.name: AttachedTool(READ, 0)})
     for spec, written in ((READ, SpecOfTool()), (OTHER, OTHER), (READ.but(), READ)):
         after = with_calls_of(before, old.but(spec=spec))
         assert change(before, after) == Change(batch=ChangedCalls((ChangedCall("c1", spec=written),)))
@@ -203,7 +212,7 @@ def test_states_of_plugins_that_there_are_not_are_refused(form: ChangedStates) -
 
 
 def test_of_tools_those_that_came_and_went_are_written() -> None:
-    a, b, c = (Attached(spec, 0) for spec in TOOLS[:3])
+    a, b, c = (AttachedTool(spec, 0) for spec in TOOLS[:3])
     before = state().but(tools={"a": a, "b": b})
     after = before.but(tools={"b": b, "c": c})
     assert change(before, after) == Change(tools=ChangedTools(("a",), {"c": c}))
@@ -216,9 +225,9 @@ def test_of_tools_those_that_came_and_went_are_written() -> None:
 
 def test_of_the_messages_that_a_request_shows_those_of_another_one_are_written() -> None:
     before = state(*said("first", "second"))
-    pieces, others = Rearranged((Range(1, 2),)), Rearranged((Range(0, 1),))
-    after = before.but(request=Request("r1", messages=pieces), replaced_messages=Shown(pieces, "a"))
-    other = after.but(replaced_messages=Shown(others, "a"))
+    pieces, others = Rearranged((MessageRange(1, 2),)), Rearranged((MessageRange(0, 1),))
+    after = before.but(request=RunningRequest("r1", messages=pieces), replaced_messages=ReplacedMessages(pieces, "a"))
+    other = after.but(replaced_messages=ReplacedMessages(others, "a"))
     assert change(before, after).replaced_messages == ChangedShown(by="a")
     assert change(before, other).replaced_messages == ChangedShown(others, "a")
     assert change(after, after.but(request=None, replaced_messages=None)).replaced_messages is None
@@ -227,7 +236,7 @@ def test_of_the_messages_that_a_request_shows_those_of_another_one_are_written()
 
 
 def test_messages_of_a_request_that_there_is_not_cannot_be_shown() -> None:
-    for before in (state(), state().but(request=Request("r1"))):
+    for before in (state(), state().but(request=RunningRequest("r1"))):
         with pytest.raises(ValueError, match="no request has messages of its own"):
             fold(before, Change(replaced_messages=ChangedShown(by="a")))
 
@@ -357,10 +366,10 @@ def test_of_messages_in_a_paused_hook_ranges_are_written(kind: type[BeforeReques
     first, second, third, other = said("first", "second", "third", "other")
     before = state(first, second)
     history = before.history.and_(third)
-    cases: tuple[tuple[History, tuple[Range | Message, ...]], ...] = (
-        (history, (Range(0, 3),)),
-        (History((second, third)), (Range(1, 3),)),
-        (History((first, other, third)), (Range(0, 1), other, Range(2, 3))),
+    cases: tuple[tuple[History, tuple[MessageRange | Message, ...]], ...] = (
+        (history, (MessageRange(0, 3),)),
+        (History((second, third)), (MessageRange(1, 3),)),
+        (History((first, other, third)), (MessageRange(0, 1), other, MessageRange(2, 3))),
         (History(), ()),
     )
     for messages, pieces in cases:
@@ -378,7 +387,7 @@ def test_of_the_messages_of_a_turn_that_has_ended_ranges_are_written() -> None:
     before = state(*said("first", "second", "third"))
     hook = AfterTurn("finished", None, None, before.history[1:], NOTHING_USED, 1, 2)
     after = before.but(suspended_runs=(paused(hook),))
-    kept = Suspended(paused(hook.but(messages_diff=())), Rearranged((Range(1, 3),)))
+    kept = Suspended(paused(hook.but(messages_diff=())), Rearranged((MessageRange(1, 3),)))
     assert change(before, after).suspended_runs == ChangedSuspended((kept,))
     assert fold(before, change(before, after)) == after
 

@@ -39,7 +39,7 @@ from agentrail.hooks.hook_runner import Consent, PluginRow
 from agentrail.hooks.hook_types import AfterTool, AfterTurn, BeforeFinish, BeforePrompt, BeforeRequest, BeforeTool, Hook
 from agentrail.hooks.live_hook_runner import Live
 from agentrail.hooks.plugin import ON_EVENT, AnyPlugin, Plugin
-from agentrail.hooks.ruling import Gathered, PluginAnswer, Ruling, Verdict
+from agentrail.hooks.ruling import Decisions, PluginAnswer, Ruling, Verdict
 from agentrail.values.content import Text
 from agentrail.values.events.context import (
     ContentPolicyViolated,
@@ -53,7 +53,7 @@ from agentrail.values.events.life import SessionWoken
 from agentrail.values.events.plugins import PluginError, PluginEvent, PluginSlow
 from agentrail.values.events.tools import LargeResultOffloaded
 from agentrail.values.json import EMPTY, freeze_object
-from agentrail.values.messages import History, Message, Range, Rearranged, UserMessage
+from agentrail.values.messages import History, Message, MessageRange, Rearranged, UserMessage
 from agentrail.values.step_budget import Meter
 from agentrail.values.tools import ok
 from agentrail.values.usage import NOTHING_USED, Usage
@@ -198,7 +198,7 @@ def test_a_wrong_answer_is_told_and_nothing_comes_of_it(answer: object, moment: 
 )
 def test_an_event_of_the_catalogue_is_emitted_as_it_is(event: Event) -> None:
     answers = (PluginAnswer("P", "emit", emits=1),)
-    assert ruled(Emit(event)) == Ruling("before_prompt", gathered=Gathered(emits=(event,)), answers=answers)
+    assert ruled(Emit(event)) == Ruling("before_prompt", gathered=Decisions(emits=(event,)), answers=answers)
 
 
 @pytest.mark.parametrize(
@@ -225,7 +225,7 @@ def test_files_that_git_ignores_are_looked_at_unless_a_plugin_says_otherwise() -
 def test_messages_that_were_there_already_are_kept_as_ranges() -> None:
     live, seat = judge(plug("P", before_request=lambda hook, *_: ReplaceMessages(list(hook.messages)[-1:])))
     ruling = live.rule(HOOKS[1], PluginRow((seat,), (None,)), Context)
-    assert ruling.gathered.messages == Rearranged((Range(0, 1),))
+    assert ruling.gathered.messages == Rearranged((MessageRange(0, 1),))
 
 
 def test_guards_are_asked_again_when_what_they_ruled_on_was_replaced() -> None:
@@ -347,7 +347,7 @@ def test_a_refusal_is_told_as_text_whatever_its_reason_is(reason: str, told: str
 def test_a_state_that_is_the_same_is_not_recorded() -> None:
     live, seat = judge(plug("P", before_prompt=lambda _hook, state, _ctx: Intervene("look", state)))
     ruling = live.rule(HOOKS[0], PluginRow((seat,), ("state",)), Context)
-    assert (ruling.states, ruling.gathered, ruling.errors) == ((), Gathered(texts=("look",)), ())
+    assert (ruling.states, ruling.gathered, ruling.errors) == ((), Decisions(texts=("look",)), ())
 
 
 def test_a_plugin_sees_before_the_end_what_others_have_added_also_after_it_has_asked() -> None:

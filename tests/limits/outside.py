@@ -83,12 +83,12 @@ async def bytes_among_which_a_zero_tells_that_a_page_is_no_text(size: int) -> bo
     return False
 
 
-@scene("adapters.html_to_markdown._Writer._write.min(8)", 8)
+@scene("adapters.html_to_markdown._MarkdownWriter._write.min(8)", 8)
 def quotes_inside_each_other_that_are_marked(number: int) -> bool:
     return "> " * number + "x" in to_markdown("<blockquote>" * number + "x", "http://a.example/")
 
 
-@scene("adapters.html_to_markdown._Writer._bullet.min(8)", 8)
+@scene("adapters.html_to_markdown._MarkdownWriter._bullet.min(8)", 8)
 def lists_inside_each_other_that_are_indented(number: int) -> bool:
     """The outermost list is not indented."""
     return "  " * number + "- x" in to_markdown("y" + "<ul><li>z" * number + "<ul><li>x", "http://a.example/")
@@ -156,7 +156,7 @@ def files_among_which_another_name_is_looked_for(number: int) -> bool:
         for each in range(9):
             (folder / str(each)).touch()
         found = list(folder.iterdir())[number - 1].stat()
-        return writer_lock._other_name(folder / "mine", writer_lock.Identity(found.st_dev, found.st_ino)) != ""
+        return writer_lock._other_name(folder / "mine", writer_lock.FileIdentity(found.st_dev, found.st_ino)) != ""
 
 
 @scene("tools.builtin.shell._told_output[:100]", 100)

@@ -16,7 +16,7 @@ from agentrail import open_supervisor
 from agentrail.adapters.journals.memory import MemoryJournal
 from agentrail.adapters.sandboxes.memory import MemorySandbox
 from agentrail.api.command_checks import name_of
-from agentrail.core.supervision_rules import Ending, Policy, Ward, decide
+from agentrail.core.supervision_rules import ChildFacts, Ending, Policy, decide
 from agentrail.core.vocabulary.commands import DONE
 from agentrail.core.vocabulary.inputs import Arrival, TimerFired
 from agentrail.errors import CommandRefused, FileFailed, NotReadable, RateLimited, ToolError, TooManyLabels, WrongType
@@ -33,7 +33,7 @@ from agentrail.runtime.commands import subscription
 from agentrail.runtime.diagnosis.crash_reports import Reason, reason_of
 from agentrail.runtime.diagnosis.plugin_complaints import Complaints
 from agentrail.runtime.events.bus import Bus
-from agentrail.runtime.events.replay import Past
+from agentrail.runtime.events.replay import EventReplay
 from agentrail.runtime.events.tracing import TracedStep
 from agentrail.runtime.inbox.command_results import Answers
 from agentrail.runtime.shared.admission import Gate
@@ -352,7 +352,7 @@ class Counting:
 async def records_that_a_subscriber_reads_at_once(count: int) -> bool:
     records = Counting(count)
     bus = Bus("s", 0, records, Gate(math.inf))
-    past = Past("s", records, None, Cursor(0), Cursor(count), [], [])
+    past = EventReplay("s", records, None, Cursor(0), Cursor(count), [], [])
     for _ in range(count):
         assert await past.next() is not None
     assert await past.next() is None
@@ -577,7 +577,7 @@ def errors_of_a_group_in_words(count: int) -> bool:
 
 def crashed(policy: Policy, times: Sequence[float], *, session: bool) -> list[bool]:
     """Return, for each crash, whether the child goes on after it."""
-    ward, restarts, went_on = Ward("a", session=session), tuple[float, ...](), list[bool]()
+    ward, restarts, went_on = ChildFacts("a", session=session), tuple[float, ...](), list[bool]()
     for at in times:
         decided = decide(policy, {"a": ward}, restarts, "a", Ending(crashed=True), at=at)
         ward, restarts = decided.ward or ward, decided.restarts
@@ -646,7 +646,7 @@ def crashes_on_one_message_behind_one_on_none(count: int) -> bool:
 
 
 def set_aside(inputs: Sequence[str]) -> bool:
-    ward = Ward("a", session=True)
+    ward = ChildFacts("a", session=True)
     for place, input_ in enumerate(inputs):
         decided = decide(
             Policy(max_restarts=1), {"a": ward}, (), "a", Ending(crashed=True, input=input_), at=100.0 * place

@@ -26,7 +26,7 @@ from agentrail.plugins import (
 )
 from agentrail.testing import Cue, call, compact, prompt, returns, say, steer, switch_model
 from agentrail.testing.code_words import Vocabulary
-from agentrail.testing.random_calls import Caller
+from agentrail.testing.random_calls import CallDrawer
 from agentrail.testing.scripted import Saying, overflow, permanent, transient
 from agentrail.testing.turns.generating import draw_cue
 from agentrail.testing.world.choose import Choose
@@ -111,14 +111,14 @@ def variants(cls: type[AnyPlugin]) -> tuple[AnyPlugin, ...]:
 
 def draw_script(choose: Choose, words: Sequence[Vocabulary], most: int = 9) -> tuple[Cue, ...]:
     """Draw a script of at most *most* cues, from hostile texts and calls and from *words* that the plugins know."""
-    caller = Caller(choose, words, (CALLS,))
+    caller = CallDrawer(choose, words, (CALLS,))
     return (
         prompt(choose.pick(TEXTS)),
         *(_draw(choose, choose.pick(words), caller) for _ in range(choose.below(most))),
     )
 
 
-def _draw(choose: Choose, words: Vocabulary, caller: Caller) -> Cue:
+def _draw(choose: Choose, words: Vocabulary, caller: CallDrawer) -> Cue:
     draw: Callable[[], Cue] = choose.weighted(
         (
             (4, lambda: _calling(choose)),

@@ -73,7 +73,7 @@ CLAIM = "sessions.Sessions._claim"
 CLAIMS = "leases.Leases.claim"
 RENEWED = "leases.Leases._renewed"
 LET_GO = "leases.Leases._let_go"
-PAST = "replay.Past._read_on"
+PAST = "replay.EventReplay._read_on"
 ANSWERS = "command_results.Answers.known"
 HANDLE_PAST = "session.Session.past"
 RESUMED = "sessions.Sessions.resume"
@@ -84,10 +84,10 @@ LOOKED_AT = "restore.stored_state"
 ERASE = "session_deletion._delete_records"
 PAGES = "restore.Returning._page"
 ONE_BACK = "restore.Returning._bring_back_once"
-BEGUN = "subagents.Family._begun"
-WORK = "subagents.Family._work"
-TASK_PAST = "subagents.Family._past"
-TASK_STORED = "subagents.Family._stored"
+BEGUN = "subagents.Subagents._begun"
+WORK = "subagents.Subagents._work"
+TASK_PAST = "subagents.Subagents._past"
+TASK_STORED = "subagents.Subagents._stored"
 
 PLACES: Final = (
     Place(APPEND, "append", APPEND, "session", "prompt"),
@@ -101,7 +101,7 @@ PLACES: Final = (
     Place(READS, "read", HANDLE_PAST, "caller", "ask_again"),
     Place("stored_messages.StoredPast._read", "read", "stored_messages.StoredPast.messages", "caller", "read_back"),
     Place(ANSWERS, "answer", "session.Session._handle", "caller", "command"),
-    Place(ANSWERS, "answer", "subagents.Family.answered", "caller", "decide"),
+    Place(ANSWERS, "answer", "subagents.Subagents.answered", "caller", "decide"),
     Place(OPENING, "read", RESUMED, "caller", "resume"),
     Place(CLAIMS, "claim", BACK, "caller", "resume"),
     Place(REBUILT, "latest", RESUMED, "caller", "resume"),

@@ -59,7 +59,7 @@ from agentrail.ports.journal import (
 from agentrail.ports.model import EmitChunk, Model
 from agentrail.ports.tool import ToolContext
 from agentrail.runtime.actor.journal_log import rebuilt, with_plugins_of
-from agentrail.runtime.diagnosis.journal_contract import HeldToContract
+from agentrail.runtime.diagnosis.journal_contract import CheckedJournal
 from agentrail.runtime.handle import SessionHandle
 from agentrail.runtime.shared.clock import Clock, Steady
 from agentrail.testing import ScriptedModel, call, fail, say
@@ -70,7 +70,7 @@ from agentrail.values.events.plugins import AskStarted, PluginError
 from agentrail.values.events.response import Retry
 from agentrail.values.fitting import MAX_CALLS, MAX_NAME, MAX_PARTS, MAX_TEXT
 from agentrail.values.json import EMPTY, MAX_DEPTH, MAX_ITEMS, JsonObject
-from agentrail.values.messages import Range, Rearranged, ToolMessage, UserMessage
+from agentrail.values.messages import MessageRange, Rearranged, ToolMessage, UserMessage
 from agentrail.values.stream import CallChunk, Chunk, ModelRequest, Response, TextChunk, ThinkingChunk, UsageChunk
 from agentrail.values.tools import Ok, ToolResult
 from agentrail.values.untrusted_values import TEN_YEARS
@@ -530,7 +530,7 @@ async def test_a_journal_that_reads_no_records_is_told_so(found: object) -> None
 
 @pytest.mark.parametrize("ids", [("c", "b"), ("b", "b"), ("a",), ("0",)])
 async def test_a_journal_that_lists_sessions_out_of_order_or_twice_is_refused(ids: tuple[str, ...]) -> None:
-    held = HeldToContract(OddJournal("sessions", tuple(StoredSession(name, 1) for name in ids)))
+    held = CheckedJournal(OddJournal("sessions", tuple(StoredSession(name, 1) for name in ids)))
     with pytest.raises(BadJournal, match="a session that comes later"):
         await held.sessions(after=StoredSession("a", 1))
 
@@ -595,7 +595,7 @@ INSIDES: list[tuple[str, object]] = [
     ("change", lambda _: Change(history=Appended(None))),  # type: ignore[arg-type]
     ("change", lambda _: Change(history=Appended((42,)))),  # type: ignore[arg-type]
     ("change", lambda _: Change(history=Exits())),
-    ("change", lambda _: Change(history=Rearranged((Range(5, 900),)))),
+    ("change", lambda _: Change(history=Rearranged((MessageRange(5, 900),)))),
     ("change", lambda _: Change(batch=ChangedCalls((ChangedCall("c1", "read"),)))),
     ("change", lambda _: Change(plugin_states=ChangedStates(3, ((0, 1),)))),
     *(
@@ -644,7 +644,7 @@ async def test_a_snapshot_of_another_session_is_not_believed() -> None:
         session = await supervisor.spawn(SessionSpec(model=ScriptedModel(["fine"])))
         await session.ask("go")
         other = Snapshot("another", 1, session.inspect())
-        held = HeldToContract(OddJournal("snapshot", other))
+        held = CheckedJournal(OddJournal("snapshot", other))
         assert (await held.latest(session.id)).snapshot is None
 
 
@@ -654,7 +654,7 @@ async def test_a_snapshot_with_a_field_of_a_wrong_type_is_not_believed() -> None
         session = await supervisor.spawn(SessionSpec(model=ScriptedModel(["fine"])))
         await session.ask("go")
         odd = Snapshot(session.id, 1, session.inspect().but(timers=(("turn", 1.5),)))
-        held = HeldToContract(OddJournal("snapshot", odd))
+        held = CheckedJournal(OddJournal("snapshot", odd))
         assert (await held.latest(session.id)).snapshot is None
 
 
@@ -665,7 +665,7 @@ async def test_the_beginning_of_another_session_is_not_believed() -> None:
         (first, *_) = await journal.read(session.id)
         assert first.opening is not None
         odd = first.but(opening=first.opening.but(session_id="another"))
-        held = HeldToContract(OddJournal("read", (odd,)))
+        held = CheckedJournal(OddJournal("read", (odd,)))
         with pytest.raises(BadRecord, match="the beginning of another session"):
             await held.read(session.id)
 
@@ -676,7 +676,7 @@ async def test_each_field_of_a_record_is_looked_at_when_it_is_read(name: str) ->
     async with open_supervisor(journal=journal) as supervisor:
         session = await supervisor.spawn(SessionSpec(model=ScriptedModel([])))
         (first, *_) = await journal.read(session.id)
-        held = HeldToContract(OddJournal("read", (first.but(**{name: object()}),)))
+        held = CheckedJournal(OddJournal("read", (first.but(**{name: object()}),)))
         with pytest.raises(BadRecord, match=f"for its `{name}`"):
             await held.read(session.id)
 
@@ -689,7 +689,7 @@ async def test_so_is_each_part_of_an_arrival() -> None:
         for name in ("input", "partial", "at", "random"):
             odd = first.but(arrival=first.arrival.but(**{name: object()}))
             with pytest.raises(BadRecord, match="for its `arrival`"):
-                await HeldToContract(OddJournal("read", (odd,))).read(session.id)
+                await CheckedJournal(OddJournal("read", (odd,))).read(session.id)
 
 
 async def test_events_that_do_not_follow_each_other_are_named() -> None:
@@ -697,7 +697,7 @@ async def test_events_that_do_not_follow_each_other_are_named() -> None:
     async with open_supervisor(journal=journal) as supervisor:
         session = await supervisor.spawn(SessionSpec(model=ScriptedModel([])))
         (first, *_) = await journal.read(session.id)
-        held = HeldToContract(OddJournal("read", (first.but(events=first.events * 2),)))
+        held = CheckedJournal(OddJournal("read", (first.but(events=first.events * 2),)))
         with pytest.raises(BadRecord, match=f"event 1 of session '{session.id}', where 2 follows"):
             await held.read(session.id)
 
@@ -736,7 +736,7 @@ async def test_the_place_of_a_snapshot_is_a_plain_number() -> None:
     async with open_supervisor(journal=journal) as supervisor:
         session = await supervisor.spawn(SessionSpec(model=ScriptedModel(["fine"])))
         await session.ask("go")
-        held = HeldToContract(OddJournal("snapshot", Snapshot(session.id, OddInt(1), session.inspect())))
+        held = CheckedJournal(OddJournal("snapshot", Snapshot(session.id, OddInt(1), session.inspect())))
         assert (await held.latest(session.id)).snapshot is None
 
 
@@ -750,7 +750,7 @@ async def test_a_snapshot_is_of_a_record_that_is_there_and_not_of_one_before_it(
     async with open_supervisor(journal=MemoryJournal()) as supervisor:
         session = await supervisor.spawn(SessionSpec(model=ScriptedModel(["fine"])))
         given = Snapshot(session.id, place, session.inspect(), since)
-        held = HeldToContract(OddJournal("snapshot", given))
+        held = CheckedJournal(OddJournal("snapshot", given))
         assert ((await held.latest(session.id)).snapshot == given) is believed
 
 
@@ -766,7 +766,7 @@ class EqualToAll(str):
 
 
 async def test_the_id_in_a_claim_is_a_plain_text() -> None:
-    held = HeldToContract(OddJournal("claim", Claim(EqualToAll("another"), 1, 0)))
+    held = CheckedJournal(OddJournal("claim", Claim(EqualToAll("another"), 1, 0)))
     with pytest.raises(BadJournal, match="`claim`"):
         await held.claim("mine", "me")
 
@@ -776,7 +776,7 @@ async def test_a_change_that_cannot_be_written_is_refused_when_it_is_read() -> N
     async with open_supervisor(journal=journal) as supervisor:
         session = await supervisor.spawn(SessionSpec(model=ScriptedModel([])))
         (first, *_) = await journal.read(session.id)
-        held = HeldToContract(OddJournal("read", (first.but(change=odd_field("todos", first)),)))
+        held = CheckedJournal(OddJournal("read", (first.but(change=odd_field("todos", first)),)))
         with pytest.raises(BadRecord, match="todos"):
             await held.read(session.id)
 

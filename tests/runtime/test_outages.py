@@ -40,7 +40,7 @@ from agentrail.ports.journal import (
     StoredSession,
 )
 from agentrail.runtime.actor.journal_log import PAGE
-from agentrail.runtime.diagnosis.journal_contract import HeldToContract
+from agentrail.runtime.diagnosis.journal_contract import CheckedJournal
 from agentrail.runtime.shared.clock import Clock
 from agentrail.runtime.shared.journal_retry import LOG_EVERY, LONGEST_PAUSE, SteadyJournal, meaning
 from agentrail.runtime.work.background_jobs import BackgroundJobs
@@ -706,7 +706,7 @@ def asked_for(method: str, *given: object, **named: object) -> BoundArguments:
 
 
 @pytest.mark.parametrize(
-    "around", [lambda journal: SteadyJournal(journal, Clock()), HeldToContract], ids=["steady", "held"]
+    "around", [lambda journal: SteadyJournal(journal, Clock()), CheckedJournal], ids=["steady", "held"]
 )
 @pytest.mark.parametrize("method", CALLS)
 async def test_what_is_asked_of_a_journal_and_an_interrupt_in_it_are_passed_on(

@@ -23,7 +23,7 @@ from agentrail.adapters.sandboxes.composite import CompositeSandbox
 from agentrail.adapters.sandboxes.local import LocalSandbox
 from agentrail.adapters.sandboxes.memory import MemorySandbox
 from agentrail.app.supervisor import Supervisor
-from agentrail.core.supervision_rules import Ward
+from agentrail.core.supervision_rules import ChildFacts
 from agentrail.core.vocabulary.commands import DONE, Answer, StopSent
 from agentrail.ports.tool import ToolContext
 from agentrail.reprs import in_brackets, some
@@ -42,7 +42,7 @@ from agentrail.runtime.shared.journal_retry import SteadyJournal
 from agentrail.runtime.shared.reply_slot import Slot
 from agentrail.runtime.status import Monitor
 from agentrail.runtime.supervision.children import Child, ServiceBody
-from agentrail.runtime.supervision.subagents.subagent_run import Run
+from agentrail.runtime.supervision.subagents.subagent_run import SubagentRun
 from agentrail.runtime.supervision.supervisor import SupervisorNode
 from agentrail.runtime.work.plugin_asks import RunningAsk
 from agentrail.runtime.work.tool_call import RunningCall
@@ -99,7 +99,7 @@ ALONE: Final[dict[str, Callable[[], object]]] = {
     f"<Slot settled with {type(DONE).__name__}>": settled,
     "<Timers 1 kept, 1 owner>": timers,
     "<ActorTrace 0 of 5 wait, not entered>": partial(ActorTrace, Traces(), nothing, 5),
-    "<Child 'a' service starting>": partial(Child, ServiceBody(nothing), Ward("a", "permanent"), 1.0),
+    "<Child 'a' service starting>": partial(Child, ServiceBody(nothing), ChildFacts("a", "permanent"), 1.0),
     "<MemoryJournal empty>": MemoryJournal,
     "<SteadyJournal over <MemoryJournal empty>>": lambda: SteadyJournal(MemoryJournal(), Clock()),
     "<MemorySandbox 1 file>": partial(MemorySandbox, {"a": SECRET.encode()}),
@@ -236,7 +236,7 @@ CLASSES: Final[tuple[type[object], ...]] = (
     Performer,
     RecordedModel,
     RemoteModel,
-    Run,
+    SubagentRun,
     RunningAsk,
     RunningCall,
     RunningSource,

@@ -22,7 +22,7 @@ from agentrail.testing import ScriptedModel, call, say
 from agentrail.testing.scripted import Element
 from agentrail.values.content import Image, Text
 from agentrail.values.json import EMPTY
-from agentrail.values.messages import History, Message, Range, Rearranged, ToolMessage, UserMessage
+from agentrail.values.messages import History, Message, MessageRange, Rearranged, ToolMessage, UserMessage
 from tests.opcodes import counted_opcodes
 from tests.runtime.journals import TestJournal
 from tests.runtime.tools import slow
@@ -210,7 +210,7 @@ def record(number: int, change: Change) -> Record:
 def test_a_stem_waits_until_no_batch_is_open() -> None:
     """Results of a batch that was open at a compaction would not be known to who reads the records after it."""
     calls = Batch(CallList((Call("c1", "look", EMPTY),)))
-    rearranged = Change(history=Rearranged((Range(0, 1),)))
+    rearranged = Change(history=Rearranged((MessageRange(0, 1),)))
     state = state_of(conversation(4 * OF_A_RESULT))
     stem = stem_after(NO_STEM, 5, rearranged, state.but(batch=calls))
     assert stem == Stem(5, 4, is_settled=False)
@@ -220,7 +220,7 @@ def test_a_stem_waits_until_no_batch_is_open() -> None:
 
 
 @pytest.mark.parametrize(
-    "wrong", [Change(history=Rearranged((Range(0, 1),))), Change(history=Appended((ResultOf("c1"),)))]
+    "wrong", [Change(history=Rearranged((MessageRange(0, 1),))), Change(history=Appended((ResultOf("c1"),)))]
 )
 def test_a_record_that_does_not_fit_a_snapshot_is_named(wrong: Change) -> None:
     with pytest.raises(BadRecord, match=r"record 7 .*the messages that it appends cannot be told"):

@@ -6,7 +6,7 @@ from agentrail.hooks.hook_types import HOOK_NAMES
 from agentrail.testing.code_words import vocabulary
 from agentrail.testing.laws.checking import TRIES, Replayed, Simplest
 from agentrail.testing.laws.showing import draw_hook
-from agentrail.testing.random_calls import Caller
+from agentrail.testing.random_calls import CallDrawer
 from agentrail.testing.world.choose import Choose, InTurn
 from tests.testing.planted import Archivist
 
@@ -29,13 +29,13 @@ def test_what_was_drawn_makes_the_same_again() -> None:
     words = (vocabulary(Archivist()),)
     for moment in sorted(HOOK_NAMES):
         choose.drawn.clear()
-        hook = draw_hook(moment, Caller(choose, words))
+        hook = draw_hook(moment, CallDrawer(choose, words))
         assert hook.moment == moment
-        assert draw_hook(moment, Caller(Replayed(choose.drawn), words)) == hook
+        assert draw_hook(moment, CallDrawer(Replayed(choose.drawn), words)) == hook
 
 
 def test_each_two_values_that_are_read_together_meet_within_one_walk() -> None:
-    caller = Caller(InTurn(0), (vocabulary(Archivist()),))
+    caller = CallDrawer(InTurn(0), (vocabulary(Archivist()),))
     met = [caller.in_turn().args for _ in range(600)]
     assert {"size": 6, "volume": "archive"} in met
 

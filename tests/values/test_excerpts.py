@@ -5,7 +5,7 @@ import random
 import pytest
 
 from agentrail.values.content import Text
-from agentrail.values.messages import History, Message, Range, Rearranged, UserMessage, rearrange
+from agentrail.values.messages import History, Message, MessageRange, Rearranged, UserMessage, rearrange
 
 
 def said(text: str) -> Message:
@@ -26,13 +26,15 @@ def test_any_list_is_made_again_of_its_ranges_with_the_same_objects() -> None:
 def test_what_was_trimmed_or_changed_in_one_place_takes_few_pieces() -> None:
     history = History([said(str(n)) for n in range(100)])
     other = said("other")
-    assert rearrange(history, history[-9:]).pieces == (Range(91, 100),)
+    assert rearrange(history, history[-9:]).pieces == (MessageRange(91, 100),)
     changed = rearrange(history, (*history[:40], other, *history[41:]))
-    assert changed.pieces == (Range(0, 40), other, Range(41, 100))
+    assert changed.pieces == (MessageRange(0, 40), other, MessageRange(41, 100))
 
 
-@pytest.mark.parametrize("piece", [Range(0, 3), Range(-1, 1), Range(1, 1), Range(2, 1)], ids=repr)
-def test_a_range_that_the_history_does_not_have_is_refused(piece: Range) -> None:
+@pytest.mark.parametrize(
+    "piece", [MessageRange(0, 3), MessageRange(-1, 1), MessageRange(1, 1), MessageRange(2, 1)], ids=repr
+)
+def test_a_range_that_the_history_does_not_have_is_refused(piece: MessageRange) -> None:
     history = History([said("a"), said("b")])
     with pytest.raises(ValueError, match=f"messages {piece.start} to {piece.stop} of a history of 2"):
         Rearranged((piece,)).of(history)

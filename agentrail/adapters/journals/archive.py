@@ -16,7 +16,7 @@ from typing import Final
 import trio
 
 from agentrail.adapters.journals.message_index import MessagePlaces, messages_in
-from agentrail.adapters.journals.packing import NO_CHECK, Packed, UnpackError, check_of, unpack
+from agentrail.adapters.journals.packing import NO_CHECK, PackedRecord, UnpackError, check_of, unpack
 from agentrail.adapters.journals.sqlite.writer_lock import ONLY_ITS_OWNERS_FILE
 from agentrail.adapters.journals.stored_form import stored_record
 from agentrail.adapters.journals.text_dedup import share_texts
@@ -111,7 +111,7 @@ def _read(path: Path) -> tuple[str, tuple[Record, ...]]:
             raise BadArchive(str(path), place + 1, "it, or one before it, has changed since it was written")
         check = own_check
         try:
-            records.append(unpack(Packed(body, {}, form), session_id, place, partial(_messages, records)))
+            records.append(unpack(PackedRecord(body, {}, form), session_id, place, partial(_messages, records)))
         except UnpackError as error:
             raise BadArchive(str(path), place + 1, str(error)) from error
     return session_id, tuple(records)

@@ -38,7 +38,7 @@ from agentrail.values.argument_checks import checked
 
 if TYPE_CHECKING:
     from agentrail.adapters.journals.message_index import MessagePlaces
-    from agentrail.adapters.journals.packing import Packed
+    from agentrail.adapters.journals.packing import PackedRecord
     from agentrail.values.messages import Message
 
 
@@ -85,7 +85,7 @@ class _Shelf:
         self.last: StoredSession | None = None
         self.seqs: array[int] = array("q")  # an array is one object for the garbage collector, a list of numbers many
         self.commands: dict[str, int] | None = None
-        self.snapshot: Snapshot | Packed | bytes | None = None
+        self.snapshot: Snapshot | PackedRecord | bytes | None = None
         self.places: MessagePlaces | None = None
 
     def read(self, after: int, limit: int) -> tuple[Record, ...]:
@@ -97,7 +97,7 @@ class _Shelf:
         """Return the record of this number."""
         return self.whole(number, next(self.pages.after(number - 1)))
 
-    def whole(self, number: int, stored: Record | Packed) -> Record:
+    def whole(self, number: int, stored: Record | PackedRecord) -> Record:
         """Return the record of this number, which is *stored* in this form."""
         if isinstance(stored, Record):
             return stored
@@ -330,7 +330,7 @@ class ForgettingJournal(MemoryJournal):
         self._drop(session_id)
 
 
-def _pack(value: Record | Snapshot, shelf: _Shelf | None = None) -> Packed:
+def _pack(value: Record | Snapshot, shelf: _Shelf | None = None) -> PackedRecord:
     from agentrail.adapters.journals.message_index import MessagePlaces  # noqa: PLC0415 - see above
     from agentrail.adapters.journals.packing import pack  # noqa: PLC0415 - costs 20 ms that most sessions need not pay
 
@@ -339,7 +339,7 @@ def _pack(value: Record | Snapshot, shelf: _Shelf | None = None) -> Packed:
     return pack(value, None if shelf is None else shelf.places)
 
 
-def _load_snapshot(stored: Snapshot | Packed | bytes) -> Snapshot:
+def _load_snapshot(stored: Snapshot | PackedRecord | bytes) -> Snapshot:
     if isinstance(stored, Snapshot):
         return stored
     if isinstance(stored, bytes):

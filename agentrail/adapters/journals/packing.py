@@ -38,7 +38,7 @@ _BLOB: Final = "$blob"
 """The key of an object that stands for a blob. A dot is appended to other keys that begin so, to tell them apart."""
 
 
-class Packed(Value, gc=True):
+class PackedRecord(Value, gc=True):
     """A serialised record or snapshot."""
 
     body: bytes
@@ -49,7 +49,7 @@ class Packed(Value, gc=True):
     """The version of the JSON's format."""
 
 
-def pack(value: Record | Snapshot, places: MessagePlaces | None = None) -> Packed:
+def pack(value: Record | Snapshot, places: MessagePlaces | None = None) -> PackedRecord:
     """Serialise *value*; raise `BadValue` if a part of it cannot be written as JSON.
 
     A record refers to the messages in *places*, which are those of the records before it, and its own are added there.
@@ -58,13 +58,13 @@ def pack(value: Record | Snapshot, places: MessagePlaces | None = None) -> Packe
         stored_record(value, MessagePlaces() if places is None else places) if isinstance(value, Record) else value
     )
     if len(body) < BLOB_FROM or not _may_be_long(body.decode()):
-        return Packed(share_texts(body), NO_BLOBS)
+        return PackedRecord(share_texts(body), NO_BLOBS)
     blobs: dict[str, bytes] = {}
     split = _split(from_own_text(body), blobs)
-    return Packed(to_text(split).encode(), blobs) if blobs else Packed(share_texts(body), NO_BLOBS)
+    return PackedRecord(to_text(split).encode(), blobs) if blobs else PackedRecord(share_texts(body), NO_BLOBS)
 
 
-def unpack(packed: Packed, session_id: str, number: int, earlier: MessagesOf = nothing_earlier) -> Record:
+def unpack(packed: PackedRecord, session_id: str, number: int, earlier: MessagesOf = nothing_earlier) -> Record:
     """Return the record *number* of a session from what `pack` has made of it; raise `UnpackError` if that fails.
 
     *earlier* returns the messages of earlier records: it is called if the record refers to them.
@@ -76,17 +76,17 @@ def unpack(packed: Packed, session_id: str, number: int, earlier: MessagesOf = n
         raise UnpackError(problem) from misfit
 
 
-def unpack_messages(packed: Packed) -> Sequence[Message]:
+def unpack_messages(packed: PackedRecord) -> Sequence[Message]:
     """Return the messages in the change of a packed record; raise `UnpackError` if it cannot be read."""
     return messages_in(_unpack(StoredRecord, packed).change)
 
 
-def unpack_snapshot(packed: Packed) -> Snapshot:
+def unpack_snapshot(packed: PackedRecord) -> Snapshot:
     """Return the snapshot that *packed* holds; raise `UnpackError` if it cannot be read."""
     return _unpack(Snapshot, packed)
 
 
-def _unpack(type_: type[T], packed: Packed) -> T:
+def _unpack(type_: type[T], packed: PackedRecord) -> T:
     try:
         text = _text_of(packed) if packed.format == FORMAT else None
         if text is not None:
@@ -146,7 +146,7 @@ def _split(data: Json, blobs: dict[str, bytes]) -> Json:
     return data
 
 
-def _text_of(packed: Packed) -> bytes | None:
+def _text_of(packed: PackedRecord) -> bytes | None:
     """Return the JSON of a value with all its texts; `None` if the body has keys that only look like those of blobs.
 
     A quote within a text has a backslash before it, so what stands for a blob is found without parsing the body.

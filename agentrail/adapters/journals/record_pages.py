@@ -18,7 +18,7 @@ from agentrail.lazy import LazyModule
 from agentrail.ports.journal import Record, Snapshot, length_of
 
 if TYPE_CHECKING:
-    from agentrail.adapters.journals.packing import Packed
+    from agentrail.adapters.journals.packing import PackedRecord
     from agentrail.codec import values as codec
 else:  # costs 20 ms that most programs need not pay
     codec = LazyModule("agentrail.codec.values")
@@ -42,7 +42,7 @@ class Pages:
         self._pages: tuple[bytes | Record, ...] = ()  # a record that is long, or no JSON, is a page of its own
         self._ends: array[int] | None = None  # the number of the last record of each page
         self._has_room = False  # in the last page
-        self.newest: list[Record | Packed] = []
+        self.newest: list[Record | PackedRecord] = []
 
     def __len__(self) -> int:
         return self._paged + len(self.newest)
@@ -51,7 +51,7 @@ class Pages:
     def _paged(self) -> int:
         return self._ends[-1] if self._ends else 0
 
-    def after(self, number: int) -> Iterator[Record | Packed]:
+    def after(self, number: int) -> Iterator[Record | PackedRecord]:
         """Yield the records that follow *number*."""
         ends = self._ends or array("q")
         for place in range(bisect_left(ends, number + 1), len(ends)):

@@ -46,7 +46,7 @@ PAIRS: Final = frozenset({("Batch", "texts"), ("ChangedCalls", "texts")})
 
 UNNAMED: Final[Mapping[str, str]] = MappingProxyType(
     {
-        "Crowded": "tokens target system tools messages",
+        "ContextUsage": "tokens target system tools messages",
         "Envelope": "session_id seq n at turn round event path by",
         "Section": "key text layer by",
         "StandingApproval": "tool command_family by at_ms",

@@ -100,7 +100,7 @@ else:
     AnyStoredEvent = Union[tuple(_FORMS.get(cls, cls) for cls in EVENTS)]  # noqa: UP007 - `|` takes no tuple
 
 
-class Surroundings(Struct):
+class RecordContext(Struct):
     """What the record of an event says beside it."""
 
     number: int
@@ -121,12 +121,12 @@ class Surroundings(Struct):
         return self._calls.get(call_id)
 
 
-def _of_start(event: ToolExecutionStart | StoredToolExecutionStart, around: Surroundings) -> dict[str, object]:
+def _of_start(event: ToolExecutionStart | StoredToolExecutionStart, around: RecordContext) -> dict[str, object]:
     call = around.call(event.call_id)
     return {} if call is None else {"name": call.name, "args": call.args}
 
 
-def _of_end(_: ToolExecutionEnd | StoredToolExecutionEnd, around: Surroundings) -> dict[str, object]:
+def _of_end(_: ToolExecutionEnd | StoredToolExecutionEnd, around: RecordContext) -> dict[str, object]:
     input_ = around.arrival.input
     if not isinstance(input_, ToolReturned) or not isinstance(input_.result, Ok | Err):
         return {}
@@ -135,13 +135,13 @@ def _of_end(_: ToolExecutionEnd | StoredToolExecutionEnd, around: Surroundings) 
     return {"call_id": input_.call_id, "content": result.content, "is_error": is_error, "details": result.details}
 
 
-def _of_metrics(event: ToolExecutionMetrics | StoredToolExecutionMetrics, around: Surroundings) -> dict[str, object]:
+def _of_metrics(event: ToolExecutionMetrics | StoredToolExecutionMetrics, around: RecordContext) -> dict[str, object]:
     now, before = around.arrival.at, around.before
     times: dict[str, object] = {"started_at_ms": now - event.duration_ms, "ended_at_ms": now}
     return {"call_id": before.call_id, "name": before.name, **times} if isinstance(before, ToolExecutionEnd) else times
 
 
-def _derived_fields(event: _Abridged | _Unabridged, around: Surroundings) -> dict[str, object]:
+def _derived_fields(event: _Abridged | _Unabridged, around: RecordContext) -> dict[str, object]:
     """Return fields of *event* with the values that its surroundings give them."""
     match event:
         case ToolExecutionStart() | StoredToolExecutionStart():
@@ -152,23 +152,23 @@ def _derived_fields(event: _Abridged | _Unabridged, around: Surroundings) -> dic
             return _of_metrics(event, around)
 
 
-def _stored_end(event: AgentEnd, around: Surroundings, places: MessagePlaces) -> StoredAgentEnd:
+def _stored_end(event: AgentEnd, around: RecordContext, places: MessagePlaces) -> StoredAgentEnd:
     around.ends_turn = True
     messages = tuple([places.place_of(message) or message for message in event.messages])
     return StoredAgentEnd(event.ref, event.stop_reason, messages, event.usage, event.fits)
 
 
-def _stored_abort(event: AgentAbort, around: Surroundings, _: MessagePlaces) -> AgentAbort:
+def _stored_abort(event: AgentAbort, around: RecordContext, _: MessagePlaces) -> AgentAbort:
     around.ends_turn = True
     return event
 
 
-def _stored_response(event: ResponseComplete, around: Surroundings, places: MessagePlaces) -> StoredResponseComplete:
+def _stored_response(event: ResponseComplete, around: RecordContext, places: MessagePlaces) -> StoredResponseComplete:
     home, index = places.place_of(event.message) or (0, 0)
     return StoredResponseComplete(index if home == around.number else event.message, event.replaced_by)
 
 
-def _abridge(event: _Unabridged, around: Surroundings, _: MessagePlaces) -> _Abridged:
+def _abridge(event: _Unabridged, around: RecordContext, _: MessagePlaces) -> _Abridged:
     derived = _derived_fields(event, around)
     fields = {name: getattr(event, name) for name in event.__struct_fields__}
     different = {
@@ -194,7 +194,7 @@ def _is_same(left: object, right: object) -> bool:
     return left is right or (type(left) is type(right) and isinstance(left, str | int) and left == right)
 
 
-def whole_event(form: AnyStoredEvent, around: Surroundings, earlier: MessagesOf, place: int) -> Event:
+def whole_event(form: AnyStoredEvent, around: RecordContext, earlier: MessagesOf, place: int) -> Event:
     """Return the event of a stored *form*, the one at *place* in its record.
 
     Raise `MisfitError` if it leaves out what is nowhere.
@@ -211,7 +211,7 @@ def whole_event(form: AnyStoredEvent, around: Surroundings, earlier: MessagesOf,
             return _WHOLE[type(form)](**_all_fields(form, around, at))
 
 
-def _whole_response(message: AssistantMessage | int, around: Surroundings, at: str) -> AssistantMessage:
+def _whole_response(message: AssistantMessage | int, around: RecordContext, at: str) -> AssistantMessage:
     if not isinstance(message, int):
         return message
     response = message_at((around.number, message), around.own, at)
@@ -221,7 +221,7 @@ def _whole_response(message: AssistantMessage | int, around: Surroundings, at: s
 
 
 def _whole_messages(
-    messages: Sequence[Message | MessageAt], around: Surroundings, earlier: MessagesOf, at: str
+    messages: Sequence[Message | MessageAt], around: RecordContext, earlier: MessagesOf, at: str
 ) -> tuple[Message, ...]:
     whole: list[Message] = []
     for place, item in enumerate(messages):
@@ -234,7 +234,7 @@ def _whole_messages(
     return tuple(whole)
 
 
-def _all_fields(form: _Abridged, around: Surroundings, at: str) -> dict[str, object]:
+def _all_fields(form: _Abridged, around: RecordContext, at: str) -> dict[str, object]:
     """Return all fields of a stored event, with those that it leaves out."""
     derived = _derived_fields(form, around)
     fields = {name: getattr(form, name) for name in form.__struct_fields__}

@@ -18,7 +18,7 @@ from typing import Final, TypeAlias, cast
 from msgspec import UNSET, UnsetType
 
 from agentrail.adapters.journals.message_index import MessagePlaces, MessagesOf, messages_in
-from agentrail.adapters.journals.stored_events import STORING, AnyStoredEvent, Surroundings, whole_event
+from agentrail.adapters.journals.stored_events import STORING, AnyStoredEvent, RecordContext, whole_event
 from agentrail.core.vocabulary.changes import NO_CHANGE, Change
 from agentrail.core.vocabulary.commands import Answer
 from agentrail.core.vocabulary.inputs import Arrival
@@ -136,7 +136,7 @@ def _stored_events(
     events: list[AnyStoredEvent] = []
     moved: list[Moved] = []
     turn, round, n, at, path, by, session_id = _before_first(record.session_id, record.arrival)  # noqa: A001 - as the field
-    around: Surroundings | None = None  # few events need it
+    around: RecordContext | None = None  # few events need it
     before, seq = None, 1
     for envelope in record.events:
         event = envelope.event
@@ -157,7 +157,7 @@ def _stored_events(
         if storing is None:
             events.append(event)
         else:
-            around = around or Surroundings(record.number, record.arrival, own)
+            around = around or RecordContext(record.number, record.arrival, own)
             around.before = before
             events.append(storing(event, around, places))
         seq, before = envelope.seq + 1, event
@@ -202,7 +202,7 @@ def whole(form: StoredRecord, session_id: str, number: int, earlier: MessagesOf)
         with_pauses(
             tuple([Ruling(ruling) if isinstance(ruling, str) else ruling for ruling in form.rulings]), form.change
         ),
-        _whole_events(form, Surroundings(number, form.arrival, messages_in(form.change)), session_id, earlier),
+        _whole_events(form, RecordContext(number, form.arrival, messages_in(form.change)), session_id, earlier),
         form.effects,
         form.change,
         form.began,
@@ -216,7 +216,7 @@ def whole(form: StoredRecord, session_id: str, number: int, earlier: MessagesOf)
 
 
 def _whole_events(
-    form: StoredRecord, around: Surroundings, session_id: str, earlier: MessagesOf
+    form: StoredRecord, around: RecordContext, session_id: str, earlier: MessagesOf
 ) -> tuple[Envelope, ...]:
     events: list[Envelope] = []
     where, seq = _before_first(session_id, form.arrival), 0

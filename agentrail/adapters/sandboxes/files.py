@@ -1,6 +1,6 @@
 """`DiskFiles`: the files below one root folder on the disk, all opened by `confined_open`.
 
-`Storage` is the protocol of files on disk or in memory that sandboxes and searches use. It is synchronous.
+`FileStore` is the protocol of files on disk or in memory that sandboxes and searches use. It is synchronous.
 
 `IncomingFile`: a file on the disk that comes piece by piece, and gets its name when it is whole.
 """
@@ -26,7 +26,7 @@ from agentrail.values.value import quick
 _made = quick(Entry)
 
 
-class Storage(Protocol):
+class FileStore(Protocol):
     """The files below one root; each call may block."""
 
     def read(self, path: str, offset: int, limit: int) -> Content:

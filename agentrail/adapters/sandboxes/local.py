@@ -19,7 +19,7 @@ import trio
 from agentrail.adapters.processes import Launch, ProcessTree, Ready, argv_of, check_environment, clean_environment
 from agentrail.adapters.sandboxes.files import DiskFiles, IncomingFile, remove_path
 from agentrail.adapters.sandboxes.paths import PROTECTED, parts_of
-from agentrail.adapters.sandboxes.searching import Grep, Stopped, find, list_folder, run_search, unlimited_meter
+from agentrail.adapters.sandboxes.searching import Grep, SearchCancelled, find, list_folder, run_search, unlimited_meter
 from agentrail.errors import SearchTooSlow
 from agentrail.ports.sandbox import (
     MAX_FILE,
@@ -143,7 +143,7 @@ class LocalSandbox:
         try:
             with trio.move_on_after(MAX_SEARCH):
                 return await self._look(grep.run)
-        except Stopped:
+        except SearchCancelled:
             pass
         finally:
             grep.stop()

@@ -14,7 +14,7 @@ from typing import IO, Final, TypeVar, cast
 
 import trio
 
-from agentrail.adapters.sandboxes.files import Storage
+from agentrail.adapters.sandboxes.files import FileStore
 from agentrail.adapters.sandboxes.globs import Glob, Ignored, lines_of
 from agentrail.adapters.sandboxes.matcher import Found, Order
 from agentrail.adapters.sandboxes.paths import Parts, parts_of
@@ -46,7 +46,7 @@ def unlimited_meter() -> Meter:
     return Meter(sys.maxsize)
 
 
-class Stopped(Exception):  # noqa: N818 - a signal between our own functions
+class SearchCancelled(Exception):  # noqa: N818 - a signal between our own functions
     """Raised in a search whose caller was cancelled."""
 
 
@@ -54,7 +54,7 @@ class SeenEnough(Exception):  # noqa: N818 - a signal between our own functions
     """Raised by `walk` when it has visited `MAX_SEEN` files and folders, and there are more."""
 
 
-def walk(storage: Storage, start: Parts, meter: Meter, *, ignored: bool) -> Iterator[Entry | None]:
+def walk(storage: FileStore, start: Parts, meter: Meter, *, ignored: bool) -> Iterator[Entry | None]:
     """Yield the files below *start*, sorted by name in each folder; with *ignored*, also those that `.gitignore` names.
 
     Spend steps of *meter*, and yield `None` between them, so that the caller can let other tasks run. Raise
@@ -88,14 +88,14 @@ def walk(storage: Storage, start: Parts, meter: Meter, *, ignored: bool) -> Iter
             yield entry
 
 
-def _rules_above(storage: Storage, start: Parts, meter: Meter) -> Generator[None, None, Ignored]:
+def _rules_above(storage: FileStore, start: Parts, meter: Meter) -> Generator[None, None, Ignored]:
     rules = Ignored()
     for depth in range(len(start) + 1):
         rules = yield from _rules(storage, start[:depth], rules, meter)
     return rules
 
 
-def _rules(storage: Storage, folder: Parts, above: Ignored, meter: Meter) -> Generator[None, None, Ignored]:
+def _rules(storage: FileStore, folder: Parts, above: Ignored, meter: Meter) -> Generator[None, None, Ignored]:
     rules = Ignored(above, folder)
     yield from rules.reading(lines_of(storage.data((*folder, ".gitignore"))), meter)
     return rules
@@ -129,7 +129,7 @@ async def run_search_in_slices(search: Generator[None, None, T], meter: Meter, p
 
 
 def list_folder(
-    storage: Storage, path: str, meter: Meter, *, ignored: bool, limit: int
+    storage: FileStore, path: str, meter: Meter, *, ignored: bool, limit: int
 ) -> Generator[None, None, Listing]:
     """Return the entries of a folder; yield between them, so that the caller can let other tasks run."""
     parts = parts_of(path)
@@ -151,7 +151,7 @@ def _is_ignored(entry: Entry, rules: Ignored, meter: Meter) -> bool:
 
 
 def find(
-    storage: Storage, pattern: str, path: str, meter: Meter, *, ignored: bool, limit: int
+    storage: FileStore, pattern: str, path: str, meter: Meter, *, ignored: bool, limit: int
 ) -> Generator[None, None, Listing]:
     """Return the files below *path* that match *pattern*; yield between them, so that other tasks can run."""
     glob, start = Glob(pattern), parts_of(path)
@@ -180,7 +180,7 @@ def order_of(search: Search) -> Order:
     )
 
 
-def contents(storage: Storage, search: Search, meter: Meter) -> Iterator[tuple[str, bytes | None] | None]:
+def contents(storage: FileStore, search: Search, meter: Meter) -> Iterator[tuple[str, bytes | None] | None]:
     """Yield the path and content of each file to search; the content is `None` if it cannot be read.
 
     `None` alone is yielded between files, so that the caller can let other tasks run. Raise `SeenEnough`
@@ -207,7 +207,7 @@ class Grep:
 
     __slots__ = ("_child", "_cut", "_search", "_stopped", "_storage")
 
-    def __init__(self, storage: Storage, search: Search) -> None:
+    def __init__(self, storage: FileStore, search: Search) -> None:
         self._storage = storage
         self._search = search
         self._child: subprocess.Popen[bytes] | None = None
@@ -215,7 +215,7 @@ class Grep:
         self._stopped = False
 
     def stop(self) -> None:
-        """Stop the search; `run` raises `Stopped` soon after."""
+        """Stop the search; `run` raises `SearchCancelled` soon after."""
         self._stopped = True
         if self._child is not None:
             self._child.kill()
@@ -239,7 +239,7 @@ class Grep:
             self._child = child
             try:
                 if self._stopped or child.stdin is None or child.stdout is None:
-                    raise Stopped
+                    raise SearchCancelled
                 skipped = self._tell(child.stdin, order, chain((first,), files))
                 answer = child.stdout.read()
             finally:
@@ -260,7 +260,7 @@ class Grep:
             child.write(json.dumps(order).encode() + b"\n")
             for path, data in files:
                 if self._stopped:
-                    raise Stopped
+                    raise SearchCancelled
                 if data is None:
                     skipped += 1
                 else:
@@ -275,7 +275,7 @@ class Grep:
 
 def _parse_reply(answer: bytes, pattern: str, skipped: int, *, cut: bool) -> Matches:
     if not answer:
-        raise Stopped
+        raise SearchCancelled
     reply = cast("dict[str, object]", json.loads(answer))
     if "flaw" in reply:
         raise BadPattern(pattern, str(reply["flaw"]))

@@ -59,7 +59,7 @@ class Found(Value, gc=True):
     """Notes on plugins that could not be checked, and why."""
 
 
-def run(options: CheckOptions, progress: Progress) -> int:
+def run(options: CheckOptions, progress: ProgressBar) -> int:
     """Check the files of *options*, print the findings, and return the exit code: 0 clean, 1 if something was found."""
     checks = Checks(options, merged([contents(loaded(path)) for path in options.files]), progress)
     results = checks.run()
@@ -123,7 +123,7 @@ def _takes_trace(function: FunctionType) -> bool:
     return len(parameters) == 1 and str(parameters[0].annotation).rpartition(".")[2].strip("'>") == "Trace"
 
 
-class Progress:
+class ProgressBar:
     """Shows how far the checks are: by a bar at a terminal, else by a line for each phase and every `TELL_EVERY` s."""
 
     def __init__(self, out: TextIO, clock: Callable[[], float] = time.monotonic) -> None:
@@ -159,7 +159,7 @@ class Progress:
 class Checks:
     """Runs all checks, one after the other, and collects the results."""
 
-    def __init__(self, options: CheckOptions, found: Found, progress: Progress) -> None:
+    def __init__(self, options: CheckOptions, found: Found, progress: ProgressBar) -> None:
         self.options = options
         self.found = found
         self.progress = progress

@@ -9,7 +9,7 @@ from agentrail.core.cache_prefix import altered_tools
 from agentrail.core.machine.deferred_tools import tell_changes
 from agentrail.core.machine.draft import StepDraft
 from agentrail.core.vocabulary import commands
-from agentrail.core.vocabulary.state import Attached, Phase, PluginChange
+from agentrail.core.vocabulary.state import AttachedTool, Phase, PluginChange
 from agentrail.errors import PluginExists, ToolExists, TooManyLabels, UnknownPlugin, UnknownTool
 from agentrail.hooks.actions import Answered, ChangeTools, Failed
 from agentrail.hooks.attachments import AttachedPlugin
@@ -64,7 +64,7 @@ def on_change_tools(draft: StepDraft, command: commands.ChangeToolsSent) -> None
         if spec.name in tools and not command.replace:
             draft.refuse(ToolExists(spec.name))
             return
-        tools[spec.name] = Attached(spec, command.revision, command.source)
+        tools[spec.name] = AttachedTool(spec, command.revision, command.source)
     draft.answer = commands.DONE
     if not command.source:
         state.removed_tools = gone(state.removed_tools, (*detach, *command.closed), tools)
@@ -81,7 +81,7 @@ def change_for(draft: StepDraft, key: str, tool_change: ChangeTools) -> Answered
     if unknown is not None:
         return Failed(f"there is no tool `{unknown}`")
     seat = next(seat for seat in state.plugins if seat.key == key)
-    brought = {spec.name: Attached(spec, seat.revision, plugin=key) for spec in seat.tools}
+    brought = {spec.name: AttachedTool(spec, seat.revision, plugin=key) for spec in seat.tools}
     tools = {name: attached for name, attached in state.tools.items() if name not in tool_change.detach}
     for name in tool_change.attach:
         if name not in brought:
@@ -104,7 +104,7 @@ def _report(
     draft.emit(*map(ToolDetached, detach), *map(ToolAttached, attach), ToolsUpdated(attach, detach, source, problems))
 
 
-def put_tools(draft: StepDraft, tools: Mapping[str, Attached], by: str = "") -> None:
+def put_tools(draft: StepDraft, tools: Mapping[str, AttachedTool], by: str = "") -> None:
     """Set the session's tools, as *by* wants; approvals "for always" of a source's tool end when it is changed.
 
     The model is told of found tools that have changed.
@@ -124,7 +124,7 @@ def put_tools(draft: StepDraft, tools: Mapping[str, Attached], by: str = "") -> 
     tell_changes(draft, replaced)
 
 
-def _is_same(before: Attached, after: Attached | None) -> bool:
+def _is_same(before: AttachedTool, after: AttachedTool | None) -> bool:
     return after is not None and before == after.but(revision=before.revision)
 
 

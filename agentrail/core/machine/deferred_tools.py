@@ -19,7 +19,7 @@ from agentrail.core.tools_on_demand import (
     resolved,
     why_uncalled,
 )
-from agentrail.core.vocabulary.state import Attached
+from agentrail.core.vocabulary.state import AttachedTool
 from agentrail.core.vocabulary.tool_calls import Call
 from agentrail.values.content import Text, ToolCall
 from agentrail.values.events.tools import ToolsFound
@@ -33,12 +33,12 @@ _STILL: Final = "Further tools that were found or used earlier are still there. 
 _CHANGED: Final = "Further tools have changed since they were found. {definitions}"
 
 
-def deferred(tools: Mapping[str, Attached]) -> list[ToolSpec]:
+def deferred(tools: Mapping[str, AttachedTool]) -> list[ToolSpec]:
     """Return the specs of those of *tools* that are found on demand."""
     return [attached.spec for attached in tools.values() if attached.spec.deferred]
 
 
-def meant(call: ToolCall, tools: Mapping[str, Attached]) -> ToolCall:
+def meant(call: ToolCall, tools: Mapping[str, AttachedTool]) -> ToolCall:
     """Return the call that the model means by *call*, which may be one of `call_tool`."""
     if not call.name.startswith(CALLER) or call.name != free(CALLER, tools) or not deferred(tools):
         return call
@@ -98,7 +98,7 @@ def tell_again(draft: StepDraft, messages: tuple[Message, ...]) -> None:
         _tell(draft, _STILL, [spec for spec in there if not any(definition(spec) in text for text in texts)])
 
 
-def tell_changes(draft: StepDraft, before: Mapping[str, Attached]) -> None:
+def tell_changes(draft: StepDraft, before: Mapping[str, AttachedTool]) -> None:
     """Tell the model the definitions of found tools that other ones have replaced in the session's tools *before*."""
     state = draft.state
     pairs = [

@@ -24,7 +24,7 @@ from agentrail.core.vocabulary.state import Due, Suspension
 from agentrail.hooks.actions import Answered, AskAnswer, ChangeTools, Errand, Failed, RunTool, TimedOut
 from agentrail.hooks.hook_runner import NO_CONSENT, Consent
 from agentrail.hooks.hook_types import BeforeTool, Hook
-from agentrail.hooks.ruling import ASK, NOTHING_GATHERED, PASS, SKIP, START, UNRULED, Gathered, Place, Ruling
+from agentrail.hooks.ruling import ASK, NOTHING_GATHERED, PASS, SKIP, START, UNRULED, Decisions, Place, Ruling
 from agentrail.values.events.plugins import AskAnswered, AskStarted
 from agentrail.values.events.tools import ToolExecutionStart
 from agentrail.values.json import JsonObject
@@ -120,7 +120,7 @@ def _run(draft: StepDraft, due: Due) -> None:
         _rule(draft, hook, due.ref, START, NOTHING_GATHERED, NO_CONSENT)
 
 
-def _rule(draft: StepDraft, hook: Hook, ref: str, place: Place, gathered: Gathered, consent: Consent) -> None:
+def _rule(draft: StepDraft, hook: Hook, ref: str, place: Place, gathered: Decisions, consent: Consent) -> None:
     state = draft.state
     row = state.row
     if hook.moment == "before_plugin_opts_update":
@@ -191,7 +191,7 @@ def _screen(
     waiting: Suspension,
     request: RunTool,
     place: Place = START,
-    gathered: Gathered = NOTHING_GATHERED,
+    gathered: Decisions = NOTHING_GATHERED,
 ) -> None:
     """Have all plugins but the asker rule on a tool that a plugin asks for, and run it only if they let it.
 

@@ -23,7 +23,7 @@ from agentrail.core.vocabulary.state import IDLE, NOBODY_ASKED, RUNNING, AskedBy
 from agentrail.errors import PluginRefused, QueueFull, SessionRefused, StateNotStorable, UnknownPrompt
 from agentrail.hooks.attachments import STATE_LIMIT
 from agentrail.hooks.hook_types import BeforePrompt, Hook, SessionStart
-from agentrail.hooks.ruling import ABORT, Gathered, Ruling, Verdict
+from agentrail.hooks.ruling import ABORT, Decisions, Ruling, Verdict
 from agentrail.values.content import Part, Text, with_text
 from agentrail.values.events.context import Intervention
 from agentrail.values.events.life import (
@@ -219,7 +219,7 @@ def finish_before_prompt(draft: StepDraft, _ref: str, _hook: Hook, ruling: Rulin
     draft.schedule_first("next_round")
 
 
-def _say_prompt(draft: StepDraft, prompt: Prompt, gathered: Gathered) -> None:
+def _say_prompt(draft: StepDraft, prompt: Prompt, gathered: Decisions) -> None:
     """Put the prompt into the history, followed by the texts that plugins add to it, and tell of both."""
     if gathered.said is not None:
         prompt = prompt.but(parts=with_text(prompt.parts, gathered.said))

@@ -16,7 +16,7 @@ from agentrail.core.machine.tool_runs import CAN_RUN_AGAIN, give_up
 from agentrail.core.vocabulary import commands
 from agentrail.core.vocabulary.effects import ReportStart, SetTimer
 from agentrail.core.vocabulary.inputs import SessionBranched, SessionReturned
-from agentrail.core.vocabulary.state import Attached, Due, Phase, PluginChange, State, Suspension
+from agentrail.core.vocabulary.state import AttachedTool, Due, Phase, PluginChange, State, Suspension
 from agentrail.core.vocabulary.tool_calls import Call, CallStatus, can_be_probed
 from agentrail.errors import PluginMismatch
 from agentrail.hooks.actions import RunTool
@@ -151,7 +151,7 @@ def change_tools(draft: StepDraft, returned: SessionReturned | SessionBranched) 
     tools = {name: attached for name, attached in state.tools.items() if name not in returned.gone}
     brought = {spec.name: seat.key for seat in state.plugins for spec in seat.tools}
     tools |= {
-        spec.name: Attached(spec, returned.revision, plugin=brought.get(spec.name, "")) for spec in returned.tools
+        spec.name: AttachedTool(spec, returned.revision, plugin=brought.get(spec.name, "")) for spec in returned.tools
     }
     put_tools(draft, tools)
     state.removed_tools = gone(state.removed_tools, returned.gone, tools)

@@ -26,7 +26,17 @@ from agentrail.core.tools_on_demand import declared
 from agentrail.core.vocabulary import commands
 from agentrail.core.vocabulary.effects import StartCompaction, StartRequest
 from agentrail.core.vocabulary.inputs import CompactionEnded
-from agentrail.core.vocabulary.state import IDLE, RUNNING, Attached, Compaction, Draft, Request, Shown, State, Turn
+from agentrail.core.vocabulary.state import (
+    IDLE,
+    RUNNING,
+    AttachedTool,
+    Compaction,
+    Draft,
+    ReplacedMessages,
+    RunningRequest,
+    State,
+    Turn,
+)
 from agentrail.errors import Busy
 from agentrail.hooks.hook_types import BeforeCompaction, BeforeRequest, Hook
 from agentrail.hooks.ruling import ABORT, Ruling, Verdict
@@ -38,8 +48,8 @@ from agentrail.values.messages import (
     Added,
     History,
     Message,
+    MessageRange,
     Origin,
-    Range,
     Rearranged,
     UserMessage,
     rearrange,
@@ -52,7 +62,7 @@ from agentrail.values.value import quick
 _before_request = quick(BeforeRequest)
 _model_request = quick(ModelRequest)
 _start_event = quick(RequestStart)
-_spec_of: Callable[[Attached], ToolSpec] = attrgetter("spec")
+_spec_of: Callable[[AttachedTool], ToolSpec] = attrgetter("spec")
 _is_deferred: Callable[[ToolSpec], bool] = attrgetter("deferred")
 
 
@@ -150,7 +160,7 @@ def finish_before_request(draft: StepDraft, _ref: str, hook: Hook, ruling: Rulin
     )
     if not grown_alone or is_out_of_reach(state):
         _compare(draft, sent_messages, replaced, gathered.replaced_by[-1:], switched)
-    state.request = Request(request_id, messages=_with(state.history, replaced, (), gathered.added))
+    state.request = RunningRequest(request_id, messages=_with(state.history, replaced, (), gathered.added))
     draft.emit(_start_event(request_id, turn.model, len(sent_messages) + len(gathered.added), turn.attempt))
     draft.add_effect(StartRequest(rendered(state, turn, state.request), options.stall_timeout, options.inline_tags))
 
@@ -161,7 +171,7 @@ def _with(
     """Return the messages of a request: those of *history*, or what plugins *replaced* them by, and what they added."""
     if not front and not behind:
         return replaced
-    whole = (Range(0, len(history)),) if history else ()
+    whole = (MessageRange(0, len(history)),) if history else ()
     return Rearranged((*front, *(whole if replaced is None else replaced.pieces), *behind))
 
 
@@ -183,10 +193,10 @@ def _compare(
         draft.emit(changed)
         state.answered_by_tool = None if changed.part in UPFRONT else state.answered_by_tool
     state.prefix_changes = closing(state)
-    state.replaced_messages = None if replaced is None else Shown(replaced, last)
+    state.replaced_messages = None if replaced is None else ReplacedMessages(replaced, last)
 
 
-def rendered(state: State, turn: Turn, request: Request) -> ModelRequest:
+def rendered(state: State, turn: Turn, request: RunningRequest) -> ModelRequest:
     """Return all that the model gets with the *request* of the *turn*, in the *state* after the step that sent it.
 
     The state may come from records: they refer to what the request has of the history, the sections and the tools.

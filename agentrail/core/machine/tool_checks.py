@@ -13,7 +13,7 @@ from agentrail.core.machine.tool_results import find, give_error, hold_timer, pu
 from agentrail.core.vocabulary.tool_calls import NEW, READY, RULING, Call, CallStatus, Hold
 from agentrail.hooks.hook_runner import NO_CONSENT, Consent
 from agentrail.hooks.hook_types import BeforeTool, Hook
-from agentrail.hooks.ruling import ABORT, BLOCK, HOLD, NOTHING_GATHERED, PASS, START, Gathered, Pause, Place, Ruling
+from agentrail.hooks.ruling import ABORT, BLOCK, HOLD, NOTHING_GATHERED, PASS, START, Decisions, Pause, Place, Ruling
 from agentrail.values.events.people import ApprovalRequired
 from agentrail.values.events.tools import LoopDetected, ToolBlocked, ToolCallUnknown
 from agentrail.values.json import JsonObject, is_same
@@ -42,7 +42,7 @@ def begin_before_tool(draft: StepDraft, call_id: str) -> Hook | None:
     return _before_tool(call.name, args, call_id, approved=call.approved is not None and is_same(args, call.approved))
 
 
-def where_before_tool(draft: StepDraft, call_id: str) -> tuple[Place, Consent, Gathered]:
+def where_before_tool(draft: StepDraft, call_id: str) -> tuple[Place, Consent, Decisions]:
     """Return where a call's pipeline continues, which approvals it has, and what it has gathered."""
     call = find(draft, call_id)
     if call is None:

@@ -11,7 +11,16 @@ from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar, cast, get_type_hint
 from msgspec import UNSET, Struct, UnsetType, defstruct, field
 from msgspec.structs import astuple
 
-from agentrail.core.vocabulary.state import NO_TOOLS, Attached, Prompt, Request, Shown, State, Suspension, Turn
+from agentrail.core.vocabulary.state import (
+    NO_TOOLS,
+    AttachedTool,
+    Prompt,
+    ReplacedMessages,
+    RunningRequest,
+    State,
+    Suspension,
+    Turn,
+)
 from agentrail.core.vocabulary.tool_calls import Batch, Call, CallList, first_call
 from agentrail.hooks.hook_types import AfterTurn, BeforeCompaction, BeforeRequest
 from agentrail.values.json import EMPTY
@@ -117,7 +126,7 @@ class ChangedTools(Value):
 
     gone: Kept[tuple[str, ...]] = ()
     """Names of the detached tools."""
-    put: Kept[Mapping[str, Attached]] = NO_TOOLS
+    put: Kept[Mapping[str, AttachedTool]] = NO_TOOLS
     """The attached and replaced tools, by name."""
 
 
@@ -328,7 +337,7 @@ def _written(form: Value) -> dict[str, object]:
     return {names[at]: fields[at] for at in compress(range(len(names)), map(is_not, fields, repeat(UNSET)))}
 
 
-def _changed_call(old: Call, new: Call, tools: Mapping[str, Attached]) -> ChangedCall:
+def _changed_call(old: Call, new: Call, tools: Mapping[str, AttachedTool]) -> ChangedCall:
     changed = _differing(old, new)
     changed[0] = new.call_id
     if changed[_SPEC_PLACE] is not UNSET and (attached := tools.get(new.name)) and attached.spec is new.spec:
@@ -336,7 +345,7 @@ def _changed_call(old: Call, new: Call, tools: Mapping[str, Attached]) -> Change
     return ChangedCall(*changed)
 
 
-def _change_call(call: Call, form: ChangedCall, tools: Mapping[str, Attached]) -> Call:
+def _change_call(call: Call, form: ChangedCall, tools: Mapping[str, AttachedTool]) -> Call:
     changed = _written(form)
     if isinstance(form.spec, SpecOfTool):
         changed["spec"] = tools[cast("str", changed.get("name", call.name))].spec
@@ -392,7 +401,7 @@ def _changed_tools(before: State, after: State) -> ChangedTools:
     return ChangedTools(tuple(old), MappingProxyType(dict(new)))
 
 
-def _change_tools(before: State, form: ChangedTools, _: Changed) -> Mapping[str, Attached]:
+def _change_tools(before: State, form: ChangedTools, _: Changed) -> Mapping[str, AttachedTool]:
     tools = {name: attached for name, attached in before.tools.items() if name not in form.gone}
     return tools | dict(form.put)
 
@@ -459,17 +468,17 @@ def _changed_shown(_: State, after: State) -> ChangedShown | None:
     return ChangedShown(UNSET if same else shown.messages, shown.by)
 
 
-def _change_shown(before: State, form: ChangedShown | None, changed: Changed) -> Shown | None:
+def _change_shown(before: State, form: ChangedShown | None, changed: Changed) -> ReplacedMessages | None:
     if form is None:
         return None
     messages = form.messages
     if messages is UNSET:
-        request = cast("Request | None", changed.get("request", before.request))
+        request = cast("RunningRequest | None", changed.get("request", before.request))
         if request is None or request.messages is None:
             problem = "it shows the messages of the request, and no request has messages of its own"
             raise ValueError(problem)
         messages = request.messages
-    return Shown(messages, form.by)
+    return ReplacedMessages(messages, form.by)
 
 
 def _changed_suspended(before: State, after: State) -> ChangedSuspended:

@@ -17,7 +17,7 @@ from agentrail.errors import UnknownPlugin
 from agentrail.hooks.attachments import AttachedPlugin
 from agentrail.hooks.hook_runner import PluginRow
 from agentrail.hooks.hook_types import Hook
-from agentrail.hooks.ruling import Gathered, Pause, Section
+from agentrail.hooks.ruling import Decisions, Pause, Section
 from agentrail.values.content import Part, text_of
 from agentrail.values.json import EMPTY, JsonObject
 from agentrail.values.messages import EMPTY_HISTORY, History, Rearranged
@@ -27,7 +27,7 @@ from agentrail.values.usage import NOTHING_USED, Usage
 from agentrail.values.value import Draftable, Value
 
 
-class Request(Value):
+class RunningRequest(Value):
     """The running request to the model."""
 
     request_id: Kept[str]
@@ -84,7 +84,7 @@ class Altered(Value):
     """Characters of the parts of its kind that stood before it in the last request."""
 
 
-class Shown(Value):
+class ReplacedMessages(Value):
     """The messages of the last request, if plugins had replaced them."""
 
     messages: Rearranged
@@ -255,7 +255,7 @@ class Suspension(Value):
     """Key of the plugin that asked."""
     pause: Pause
     """Where to continue the pipeline, and what was asked for."""
-    gathered: Gathered
+    gathered: Decisions
     """What earlier plugins of this pipeline decided."""
     started_at: int | None = None
     """When the tool that the plugin asked for started, in milliseconds since 1970; `None` if it asked for no tool."""
@@ -287,7 +287,7 @@ class PluginChange(Value):
     """Options that change, with their new values."""
 
 
-class Attached(Value):
+class AttachedTool(Value):
     """A tool of the session."""
 
     spec: ToolSpec
@@ -301,7 +301,7 @@ class Attached(Value):
 
 
 NOBODY: Final = PluginRow((), ())
-NO_TOOLS: Final[Mapping[str, Attached]] = MappingProxyType({})
+NO_TOOLS: Final[Mapping[str, AttachedTool]] = MappingProxyType({})
 
 
 class State(Draftable):
@@ -341,7 +341,7 @@ class State(Draftable):
     """Models to try after `model`, in order."""
     priced_models: Kept[frozenset[str]] = field(default=frozenset(), name="priced")
     """Models whose price is known."""
-    tools: Kept[Mapping[str, Attached]] = NO_TOOLS
+    tools: Kept[Mapping[str, AttachedTool]] = NO_TOOLS
     """Attached tools, by name."""
     removed_tools: Kept[tuple[str, ...]] = field(default=(), name="gone_tools")
     """Names of tools and sources that recovery must not add again."""
@@ -385,7 +385,7 @@ class State(Draftable):
     """The open turn; `None` if none is."""
     round: int = 0
     """Number of the round of the open turn, from 1; 0 outside of turns."""
-    request: Request | None = None
+    request: RunningRequest | None = None
     """The running request; `None` if none is."""
     batch: Batch | None = None
     """The calls of the last response; `None` if there are none."""
@@ -399,7 +399,7 @@ class State(Draftable):
     """Hooks and stages that are still to run, in order."""
     paused_stages: tuple[Due, ...] = field(default=(), name="paused")
     """Hooks and stages kept back after a recovery until `resume`."""
-    replaced_messages: Shown | None = field(default=None, name="shown")
+    replaced_messages: ReplacedMessages | None = field(default=None, name="shown")
     """Messages of the last request, if plugins replaced them; else `None`."""
     next_prompt: Prompt | None = field(default=None, name="taking")
     """Prompt whose `before_prompt` runs; `None` if none does."""

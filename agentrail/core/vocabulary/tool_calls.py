@@ -8,7 +8,7 @@ from itertools import chain, compress
 from operator import is_not
 from typing import Final, overload
 
-from agentrail.hooks.ruling import NOTHING_GATHERED, Gathered, Place
+from agentrail.hooks.ruling import NOTHING_GATHERED, Decisions, Place
 from agentrail.values.content import Text, ToolCall
 from agentrail.values.json import JsonObject, is_same
 from agentrail.values.messages import ToolMessage
@@ -52,7 +52,7 @@ class Hold(Value):
     """Arguments to approve; the call runs with exactly these."""
     place: Place
     """Where the pipeline of plugins continues after approval."""
-    gathered: Gathered
+    gathered: Decisions
     """What the plugins before the holder decided."""
     requested_at: int
     """When approval was requested, in milliseconds since 1970."""
@@ -110,7 +110,7 @@ class Call(Value):
     """Keys of the plugins whose holds a person approved."""
     place: Place = Place()
     """At which plugin the call's pipeline begins or continues."""
-    gathered: Gathered = NOTHING_GATHERED
+    gathered: Decisions = NOTHING_GATHERED
     """What the plugins asked so far decided about the call."""
     answer: Ok | Err | None = None
     """What the tool returned, before plugins see it."""

@@ -12,7 +12,7 @@ from attrs import frozen
 from agentrail.host.plugins.plugin_runner import HostPluginRow
 from agentrail.host.plugins.plugin_values import Attachment
 from agentrail.host.uploads.file_kinds import HEAD, IMAGES, PDF, SHOWN, shown_media
-from agentrail.host.uploads.session_files import Storage, StoredFile
+from agentrail.host.uploads.session_files import StoredFile, UploadSandbox
 from agentrail.ports.sandbox import KIB
 from agentrail.values.content import File, Image, Part, Text
 from agentrail.values.fitting import MAX_IMAGE, MAX_IMAGES
@@ -35,7 +35,7 @@ CHANGED: Final = "its content is something else by now"
 class PromptFiles:
     """The files of one prompt, in the sandbox of its session."""
 
-    sandbox: Storage | None
+    sandbox: UploadSandbox | None
     files: tuple[StoredFile, ...]
 
     @property
@@ -67,7 +67,7 @@ def most_shown(media: str, room: int) -> int:
     return min(room, MOST_IMAGE) if media in IMAGES else room
 
 
-async def _part(sandbox: Storage, file: StoredFile, room: int) -> Part:
+async def _part(sandbox: UploadSandbox, file: StoredFile, room: int) -> Part:
     """Return an image or a PDF as a part of the message; a text in its place if it cannot be one."""
     media = file.note.media_type
     most = most_shown(media, room)

@@ -45,7 +45,7 @@ UNNAMED: Final = "."
 """How names begin of files that never came to their end, because the process was killed."""
 
 
-class Storage(Sandbox, Receiver, Protocol):
+class UploadSandbox(Sandbox, Receiver, Protocol):
     """A sandbox that takes files."""
 
 
@@ -148,7 +148,7 @@ class SessionFiles:
             raise UnknownSession(name.visible)
 
     async def receive(
-        self, session: str, sandbox: Storage, intake: Intake, body: Body, said_name: str, said_media: str
+        self, session: str, sandbox: UploadSandbox, intake: Intake, body: Body, said_name: str, said_media: str
     ) -> StoredFile:
         """Store a file under a name of ours; raise an error, and leave nothing behind, if it cannot be taken."""
         await self._count(session, sandbox, intake)
@@ -164,7 +164,7 @@ class SessionFiles:
             intake.bytes -= incoming.size
             raise
 
-    async def _store(self, session: str, sandbox: Storage, incoming: Incoming, said_name: str) -> StoredFile:
+    async def _store(self, session: str, sandbox: UploadSandbox, incoming: Incoming, said_name: str) -> StoredFile:
         name = new_name(said_name)
         path = f"{folder_of(session)}/{name}"
         await sandbox.receive(path, incoming.next_piece)
@@ -179,7 +179,7 @@ class SessionFiles:
             raise
         return StoredFile(name, path, incoming.size, note)
 
-    async def _count(self, session: str, sandbox: Storage, intake: Intake) -> None:
+    async def _count(self, session: str, sandbox: UploadSandbox, intake: Intake) -> None:
         """Look what files the session has, once for all uploads that are under way together."""
         async with intake.looking:
             if intake.is_counted:
@@ -197,11 +197,11 @@ class SessionFiles:
                     intake.count += 1
             intake.is_counted = True
 
-    async def find(self, session: str, sandbox: Storage, names: Sequence[str]) -> tuple[StoredFile, ...]:
+    async def find(self, session: str, sandbox: UploadSandbox, names: Sequence[str]) -> tuple[StoredFile, ...]:
         """Return the files of a session by their names; raise `UnknownFile` for one that is not there."""
         return tuple([await self._find(session, sandbox, name) for name in dict.fromkeys(names)])
 
-    async def _find(self, session: str, sandbox: Storage, name: str) -> StoredFile:
+    async def _find(self, session: str, sandbox: UploadSandbox, name: str) -> StoredFile:
         if not is_ours(name):
             raise UnknownFile(name)
         path = f"{folder_of(session)}/{name}"
@@ -228,7 +228,7 @@ class SessionFiles:
         finally:
             self._erasing.discard(session)
 
-    async def erase(self, name: SessionName, sandbox: Storage | None) -> None:
+    async def erase(self, name: SessionName, sandbox: UploadSandbox | None) -> None:
         """Erase the files of a session. No-op if *sandbox* is `None`: its sessions take no files."""
         if sandbox is not None:
             await sandbox.remove(folder_of(name.internal))

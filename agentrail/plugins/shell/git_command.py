@@ -1,7 +1,8 @@
 """Finds `git` commands that print or archive file contents from commits, and so could show a blocked file.
 
 No list tells which files all commits had, so whole commits and folders of them may have a blocked one. Of the files
-that git tracks now there is a list, the index: `SecurityGuard` has the session look for blocked names in it (`Look`).
+that git tracks now there is a list, the index: `SecurityGuard` has the session look for blocked names in it
+(`FolderSearch`).
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Final
 from agentrail.plugins.shell.code_arguments import git_verb
 from agentrail.plugins.shell.lexer_words import SimpleCommand, Word, names
 from agentrail.plugins.shell.paths import PathPlace, meets
-from agentrail.plugins.shell.rule_context import MAYBE, NO, Certainty, CommandScene, Look, given, worst
+from agentrail.plugins.shell.rule_context import MAYBE, NO, Certainty, CommandScene, FolderSearch, given, worst
 from agentrail.plugins.shell.search_commands import searched
 from agentrail.values.value import Value
 
@@ -65,7 +66,7 @@ _HERE: Final = Word(".")
 _END: Final = "--"
 
 
-class Shown(Value, gc=True):
+class GitOutput(Value, gc=True):
     """What a `git` command shows of files."""
 
     verb: str
@@ -91,7 +92,7 @@ def reads_commits(command: SimpleCommand, scene: CommandScene) -> Certainty:
     return found if shown.paths and all(map(_is_file, shown.paths)) else MAYBE
 
 
-def looks_up(command: SimpleCommand, scene: CommandScene) -> Iterator[Look]:
+def looks_up(command: SimpleCommand, scene: CommandScene) -> Iterator[FolderSearch]:
     """Yield the folders whose files *command* has git show: blocked names are looked for among those it tracks.
 
     A path that is taken for a file is looked at on the disk, because it may be a folder.
@@ -108,7 +109,7 @@ def looks_up(command: SimpleCommand, scene: CommandScene) -> Iterator[Look]:
             yield look.but(place=look.place.but(parts=look.folder), on_disk=shown.of_head, in_git=True)
 
 
-def _shown(command: SimpleCommand, scene: CommandScene) -> Shown | None:
+def _shown(command: SimpleCommand, scene: CommandScene) -> GitOutput | None:
     """Return what *command* shows; `None` if it shows no contents of files."""
     at = git_verb([word.text for word in command.args]) if command.program == "git" else len(command.args)
     verb = "".join(word.text for word in command.args[at : at + 1])
@@ -130,7 +131,7 @@ def _shown(command: SimpleCommand, scene: CommandScene) -> Shown | None:
         (revisions, paths), of_head = _archived(args), True
         tracked = bool(paths) and [word.text for word in revisions] == ["HEAD"]
     elsewhere = given(command.args).has("", *_ELSEWHERE) or any(n.startswith("GIT_") for n in scene.assigned)
-    return Shown(verb, revisions, paths, tracked and not elsewhere, of_head)
+    return GitOutput(verb, revisions, paths, tracked and not elsewhere, of_head)
 
 
 def _is_path(text: str) -> bool:

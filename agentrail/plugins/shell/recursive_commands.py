@@ -2,7 +2,7 @@
 
 A name such as `.env` may be in any folder, and the text of a line does not show that. The session's own folder, and
 those above or beside it, are assumed to contain one. In a folder below the session's, `SecurityGuard` has the session
-look for such names (`Look`).
+look for such names (`FolderSearch`).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Final
 
 from agentrail.plugins.shell.lexer_words import SimpleCommand, Word
 from agentrail.plugins.shell.paths import Aim, PathPlace, is_everything
-from agentrail.plugins.shell.rule_context import MAYBE, NO, Certainty, CommandScene, Look, given, worst
+from agentrail.plugins.shell.rule_context import MAYBE, NO, Certainty, CommandScene, FolderSearch, given, worst
 from agentrail.plugins.shell.search_commands import asks_for_hidden, only_others, reads_ignored, searched
 from agentrail.values.value import Value
 
@@ -113,7 +113,7 @@ def _is_given(command: SimpleCommand) -> bool:
     return not _GIVERS.isdisjoint(name.rpartition("/")[2].lower() for name in command.via)
 
 
-def looks_at(command: SimpleCommand, scene: CommandScene) -> Iterator[Look]:
+def looks_at(command: SimpleCommand, scene: CommandScene) -> Iterator[FolderSearch]:
     """Yield the folders below the session's that *command* reads: what is in them is looked for."""
     tree = _BY_PROGRAM.get(command.program)
     if tree is None or tree.links:

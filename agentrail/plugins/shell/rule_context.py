@@ -82,7 +82,7 @@ class GivenCommand(Value, gc=True):
         return shortened or not self.letters.isdisjoint(letters)
 
 
-class Look(Value):
+class FolderSearch(Value):
     """A folder of the session of which a command reads all files: whether a blocked one is in it must be looked up."""
 
     place: PathPlace
@@ -138,9 +138,9 @@ class CommandScene(Value, gc=True):
         """Return the places that *word* may name."""
         return aim(word, self.bases, self.assigned)
 
-    def looks(self, word: Word) -> Iterator[Look]:
+    def looks(self, word: Word) -> Iterator[FolderSearch]:
         """Yield the places that *word* may name in the session's folder, to look for what is in them."""
-        return (Look(place) for place in self.aim(word).places if place.is_under(self.working))
+        return (FolderSearch(place) for place in self.aim(word).places if place.is_under(self.working))
 
     def pieces(self, word: Word) -> Iterator[Aim]:
         """Yield the places that *word*, or a part of it, may name."""

@@ -19,7 +19,7 @@ from agentrail.plugins.shell.rule_context import (
     YES,
     Certainty,
     CommandScene,
-    Look,
+    FolderSearch,
     assigned,
     given,
     vital,
@@ -34,7 +34,7 @@ from agentrail.values.value import Value
 Question: TypeAlias = Callable[[SimpleCommand, CommandScene], Certainty]
 
 
-def _nowhere(_command: SimpleCommand, _scene: CommandScene) -> Iterable[Look]:
+def _nowhere(_command: SimpleCommand, _scene: CommandScene) -> Iterable[FolderSearch]:
     return ()
 
 
@@ -47,7 +47,7 @@ class CommandRule(Value, gc=True):
     """What a command that breaks the rule would do, in words."""
     asks: Question
     """Function that judges whether a command breaks the rule."""
-    looks: Callable[[SimpleCommand, CommandScene], Iterable[Look]] = _nowhere
+    looks: Callable[[SimpleCommand, CommandScene], Iterable[FolderSearch]] = _nowhere
     """Function that returns the folders on whose contents it depends whether a command breaks the rule."""
 
 

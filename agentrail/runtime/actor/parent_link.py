@@ -15,7 +15,7 @@ from agentrail.core.vocabulary.tool_calls import Subagent
 from agentrail.errors import AgentrailError, UnknownTask
 from agentrail.ports.tool import Task
 from agentrail.runtime.inbox.replies import Outcome, turn_end
-from agentrail.runtime.resources import Subagents
+from agentrail.runtime.resources import ActorSubagents
 from agentrail.runtime.shared.reply_slot import Slot
 from agentrail.runtime.work.limit_queue import FamilyUsage, Purse
 from agentrail.values.events.envelope import Envelope, Event
@@ -24,7 +24,7 @@ from agentrail.values.usage import NOTHING_USED, Usage
 
 
 class Beside(Protocol):
-    """Interface: the sub-agents of the parent, as one of them uses them (implemented by `Family`)."""
+    """Interface: the sub-agents of the parent, as one of them uses them (implemented by `Subagents`)."""
 
     @property
     def limits(self) -> FamilyUsage:
@@ -244,7 +244,7 @@ class FamilyLinks:
 
     def __init__(self) -> None:
         self.above: Link | None = None
-        self.subagents: Subagents | None = None
+        self.subagents: ActorSubagents | None = None
         self._state: State | None = None
         self._news: trio.Event | None = None
 

@@ -48,10 +48,10 @@ def held_to_contract(journal: Journal) -> Journal:
     Ours give what was checked when it was written, or when it was read from the file; to check each value again were a
     third of the calls with which a session comes back.
     """
-    return journal if type(journal).__module__.startswith(OURS) else HeldToContract(journal)
+    return journal if type(journal).__module__.startswith(OURS) else CheckedJournal(journal)
 
 
-class HeldToContract:
+class CheckedJournal:
     """Wraps a journal; raises a `JournalError` if an answer is not what the port promises."""
 
     __slots__ = ("_journal",)

@@ -81,7 +81,7 @@ class Reader(Protocol):
         ...
 
 
-class Past:
+class EventReplay:
     """Reads the events between two positions for one subscriber."""
 
     __slots__ = ("_found", "_read_to", "_record", "_records", "_session_id", "_to", "_types", "_whispers")

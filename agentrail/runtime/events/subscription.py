@@ -10,7 +10,7 @@ import trio
 
 from agentrail.errors import AlreadyLeft, AlreadyRead, NotEntered, SubscriberTooSlow
 from agentrail.reprs import in_brackets, listed
-from agentrail.runtime.events.replay import EphemeralTail, Past, Reader, gap_between
+from agentrail.runtime.events.replay import EphemeralTail, EventReplay, Reader, gap_between
 from agentrail.runtime.shared.admission import Gate
 from agentrail.values.events.envelope import Cursor, Envelope, Ephemeral, Event
 from agentrail.values.events.plugins import Gap
@@ -26,7 +26,7 @@ _DELTAS = (MessageDelta, ThinkingDelta)
 _BEGINNING: Final = Cursor(0)
 
 
-class Run(NamedTuple):
+class EphemeralRun(NamedTuple):
     """Ephemeral events that wait for a subscriber; their envelopes are made when it reads them."""
 
     tail: EphemeralTail
@@ -115,11 +115,11 @@ class Subscription:
         # Also one that asks for a class which ephemeral events inherit from.
         self.hears_deltas = types is None or any(issubclass(t, Ephemeral) or issubclass(Ephemeral, t) for t in types)
         self._room = capacity if types is None else 0
-        self._queue: list[Envelope | Run] = []
+        self._queue: list[Envelope | EphemeralRun] = []
         self._runs = self._folded = 0  # runs in the queue, and how many more events than items are in it
         self._next = 1  # number of the next ephemeral event since the last durable one, after those in the queue
         self.room_to = 0  # up to this number, ephemeral events have room; or to a later one, as some may be read by now
-        self._past: Past | None = None
+        self._past: EventReplay | None = None
         self._start = _BEGINNING
         self._last_out: Envelope | None = None
         self._lost_to: Cursor | None = None
@@ -163,7 +163,9 @@ class Subscription:
         first: list[Envelope] = []
         if bus.dropped is not None and since < bus.dropped and self.hears_deltas:
             first.append(gap_between(bus.session_id, since, bus.dropped))
-        self._past = Past(bus.session_id, bus.records, self._types, since, bus.cursor, bus.buffered(since), first)
+        self._past = EventReplay(
+            bus.session_id, bus.records, self._types, since, bus.cursor, bus.buffered(since), first
+        )
         self._start = since
 
     @property
@@ -183,7 +185,7 @@ class Subscription:
         """Called by the bus before it counts from these durable events on: queue them, or apply the policy."""
         tail, last = self._bus.tail
         if tail is not None and self._next <= last and self.hears_deltas:
-            self._queue.append(Run(tail, self._next, last))
+            self._queue.append(EphemeralRun(tail, self._next, last))
             self._runs += 1
             self._folded += last - self._next
         self._next, self.room_to = 1, 0
@@ -225,7 +227,7 @@ class Subscription:
             folded, self._queue = self._queue, []
             self._runs = self._folded = 0
             for item in folded:
-                self._queue += item.tail.envelopes(item.first, item.last) if isinstance(item, Run) else [item]
+                self._queue += item.tail.envelopes(item.first, item.last) if isinstance(item, EphemeralRun) else [item]
 
     def wake_in_turn(self) -> None:
         """Called by the bus: there are ephemeral events to read, and so there may be for many subscribers at once."""
@@ -259,7 +261,7 @@ class Subscription:
         last = self._queue[-1]
         event = envelope.event
         if (
-            isinstance(last, Run)
+            isinstance(last, EphemeralRun)
             or self._policy != "coalesce"
             or type(last.event) is not type(event)
             or last.seq != envelope.seq
@@ -350,7 +352,7 @@ class Subscription:
                 self.keep(last)
         while self._queue:
             first = self._queue.pop(0)
-            if not isinstance(first, Run):
+            if not isinstance(first, EphemeralRun):
                 self._last_out = first
                 return first
             self._runs -= 1

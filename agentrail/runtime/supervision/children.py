@@ -12,7 +12,7 @@ from typing import Final, Protocol, TypeAlias
 import trio
 
 from agentrail.api.session_values import ChildView
-from agentrail.core.supervision_rules import Ward
+from agentrail.core.supervision_rules import ChildFacts
 from agentrail.core.vocabulary.commands import Answer, StopSent
 from agentrail.errors import Fenced, JournalUnavailable
 from agentrail.ports.failpoints import reach
@@ -206,7 +206,7 @@ class Child:
         "ward",
     )
 
-    def __init__(self, body: ChildRunner, ward: Ward, shutdown: float, start_timeout: float = math.inf) -> None:
+    def __init__(self, body: ChildRunner, ward: ChildFacts, shutdown: float, start_timeout: float = math.inf) -> None:
         self.body = body
         self.key = ward.key
         self.ward = ward

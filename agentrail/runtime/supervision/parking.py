@@ -16,7 +16,7 @@ from agentrail.runtime.actor.session import Session
 from agentrail.runtime.inbox.letter import Letter
 from agentrail.runtime.supervision.children import Child, session_of
 from agentrail.runtime.supervision.sessions import Sessions
-from agentrail.runtime.supervision.subagents.subagents import Family
+from agentrail.runtime.supervision.subagents.subagents import Subagents
 from agentrail.runtime.supervision.supervisor import SupervisorNode
 
 log = logging.getLogger("agentrail.supervisor")
@@ -90,7 +90,7 @@ def _family(child: Child) -> Iterator[Child]:
     yield child
     session = session_of(child)
     subagents = None if session is None else session.links.subagents
-    if isinstance(subagents, Family):
+    if isinstance(subagents, Subagents):
         for below in subagents.children:
             yield from _family(below)
 

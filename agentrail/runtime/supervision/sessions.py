@@ -10,7 +10,7 @@ from typing import TypeVar
 
 import trio
 
-from agentrail.core.supervision_rules import Ward
+from agentrail.core.supervision_rules import ChildFacts
 from agentrail.core.system_prompt import environment_of
 from agentrail.core.vocabulary.commands import Answer, Refused
 from agentrail.core.vocabulary.inputs import AnyInput, SessionOpened
@@ -40,7 +40,7 @@ from agentrail.runtime.shared.reply_slot import Slot
 from agentrail.runtime.supervision.children import Child, SessionBody, session_of
 from agentrail.runtime.supervision.restore import Returning, brought_back, forked, stored_state
 from agentrail.runtime.supervision.root_nursery import leavable
-from agentrail.runtime.supervision.subagents.subagents import Family
+from agentrail.runtime.supervision.subagents.subagents import Subagents
 from agentrail.runtime.supervision.supervisor import SupervisorNode
 from agentrail.runtime.supervision.tree import Tree
 
@@ -255,9 +255,9 @@ class Sessions:
         """Run a session as a child of *node*."""
         session_id = session.state.session_id
         if session.code.agents:
-            session.links.subagents = Family(session, node, self._start_child, self._resume_child)
+            session.links.subagents = Subagents(session, node, self._start_child, self._resume_child)
         handle = self._wrap(session)
-        ward = Ward(session_id, restart, session=True)
+        ward = ChildFacts(session_id, restart, session=True)
         child = Child(SessionBody(session, handle), ward, session.state.setup.options.shutdown)
         self.tree.sessions[session_id] = child
         if self.shared.figures is not None:

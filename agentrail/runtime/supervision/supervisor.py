@@ -11,7 +11,7 @@ from typing import Final
 import trio
 
 from agentrail.api.session_values import ChildView
-from agentrail.core.supervision_rules import Ending, Policy, RestartDecision, Ward, decide
+from agentrail.core.supervision_rules import ChildFacts, Ending, Policy, RestartDecision, decide
 from agentrail.errors import (
     ChildExists,
     CommitUnknown,
@@ -45,7 +45,7 @@ class SupervisorNode:
         self.path = path
         self._policy = policy
         self._children: dict[str, Child] = {}
-        self._wards: dict[str, Ward] = {}
+        self._wards: dict[str, ChildFacts] = {}
         self._restarts: tuple[float, ...] = ()
         self._busy = False
         self._stopping = False

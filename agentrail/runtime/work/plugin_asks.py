@@ -26,7 +26,7 @@ from agentrail.lazy import LazyModule
 from agentrail.ports.failpoints import reach
 from agentrail.ports.model import Prices
 from agentrail.ports.sandbox import KIB, Sandbox
-from agentrail.ports.tool import Service, Surroundings, Tool, ToolContext
+from agentrail.ports.tool import Service, Tool, ToolContext, ToolResources
 from agentrail.reprs import in_brackets
 from agentrail.runtime.shared.task_pool import Work
 from agentrail.runtime.shared.untrusted_calls import traced
@@ -103,7 +103,7 @@ class RunningAsk(Work):
         self,
         request: InSandbox,
         tools: Callable[[str], Tool],
-        world: Surroundings,
+        world: ToolResources,
         context: Callable[[str], ToolContext],
     ) -> None:
         """Run one of the *tools*, in a context that *context* makes, or work on files in the sandbox of *world*."""

@@ -17,7 +17,7 @@ from agentrail.core.vocabulary.history_prefix import Results, note_results
 from agentrail.core.vocabulary.inputs import CompactionEnded
 from agentrail.ports.journal import Journal, Record
 from agentrail.ports.tool import PLACES, PastMessage
-from agentrail.values.messages import Added, AssistantMessage, Message, Range, Rearranged
+from agentrail.values.messages import Added, AssistantMessage, Message, MessageRange, Rearranged
 
 PAGE: Final = 100
 """How many records are read at once."""
@@ -131,7 +131,7 @@ class _Said:
             self.found.pop(self._last, None)
         length = 0
         for piece in form.pieces:
-            if isinstance(piece, Range):
+            if isinstance(piece, MessageRange):
                 length += piece.stop - piece.start
                 continue
             if compacted is None or length >= compacted:

@@ -24,7 +24,7 @@ import trio
 from agentrail.core.vocabulary.changes import Appended, Change, ChangedTools
 from agentrail.core.vocabulary.commands import Accepted, PromptSent
 from agentrail.core.vocabulary.inputs import Arrival, TimerFired
-from agentrail.core.vocabulary.state import Attached, Phase, Setup, State
+from agentrail.core.vocabulary.state import AttachedTool, Phase, Setup, State
 from agentrail.errors import AgentrailError, BadRecord, Fenced, SessionBeingDeleted, SessionHeld
 from agentrail.ports.journal import (
     ALL_SESSIONS,
@@ -544,8 +544,10 @@ class JournalConformance:
     async def test_names_of_tools_stay_if_a_tool_of_the_session_has_had_them(self, journal: Journal) -> None:
         """A call by another name is one that the model made up; tools may come and go outside of the range."""
         claim = await journal.claim("s", "test")
-        tools = MappingProxyType({"first": Attached(ToolSpec("first", "", EMPTY), 1)})
-        later = Change(tools=ChangedTools((), MappingProxyType({"second": Attached(ToolSpec("second", "", EMPTY), 2)})))
+        tools = MappingProxyType({"first": AttachedTool(ToolSpec("first", "", EMPTY), 1)})
+        later = Change(
+            tools=ChangedTools((), MappingProxyType({"second": AttachedTool(ToolSpec("second", "", EMPTY), 2)}))
+        )
         called = tuple(ToolMessage(f"c{name}", name, ()) for name in ("first", "second", PRIVATE))
         records = [
             told("s", 1).but(opening=State("s", Setup(), "demo", tools=tools)),

@@ -33,7 +33,7 @@ from agentrail.testing.laws.laws import (
     snapshot,
 )
 from agentrail.testing.laws.showing import draw_hook, retold, tells_of_calls
-from agentrail.testing.random_calls import Caller
+from agentrail.testing.random_calls import CallDrawer
 from agentrail.testing.strategies import WORDS, answers, chooses, contexts, hooks
 from agentrail.testing.turns.generating import ANSWERS
 from agentrail.testing.world.choose import Choose, InTurn
@@ -192,7 +192,7 @@ class _PluginTrial:
             state = self._asks("init", partial(check_init, self.plugin, ctx))
             if isinstance(state, PluginRefused):
                 return
-            caller = Caller(data.draw(chooses()), (self.words,))
+            caller = CallDrawer(data.draw(chooses()), (self.words,))
             for drawn in data.draw(rows):
                 content = self._in_words(drawn, caller) if isinstance(drawn, str) else drawn
                 state = self._shows(content, state, ctx, data.draw(answers_) if self.asks else None)
@@ -251,7 +251,7 @@ class _PluginTrial:
 
     def _run(self, choose: Choose) -> LawBrokenError | None:
         """Try one run of hooks with words of the plugin; return the law that it breaks, or `None`."""
-        caller = Caller(choose, (self.words,))
+        caller = CallDrawer(choose, (self.words,))
         ctx = Context()
         try:
             state = self._asks("init", partial(check_init, self.plugin, ctx))
@@ -272,7 +272,7 @@ class _PluginTrial:
         again = self._run(choose)
         return again if again is not None and (again.law, again.where) == (broken.law, broken.where) else None
 
-    def _in_words(self, moment: str, caller: Caller) -> _Shown:
+    def _in_words(self, moment: str, caller: CallDrawer) -> _Shown:
         """Draw a hook of one *moment*, or an event, or a text to screen, with words of the plugin."""
         if moment == SCREEN:
             return Text(caller.text())

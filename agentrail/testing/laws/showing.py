@@ -26,7 +26,7 @@ from agentrail.hooks.hook_types import (
     SessionEnd,
     SessionStart,
 )
-from agentrail.testing.random_calls import Caller
+from agentrail.testing.random_calls import CallDrawer
 from agentrail.values.content import Text, ToolCall
 from agentrail.values.events.envelope import Event
 from agentrail.values.events.life import AgentEnd
@@ -42,7 +42,7 @@ OF_CALLS: Final = frozenset({"args", "details"})
 """
 
 
-def draw_hook(moment: str, caller: Caller) -> Hook:
+def draw_hook(moment: str, caller: CallDrawer) -> Hook:
     """Draw a hook of one *moment*, with calls and texts drawn by *caller*."""
     return _DRAWN[moment](caller)
 
@@ -52,7 +52,7 @@ def tells_of_calls(event: Event) -> bool:
     return isinstance(event, ResponseComplete | AgentEnd) or not OF_CALLS.isdisjoint(event.__struct_fields__)
 
 
-def retold(event: Event, caller: Caller) -> Event:
+def retold(event: Event, caller: CallDrawer) -> Event:
     """Return *event* with its tool calls, arguments or details replaced by ones that *caller* draws, if it has any."""
     match event:
         case ResponseComplete():
@@ -67,11 +67,11 @@ def retold(event: Event, caller: Caller) -> Event:
             return event
 
 
-def _call(caller: Caller) -> ToolCall:
+def _call(caller: CallDrawer) -> ToolCall:
     return caller.in_turn() if caller.choose.percent(60) else caller.draw()
 
 
-def _ids(caller: Caller, percent: int) -> Iterator[str]:
+def _ids(caller: CallDrawer, percent: int) -> Iterator[str]:
     """Yield up to three ids of calls, each with a chance of *percent*, until one is not drawn.
 
     Each is a draw of its own, so that shrinking can leave it out.
@@ -82,53 +82,53 @@ def _ids(caller: Caller, percent: int) -> Iterator[str]:
         yield f"c{number}"
 
 
-def _result(caller: Caller) -> tuple[ToolCall, Ok | Err]:
+def _result(caller: CallDrawer) -> tuple[ToolCall, Ok | Err]:
     """Draw a call and a result for it; the details of the result are the call's arguments."""
     drawn, text = _call(caller), caller.text()
     return drawn, err(text, drawn.args) if caller.choose.percent(50) else ok(text, drawn.args)
 
 
-def _message(caller: Caller, call_id: str = "c1") -> ToolMessage:
+def _message(caller: CallDrawer, call_id: str = "c1") -> ToolMessage:
     drawn, result = _result(caller)
     return ToolMessage(call_id, drawn.name, result.content, isinstance(result, Err), result.details)
 
 
-def _said(caller: Caller) -> AssistantMessage:
+def _said(caller: CallDrawer) -> AssistantMessage:
     texts = (Text(caller.text()),) if caller.choose.percent(50) else ()
     calls = tuple(_call(caller).but(call_id=call_id) for call_id in _ids(caller, 50))
     return AssistantMessage(texts or (() if calls else (Text("a"),)), calls, "model0")
 
 
-def _history(caller: Caller) -> tuple[Message, ...]:
+def _history(caller: CallDrawer) -> tuple[Message, ...]:
     """Draw a history that a provider accepts: a prompt, a response, and the result of each of its calls."""
     response = _said(caller)
     prompt = UserMessage((Text(caller.text()),), Origin.PROMPT)
     return (prompt, response, *(_message(caller, call.call_id).but(name=call.name) for call in response.calls))
 
 
-def _after_turn(caller: Caller) -> AfterTurn:
+def _after_turn(caller: CallDrawer) -> AfterTurn:
     history = _history(caller)
     if caller.choose.percent(30):
         return AfterTurn("aborted", "user", caller.text(), history, NOTHING_USED, 0, 0)
     return AfterTurn("finished", None, None, history, NOTHING_USED, 0, 0)
 
 
-def _before_tool(caller: Caller) -> BeforeTool:
+def _before_tool(caller: CallDrawer) -> BeforeTool:
     drawn = _call(caller)
     return BeforeTool(drawn.name, drawn.args, "c1", approved=caller.choose.percent(20), final=caller.choose.percent(20))
 
 
-def _after_tool(caller: Caller) -> AfterTool:
+def _after_tool(caller: CallDrawer) -> AfterTool:
     drawn, result = _result(caller)
     most = 30 if caller.choose.percent(20) else 30_000
     return AfterTool(drawn.name, "c1", result, drawn.args, 40, most)
 
 
-def _results(caller: Caller) -> AfterToolBatch:
+def _results(caller: CallDrawer) -> AfterToolBatch:
     return AfterToolBatch(tuple(_message(caller, call_id) for call_id in _ids(caller, 70)))
 
 
-_DRAWN: Final[Mapping[str, Callable[[Caller], Hook]]] = MappingProxyType(
+_DRAWN: Final[Mapping[str, Callable[[CallDrawer], Hook]]] = MappingProxyType(
     {
         SessionStart.moment: lambda _: SessionStart(),
         SessionEnd.moment: lambda caller: SessionEnd(caller.text()),

@@ -21,7 +21,7 @@ RULE: Final = "screened"
 LOGGER: Final = logging.getLogger("agentrail")
 
 
-class _Reader(logging.Handler):
+class _LogHandler(logging.Handler):
     """Looks for the canary in each log line, with its traceback."""
 
     def __init__(self, verdict: RunVerdict) -> None:
@@ -37,7 +37,7 @@ class _Reader(logging.Handler):
 @contextmanager
 def logs_read(verdict: RunVerdict) -> Generator[None]:
     """While this is open, all log lines are looked through, and nobody else gets them."""
-    reader, level, passes_on = _Reader(verdict), LOGGER.level, LOGGER.propagate
+    reader, level, passes_on = _LogHandler(verdict), LOGGER.level, LOGGER.propagate
     others = LOGGER.handlers[:]
     LOGGER.handlers[:] = [reader]
     LOGGER.propagate = False

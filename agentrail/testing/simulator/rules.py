@@ -43,7 +43,7 @@ RULES: Final = {
 """The rules by name, each with what it demands."""
 
 
-class Problem(Value):
+class BrokenInvariant(Value):
     """A rule that was broken."""
 
     rule: str
@@ -59,7 +59,7 @@ class RunVerdict:
     """The verdict of one run: the first rule that was broken, if any, and a hash of everything that happened."""
 
     def __init__(self) -> None:
-        self.problem: Problem | None = None
+        self.problem: BrokenInvariant | None = None
         self.broken: trio.Event | None = None
         self._trace = hashlib.sha256()
         self.lines: list[str] | None = None
@@ -77,7 +77,7 @@ class RunVerdict:
         if holds or self.problem is not None:
             return
         text = text.format(*about) if about else text
-        self.problem = Problem(rule, text)
+        self.problem = BrokenInvariant(rule, text)
         self.note("problem", rule, text)
         if self.broken is not None:
             self.broken.set()

@@ -24,7 +24,7 @@ from agentrail.testing.simulator.fault_kinds import BY_NAME, RUNS
 from agentrail.testing.simulator.outage_rules import outages_watched
 from agentrail.testing.simulator.patches import breakable, watched
 from agentrail.testing.simulator.process_life import Life
-from agentrail.testing.simulator.rules import Problem
+from agentrail.testing.simulator.rules import BrokenInvariant
 from agentrail.testing.simulator.run_settings import draw_temper
 from agentrail.testing.simulator.virtual import NothingMovesError, run
 from agentrail.values.argument_checks import checked
@@ -44,7 +44,7 @@ class Report(Value, gc=True):
     """Mode of the run: `safety` or `liveness`."""
     digest: str
     """A hash of everything that happened; two runs from the same seed have the same one."""
-    problem: Problem | None
+    problem: BrokenInvariant | None
     """The first rule that was broken, and how; `None` if none was."""
     faults: Counter[str]
     """How often each fault has fired."""

@@ -8,7 +8,7 @@ from typing import Final
 
 from agentrail.hooks.actions import Answered, AskAnswer, Failed, TimedOut
 from agentrail.testing.code_words import Vocabulary
-from agentrail.testing.random_calls import Caller, Calls
+from agentrail.testing.random_calls import CallDrawer, Calls
 from agentrail.testing.scripted import Cue, Saying, call, overflow, permanent, say, stall, transient
 from agentrail.testing.turns.script_steps import (
     Prompted,
@@ -47,12 +47,12 @@ def draw_cues(choose: Choose, words: Sequence[Vocabulary], calls: Calls = (), mo
     Texts, names and numbers in it come from *words*, the vocabularies of plugins. Some calls are copies or mixtures of
     *calls*, if any are given.
     """
-    caller = Caller(choose, words, calls)
+    caller = CallDrawer(choose, words, calls)
     first = prompt(choose.pick(choose.pick(words).texts)) if choose.percent(30) else GO
     return (first, *(draw_cue(choose, choose.pick(words), caller) for _ in range(choose.below(most))))
 
 
-def draw_cue(choose: Choose, words: Vocabulary, caller: Caller) -> Cue:
+def draw_cue(choose: Choose, words: Vocabulary, caller: CallDrawer) -> Cue:
     """Draw one cue, most often a response of the model; texts come from *words*, calls from *caller*."""
     draw: Callable[[], Cue] = choose.weighted(
         (
@@ -72,7 +72,7 @@ def draw_cue(choose: Choose, words: Vocabulary, caller: Caller) -> Cue:
     return draw()
 
 
-def draw_saying(choose: Choose, words: Vocabulary, caller: Caller) -> Saying:
+def draw_saying(choose: Choose, words: Vocabulary, caller: CallDrawer) -> Saying:
     """Draw a response of the model: in four of five draws one to three calls, else a text."""
     usage = choose.pick(USAGES)
     if choose.percent(20):

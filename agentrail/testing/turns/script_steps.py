@@ -119,7 +119,7 @@ class Compacted(Cue):
     """A user asks for a compaction."""
 
 
-class Stopped(Cue):
+class SessionStoppedStep(Cue):
     """The session is stopped for good."""
 
     reason: str = "stopped"
@@ -203,9 +203,9 @@ def compact() -> Compacted:
 
 
 @checked
-def stop(reason: str = "stopped") -> Stopped:
+def stop(reason: str = "stopped") -> SessionStoppedStep:
     """Return a cue: the session is stopped for good."""
-    return Stopped(reason)
+    return SessionStoppedStep(reason)
 
 
 KIT: Final = "agentrail.testing"
@@ -222,7 +222,7 @@ _NAMES: Final[dict[type[object], tuple[str, int]]] = {
     Waited: ("wait", 1),
     Switched: ("switch_model", 1),
     Compacted: ("compact", 0),
-    Stopped: ("stop", 1),
+    SessionStoppedStep: ("stop", 1),
 }
 """The public function that makes each cue, and how many of its arguments are written without their name."""
 

@@ -41,7 +41,7 @@ from agentrail.core.vocabulary.inputs import (
     ToolReturned,
     ToolStopped,
 )
-from agentrail.core.vocabulary.state import Attached, Phase, Setup, State
+from agentrail.core.vocabulary.state import AttachedTool, Phase, Setup, State
 from agentrail.errors import ModelError
 from agentrail.hooks.actions import Action, Failed
 from agentrail.hooks.attachments import AttachedPlugin, in_order, refuse_twins, seat_for, unkeyed
@@ -61,8 +61,8 @@ from agentrail.testing.turns.script_steps import (
     Responded,
     Returned,
     Script,
+    SessionStoppedStep,
     Steered,
-    Stopped,
     Switched,
     Told,
     Waited,
@@ -203,10 +203,10 @@ class Simulation:
         seats = tuple(_seat(key, plugin) for key, plugin in keyed)
         if not as_given:
             seats = tuple(seats[place] for place in in_order(seats))
-        tools: dict[str, Attached] = {}
+        tools: dict[str, AttachedTool] = {}
         for spec in scene.tools:
             self.judge.tool(spec.name, 0, _anything)
-            tools[spec.name] = Attached(spec, 0)
+            tools[spec.name] = AttachedTool(spec, 0)
         setup = Setup(options=scene.options, user_data=scene.user_data)
         self.state: State = State("s", setup, scene.model, tools=tools, plugins=seats)
         self.script = script
@@ -273,7 +273,7 @@ class Simulation:
                 return SwitchModelSent(model)
             case Compacted():
                 return CompactSent()
-            case Stopped(reason=reason):
+            case SessionStoppedStep(reason=reason):
                 return StopSent(reason, self._partial())
             case _:
                 raise UnknownCueError(cue)

@@ -21,7 +21,7 @@ from agentrail.core.vocabulary.changes import Change, change, fold
 from agentrail.core.vocabulary.commands import Answer, ChangeToolsSent, Command
 from agentrail.core.vocabulary.effects import WriteLog
 from agentrail.core.vocabulary.inputs import AnyInput, Arrival, SessionOpened, SessionReturned, TimerFired
-from agentrail.core.vocabulary.state import NO_TOOLS, Attached, Phase, Setup, State
+from agentrail.core.vocabulary.state import NO_TOOLS, AttachedTool, Phase, Setup, State
 from agentrail.errors import IllegalInput
 from agentrail.hooks.attachments import AttachedPlugin, in_order, refuse_twins, seat_for, unkeyed
 from agentrail.hooks.hook_runner import Storable
@@ -158,10 +158,10 @@ class World:
         keyed = [unkeyed(plugin) for plugin in self.scene.plugins]
         refuse_twins([key for key, _ in keyed])
         seats = tuple(self.teach(key, plugin) for key, plugin in keyed)
-        tools: dict[str, Attached] = {}
+        tools: dict[str, AttachedTool] = {}
         for spec in self.scene.tools:
             self.judge.tool(spec.name, 0, fits)
-            tools[spec.name] = Attached(spec, 0)
+            tools[spec.name] = AttachedTool(spec, 0)
         return State(
             session_id,
             Setup(options=self.scene.options, user_data=self.scene.user_data, returns=self.scene.returns),

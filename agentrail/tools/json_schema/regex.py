@@ -125,7 +125,7 @@ def parse_pattern(pattern: str, flags: int = 0) -> tuple[Parts, int]:
         raise UnusableError(f"has more than {MAX_PATTERN} characters; make it shorter")
     try:
         tree = _parse(pattern, flags)
-        reader = _Reader()
+        reader = _PatternReader()
         return reader.read(tree, tree.state.flags, 0), reader.caseless
     except (re.error, OverflowError) as why:
         raise UnusableError(f"is no regular expression: {why}") from why
@@ -133,7 +133,7 @@ def parse_pattern(pattern: str, flags: int = 0) -> tuple[Parts, int]:
         raise UnusableError(f"has more than {MAX_GROUPS} groups inside each other") from why
 
 
-class _Reader:
+class _PatternReader:
     """Turns the tree of the parser of `re` into parts."""
 
     __slots__ = ("caseless",)

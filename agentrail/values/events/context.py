@@ -6,7 +6,7 @@ from typing import TypeAlias
 
 from agentrail.values.events.envelope import Event
 from agentrail.values.personal import Kept, Personal, ToolName
-from agentrail.values.usage import Crowded
+from agentrail.values.usage import ContextUsage
 
 
 class BeforeCompact(Event):
@@ -38,7 +38,7 @@ class CompactEnd(Event):
     """Number of messages removed; 0 if nothing changed."""
     note: Personal[str]
     """What was done, in words."""
-    crowded: Crowded | None = None
+    crowded: ContextUsage | None = None
     """What takes the space, if the context is still fuller than `compact_to`; `None` if it is not, or is unchanged."""
 
 

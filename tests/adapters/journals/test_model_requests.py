@@ -7,14 +7,14 @@ import pytest
 from agentrail import AddContext, Context, Continue, Plugin, SessionSpec, open_supervisor
 from agentrail.adapters.journals.auditing import model_requests
 from agentrail.adapters.journals.memory import MemoryJournal
-from agentrail.core.vocabulary.state import Request
+from agentrail.core.vocabulary.state import RunningRequest
 from agentrail.errors import BadRecord, SessionNotStored
 from agentrail.hooks.hook_types import BeforeRequest
 from agentrail.hooks.ruling import Section
 from agentrail.ports.journal import Record
 from agentrail.testing import ScriptedModel
 from agentrail.values.content import Text
-from agentrail.values.messages import Added, Range, Rearranged, UserMessage
+from agentrail.values.messages import Added, MessageRange, Rearranged, UserMessage
 
 
 def said(text: str) -> UserMessage:
@@ -29,13 +29,13 @@ async def stored(change: Callable[[Record], Record]) -> MemoryJournal:
         await session.ask("first")
         await session.ask("second")
     records = list(await journal.read("s"))
-    place = max(place for place, one in enumerate(records) if isinstance(one.change.request, Request))
+    place = max(place for place, one in enumerate(records) if isinstance(one.change.request, RunningRequest))
     records[place] = change(records[place])
     await other.append(await other.claim("s", "test"), 0, records)
     return other
 
 
-def with_request(request: Request, **changes: object) -> Callable[[Record], Record]:
+def with_request(request: RunningRequest, **changes: object) -> Callable[[Record], Record]:
     return lambda record: record.but(change=record.change.but(request=request, **changes))
 
 
@@ -48,8 +48,8 @@ async def test_each_request_has_the_history_as_it_was_then() -> None:
 
 
 async def test_context_that_was_added_for_one_request_is_read_with_who_added_it() -> None:
-    pieces = (Added(said("it rains"), "Weather"), Range(1, 3))
-    request = Request("r9", messages=Rearranged(pieces))
+    pieces = (Added(said("it rains"), "Weather"), MessageRange(1, 3))
+    request = RunningRequest("r9", messages=Rearranged(pieces))
     journal = await stored(with_request(request))
     _, second = await model_requests(journal, "s")
     assert [message.text for message in second.messages] == ["it rains", "one", "second"]
@@ -83,7 +83,7 @@ async def test_added_context_is_in_the_records_of_its_request_alone() -> None:
 
 async def test_the_layers_of_a_request_are_its_sections_in_order() -> None:
     sections = (Section("a", "calm"), Section("b", "brief"), Section("c", "kind"))
-    journal = await stored(with_request(Request("r9", layers=("c", "a")), sections=sections))
+    journal = await stored(with_request(RunningRequest("r9", layers=("c", "a")), sections=sections))
     _, second = await model_requests(journal, "s")
     assert second.sections == (("c", "kind"), ("a", "calm"))
 
@@ -91,13 +91,16 @@ async def test_the_layers_of_a_request_are_its_sections_in_order() -> None:
 @pytest.mark.parametrize(
     ("request_", "problem"),
     [
-        (Request("r9", messages=Rearranged((Range(1, 9),))), "it keeps messages 1 to 9 of a history of 3"),
-        (Request("r9", layers=("gone",)), "'gone'"),
+        (
+            RunningRequest("r9", messages=Rearranged((MessageRange(1, 9),))),
+            "it keeps messages 1 to 9 of a history of 3",
+        ),
+        (RunningRequest("r9", layers=("gone",)), "'gone'"),
     ],
     ids=["messages", "layers"],
 )
 async def test_a_request_that_does_not_fit_its_state_is_refused_with_its_record(
-    request_: Request, problem: str
+    request_: RunningRequest, problem: str
 ) -> None:
     journal = await stored(with_request(request_))
     with pytest.raises(BadRecord, match="its model request does not fit the state after it") as refused:

@@ -10,7 +10,7 @@ import trio
 
 from agentrail import SessionHandle, SessionSpec, Supervisor, open_supervisor
 from agentrail.adapters.journals.message_index import MessagePlaces
-from agentrail.adapters.journals.packing import Packed, pack
+from agentrail.adapters.journals.packing import PackedRecord, pack
 from agentrail.adapters.journals.sqlite import SqliteJournal
 from agentrail.codec.versions import FORMAT, UPCASTERS
 from agentrail.errors import BadRecord, SessionAsleep
@@ -32,13 +32,13 @@ REFUSED: Final = {
 """By session: its first record of another format, that format, and what is said about it."""
 
 
-def packed_by_others(value: Record | Snapshot, places: MessagePlaces | None = None) -> Packed:
+def packed_by_others(value: Record | Snapshot, places: MessagePlaces | None = None) -> PackedRecord:
     """Write records of the refused sessions as other versions would: in their format, with fields of their own."""
     number, form, _ = REFUSED.get(value.session_id, (0, 0, ""))
     packed = pack(value, places)
     if not number or value.number < number:
         return packed
-    return Packed(b'{"of another version":1,' + packed.body[1:], packed.blobs, form)
+    return PackedRecord(b'{"of another version":1,' + packed.body[1:], packed.blobs, form)
 
 
 @pytest.fixture

@@ -14,11 +14,11 @@ from agentrail.codec.plugin_states import Stored
 from agentrail.codec.values import PluginState
 from agentrail.core.vocabulary.changes import Change, ChangedStates, ChangedTools, ChangedTurn
 from agentrail.core.vocabulary.commands import Refused
-from agentrail.core.vocabulary.state import Attached, Setup, State
+from agentrail.core.vocabulary.state import AttachedTool, Setup, State
 from agentrail.core.vocabulary.tool_calls import ANY_TOOL, Batch, Call, CallList, Doubt, Hold, first_call
 from agentrail.errors import BadArguments
 from agentrail.hooks.hook_types import Hook
-from agentrail.hooks.ruling import NOTHING_GATHERED, START, Gathered, Pause, PluginAnswer, Ruling, Section, Verdict
+from agentrail.hooks.ruling import NOTHING_GATHERED, START, Decisions, Pause, PluginAnswer, Ruling, Section, Verdict
 from agentrail.ports.journal import Record, Redaction
 from agentrail.testing.conformance.journal_tests import prompted
 from agentrail.values.content import Data, Image, Text, Thinking, ToolCall
@@ -217,7 +217,7 @@ def test_the_family_of_a_call_is_replaced_wherever_it_is() -> None:
         approved_always=frozenset({("shell", PRIVATE), ("shell", "git")}),
         standing_approvals=(approval,),
     )
-    gathered = Gathered(families=(PRIVATE,))
+    gathered = Decisions(families=(PRIVATE,))
     before = prompted(
         "s",
         1,
@@ -274,8 +274,8 @@ def test_a_name_that_no_tool_has_had_is_replaced_and_others_stay() -> None:
 
 
 def test_the_names_of_tools_are_those_that_a_session_has_ever_had() -> None:
-    def attached(name: str) -> Attached:
-        return Attached(ToolSpec(name, "", freeze_object({})), 1)
+    def attached(name: str) -> AttachedTool:
+        return AttachedTool(ToolSpec(name, "", freeze_object({})), 1)
 
     opening = State("s", Setup(), "demo", tools=MappingProxyType({"first": attached("first")}))
     change = Change(tools=ChangedTools(("first",), MappingProxyType({"second": attached("second")})))

@@ -12,7 +12,7 @@ from attrs import evolve
 from agentrail import open_supervisor
 from agentrail.adapters.journals.archive import import_session
 from agentrail.adapters.journals.memory import MemoryJournal
-from agentrail.adapters.journals.packing import Packed, UnpackError, unpack, unpack_snapshot
+from agentrail.adapters.journals.packing import PackedRecord, UnpackError, unpack, unpack_snapshot
 from agentrail.adapters.journals.sqlite import SqliteJournal
 from agentrail.adapters.journals.sqlite.tables import SCHEMA
 from agentrail.codec.decode_error import MisfitError
@@ -175,9 +175,11 @@ async def test_a_session_in_a_file_of_an_older_format_is_refused_before_anything
 
 @pytest.mark.parametrize("read", [lambda packed: unpack(packed, "s", 1), unpack_snapshot], ids=["record", "snapshot"])
 @pytest.mark.parametrize("form", [FIRST - 1, FORMAT + 1], ids=["older", "newer"])
-def test_a_value_of_another_format_is_refused_whatever_it_says(read: Callable[[Packed], object], form: int) -> None:
+def test_a_value_of_another_format_is_refused_whatever_it_says(
+    read: Callable[[PackedRecord], object], form: int
+) -> None:
     with pytest.raises(UnpackError, match=f"has format {form}, and agentrail {__version__}"):
-        read(Packed(to_text(from_text("{}")).encode(), {}, form))
+        read(PackedRecord(to_text(from_text("{}")).encode(), {}, form))
 
 
 def test_older_formats_are_made_newer_step_by_step() -> None:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentrail.adapters.journals.packing import Packed, UnpackError, pack, unpack
+from agentrail.adapters.journals.packing import PackedRecord, UnpackError, pack, unpack
 from agentrail.adapters.journals.text_dedup import LEAST, MARK, expand_texts, share_texts
 from agentrail.testing.conformance.journal_tests import prompted
 from tests.opcodes import counted_opcodes
@@ -82,4 +82,4 @@ def test_a_reference_that_leads_nowhere_is_damage(wrong: str) -> None:
         b'"$":"PromptSent"', b'"$":"%b"' % (MARK + wrong.encode())
     )
     with pytest.raises(UnpackError, match="refers to text"):
-        unpack(Packed(body, {}), "s", 1)
+        unpack(PackedRecord(body, {}), "s", 1)

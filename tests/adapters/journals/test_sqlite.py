@@ -20,7 +20,7 @@ import trio
 from agentrail.adapters.journals.sqlite import SqliteJournal
 from agentrail.adapters.journals.sqlite.tables import PAGE_SIZE, SCHEMA
 from agentrail.adapters.journals.sqlite.writer_lock import home
-from agentrail.adapters.journals.sqlite.writer_thread import Job, Worker
+from agentrail.adapters.journals.sqlite.writer_thread import Worker, WriterJob
 from agentrail.core.vocabulary.commands import PromptSent
 from agentrail.core.vocabulary.inputs import Arrival
 from agentrail.core.vocabulary.state import Setup, State
@@ -613,7 +613,7 @@ class Counting:
     def __init__(self) -> None:
         self.sizes: list[int] = []
 
-    def serve(self, jobs: Sequence[Job[Counting]]) -> None:
+    def serve(self, jobs: Sequence[WriterJob[Counting]]) -> None:
         self.sizes.append(len(jobs))
         for job in jobs:
             job.do(self)
@@ -687,7 +687,7 @@ async def test_a_job_is_let_go_of_before_its_task_goes_on() -> None:
     """Or all jobs of a commit are still there while their tasks make new ones, and the collector walks through both."""
 
     class Keeping(Counting):
-        def serve(self, jobs: Sequence[Job[Counting]]) -> None:
+        def serve(self, jobs: Sequence[WriterJob[Counting]]) -> None:
             super().serve(jobs)
             self.jobs = jobs
 

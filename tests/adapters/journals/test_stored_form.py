@@ -16,7 +16,7 @@ from agentrail.adapters.journals import memory
 from agentrail.adapters.journals.archive import export_session, import_session
 from agentrail.adapters.journals.memory import MemoryJournal
 from agentrail.adapters.journals.message_index import LOST, MessagePlaces, PlacesBySession, messages_in
-from agentrail.adapters.journals.packing import Packed, UnpackError, pack, unpack
+from agentrail.adapters.journals.packing import PackedRecord, UnpackError, pack, unpack
 from agentrail.adapters.journals.redacting import MARK
 from agentrail.adapters.journals.sqlite import SqliteJournal
 from agentrail.adapters.journals.stored_events import STORING
@@ -313,7 +313,7 @@ def test_a_reference_that_leads_nowhere_is_damage(reference: bytes, problem: str
         return (message,)
 
     assert unpack(packed, "s", 2, earlier) == ended(2, message)
-    wrong = Packed(packed.body.replace(b"[1,0]", reference), {})
+    wrong = PackedRecord(packed.body.replace(b"[1,0]", reference), {})
     with pytest.raises(UnpackError) as refused:
         unpack(wrong, "s", 2, earlier)
     assert str(refused.value).endswith(f"its `events[0].messages[0]` {problem}")
@@ -378,7 +378,7 @@ def test_an_event_that_leaves_out_what_nothing_says_is_damage(event: bytes, lack
     kept = ToolExecutionStart("c1", "look", ARGS)
     packed = pack(returned(kept))
     with pytest.raises(UnpackError, match=rf"its `events\[0\]` lacks `{lacks}`, which nothing in its record says"):
-        unpack(Packed(packed.body.replace(AROUND[kept], event), {}), "s", 1)
+        unpack(PackedRecord(packed.body.replace(AROUND[kept], event), {}), "s", 1)
 
 
 @pytest.mark.parametrize("event", STORING, ids=lambda event: event.__name__)

@@ -12,7 +12,7 @@ from typing import Final, Literal
 import trio
 
 from agentrail.adapters.journals.redacting import kept_names
-from agentrail.adapters.journals.sqlite.deletion.deletions import Progress
+from agentrail.adapters.journals.sqlite.deletion.deletions import DeletionProgress
 from agentrail.adapters.journals.sqlite.error_mapping import still_read
 from agentrail.adapters.journals.sqlite.opening import Connect
 from agentrail.adapters.journals.sqlite.reading import JournalReader
@@ -178,9 +178,9 @@ class SqliteJournal:
     async def _wait_for_mark(self, session_id: str, mark: int) -> None:
         """Wait until the work that is marked with the number *mark* is done."""
         for _ in range(PATIENCE):
-            while (progress := await self._writing.do(Writer.progress, mark)) is Progress.GOES_ON:
+            while (progress := await self._writing.do(Writer.progress, mark)) is DeletionProgress.GOES_ON:
                 pass
-            if progress is Progress.DONE:
+            if progress is DeletionProgress.DONE:
                 return
             await trio.sleep(PAUSE)
         raise still_read(session_id)

@@ -10,7 +10,14 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Final, TypeVar
 
-from agentrail.adapters.journals.packing import NO_CHECK, Packed, UnpackError, unpack, unpack_messages, unpack_snapshot
+from agentrail.adapters.journals.packing import (
+    NO_CHECK,
+    PackedRecord,
+    UnpackError,
+    unpack,
+    unpack_messages,
+    unpack_snapshot,
+)
 from agentrail.adapters.journals.sqlite.deletion.erasing import refuse_deleting
 from agentrail.adapters.journals.sqlite.error_mapping import RAISED, in_reading, is_passing
 from agentrail.adapters.journals.sqlite.opening import Connect, open_for_reading
@@ -25,7 +32,7 @@ from agentrail.adapters.journals.sqlite.tables import (
     check_of_snapshot,
 )
 from agentrail.adapters.journals.sqlite.writer_lock import FileUse
-from agentrail.adapters.journals.sqlite.writer_thread import Job
+from agentrail.adapters.journals.sqlite.writer_thread import WriterJob
 from agentrail.errors import AgentrailError, BadRecord
 from agentrail.ports.journal import Latest, Record, SessionFilter, Snapshot, StoredAnswer, StoredSession
 from agentrail.values.messages import Message
@@ -151,9 +158,9 @@ class JournalReader:
         self._sound = Sound()
         self._file = FileUse(path)
 
-    # The methods of `Servant`, which the worker calls
+    # The methods of `JobHandler`, which the worker calls
 
-    def serve(self, jobs: Sequence[Job[JournalReader]]) -> None:
+    def serve(self, jobs: Sequence[WriterJob[JournalReader]]) -> None:
         """Run *jobs*; an exception is stored in its job, and raised in the task that waits for it."""
         for job in jobs:
             try:
@@ -240,9 +247,9 @@ def load_records(db: sqlite3.Connection, row: SessionRow, rows: Sequence[RecordR
     return tuple(records)
 
 
-def _packed_record(db: sqlite3.Connection, row: RecordRow) -> Packed:
+def _packed_record(db: sqlite3.Connection, row: RecordRow) -> PackedRecord:
     """Return the stored record of a row with its blobs; raise `UnpackError` if one is missing."""
-    return Packed(row.body, _blobs(db, row.blobs), row.format)
+    return PackedRecord(row.body, _blobs(db, row.blobs), row.format)
 
 
 class _EarlierMessages:
@@ -388,7 +395,7 @@ def _snapshot(db: sqlite3.Connection, row: SessionRow, last: int) -> Snapshot | 
         return None
     if checked_rows(db, row, number, number)[0].check != behind:
         return None
-    snapshot = unpack_snapshot(Packed(body, _blobs(db, blobs), form))
+    snapshot = unpack_snapshot(PackedRecord(body, _blobs(db, blobs), form))
     return snapshot if snapshot.number == number else None
 
 

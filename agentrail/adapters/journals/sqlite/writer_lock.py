@@ -53,7 +53,7 @@ MOST_LOOKED_AT: Final = 10_000
 """The most files that are searched for another name (hard link) of a journal, which an error message then mentions."""
 
 
-class Identity(NamedTuple):
+class FileIdentity(NamedTuple):
     """Device and inode of a file, the same under all its names."""
 
     device: int
@@ -75,7 +75,7 @@ class _Files:
 
     def __init__(self) -> None:
         self.guard = Lock()
-        self.by_identity: dict[Identity, _File] = {}
+        self.by_identity: dict[FileIdentity, _File] = {}
         self.descriptors: set[int] = set()
 
     def forked(self) -> None:
@@ -96,7 +96,7 @@ class FileUse:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._identity: Identity | None = None
+        self._identity: FileIdentity | None = None
         self.has_lock = False
 
     def begin(self) -> None:
@@ -104,7 +104,7 @@ class FileUse:
         if self._identity is not None:
             return
         status = self._path.stat()
-        identity = Identity(status.st_dev, status.st_ino)
+        identity = FileIdentity(status.st_dev, status.st_ino)
         with _FILES.guard:
             file = _FILES.by_identity.get(identity)
             if file is None:
@@ -160,7 +160,7 @@ class FileUse:
             status = self._path.stat()
         except FileNotFoundError:
             raise JournalUnusable(str(self._path), REMOVED) from None
-        if Identity(status.st_dev, status.st_ino) != self._identity:
+        if FileIdentity(status.st_dev, status.st_ino) != self._identity:
             raise JournalUnusable(str(self._path), REPLACED)
         if not self.has_lock:  # after a take-over, the process that had the lock may have ended by now
             self.lock()
@@ -204,7 +204,7 @@ def _set(descriptor: int, kind: int) -> bool:
     return True
 
 
-def _other_name(path: Path, identity: Identity) -> str:
+def _other_name(path: Path, identity: FileIdentity) -> str:
     """Return another name (hard link) of the file, as a piece of an error message; empty if none is found.
 
     The file's folder and those next to it are searched.
@@ -214,7 +214,7 @@ def _other_name(path: Path, identity: Identity) -> str:
         for other in islice(beside, MOST_LOOKED_AT):
             with suppress(OSError):
                 status = other.lstat()
-                if Identity(status.st_dev, status.st_ino) == identity and other != path:
+                if FileIdentity(status.st_dev, status.st_ino) == identity and other != path:
                     return f", `{other}`"
     return ""
 

@@ -63,7 +63,7 @@ def _nothing(_: object) -> None:
     """Do nothing: what waits for the thread to end needs a job, and has none for it."""
 
 
-class Job(Protocol[C_contra]):
+class WriterJob(Protocol[C_contra]):
     """A function to run with the resource of the thread; the error that it raises is kept here."""
 
     about: str
@@ -75,10 +75,10 @@ class Job(Protocol[C_contra]):
         ...
 
 
-class Servant(Protocol[C_co]):
+class JobHandler(Protocol[C_co]):
     """Runs the jobs in the thread of a worker: the reader or the writer of a journal."""
 
-    def serve(self, jobs: Sequence[Job[C_co]]) -> None:
+    def serve(self, jobs: Sequence[WriterJob[C_co]]) -> None:
         """Run *jobs*; an exception is stored in its job, and raised in the task that waits for it."""
         ...
 
@@ -109,7 +109,7 @@ class Mood(Enum):
 class Worker(Generic[C]):
     """A queue of jobs and the thread that runs them; the thread is started for the first job."""
 
-    def __init__(self, name: str, servant: Servant[C], most: int) -> None:
+    def __init__(self, name: str, servant: JobHandler[C], most: int) -> None:
         self._name = name
         self._servant = servant
         self._most = most

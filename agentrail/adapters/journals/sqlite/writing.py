@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Final
 
 from agentrail.adapters.journals.message_index import PlacesBySession
-from agentrail.adapters.journals.packing import NO_CHECK, Packed, check_of, pack
-from agentrail.adapters.journals.sqlite.deletion.deletions import Deletions, Piece, Progress
+from agentrail.adapters.journals.packing import NO_CHECK, PackedRecord, check_of, pack
+from agentrail.adapters.journals.sqlite.deletion.deletions import DeletionJob, DeletionProgress, Deletions
 from agentrail.adapters.journals.sqlite.deletion.erasing import mark, marks_of, tree_of
 from agentrail.adapters.journals.sqlite.deletion.redaction import (
     AT_ONCE,
@@ -40,7 +40,7 @@ from agentrail.adapters.journals.sqlite.tables import (
 )
 from agentrail.adapters.journals.sqlite.wal_file import Checkpoints
 from agentrail.adapters.journals.sqlite.writer_lock import Ownership
-from agentrail.adapters.journals.sqlite.writer_thread import Job
+from agentrail.adapters.journals.sqlite.writer_thread import WriterJob
 from agentrail.errors import AgentrailError, BadRecord, Fenced, JournalError, NothingWritten, SessionBeingDeleted
 from agentrail.errors.branches import fresh
 from agentrail.ports.failpoints import reach
@@ -97,9 +97,9 @@ class Writer:
         self._floor = 0
         self._deletions = Deletions(path)
 
-    # The methods of `Servant`, which the worker calls
+    # The methods of `JobHandler`, which the worker calls
 
-    def serve(self, jobs: Sequence[Job[Writer]]) -> None:
+    def serve(self, jobs: Sequence[WriterJob[Writer]]) -> None:
         """Run *jobs* in one transaction; if a job makes it fail, run each in its own transaction."""
         try:
             self._begin()
@@ -179,7 +179,7 @@ class Writer:
         write_sessions(self._db, changed.values(), restated)
         self._about.write(self._db)
 
-    def _commit(self, jobs: Sequence[Job[Writer]]) -> None:
+    def _commit(self, jobs: Sequence[WriterJob[Writer]]) -> None:
         reach("COMMIT")
         try:
             self._db.execute("COMMIT")
@@ -210,7 +210,7 @@ class Writer:
 
     def _go_on_deleting(self) -> None:
         """Do the next piece of the deletions, in a transaction of its own if it changes rows."""
-        piece = Piece(Writer.erase)
+        piece = DeletionJob(Writer.erase)
         if self._deletions.in_transaction:
             self.serve((piece,))
         else:
@@ -365,7 +365,7 @@ class Writer:
         self._about.redact(self._db, row.id, [record for _, record in stored])
         return redact_some(self._db, row, before, stored, note, names), first + AT_ONCE, 0
 
-    def progress(self, mark: int) -> Progress:
+    def progress(self, mark: int) -> DeletionProgress:
         """Return how far the deletion is that was marked with the number *mark*."""
         return self._deletions.progress(self._db, mark)
 
@@ -400,7 +400,7 @@ class Writer:
         if self._found != self._generation:
             raise Fenced(session_id, self._found)
 
-    def _write_blobs(self, session_id: str, packed: Packed) -> str:
+    def _write_blobs(self, session_id: str, packed: PackedRecord) -> str:
         """Write the blobs of a record that are not stored yet; return the names of all of them."""
         for name, content in packed.blobs.items():
             self._db.execute("INSERT OR IGNORE INTO blob VALUES (?, ?)", (name, content))
@@ -410,6 +410,6 @@ class Writer:
         return " ".join(packed.blobs)
 
 
-def _fail(jobs: Sequence[Job[Writer]], error: JournalError) -> None:
+def _fail(jobs: Sequence[WriterJob[Writer]], error: JournalError) -> None:
     for job in jobs:
         job.error = fresh(error)

@@ -27,7 +27,7 @@ SILENT: Final = "it has ended without a word"
 """The answer of a sub-agent that has said nothing."""
 
 
-class Run:
+class SubagentRun:
     """One sub-agent at work, as its parent knows it: a task that starts, prompts and stops the child session."""
 
     __slots__ = (

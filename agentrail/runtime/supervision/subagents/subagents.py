@@ -33,7 +33,7 @@ from agentrail.runtime.shared.untrusted_calls import Contained
 from agentrail.runtime.supervision.children import Child, SessionBody, session_of
 from agentrail.runtime.supervision.restore import read_opening
 from agentrail.runtime.supervision.subagents.shared_limits import SharedLimits
-from agentrail.runtime.supervision.subagents.subagent_run import Run, answered, introduced, worded
+from agentrail.runtime.supervision.subagents.subagent_run import SubagentRun, answered, introduced, worded
 from agentrail.runtime.supervision.supervisor import SupervisorNode
 from agentrail.values.content import Text
 from agentrail.values.events.life import PromptReceived, SessionEnded
@@ -57,7 +57,7 @@ Start = Callable[[SupervisorNode, Session, Link], Awaitable[Session]]
 """Function that starts (or resumes) a child session under a supervisor."""
 
 
-class Family:
+class Subagents:
     """The sub-agents of one session."""
 
     __slots__ = (
@@ -83,10 +83,10 @@ class Family:
         self._node = SupervisorNode(node.tree, Policy(), (*node.path, parent.session_id))
         self._start = start
         self._resume = resume
-        self._runs: dict[str, Run] = {}
-        self._kept: dict[str, Run] = {}  # those of `_ended` whose answers are in memory
+        self._runs: dict[str, SubagentRun] = {}
+        self._kept: dict[str, SubagentRun] = {}  # those of `_ended` whose answers are in memory
         self._ended = {task.child: task for task in ended_tasks(parent.state)}
-        self._back: dict[str, Run] = {}  # those that came back, until their calls run again
+        self._back: dict[str, SubagentRun] = {}  # those that came back, until their calls run again
         self._closed = False  # whether the session ends, so that no sub-agent may start
         self.limits = SharedLimits(parent, self._node)
         self.living = 0  # sub-agents that run, those below them included
@@ -102,7 +102,7 @@ class Family:
         """Return the running sub-agents, and the last ones in the background that have ended."""
         return (*self._ended.values(), *(run.shown() for run in self._runs.values()))
 
-    def _keep(self, run: Run) -> None:
+    def _keep(self, run: SubagentRun) -> None:
         """Keep the entry and the answer of a sub-agent in the background that has ended; drop the oldest beyond 32."""
         child = run.task.child
         self._ended.pop(child, None)
@@ -188,7 +188,7 @@ class Family:
         started = next((call.started_at for call in calls if call.call_id == call_id), None)
         return clock.deadline((clock.moment(started) if started else clock.now()) + seconds)
 
-    async def _find(self, child: object) -> Run:
+    async def _find(self, child: object) -> SubagentRun:
         """Return the run of a sub-agent, also of one that ended in an earlier process; raise `UnknownTask` if none."""
         if not isinstance(child, str):
             raise WrongType.of("child", child, "the id of a sub-agent")
@@ -197,7 +197,7 @@ class Family:
             raise UnknownTask.among(child, (*self._ended, *self._runs))
         return run
 
-    async def _stored(self, child: str) -> Run | None:
+    async def _stored(self, child: str) -> SubagentRun | None:
         """Return the run of a sub-agent that has ended, as its records have it; `None` if no such one is stored."""
         if self._shared.forget is not None or not follows_grammar(child):
             return None
@@ -206,7 +206,7 @@ class Family:
         if setup is None or setup.path[:-1] != self._path:
             return None
         task = Task(child, "", "", setup.path[-1], background=True)
-        run = Run(Link(task, self._parent.mailbox.post))
+        run = SubagentRun(Link(task, self._parent.mailbox.post))
         _, outcome = await self._past(run)
         if outcome is None and child not in self._ended:
             return None
@@ -214,7 +214,7 @@ class Family:
         run.end()
         return run
 
-    async def _past(self, run: Run) -> tuple[bool, Outcome | None]:
+    async def _past(self, run: SubagentRun) -> tuple[bool, Outcome | None]:
         """Read from the journal whether a resumed sub-agent was prompted, and its answer if it has ended."""
         shared, child = self._shared, run.task.child
         number, was_asked, ended = 0, False, False
@@ -331,7 +331,7 @@ class Family:
                 continue
             task = Task(agent.child, agent.agent, agent.description, agent.call_id, agent.background, peers=agent.peers)
             link = Link(task, self._parent.mailbox.post, self, agent.prompt, agent.asked_by)
-            run = Run(link, has_form=recipe.has_form)
+            run = SubagentRun(link, has_form=recipe.has_form)
             run.link.back(agent)
             run.comes_back = True
             self.limits.comes_back(run.link, agent.used)
@@ -384,16 +384,16 @@ class Family:
         digest = hashlib.sha256(name.encode()).hexdigest()[:DIGEST_CHARS]
         return f"{name[: MAX_ID - len(digest) - 1]}.{digest}"
 
-    def _begin(self, task: Task, prompt: str) -> Run | Err:
+    def _begin(self, task: Task, prompt: str) -> SubagentRun | Err:
         """Begin to run a sub-agent, or return why that is not allowed."""
         problem = self._problem(task)
         if problem is not None:
             return err(problem)
         parent = self._parent
         link = Link(task, parent.mailbox.post, self, prompt, parent.state.asked_by)
-        return self._launch(Run(link, has_form=parent.code.agents[task.agent].has_form))
+        return self._launch(SubagentRun(link, has_form=parent.code.agents[task.agent].has_form))
 
-    def _launch(self, run: Run) -> Run:
+    def _launch(self, run: SubagentRun) -> SubagentRun:
         self._runs[run.task.child] = run
         self._ended.pop(run.task.child, None)  # a call that runs again brings back one that had ended
         self.limits.begin(run.link)
@@ -421,16 +421,16 @@ class Family:
         """The most sub-agents that may run at once, their own sub-agents included."""
         return self._parent.state.setup.options.max_agents
 
-    def _line(self) -> Iterator[Family]:
+    def _line(self) -> Iterator[Subagents]:
         """Yield this family and those of all parents above it."""
         yield self
         for name in reversed(self._path[:-1:2]):
             above = session_of(self._node.tree.sessions.get(name))
             subagents = None if above is None else above.links.subagents
-            if isinstance(subagents, Family):
+            if isinstance(subagents, Subagents):
                 yield subagents
 
-    async def _live(self, run: Run) -> None:
+    async def _live(self, run: SubagentRun) -> None:
         """Body of a sub-agent's task; at its end, however it comes, the session is stopped and its end reported."""
         try:
             with Contained(run.failed), run.scope:
@@ -441,7 +441,7 @@ class Family:
             with trio.CancelScope(shield=True):
                 await self._see_off(run)
 
-    async def _work(self, run: Run) -> Ok | Err:
+    async def _work(self, run: SubagentRun) -> Ok | Err:
         """Start the child session, prompt it, and return its answer."""
         session = None if run.comes_back else await self._begun(run)
         was_asked, outcome = await self._past(run) if run.comes_back else (False, None)
@@ -455,7 +455,7 @@ class Family:
             outcome = await (run.link.outcome() if was_asked else self._ask(session, run))
         return answered(outcome, has_form=run.has_form)
 
-    async def _begun(self, run: Run) -> Session | None:
+    async def _begun(self, run: SubagentRun) -> Session | None:
         """Start the child's session. Return `None` if an earlier process had already started it; it is then resumed."""
         try:
             return await patiently(partial(self._start, self._node, self._parent, run.link))
@@ -470,7 +470,7 @@ class Family:
         run.link.announce()
         return None
 
-    async def _ask(self, session: Session, run: Run) -> Outcome:
+    async def _ask(self, session: Session, run: SubagentRun) -> Outcome:
         """Prompt a sub-agent, and return how the turn ended; it may wait for a person several times before."""
         slot: Slot[Answer] = Slot()
         text = introduced(run.link.prompt, self.peers(run.task))
@@ -488,7 +488,7 @@ class Family:
         parks = tree.parks and (tree.closing or self._shared.parkable is not None)
         return parks or (gone is not None and isinstance(gone.error, Fenced))
 
-    async def _see_off(self, run: Run) -> None:
+    async def _see_off(self, run: SubagentRun) -> None:
         child: Child | None = self._node.children.get(run.task.child)
         if child is not None:
             if isinstance(child.body, SessionBody):

@@ -12,7 +12,7 @@ from agentrail.adapters.journals.sqlite.deletion.erasing import erase_some, is_m
 from agentrail.adapters.journals.sqlite.deletion.vacuum import Round
 
 
-class Progress(Enum):
+class DeletionProgress(Enum):
     """How far a deletion is."""
 
     DONE = "nothing of the session is left"
@@ -23,7 +23,7 @@ class Progress(Enum):
 W_contra = TypeVar("W_contra", contravariant=True)
 
 
-class Piece(Generic[W_contra]):
+class DeletionJob(Generic[W_contra]):
     """A job of the writer's own, for which nobody waits: a piece of the deletions."""
 
     about = ""
@@ -83,11 +83,11 @@ class Deletions:
         """Note that a piece has failed, for `progress` to raise; the cleaning of the file begins anew."""
         self._round, self._hindered = None, error
 
-    def progress(self, db: sqlite3.Connection, mark: int) -> Progress:
+    def progress(self, db: sqlite3.Connection, mark: int) -> DeletionProgress:
         """Return how far the deletion of the session with number *mark* is; raise the error that has hindered it."""
         hindered, self._hindered = self._hindered, None
         if hindered is not None:
             raise hindered
         if not is_marked(db, mark):
-            return Progress.DONE
-        return Progress.WAITS if self._waits else Progress.GOES_ON
+            return DeletionProgress.DONE
+        return DeletionProgress.WAITS if self._waits else DeletionProgress.GOES_ON

@@ -49,7 +49,7 @@ LEAVES: Final = frozenset({10, 13})
 """The first byte of a tree's leaf."""
 
 
-class Phase(Enum):
+class CleaningPhase(Enum):
     """What a round of cleaning does next."""
 
     GIVING_BACK = "free pages are given back"
@@ -64,7 +64,7 @@ class Round:
     """One round of cleaning, for all sessions whose rows were erased before it began."""
 
     def __init__(self, db: sqlite3.Connection, path: Path, descriptor: int) -> None:
-        self.phase = Phase.GIVING_BACK
+        self.phase = CleaningPhase.GIVING_BACK
         self._db = db
         self._log = path.with_name(f"{path.name}-wal")
         self._file = descriptor
@@ -75,39 +75,39 @@ class Round:
     @property
     def is_done(self) -> bool:
         """Whether the marks are removed."""
-        return self.phase is Phase.DONE
+        return self.phase is CleaningPhase.DONE
 
     @property
     def in_transaction(self) -> bool:
         """Whether the next piece belongs into a transaction."""
-        return self.phase in (Phase.GIVING_BACK, Phase.FORGETTING)
+        return self.phase in (CleaningPhase.GIVING_BACK, CleaningPhase.FORGETTING)
 
     def go_on(self) -> bool:
         """Do the next piece; return false if it has to wait, because another program reads the file."""
         match self.phase:
-            case Phase.GIVING_BACK:
+            case CleaningPhase.GIVING_BACK:
                 self._give_back()
-            case Phase.MOVING:
-                return self._move_log(Phase.SEARCHING)
-            case Phase.SEARCHING:
+            case CleaningPhase.MOVING:
+                return self._move_log(CleaningPhase.SEARCHING)
+            case CleaningPhase.SEARCHING:
                 self._look()
-            case Phase.ZEROING:
-                return self._move_log(Phase.ZEROING) and self._zero()
-            case Phase.FORGETTING:
+            case CleaningPhase.ZEROING:
+                return self._move_log(CleaningPhase.ZEROING) and self._zero()
+            case CleaningPhase.FORGETTING:
                 self._db.execute("DELETE FROM deleting WHERE number <= ?", (self._upto,))
-                self.phase = Phase.DONE
-            case Phase.DONE:
+                self.phase = CleaningPhase.DONE
+            case CleaningPhase.DONE:
                 pass
         return True
 
     def _give_back(self) -> None:
         for _ in range(GIVEN_BACK):
             if not _pragma(self._db, "freelist_count"):
-                self.phase = Phase.MOVING
+                self.phase = CleaningPhase.MOVING
                 return
             self._db.execute("PRAGMA incremental_vacuum(1)")  # Python does one step of it, whatever the number
 
-    def _move_log(self, then: Phase) -> bool:
+    def _move_log(self, then: CleaningPhase) -> bool:
         """Move the log into the file and truncate it; return false if that has to wait."""
         waits = _pragma(self._db, "busy_timeout")
         self._db.execute("PRAGMA busy_timeout = 0")
@@ -127,7 +127,7 @@ class Round:
         gap = next(self._search, None)
         if gap is None:
             self._search = None
-            self.phase = Phase.ZEROING if self._found else Phase.FORGETTING
+            self.phase = CleaningPhase.ZEROING if self._found else CleaningPhase.FORGETTING
         else:
             self._found += gap
 
@@ -146,7 +146,7 @@ class Round:
         self._db.execute("PRAGMA shrink_memory")  # else the gaps in SQLite's cache are written with the next changes
         if not self._found:
             os.fsync(self._file)
-            self.phase = Phase.FORGETTING
+            self.phase = CleaningPhase.FORGETTING
         return True
 
 
