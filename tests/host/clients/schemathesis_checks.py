@@ -11,11 +11,12 @@ ABOUT_MEANING = {
     "bad-returns",
     "not-registered",
     "part-refused",
+    "too-many-labels",
     "unknown-file",
     "upgrade-wanted",
 }
-"""Problems about what a body says and not about its form, such as a name that stands for nothing, or a file without
-bytes; `socket` takes handshakes alone."""
+"""Problems about what a body says and not about its form, such as a name that stands for nothing, a file without
+bytes, or more labels than a session may have with those that it has; `socket` takes handshakes alone."""
 BESIDE_THE_DOCUMENT = {
     "its `first` or `last` says which texts are blotted out": "a rule about two parameters",
     "its `after` is not the `next` of a page": "a text that no page has given",
