@@ -35,7 +35,7 @@ WEAK: Final = {
 
 MOST: Final = {
     "adapters": 22,
-    "api": 83,
+    "api": 9,
     "app": 5,
     "cli": 38,
     "codec": 3,
@@ -46,7 +46,7 @@ MOST: Final = {
     "opening.py": 2,
     "plugins": 169,
     "ports": 17,
-    "remote": 63,
+    "remote": 35,
     "reprs.py": 1,
     "runtime": 55,
     "testing": 28,

@@ -41,11 +41,11 @@ _TRUTH: Final = {"": True, "true": True, "false": False}
 _EVENTS: Final = {event.__name__: event for event in EVENTS}
 
 
-def check_media(call: HostCall, found: str) -> None:
-    """Raise `WrongMedia` if a body of the media type *found*, the header `Content-Type`, is not for *call*."""
-    fits = _MEDIA.fullmatch(found)
+def check_media(call: HostCall, media_type: str) -> None:
+    """Raise `WrongMedia` if a body of the media type *media_type*, the header `Content-Type`, is not for *call*."""
+    fits = _MEDIA.fullmatch(media_type)
     if call.body is not None and (fits is None or fits[1].lower() != call.takes):
-        raise WrongMedia(found or "of no media type", call.takes)
+        raise WrongMedia(media_type or "of no media type", call.takes)
 
 
 def read_body(call: HostCall, content: bytes, depth: int = DEFAULTS.json_depth) -> object:
@@ -99,17 +99,17 @@ def _flaws(text: str, depth: int) -> Iterator[str]:
     """Yield what is wrong in JSON *text* although its grammar may be right, with line and column."""
     objects: list[set[str] | None] = []
     for token in _TOKEN.finditer(text):
-        said = token[0]
+        lexeme = token[0]
         problem = ""
-        if said in "[{":
-            objects.append(set() if said == "{" else None)
+        if lexeme in "[{":
+            objects.append(set() if lexeme == "{" else None)
             problem = f"more than {depth} levels" if len(objects) > depth else ""
-        elif said in "]}":
+        elif lexeme in "]}":
             objects[-1:] = []
-        elif said[0] != '"':
-            problem = f"`{said}`, which is no JSON number,"
+        elif lexeme[0] != '"':
+            problem = f"`{lexeme}`, which is no JSON number,"
         elif token[1] is not None and objects and (keys := objects[-1]) is not None:
-            key = _key(said[: -len(token[1])])
+            key = _key(lexeme[: -len(token[1])])
             problem = f"the key `{shorten(key)}` twice" if key in keys else ""
             keys.add(key)
         if problem:
@@ -139,16 +139,16 @@ def read_query(call: HostCall, query: str) -> Query | None:
             raise BadQuery(call.name, f"its `{shorten(pairs[0][0])}`", "is not known; the call takes none")
         return None
     kinds = _kinds_of(call.query)
-    given: dict[str, object] = {}
+    fields: dict[str, object] = {}
     for name, value in pairs:
         at = f"its `{shorten(name)}`"
         if name not in kinds:
             raise BadQuery(call.name, at, f"is not known; {meant(name, kinds, 'the call takes')}")
-        if name in given:
+        if name in fields:
             raise BadQuery(call.name, at, "stands there twice")
-        given[name] = _value(kinds[name], value)
+        fields[name] = _value(kinds[name], value)
     try:
-        return decode(call.query, given)
+        return decode(call.query, fields)
     except BadData as bad:
         _, at, problem = bad.args
         raise BadQuery(call.name, str(at), str(problem)) from None
@@ -169,7 +169,7 @@ def _value(kinds: frozenset[object], value: str) -> object:
 
 def _classes(hint: object) -> Iterator[object]:
     inside = get_args(hint)
-    yield from (each for part in inside for each in _classes(part)) if inside else (hint,)
+    yield from (inner for part in inside for inner in _classes(part)) if inside else (hint,)
 
 
 def command_of(call: HostCall, key: str | None) -> str | None:
@@ -181,9 +181,9 @@ def command_of(call: HostCall, key: str | None) -> str | None:
 
 def start_of(call: HostCall, query: EventsQuery, last_event_id: str) -> Cursor | None:
     """Return the cursor after which events are wanted; `None`: live ones alone. *last_event_id* is that header."""
-    for at, given in (("the header `Last-Event-ID`", last_event_id), ("its `since`", query.since)):
-        if given:
-            cursor = read_cursor(given)
+    for at, cursor_text in (("the header `Last-Event-ID`", last_event_id), ("its `since`", query.since)):
+        if cursor_text:
+            cursor = read_cursor(cursor_text)
             if cursor is None:
                 raise BadQuery(call.name, at, "is no cursor, such as `12.0`, which events have as their id")
             return cursor

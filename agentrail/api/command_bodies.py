@@ -75,14 +75,14 @@ def spelled(
     for a body that stands beside others.
     """
     hints, defaults = get_type_hints(command, include_extras=True), defaults_of(command)
-    made: list[tuple[str, type] | tuple[str, type, object]] = []
+    body_fields: list[tuple[str, type] | tuple[str, type, object]] = []
     for field, how in fields.items():
         hint = cast("type", hints[field] if how.hint is None else how.hint)
         place = how.name or field, hint
-        made.append((*place, defaults[field]) if field in defaults else place)
+        body_fields.append((*place, defaults[field]) if field in defaults else place)
     body = msgspec.defstruct(
         name or f"{command.__name__.removesuffix('Sent')}Body",
-        made,
+        body_fields,
         bases=(CallBody,),
         namespace={"__doc__": about or command.__doc__},
         module=CallBody.__module__,

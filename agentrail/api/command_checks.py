@@ -30,27 +30,27 @@ class _PlainFields(dict[type[Value], tuple[tuple[str, object], ...]]):
 _PLAIN_FIELDS = _PlainFields()
 
 
-def check_fields(given: Value, command: str | None) -> int:
-    """Return how many bytes the texts of *given* have; raise `BadMessage` or `BadChoice` if a field cannot be stored.
+def check_fields(message: Value, command: str | None) -> int:
+    """Return how many bytes the texts of *message* have; raise `BadMessage` or `BadChoice` if a field cannot be stored.
 
     Parts of a prompt, and JSON, are checked where they are made.
     """
     if command is not None:
         kept_text(command, "the command id")
     size = 0
-    for name, kind in _PLAIN_FIELDS[type(given)]:
-        found = getattr(given, name)
+    for name, kind in _PLAIN_FIELDS[type(message)]:
+        value = getattr(message, name)
         if kind is bool:
-            check_flag(name, found)
-        elif found is not None or kind is str:
-            size += len(kept_text(found, f"the {name}").encode())
+            check_flag(name, value)
+        elif value is not None or kind is str:
+            size += len(kept_text(value, f"the {name}").encode())
     return size
 
 
-def check_flag(name: str, found: object) -> None:
-    """Raise `BadChoice` if *found*, the argument called *name*, is not a boolean."""
-    if not isinstance(found, bool):
-        raise BadChoice.among(name, found, ("True", "False"))
+def check_flag(name: str, value: object) -> None:
+    """Raise `BadChoice` if *value*, the argument called *name*, is not a boolean."""
+    if not isinstance(value, bool):
+        raise BadChoice.among(name, value, ("True", "False"))
 
 
 def kept_text(text: object, what: str) -> str:
@@ -65,13 +65,13 @@ def kept_text(text: object, what: str) -> str:
     return text
 
 
-def kept_parts(said: object) -> tuple[Part, ...]:
+def kept_parts(content: object) -> tuple[Part, ...]:
     """Return a caller's text or parts as a tuple of parts; raise `BadMessage` if they cannot be stored."""
-    if isinstance(said, str):
-        return (_text(kept_text(said, TEXT)),)
-    if not isinstance(said, Iterable):
-        raise BadMessage(TEXT, f"a `{type(said).__name__}`")
-    return tuple(_kept_part(part) for part in cast("Iterable[object]", said))
+    if isinstance(content, str):
+        return (_text(kept_text(content, TEXT)),)
+    if not isinstance(content, Iterable):
+        raise BadMessage(TEXT, f"a `{type(content).__name__}`")
+    return tuple(_kept_part(part) for part in cast("Iterable[object]", content))
 
 
 def _kept_part(part: object) -> Part:
@@ -81,10 +81,10 @@ def _kept_part(part: object) -> Part:
         case Image(media_type=media_type, data=data):
             return Image(kept_text(media_type, "a media type"), kept_text(data, "an image"))
         case File():
-            kept = File(*(kept_text(getattr(part, name), "a file") for name in File.__struct_fields__))
-            if kept.problem is not None:
-                raise BadMessage(PART, kept.problem)
-            return kept
+            file = File(*(kept_text(getattr(part, name), "a file") for name in File.__struct_fields__))
+            if file.problem is not None:
+                raise BadMessage(PART, file.problem)
+            return file
         case Data(data=found):
             try:
                 return Data(freeze(found))
@@ -114,10 +114,10 @@ def cursor_of(since: object) -> Cursor | None:
 def kinds_of(types: object) -> tuple[type[Event], ...]:
     """Return *types* as a tuple; raise `WrongType` if they are no iterable of classes of events."""
     is_many = isinstance(types, Iterable)
-    found = tuple(cast("Iterable[object]", types)) if is_many else (None,)
-    if not all(isinstance(kind, type) and issubclass(kind, Event) for kind in found):
+    event_types = tuple(cast("Iterable[object]", types)) if is_many else (None,)
+    if not all(isinstance(kind, type) and issubclass(kind, Event) for kind in event_types):
         raise WrongType.of("types", types, TYPES_WANTED)
-    return cast("tuple[type[Event], ...]", found)
+    return cast("tuple[type[Event], ...]", event_types)
 
 
 def key_of(plugin: object) -> str:
@@ -136,18 +136,18 @@ NAME_WANTED: Final = f"text of at most {LONGEST_NAME} characters"
 LABELS_WANTED: Final = f"a list of texts of 1 to {LONGEST_NAME} characters"
 
 
-def name_of(argument: str, found: object) -> str:
-    """Return *found*, the text given as *argument*; raise `WrongType` if it is too long, or no text."""
-    if not isinstance(found, str) or len(found) > LONGEST_NAME:
-        raise WrongType(argument, shown(found), NAME_WANTED)
-    return kept_text(found, f"the {argument}")
+def name_of(argument: str, name: object) -> str:
+    """Return *name*, the text given as *argument*; raise `WrongType` if it is too long, or no text."""
+    if not isinstance(name, str) or len(name) > LONGEST_NAME:
+        raise WrongType(argument, shown(name), NAME_WANTED)
+    return kept_text(name, f"the {argument}")
 
 
-def labels_of(argument: str, found: object) -> tuple[str, ...]:
+def labels_of(argument: str, texts: object) -> tuple[str, ...]:
     """Return the labels given as *argument*, sorted; raise `WrongType` if one is empty or too long, or no text."""
-    if isinstance(found, str) or not isinstance(found, Iterable):
-        raise WrongType.of(argument, found, LABELS_WANTED)
-    labels = {name_of(argument, label) for label in cast("Iterable[object]", found)}
+    if isinstance(texts, str) or not isinstance(texts, Iterable):
+        raise WrongType.of(argument, texts, LABELS_WANTED)
+    labels = {name_of(argument, label) for label in cast("Iterable[object]", texts)}
     if "" in labels:
         raise WrongType(argument, "an empty text", LABELS_WANTED)
     return tuple(sorted(labels))

@@ -116,12 +116,12 @@ class HostLimits(Authored, kw_only=True):
         """Raise `WrongType` for a figure that is no limit."""
         counts = defaults_of(type(self))
         for name in self.__struct_fields__:
-            found: object = getattr(self, name)
-            plain = number(found)
+            limit: object = getattr(self, name)
+            plain = number(limit)
             if type(counts[name]) is int and type(plain) is not int:
-                raise WrongType(name, shown(found), COUNT_WANTED)
+                raise WrongType(name, shown(limit), COUNT_WANTED)
             if plain is None or plain <= 0:
-                raise WrongType(name, shown(found), LIMIT_WANTED)
+                raise WrongType(name, shown(limit), LIMIT_WANTED)
 
 
 DEFAULTS: Final = HostLimits()

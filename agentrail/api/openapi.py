@@ -88,8 +88,8 @@ def _written() -> bytes:
 def document() -> Document:
     """Return the document as plain data."""
     hints = [*_shown(), Envelope, AnyEvent, Message]
-    written, components = msgspec.json.schema_components(hints, schema_hook=_foreign, ref_template=_TEMPLATE)
-    schemas = dict(zip(map(repr, hints), map(_portable, written), strict=True))
+    plain_schemas, components = msgspec.json.schema_components(hints, schema_hook=_foreign, ref_template=_TEMPLATE)
+    schemas = dict(zip(map(repr, hints), map(_portable, plain_schemas), strict=True))
     components = {name: _portable(schema) for name, schema in components.items()}
     for view in classes_below(View):
         if schema := components.get(view.__name__):  # a view is written with all of its fields
@@ -116,14 +116,14 @@ def document() -> Document:
 
 def _shown() -> Iterator[object]:
     """Yield each class of a body, a query or an answer once."""
-    found = [each for call in CALLS.values() for each in (call.body, call.query, call.gives) if each is not None]
-    return iter(dict(zip(map(repr, found), found, strict=True)).values())
+    hints = [hint for call in CALLS.values() for hint in (call.body, call.query, call.gives) if hint is not None]
+    return iter(dict(zip(map(repr, hints), hints, strict=True)).values())
 
 
 def classes_below(base: type) -> list[type]:
     """Return the classes below *base* and below those, in the order of their definition."""
-    found = [base, *base.__subclasses__()]
-    return [*dict.fromkeys(below for cls in found for below in [cls, *cls.__subclasses__()] if below is not base)]
+    classes = [base, *base.__subclasses__()]
+    return [*dict.fromkeys(below for cls in classes for below in [cls, *cls.__subclasses__()] if below is not base)]
 
 
 def _foreign(hint: object) -> Document:
@@ -148,28 +148,28 @@ def _portable_part(part: object) -> object:
     if isinstance(part, Mapping):
         return _portable(cast("Mapping[str, object]", part))
     if isinstance(part, list | tuple):
-        return [_portable_part(each) for each in cast("Sequence[object]", part)]
+        return [_portable_part(item) for item in cast("Sequence[object]", part)]
     return part
 
 
 def _operation(route: HostRoute, schemas: Mapping[str, Document]) -> Document:
     call = route.call
-    made: Document = {
+    operation: Document = {
         "operationId": call.name,
         "summary": f"{call.attempt[:1].upper()}{call.attempt[1:]}.",
         "parameters": [*_parameters(route)],
         "responses": _with_ids({**_answers(call, schemas), **_problems(call)}),
     }
     if call.body is not None:
-        made["requestBody"] = {"content": {call.takes: {"schema": schemas[repr(call.body)]}}, "required": True}
+        operation["requestBody"] = {"content": {call.takes: {"schema": schemas[repr(call.body)]}}, "required": True}
     elif call.takes != JSON:
-        made["requestBody"] = {"content": {media: {"schema": _BYTES} for media in _FILES}, "required": True}
+        operation["requestBody"] = {"content": {media: {"schema": _BYTES} for media in _FILES}, "required": True}
     if call.scope is not None:
-        made["security"] = [{"key": []}]
-        made["description"] = _scopes(call)
+        operation["security"] = [{"key": []}]
+        operation["description"] = _scopes(call)
     elif call.media == WEBSOCKET:
-        made["security"] = [{"key": []}, {}]
-    return made
+        operation["security"] = [{"key": []}, {}]
+    return operation
 
 
 def _scopes(call: HostCall) -> str:
@@ -213,47 +213,47 @@ def _answers(call: HostCall, schemas: Mapping[str, Document]) -> Mapping[str, Do
     if call.gives is not None:
         content[JSON] = {"schema": schemas[repr(call.gives)]}
     well: Document = {"description": "It went well.", **({"content": content} if content else {})}
-    found: dict[str, Document] = {str(call.status): well}
+    answers: dict[str, Document] = {str(call.status): well}
     if call.media == WEBSOCKET:
-        found[str(call.status)] = {"description": _SOCKET}
+        answers[str(call.status)] = {"description": _SOCKET}
     elif call.media != JSON:
         about = _FRAMES if call.media == sse_frames.MEDIA_TYPE else "It went well."
-        found[str(call.status)] = {"description": about, "content": {call.media: {"schema": _TEXT}}}
+        answers[str(call.status)] = {"description": about, "content": {call.media: {"schema": _TEXT}}}
     elif call.status == CREATED and call.gives is OpenedView:
-        found[str(call.status)]["headers"] = {"Location": _told("Path of the session.")}
+        answers[str(call.status)]["headers"] = {"Location": _told("Path of the session.")}
     elif call.name == "openapi":
-        found[str(call.status)] = {"description": "This document.", "content": {JSON: {"schema": _ANY_OBJECT}}}
+        answers[str(call.status)] = {"description": "This document.", "content": {JSON: {"schema": _ANY_OBJECT}}}
     if call.held:
-        found["202"] = {"description": "The turn waits for a person.", "content": content}
+        answers["202"] = {"description": "The turn waits for a person.", "content": content}
     if call.name == "ready":
-        found["503"] = {"description": "It is not ready.", "content": content}
-    return found
+        answers["503"] = {"description": "It is not ready.", "content": content}
+    return answers
 
 
 def _problems(call: HostCall) -> Document:
     by_status: dict[int, list[type[AgentrailError]]] = {}
     for error in errors_of(call):
         by_status.setdefault(ROWS[error].status, []).append(error)
-    found: Document = {}
+    answers: Document = {}
     for status, errors in sorted(by_status.items()):
         kinds = dict.fromkeys(problems.slug(ROWS[error].told_as or error) for error in errors)
         content = {problems.MEDIA_TYPE: {"schema": {"$ref": _PROBLEM}}}
-        made: Document = {"description": ", ".join(f"`{kind}`" for kind in kinds), "content": content}
+        answer: Document = {"description": ", ".join(f"`{kind}`" for kind in kinds), "content": content}
         if status == UNAUTHORIZED:
-            made["headers"] = {"WWW-Authenticate": _told("`Bearer`.")}
+            answer["headers"] = {"WWW-Authenticate": _told("`Bearer`.")}
         elif all(ROWS[error].retry_after is not None for error in errors):
-            made["headers"] = {"Retry-After": _told("After how many seconds another attempt may help.")}
-        found[str(status)] = made
-    return found
+            answer["headers"] = {"Retry-After": _told("After how many seconds another attempt may help.")}
+        answers[str(status)] = answer
+    return answers
 
 
 def _with_ids(answers: Document) -> Document:
     """Return *answers*, each with the header that all have: the server itself adds it."""
     number = {"X-Request-Id": _told("Id of the request, by which the log of the host names it.")}
-    found = cast("Mapping[str, Document]", answers)
+    by_status = cast("Mapping[str, Document]", answers)
     return {
         status: {**answer, "headers": {**cast("Document", answer.get("headers", {})), **number}}
-        for status, answer in found.items()
+        for status, answer in by_status.items()
     }
 
 

@@ -162,7 +162,7 @@ def _command(
     methods: tuple[str, ...] | None = None,
 ) -> HostCall:
     """Return the row of a call that sends one of *commands* to a session; *route* is `POST` and its name if empty."""
-    shapes = [each.body for each in commands if each.body is not None]
+    shapes = [spelled_command.body for spelled_command in commands if spelled_command.body is not None]
     is_query = issubclass(shapes[0], bodies.Query) if shapes else False
     has_body = bool(shapes) and not is_query
     return HostCall(
@@ -586,22 +586,22 @@ CALLS: Final[Mapping[str, HostCall]] = MappingProxyType({call.name: call for cal
 """The table of calls: each by its name, in the order of their pages."""
 
 COMMANDS: Final[Mapping[type[AnyCommand], tuple[HostCall, Spelled]]] = MappingProxyType(
-    {each.command: (call, each) for call in _CALLS for each in call.commands}
+    {spelled_command.command: (call, spelled_command) for call in _CALLS for spelled_command in call.commands}
 )
 """By the class of a command: the call that carries it out, and how clients send it."""
 
 
 def errors_of(call: HostCall) -> Errors:
     """Return the errors that a call may answer with, each once."""
-    found = [*ANY, *call.raises]
+    errors = [*ANY, *call.raises]
     if call.scope is not None:
-        found += WITH_KEY
+        errors += WITH_KEY
     if call.body is not None:
-        found += WITH_BODY
+        errors += WITH_BODY
     if call.gives is not None and call.scope is not None:
-        found += STORED
+        errors += STORED
     if call.about_session:
-        found += OF_SESSION
+        errors += OF_SESSION
     if call.command:
-        found += COMMAND
-    return tuple(dict.fromkeys(found))
+        errors += COMMAND
+    return tuple(dict.fromkeys(errors))

@@ -408,35 +408,37 @@ def problem_of(error: BaseException, attempted: str, tenant: str = "") -> Proble
     if cls is None or not isinstance(error, AgentrailError):
         return INTERNAL.but(attempted=attempted)
     row = ROWS[cls]
-    found, to_do = _said(error, row)
+    finding, to_do = _said(error, row)
     if tenant:
-        found, to_do = without_tenant(found, tenant), without_tenant(to_do, tenant)
+        finding, to_do = without_tenant(finding, tenant), without_tenant(to_do, tenant)
     kind, facts = row.told_as or cls, _told_facts(error, row, tenant)
-    told = kind if issubclass(cls, kind) else cls  # which of the classes of missing sessions it is, is not told
+    shown_class = kind if issubclass(cls, kind) else cls  # which of the classes of missing sessions it is, is not told
     headers = _headers(error, row)
-    return Problem(row.status, slug(kind), title_of(kind), attempted, found, to_do, headers, told.__name__, facts)
+    return Problem(
+        row.status, slug(kind), title_of(kind), attempted, finding, to_do, headers, shown_class.__name__, facts
+    )
 
 
 def _said(error: AgentrailError, row: Row) -> tuple[str, str]:
     """Return what was found and what to do, from the row or from the two halves of the error's wording."""
-    found, _, advice = error.wording.partition("; ")
-    told = filled(found if row.found is None else row.found, error)
-    return _shortened(told) or title_of(type(error)), row.to_do or _shortened(
+    first_half, _, advice = error.wording.partition("; ")
+    finding = filled(first_half if row.found is None else row.found, error)
+    return _shortened(finding) or title_of(type(error)), row.to_do or _shortened(
         filled(advice, error)
     ) or "try another request"
 
 
 def _told_facts(error: AgentrailError, row: Row, tenant: str) -> tuple[Json, ...]:
     """Return the facts of *error*, with `None` at the place of each that the words of its document do not tell."""
-    told = _named_in(error.wording, error.__match_args__, row) if row.told_as is None else frozenset[int]()
-    return tuple([_plain(fact, tenant) if place in told else None for place, fact in enumerate(error.args)])
+    shown_places = _named_in(error.wording, error.__match_args__, row) if row.told_as is None else frozenset[int]()
+    return tuple([_plain(fact, tenant) if place in shown_places else None for place, fact in enumerate(error.args)])
 
 
 @cache
 def _named_in(wording: str, fields: tuple[str, ...], row: Row) -> frozenset[int]:
     """Return the positions of the *fields* that a document of this row tells."""
-    found, _, advice = wording.partition("; ")
-    texts = (found if row.found is None else row.found, "" if row.to_do else advice)
+    first_half, _, advice = wording.partition("; ")
+    texts = (first_half if row.found is None else row.found, "" if row.to_do else advice)
     named = [name for text in texts for _, name, _, _ in Formatter().parse(text) if name]
     places = [int(name) if name.isdigit() else fields.index(name) for name in named]
     return frozenset([*places, *row.facts])
@@ -447,14 +449,14 @@ def _plain(fact: object, tenant: str) -> Json:
     if isinstance(fact, str):
         return _shortened(without_tenant(fact, tenant) if tenant else fact)
     if isinstance(fact, tuple):
-        return [_plain(each, tenant) for each in cast("tuple[object, ...]", fact)]
+        return [_plain(item, tenant) for item in cast("tuple[object, ...]", fact)]
     is_number = isinstance(fact, int | float) and math.isfinite(fact) and abs(fact) <= GREATEST
     return cast("Json", fact) if is_number else None
 
 
 def _shortened(text: str) -> str:
-    sent = text.encode(errors="replace").decode()  # half a surrogate pair cannot be sent
-    return sent if len(sent) <= MAX_FOUND else f"{sent[: MAX_FOUND - 1]}…"
+    sendable = text.encode(errors="replace").decode()  # half a surrogate pair cannot be sent
+    return sendable if len(sendable) <= MAX_FOUND else f"{sendable[: MAX_FOUND - 1]}…"
 
 
 def _headers(error: AgentrailError, row: Row) -> tuple[tuple[str, str], ...]:
@@ -464,8 +466,8 @@ def _headers(error: AgentrailError, row: Row) -> tuple[tuple[str, str], ...]:
         return (("sec-websocket-version", "13"),)
     if isinstance(error, NotAuthenticated):
         return (("www-authenticate", "Bearer"),)
-    asked: object = getattr(error, "retry_after", None)
-    wait = asked if isinstance(asked, int | float) and math.isfinite(asked) and asked >= 0 else row.retry_after
+    seconds: object = getattr(error, "retry_after", None)
+    wait = seconds if isinstance(seconds, int | float) and math.isfinite(seconds) and seconds >= 0 else row.retry_after
     return () if wait is None or row.retry_after is None else ((RETRY_AFTER, str(max(1, math.ceil(wait)))),)
 
 
@@ -512,7 +514,7 @@ class Parameter(Value, gc=True):
 def _parameters(cls: type[AgentrailError]) -> tuple[Parameter, ...] | None:
     """Return what *cls* takes, in order; `None` if it takes anything."""
     signature, hints = inspect.signature(cls), get_type_hints(cls.__init__)
-    if any(each.kind is each.VAR_POSITIONAL for each in signature.parameters.values()):
+    if any(parameter.kind is parameter.VAR_POSITIONAL for parameter in signature.parameters.values()):
         return None
     return tuple([Parameter(name, hints[name]) for name in signature.parameters])
 
@@ -529,32 +531,32 @@ def error_of(document: JsonObject, session: str = "") -> AgentrailError:
     cannot be read becomes a `HostFailed`.
     """
     detail, name, facts = document.get("detail"), document.get("error"), document.get("facts")
-    said = detail if isinstance(detail, str) else NO_DOCUMENT
+    wording = detail if isinstance(detail, str) else NO_DOCUMENT
     cls = _CLASSES.get(name) if isinstance(name, str) else None
     if cls is None or not isinstance(facts, Sequence) or isinstance(facts, str):
-        return HostFailed(said)
-    wanted = _PARAMETERS[cls]
-    if wanted is None:
-        found, is_whole = cls(*facts), all(fact is not None for fact in facts)
+        return HostFailed(wording)
+    parameters = _PARAMETERS[cls]
+    if parameters is None:
+        error, is_whole = cls(*facts), all(fact is not None for fact in facts)
     else:
-        if len(facts) != len(wanted):
-            return HostFailed(said)
+        if len(facts) != len(parameters):
+            return HostFailed(wording)
         try:
-            given = [_fact(each, fact, session) for each, fact in zip(wanted, facts, strict=True)]
+            values = [_fact(parameter, fact, session) for parameter, fact in zip(parameters, facts, strict=True)]
         except msgspec.ValidationError:
-            return HostFailed(said)
-        found = cls(*[value for value, _ in given])
-        is_whole = all(is_told for _, is_told in given)
+            return HostFailed(wording)
+        error = cls(*[value for value, _ in values])
+        is_whole = all(is_told for _, is_told in values)
     if not is_whole:
-        found.told = said
-    return found
+        error.told = wording
+    return error
 
 
-def _fact(wanted: Parameter, told: Json, session: str) -> tuple[object, bool]:
-    """Return a fact, and whether it is known; raise `ValidationError` if *told* is of another type."""
-    if told is not None:
-        return cast("object", msgspec.convert(told, learned(wanted.hint))), True
-    if wanted.name == "session" and session:
+def _fact(parameter: Parameter, fact: Json, session: str) -> tuple[object, bool]:
+    """Return a fact, and whether it is known; raise `ValidationError` if *fact* is of another type."""
+    if fact is not None:
+        return cast("object", msgspec.convert(fact, learned(parameter.hint))), True
+    if parameter.name == "session" and session:
         return session, True
-    stand_in = _STAND_INS.get(wanted.hint)
+    stand_in = _STAND_INS.get(parameter.hint)
     return stand_in, stand_in is None

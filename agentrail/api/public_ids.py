@@ -74,12 +74,12 @@ def new_name(tenant: str, user: str, name: str) -> SessionName:
 
 def check_owner(tenant: str, user: str) -> None:
     """Raise `BadName` if no session can be of this tenant and user."""
-    for what, found, most in (("tenant", tenant, MAX_TENANT), ("user", user, MAX_USER)):
-        if not found or not found.isprintable():
-            raise BadName(what, found, "give a text that can be printed")
-        if len(escaped(found)) > most:
+    for what, text, most in (("tenant", tenant, MAX_TENANT), ("user", user, MAX_USER)):
+        if not text or not text.isprintable():
+            raise BadName(what, text, "give a text that can be printed")
+        if len(escaped(text)) > most:
             problem = f"it is too long; have at most {most} characters, of which others than A-Z a-z 0-9 - count thrice"
-            raise BadName(what, found, f"{problem} for each byte")
+            raise BadName(what, text, f"{problem} for each byte")
 
 
 def named(tenant: str, user: str, visible: str) -> SessionName:
@@ -90,12 +90,14 @@ def named(tenant: str, user: str, visible: str) -> SessionName:
     if len(visible) > MAX_INTERNAL:
         raise UnknownSession(visible)
     owner, dot, name = visible.partition(".")
-    found = SessionName(tenant, user, visible) if not dot else SessionName(tenant, _plain(owner) or "", name)
-    own, _, below = found.name.partition(".")
-    fits = found.user and _NAME.fullmatch(own) and _BELOW.fullmatch(below) and not found.name.endswith(".")
-    if not fits or len(found.internal) > MAX_INTERNAL:
+    session_name = SessionName(tenant, user, visible) if not dot else SessionName(tenant, _plain(owner) or "", name)
+    own, _, below = session_name.name.partition(".")
+    fits = (
+        session_name.user and _NAME.fullmatch(own) and _BELOW.fullmatch(below) and not session_name.name.endswith(".")
+    )
+    if not fits or len(session_name.internal) > MAX_INTERNAL:
         raise UnknownSession(visible)
-    return found
+    return session_name
 
 
 def held_id(session: SessionName, user: str, visible: str) -> str | None:
@@ -129,8 +131,8 @@ def read_internal(internal: str) -> SessionName | None:
 @lru_cache(KEPT)  # it is asked for each event
 def visible(internal: str) -> str:
     """Return an id in the journal, of a session or of what waits in it, as clients see it; others stay as they are."""
-    found = read_internal(internal)
-    return internal if found is None else found.visible
+    session_name = read_internal(internal)
+    return internal if session_name is None else session_name.visible
 
 
 def without_tenant(text: str, tenant: str) -> str:
@@ -141,17 +143,17 @@ def without_tenant(text: str, tenant: str) -> str:
 @lru_cache(KEPT)
 def escaped(part: str) -> str:
     """Return a tenant or a user as it is written in an id."""
-    found = part.encode(errors="surrogatepass")
-    return "".join([chr(byte) if byte in _PLAIN else f"_{byte:02x}" for byte in found])
+    encoded = part.encode(errors="surrogatepass")
+    return "".join([chr(byte) if byte in _PLAIN else f"_{byte:02x}" for byte in encoded])
 
 
-def _plain(written: str) -> str | None:
-    """Return the tenant or user that was *written* so; `None` if none is."""
-    if not _WRITTEN.fullmatch(written):
+def _plain(escaped_part: str) -> str | None:
+    """Return the tenant or user that was *escaped_part* so; `None` if none is."""
+    if not _WRITTEN.fullmatch(escaped_part):
         return None
-    head, *rest = written.split("_")
+    head, *rest = escaped_part.split("_")
     try:
-        part = b"".join([head.encode(), *[bytes([int(each[:2], 16)]) + each[2:].encode() for each in rest]]).decode()
+        part = b"".join([head.encode(), *[bytes([int(piece[:2], 16)]) + piece[2:].encode() for piece in rest]]).decode()
     except UnicodeDecodeError:
         return None
-    return part if escaped(part) == written else None
+    return part if escaped(part) == escaped_part else None

@@ -43,10 +43,10 @@ ROUTES: Final = tuple(
 
 
 def _by_path() -> Mapping[tuple[str, ...], Mapping[str, HostRoute]]:
-    found: dict[tuple[str, ...], dict[str, HostRoute]] = {}
+    by_path: dict[tuple[str, ...], dict[str, HostRoute]] = {}
     for route in ROUTES:
-        found.setdefault(tuple(route.path.split("/")), {})[route.method] = route
-    return MappingProxyType(found)
+        by_path.setdefault(tuple(route.path.split("/")), {})[route.method] = route
+    return MappingProxyType(by_path)
 
 
 _BY_PATH: Final = _by_path()

@@ -58,14 +58,14 @@ class Reply(Value):
     @property
     def text(self) -> str:
         """Text of the model's last message in the turn; empty if there is none."""
-        said = [message.text for message in self.messages if isinstance(message, AssistantMessage)]
-        return said[-1] if said else ""
+        texts = [message.text for message in self.messages if isinstance(message, AssistantMessage)]
+        return texts[-1] if texts else ""
 
     @property
     def answer(self) -> JsonObject | None:
         """The answer as JSON, if a form was asked for (`returns`) and it fits; else `None`."""
-        found = read_answer(self.text) if self.fits else None
-        return None if isinstance(found, str) else found
+        answer = read_answer(self.text) if self.fits else None
+        return None if isinstance(answer, str) else answer
 
 
 class Background(Value):

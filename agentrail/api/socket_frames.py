@@ -78,8 +78,8 @@ def too_large(most: int) -> str:
 
 def most_told(reason: str) -> int | None:
     """Return how many bytes a message may have, as such a reason says; `None` if it says something else."""
-    found = _MOST.match(reason)
-    return None if found is None else int(found[1])
+    match = _MOST.match(reason)
+    return None if match is None else int(match[1])
 
 
 class SentFrame(Value):
@@ -173,26 +173,26 @@ def read_object(content: str | bytes, depth: int = DEFAULTS.json_depth) -> Mappi
 
     Raise `BadText` for what is no strict JSON, and `BadFrame` for JSON that is no object.
     """
-    found = strict_json(content.encode(errors="surrogatepass") if isinstance(content, str) else content, depth + 1)
-    if not isinstance(found, dict):
+    value = strict_json(content.encode(errors="surrogatepass") if isinstance(content, str) else content, depth + 1)
+    if not isinstance(value, dict):
         raise BadFrame(IT, "is no object")
-    return found
+    return value
 
 
-def id_in(found: Mapping[str, Json]) -> str | None:
+def id_in(message: Mapping[str, Json]) -> str | None:
     """Return the id of a message that may fit nothing else; `None` if it has none."""
-    name = found.get("id")
+    name = message.get("id")
     return name if isinstance(name, str) and 0 < len(name) <= MAX_ID else None
 
 
-def read_frame(found: Mapping[str, Json]) -> SentFrame:
-    """Return the message that the object *found* is; raise `BadFrame` if it is none."""
-    kinds = [kind for kind in KINDS if kind in found]
+def read_frame(message: Mapping[str, Json]) -> SentFrame:
+    """Return the message that the object *message* is; raise `BadFrame` if it is none."""
+    kinds = [kind for kind in KINDS if kind in message]
     if len(kinds) != 1:
-        said = "`, `".join(kinds)
-        raise BadFrame(IT, f"has `{said}`, of which only one may be there" if kinds else "has none of these")
+        listed_kinds = "`, `".join(kinds)
+        raise BadFrame(IT, f"has `{listed_kinds}`, of which only one may be there" if kinds else "has none of these")
     try:
-        frame = decode(KINDS[kinds[0]], found)
+        frame = decode(KINDS[kinds[0]], message)
     except BadData as bad:
         _, at, problem = bad.args
         raise BadFrame(str(at), str(problem)) from None

@@ -54,8 +54,8 @@ _CURSOR: Final = re.compile(
 
 def read_cursor(text: str) -> Cursor | None:
     """Return the cursor that `str` has written as *text*, or one of a durable event by its number; `None` if none."""
-    found = _CURSOR.fullmatch(text)
-    return None if found is None else Cursor(int(found[1]), int(found[2] or 0))
+    match = _CURSOR.fullmatch(text)
+    return None if match is None else Cursor(int(match[1]), int(match[2] or 0))
 
 
 def event_frame(envelope: Envelope) -> bytes:
@@ -73,9 +73,9 @@ def frame(name: str, data: bytes, cursor: Cursor | None = None) -> bytes:
     return f"{head}event: {name}\ndata: ".encode() + data + b"\n\n"
 
 
-def data_of(made: bytes) -> bytes:
+def data_of(frame_bytes: bytes) -> bytes:
     """Return the data of a frame that `frame` has made."""
-    return made[made.index(_DATA) + len(_DATA) : -2]
+    return frame_bytes[frame_bytes.index(_DATA) + len(_DATA) : -2]
 
 
 def as_seen(envelope: Envelope) -> Envelope:
@@ -87,8 +87,8 @@ def as_seen(envelope: Envelope) -> Envelope:
     )
 
 
-def _visible(found: object) -> object:
-    return visible(found) if isinstance(found, str) else tuple(map(visible, cast("tuple[str, ...]", found)))
+def _visible(ids: object) -> object:
+    return visible(ids) if isinstance(ids, str) else tuple(map(visible, cast("tuple[str, ...]", ids)))
 
 
 def _seen(event: Event) -> Event:

@@ -336,24 +336,24 @@ _WITH_SESSION: Final[Mapping[type[View], str]] = {ChildShown: "name", HeldView: 
 """Fields, beside `session`, that have the id of a session, or one that begins with it."""
 
 
-def view(cls: type[V], shown: object, session: str = "") -> V:
-    """Return a view of *shown*, an object with the attributes that the fields are named after.
+def view(cls: type[V], source: object, session: str = "") -> V:
+    """Return a view of *source*, an object with the attributes that the fields are named after.
 
     *session* is the id in the journal of the session that it is about, for views that say so.
     """
-    made = msgspec.convert(shown, learned(cls), from_attributes=True)
-    return cast("V", _seen(made, visible(session)))
+    converted = msgspec.convert(source, learned(cls), from_attributes=True)
+    return cast("V", _seen(converted, visible(session)))
 
 
-def _seen(found: View, session: str) -> View:
-    """Return *found* with ids of sessions as clients see them, also in the views in it."""
+def _seen(view_: View, session: str) -> View:
+    """Return *view_* with ids of sessions as clients see them, also in the views in it."""
     changes: dict[str, object] = {}
-    for name in found.__struct_fields__:
-        old: object = getattr(found, name)
+    for name in view_.__struct_fields__:
+        old: object = getattr(view_, name)
         new: object = old
         if name == "session" and session:
             new = session
-        elif name == _WITH_SESSION.get(type(found)):
+        elif name == _WITH_SESSION.get(type(view_)):
             new = visible(str(old))
         elif name == "path":
             new = tuple(map(visible, cast("tuple[str, ...]", old)))
@@ -364,14 +364,14 @@ def _seen(found: View, session: str) -> View:
             new = tuple([_seen(item, session) if isinstance(item, View) else item for item in items])
         if new is not old:
             changes[name] = new
-    return found.but(**changes) if changes else found
+    return view_.but(**changes) if changes else view_
 
 
-def _plain(found: object) -> object:
-    """Return *found*, of a class that msgspec does not know, as a list."""
-    if isinstance(found, History):
-        return list(found)
-    raise TypeError(type(found).__name__)
+def _plain(value: object) -> object:
+    """Return *value*, of a class that msgspec does not know, as a list."""
+    if isinstance(value, History):
+        return list(value)
+    raise TypeError(type(value).__name__)
 
 
 to_json: Final = msgspec.json.Encoder(enc_hook=_plain).encode

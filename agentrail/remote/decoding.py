@@ -33,40 +33,40 @@ _VALUES: Final[Mapping[type[Value], type[Value]]] = MappingProxyType(
 """The class of the value that a view in another was made of; its fields have the same names."""
 
 
-def answer_of(wanted: type[T], found: Json) -> T:
-    """Return what a call has given, as *wanted*; raise `HostFailed` if it is something else."""
+def answer_of(kind: type[T], answer: Json) -> T:
+    """Return what a call has given, as *kind*; raise `HostFailed` if it is something else."""
     try:
-        return decode(wanted, found)
+        return decode(kind, answer)
     except BadData as bad:
         _, at, problem = bad.args
-        said = f"its answer cannot be read: {at} {problem}"
-        raise HostFailed(said) from None
+        problem_text = f"its answer cannot be read: {at} {problem}"
+        raise HostFailed(problem_text) from None
 
 
-def value_of(wanted: type[V], shown: Value, **more: object) -> V:
-    """Return the value that a view *shown* was made of; *more* are fields that it has not."""
-    names = [name for name in wanted.__struct_fields__ if hasattr(shown, name)]
-    return wanted(**{**{name: _inner(getattr(shown, name)) for name in names}, **more})
+def value_of(kind: type[V], view: Value, **more: object) -> V:
+    """Return the value that a view *view* was made of; *more* are fields that it has not."""
+    names = [name for name in kind.__struct_fields__ if hasattr(view, name)]
+    return kind(**{**{name: _inner(getattr(view, name)) for name in names}, **more})
 
 
-def _inner(shown: object) -> object:
+def _inner(value: object) -> object:
     """Return a field of a view as the value has it."""
-    if isinstance(shown, tuple):
-        return tuple(map(_inner, cast("tuple[object, ...]", shown)))
-    wanted = _VALUES.get(type(shown)) if isinstance(shown, Value) else None
-    return shown if wanted is None else value_of(wanted, cast("Value", shown))
+    if isinstance(value, tuple):
+        return tuple(map(_inner, cast("tuple[object, ...]", value)))
+    kind = _VALUES.get(type(value)) if isinstance(value, Value) else None
+    return value if kind is None else value_of(kind, cast("Value", value))
 
 
-def stored_of(shown: views.SessionView) -> StoredSession:
+def stored_of(view: views.SessionView) -> StoredSession:
     """Return the summary of a session; its tenant is not told."""
-    about = About("", shown.owner, shown.agent, shown.title, shown.labels, shown.created)
+    about = About("", view.owner, view.agent, view.title, view.labels, view.created)
     return StoredSession(
-        shown.session,
-        shown.records,
-        due=shown.due,
-        at_work=shown.at_work,
-        ended=shown.ended,
-        problem=shown.problem,
+        view.session,
+        view.records,
+        due=view.due,
+        at_work=view.at_work,
+        ended=view.ended,
+        problem=view.problem,
         about=about,
-        active=shown.active,
+        active=view.active,
     )

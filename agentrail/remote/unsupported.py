@@ -39,9 +39,9 @@ OF_SUPERVISORS: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
 """By name of a method of `Supervisor`: why it is not there, and what to do instead."""
 
 
-def missing(kind: type[object], name: str, known: Mapping[str, tuple[str, str]]) -> Never:
+def missing(kind: type[object], name: str, methods: Mapping[str, tuple[str, str]]) -> Never:
     """Raise `NotAtHost` for the *name* of a local method, and `AttributeError` for any other of a class *kind*."""
-    if name in known:
-        raise NotAtHost(name, *known[name])
+    if name in methods:
+        raise NotAtHost(name, *methods[name])
     problem = f"{kind.__name__!r} object has no attribute {name!r}"
     raise AttributeError(problem)

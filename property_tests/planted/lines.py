@@ -34,7 +34,7 @@ CHANGES: Final = (
         "event_given_to_another_subscription",
         "all events go to the subscription that began first",
         Line._take,
-        "listening = self._listenings.get(found.id)",
+        "listening = self._listenings.get(frame.id)",
         "listening = next(iter(self._listenings.values()), None)",
         "lines",
     ),

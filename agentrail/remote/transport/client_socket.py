@@ -180,8 +180,8 @@ class ClientSocket:
             case events.CloseConnection(code=code, reason=reason):
                 if self._protocol.state is ConnectionState.OPEN:  # wsproto's advice, and no word of the host
                     raise CutError(problem=f"it broke a rule of WebSocket: {reason}")
-                told = f": {reason}" if reason else ""
-                raise CutError(problem=f"it closed the connection ({code}{told})", code=code, reason=reason or "")
+                suffix = f": {reason}" if reason else ""
+                raise CutError(problem=f"it closed the connection ({code}{suffix})", code=code, reason=reason or "")
             case events.Ping() | events.Pong():
                 return event
             case _:
@@ -266,14 +266,14 @@ def _reason(error: BaseException) -> str:
     cause = error.__cause__
     while isinstance(cause, BaseExceptionGroup):
         cause = next(iter(cast("BaseExceptionGroup[BaseException]", cause).exceptions))
-    for found in (cause, error):
-        if isinstance(found, ssl.SSLCertVerificationError):
-            return f"its certificate is not trusted: {found.verify_message}"
-        if isinstance(found, ssl.SSLError):
-            return f"TLS failed: {found.reason}"
-        if isinstance(found, OSError):
-            number = found.errno or 0
-            return os.strerror(number) if number > 0 else found.strerror or str(found)
+    for failure in (cause, error):
+        if isinstance(failure, ssl.SSLCertVerificationError):
+            return f"its certificate is not trusted: {failure.verify_message}"
+        if isinstance(failure, ssl.SSLError):
+            return f"TLS failed: {failure.reason}"
+        if isinstance(failure, OSError):
+            number = failure.errno or 0
+            return os.strerror(number) if number > 0 else failure.strerror or str(failure)
     return CUT
 
 
@@ -322,14 +322,14 @@ class OpenConnection:
 
     async def _read(self) -> None:
         while True:
-            found = await self._socket.receive()
-            if isinstance(found, events.Ping):
-                self._control(found.response())
+            received = await self._socket.receive()
+            if isinstance(received, events.Ping):
+                self._control(received.response())
                 continue
             self.has_heard = True
-            if isinstance(found, str):
+            if isinstance(received, str):
                 try:
-                    self._take(found)
+                    self._take(received)
                 except BadText as bad:
                     raise CutError(problem=f"it sent a message that cannot be read: {bad.args[0]}") from None
 
@@ -363,10 +363,10 @@ def document_in(rejection: Rejection) -> JsonObject | None:
     if rejection.media != problems.MEDIA_TYPE:
         return None
     try:
-        found = read_host_frame(f'{{"problem":{rejection.body.decode(errors="replace")}}}')
+        frame = read_host_frame(f'{{"problem":{rejection.body.decode(errors="replace")}}}')
     except BadText:
         return None
-    return found.problem if isinstance(found, RefusalFrame) else None
+    return frame.problem if isinstance(frame, RefusalFrame) else None
 
 
 def said_by(rejection: Rejection) -> str:

@@ -90,10 +90,10 @@ class HostKey:
 
     __slots__ = ("_text",)
 
-    def __init__(self, given: str | Secret) -> None:
+    def __init__(self, key: str | Secret) -> None:
         """Take the key itself, or a `Secret` with the name of the environment variable that has it."""
-        name = secret_name(given)
-        text: object = given if name is None else os.environ.get(name)
+        name = secret_name(key)
+        text: object = key if name is None else os.environ.get(name)
         if text is None:
             raise BadConnection(problem=f"the environment variable `{name}` is not set", advice=KEY_ADVICE)
         if not isinstance(text, str) or not _SENDABLE.fullmatch(text):

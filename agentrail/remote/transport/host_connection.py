@@ -81,11 +81,11 @@ def given(**fields: Json) -> JsonObject:
     return {name: value for name, value in fields.items() if value is not None}
 
 
-def texts_of(argument: str, found: Iterable[str]) -> list[str]:
+def texts_of(argument: str, texts: Iterable[str]) -> list[str]:
     """Return a list of texts; raise `WrongType` if it is one text, which would be taken apart."""
-    if isinstance(found, str):
-        raise WrongType.of(argument, found, "a list of texts")
-    return list(found)
+    if isinstance(texts, str):
+        raise WrongType.of(argument, texts, "a list of texts")
+    return list(texts)
 
 
 log: Final = logging.getLogger("agentrail.remote")
@@ -171,12 +171,12 @@ class Line:
         row = CALLS[name]
         if row.command and command is None:
             command = f"{self._commands}-{next(self._ids)}"
-        sent = given(call=name, session=session, body=body, query=query, command=command)
+        message = given(call=name, session=session, body=body, query=query, command=command)
         if row.held or row.waits:
             async with self._waiting_room, self._room:
-                return await self._answered(sent, session or "")
+                return await self._answered(message, session or "")
         async with self._room:
-            return await self._answered(sent, session or "")
+            return await self._answered(message, session or "")
 
     def listen(
         self,
@@ -194,14 +194,14 @@ class Line:
         """
         return LineSubscription(self, what, session, since=since, types=types, policy=policy)
 
-    async def _answered(self, sent: JsonObject, session: str) -> Json:
+    async def _answered(self, message: JsonObject, session: str) -> Json:
         """Send a call, also again while the host is closing or counts too many requests; return what comes back."""
         patience = trio.current_time() + self._patience
         while True:
             if self._over is not None:
                 raise fresh(self._over)
             name = str(next(self._ids))
-            call = CallUnderWay(name, _encode({"id": name, **sent}).decode(), session)
+            call = CallUnderWay(name, _encode({"id": name, **message}).decode(), session)
             await self._exchange(call)
             problem = call.problem
             if problem is None:
@@ -273,8 +273,8 @@ class Line:
         self._lost_at = trio.current_time()
         while True:
             connection = self._connection = OpenConnection(socket, self._take)
-            made, self._made_again = self._made_again, trio.Event()
-            made.set()
+            opened, self._made_again = self._made_again, trio.Event()
+            opened.set()
             self._resume(connection)
             try:
                 cut = await connection.run()
@@ -304,13 +304,13 @@ class Line:
 
     async def _opened_again(self, problem: str, attempts: int) -> tuple[ClientSocket, int] | None:
         """Try until there is a connection, and return it with the number of attempts; `None` if the key is refused."""
-        asked = 0.0
+        wanted_pause = 0.0
         while True:
             if trio.current_time() - self._lost_at >= self._patience:
                 self._give_up_waiting(problem)
             longest = min(FIRST_PAUSE * 2 ** min(attempts, 10), LONGEST_PAUSE)
-            await trio.sleep(max(asked, longest * random.uniform(0.5, 1)))  # noqa: S311 - it spreads attempts
-            attempts, asked = attempts + 1, 0.0
+            await trio.sleep(max(wanted_pause, longest * random.uniform(0.5, 1)))  # noqa: S311 - it spreads attempts
+            attempts, wanted_pause = attempts + 1, 0.0
             try:
                 return await open_websocket(self.address, self._key, self._tls), attempts
             except (CutError, OtherError) as failed:
@@ -321,7 +321,7 @@ class Line:
                     self.end(error_of(document))
                     return None
                 problem = said_by(rejected.rejection)
-                asked = min(_seconds(document or {}), LONGEST_PAUSE)
+                wanted_pause = min(_seconds(document or {}), LONGEST_PAUSE)
 
     def _give_up_waiting(self, problem: str) -> None:
         lost_for = round(trio.current_time() - self._lost_at, 1)
@@ -376,26 +376,26 @@ class Line:
 
     def _take(self, text: str) -> None:
         """Give a message of the host to the call or subscription that it is for; raise `BadText` if it is none."""
-        found = read_host_frame(text)
-        if found is None:
+        frame = read_host_frame(text)
+        if frame is None:
             return
-        call = self._calls.get(found.id)
+        call = self._calls.get(frame.id)
         if call is not None:
-            if isinstance(found, AnswerFrame):
-                call.body = found.body
+            if isinstance(frame, AnswerFrame):
+                call.body = frame.body
                 call.ended.set()
-            elif isinstance(found, RefusalFrame):
-                call.fail(found.problem)
+            elif isinstance(frame, RefusalFrame):
+                call.fail(frame.problem)
             return
-        listening = self._listenings.get(found.id)
+        listening = self._listenings.get(frame.id)
         if listening is None:  # it was ended in the meantime
             return
-        if isinstance(found, RefusalFrame | EndedFrame):
-            del self._listenings[found.id]
+        if isinstance(frame, RefusalFrame | EndedFrame):
+            del self._listenings[frame.id]
             listening.id = ""
-            listening.end() if isinstance(found, EndedFrame) else self._refused(listening, found.problem)
-        elif not isinstance(found, AnswerFrame):
-            listening.offer(found, len(text))
+            listening.end() if isinstance(frame, EndedFrame) else self._refused(listening, frame.problem)
+        elif not isinstance(frame, AnswerFrame):
+            listening.offer(frame, len(text))
 
     def _refused(self, listening: LineSubscription, problem: JsonObject) -> None:
         """The host does not begin a subscription, or ends it."""
@@ -429,8 +429,8 @@ async def open_line(
 
 def _seconds(problem: JsonObject) -> float:
     """Return after how many seconds another attempt may go well."""
-    found = problem.get("retry_after")
-    return float(min(found, _NEVER)) if isinstance(found, int | float) and found > 0 else 1.0
+    seconds = problem.get("retry_after")
+    return float(min(seconds, _NEVER)) if isinstance(seconds, int | float) and seconds > 0 else 1.0
 
 
 def _end(name: str) -> str:

@@ -109,23 +109,23 @@ _NO_CURSOR: Final = "has a cursor that is none"
 def read_host_frame(text: str) -> HostFrame | None:
     """Return the message that *text* is; `None` for one of a kind that is not known. Raise `BadText` if it is none."""
     try:
-        found = _decode(text)
+        frame = _decode(text)
     except (msgspec.DecodeError, UnicodeEncodeError, RecursionError) as why:
         raise BadText(str(why)) from None
-    if found.problem is not None:
-        return RefusalFrame(found.id, cast("JsonObject", found.problem))
-    if found.status is not None:
-        return AnswerFrame(found.id, cast("Json", found.body))
-    if found.cursor is not None:
-        cursor = _cursor(found.cursor)
-        if found.event is None:
-            return BegunFrame(found.id, cursor)
-        return EventFrame(found.id, cursor, found.event, cast("Json", found.data))
-    if found.gap is not None:
-        return GapFrame(found.id, _cursor(found.gap.get("from", "")), _cursor(found.gap.get("to", "")))
-    if found.data is not msgspec.UNSET:
-        return ViewFrame(found.id, cast("Json", found.data))
-    return EndedFrame(found.id) if found.end else None
+    if frame.problem is not None:
+        return RefusalFrame(frame.id, cast("JsonObject", frame.problem))
+    if frame.status is not None:
+        return AnswerFrame(frame.id, cast("Json", frame.body))
+    if frame.cursor is not None:
+        cursor = _cursor(frame.cursor)
+        if frame.event is None:
+            return BegunFrame(frame.id, cursor)
+        return EventFrame(frame.id, cursor, frame.event, cast("Json", frame.data))
+    if frame.gap is not None:
+        return GapFrame(frame.id, _cursor(frame.gap.get("from", "")), _cursor(frame.gap.get("to", "")))
+    if frame.data is not msgspec.UNSET:
+        return ViewFrame(frame.id, cast("Json", frame.data))
+    return EndedFrame(frame.id) if frame.end else None
 
 
 def _cursor(text: str) -> Cursor:

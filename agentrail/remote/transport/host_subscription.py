@@ -130,9 +130,9 @@ class LineSubscription:
         finally:
             if self._barred is AlreadyRead:
                 self._barred = None
-        told, size = self._kept.popleft()
+        frame, size = self._kept.popleft()
         self._size -= size
-        return told
+        return frame
 
     async def _more(self) -> None:
         """Wait until something has changed; have the host send again if it does not."""
@@ -149,46 +149,46 @@ class LineSubscription:
     def wish(self) -> dict[str, object]:
         """The message that has the host begin to send, from the cursor on."""
         skips = self._fell_behind and self._policy == "drop"
-        found: dict[str, object] = {"id": self.id, "listen": self._what}
+        wish: dict[str, object] = {"id": self.id, "listen": self._what}
         if self.session is not None:
-            found["session"] = self.session
+            wish["session"] = self.session
         if self._what == "events":
-            found["policy"] = self._policy
+            wish["policy"] = self._policy
         if self._types is not None:
-            found["types"] = list(self._types)
+            wish["types"] = list(self._types)
         if self.cursor is not None and not skips:
-            found["since"] = str(self.cursor)
-        return found
+            wish["since"] = str(self.cursor)
+        return wish
 
-    def offer(self, told: BegunFrame | Told, size: int) -> None:
+    def offer(self, frame: BegunFrame | Told, size: int) -> None:
         """Keep what the host has sent, a message of *size* characters."""
         self.has_begun, self._refused_at, self.faults = True, None, 0
-        match told:
+        match frame:
             case BegunFrame(cursor=cursor):
                 if self._fell_behind and self._policy == "drop" and self.cursor is not None and self.cursor < cursor:
-                    self._keep(GapFrame(told.id, self.cursor, cursor), size)
+                    self._keep(GapFrame(frame.id, self.cursor, cursor), size)
                     self.cursor = cursor
                 self.cursor = cursor if self.cursor is None else self.cursor
                 self._fell_behind = False
             case ViewFrame():
                 self._kept.clear()
                 self._size = 0
-                self._keep(told, size)
+                self._keep(frame, size)
             case EventFrame(cursor=cursor):
                 self.cursor = cursor
-                self._keep(told, size)
+                self._keep(frame, size)
             case GapFrame(end=end) if end > self._gap_end:
                 # The cursor stays: durable events of its range may follow, and would be lost by a cut before them.
                 self._gap_end = end
-                self._keep(told, size)
+                self._keep(frame, size)
             case GapFrame():  # told again after a cut
                 pass
         self._news.set()
 
-    def _keep(self, told: Told, size: int) -> None:
-        self._kept.append((told, size))
+    def _keep(self, frame: Told, size: int) -> None:
+        self._kept.append((frame, size))
         self._size += size
-        if self._size > MOST_KEPT and not isinstance(told, ViewFrame):
+        if self._size > MOST_KEPT and not isinstance(frame, ViewFrame):
             self._fell_behind = True
             self._again_at = 0.0
             self._source.stop(self)
