@@ -31,7 +31,7 @@ from property_tests.volume import profile
 from tests.recovery.mortal import SESSION, World, live
 
 SESSIONS = 50
-AT_EACH = {"ci": 2, "campaign": len(CHANGES)}
+AT_EACH = {"ci": 1, "campaign": len(CHANGES)}
 """Under how many changes each session comes back at each of its records; the 50 sessions have 677 records."""
 TOGETHER = 8
 """After how many records in a row a session comes back under the same change: its records are written once for each."""

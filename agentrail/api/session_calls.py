@@ -27,7 +27,7 @@ class SessionCalls(Protocol):
 
     __slots__ = ()
 
-    async def send(self, message: AnyCommand, command: str | None = None) -> None:
+    async def send(self, given: AnyCommand, command: str | None = None) -> None:
         """Send a command as a value, as the methods that change something do."""
         ...
 
