@@ -188,8 +188,8 @@ class Supervisor:
         *wanted* says which; *after* is the last session of the page before. They are sorted by id, or with
         `due_before` by the time of their first timer.
         """
-        asked = commands.filter_of(wanted)
-        return await self._sessions.stored(asked, commands.listed_of(after), commands.counted("limit", limit))
+        filter_ = commands.filter_of(wanted)
+        return await self._sessions.stored(filter_, commands.listed_of(after), commands.counted("limit", limit))
 
     async def state(self, id: str) -> State:  # noqa: A002 - as above
         """Return the state of a stored session after its last record, without starting it: also of an ended one."""
@@ -290,8 +290,8 @@ class Supervisor:
 
     def approvals(self) -> Mapping[str, tuple[HeldCall, ...]]:
         """Return what waits for a person in the sessions of the tree; with a session is what its sub-agents ask."""
-        found = ((each.id, each.status().held) for each in self.sessions())
-        return {name: held for name, held in found if held and held[0].path[:1] in ((), (name,))}
+        held_by_name = ((session.id, session.status().held) for session in self.sessions())
+        return {name: held for name, held in held_by_name if held and held[0].path[:1] in ((), (name,))}
 
     def figures(self, tenants: int = 200) -> Figures:
         """Return what all sessions do and have used, by tenant; counting begins with the first call.

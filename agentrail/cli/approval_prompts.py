@@ -64,66 +64,66 @@ class PendingDecisions:
         self._held = call
         self._terminal.show(self._describe(call))
 
-    def forget(self, held: HeldCall | None = None) -> None:
-        """Withdraw the open question; if *held* is given, only if the question is still about that call."""
-        if held is None or held == self._held:
+    def forget(self, call: HeldCall | None = None) -> None:
+        """Withdraw the open question; if *call* is given, only if the question is still about that call."""
+        if call is None or call == self._held:
             self._held, self._edits = None, False
 
     async def answer(self, text: str) -> None:
         """Take *text* as the decision; ask again if it is no valid answer."""
-        held = self._held
-        if held is None:
+        call = self._held
+        if call is None:
             return
-        if held.kind == "question":
-            await self._respond(held, text)
+        if call.kind == "question":
+            await self._respond(call, text)
         elif self._edits:
-            await self._edited(held, text)
+            await self._edited(call, text)
         else:
-            await self._decide(held, text)
+            await self._decide(call, text)
 
     async def answer_for_nobody(self) -> None:
         """Reject the pending call, or answer the pending question with `NOBODY`: the input has ended."""
-        held = self._held
-        if held is None:
+        call = self._held
+        if call is None:
             return
         with suppress(UnknownApproval):  # it was decided elsewhere meanwhile
-            if held.kind == "question":
-                await self._session.respond(held.id, NOBODY)
+            if call.kind == "question":
+                await self._session.respond(call.id, NOBODY)
             else:
-                await self._session.reject(held.id, NOBODY, auto_resume=True)
-        self.forget(held)
+                await self._session.reject(call.id, NOBODY, auto_resume=True)
+        self.forget(call)
 
-    async def _respond(self, held: HeldCall, text: str) -> None:
+    async def _respond(self, call: HeldCall, text: str) -> None:
         if not text:
             self._say("Type an answer, please.")
             return
         chosen = int(text) if text.isdecimal() else 0
-        await self._session.respond(held.id, held.options[chosen - 1] if 0 < chosen <= len(held.options) else text)
-        self.forget(held)
+        await self._session.respond(call.id, call.options[chosen - 1] if 0 < chosen <= len(call.options) else text)
+        self.forget(call)
 
-    async def _decide(self, held: HeldCall, text: str) -> None:
+    async def _decide(self, call: HeldCall, text: str) -> None:
         word, _, reason = text.partition(" ")
         match word.lower().rstrip(",.:;"):
             case "y" | "yes":
-                await self._session.approve(held.id)
+                await self._session.approve(call.id)
             case "a" | "always":
-                await self._session.approve(held.id, always=True)
+                await self._session.approve(call.id, always=True)
             case "n" | "no":
-                await self._session.reject(held.id, reason.strip() or None, auto_resume=True)
+                await self._session.reject(call.id, reason.strip() or None, auto_resume=True)
             case "e" | "edit":
                 self._edits = True
                 self._say("Change the arguments and press Enter; an empty line goes back.")
-                self._terminal.offer(json.dumps(held.args, ensure_ascii=False))
+                self._terminal.offer(json.dumps(call.args, ensure_ascii=False))
                 return
             case _:
                 self._say(f"Please answer y, n, a or e; a reason may follow n.{self._advice}")
                 return
-        self.forget(held)
+        self.forget(call)
 
-    async def _edited(self, held: HeldCall, text: str) -> None:
+    async def _edited(self, call: HeldCall, text: str) -> None:
         if not text:
             self._edits = False
-            self.ask(held)
+            self.ask(call)
             return
         try:
             args = freeze(json.loads(text))
@@ -133,8 +133,8 @@ class PendingDecisions:
         if not isinstance(args, Mapping):
             self._again("The arguments are an object, in braces.", text)
             return
-        await self._session.approve(held.id, args)
-        self.forget(held)
+        await self._session.approve(call.id, args)
+        self.forget(call)
 
     def _again(self, problem: str, text: str) -> None:
         self._say(problem)

@@ -109,19 +109,19 @@ def parsed(argv: Sequence[str]) -> ChatOptions:
         help=f"which model (default: of the first provider whose key is in the environment, else {DEMO}, offline)",
     )
     parser.add_argument("--dir", metavar="FOLDER", help="where its tools work (default: a fresh folder with samples)")
-    given = parser.parse_args(argv)
-    folder = None if given.dir is None else Path(given.dir)
+    args = parser.parse_args(argv)
+    folder = None if args.dir is None else Path(args.dir)
     if folder is not None and not folder.is_dir():
-        parser.error(f"--dir: there is no folder {given.dir!r}")
-    model = usual_model(os.environ.get) if given.model is None else given.model
+        parser.error(f"--dir: there is no folder {args.dir!r}")
+    model = usual_model(os.environ.get) if args.model is None else args.model
     return ChatOptions(model, folder)
 
 
 @contextmanager
-def working_folder(given: Path | None) -> Generator[Path, None, None]:
-    """Use *given*, or a fresh folder with sample files that is deleted at the end."""
-    if given is not None:
-        yield given.resolve()
+def working_folder(path: Path | None) -> Generator[Path, None, None]:
+    """Use *path*, or a fresh folder with sample files that is deleted at the end."""
+    if path is not None:
+        yield path.resolve()
         return
     with tempfile.TemporaryDirectory(prefix="agentrail-", ignore_cleanup_errors=True) as fresh:
         folder = Path(fresh).resolve()

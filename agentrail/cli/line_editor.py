@@ -50,9 +50,9 @@ def keys_in(typed: str) -> tuple[tuple[str, ...], str]:
     """Return the keys in *typed*, and the text after them: the beginning of an incomplete key code."""
     keys: list[str] = []
     at = 0
-    while found := _KEY.match(typed, at):
-        at = found.end()
-        keys.append(_MEANS.get(found[0], found[0]))
+    while match := _KEY.match(typed, at):
+        at = match.end()
+        keys.append(_MEANS.get(match[0], match[0]))
     return tuple(keys), typed[at:]
 
 
@@ -105,8 +105,8 @@ class EditedLine(Value):
 
     def done(self) -> EditedLine:
         """Return the next, empty line; this one joins the earlier lines, unless it is blank or repeats the last."""
-        known = not self.text.strip() or (self.past and self.past[-1] == self.text)
-        return EditedLine(past=self.past if known else (*self.past, self.text))
+        is_kept = not self.text.strip() or (self.past and self.past[-1] == self.text)
+        return EditedLine(past=self.past if is_kept else (*self.past, self.text))
 
     def says(self, text: str) -> EditedLine:
         """Return the line with its text replaced by *text*, and the cursor at its end."""

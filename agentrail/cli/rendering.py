@@ -34,16 +34,16 @@ def shown_args(args: JsonObject, limit: int = SHORT) -> str:
     return clipped(" ".join(f"{name}={_value(arg)}" for name, arg in args.items()), limit)
 
 
-def question_about(held: HeldCall) -> tuple[ScreenText, ...]:
+def question_about(call: HeldCall) -> tuple[ScreenText, ...]:
     """Return the text that asks a person about a held call: the question or the arguments, and the possible answers."""
-    if held.kind == "question":
-        options = tuple(line(f"    {number}. {option}") for number, option in enumerate(held.options, 1))
-        return (line(f"? {held.hint}", Tone.ASKING), *options)
-    always = " / [a]lways" if held.family is not None else ""
+    if call.kind == "question":
+        options = tuple(line(f"    {number}. {option}") for number, option in enumerate(call.options, 1))
+        return (line(f"? {call.hint}", Tone.ASKING), *options)
+    always = " / [a]lways" if call.family is not None else ""
     return (
-        line(f"? {held.tool} waits for your approval", Tone.ASKING),
-        *(line(clipped(f"    {name}: {_value(arg)}", LONG)) for name, arg in held.args.items()),
-        line(f"    {clipped(one_line(held.hint), LONG)}", Tone.DIM),
+        line(f"? {call.tool} waits for your approval", Tone.ASKING),
+        *(line(clipped(f"    {name}: {_value(arg)}", LONG)) for name, arg in call.args.items()),
+        line(f"    {clipped(one_line(call.hint), LONG)}", Tone.DIM),
         line(f"  [y]es / [n]o{always} / [e]dit", Tone.ASKING),
     )
 
@@ -53,7 +53,7 @@ def described(status: Status) -> tuple[ScreenText, ...]:
     used = f"{status.usage.input_tokens} tokens read, {status.usage.output_tokens} written"
     turn = f"turn {status.turn}, round {status.round}" if status.turn_open else f"{status.turn} turns so far"
     waiting = [
-        *(f"waits for you: {held.tool} {shown_args(held.args)}" for held in status.held),
+        *(f"waits for you: {call.tool} {shown_args(call.args)}" for call in status.held),
         *(f"in the background: {stray.name}" for stray in status.lingering),
         *(f"stopped, but has not ended: {stray.name}" for stray in status.quarantined),
     ]
@@ -116,14 +116,14 @@ def _rejected(event: e.PromptRejected) -> ScreenText:
 
 
 def _steering(event: e.SteeringReceived) -> ScreenText:
-    said = clipped(one_line(event.text), SHORT)
+    preview = clipped(one_line(event.text), SHORT)
     match event.status:
         case "queued":
-            return _note(f"↳ steering: {said}")
+            return _note(f"↳ steering: {preview}")
         case "dropped":
-            return _note(f"↳ steering dropped: {said}")
+            return _note(f"↳ steering dropped: {preview}")
         case "rejected_full":
-            return _note(f"↳ steering refused, too many wait: {said}", Tone.BAD)
+            return _note(f"↳ steering refused, too many wait: {preview}", Tone.BAD)
         case _:
             return _note(f"↳ steering refused: {event.reason or event.status}", Tone.BAD)
 
@@ -197,11 +197,11 @@ def _progress(event: e.ToolExecutionUpdate) -> ScreenText:
 
 
 def _done(event: e.ToolExecutionEnd) -> ScreenText:
-    said = clipped(one_line(" ".join(map(in_words, event.content))), SHORT) or "(nothing)"
+    preview = clipped(one_line(" ".join(map(in_words, event.content))), SHORT) or "(nothing)"
     late = " (late)" if event.late else ""
     if event.is_error:
-        return _note(f"✗ {event.name}{late}: {said}", Tone.BAD)
-    return _note(f"✓ {event.name}{late}: {said}", Tone.GOOD)
+        return _note(f"✗ {event.name}{late}: {preview}", Tone.BAD)
+    return _note(f"✓ {event.name}{late}: {preview}", Tone.GOOD)
 
 
 def _blocked(event: e.ToolBlocked) -> ScreenText:
@@ -254,9 +254,9 @@ def _always(event: e.ToolApprovedAlways) -> ScreenText:
 
 
 def _compacted(event: e.CompactEnd) -> ScreenText:
-    done = "the conversation was made shorter" if event.removed else "not made shorter"
+    outcome = "the conversation was made shorter" if event.removed else "not made shorter"
     full = "" if event.crowded is None else f"; it still has about {event.crowded.tokens} tokens ({event.crowded.told})"
-    return _note(f"{done}: {event.note}{full}")
+    return _note(f"{outcome}: {event.note}{full}")
 
 
 def _intervention(event: e.Intervention) -> ScreenText:

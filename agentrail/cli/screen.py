@@ -109,11 +109,11 @@ def line(text: str, tone: Tone = Tone.PLAIN) -> ScreenText:
 
 def put_all(screen: Screen, pieces: Iterable[ScreenText], look: TerminalStyle) -> tuple[Screen, str]:
     """Return the screen after *pieces*, and the characters to write for them."""
-    said: list[str] = []
+    parts: list[str] = []
     for piece in pieces:
         screen, text = screen.put(piece, look)
-        said.append(text)
-    return screen, "".join(said)
+        parts.append(text)
+    return screen, "".join(parts)
 
 
 def painted(text: str, tone: Tone, look: TerminalStyle) -> str:
@@ -136,13 +136,13 @@ def clipped(text: str, width: int) -> str:
     if columns(text) <= width:
         return text
     room = max(width - 1, 0)
-    kept = 0
+    line_count = 0
     for char in text:
         room -= columns(char)
         if room < 0:
             break
-        kept += 1
-    return f"{text[:kept]}…"
+        line_count += 1
+    return f"{text[:line_count]}…"
 
 
 def columns(text: str) -> int:

@@ -24,22 +24,22 @@ CHUNK: Final = 4096
 PROMPT: Final = "> "
 
 
-def has_keys(given: TextIO, shown: TextIO) -> bool:
+def has_keys(source: TextIO, target: TextIO) -> bool:
     """Whether input and output are both a terminal that can send single keys and rewrite a line; never on Windows."""
     return (
         find_spec("termios") is not None
-        and given.isatty()
-        and shown.isatty()
+        and source.isatty()
+        and target.isatty()
         and os.environ.get("TERM", "dumb") != "dumb"
     )
 
 
-def look_of(given: TextIO, shown: TextIO) -> TerminalStyle:
+def look_of(source: TextIO, target: TextIO) -> TerminalStyle:
     """Return whether the output takes colours, can rewrite lines and shows what is typed, and its width."""
     return TerminalStyle(
-        colours=shown.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb",
-        rewrites=has_keys(given, shown),
-        echoes=given.isatty() and shown.isatty(),
+        colours=target.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb",
+        rewrites=has_keys(source, target),
+        echoes=source.isatty() and target.isatty(),
         width=_width(),
     )
 
@@ -51,13 +51,13 @@ def _width() -> int:
 class Terminal:
     """Input and output of one terminal, or of two pipes."""
 
-    def __init__(self, given: TextIO, shown: TextIO) -> None:
-        self.look = look_of(given, shown)
-        self.keys = has_keys(given, shown)
-        self.by_hand = given.isatty()
+    def __init__(self, source: TextIO, target: TextIO) -> None:
+        self.look = look_of(source, target)
+        self.keys = has_keys(source, target)
+        self.by_hand = source.isatty()
         self.gone = False
-        self._given = given.fileno()
-        self._shown = shown
+        self._given = source.fileno()
+        self._shown = target
         self._screen = Screen()
         self._line = EditedLine()
         self._prompts = False
@@ -189,9 +189,9 @@ class Terminal:
     async def read(self) -> tuple[str, ...] | None:
         """Wait for whole lines and return them; `None` if the input has ended."""
         while not self._over:
-            given = await self._receive()
-            self._over = not given
-            self._rest += self._decode.decode(given, final=not given)
+            typed = await self._receive()
+            self._over = not typed
+            self._rest += self._decode.decode(typed, final=not typed)
             lines = self._typed() if self.keys else self._come()
             if lines:
                 return lines

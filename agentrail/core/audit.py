@@ -142,7 +142,7 @@ def _compared(
 
 def _around(then: str, now: str) -> tuple[str, str]:
     """Return the part of two texts in which they begin to differ."""
-    same = (place for place, (left, right) in enumerate(zip(then, now, strict=False)) if left != right)
+    same = (place for place, (old, right) in enumerate(zip(then, now, strict=False)) if old != right)
     start = max(0, next(same, min(len(then), len(now))) - BEFORE)
     return then[start : start + LONGEST], now[start : start + LONGEST]
 

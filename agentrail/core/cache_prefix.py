@@ -152,16 +152,18 @@ def front_of(messages: Rearranged | None) -> tuple[Added, ...]:
     return tuple(front)
 
 
-def shown_before(shown: ReplacedMessages | None, before: History, after: Sequence[Message]) -> ReplacedMessages | None:
+def shown_before(
+    replaced: ReplacedMessages | None, before: History, after: Sequence[Message]
+) -> ReplacedMessages | None:
     """Return what of the last request's messages a compaction from *before* to *after* leaves to compare the next with.
 
     The compaction has a note of its own. What plugins had added before the messages still stands there.
     """
-    front = () if shown is None else front_of(shown.messages)
-    if shown is None or not front:
+    front = () if replaced is None else front_of(replaced.messages)
+    if replaced is None or not front:
         return None
     same = _common(before, after)
-    return ReplacedMessages(Rearranged((*front, *((MessageRange(0, same),) if same else ()))), shown.by)
+    return ReplacedMessages(Rearranged((*front, *((MessageRange(0, same),) if same else ()))), replaced.by)
 
 
 def switching(by: str) -> tuple[Altered, ...]:
@@ -182,14 +184,14 @@ def closing(state: State) -> tuple[Altered, ...]:
 
 def prefix_changed(
     state: State,
-    shown: Sequence[Message],
+    messages: Sequence[Message],
     by: str,
     switched: tuple[str, JsonObject] | None = None,
     front: tuple[Added, ...] = (),
 ) -> PrefixChanged | None:
     """Return why the request that *state* sends does not begin with the last one; `None` if it does, or is the first.
 
-    It shows the messages *shown*, which the plugin *by* replaced, and which begin with what plugins added in *front*.
+    It shows *messages*, which the plugin *by* replaced, and which begin with what plugins added in *front*.
     The last one went to the model *switched* with other options, or to the same one if that is `None`.
     """
     tools = _tool_marks(state.tools if any(part.kind == "tool" for part in state.prefix_changes) else NO_TOOLS)
@@ -198,8 +200,8 @@ def prefix_changed(
         changed += _switched(state, switched)
     changed += _chosen(state, state.using[1] if switched is None else switched[1])
     answered = answered_of(state.history)
-    if state.replaced_messages is not None or shown is not state.history:
-        changed += _replaced(state, answered, shown, by, front)
+    if state.replaced_messages is not None or messages is not state.history:
+        changed += _replaced(state, answered, messages, by, front)
     if not changed and is_out_of_reach(state):
         changed = [Altered("messages", ONE_MARK, "")]
     if not changed or not (answered or any(part.name == COMPACTION for part in changed)):
@@ -293,7 +295,7 @@ def _choice(options: JsonObject, *, forbids: bool) -> Json:
 
 
 def _replaced(
-    state: State, answered: int, shown: Sequence[Message], by: str, front: tuple[Added, ...]
+    state: State, answered: int, messages: Sequence[Message], by: str, front: tuple[Added, ...]
 ) -> list[Altered]:
     """Return the note that plugins replaced messages of the last request, or no longer do; none if they are alike.
 
@@ -304,7 +306,7 @@ def _replaced(
     before: Sequence[Message] = state.history[:answered]
     if last is not None:
         before = last.messages.of(state.history)
-    same = _common(before, shown)
+    same = _common(before, messages)
     if same < max(len(front), len(last_front)):
         first = front[same] if same < len(front) else last_front[same]
         return [Altered("messages", FRONT, first.by)]

@@ -186,7 +186,7 @@ def tools_size(tools: Mapping[str, AttachedTool]) -> int:
     size = 0
     for attached in tools.values():
         if attached.spec.deferred:
-            return sum(spec.size for spec in declared([each.spec for each in tools.values()]))
+            return sum(spec.size for spec in declared([tool.spec for tool in tools.values()]))
         size += attached.spec.size
     return size
 

@@ -177,9 +177,9 @@ def refuse_unknown_tools(key: str, plugin: AnyPlugin, tools: Collection[str], *,
             continue
         near = nearest(name, tools, LIKE if more else UNLIKE)
         if near is not None or not more:
-            meant = f"did you mean `{near}`?" if near else f"its tools are {listed(tools)}."
+            advice = f"did you mean `{near}`?" if near else f"its tools are {listed(tools)}."
             later = "For a tool that is attached later, write a pattern such as"
-            raise BadOptions(key, f"they name the tool `{name}`, and the session has none; {meant} {later} `{name}*`")
+            raise BadOptions(key, f"they name the tool `{name}`, and the session has none; {advice} {later} `{name}*`")
 
 
 def refuse_unknown_models(

@@ -386,9 +386,9 @@ def why_refused(error: BaseException) -> str:
 
 def refused(readers: Sequence[ReadAnswer], answer: JsonObject) -> str | None:
     """Return why the first of *readers* that refuses *answer* does so; `None` if all make an object of it."""
-    for read in readers:
+    for reader in readers:
         try:
-            read(answer)
+            reader(answer)
         except BaseException as error:  # noqa: BLE001, ASYNC103 - a class may raise anything, as a plugin may
             return why_refused(error)  # noqa: ASYNC104 - it is reported
     return None

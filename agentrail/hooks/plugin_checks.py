@@ -66,13 +66,13 @@ def why_changeable(member: object, *, option: bool = False) -> str | None:
     An *option* must be an immutable value as a whole.
     """
     waiting = [_PluginMember(member, "is a {}", option)]
-    seen: set[int] = set()
+    visited: set[int] = set()
     while waiting:
         part = waiting.pop()
         kind = type(part.value)
-        if kind in _PLAIN or id(part.value) in seen or isinstance(part.value, FrozenObject):
+        if kind in _PLAIN or id(part.value) in visited or isinstance(part.value, FrozenObject):
             continue
-        seen.add(id(part.value))
+        visited.add(id(part.value))
         for mutable, better in _BETTER:
             if isinstance(part.value, mutable):
                 return f"{part.where.format(f'`{kind.__name__}`')}, which can change; use {better}"
@@ -340,17 +340,17 @@ def check_class(cls: type, hooks: frozenset[str], home: str) -> None:
     Classes defined in module *home* (the contract itself) are not checked.
     """
     methods: dict[str, tuple[str, ...]] = {**dict.fromkeys(hooks, _HOOK), **OTHERS}
-    seen: set[str] = set()
+    visited: set[str] = set()
     for owner in cls.__mro__:
         if owner.__module__ == home:
-            seen.update(vars(owner))
+            visited.update(vars(owner))
         if owner.__module__ in {home, "builtins", "typing"}:
             continue
         annotated = cast("Mapping[str, object]", vars(owner).get("__annotations__", {}))
         for name, member in vars(owner).items():
             if name in methods:
                 check_method(cls, name, member, methods[name])
-                if name in seen:
+                if name in visited:
                     problem = (
                         f"the `{name}` of its base `{owner.__name__}` is never called: name that base before `Plugin`"
                     )
@@ -489,8 +489,8 @@ def check_members(cls: type, home: str) -> None:
         for name, member in () if owner.__module__ in {home, "builtins", "typing"} else vars(owner).items():
             if is_own_setter(owner, name, member):
                 raise BadPlugin(cls.__name__, f"it has a `{name}` of its own; {FROZEN}")
-            written = name.startswith("__") and name.endswith("__")  # a name set by Python, attrs or dataclasses
-            problem = None if written else why_changeable(member)
+            is_dunder = name.startswith("__") and name.endswith("__")  # a name set by Python, attrs or dataclasses
+            problem = None if is_dunder else why_changeable(member)
             if problem:
                 raise BadPlugin(cls.__name__, f"its `{name}` {problem}")
 

@@ -113,9 +113,11 @@ class SessionHandle(SessionCalls):
         prompt_input, parse_answer = commands.prompt_of(text, returns)
         return await self._asked(prompt_input, parse_answer, command, False)
 
-    async def _asked(self, given: PromptSent, read: ReadAnswer | None, command: str | None, waits: bool) -> AskedPrompt:
-        session, letter = self._session, self._letter(given, command)
-        return await commands.asked(session.waiters, session.mailbox, session.past, read, *letter, waits=waits)
+    async def _asked(
+        self, prompt: PromptSent, parse_answer: ReadAnswer | None, command: str | None, waits: bool
+    ) -> AskedPrompt:
+        session, letter = self._session, self._letter(prompt, command)
+        return await commands.asked(session.waiters, session.mailbox, session.past, parse_answer, *letter, waits=waits)
 
     async def steer(self, text: str, *, when: Literal["gap", "now"] = "gap", command: str | None = None) -> Accepted:
         """Send a text for the open turn's next request; stops tools unless immune, and with `when="now"` a response."""
@@ -143,9 +145,9 @@ class SessionHandle(SessionCalls):
             case _:
                 await self._user(given, command=command)
 
-    async def _carry_out(self, given: HandleCommand, command: str | None) -> None:
+    async def _carry_out(self, handle_command: HandleCommand, command: str | None) -> None:
         """Send what the machine gets in place of a command that holds live parts, or have a sub-agent get it."""
-        match given:
+        match handle_command:
             case made.MessageTask(child=child, text=text):
                 await self._subagents(child).tell(command, child, text, self._caller.who)
             case made.CancelTask(child=child):
@@ -154,28 +156,28 @@ class SessionHandle(SessionCalls):
                 await self._awake()
                 await self._user(self._choose(self._session, model, options), command=command)
             case made.EditTools():
-                await self._edit_tools(given, command)
+                await self._edit_tools(handle_command, command)
             case made.AttachPlugin():
-                await self._attach_plugin(given, command)
+                await self._attach_plugin(handle_command, command)
             case made.UpdatePlugin():
-                await self._update_plugin(given, command)
+                await self._update_plugin(handle_command, command)
             case _:
-                raise commands.BrokenContractError(given)
+                raise commands.BrokenContractError(handle_command)
 
-    async def _decide(self, given: AnyInput, ref: str, command: str | None) -> None:
+    async def _decide(self, decision: AnyInput, ref: str, command: str | None) -> None:
         """Send a decision to the session that waits for it: this one, or one of its sub-agents."""
-        letter, slot = self._letter(given, command)
+        letter, slot = self._letter(decision, command)
         session = self._session
         commands.raised(await commands.decided(ref, letter, slot, session.mailbox, session.links.subagents))
 
-    async def _abort(self, given: sent.AbortSent, command: str | None) -> None:
-        letter, slot = self._letter(given, command)
-        self._session.abort_now(given.kill_tools, command, slot)
+    async def _abort(self, abort: sent.AbortSent, command: str | None) -> None:
+        letter, slot = self._letter(abort, command)
+        self._session.abort_now(abort.kill_tools, command, slot)
         reach("STOPPED_AT_ONCE")
         await self._stopped(letter, slot)
 
-    async def _stop(self, given: sent.StopSent, command: str | None) -> None:
-        letter, slot = self._letter(given, command)
+    async def _stop(self, stop: sent.StopSent, command: str | None) -> None:
+        letter, slot = self._letter(stop, command)
         self._session.abort_now("all", command, slot)
         await self._stopped(letter, slot)
         gone = await self._session.wait_down()
@@ -188,11 +190,11 @@ class SessionHandle(SessionCalls):
         self._session.relieve()
         commands.raised(await slot.wait())
 
-    async def _edit_tools(self, given: made.EditTools, command: str | None) -> None:
+    async def _edit_tools(self, edit: made.EditTools, command: str | None) -> None:
         await self._awake()
         session = self._session
-        detached, replace = given.do == "detach", given.do == "replace"
-        tools, names = ((), cast("tuple[str, ...]", given.tools)) if detached else (given.tools, ())
+        detached, replace = edit.do == "detach", edit.do == "replace"
+        tools, names = ((), cast("tuple[str, ...]", edit.tools)) if detached else (edit.tools, ())
         source = commands.source_of(tools, session.sources.names, replace=replace)
         if source is not None:
             await session.join_source(source, command, self._caller)
@@ -202,24 +204,24 @@ class SessionHandle(SessionCalls):
         await self._user(*session.code.change(made_tools, names, replace=replace, closed=closed), command=command)
         await session.sources.wait_dropped(closed)
 
-    async def _attach_plugin(self, given: made.AttachPlugin, command: str | None) -> None:
+    async def _attach_plugin(self, attachment: made.AttachPlugin, command: str | None) -> None:
         await self._awake()
-        key, bare = commands.unkeyed(cast("Attachable", given.plugin))
+        key, bare = commands.unkeyed(cast("Attachable", attachment.plugin))
         seat = self._seat(key, bare)
         code = self._session.code.joining(seat, bare, self._as_tool)
         await self._user(sent.AttachPluginSent(seat), code, command=command)
 
-    async def _update_plugin(self, given: made.UpdatePlugin, command: str | None) -> None:
-        commands.check_flag("pin", given.pin)
+    async def _update_plugin(self, change: made.UpdatePlugin, command: str | None) -> None:
+        commands.check_flag("pin", change.pin)
         await self._awake()
-        key, options = given.plugin, given.options
+        key, options = change.plugin, change.options
         old = commands.attached_as(self._session.state, key)
         try:
             new = commands.updated(self._session.code.judge.plugin(old), options)
         except Exception as error:
             raise BadOptions(key, commands.described(error)) from error
-        seat = commands.updated_seat(old, self._seat(key, new), options, pin=given.pin)
-        if given.pin:
+        seat = commands.updated_seat(old, self._seat(key, new), options, pin=change.pin)
+        if change.pin:
             commands.refuse_lost_pins(seat, new, options)
         update = sent.UpdatePluginSent(seat, commands.plain_options(options))
         await self._user(update, self._session.code.joining(seat, new, self._as_tool), command=command)
@@ -309,26 +311,26 @@ class SessionHandle(SessionCalls):
         """Return the actor's steps from now on: `async with` it, then `async for`; at most *capacity* are buffered."""
         return commands.trace(self._session.traces, lambda: self._control(sent.TraceSent()), capacity)
 
-    async def _control(self, given: AnyInput) -> None:
-        letter, slot = self._letter(given, None)
+    async def _control(self, input_: AnyInput) -> None:
+        letter, slot = self._letter(input_, None)
         self._session.mailbox.post_control(letter)
         commands.raised(await slot.wait())
 
-    def _letter(self, given: AnyInput, command: str | None, read: ReadAnswer | None = None) -> Posted:
+    def _letter(self, input_: AnyInput, command: str | None, parse_answer: ReadAnswer | None = None) -> Posted:
         commands.check_run(self.id, self._session.shared.home)
-        if self._session.records.outage is not None and not isinstance(given, commands.STOPPING):
+        if self._session.records.outage is not None and not isinstance(input_, commands.STOPPING):
             raise commands.fresh(self._session.records.outage)
-        if isinstance(given, sent.PromptSent):
+        if isinstance(input_, sent.PromptSent):
             find = self._session.shared.model if self._session.is_asleep else self._session.performer.model
-            commands.refuse_untaken(given.parts, self._session.state.model, find)
+            commands.refuse_untaken(input_.parts, self._session.state.model, find)
         slot: Slot[Answer] = Slot()
-        letter = commands.letter(given, command, slot, self._caller)
-        if read is not None:
-            letter.watch = self._session.waiters.keeps(read, lambda: self._session.state)
+        letter = commands.letter(input_, command, slot, self._caller)
+        if parse_answer is not None:
+            letter.watch = self._session.waiters.keeps(parse_answer, lambda: self._session.state)
         return letter, slot
 
-    async def _user(self, given: AnyInput, code: NewCode | None = None, *, command: str | None) -> Answer:
-        letter, slot = self._letter(given, command)
+    async def _user(self, input_: AnyInput, code: NewCode | None = None, *, command: str | None) -> Answer:
+        letter, slot = self._letter(input_, command)
         letter.code = code
         await self._session.mailbox.post_user(letter)
         return commands.raised(await slot.wait())

@@ -59,23 +59,23 @@ def parsed(argv: Sequence[str]) -> CheckOptions:
         action="store_true",
         help="only report for which two plugins the order matters, instead of counting it as a finding",
     )
-    given = parser.parse_args(argv)
-    files = tuple(Path(name) for name in given.files)
+    args = parser.parse_args(argv)
+    files = tuple(Path(name) for name in args.files)
     for path in files:
         if not path.is_file():
             parser.error(f"there is no file {str(path)!r}")
-    return CheckOptions(files, given.seed, given.examples, given.time, given.orders_may_differ)
+    return CheckOptions(files, args.seed, args.examples, args.time, args.orders_may_differ)
 
 
-def _count(written: str) -> int:
-    number = int(written)
+def _count(text: str) -> int:
+    number = int(text)
     if number < 1:
-        raise argparse.ArgumentTypeError(f"{written} is not at least 1")
+        raise argparse.ArgumentTypeError(f"{text} is not at least 1")
     return number
 
 
-def _seconds(written: str) -> float:
-    number = float(written)
+def _seconds(text: str) -> float:
+    number = float(text)
     if not 0 <= number < math.inf:
-        raise argparse.ArgumentTypeError(f"{written} is no number of seconds")
+        raise argparse.ArgumentTypeError(f"{text} is no number of seconds")
     return number

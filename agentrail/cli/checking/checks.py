@@ -85,15 +85,15 @@ def contents(module: ModuleType) -> Found:
     """Return the plugins that *module* makes, those of its classes that need no options, and its invariants."""
     plugins: dict[str, Attachable] = {}
     notes: list[str] = []
-    for found in vars(module).values():
-        group = cast("Sequence[object]", found) if isinstance(found, list | tuple) else (cast("object", found),)
+    for member in vars(module).values():
+        group = cast("Sequence[object]", member) if isinstance(member, list | tuple) else (cast("object", member),)
         for one in group:
             if isinstance(one, AnyPlugin | Keyed):
                 plugins.setdefault(unkeyed(one)[0], one)
-    made = {type(unkeyed(plugin)[1]) for plugin in plugins.values()}
+    plugin_classes = {type(unkeyed(plugin)[1]) for plugin in plugins.values()}
     for name, cls in vars(module).items():
         own = isinstance(cls, type) and issubclass(cls, AnyPlugin) and cls.__module__ == module.__name__
-        if not own or cls in made or name.startswith("_"):
+        if not own or cls in plugin_classes or name.startswith("_"):
             continue
         try:
             plugins[name] = cls()
@@ -101,8 +101,10 @@ def contents(module: ModuleType) -> Found:
             notes.append(f"`{name}` was not checked: {error}; make one in the file, with its options")
     if not plugins:
         raise NothingToCheckError(Path(str(module.__file__)), "there is no plugin in it")
-    own_functions = (found for found in vars(module).values() if isinstance(found, FunctionType))
-    invariants = tuple(found for found in own_functions if found.__module__ == module.__name__ and _takes_trace(found))
+    own_functions = (function for function in vars(module).values() if isinstance(function, FunctionType))
+    invariants = tuple(
+        function for function in own_functions if function.__module__ == module.__name__ and _takes_trace(function)
+    )
     return Found(tuple(plugins.values()), invariants, tuple(notes))
 
 
@@ -260,12 +262,12 @@ class Checks:
             tried += 1
         rest = "" if tried == len(self.pairs) else f", in {tried} of {len(self.pairs)} pairs that were tried"
         pairs = [
-            f"{unkeyed(one.first)[0]} and {unkeyed(one.second)[0]} at {one.hook}{' (settled)' * one.settled}"
-            for one in report
+            f"{unkeyed(order.first)[0]} and {unkeyed(order.second)[0]} at {order.hook}{' (settled)' * order.settled}"
+            for order in report
         ]
         if not pairs:
             return CheckResult("order", f"matters for no two plugins{rest}")
-        good = self.options.orders_may_differ or all(one.settled for one in report)
+        good = self.options.orders_may_differ or all(order.settled for order in report)
         return CheckResult(
             "order", f"matters for {', '.join(pairs)}{rest}", good=good, detail="\n\n".join(map(str, report))
         )

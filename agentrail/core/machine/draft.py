@@ -296,8 +296,8 @@ class StepDraft:
         self.switch_model(switch.model, switch.options, switch.plugin, spares, priced)
         self._note_switch(switch.plugin)
         if state.turn is not None:
-            left = state.turn.spares if switch.model == state.turn.model else ()
-            state.turn = state.turn.but(model=switch.model, options=switch.options, spares=left)
+            remaining = state.turn.spares if switch.model == state.turn.model else ()
+            state.turn = state.turn.but(model=switch.model, options=switch.options, spares=remaining)
 
     def context(self) -> Context:
         """Return the view of the session that plugins get."""

@@ -461,11 +461,11 @@ def _change_timers(before: State, form: ChangedTimers, _: Changed) -> tuple[tupl
 
 
 def _changed_shown(_: State, after: State) -> ChangedShown | None:
-    shown, request = after.replaced_messages, after.request
-    if shown is None:
+    replaced, request = after.replaced_messages, after.request
+    if replaced is None:
         return None
-    same = request is not None and request.messages is shown.messages
-    return ChangedShown(UNSET if same else shown.messages, shown.by)
+    same = request is not None and request.messages is replaced.messages
+    return ChangedShown(UNSET if same else replaced.messages, replaced.by)
 
 
 def _change_shown(before: State, form: ChangedShown | None, changed: Changed) -> ReplacedMessages | None:

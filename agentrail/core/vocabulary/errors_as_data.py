@@ -14,9 +14,9 @@ from agentrail.values.json import Json, freeze
 from agentrail.values.untrusted_values import shown
 
 ERRORS: Final[Mapping[str, type[AgentrailError]]] = {
-    name: found
-    for name, found in vars(agentrail.errors).items()
-    if isinstance(found, type) and issubclass(found, AgentrailError)
+    name: member
+    for name, member in vars(agentrail.errors).items()
+    if isinstance(member, type) and issubclass(member, AgentrailError)
 }
 """Every class of errors that can be data, by name."""
 

@@ -64,4 +64,10 @@ def note_results(batch: Batch | ChangedCalls | UnsetType | None, results: Result
     if isinstance(batch, Batch):
         results.update({call.call_id: call.result for call in batch.calls if call.result is not None})
     elif isinstance(batch, ChangedCalls):
-        results.update({put.call_id: put.result for put in batch.put if isinstance(put.result, ToolMessage)})
+        results.update(
+            {
+                changed_call.call_id: changed_call.result
+                for changed_call in batch.put
+                if isinstance(changed_call.result, ToolMessage)
+            }
+        )

@@ -242,17 +242,17 @@ def _each(holds: Callable[[object], bool]) -> Callable[[object], bool]:
 
 FIELDS: Final[tuple[tuple[str, Callable[[object], bool]], ...]] = (
     ("arrival", _arrival),
-    ("rulings", _each(lambda found: type(found) is Ruling)),
+    ("rulings", _each(lambda ruling: type(ruling) is Ruling)),
     ("events", _each(_event)),
-    ("effects", _each(lambda found: type(found) is str)),
-    ("change", lambda found: type(found) is Change),
+    ("effects", _each(lambda name: type(name) is str)),
+    ("change", lambda change: type(change) is Change),
     ("began", _text),
     ("command", _text),
-    ("answer", lambda found: found is None or type(found) in ANSWERS),
-    ("opening", lambda found: found is None or type(found) is State),
-    ("due", lambda found: found is None or _time(found)),
-    ("at_work", lambda found: type(found) is bool),
-    ("redacted", lambda found: found is None or type(found) is Redaction),
+    ("answer", lambda answer: answer is None or type(answer) in ANSWERS),
+    ("opening", lambda state: state is None or type(state) is State),
+    ("due", lambda at_ms: at_ms is None or _time(at_ms)),
+    ("at_work", lambda is_at_work: type(is_at_work) is bool),
+    ("redacted", lambda note: note is None or type(note) is Redaction),
 )
 """Check of each field of a record, but its number and session; deeper errors are found when its change is folded."""
 

@@ -53,7 +53,7 @@ def called(task: trio.lowlevel.Task) -> str:
 def place_of(task: trio.lowlevel.Task) -> str:
     """Return where *task*, which does not run now, waits: file, line and function of its last frame outside Trio."""
     frames = [(frame.f_code, line) for frame, line in task.iter_await_frames()]
-    own = [found for found in frames if not found[0].co_filename.startswith(TRIO)]
+    own = [entry for entry in frames if not entry[0].co_filename.startswith(TRIO)]
     for code, line in (own or frames)[-1:]:
         return f"{code.co_filename}:{line} in {code.co_name}"
     return UNKNOWN

@@ -219,8 +219,8 @@ def resting(state: State, ref: str, below: Callable[[], tuple[HeldCall, ...]]) -
     turn = state.turn
     if turn is None or turn.ref != ref or not state.waits:
         return None
-    held_ = (*held_calls(state), *below())
-    return Reply(ref, "held", state.history[turn.mark :], state.usage.minus(turn.used), held_)
+    waiting_calls = (*held_calls(state), *below())
+    return Reply(ref, "held", state.history[turn.mark :], state.usage.minus(turn.used), waiting_calls)
 
 
 async def outcome_of(

@@ -77,8 +77,8 @@ class Contained:
 
     __slots__ = ("_told",)
 
-    def __init__(self, told: Callable[[BaseException], None]) -> None:
-        self._told = told
+    def __init__(self, report: Callable[[BaseException], None]) -> None:
+        self._told = report
 
     def __enter__(self) -> None:
         return None

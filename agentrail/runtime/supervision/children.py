@@ -60,8 +60,8 @@ class ChildRunner(Protocol):
         """Clean up after the last run: there will be no restart."""
         ...
 
-    def view(self, shown: ChildView) -> ChildView:
-        """Return *shown* with the facts that only this kind has."""
+    def view(self, entry: ChildView) -> ChildView:
+        """Return *entry* with the facts that only this kind has."""
         ...
 
 
@@ -118,11 +118,11 @@ class SessionBody:
             session.shared.forget(session.session_id)
             forget_records(session)
 
-    def view(self, shown: ChildView) -> ChildView:
+    def view(self, entry: ChildView) -> ChildView:
         """Add phase, mailbox, requests waiting for a provider's limit, and sub-agents."""
         session, state = self.session, self.session.state
         subagents = session.links.subagents
-        return shown.but(
+        return entry.but(
             suspended=session.mailbox.suspended,
             mailbox=session.mailbox.lengths,
             phase=state.phase.value,
@@ -160,9 +160,9 @@ class ServiceBody:
     def gone(self, error: BaseException | None) -> None:
         """No-op: the function cleans up by itself."""
 
-    def view(self, shown: ChildView) -> ChildView:
-        """Return *shown* unchanged: a service has no facts of its own."""
-        return shown
+    def view(self, entry: ChildView) -> ChildView:
+        """Return *entry* unchanged: a service has no facts of its own."""
+        return entry
 
 
 class _Ready:

@@ -203,8 +203,8 @@ class Returning:
                     await self._begin(stored)
         await self._bring_back_due(None)
 
-    async def _page(self, wanted: SessionFilter, after: StoredSession | None) -> tuple[StoredSession, ...]:
-        return await patiently(partial(self._listed, wanted, after, DUE_PAGE))
+    async def _page(self, filter_: SessionFilter, after: StoredSession | None) -> tuple[StoredSession, ...]:
+        return await patiently(partial(self._listed, filter_, after, DUE_PAGE))
 
     async def _bring_back_due(self, after: StoredSession | None) -> None:
         """Bring back what is due after *after*; set timers for the rest of the last page and for the next page.

@@ -299,8 +299,8 @@ class Sessions:
         state, code = recipe.make(task, path, parent.state, parent.code, now)
 
         async def find_code(stored: State, records: int) -> Found:  # used by forks only: a sub-agent never sleeps
-            found = recipe.found(task, parent.state, parent.code, self.shared.clock.now_ms())
-            return await found(stored, records)
+            find_code = recipe.found(task, parent.state, parent.code, self.shared.clock.now_ms())
+            return await find_code(stored, records)
 
         await self.start(node, state, code, find_code, "temporary", link)
         return self._child(task.child)

@@ -117,9 +117,9 @@ class SupervisorNode:
         for child in list(self._children.values()):
             self._forget(child, error)
 
-    def view(self, shown: ChildView) -> ChildView:
-        """Return *shown* with the children."""
-        return shown.but(children=tuple(child.view() for child in self._children.values()))
+    def view(self, entry: ChildView) -> ChildView:
+        """Return *entry* with the children."""
+        return entry.but(children=tuple(child.view() for child in self._children.values()))
 
     def tree_view(self) -> ChildView:
         """Return the supervisor's entry in `tree()`, with everything under it."""

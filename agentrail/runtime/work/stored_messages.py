@@ -39,23 +39,23 @@ class StoredPast:
         self, after: int, limit: int, wanted: Callable[[Message], bool] | None = None
     ) -> tuple[PastMessage, ...]:
         """Return up to *limit* messages after number *after*: all, or those of which *wanted* returns `True`."""
-        said = _Said(after, wanted)
+        search = _Said(after, wanted)
         head = max(0, after // PLACES - 1)
         while True:
             records = await self._read(head, PAGE)
             for record in records:
-                lacking = said.lacking(record)
+                lacking = search.lacking(record)
                 if lacking:
-                    said.results.update(await self._results_before(record.number, lacking))
-                was_enough = len(said.found) >= limit
-                said.take(record)
-                may_change = said.may_change and not (was_enough and record.change.history is not UNSET)
-                if len(said.found) >= limit and not may_change:
-                    return said.first(limit)
+                    search.results.update(await self._results_before(record.number, lacking))
+                was_enough = len(search.found) >= limit
+                search.take(record)
+                may_change = search.may_change and not (was_enough and record.change.history is not UNSET)
+                if len(search.found) >= limit and not may_change:
+                    return search.first(limit)
                 if wanted is not None:
                     await trio.lowlevel.checkpoint()
             if len(records) < PAGE:
-                return said.first(limit)
+                return search.first(limit)
             head = records[-1].number
 
     async def _read(self, after: int, limit: int) -> tuple[Record, ...]:
@@ -97,7 +97,7 @@ class _Said:
         form = record.change.history
         if not isinstance(form, Appended):
             return set()
-        return {each.call_id for each in form.messages if isinstance(each, ResultOf)} - self.results.keys()
+        return {result.call_id for result in form.messages if isinstance(result, ResultOf)} - self.results.keys()
 
     def take(self, record: Record) -> None:
         """Take over the messages that *record* has appended."""
@@ -108,11 +108,11 @@ class _Said:
             note_results(record.opening.batch, self.results)
         form = record.change.history
         if isinstance(form, Appended):
-            for each in form.messages:
-                self._add(self.results[each.call_id] if isinstance(each, ResultOf) else each)
+            for added in form.messages:
+                self._add(self.results[added.call_id] if isinstance(added, ResultOf) else added)
         elif isinstance(form, Rearranged):
-            given = record.arrival.input
-            self._rearrange(form, len(given.messages) if isinstance(given, CompactionEnded) else None)
+            input_ = record.arrival.input
+            self._rearrange(form, len(input_.messages) if isinstance(input_, CompactionEnded) else None)
         note_results(record.change.batch, self.results)
 
     def _add(self, message: Message) -> None:

@@ -50,10 +50,10 @@ class LateCalls:
 
     def drop(self, call_id: str) -> StartCall | ProbeCall | None:
         """Remove the waiting call of this id, which was cancelled, and return it; `None` if no such call waits."""
-        found = next((effect for effect in self._waiting or () if effect.call_id == call_id), None)
-        if found is not None:
-            self._waiting = tuple(effect for effect in self._waiting or () if effect is not found)
-        return found
+        waiting_effect = next((effect for effect in self._waiting or () if effect.call_id == call_id), None)
+        if waiting_effect is not None:
+            self._waiting = tuple(effect for effect in self._waiting or () if effect is not waiting_effect)
+        return waiting_effect
 
     def release(self) -> tuple[StartCall | ProbeCall, ...]:
         """Keep no more calls, and return those kept so far."""
@@ -77,10 +77,10 @@ async def probe(tool: Tool, key: str) -> Probed:
     """Ask *tool* what became of the call that ran under *key*; an answer of a wrong type raises."""
     if not isinstance(tool, Checkable):
         return Unknown()
-    found = cast("object", await tool.probe(key))
-    if isinstance(found, NotStarted | Unknown):
-        return found
-    result = fit_result(found)
+    fate = cast("object", await tool.probe(key))
+    if isinstance(fate, NotStarted | Unknown):
+        return fate
+    result = fit_result(fate)
     if isinstance(result, Effect):
         message = "a probe returned an `Effect` where Ok, Err, NotStarted or Unknown is wanted"
         raise TypeError(message)
@@ -172,9 +172,9 @@ class RunningCall(Work):
     async def _ended_well(self, started: StartCall | ProbeCall, ctx: ToolContext) -> AnyInput:
         if not isinstance(started, StartCall):
             reach("PROBE")
-            found = await probe(self._tool, started.key)
+            fate = await probe(self._tool, started.key)
             reach("PROBED")
-            return CallProbed(started.call_id, started.attempt, found)
+            return CallProbed(started.call_id, started.attempt, fate)
         reach("TOOL")
         result = await execute(self._tool, started.args, ctx)
         reach("TOOL_DONE")
@@ -213,9 +213,9 @@ class Calls:
         if not self._running and self._empty is not None:
             self._empty.set()
 
-    def names(self, known: Container[str]) -> tuple[str, ...]:
-        """Return the unfinished calls as text (tool, session, call), without those of the tools named in *known*."""
-        return tuple(sorted(f"{call.name} ({call.key})" for call in self._running if call.name not in known))
+    def names(self, excepted: Container[str]) -> tuple[str, ...]:
+        """Return the unfinished calls as text (tool, session, call), without those of the tools named in *excepted*."""
+        return tuple(sorted(f"{call.name} ({call.key})" for call in self._running if call.name not in excepted))
 
     async def wait_empty(self) -> None:
         """Wait until all calls have ended."""
