@@ -22,7 +22,7 @@ from tests.host.model.requests import BODIES, NOTHING_FOR
 from tests.host.model.tenants import ForeignError, Tenants, limits, played
 from tests.profiles import CAMPAIGN
 
-REQUESTS: Final = 1_000_000 if CAMPAIGN else 20_000
+REQUESTS: Final = 1_000_000 if CAMPAIGN else 7_000
 OVER_SOCKETS: Final = 2_500 if CAMPAIGN else 1
 """Worlds that are reached over sockets: a million requests in the campaign."""
 AT_ONCE: Final = 50

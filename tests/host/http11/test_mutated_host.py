@@ -26,7 +26,7 @@ from tests.host.model.mutated_bodies import asked, sent
 from tests.host.model.people import LINES, PEOPLE
 from tests.profiles import CAMPAIGN
 
-REQUESTS: Final = 1_000_000 if CAMPAIGN else 30_000
+REQUESTS: Final = 1_000_000 if CAMPAIGN else 10_000
 WARMING: Final = 3_000
 PEERS: Final = 8
 BOSS: Final = next(person for person in PEOPLE if "admin" in person.scopes)
