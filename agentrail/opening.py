@@ -23,7 +23,7 @@ class Way(NamedTuple):
     """What the opening does, as in "open a supervisor"."""
     function: str
     """The function that returns the `Opening`."""
-    given: str
+    variable: str
     """The name that users give to what is opened."""
     arguments: str = ""
     """The arguments of the function, as users write them."""
@@ -32,9 +32,9 @@ class Way(NamedTuple):
 class Opening(Generic[T]):
     """An async context manager that opens something; any other use of it raises `NotOpened`."""
 
-    def __init__(self, opened: AbstractAsyncContextManager[T], made: type[T], way: Way) -> None:
+    def __init__(self, opened: AbstractAsyncContextManager[T], kind: type[T], way: Way) -> None:
         self._opened = opened
-        self._made = made
+        self._kind = kind
         self._way = way
 
     async def __aenter__(self) -> T:
@@ -63,7 +63,7 @@ class Opening(Generic[T]):
 
         def __getattr__(self, name: str) -> Never:
             """Raise `NotOpened` for a name of what is opened, which exists only inside of `async with`."""
-            if hasattr(self._made, name) and not name.startswith("_"):
+            if hasattr(self._kind, name) and not name.startswith("_"):
                 raise self._not_opened(name)
             message = f"`{self._way.function}()` has no `{name}`"
             raise AttributeError(message)

@@ -290,8 +290,8 @@ class Supervisor:
 
     def approvals(self) -> Mapping[str, tuple[HeldCall, ...]]:
         """Return what waits for a person in the sessions of the tree; with a session is what its sub-agents ask."""
-        held_by_name = ((session.id, session.status().held) for session in self.sessions())
-        return {name: held for name, held in held_by_name if held and held[0].path[:1] in ((), (name,))}
+        calls_by_name = ((session.id, session.status().held) for session in self.sessions())
+        return {name: calls for name, calls in calls_by_name if calls and calls[0].path[:1] in ((), (name,))}
 
     def figures(self, tenants: int = 200) -> Figures:
         """Return what all sessions do and have used, by tenant; counting begins with the first call.

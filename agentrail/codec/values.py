@@ -299,11 +299,11 @@ def _compare_hook(hint: object, value: object) -> object:
 def _container(hint: object, value: object, make: Make) -> object:
     """Return the container of *value* that *hint* names; *make* makes what is in it."""
     if hint is History:
-        return History(_convert_with(_Messages, value, make).found)
+        return History(_convert_with(_Messages, value, make).messages)
     if hint is CallList:
-        return CallList(_convert_with(_Calls, value, make).found)
+        return CallList(_convert_with(_Calls, value, make).calls)
     if hint == _TOOLS:
-        return MappingProxyType(_convert_with(_Tools, value, make).found)
+        return MappingProxyType(_convert_with(_Tools, value, make).tools)
     problem = f"{describe(value)} where a JSON object is wanted"
     raise ValueError(problem)
 
@@ -315,19 +315,19 @@ Make: TypeAlias = Callable[[object, object], object]
 class _Messages(msgspec.Struct, array_like=True):
     """Holds messages: what msgspec knows of a class it keeps, and of a plain container it finds it out each time."""
 
-    found: list[Message]
+    messages: list[Message]
 
 
 class _Calls(msgspec.Struct, array_like=True):
     """Holds calls."""
 
-    found: list[Call]
+    calls: list[Call]
 
 
 class _Tools(msgspec.Struct, array_like=True):
     """Holds tools."""
 
-    found: dict[str, AttachedTool]
+    tools: dict[str, AttachedTool]
 
 
 def _convert_with(holder: type[S], value: object, make: Make) -> S:

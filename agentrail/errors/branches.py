@@ -44,9 +44,9 @@ def suggestion(name: str, names: Iterable[str], alike: float = ALIKE) -> str:
 
 def meant(name: str, names: Iterable[str], all_of_them: str) -> str:
     """Return advice for an unknown *name*: the most similar of *names*, or *all_of_them* and the list of all names."""
-    known = sorted(names)
-    near = nearest(name, known)
-    return f"did you mean `{near}`?" if near else f"{all_of_them} {listed(known)}"
+    sorted_names = sorted(names)
+    near = nearest(name, sorted_names)
+    return f"did you mean `{near}`?" if near else f"{all_of_them} {listed(sorted_names)}"
 
 
 class AgentrailError(Exception):
@@ -110,11 +110,11 @@ def error(cls: type[E]) -> type[E]:
     ]
     names = tuple([field.name for field in fields])
     cut = frozenset(name for name in names if vars(cls).get(name) is _SHORTENED)
-    made = Signature([Parameter("self", Parameter.POSITIONAL_OR_KEYWORD), *fields], return_annotation="None")
+    signature = Signature([Parameter("self", Parameter.POSITIONAL_OR_KEYWORD), *fields], return_annotation="None")
 
     def __init__(self: AgentrailError, *facts: object, **named: object) -> None:  # noqa: N807 - it becomes a method
         if named or len(facts) != len(names):
-            facts = _bound(made, cls, (self, *facts), named)
+            facts = _bound(signature, cls, (self, *facts), named)
         if cut:
             facts = tuple([_cut(fact) if name in cut else fact for name, fact in zip(names, facts, strict=True)])
         AgentrailError.__init__(self, *facts)
@@ -122,7 +122,7 @@ def error(cls: type[E]) -> type[E]:
     __init__.__qualname__ = f"{cls.__qualname__}.__init__"
     __init__.__module__ = cls.__module__
     __init__.__annotations__ = {field.name: field.annotation for field in fields} | {"return": "None"}
-    setattr(__init__, "__signature__", made)  # noqa: B010 - type checkers know no such attribute of a function
+    setattr(__init__, "__signature__", signature)  # noqa: B010 - type checkers know no such attribute of a function
     properties = {name: _property(index) for index, name in enumerate(names)}
     for name, value in {"__init__": __init__, "__match_args__": names, **properties}.items():
         setattr(cls, name, value)
@@ -134,10 +134,12 @@ def _parameter(name: str, hint: object, default: object) -> Parameter:
     return Parameter(name, Parameter.POSITIONAL_OR_KEYWORD, default=required, annotation=hint)
 
 
-def _bound(made: Signature, cls: type, args: tuple[object, ...], named: Mapping[str, object]) -> tuple[object, ...]:
+def _bound(
+    signature: Signature, cls: type, args: tuple[object, ...], named: Mapping[str, object]
+) -> tuple[object, ...]:
     """Return the values of all fields, in order; raise `TypeError` if the arguments do not fit."""
     try:
-        bound = made.bind(*args, **named)
+        bound = signature.bind(*args, **named)
     except TypeError as why:
         raise TypeError(f"`{cls.__name__}` cannot be made: {why}") from None
     bound.apply_defaults()

@@ -403,9 +403,9 @@ class UnknownPlugin(UsageError):
     @classmethod
     def among(cls, plugin: str, attached: Iterable[str]) -> UnknownPlugin:
         """Return an error that lists the keys of the *attached* plugins, and suggests the most similar one."""
-        known = list(attached)
-        near = nearest(plugin, known)
-        return cls(plugin, listed(known), f"; did you mean `{near}`?" if near else "")
+        keys = list(attached)
+        near = nearest(plugin, keys)
+        return cls(plugin, listed(keys), f"; did you mean `{near}`?" if near else "")
 
 
 @error

@@ -31,7 +31,7 @@ _thinking = quick(ThinkingChunk)
 _call = quick(CallChunk)
 _ok = quick(Ok)
 _response = quick(Response)
-_said = quick(UserMessage)
+_user_message = quick(UserMessage)
 _answered = quick(AssistantMessage)
 
 MAX_TEXT: Final = 2 * 1024 * 1024
@@ -247,7 +247,7 @@ def fit_message(message: object) -> Message:
         return message
     match message:
         case UserMessage(parts=parts, origin=origin) if type(origin) is Origin:
-            return _said(tuple([fit_part(part) for part in fit_items(parts, "parts")]), origin)
+            return _user_message(tuple([fit_part(part) for part in fit_items(parts, "parts")]), origin)
         case AssistantMessage(parts=parts, calls=calls, model=model, stop=stop, usage=usage, interrupted=interrupted):
             if type(stop) is StopReason and type(cast("object", interrupted)) is bool:
                 fitted_parts = tuple([fit_said(part) for part in fit_items(parts, "parts")])

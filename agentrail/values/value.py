@@ -83,7 +83,7 @@ def names_by_place(cls: ValueMeta) -> tuple[str, ...]:
     return getattr(cls, "__match_args__", ())  # a class without such fields lacks it
 
 
-_made = msgspec.StructMeta.__call__
+_construct = msgspec.StructMeta.__call__
 
 
 @dataclass_transform(frozen_default=True, field_specifiers=(msgspec.field,))
@@ -113,7 +113,7 @@ class AuthoredKind(ValueMeta):
         def __call__(cls, *args: object, **kwargs: object) -> object:  # noqa: N805 - `self` is a class
             """Return a new value; raise `UnknownField` for a field that does not exist."""
             try:
-                return _made(cls, *args, **kwargs)
+                return _construct(cls, *args, **kwargs)
             except TypeError:
                 refuse_unknown(cls.__name__, kwargs, cls.__struct_fields__)
                 places = len(names_by_place(cls))
@@ -133,7 +133,7 @@ def quick(cls: Callable[P, T]) -> Callable[P, T]:
     For code of ours that makes one for each chunk, hook or file: names of fields are not looked at there.
     """
     # bound in C, where a `partial` costs two thirds more of the time
-    return cast("Callable[P, T]", _made.__get__(cls)) if isinstance(cls, AuthoredKind) else cls
+    return cast("Callable[P, T]", _construct.__get__(cls)) if isinstance(cls, AuthoredKind) else cls
 
 
 @cache
