@@ -25,6 +25,7 @@ BESIDE_THE_DOCUMENT = {
     "it is empty, and must be the file itself": "bytes, whose least number schemathesis does not heed for texts",
     "`message[": "rules about the content of a part, such as base64",
     "and 16 are the most": "a limit of this host",
+    "as the name of a session": "the name of a new session, where the id of any session may stand",
 }
 """What the document has no words for, and why."""
 
