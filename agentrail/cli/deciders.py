@@ -46,6 +46,7 @@ async def refuse_all(session: AnySession, calls: tuple[HeldCall, ...]) -> str | 
 
 async def decide_nothing(_session: AnySession, _calls: tuple[HeldCall, ...]) -> str | None:
     """Decide nothing: the caller can repeat the run otherwise."""
+    await trio.lowlevel.checkpoint()
     return NOBODY
 
 

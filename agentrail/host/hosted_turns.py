@@ -40,7 +40,7 @@ class SessionTurns:
         pending = [prompt.ref for prompt in state.queue] + ([state.turn.ref] if state.turn else [])
         self._over = min(map(_number, pending)) - 1 if pending else state.last_id
         self.seen = state.last_seq
-        begun = [(one.ref, one.asked) for one in state.queue]
+        begun = [(prompt.ref, prompt.asked) for prompt in state.queue]
         begun += [(text.ref, text.asked) for text in state.steering]
         begun += [] if state.next_prompt is None else [(state.next_prompt.ref, state.next_prompt.asked)]
         begun += [] if state.turn is None else [(state.turn.ref, state.turn.asked)]

@@ -226,9 +226,9 @@ class HumanApproval(Plugin[None]):
         others = FrozenObject({key: item for key, item in args.items() if plain(key) not in command_args | INERT_ARGS})
         if others:
             return Judgement(f"{what} with {shown_as_json(others)}", None)
-        found = [line for _, line in lines if isinstance(line, Commands)]
-        families = {line.family() for line in found}
-        return Judgement(what, families.pop() if len(families) == 1 else None, all(map(self._is_safe, found)))
+        readable = [line for _, line in lines if isinstance(line, Commands)]
+        families = {line.family() for line in readable}
+        return Judgement(what, families.pop() if len(families) == 1 else None, all(map(self._is_safe, readable)))
 
     def _is_safe(self, line: Commands) -> bool:
         names_assigned = assigned(line)
@@ -244,8 +244,8 @@ class HumanApproval(Plugin[None]):
             return False
         if any(trusted(name) not in QUIET_WRAPPERS for name in command.via) or unsure(command, names_assigned):
             return False
-        said = (command.name, *(word.text for word in command.args))
-        listed = any(said[: len(words)] == words for words in (tuple(safe.split()) for safe in self.safe_commands))
+        texts = (command.name, *(word.text for word in command.args))
+        listed = any(texts[: len(words)] == words for words in (tuple(safe.split()) for safe in self.safe_commands))
         return not command.argv or (listed and not _does_more(command))
 
 

@@ -120,13 +120,13 @@ class Holding(NamedTuple):
     """When its lease ends, in milliseconds since 1970."""
 
 
-def check_free(session_id: str, held: Holding, holder: str, at: int) -> None:
+def check_free(session_id: str, holding: Holding, holder: str, at: int) -> None:
     """Raise `SessionHeld` if another holder than *holder* has a lease of the session that has not ended at time *at*.
 
     The holder itself may claim again: whoever starts at an address has taken the place of who was there.
     """
-    if held.holder != holder and held.until > at:
-        raise SessionHeld(session_id, held.holder, held.until)
+    if holding.holder != holder and holding.until > at:
+        raise SessionHeld(session_id, holding.holder, holding.until)
 
 
 class StoredAnswer(Authored):
@@ -201,7 +201,7 @@ class SessionFilter(Authored):
             (self.at_work, stored.at_work),
             (self.ended, stored.ended),
         )
-        if any(wanted is not None and wanted != found for wanted, found in pairs):
+        if any(expected is not None and expected != actual for expected, actual in pairs):
             return False
         waits = stored.due is not None and not stored.at_work
         if self.due_before is not None and not (waits and (stored.due or 0) < self.due_before):
@@ -272,8 +272,8 @@ def check_numbers(claim: Claim, expected: int, records: Sequence[Record]) -> Non
     """Raise `BadRecord` unless *records* belong to the claimed session and are numbered from *expected* + 1 on."""
     for due, record in enumerate(records, expected + 1):
         if record.number != due or record.session_id != claim.session_id:
-            found = f"it says that it is record {record.number} of session `{record.session_id}`"
-            raise BadRecord(claim.session_id, due, found)
+            problem = f"it says that it is record {record.number} of session `{record.session_id}`"
+            raise BadRecord(claim.session_id, due, problem)
 
 
 class Journal(Protocol):
@@ -442,8 +442,8 @@ def check_snapshot(claim: Claim, snapshot: Snapshot, head: int) -> None:
     """Raise `BadRecord` if *snapshot* is of another session than the claimed one, or of a record after its *head*."""
     since = snapshot.number if snapshot.since is None else snapshot.since
     if snapshot.session_id != claim.session_id or not 0 <= since <= snapshot.number or not 0 < snapshot.number <= head:
-        found = f"there is no such one, so session `{snapshot.session_id}` has no snapshot behind it"
-        raise BadRecord(claim.session_id, snapshot.number, found)
+        problem = f"there is no such one, so session `{snapshot.session_id}` has no snapshot behind it"
+        raise BadRecord(claim.session_id, snapshot.number, problem)
 
 
 def snapshot_of(state: State, number: int, stem: Stem) -> Snapshot:
@@ -462,7 +462,7 @@ def length_of(history: History) -> int:
 def _is_small(history: History) -> bool:
     size = length_of(history)
     if size <= MOST_KEPT:  # of images and files, `size` counts what they cost the model
-        size += sum([len(part.data) for each in history for part in each.parts if isinstance(part, Image | File)])
+        size += sum([len(part.data) for message in history for part in message.parts if isinstance(part, Image | File)])
     return size <= MOST_KEPT
 
 

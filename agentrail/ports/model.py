@@ -51,8 +51,8 @@ def times_beginning(model: Model) -> bool:
 
     Such a model has an attribute of this name. There is no Protocol for it, because `isinstance` with one is slow.
     """
-    found: object = getattr(model, "times_beginning", False)
-    return found is True
+    flag: object = getattr(model, "times_beginning", False)
+    return flag is True
 
 
 def forms_answers(model: Model) -> bool:
@@ -60,8 +60,8 @@ def forms_answers(model: Model) -> bool:
 
     Such a model has an attribute of this name.
     """
-    found: object = getattr(model, "forms_answers", False)
-    return found is True
+    flag: object = getattr(model, "forms_answers", False)
+    return flag is True
 
 
 @runtime_checkable

@@ -15,26 +15,26 @@ _AWAITED: Final = ("Awaitable", "Coroutine")
 """Names in the return annotation of a plain `def` which show that its result must be awaited."""
 
 
-def why_unfit(found: object, port: type) -> str | None:
-    """Describe *found* and why it cannot be used as *port*, as in "the class `X`, and no object of it,"; else None."""
-    if isinstance(found, type):
-        return f"the class `{found.__name__}`, and no object of it,"
-    if _is_known(type(found), port):  # type: ignore[arg-type]  # each class can be hashed
+def why_unfit(value: object, port: type) -> str | None:
+    """Describe *value* and why it cannot be used as *port*, as in "the class `X`, and no object of it,"; else None."""
+    if isinstance(value, type):
+        return f"the class `{value.__name__}`, and no object of it,"
+    if _is_known(type(value), port):  # type: ignore[arg-type]  # each class can be hashed
         return None
     for name, method in _methods(port).items():
-        has: object = getattr(found, name, None)
+        has: object = getattr(value, name, None)
         if not callable(has):
-            return f"a `{named(found)}`, which has no method `{name}`,"
+            return f"a `{named(value)}`, which has no method `{name}`,"
         if not _can_be_called(has, method, bound=True):
-            return f"a `{named(found)}`, whose `{name}` is no `{_written(method)}`,"
+            return f"a `{named(value)}`, whose `{name}` is no `{_written(method)}`,"
     return None
 
 
-def why_unfit_call(found: object, function: Callable[..., object]) -> str | None:
-    """Describe *found* if it cannot be called like *function* (async or not); return `None` if it can."""
-    if not callable(found):
-        return f"a `{named(found)}`"
-    return None if _can_be_called(found, function, bound=False) else f"a function that is no `{_written(function)}`"
+def why_unfit_call(value: object, function: Callable[..., object]) -> str | None:
+    """Describe *value* if it cannot be called like *function* (async or not); return `None` if it can."""
+    if not callable(value):
+        return f"a `{named(value)}`"
+    return None if _can_be_called(value, function, bound=False) else f"a function that is no `{_written(function)}`"
 
 
 def _promises(function: object) -> bool:
@@ -77,8 +77,8 @@ def _can_be_called(has: Callable[..., object], method: Callable[..., object], *,
         signature = inspect.signature(has)
     except (TypeError, ValueError):  # a callable written in C may have no signature
         return True
-    by_place = [each for each in parameters if each.kind is not Parameter.KEYWORD_ONLY]
-    by_name = [each.name for each in parameters if each.kind is Parameter.KEYWORD_ONLY]
+    by_place = [parameter for parameter in parameters if parameter.kind is not Parameter.KEYWORD_ONLY]
+    by_name = [parameter.name for parameter in parameters if parameter.kind is Parameter.KEYWORD_ONLY]
     try:
         signature.bind(*by_place, **dict.fromkeys(by_name))
     except TypeError:
@@ -88,6 +88,8 @@ def _can_be_called(has: Callable[..., object], method: Callable[..., object], *,
 
 def _written(method: Callable[..., object]) -> str:
     """Return the first line of the definition of *method*, without annotations."""
-    parameters = [each.replace(annotation=Parameter.empty) for each in inspect.signature(method).parameters.values()]
+    parameters = [
+        parameter.replace(annotation=Parameter.empty) for parameter in inspect.signature(method).parameters.values()
+    ]
     kind = "async def" if inspect.iscoroutinefunction(method) else "def"
     return f"{kind} {method.__name__}{inspect.Signature(parameters)}"

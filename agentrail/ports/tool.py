@@ -290,14 +290,14 @@ class ToolContext:
     @property
     def sandbox(self) -> Sandbox | None:
         """The session's sandbox, made at its first use; `None` only in calls outside a session."""
-        found = self._sandbox
-        return found.sandbox if isinstance(found, ToolResources) else found
+        sandbox = self._sandbox
+        return sandbox.sandbox if isinstance(sandbox, ToolResources) else sandbox
 
     @property
     def web(self) -> Web | None:
         """The session's fetcher of web pages, made at its first use; `None` only in calls outside a session."""
-        found = self._web
-        return found.web if isinstance(found, ToolResources) else found
+        web = self._web
+        return web.web if isinstance(web, ToolResources) else web
 
 
 class Tool(Protocol):

@@ -30,10 +30,10 @@ class ToldValues(Generic[T]):
 
     __slots__ = ("_frames", "_read")
 
-    def __init__(self, frames: LineSubscription, read: Callable[[Told], T | None]) -> None:
-        """*read* returns the value of a frame; `None` if the frame has none, and the next one is waited for."""
+    def __init__(self, frames: LineSubscription, value_of: Callable[[Told], T | None]) -> None:
+        """*value_of* returns the value of a frame; `None` if the frame has none, and the next one is waited for."""
         self._frames = frames
-        self._read = read
+        self._read = value_of
 
     @in_brackets
     def __repr__(self) -> str:
@@ -108,12 +108,12 @@ class RemoteMonitor:
         return SessionDown(self._session, reason)
 
 
-def envelope_of(session: str, told: Told) -> Envelope | None:
+def envelope_of(session: str, frame: Told) -> Envelope | None:
     """Return the event of *session* that a host has told, or the mark that some are missing; `None` for a view."""
-    if isinstance(told, EventFrame):
-        return answer_of(Envelope, told.data)
-    if isinstance(told, GapFrame):
-        start, end = told.start, told.end
+    if isinstance(frame, EventFrame):
+        return answer_of(Envelope, frame.data)
+    if isinstance(frame, GapFrame):
+        start, end = frame.start, frame.end
         return Envelope(session, *start, 0, 0, 0, Gap(*start, *end))
     return None
 
@@ -134,24 +134,24 @@ class RemoteView(ToldValues[T]):
 
     __slots__ = ()
 
-    def __init__(self, frames: LineSubscription, read: Callable[[Json], T]) -> None:
-        """*read* returns the value of the JSON that the host shows."""
-        super().__init__(frames, lambda told: read(told.data) if isinstance(told, ViewFrame) else None)
+    def __init__(self, frames: LineSubscription, value_of: Callable[[Json], T]) -> None:
+        """*value_of* returns the value of the JSON that the host shows."""
+        super().__init__(frames, lambda frame: value_of(frame.data) if isinstance(frame, ViewFrame) else None)
 
 
-def tree_of(found: Json) -> ChildView:
+def tree_of(answer: Json) -> ChildView:
     """Return the tree that a host has shown."""
-    return value_of(ChildView, answer_of(ChildShown, found))
+    return value_of(ChildView, answer_of(ChildShown, answer))
 
 
-def approvals_of(found: Json) -> Mapping[str, tuple[HeldCall, ...]]:
+def approvals_of(answer: Json) -> Mapping[str, tuple[HeldCall, ...]]:
     """Return what waits for a person, by session, of a page that a host has shown."""
-    return held_of(answer_of(ApprovalsView, found).items)
+    return held_of(answer_of(ApprovalsView, answer).items)
 
 
-def held_of(shown: Iterable[HeldView]) -> Mapping[str, tuple[HeldCall, ...]]:
+def held_of(views: Iterable[HeldView]) -> Mapping[str, tuple[HeldCall, ...]]:
     """Return what waits for a person, by session: those first that have waited longest."""
-    found: dict[str, tuple[HeldCall, ...]] = {}
-    for each in shown:
-        found[each.session] = (*found.get(each.session, ()), value_of(HeldCall, each))
-    return MappingProxyType(found)
+    held_by_session: dict[str, tuple[HeldCall, ...]] = {}
+    for view in views:
+        held_by_session[view.session] = (*held_by_session.get(view.session, ()), value_of(HeldCall, view))
+    return MappingProxyType(held_by_session)

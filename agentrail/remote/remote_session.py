@@ -80,8 +80,8 @@ class RemoteSession(SessionCalls):
         """Have the host carry out a call with a *body*; fields that are `None` are not sent."""
         return await self._line.call(call, session=self.id, body=given(**body), command=command)
 
-    async def _see(self, call: str, shown: type[T], **query: Json) -> T:
-        return answer_of(shown, await self._line.call(call, session=self.id, query=query or None))
+    async def _see(self, call: str, kind: type[T], **query: Json) -> T:
+        return answer_of(kind, await self._line.call(call, session=self.id, query=query or None))
 
     # Talking
 
@@ -90,8 +90,8 @@ class RemoteSession(SessionCalls):
     ) -> Accepted:
         """Send a prompt: it starts a turn, or is queued; `ask` with the same arguments gives the reply at any time."""
         form = None if returns is None else form_of(returns).schema
-        found = await self._do("prompt", command, message=_said(text), returns=form)
-        return value_of(Accepted, answer_of(AcceptedView, found))
+        accepted = await self._do("prompt", command, message=_said(text), returns=form)
+        return value_of(Accepted, answer_of(AcceptedView, accepted))
 
     @overload
     async def ask(self, text: Said, *, returns: None = None, command: str | None = None) -> Reply: ...
@@ -109,8 +109,8 @@ class RemoteSession(SessionCalls):
         raised, and the model is not asked again.
         """
         form = None if returns is None else form_of(returns)
-        found = await self._do("ask", command, message=_said(text), returns=None if form is None else form.schema)
-        reply = value_of(Reply, answer_of(WholeReplyView, found))
+        answer = await self._do("ask", command, message=_said(text), returns=None if form is None else form.schema)
+        reply = value_of(Reply, answer_of(WholeReplyView, answer))
         if form is None:
             return reply
         if reply.answer is None:
@@ -144,39 +144,41 @@ class RemoteSession(SessionCalls):
 
     async def _check_names(self, offer: Offer, argument: str, names: Sequence[object]) -> None:
         """Raise `WrongType`, which tells what the host offers, if one of *names* is an object instead."""
-        for each in names:
-            if not isinstance(each, str):
-                known: tuple[str, ...] = getattr(await self._see("offered", OfferedView), offer)
-                raise WrongType.of(argument, each, NAMES + (", ".join([f"`{name}`" for name in known]) or "none"))
+        for wanted_name in names:
+            if not isinstance(wanted_name, str):
+                offered_names: tuple[str, ...] = getattr(await self._see("offered", OfferedView), offer)
+                raise WrongType.of(
+                    argument, wanted_name, NAMES + (", ".join([f"`{name}`" for name in offered_names]) or "none")
+                )
 
     # Looking
 
     async def status(self) -> Status:
         """Return what the session does; raise `SessionParked` if it does not run now: a prompt brings it back."""
-        found = await self._see("show_session", DetailView)
-        if found.status is None:
+        view = await self._see("show_session", DetailView)
+        if view.status is None:
             parked = SessionParked(self.id)
             parked.told = PARKED.format(self.id)
             raise parked
-        return value_of(Status, found.status, session_id=found.session)
+        return value_of(Status, view.status, session_id=view.session)
 
     async def messages(self) -> tuple[Message, ...]:
         """Return the conversation, as of the last journaled step."""
-        found: list[Message] = []
+        messages: list[Message] = []
         after: int | None = 0
         while after is not None:
             page = await self._see("messages", MessagesView, after=after)
-            found += page.items
+            messages += page.items
             after = page.next
-        return tuple(found)
+        return tuple(messages)
 
     async def queued(self) -> tuple[Prompt, ...]:
         """Return the queued prompts."""
-        return tuple([value_of(Prompt, each) for each in (await self._see("queued", QueueView)).items])
+        return tuple([value_of(Prompt, view) for view in (await self._see("queued", QueueView)).items])
 
     async def tasks(self) -> tuple[Task, ...]:
         """Return the session's running sub-agents, and the last ones in the background that have ended."""
-        return tuple([value_of(Task, each) for each in (await self._see("tasks", TasksView)).items])
+        return tuple([value_of(Task, view) for view in (await self._see("tasks", TasksView)).items])
 
     async def task_result(self, child: str) -> Ok | Err:
         """Wait for the answer of a sub-agent and return it."""
@@ -186,8 +188,8 @@ class RemoteSession(SessionCalls):
         """Wait until all of these sub-agents have ended, or any one; return the answers of those that have, by id."""
         wait = math.ceil(seconds * 1000)
         ids = ",".join(children)
-        found = await self._see("wait_tasks", TaskResultsView, children=ids, every=every, milliseconds=wait)
-        return {each.child: each.result for each in found.items}
+        view = await self._see("wait_tasks", TaskResultsView, children=ids, every=every, milliseconds=wait)
+        return {task.child: task.result for task in view.items}
 
     def subscribe(
         self,
@@ -216,7 +218,7 @@ def _said(text: Said) -> Json:
     return text if isinstance(text, str) else cast("Json", json.loads(to_json(list(parts))))
 
 
-def _several(given: object) -> Sequence[object]:
-    """Return *given* if it is several things, else in a tuple."""
-    one = given
-    return cast("Sequence[object]", given) if isinstance(given, Sequence) and not isinstance(given, str) else (one,)
+def _several(value: object) -> Sequence[object]:
+    """Return *value* if it is several things, else in a tuple."""
+    single = value
+    return cast("Sequence[object]", value) if isinstance(value, Sequence) and not isinstance(value, str) else (single,)

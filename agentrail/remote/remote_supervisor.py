@@ -55,8 +55,10 @@ class RemoteSupervisor:
     ) -> RemoteSession:
         """Start a session of the profile called *spec* and return its handle; raise an error if it cannot start."""
         if not isinstance(cast("object", spec), str):
-            known = answer_of(AgentsView, await self._line.call("agents")).items
-            raise WrongType.of("spec", spec, PROFILES + (", ".join([f"`{name}`" for name in known]) or "it knows them"))
+            agents = answer_of(AgentsView, await self._line.call("agents")).items
+            raise WrongType.of(
+                "spec", spec, PROFILES + (", ".join([f"`{name}`" for name in agents]) or "it knows them")
+            )
         body = given(agent=spec, session=id, title=title, labels=texts_of("labels", labels))
         return self._opened(await self._line.call("open_session", session=None, body=body, command=command))
 
@@ -83,27 +85,27 @@ class RemoteSupervisor:
         command: str | None = None,
     ) -> RemoteSession:
         """Start a new session with the history of a stored one, up to record *at* or to its last record."""
-        found = await self._line.call("fork", session=origin, body=given(at=at, session=id), command=command)
-        return self._opened(found)
+        answer = await self._line.call("fork", session=origin, body=given(at=at, session=id), command=command)
+        return self._opened(answer)
 
-    def _opened(self, found: Json) -> RemoteSession:
-        return RemoteSession(self._line, answer_of(OpenedView, found).session)
+    def _opened(self, answer: Json) -> RemoteSession:
+        return RemoteSession(self._line, answer_of(OpenedView, answer).session)
 
     async def stored(
         self, *, owner: str | None = None, label: str | None = None, ended: bool | None = None
     ) -> tuple[StoredSession, ...]:
         """Return summaries of the user's sessions, or of those of another *owner* (`*`: of all), sorted by id."""
-        wanted = given(owner=owner, label=label, ended=ended)
-        found: list[StoredSession] = []
+        filter_ = given(owner=owner, label=label, ended=ended)
+        stored: list[StoredSession] = []
         after: str | None = None
         while True:
             page = answer_of(
-                SessionsView, await self._line.call("list_sessions", query={**wanted, **given(after=after)})
+                SessionsView, await self._line.call("list_sessions", query={**filter_, **given(after=after)})
             )
-            found += map(stored_of, page.items)
+            stored += map(stored_of, page.items)
             after = page.next
             if after is None:
-                return tuple(found)
+                return tuple(stored)
 
     async def delete(self, id: str) -> None:  # noqa: A002 - what users call it
         """Delete a session for good, with its sub-agents and files; if it runs, it is ended first."""
@@ -123,7 +125,7 @@ class RemoteSupervisor:
 
     async def sessions(self) -> tuple[RemoteSession, ...]:
         """Return the handles of the user's sessions that have not ended; calls bring back those that do not run."""
-        return tuple([self.session(each.session_id) for each in await self.stored(ended=False)])
+        return tuple([self.session(stored.session_id) for stored in await self.stored(ended=False)])
 
     async def tree(self) -> ChildView:
         """Return a view of the sessions of the tenant that run, with their sub-agents."""
@@ -131,14 +133,14 @@ class RemoteSupervisor:
 
     async def approvals(self) -> Mapping[str, tuple[HeldCall, ...]]:
         """Return what waits for a person and this user may decide about, by session: also in those that do not run."""
-        found: list[HeldView] = []
+        views: list[HeldView] = []
         after: str | None = None
         while True:
             page = answer_of(ApprovalsView, await self._line.call("approvals", query=given(after=after)))
-            found += page.items
+            views += page.items
             after = page.next
             if after is None:
-                return held_of(found)
+                return held_of(views)
 
     def watch_tree(self) -> RemoteView[ChildView]:
         """Return what `tree` gives, at first and each time it has changed: `async with` it, then `async for`."""

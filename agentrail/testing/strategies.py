@@ -106,10 +106,10 @@ def tool_results() -> st.SearchStrategy[ToolMessage]:
 @st.composite
 def messages(draw: st.DrawFn, most: int = 5) -> tuple[Message, ...]:
     """Histories that a provider accepts: each tool call is followed by its result."""
-    said: list[Message] = []
+    messages_: list[Message] = []
     for number in range(draw(st.integers(0, most))):
         if draw(st.booleans()):
-            said.append(UserMessage(draw(parts()), draw(st.sampled_from(Origin))))
+            messages_.append(UserMessage(draw(parts()), draw(st.sampled_from(Origin))))
             continue
         calls = tuple(
             call.but(call_id=f"c{number}.{place}")
@@ -118,9 +118,9 @@ def messages(draw: st.DrawFn, most: int = 5) -> tuple[Message, ...]:
         least = 0 if calls else 1  # providers accept no empty message
         thought = draw(st.lists(st.builds(Text, WORDS) | st.builds(Thinking, WORDS), min_size=least, max_size=2))
         stop = draw(st.sampled_from(StopReason))
-        said.append(AssistantMessage(tuple(thought), calls, "model0", stop, draw(usages())))
-        said.extend(draw(tool_results()).but(call_id=call.call_id, name=call.name) for call in calls)
-    return tuple(said)
+        messages_.append(AssistantMessage(tuple(thought), calls, "model0", stop, draw(usages())))
+        messages_.extend(draw(tool_results()).but(call_id=call.call_id, name=call.name) for call in calls)
+    return tuple(messages_)
 
 
 @cache
@@ -163,8 +163,8 @@ def _results() -> st.SearchStrategy[object]:
 
 @cache
 def _assistant_messages() -> st.SearchStrategy[AssistantMessage]:
-    said = st.lists(st.builds(Text, WORDS), max_size=2).map(tuple)
-    return st.builds(AssistantMessage, said, st.lists(tool_calls(), max_size=3).map(tuple), st.just("model0"))
+    texts = st.lists(st.builds(Text, WORDS), max_size=2).map(tuple)
+    return st.builds(AssistantMessage, texts, st.lists(tool_calls(), max_size=3).map(tuple), st.just("model0"))
 
 
 HOOK_FIELDS: Final[Mapping[type[Hook], Callable[[], Mapping[str, st.SearchStrategy[object]]]]] = MappingProxyType(
@@ -229,7 +229,7 @@ def hooks(draw: st.DrawFn, moment: str | None = None) -> Hook:
     """Hooks with any content, of one *moment* or of all; some have the answer to an `Ask`, if the hook accepts one."""
     kinds = _kinds(moment)
     kind = draw(st.sampled_from(kinds))
-    fields = {name: draw(made) for name, made in _fields(kind.moment).items()}
+    fields = {name: draw(values) for name, values in _fields(kind.moment).items()}
     hook = cast("Callable[..., Hook]", kind)(**fields)
     if any(action.kind == "ask" for action in MATRIX[kind.moment]) and draw(st.integers(0, 3)) == 1:
         return hook.but(asked=draw(st.sampled_from(REQUESTS)), answer=draw(answers()))
@@ -256,7 +256,7 @@ def plugin_sets(
     order = draw(st.permutations(range(len(candidates))))
     size = draw(st.integers(least, len(candidates) if most is None else min(most, len(candidates))))
     chosen = [candidates[place] for place in order[:size]]
-    return tuple(draw(one) if isinstance(one, st.SearchStrategy) else one for one in chosen)
+    return tuple(draw(part) if isinstance(part, st.SearchStrategy) else part for part in chosen)
 
 
 @st.composite

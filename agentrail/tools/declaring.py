@@ -135,7 +135,7 @@ _RULES: Final[tuple[tuple[Callable[[ToolSpec], bool], str], ...]] = (
         "its `subject` must name an argument of it, or several",
     ),
     (
-        lambda spec: _is(spec.requires, frozenset) and all(_is(one, str) for one in spec.requires),
+        lambda spec: _is(spec.requires, frozenset) and all(_is(name, str) for name in spec.requires),
         'its `requires` must be several texts, as in `("files",)`',
     ),
     (

@@ -45,8 +45,8 @@ CHANGES: Final = (
         "one_allowed_command_is_enough",
         "a line is allowed if one of its commands is",
         permission_rules.permits,
-        "return read and all(",
-        "return read and any(",
+        "return is_readable and all(",
+        "return is_readable and any(",
         "permissions",
     ),
     Change(

@@ -98,7 +98,7 @@ CHANGES: Final = (
         "tools_of_a_denied_server_run",
         "a rule that denies a server does not deny its tools",
         permission_rules.means_tool,
-        " or found.startswith(wanted + _SERVER)",
+        " or tool.startswith(rule_tool + _SERVER)",
         "",
         "page_permissions",
     ),

@@ -59,7 +59,7 @@ CHANGES: Final = (
         "event_encoded_again",
         "an event is encoded for each who listens",
         EventFrames.frame,
-        "found[0] == envelope",
+        "cached[0] == envelope",
         "found[0] is None",
         "streams",
     ),

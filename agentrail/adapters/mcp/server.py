@@ -101,28 +101,28 @@ def _is_url(url: str) -> bool:
 
 _RULES: Final[tuple[tuple[Callable[[McpServer], bool], str], ...]] = (
     (
-        lambda given: _NAME.fullmatch(given.name) is not None,
+        lambda server: _NAME.fullmatch(server.name) is not None,
         "its `name` goes before the names of its tools; use 1 to 32 letters, digits, `_` and `-`",
     ),
     (
-        lambda given: bool(given.command) != bool(given.url),
+        lambda server: bool(server.command) != bool(server.url),
         'give it either a command, as in `McpServer(["npx", "…"])`, or `url="https://…"`',
     ),
     (
-        lambda given: all(given.command[:1]) and not any("\0" in word for word in given.command),
+        lambda server: all(server.command[:1]) and not any("\0" in word for word in server.command),
         "its command must begin with the name of a program, and have no NUL character",
     ),
-    (lambda given: not given.url or _is_url(given.url), "its `url` must begin with `https://` or `http://`"),
+    (lambda server: not server.url or _is_url(server.url), "its `url` must begin with `https://` or `http://`"),
     (
-        lambda given: (
-            all(_VARIABLE.fullmatch(name) for name in (*given.env, *given.inherit))
-            and not any("\0" in text for text in given.env.values())
+        lambda server: (
+            all(_VARIABLE.fullmatch(name) for name in (*server.env, *server.inherit))
+            and not any("\0" in text for text in server.env.values())
         ),
         "its `env` and `inherit` must name variables of an environment",
     ),
     (
-        lambda given: is_time(given.timeout) and is_time(given.start_timeout),
+        lambda server: is_time(server.timeout) and is_time(server.start_timeout),
         "its `timeout` and `start_timeout` must be seconds above 0",
     ),
-    (lambda given: type(given.deferred) is bool, "its `deferred` must be true or false"),
+    (lambda server: type(server.deferred) is bool, "its `deferred` must be true or false"),
 )

@@ -163,37 +163,37 @@ NOT_NAMED: Final = "# More tenants are there than are counted by name, and yours
 
 _BY_LABEL: Final[Mapping[str, Callable[[TenantFigures], Mapping[str, int]]]] = MappingProxyType(
     {
-        "agentrail_sessions": lambda found: found.phases,
-        "agentrail_turns_total": lambda found: found.turns,
-        "agentrail_aborts_total": lambda found: found.aborts,
+        "agentrail_sessions": lambda figures: figures.phases,
+        "agentrail_turns_total": lambda figures: figures.turns,
+        "agentrail_aborts_total": lambda figures: figures.aborts,
     }
 )
 """Metrics with one more label, beside the tenant: figures by the value of that label."""
 
 _PLAIN: Final[Mapping[str, Callable[[TenantFigures], int]]] = MappingProxyType(
     {
-        "agentrail_sessions_quarantined_total": lambda found: found.set_aside,
-        "agentrail_held_calls": lambda found: len(found.held),
-        "agentrail_queued_prompts": lambda found: found.queued,
-        "agentrail_queued_steering": lambda found: found.steering,
-        "agentrail_quarantined_calls": lambda found: found.quarantined,
-        "agentrail_events_merged_total": lambda found: found.merged,
-        "agentrail_events_dropped_total": lambda found: found.dropped,
+        "agentrail_sessions_quarantined_total": lambda figures: figures.set_aside,
+        "agentrail_held_calls": lambda figures: len(figures.held),
+        "agentrail_queued_prompts": lambda figures: figures.queued,
+        "agentrail_queued_steering": lambda figures: figures.steering,
+        "agentrail_quarantined_calls": lambda figures: figures.quarantined,
+        "agentrail_events_merged_total": lambda figures: figures.merged,
+        "agentrail_events_dropped_total": lambda figures: figures.dropped,
     }
 )
 """Metrics with the label of the tenant alone."""
 
 _OF_MODEL: Final[Mapping[str, Callable[[ModelFigures], float]]] = MappingProxyType(
     {
-        "agentrail_cost_usd_total": lambda found: found.cost_usd,
-        "agentrail_unpriced_responses_total": lambda found: found.unpriced,
+        "agentrail_cost_usd_total": lambda figures: figures.cost_usd,
+        "agentrail_unpriced_responses_total": lambda figures: figures.unpriced,
     }
 )
 
 _TIMES: Final[Mapping[str, Callable[[TenantFigures], Spread]]] = MappingProxyType(
     {
-        "agentrail_abort_seconds": lambda found: found.abort_times,
-        "agentrail_turn_seconds": lambda found: found.turn_times,
+        "agentrail_abort_seconds": lambda figures: figures.abort_times,
+        "agentrail_turn_seconds": lambda figures: figures.turn_times,
         "agentrail_first_word_seconds": lambda found: found.first_words,
     }
 )

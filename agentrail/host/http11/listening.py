@@ -154,8 +154,8 @@ async def opened(address: Address) -> AsyncGenerator[Listening]:
             try:
                 yield _listening(address, listeners)
             finally:
-                for one in listeners:
-                    one.socket.close()
+                for opened_listener in listeners:
+                    opened_listener.socket.close()
         case Inherited():
             try:
                 yield _inherited(address)

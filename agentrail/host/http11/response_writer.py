@@ -156,9 +156,9 @@ class Outbound:
             await self._send_in_time(memoryview(data)[first:])
         self._cut = False
 
-    def _credit(self, written: int) -> None:
-        """Give the client more time for what it has *written*, in bytes; it cannot save up any."""
-        self._left = min(self._left + written / self._limits.answer_rate, self._limits.answer_seconds)
+    def _credit(self, byte_count: int) -> None:
+        """Give the client more time for what it has *byte_count*, in bytes; it cannot save up any."""
+        self._left = min(self._left + byte_count / self._limits.answer_rate, self._limits.answer_seconds)
 
     async def _send_in_time(self, data: memoryview) -> None:
         """Send the rest of an answer, as long as the client has time left, and its place."""

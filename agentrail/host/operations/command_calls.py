@@ -140,7 +140,7 @@ def _held(session: SessionHandle, name: SessionName, user: str, waits: str) -> s
     """Return the id in the journal of what *waits* in the session for a person."""
     approval_id = held_id(name, user, waits)
     if approval_id is None:
-        raise UnknownApproval.among(waits, [held.id for held in session.status().held])
+        raise UnknownApproval.among(waits, [call.id for call in session.status().held])
     return approval_id
 
 

@@ -48,18 +48,18 @@ class EventFrames:
     def frame(self, envelope: Envelope) -> bytes:
         """Return the frame of an event."""
         key = envelope.session_id, envelope.seq, envelope.n
-        found = self._kept.get(key)
-        if found is not None and found[0] == envelope:  # a merged delta has the place of its last part
-            return found[1]
-        made = event_frame(envelope)
+        cached = self._kept.get(key)
+        if cached is not None and cached[0] == envelope:  # a merged delta has the place of its last part
+            return cached[1]
+        frame = event_frame(envelope)
         self.encoded += 1
-        if found is not None:
+        if cached is not None:
             self._forget(key)
-        self._kept[key] = envelope, made
-        self.bytes += len(made)
+        self._kept[key] = envelope, frame
+        self.bytes += len(frame)
         while len(self._kept) > KEPT or self.bytes > KEPT_BYTES:
             self.bytes -= len(self._kept.popitem(last=False)[1][1])
-        return made
+        return frame
 
     def erase(self, session_id: str) -> None:
         """Forget the frames of a session and its sub-agents: it is erased, or its texts are."""
@@ -88,16 +88,16 @@ class EventFrames:
 
     async def give_all(self, events: Subscription, give: Callable[[Envelope], Awaitable[None]]) -> None:
         """Give each event as it comes, up to the last one. A WebSocket needs no heartbeat: it has pings."""
-        given = self._given
+        looks = self._given
         try:
             async for envelope in events:
                 if events.merged or events.dropped:
                     self._count(envelope.session_id, events)
-                given[events] = 0
+                looks[events] = 0
                 await give(envelope)
-                del given[events]
+                del looks[events]
         finally:
-            given.pop(events, None)
+            looks.pop(events, None)
 
     async def shed(self) -> None:
         """Body of the task that lets go, for each client that has stopped reading, of the events that wait for it.
@@ -114,7 +114,7 @@ class EventFrames:
     async def _give_each(
         self, events: Subscription, give: Callable[[bytes], Awaitable[bool]], frame: Callable[[Envelope], bytes]
     ) -> None:
-        apart, goes_on, given = self.limits.heartbeat_seconds, True, self._given
+        apart, goes_on, looks = self.limits.heartbeat_seconds, True, self._given
         while goes_on:
             late = HEARTBEAT
             # One scope for many events: one for each took a tenth of what an event costs.
@@ -127,10 +127,10 @@ class EventFrames:
                     if scope.cancel_called:  # at the same time: in this scope they could not be sent
                         late = frames
                         break
-                    given[events] = 0
+                    looks[events] = 0
                     if not await give(frames):
                         return
-                    del given[events]
+                    del looks[events]
                     scope.deadline = trio.current_time() + apart
                 else:
                     return

@@ -257,15 +257,15 @@ class ListingCalls:
         query, limits = exchange.query(PageQuery), exchange.limits
         limit = min(query.limit or limits.page, limits.most_page)
         after = (0, "") if query.after is None else _place(exchange, query.after)
-        decidable = [held for held in await self._waiting(exchange.who.tenant) if self._may_decide(exchange.who, held)]
-        rest = sorted([held for held in decidable if _cursor(held) > after], key=_cursor)
+        decidable = [call for call in await self._waiting(exchange.who.tenant) if self._may_decide(exchange.who, call)]
+        rest = sorted([call for call in decidable if _cursor(call) > after], key=_cursor)
         last = _cursor(rest[limit - 1]) if len(rest) > limit else None
         following = None if last is None else f"{last[0]}{SEPARATOR}{last[1]}"
         return exchange.given(ApprovalsView(tuple(rest[:limit]), following))
 
-    def _may_decide(self, who: Identity, held: HeldView) -> bool:
-        """Whether *who*, who may decide in general, may decide about *held*."""
-        return not (self._four_eyes and held.kind == APPROVAL and who.user in held.asked_by)
+    def _may_decide(self, who: Identity, call: HeldView) -> bool:
+        """Whether *who*, who may decide in general, may decide about *call*."""
+        return not (self._four_eyes and call.kind == APPROVAL and who.user in call.asked_by)
 
     async def _waiting(self, tenant: str) -> list[HeldView]:
         """Return what waits for a person in the sessions of *tenant*; no session is started or woken for that."""
@@ -304,8 +304,8 @@ class ListingCalls:
             return ()
 
 
-def _cursor(held: HeldView) -> tuple[int, str]:
-    return held.since, held.id
+def _cursor(call: HeldView) -> tuple[int, str]:
+    return call.since, call.id
 
 
 def _place(exchange: CallRequest, after: str) -> tuple[int, str]:

@@ -192,11 +192,11 @@ def _are_functions(value: object) -> bool:
 
 _ATTRIBUTES: Final[Mapping[str, tuple[Callable[[object], bool], str]]] = MappingProxyType(
     {
-        "name": (lambda found: plain_text(found) is not None, "a text"),
-        "version": (lambda found: plain_text(found) is not None, "a text"),
+        "name": (lambda value: plain_text(value) is not None, "a text"),
+        "version": (lambda value: plain_text(value) is not None, "a text"),
         "priority": (_is_whole, "a whole number"),
-        "critical": (lambda found: type(found) is bool, "True or False"),
-        "deadline": (lambda found: (seconds(found) or 0) > 0, "a number of seconds above 0"),
+        "critical": (lambda value: type(value) is bool, "True or False"),
+        "deadline": (lambda value: (seconds(value) or 0) > 0, "a number of seconds above 0"),
         "context_providers": (_are_functions, "a list of functions"),
     }
 )

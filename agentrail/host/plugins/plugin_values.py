@@ -225,11 +225,11 @@ def answer_of(value: object) -> HandledResponse | None:
     return HandledResponse(status, freeze(value.body), _headers(value.headers))
 
 
-def _headers(found: object) -> Mapping[str, str]:
-    if not isinstance(found, Mapping):
-        raise UnfitAnswerError(found, "headers as a mapping of texts")
+def _headers(source: object) -> Mapping[str, str]:
+    if not isinstance(source, Mapping):
+        raise UnfitAnswerError(source, "headers as a mapping of texts")
     headers, names = dict[str, str](), set[str]()
-    for name, value in cast("Mapping[object, object]", found).items():
+    for name, value in cast("Mapping[object, object]", source).items():
         named, valued = plain_text(name), plain_text(value)
         if named is None or _NAME.fullmatch(named) is None:
             raise UnfitAnswerError(name, "names of headers of letters, digits and `-`")

@@ -88,9 +88,9 @@ class Intake:
 class Incoming:
     """The body of an upload, in pieces: each is counted before it is written."""
 
-    def __init__(self, body: Body, said: str, intake: Intake, limits: HostLimits) -> None:
+    def __init__(self, body: Body, media_type: str, intake: Intake, limits: HostLimits) -> None:
         self._body = body
-        self._said = said
+        self._said = media_type
         self._intake = intake
         self._limits = limits
         self.media_type = ""
@@ -186,10 +186,10 @@ class SessionFiles:
                 return
             folder, most = folder_of(session), self._limits.session_files
             try:
-                found = await sandbox.list(folder, 2 * most)
+                entries = await sandbox.list(folder, 2 * most)
             except FileMissing:
-                found = None
-            for entry in found.entries if found else ():
+                entries = None
+            for entry in entries.entries if entries else ():
                 if entry.path.rpartition("/")[2].startswith(UNNAMED):
                     await sandbox.remove(entry.path)
                 elif entry.kind is Kind.FILE:
@@ -206,9 +206,9 @@ class SessionFiles:
             raise UnknownFile(name)
         path = f"{folder_of(session)}/{name}"
         try:
-            written = await sandbox.read(_note_path(session, name), 0, MOST_NOTE)
+            content = await sandbox.read(_note_path(session, name), 0, MOST_NOTE)
             size = (await sandbox.read(path, 0, 0)).size
-            note = msgspec.json.decode(written.data, type=learned(FileNote))
+            note = msgspec.json.decode(content.data, type=learned(FileNote))
         except (FileMissing, msgspec.MsgspecError, UnicodeDecodeError):  # tools of the session may have been there
             raise UnknownFile(name) from None
         return StoredFile(name, path, size, note)

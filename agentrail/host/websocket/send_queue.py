@@ -74,13 +74,13 @@ class Outbox:
         """Wait for messages, and return the first ones, for one write; they count until they are told to be `sent`."""
         while not self._waiting:
             await self._changed.park()
-        found, size = list[bytes](), 0
+        messages, size = list[bytes](), 0
         for message in self._waiting:
-            found.append(message)
+            messages.append(message)
             size += len(message)
             if size >= AT_ONCE:
                 break
-        return found
+        return messages
 
     def sent(self, count: int) -> None:
         """Note that the first *count* messages have been sent."""

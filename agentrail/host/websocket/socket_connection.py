@@ -164,10 +164,10 @@ class SocketConnection:
 
     # Tasks
 
-    async def _guarded(self, task: Callable[[T], Awaitable[None]], given: T) -> None:
+    async def _guarded(self, task: Callable[[T], Awaitable[None]], arg: T) -> None:
         """Body of each task: an exception of it ends the connection, and so does a close that it meets."""
         with Contained(self._failed), suppress(SocketClosed):
-            await task(given)
+            await task(arg)
         self._reading.cancel()  # a client whose calls leave no room for more is not read, which would tell of a close
 
     async def _write(self, socket: WebSocket) -> None:
@@ -247,9 +247,9 @@ class SocketConnection:
             return None
         name: str | None = None
         try:
-            found = read_object(message, self._limits.json_depth)
-            name = id_in(found)
-            return read_frame(found)
+            fields = read_object(message, self._limits.json_depth)
+            name = id_in(fields)
+            return read_frame(fields)
         except (BadFrame, BadText) as error:
             self._mistaken(name, error)
             return None

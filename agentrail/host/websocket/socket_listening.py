@@ -122,10 +122,10 @@ class SocketListening:
         carry_out, last = self._parts.functions[exchange.call.name], b""
         while True:
             async with self._looking:
-                found = await carry_out(exchange)
-                if isinstance(found, LaterAnswer) and (now := sha256(found.make()).digest()) != last:
+                answer = await carry_out(exchange)
+                if isinstance(answer, LaterAnswer) and (now := sha256(answer.make()).digest()) != last:
                     last = now
-                    await self._outbox.put(partial(_view, name, found.make))
+                    await self._outbox.put(partial(_view, name, answer.make))
             await trio.sleep(self._parts.limits.view_seconds)
 
 

@@ -37,7 +37,7 @@ class SocketUser:
         self._authenticator = authenticator
         self._watch = watch
         self.headers = tuple(
-            [each for each in headers if each[0] not in OF_HANDSHAKE and not each[0].startswith("sec-")]
+            [header for header in headers if header[0] not in OF_HANDSHAKE and not header[0].startswith("sec-")]
         )
         """The headers of each call, but for those that it has itself."""
         self._began: Identity | None = None

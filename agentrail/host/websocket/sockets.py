@@ -75,8 +75,8 @@ class Sockets:
 
     def _end(self) -> None:
         """Close each WebSocket as soon as none of its calls is under way."""
-        for each in tuple(self._open):
-            each.drain()
+        for socket in tuple(self._open):
+            socket.drain()
 
     async def open(self, exchange: CallRequest) -> HttpResponse:
         """Open a WebSocket, if the request is its handshake; a key that comes with it has to be valid."""

@@ -106,10 +106,10 @@ class SocketStream(trio.abc.Stream):
         """
         if self.said_goodbye:
             return True
-        taken = 0 if self._midway or self._left else sent_at_once(self._stream, frames)
-        self.sent += taken
-        self._left += frames[taken:]
-        return taken == len(frames)
+        sent_bytes = 0 if self._midway or self._left else sent_at_once(self._stream, frames)
+        self.sent += sent_bytes
+        self._left += frames[sent_bytes:]
+        return sent_bytes == len(frames)
 
     async def send_all(self, data: bytes | bytearray | memoryview) -> None:
         """Send what is left, and frames, or none.

@@ -92,8 +92,8 @@ def width_of(pattern: str) -> int | None:
     return None if most >= _ENDLESS - 1 else most
 
 
-def _parts(found: object) -> tuple[Node, ...]:
-    return tuple((str(kind), given) for kind, given in cast("Iterable[Node]", found))
+def _parts(parsed: object) -> tuple[Node, ...]:
+    return tuple((str(kind), value) for kind, value in cast("Iterable[Node]", parsed))
 
 
 def _inner(node: Node) -> tuple[tuple[Node, ...], ...]:
@@ -108,12 +108,12 @@ def _inner(node: Node) -> tuple[tuple[Node, ...], ...]:
 
 
 def _cost(parts: tuple[Node, ...]) -> Cost:
-    found = Cost()
+    cost = Cost()
     for part in parts:
-        found = found.then(_cost_of(part))
-        if found.own > 10 * MOST_STEPS:
-            return found
-    return found
+        cost = cost.then(_cost_of(part))
+        if cost.own > 10 * MOST_STEPS:
+            return cost
+    return cost
 
 
 def _cost_of(node: Node) -> Cost:
@@ -144,9 +144,9 @@ def _cost_of_repeat(node: Node) -> Cost:
         return Cost(1 + most, 1 if node[0] == "POSSESSIVE_REPEAT" else most - least + 1)
     if most == _ENDLESS or most > MOST_REPEATED:
         raise UnboundedError(f"repeats a group more than {MOST_REPEATED} times; say how often, such as `{{1,9}}`")
-    each, total = _cost(inner), Cost()
+    once, total = _cost(inner), Cost()
     for _ in range(most):
-        total = Cost(1 + each.own + each.tries * total.own, 1 + each.tries * total.tries)
+        total = Cost(1 + once.own + once.tries * total.own, 1 + once.tries * total.tries)
         if total.own > 10 * MOST_STEPS:
             break
     return Cost(total.own, 1) if node[0] == "POSSESSIVE_REPEAT" else total
@@ -183,7 +183,7 @@ class _EndlessRepeats:
             after = parts[place + 1 :]
             endless = _endless_atom(part)
             if endless is not None:
-                ends = last and all(self._always_matches(one, endless) for one in after)
+                ends = last and all(self._always_matches(later, endless) for later in after)
                 fence = None if ends else _fence(parts[:place], endless)
                 if not ends and fence is None:
                     problem = (
@@ -205,9 +205,9 @@ class _EndlessRepeats:
         if kind in _REPEATS:
             return cast("tuple[int, int, object]", node[1])[0] == 0
         if kind in ("SUBPATTERN", "ATOMIC_GROUP"):
-            return all(self._always_matches(one, endless) for one in inner[0])
+            return all(self._always_matches(part, endless) for part in inner[0])
         if kind == "BRANCH":
-            return any(all(self._always_matches(one, endless) for one in way) for way in inner)
+            return any(all(self._always_matches(part, endless) for part in way) for way in inner)
         goes_over_all = (endless[0] == "ANY" and self._is_dotall) or _is_every_character(endless)
         return kind == "AT" and str(node[1]) == "AT_END_STRING" and goes_over_all
 
@@ -216,9 +216,9 @@ def _fence(before: tuple[Node, ...], endless: Node) -> int | None:
     """Return the place in *before* of the last plain character that *endless* cannot go over; `None` if none is."""
     if endless[0] not in ("IN", "LITERAL", "NOT_LITERAL"):
         return None
-    for place, (kind, given) in reversed(list(enumerate(before))):
-        char = chr(cast("int", given)) if kind == "LITERAL" else ""
-        if char and not any(_fits(endless, ord(one)) for one in (char, *char.lower(), *char.upper())):
+    for place, (kind, value) in reversed(list(enumerate(before))):
+        char = chr(cast("int", value)) if kind == "LITERAL" else ""
+        if char and not any(_fits(endless, ord(variant)) for variant in (char, *char.lower(), *char.upper())):
             return place
     return None
 
@@ -270,14 +270,14 @@ _OF_EACH_KIND: Final = "".join(map(chr, range(0x80))) + "\xa0\xe9\u0660\u2028\u4
 
 
 def _fits(node: Node, char: int) -> bool:
-    kind, given = node
+    kind, value = node
     if kind == "LITERAL":
-        return given == char
+        return value == char
     if kind == "NOT_LITERAL":
-        return given != char
-    rows = _parts(given)
-    found = any(_fits_one(row, char) for row in rows)
-    return not found if rows[:1] and rows[0][0] == "NEGATE" else found
+        return value != char
+    rows = _parts(value)
+    is_among = any(_fits_one(row, char) for row in rows)
+    return not is_among if rows[:1] and rows[0][0] == "NEGATE" else is_among
 
 
 def _fits_one(row: Node, char: int) -> bool:
@@ -287,8 +287,8 @@ def _fits_one(row: Node, char: int) -> bool:
         case ("RANGE", (int(first), int(last))):
             return first <= char <= last
         case ("CATEGORY", category):
-            wanted = _CATEGORIES[str(category)]
-            return re.match(wanted, chr(char)) is not None
+            pattern = _CATEGORIES[str(category)]
+            return re.match(pattern, chr(char)) is not None
         case _:
             return False
 

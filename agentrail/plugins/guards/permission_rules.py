@@ -61,13 +61,13 @@ def facts_of(
     """Return the commands and the paths among *args*; the names in *path_args* and *command_args* are plain."""
     working = directory(working_dir)
     lines = tuple(line for _, line in islice(command_lines(args, command_args), MOST_PATHS + 1))
-    found = [item for _, item, _ in named(args, PATH_ARGS | path_args)]
-    said = tuple(text for item in found for text in texts(item))
-    paths = tuple(text for text in said[:MOST_PATHS] if len(text) <= LONGEST_PATH)
+    items = [item for _, item, _ in named(args, PATH_ARGS | path_args)]
+    all_texts = tuple(text for item in items for text in texts(item))
+    paths = tuple(text for text in all_texts[:MOST_PATHS] if len(text) <= LONGEST_PATH)
     folders = [text for _, item, _ in named(args, DIRECTORY_ARGS) for text in texts(item) if text in paths]
     places = [place for text in folders for place in resolve(text, (working,))]
     bases = tuple(dict.fromkeys((working, *places)))
-    is_whole = all(map(_is_text, found)) and paths == said and len(lines) <= MOST_PATHS
+    is_whole = all(map(_is_text, items)) and paths == all_texts and len(lines) <= MOST_PATHS
     is_plain = is_whole and (not lines or all(plain(key) in command_args | INERT_ARGS for key in args))
     lines = lines[:MOST_PATHS]
     inner = tuple(within(lines))
@@ -75,9 +75,9 @@ def facts_of(
     return CallFacts(tool, lines, inner, possible, paths, working, bases, is_whole, is_plain)
 
 
-def _is_text(found: Json) -> bool:
-    """Whether *found*, an argument that is a path, is a text or a list of texts."""
-    return isinstance(found, str) or (isinstance(found, Sequence) and len(texts(found)) == len(found))
+def _is_text(arg: Json) -> bool:
+    """Whether *arg*, an argument that is a path, is a text or a list of texts."""
+    return isinstance(arg, str) or (isinstance(arg, Sequence) and len(texts(arg)) == len(arg))
 
 
 LONGEST: Final = 200
@@ -131,20 +131,20 @@ Naming: TypeAlias = list[tuple[Certainty, PermissionRule]]
 
 def problem_of(text: str, *, allows: bool) -> str | None:
     """Return why *text* is no rule, and what to write; `None` if it is one. *allows*: for the list `allow`."""
-    found = _RULE.fullmatch(text)
+    match = _RULE.fullmatch(text)
     if len(text) > LONGEST:
         return f"which is longer than {LONGEST} characters; write several shorter rules"
-    if found is None or found[2] == "":
+    if match is None or match[2] == "":
         return (
             "which is no rule; write `tool` for all calls of a tool, or `tool(pattern)`, such as `shell(git status *)`"
         )
-    pattern = found[2]
+    pattern = match[2]
     if pattern is None:
         return None
     if not pattern.isprintable() or pattern != pattern.strip() or "  " in pattern:
         return "whose pattern has blanks at an end or in a row, or invisible characters; write words with single blanks"
     if pattern.endswith(FOREIGN):
-        return f"whose `{FOREIGN}` is the form of other programs; write `{found[1]}({pattern.removesuffix(FOREIGN)} *)`"
+        return f"whose `{FOREIGN}` is the form of other programs; write `{match[1]}({pattern.removesuffix(FOREIGN)} *)`"
     if odd := _SHELL.search(pattern):
         return (
             f"whose pattern has `{odd[0]}`; write one program and its words, or one path, with `*`, `**` and `?` only"
@@ -164,8 +164,8 @@ def problem_of(text: str, *, allows: bool) -> str | None:
 @lru_cache(maxsize=64)
 def rules_of(listed: tuple[str, ...]) -> tuple[PermissionRule, ...]:
     """Return the rules *listed*, all of which have passed `problem_of`; cached."""
-    found = ((text, _RULE.fullmatch(text)) for text in listed)
-    return tuple(PermissionRule(text, match[1], match[2]) for text, match in found if match is not None)
+    matches = ((text, _RULE.fullmatch(text)) for text in listed)
+    return tuple(PermissionRule(text, match[1], match[2]) for text, match in matches if match is not None)
 
 
 # Wide: `deny` and `ask`
@@ -180,7 +180,7 @@ def naming(rules: Sequence[PermissionRule], call: CallFacts) -> Naming:
         else NO
     )
     verdicts = [(YES if rule.is_any else max(least, _covers(rule, call)), rule) for rule in mine]
-    return [(found, rule) for found, rule in verdicts if found is not NO]
+    return [(certainty, rule) for certainty, rule in verdicts if certainty is not NO]
 
 
 def _runs_unseen(lines: Sequence[Commands | Unlexable], call: CallFacts) -> bool:
@@ -212,14 +212,14 @@ def _covers(rule: PermissionRule, call: CallFacts) -> Certainty:
 
 def means_tool(rule: PermissionRule, name: str) -> bool:
     """Whether *rule* means the tool *name*, in any case; without wild cards it also means the tools of a server."""
-    wanted, found = fold(rule.tool), fold(name)
-    return meets(wanted, found, hidden=True) or found.startswith(wanted + _SERVER)
+    rule_tool, tool = fold(rule.tool), fold(name)
+    return meets(rule_tool, tool, hidden=True) or tool.startswith(rule_tool + _SERVER)
 
 
 def _covers_line(words: Sequence[str], line: Commands | Unlexable) -> Certainty:
     if isinstance(line, Unlexable):
         return MAYBE
-    return worst(found for command in line for found in _covers_command(words, command))
+    return worst(certainty for command in line for certainty in _covers_command(words, command))
 
 
 def _covers_command(words: Sequence[str], command: SimpleCommand) -> Iterator[Certainty]:
@@ -250,19 +250,21 @@ def _covers_argv(words: Sequence[str], program: str, args: Sequence[Word]) -> Ce
     """Return whether *program* is the first of *words*, with the others in this order among *args*."""
     if not meets(fold(words[0].rpartition("/")[2]), fold(program), hidden=True):
         return NO
-    wanted = [fold(word) for word in words[1:] if word != _ANY]
+    patterns = [fold(word) for word in words[1:] if word != _ANY]
     rest = iter(args)
-    if all(any(not word.is_unknown and meets(text, fold(word.text), hidden=True) for word in rest) for text in wanted):
+    if all(
+        any(not word.is_unknown and meets(text, fold(word.text), hidden=True) for word in rest) for text in patterns
+    ):
         return YES
-    return MAYBE if all(any(_may_be(word, text) for word in args) for text in wanted) else NO
+    return MAYBE if all(any(_may_be(word, text) for word in args) for text in patterns) else NO
 
 
 def _may_be(word: Word, text: str) -> bool:
     """Whether *word*, once the shell has expanded it, may match *text*, a word of a rule."""
     if word.is_unknown:
         return True
-    found = fold(word.text)
-    return meets(text, found, hidden=True) or (word.globs and (_is_glob(text) or meets(found, text, hidden=True)))
+    folded = fold(word.text)
+    return meets(text, folded, hidden=True) or (word.globs and (_is_glob(text) or meets(folded, text, hidden=True)))
 
 
 def _is_glob(pattern: str) -> bool:
@@ -273,19 +275,24 @@ def _covers_path(pattern: str, text: str, call: CallFacts) -> Certainty:
     """Return whether the path *text* is one that *pattern* means, or below one; `MAYBE` for a folder above one."""
     if _ODD.search(text):
         return MAYBE
-    anchor, wanted = _anchored(pattern)
-    found = NO
+    anchor, pattern_parts = _anchored(pattern)
+    certainty = NO
     for place in resolve(text, call.bases):
         if len(place.parts) > MOST_PARTS:
             return MAYBE
         parts = place.folded
         start = _start(anchor, place)
-        if start is not None and _fits((*([] if anchor else [_DEEP]), *wanted, _DEEP), parts[start:]):
+        if start is not None and _fits((*([] if anchor else [_DEEP]), *pattern_parts, _DEEP), parts[start:]):
             return YES
         above = parts if anchor == "/" else _below(place, call.working, folded=True)
-        if anchor != "~" and above is not None and len(above) < len(wanted) and _fits(wanted[: len(above)], above):
-            found = MAYBE
-    return found
+        if (
+            anchor != "~"
+            and above is not None
+            and len(above) < len(pattern_parts)
+            and _fits(pattern_parts[: len(above)], above)
+        ):
+            certainty = MAYBE
+    return certainty
 
 
 def _anchored(pattern: str) -> tuple[str, tuple[str, ...]]:
@@ -322,8 +329,8 @@ def permits(rules: Sequence[PermissionRule], call: CallFacts, root: PathPlace) -
         if root != call.working or _runs_unseen(call.lines, call):
             return False
         commands = [command for line in call.lines if isinstance(line, Commands) for command in line]
-        read = all(isinstance(line, Commands) and len(line) > 0 for line in call.lines)
-        return read and all(any(_permits_command(rule.words, command) for rule in mine) for command in commands)
+        is_readable = all(isinstance(line, Commands) and len(line) > 0 for line in call.lines)
+        return is_readable and all(any(_permits_command(rule.words, command) for rule in mine) for command in commands)
     if not call.paths:
         return any(rule.is_any for rule in mine)
     return all(any(_permits_path(rule.pattern or "", text, call, root) for rule in mine) for text in call.paths)
@@ -333,9 +340,9 @@ def _is_tool(tool: str, name: str) -> bool:
     """Whether *tool* names the tool *name* exactly; a wild card stands for no `__`, which ends a server's name."""
     if tool == _ANY:
         return True
-    wanted, found = tool.split(_SERVER), name.split(_SERVER)
-    return len(wanted) == len(found) and all(
-        meets(part, text, hidden=True) for part, text in zip(wanted, found, strict=True)
+    rule_parts, name_parts = tool.split(_SERVER), name.split(_SERVER)
+    return len(rule_parts) == len(name_parts) and all(
+        meets(part, text, hidden=True) for part, text in zip(rule_parts, name_parts, strict=True)
     )
 
 
@@ -343,7 +350,7 @@ def _permits_command(words: Sequence[str], command: SimpleCommand) -> bool:
     """Whether *command* is, word by word, what *words* say, and nothing around it makes it do more."""
     if not command.argv or command.assignments or command.via or command.around:
         return False
-    if any(found.names_file and found.target.text != _NOWHERE for found in command.redirections):
+    if any(redirection.names_file and redirection.target.text != _NOWHERE for redirection in command.redirections):
         return False
     if any(word.expansions & UNKNOWN for word in command.argv) or command.argv[0].expands:
         return False
@@ -377,12 +384,12 @@ def _is_word(pattern: str, word: Word) -> bool:
 
 
 def _permits_path(pattern: str, text: str, call: CallFacts, root: PathPlace) -> bool:
-    wanted = tuple(part for part in pattern.split("/") if part not in {"", "."})
+    pattern_parts = tuple(part for part in pattern.split("/") if part not in {"", "."})
     for place in plain_places(text, call):
         parts = place.parts if pattern.startswith("/") and place.absolute else None
         if not pattern.startswith("/"):
             parts = _below(place, root)
-        if parts is None or not _fits(wanted, parts):
+        if parts is None or not _fits(pattern_parts, parts):
             return False
     return bool(plain_places(text, call))
 
@@ -398,8 +405,8 @@ def plain_places(text: str, call: CallFacts) -> tuple[PathPlace, ...]:
 
 def is_below(text: str, call: CallFacts, root: PathPlace) -> bool:
     """Whether the path *text* is plainly below *root*, and neither it nor a folder on the way is hidden."""
-    found = [_below(place, root) for place in plain_places(text, call)]
-    return bool(found) and all(parts and not any(part.startswith(".") for part in parts) for parts in found)
+    all_parts = [_below(place, root) for place in plain_places(text, call)]
+    return bool(all_parts) and all(parts and not any(part.startswith(".") for part in parts) for parts in all_parts)
 
 
 def _is_upwards(part: str) -> bool:
@@ -414,10 +421,10 @@ def _below(place: PathPlace, root: PathPlace, *, folded: bool = False) -> tuple[
     return (place.folded if folded else place.parts)[len(root.parts) :]
 
 
-def _fits(wanted: Sequence[str], parts: Sequence[str]) -> bool:
-    """Whether *parts* are *wanted* one by one, where `**` is any number of parts and `*` any text within one."""
+def _fits(pattern_parts: Sequence[str], parts: Sequence[str]) -> bool:
+    """Whether *parts* are *pattern_parts* one by one, where `**` is any number of parts and `*` any text within one."""
     ends = {0}
-    for part in wanted:
+    for part in pattern_parts:
         if part == _DEEP:
             ends = set(range(min(ends), len(parts) + 1)) if ends else ends
         else:

@@ -73,15 +73,15 @@ def _walk(text: str, start: int, most: int, marks: str) -> Iterator[tuple[int, s
 
     Between two of them there may be one of *marks*. A place counts only if no letter or digit follows.
     """
-    said: list[str] = []
+    chars: list[str] = []
     at = start
-    while at < len(text) and len(said) < most:
+    while at < len(text) and len(chars) < most:
         if text[at].isascii() and text[at].isalnum():
-            said.append(text[at])
+            chars.append(text[at])
             at += 1
             if not text[at : at + 1].isalnum():
-                yield at, "".join(said)
-        elif said and text[at] in marks and text[at - 1] not in marks:
+                yield at, "".join(chars)
+        elif chars and text[at] in marks and text[at - 1] not in marks:
             at += 1
         else:
             return
@@ -123,9 +123,9 @@ def has_check_digits(account: str) -> bool:
 
 def _iban(text: str, match: re.Match[str]) -> Span | None:
     length = _IBAN_LENGTHS.get(match[0][:2].upper(), 0)
-    for end, said in _walk(text, match.start(), length, " -"):
-        if len(said) == length:
-            return (match.start(), end) if has_check_digits(said) else None
+    for end, chars in _walk(text, match.start(), length, " -"):
+        if len(chars) == length:
+            return (match.start(), end) if has_check_digits(chars) else None
     return None
 
 
@@ -166,15 +166,15 @@ def _card(text: str, match: re.Match[str]) -> Span | None:
         return None
     digits = groups[0].replace(" ", "").replace("-", "")
     lengths = next((_CARD_LENGTHS[digits[:end]] for end in _FIRSTS if digits[:end] in _CARD_LENGTHS), ())
-    found: Span | None = None
+    span: Span | None = None
     length, end = 0, groups.start()
     for group in re.split("[ -]", groups[0]) if lengths else ():
         length += len(group)
         end += len(group)
         if length in lengths and has_luhn(digits[:length]):
-            found = (groups.start(), end)
+            span = (groups.start(), end)
         end += 1
-    return found
+    return span
 
 
 _PHONE_DIGITS: Final = range(9, 16)
@@ -196,14 +196,14 @@ _FEWEST_COLONS: Final = 3
 
 def _ip(_: str, match: re.Match[str]) -> Span | None:
     """Leave addresses alone that are the same everywhere, such as 127.0.0.1, and code such as `a::b`."""
-    said = match[0]
+    text = match[0]
     try:
-        found = IPv4Address(said) if ":" not in said else IPv6Address(said)
+        address = IPv4Address(text) if ":" not in text else IPv6Address(text)
     except AddressValueError:
         return None
-    if ":" in said and said.count(":") < _FEWEST_COLONS:
+    if ":" in text and text.count(":") < _FEWEST_COLONS:
         return None
-    is_fixed = found.is_loopback or found.is_unspecified or found.is_multicast or said == "255.255.255.255"
+    is_fixed = address.is_loopback or address.is_unspecified or address.is_multicast or text == "255.255.255.255"
     return None if is_fixed else match.span()
 
 
@@ -213,8 +213,8 @@ def _ip(_: str, match: re.Match[str]) -> Span | None:
 def _mixed(_: str, match: re.Match[str]) -> Span | None:
     """Want a digit and a letter: what is made by chance has both, and names in programs seldom do."""
     span = match.span(1) if match.re.groups else match.span()
-    said = match[1] if match.re.groups else match[0]
-    has_both = any(char.isdigit() for char in said) and any(char.isalpha() for char in said)
+    text = match[1] if match.re.groups else match[0]
+    has_both = any(char.isdigit() for char in text) and any(char.isalpha() for char in text)
     return span if has_both else None
 
 

@@ -264,12 +264,12 @@ def _wrapped(words: str, args: Sequence[Word]) -> Commands | Unlexable | None:
     argv = list(rest[runner.operands :])
     if argv[:1] == [Word("--")]:
         del argv[0]
-    given = [value for option, value in options if option == runner.entry]
-    if given:
-        if "$" in given[-1]:
+    entries = [value for option, value in options if option == runner.entry]
+    if entries:
+        if "$" in entries[-1]:
             stop(f"`{words}` with a program that the shell expands")
-        argv.insert(0, Word(given[-1]))
-    if not argv or (argv[0].text.startswith("-") and not given):
+        argv.insert(0, Word(entries[-1]))
+    if not argv or (argv[0].text.startswith("-") and not entries):
         return None  # what it runs then is a part of the image, or the shell of a person
     if runner.joins:
         if any(word.expands for word in argv):
@@ -297,15 +297,15 @@ def within(lines: Sequence[Commands | Unlexable]) -> Iterator[Commands | Unlexab
     while todo:
         line = todo.popleft()
         for command in line if isinstance(line, Commands) else ():
-            found = run_by(command)
-            if found is None:
+            inner = run_by(command)
+            if inner is None:
                 continue
             number += 1
             if number > MOST_RUN:
                 yield Unlexable(f"more than {MOST_RUN} commands that other programs run", 0)
                 return
-            yield found
-            todo.append(found)
+            yield inner
+            todo.append(inner)
 
 
 MOST_FOUND: Final = 64
@@ -400,15 +400,17 @@ def may_run(lines: Sequence[Commands | Unlexable]) -> Iterator[Commands | Unlexa
     while todo:
         line = todo.pop()
         for command in line if isinstance(line, Commands) else ():
-            for found in _launched(command):
+            for launched in _launched(command):
                 number += 1
-                words += sum(len(each.argv) for each in found) if isinstance(found, Commands) else 0
+                words += (
+                    sum(len(inner_command.argv) for inner_command in launched) if isinstance(launched, Commands) else 0
+                )
                 if number > MOST_FOUND or words > MOST_WORDS:
                     yield Unlexable("too many commands that other programs may run", 0)
                     return
-                yield found
-                todo.append(found)
-                inner = [run_by(each) for each in found] if isinstance(found, Commands) else []
+                yield launched
+                todo.append(launched)
+                inner = [run_by(inner_command) for inner_command in launched] if isinstance(launched, Commands) else []
                 todo += (run for run in inner if run is not None)
                 yield from (run for run in inner if run is not None)
 

@@ -102,8 +102,8 @@ def episodes_in(value: object, user: str) -> tuple[Episode, ...]:
     items = stored.get("episodes")
     if not isinstance(items, (tuple, list)):
         raise ForeignEpisodesError("it has no list of episodes")
-    read = (_episode(item) for item in cast("Sequence[object]", items))
-    return tuple(episode for episode in read if episode is not None)
+    episodes = (_episode(item) for item in cast("Sequence[object]", items))
+    return tuple(episode for episode in episodes if episode is not None)
 
 
 def parsed(text: str, user: str) -> tuple[Episode, ...]:

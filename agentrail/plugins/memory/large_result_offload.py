@@ -102,11 +102,11 @@ class LargeResultOffload(Plugin[None]):
 
     def _preview(self, text: str, where: str, most: int | None) -> str:
         """Return beginning and end of *text* around a note, shortened if a cut to *most* would take of them."""
-        shown = self.head + self.tail
-        room = shown if most is None else max(0, most - len(_note(len(text), where)) - 2 * len(GAP))
+        shown_chars = self.head + self.tail
+        room = shown_chars if most is None else max(0, most - len(_note(len(text), where)) - 2 * len(GAP))
         first, last = self.head, self.tail
-        if shown > room:
-            first = room * self.head // shown
+        if shown_chars > room:
+            first = room * self.head // shown_chars
             last = room - first
         head, tail = text[:first], text[len(text) - last :]
         left_out = len(text) - len(head) - len(tail)

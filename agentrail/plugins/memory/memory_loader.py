@@ -116,9 +116,9 @@ class MemoryLoader(Plugin[Unread]):
     ) -> Continue[Unread] | SetSection[Unread] | Ask[Unread]:
         """Read the files that the call may have written."""
         if hook.asked is None and self.reload != "never":
-            written = set(self._written(hook, ctx.working_dir))
-            if written:
-                state = Unread(tuple(path for path in self.files if path in written or path in state.due))
+            written_paths = set(self._written(hook, ctx.working_dir))
+            if written_paths:
+                state = Unread(tuple(path for path in self.files if path in written_paths or path in state.due))
         return _load(hook, state, ctx)
 
     def after_tool_batch(

@@ -103,7 +103,7 @@ def checklists(text: str) -> tuple[Checklist, ...]:
 
     Empty and indented lines between two items belong to their list.
     """
-    return tuple(each.checklist for each in _listed(text[:MOST_READ].splitlines()))
+    return tuple(place.checklist for place in _listed(text[:MOST_READ].splitlines()))
 
 
 def without_steps(text: str, keys: Collection[str]) -> str:
@@ -111,9 +111,9 @@ def without_steps(text: str, keys: Collection[str]) -> str:
     lines = text.splitlines(keepends=True) if len(text) <= MOST_READ else []
     left_out = {
         index
-        for each in _listed(line.rstrip("\r\n") for line in lines)
-        if all(step.key in keys for step in each.checklist.steps)
-        for index in each.lines
+        for place in _listed(line.rstrip("\r\n") for line in lines)
+        if all(step.key in keys for step in place.checklist.steps)
+        for index in place.lines
     }
     if not left_out:
         return text
@@ -165,15 +165,15 @@ def one_line(text: str) -> str:
 
 
 def _once(items: Iterable[PlanStep]) -> tuple[PlanStep, ...]:
-    kept: dict[str, PlanStep] = {}
+    steps_by_key: dict[str, PlanStep] = {}
     for step in items:
-        kept.setdefault(step.key, step)
-    return tuple(kept.values())[:MOST_STEPS]
+        steps_by_key.setdefault(step.key, step)
+    return tuple(steps_by_key.values())[:MOST_STEPS]
 
 
-def moved(steps: Sequence[PlanStep], said: Iterable[PlanStep]) -> tuple[PlanStep, ...]:
-    """Return *steps*, each with the status that *said* gives a step of the same text, if it may move there."""
-    now = {step.key: step.status for step in said}
+def moved(steps: Sequence[PlanStep], marked: Iterable[PlanStep]) -> tuple[PlanStep, ...]:
+    """Return *steps*, each with the status that *marked* gives a step of the same text, if it may move there."""
+    now = {step.key: step.status for step in marked}
     return tuple(_moved(step, now.get(step.key, step.status)) for step in steps)
 
 
@@ -249,8 +249,8 @@ class CurrentPlan:
         return not all(step.is_over for step in self.steps)
 
 
-def _is_some(_: Planning, field: attrs.Attribute[T], found: T) -> None:
-    if found == 0:
+def _is_some(_: Planning, field: attrs.Attribute[T], value: T) -> None:
+    if value == 0:
         raise BadOptions("Planning", f"its `{field.name}` is 0; give at least one, or `plan_first=False`")
 
 
@@ -303,13 +303,13 @@ class Planning(Plugin[CurrentPlan]):
         text, is_last = hook.message.text, not hook.message.calls
         if (is_last and ctx.returns) or ("[" not in text and not state.asked):
             return Continue(state)
-        found = checklists(text)
-        plan = next((each for each in found if each.is_plan), None)
+        lists = checklists(text)
+        plan = next((checklist for checklist in lists if checklist.is_plan), None)
         may_ask = state.asked > 0 and not (is_last and state.has_worked)
-        if plan is None and may_ask and found:
-            plan = found[0]
+        if plan is None and may_ask and lists:
+            plan = lists[0]
         if plan is None:
-            new = _with(state, moved(state.steps, [step for each in found for step in each.steps]))
+            new = _with(state, moved(state.steps, [step for checklist in lists for step in checklist.steps]))
             if may_ask and state.asked < self.max_plan_attempts:
                 return _telling(Intervene(AGAIN, _asking(new, state.asked + 1)), state, new)
             return self._going_on(text, state, new, is_last=is_last)
@@ -327,10 +327,10 @@ class Planning(Plugin[CurrentPlan]):
         A plan that the model has written of its own accord in this response stays: it may be what was asked for.
         """
         keys = {step.key for step in (new if state.asked else state).steps}
-        left = without_steps(text, keys) if is_last and keys else text
+        rest = without_steps(text, keys) if is_last and keys else text
         now = _asking(new, 0)
         action: Continue[CurrentPlan] | ReplaceResponse[CurrentPlan] = (
-            Continue(now) if left == text or not left.strip() else ReplaceResponse(left, now)
+            Continue(now) if rest == text or not rest.strip() else ReplaceResponse(rest, now)
         )
         if state.asked and not has_plan:
             action = action.emitting("plan_missing", freeze({"attempts": state.asked}))
@@ -361,10 +361,10 @@ def _texts(plan: CurrentPlan) -> tuple[str, ...]:
     return tuple(step.text for step in plan.steps)
 
 
-def _asking(plan: CurrentPlan, asked: int) -> CurrentPlan:
-    """Return *plan* with *asked*; with 0, no plan is waited for."""
-    if asked:
-        return evolve(plan, asked=asked)
+def _asking(plan: CurrentPlan, attempts: int) -> CurrentPlan:
+    """Return *plan* with *attempts*; with 0, no plan is waited for."""
+    if attempts:
+        return evolve(plan, asked=attempts)
     return evolve(plan, asked=0, has_worked=False) if plan.asked or plan.has_worked else plan
 
 
@@ -381,10 +381,10 @@ def _telling(action: A, old: CurrentPlan, new: CurrentPlan) -> A:
     before = {step.key: step for step in old.steps}
     for index, step in enumerate(new.steps):
         if step.is_over and not before.get(step.key, PlanStep("")).is_over:
-            told = freeze({"index": index, "text": step.text})
+            data = freeze({"index": index, "text": step.text})
             events.append(
                 PlanStepCompleted(index, step.text)
                 if step.status == COMPLETED
-                else Emission(f"plan_step_{step.status}", told)
+                else Emission(f"plan_step_{step.status}", data)
             )
     return action.but(emits=(*action.emits, *events))

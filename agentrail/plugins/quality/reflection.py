@@ -128,23 +128,23 @@ class Reviewing:
     """The last prompt, with steering after it, cut; empty if no reviewer model will get it."""
 
 
-def _is_reviewer(_: Reflection, __: attrs.Attribute[str], found: object) -> None:
-    if not isinstance(found, str) or found not in REVIEWERS:
-        raise BadOptions("Reflection", f"its `reviewer` is {shown(found)}; it must be `conversation` or `model`")
+def _is_reviewer(_: Reflection, __: attrs.Attribute[str], value: object) -> None:
+    if not isinstance(value, str) or value not in REVIEWERS:
+        raise BadOptions("Reflection", f"its `reviewer` is {shown(value)}; it must be `conversation` or `model`")
 
 
-def _is_signal(_: Reflection, __: attrs.Attribute[str], found: object) -> None:
-    signal = found if isinstance(found, str) else ""
+def _is_signal(_: Reflection, __: attrs.Attribute[str], value: object) -> None:
+    signal = value if isinstance(value, str) else ""
     if not 0 < len(signal) <= MOST_SIGNAL or not (
         signal.isprintable() and signal[0].isalnum() and signal[-1].isalnum()
     ):
-        problem = f"its `pass_signal` is {shown(found)}; give one line of at most {MOST_SIGNAL} characters"
+        problem = f"its `pass_signal` is {shown(value)}; give one line of at most {MOST_SIGNAL} characters"
         raise BadOptions("Reflection", f"{problem}, which begins and ends with a letter or a digit")
 
 
-def _are_some(_: Reflection, field: attrs.Attribute[T], found: T) -> None:
-    if found in ((), 0):
-        raise BadOptions("Reflection", f"its `{field.name}` is {found}; give at least one")
+def _are_some(_: Reflection, field: attrs.Attribute[T], value: T) -> None:
+    if value in ((), 0):
+        raise BadOptions("Reflection", f"its `{field.name}` is {value}; give at least one")
 
 
 @frozen
@@ -213,16 +213,16 @@ class Reflection(Plugin[Reviewing]):
         new = evolve(state, candidate=None, sent_back=False, steered=False)
         is_unchanged = bool(ctx.returns) and hook.message.text.strip() == answer.strip()
         if not is_unchanged and not self._passes(hook.message.text):
-            told = {"review": state.reviews, "problems": ()}
-            return Continue(new).emitting("review_failed", freeze(told))
+            data = {"review": state.reviews, "problems": ()}
+            return Continue(new).emitting("review_failed", freeze(data))
         if state.steered:
             return ReplaceResponse(answer, new)
         told_passed = freeze({"review": state.reviews})
         return ReplaceResponse(answer, evolve(new, settled=_digest(answer))).emitting("review_passed", told_passed)
 
-    def _passes(self, said: str) -> bool:
-        """Whether the first line of *said* is the signal; marks around it, and a remark after one, do not matter."""
-        line = said.lstrip().partition("\n")[0]
+    def _passes(self, text: str) -> bool:
+        """Whether the first line of *text* is the signal; marks around it, and a remark after one, do not matter."""
+        line = text.lstrip().partition("\n")[0]
         begin = next((at for at, char in enumerate(line) if char.isalnum()), len(line))
         rest = line[begin:].removeprefix(self.pass_signal)
         return len(rest) < len(line) - begin and not rest.lstrip()[:1].isalnum()
@@ -252,32 +252,32 @@ class Reflection(Plugin[Reviewing]):
         return Intervene(text, evolve(new, candidate=answer, sent_back=True))
 
     def _request(self, task: str, answer: str, ctx: Context) -> CallModel:
-        said = _said((_text(_cut(answer, MOST_SHOWN)),), model=ctx.model)
-        messages = (_asked((_text(task or UNKNOWN_TASK),)), said)
+        reply = _said((_text(_cut(answer, MOST_SHOWN)),), model=ctx.model)
+        messages = (_asked((_text(task or UNKNOWN_TASK),)), reply)
         system = REVIEW.format(criteria=_listed(self.criteria))
         model, options = name_and_options(self.model)
         return _call(VERDICT_WANTED, model, system, messages, VERDICT, None, options)
 
-    def _judged(self, given: AskAnswer, state: Reviewing, answer: str) -> Continue[Reviewing] | Intervene[Reviewing]:
+    def _judged(self, review: AskAnswer, state: Reviewing, answer: str) -> Continue[Reviewing] | Intervene[Reviewing]:
         """Return what follows from the answer of a reviewer model about *answer*."""
-        reviews, found = state.reviews + 1, _verdict(given)
-        if not isinstance(found, str) and found[0]:
+        reviews, verdict = state.reviews + 1, _verdict(review)
+        if not isinstance(verdict, str) and verdict[0]:
             passed = Reviewing(state.turn, reviews, settled=_digest(answer), task=state.task)  # no candidate: a model's
             return Continue(passed).emitting("review_passed", {"review": reviews})
         new = evolve(state, reviews=reviews, sent_back=False)
-        if isinstance(found, str):
-            return _skipped(new, answer, found)
-        problems = found[1]
+        if isinstance(verdict, str):
+            return _skipped(new, answer, verdict)
+        problems = verdict[1]
         if new.reviews >= self.max_reviews:
             return self._given_up(new, answer, problems)
         text = SENT_BACK.format(problems=_listed(problems or (NO_REASON,)))
-        told = freeze({"review": new.reviews, "problems": problems})
-        return Intervene(text, evolve(new, sent_back=True)).emitting("review_failed", told)
+        data = freeze({"review": new.reviews, "problems": problems})
+        return Intervene(text, evolve(new, sent_back=True)).emitting("review_failed", data)
 
     def _given_up(self, state: Reviewing, answer: str, problems: tuple[str, ...]) -> Continue[Reviewing]:
-        told = freeze({"reviews": state.reviews, "problems": problems, "reason": "max_reviews"})
+        data = freeze({"reviews": state.reviews, "problems": problems, "reason": "max_reviews"})
         new = evolve(state, sent_back=False, settled=_digest(answer))
-        return Continue(new).emitting("review_given_up", told)
+        return Continue(new).emitting("review_given_up", data)
 
     def after_turn(self, hook: AfterTurn, state: Reviewing, ctx: Context) -> Continue[Reviewing] | Emit[Reviewing]:
         """Tell if the turn has ended before the model could answer again, and forget the answer."""
@@ -286,8 +286,8 @@ class Reflection(Plugin[Reviewing]):
         new = evolve(state, sent_back=False, candidate=None, steered=False)
         if hook.outcome != "finished" or state.turn != ctx.turn:
             return Continue(new)
-        told = freeze({"reviews": state.reviews, "problems": (), "reason": "turn_ended"})
-        return Emit("review_given_up", told, state=new)
+        data = freeze({"reviews": state.reviews, "problems": (), "reason": "turn_ended"})
+        return Emit("review_given_up", data, state=new)
 
 
 def _with_task(state: Reviewing, task: str) -> Reviewing:
@@ -297,13 +297,13 @@ def _with_task(state: Reviewing, task: str) -> Reviewing:
 
 def _skipped(state: Reviewing, answer: str, problem: str) -> Continue[Reviewing]:
     """Return that *answer* is final without a review, because of *problem*."""
-    told = freeze({"review": state.reviews, "problem": problem})
-    return Continue(evolve(state, settled=_digest(answer))).emitting("review_skipped", told)
+    data = freeze({"review": state.reviews, "problem": problem})
+    return Continue(evolve(state, settled=_digest(answer))).emitting("review_skipped", data)
 
 
-def _verdict(given: AskAnswer) -> tuple[bool, tuple[str, ...]] | str:
+def _verdict(review: AskAnswer) -> tuple[bool, tuple[str, ...]] | str:
     """Return whether a reviewer model passes the answer, and the problems; or why there is no review."""
-    match given:
+    match review:
         case Answered(value={"passed": True | False as passed, "problems": [*_] as problems}):
             lines = [_line(problem) for problem in problems[:MOST_PROBLEMS] if isinstance(problem, str)]
             return passed is True, tuple([line for line in lines if line])
@@ -337,15 +337,15 @@ def _digest(answer: str) -> str:
 
 def _steered(messages: Sequence[Message], task: str) -> Sequence[str]:
     """Return the steering texts at the end of *messages* that *task* does not have at its end yet."""
-    found: list[str] = []
+    texts: list[str] = []
     for at in range(len(messages) - 1, -1, -1):
         message = messages[at]
         if not isinstance(message, UserMessage) or message.origin is not Origin.STEERING:
             break
         if task.endswith(f"\n\n{message.text}"):
             break
-        found.append(message.text)
-    return found[::-1]
+        texts.append(message.text)
+    return texts[::-1]
 
 
 def _prompt_in(messages: Sequence[Message]) -> str:

@@ -92,17 +92,17 @@ class SelfVerify(Plugin[Verification]):
             return Ask(RunTool(self.tool, self.args), deadline=self.deadline)
         failed_before = state.failures if state.turn == ctx.turn else 0
         problem = _problem(hook.answer)
-        told = {"tool": self.tool, "attempt": failed_before + 1}
-        done = Verification(False, state.turn, state.failures)
+        data = {"tool": self.tool, "attempt": failed_before + 1}
+        checked = Verification(False, state.turn, state.failures)
         if problem is None:
-            return Continue(done).emitting("verify_passed", freeze(told))
+            return Continue(checked).emitting("verify_passed", freeze(data))
         if failed_before >= self.max_repairs:
-            return Continue(done).emitting(
-                "verify_given_up", freeze({**told, "problem": problem, "reason": "max_repairs"})
+            return Continue(checked).emitting(
+                "verify_given_up", freeze({**data, "problem": problem, "reason": "max_repairs"})
             )
         text = SENT_BACK.format(tool=self.tool, problem=problem)
         new = Verification(unchecked=True, turn=ctx.turn, failures=failed_before + 1)
-        return Intervene(text, new).emitting("verify_failed", freeze({**told, "problem": problem}))
+        return Intervene(text, new).emitting("verify_failed", freeze({**data, "problem": problem}))
 
     def after_turn(
         self, hook: AfterTurn, state: Verification, ctx: Context
@@ -112,8 +112,8 @@ class SelfVerify(Plugin[Verification]):
             return Continue(state)
         if hook.outcome != "finished":
             return Continue(Verification(unchecked=True))
-        told = {"tool": self.tool, "attempt": state.failures, "problem": "", "reason": "turn_ended"}
-        return Emit("verify_given_up", freeze(told), state=Verification())
+        data = {"tool": self.tool, "attempt": state.failures, "problem": "", "reason": "turn_ended"}
+        return Emit("verify_given_up", freeze(data), state=Verification())
 
 
 def _problem(answer: AskAnswer) -> str | None:

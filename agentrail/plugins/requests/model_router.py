@@ -58,25 +58,25 @@ class Chosen:
     """A digest of its options; empty if it has none."""
 
 
-def _is_among(found: Json, wanted: Json) -> bool:
-    return isinstance(wanted, tuple) and any(_is_equal(found, one) for one in wanted)
+def _is_among(value: Json, choices: Json) -> bool:
+    return isinstance(choices, tuple) and any(_is_equal(value, choice) for choice in choices)
 
 
-def _is_equal(found: Json, wanted: Json) -> bool:
-    return found == wanted and isinstance(found, bool) is isinstance(wanted, bool)
+def _is_equal(value: Json, expected: Json) -> bool:
+    return value == expected and isinstance(value, bool) is isinstance(expected, bool)
 
 
 def _ordered(compares: Callable[[float, float], bool]) -> Callable[[Json, Json], bool]:
-    def holds(found: Json, wanted: Json) -> bool:
-        one, other = number(found), number(wanted)
-        return one is not None and other is not None and compares(one, other)
+    def holds(value: Json, bound: Json) -> bool:
+        left_number, other = number(value), number(bound)
+        return left_number is not None and other is not None and compares(left_number, other)
 
     return holds
 
 
 COMPARISONS: Final[Mapping[str, Callable[[Json, Json], bool]]] = {
     "eq": _is_equal,
-    "ne": lambda found, wanted: not _is_equal(found, wanted),
+    "ne": lambda value, expected: not _is_equal(value, expected),
     "gt": _ordered(gt),
     "ge": _ordered(ge),
     "lt": _ordered(lt),
@@ -86,18 +86,18 @@ COMPARISONS: Final[Mapping[str, Callable[[Json, Json], bool]]] = {
 """The comparisons of values in `user_data`; with a value that is no number, `gt` and the like do not hold."""
 
 
-def _is_over(read: Callable[[Context], float | None]) -> Callable[[Json, Context], bool]:
-    def holds(wanted: Json, ctx: Context) -> bool:
-        found = read(ctx)
-        return found is not None and found > cast("float", wanted)
+def _is_over(figure_of: Callable[[Context], float | None]) -> Callable[[Json, Context], bool]:
+    def holds(bound: Json, ctx: Context) -> bool:
+        figure = figure_of(ctx)
+        return figure is not None and figure > cast("float", bound)
 
     return holds
 
 
-def _is_under(read: Callable[[Context], float | None]) -> Callable[[Json, Context], bool]:
-    def holds(wanted: Json, ctx: Context) -> bool:
-        found = read(ctx)
-        return found is not None and found < cast("float", wanted)
+def _is_under(figure_of: Callable[[Context], float | None]) -> Callable[[Json, Context], bool]:
+    def holds(bound: Json, ctx: Context) -> bool:
+        figure = figure_of(ctx)
+        return figure is not None and figure < cast("float", bound)
 
     return holds
 
@@ -107,20 +107,20 @@ def _token_budget(ctx: Context) -> float | None:
     return None if budget is None else budget - ctx.total_tokens
 
 
-def _is_hour(wanted: Json, ctx: Context) -> bool:
-    first, end = cast("tuple[int, int]", wanted)
+def _is_hour(hours: Json, ctx: Context) -> bool:
+    first, end = cast("tuple[int, int]", hours)
     hour = ctx.now_ms // HOUR_MS % HOURS
     return first <= hour < end if first < end else hour >= first or hour < end
 
 
-def _is_users(wanted: Json, ctx: Context) -> bool:
-    return all(_fits(ctx.user_data.get(name), one) for name, one in cast("JsonObject", wanted).items())
+def _is_users(conditions: Json, ctx: Context) -> bool:
+    return all(_fits(ctx.user_data.get(name), condition) for name, condition in cast("JsonObject", conditions).items())
 
 
-def _fits(found: Json, wanted: Json) -> bool:
-    if not isinstance(wanted, FrozenObject):
-        return _is_equal(found, wanted)
-    return all(COMPARISONS[name](found, one) for name, one in wanted.items())
+def _fits(value: Json, condition: Json) -> bool:
+    if not isinstance(condition, FrozenObject):
+        return _is_equal(value, condition)
+    return all(COMPARISONS[name](value, bound) for name, bound in condition.items())
 
 
 CONDITIONS: Final[Mapping[str, Callable[[Json, Context], bool]]] = {
@@ -142,23 +142,23 @@ def _refuse(problem: str) -> None:
     raise BadOptions("ModelRouter", problem)
 
 
-def _read_rules(given: Sequence[ModelRule]) -> tuple[JsonObject, ...]:
-    """Return *given* as frozen rules; raise `BadOptions` with the number of a rule that cannot be used."""
-    if not is_list(given):
-        _refuse(f"its `rules` is {shown(given)}; give a list of rules, each a mapping with `model` and conditions")
-    return tuple([_read_rule(f"rule {place}", cast("object", rule)) for place, rule in enumerate(given, 1)])
+def _read_rules(rules: Sequence[ModelRule]) -> tuple[JsonObject, ...]:
+    """Return *rules* as frozen rules; raise `BadOptions` with the number of a rule that cannot be used."""
+    if not is_list(rules):
+        _refuse(f"its `rules` is {shown(rules)}; give a list of rules, each a mapping with `model` and conditions")
+    return tuple([_read_rule(f"rule {place}", cast("object", rule)) for place, rule in enumerate(rules, 1)])
 
 
-def _read_rule(name: str, given: object) -> JsonObject:
-    if not isinstance(given, Mapping):
-        _refuse(f"its {name} is {shown(given)}; give a mapping with `model` and conditions")
-    rule = _frozen(name, cast("Mapping[str, object]", given))
-    for key, wanted in rule.items():
+def _read_rule(name: str, source: object) -> JsonObject:
+    if not isinstance(source, Mapping):
+        _refuse(f"its {name} is {shown(source)}; give a mapping with `model` and conditions")
+    rule = _frozen(name, cast("Mapping[str, object]", source))
+    for key, condition in rule.items():
         if key not in _KEYS:
             _refuse(f"its {name} has `{key}`, which is no condition; {meant(key, _KEYS, 'there are')}")
-        problem = _why_not(key, wanted)
+        problem = _why_not(key, condition)
         if problem is not None:
-            _refuse(f"its {name} has {key}={shown(wanted)}; {problem}")
+            _refuse(f"its {name} has {key}={shown(condition)}; {problem}")
     if "model" not in rule:
         _refuse(f"its {name} names no `model`; give the name of one")
     if not rule.keys() & CONDITIONS.keys():
@@ -166,56 +166,56 @@ def _read_rule(name: str, given: object) -> JsonObject:
     return rule
 
 
-def _frozen(name: str, given: Mapping[str, object]) -> JsonObject:
+def _frozen(name: str, source: Mapping[str, object]) -> JsonObject:
     try:
-        return freeze_object(given)
+        return freeze_object(source)
     except NotJson as error:
         raise BadOptions("ModelRouter", f"its {name} is no JSON: {error}") from error
 
 
-def _why_not(key: str, wanted: Json) -> str | None:
-    """Return what is wanted instead of *wanted* for *key* of a rule; `None` if it will do."""
+def _why_not(key: str, condition: Json) -> str | None:
+    """Return what is wanted instead of *condition* for *key* of a rule; `None` if it will do."""
     match key:
         case "model":
-            return None if isinstance(wanted, str) and wanted.strip() else "give the name of a model"
+            return None if isinstance(condition, str) and condition.strip() else "give the name of a model"
         case "options":
-            return None if isinstance(wanted, FrozenObject) else "give a mapping of options"
+            return None if isinstance(condition, FrozenObject) else "give a mapping of options"
         case "time_of_day_in":
-            return None if _are_hours(wanted) else "give two different hours in UTC from 0 to 24, such as (22, 6)"
+            return None if _are_hours(condition) else "give two different hours in UTC from 0 to 24, such as (22, 6)"
         case "user_data":
-            return _why_no_data(wanted)
+            return _why_no_data(condition)
         case _:
-            return None if number(wanted) is not None else "give a number"
+            return None if number(condition) is not None else "give a number"
 
 
-def _are_hours(found: Json) -> bool:
-    if not isinstance(found, tuple) or len(found) != 2:  # noqa: PLR2004 - from and to
+def _are_hours(hours: Json) -> bool:
+    if not isinstance(hours, tuple) or len(hours) != 2:  # noqa: PLR2004 - from and to
         return False
-    return found[0] != found[1] and all(type(hour) is int and 0 <= hour <= HOURS for hour in found)
+    return hours[0] != hours[1] and all(type(hour) is int and 0 <= hour <= HOURS for hour in hours)
 
 
-def _why_no_data(wanted: Json) -> str | None:
-    if not isinstance(wanted, FrozenObject) or not wanted:
+def _why_no_data(conditions: Json) -> str | None:
+    if not isinstance(conditions, FrozenObject) or not conditions:
         return "give a mapping of names in `user_data` to values or comparisons"
-    for name, one in wanted.items():
-        if not isinstance(one, FrozenObject):
+    for name, condition in conditions.items():
+        if not isinstance(condition, FrozenObject):
             continue
-        for comparison, with_what in one.items():
+        for comparison, with_what in condition.items():
             if comparison not in COMPARISONS:
                 return f"`{name}` has the comparison `{comparison}`; {meant(comparison, COMPARISONS, 'there are')}"
             if comparison == "in" and not isinstance(with_what, tuple):
                 return f"`{name}` needs a list of values for `in`"
             if comparison in ("gt", "ge", "lt", "le") and number(with_what) is None:
                 return f"`{name}` needs a number for `{comparison}`"
-        if not one:
+        if not condition:
             return f"`{name}` has no comparison"
     return None
 
 
-def _read_options(given: Mapping[str, Json]) -> JsonObject:
-    if not isinstance(cast("object", given), Mapping):
-        _refuse(f"its `default_options` is {shown(given)}; give a mapping of options")
-    return _frozen("`default_options`", given)
+def _read_options(options: Mapping[str, Json]) -> JsonObject:
+    if not isinstance(cast("object", options), Mapping):
+        _refuse(f"its `default_options` is {shown(options)}; give a mapping of options")
+    return _frozen("`default_options`", options)
 
 
 @frozen
@@ -237,12 +237,12 @@ class ModelRouter(Plugin[Chosen]):
 
     def __attrs_post_init__(self) -> None:
         """Raise `BadOptions` for a default that is no name, and if there is neither a rule nor a default."""
-        found: object = self.default_model
-        if found is not None and not (plain_text(found) or "").strip():
-            _refuse(f"its `default_model` is {shown(found)}; give the name of a model, or None")
-        if found is None and self.default_options:
+        default: object = self.default_model
+        if default is not None and not (plain_text(default) or "").strip():
+            _refuse(f"its `default_model` is {shown(default)}; give the name of a model, or None")
+        if default is None and self.default_options:
             _refuse("it has `default_options` and no `default_model`; name the model that they are for")
-        if found is None and not self.rules:
+        if default is None and not self.rules:
             _refuse("it has neither `rules` nor a `default_model`; give one of them")
 
     @property
@@ -266,10 +266,10 @@ class ModelRouter(Plugin[Chosen]):
         """Switch to the model that the rules choose, if they chose another one before."""
         if hook.attempt > 1:
             return Continue()
-        found = self._found(ctx)
-        if found is None:
+        choice = self._found(ctx)
+        if choice is None:
             return Continue()
-        model, options = found
+        model, options = choice
         chosen = Chosen(model, blake2s(canonical(options).encode()).hexdigest() if options else "")
         if chosen == state:
             return Continue()

@@ -23,8 +23,8 @@ def _options(letters: str = "", *long: str) -> Question:
     def asks(texts: Sequence[str]) -> bool:
         for text in texts:
             if text.startswith("--"):
-                given = text[2:].partition("=")[0]
-                if given and any(name.startswith(given) for name in long):
+                option = text[2:].partition("=")[0]
+                if option and any(name.startswith(option) for name in long):
                     return True
             elif text.startswith("-") and not set(letters).isdisjoint(text[1:]):
                 return True
@@ -35,8 +35,8 @@ def _options(letters: str = "", *long: str) -> Question:
 
 def _words(listed: str) -> Question:
     """Return a question: is one of the words *listed* given, alone or followed by `=` and a value?"""
-    wanted = names(listed)
-    return lambda texts: any(text.partition("=")[0] in wanted for text in texts)
+    listed_names = names(listed)
+    return lambda texts: any(text.partition("=")[0] in listed_names for text in texts)
 
 
 def _pattern(pattern: str) -> Question:
@@ -110,10 +110,10 @@ def _sed(texts: Sequence[str]) -> bool:
 def _sed_only_edits(program: str) -> bool:
     at = 0
     while at < len(program):
-        found = _SED_COMMAND.match(program, at)
-        if found is None or found.end() == at:
+        match = _SED_COMMAND.match(program, at)
+        if match is None or match.end() == at:
             return False
-        at = found.end()
+        at = match.end()
     return True
 
 
@@ -148,8 +148,8 @@ def _make(texts: Sequence[str]) -> bool:
         attached = text.partition("=" if text.startswith("--") else "f")[2] if text.startswith("-") else ""
         if is_input(text) or is_input(attached):
             return True
-        found = _MAKE_ASSIGNS.fullmatch(text)
-        if found and not text.startswith("-") and (found[1] in _MAKE_RUNS or set(found[2]) & {"$", "`"}):
+        match = _MAKE_ASSIGNS.fullmatch(text)
+        if match and not text.startswith("-") and (match[1] in _MAKE_RUNS or set(match[2]) & {"$", "`"}):
             return True
     return False
 
@@ -195,8 +195,8 @@ def _git(texts: Sequence[str]) -> bool:
     place = git_verb(texts)
     for text, value in pairwise((*texts[:place], "")):
         if text == "-c":
-            key, equals, given = value.partition("=")
-            quiet = _GIT_QUIET.fullmatch(key) or _GIT_QUIET.fullmatch(key + equals + given)
+            key, equals, setting = value.partition("=")
+            quiet = _GIT_QUIET.fullmatch(key) or _GIT_QUIET.fullmatch(key + equals + setting)
             if not quiet:
                 return True
         if text.startswith(("--config-env", "--exec-path=")):
@@ -220,9 +220,9 @@ def _git(texts: Sequence[str]) -> bool:
 
 def _ssh(texts: Sequence[str]) -> bool:
     """Whether `ssh` runs a command, on this machine or the other, or reads settings that may name one."""
-    told = _pattern(r"(?:-o)?\s*(?:proxycommand|localcommand|knownhostscommand|include|match)\b.*")(texts)
+    is_told = _pattern(r"(?:-o)?\s*(?:proxycommand|localcommand|knownhostscommand|include|match)\b.*")(texts)
     operands = [text for before, text in zip(("", *texts), texts, strict=False) if not _is_option(before, text)]
-    return told or _options("F")(texts) or len(operands) > 1
+    return is_told or _options("F")(texts) or len(operands) > 1
 
 
 def _is_option(before: str, text: str) -> bool:

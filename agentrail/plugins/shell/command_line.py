@@ -91,22 +91,22 @@ def family(command: SimpleCommand) -> str | None:
     wrappers = [trusted(name) for name in command.via]
     if not set(wrappers) <= _TELLING | QUIET_WRAPPERS:
         return None
-    said = [*(name for name in wrappers if name in _TELLING), command.name]
+    parts = [*(name for name in wrappers if name in _TELLING), command.name]
     if command.name in MULTI_TOOLS or command.program in SHELLS or is_interpreter(command.program):
         what = command.args[: 2 if command.args[:1] == (_MODULE,) else 1]
         if not what or what[-1].expands or what[-1].text.startswith("-"):
             return None
-        said += (word.text for word in what)
-    return " ".join(said)
+        parts += (word.text for word in what)
+    return " ".join(parts)
 
 
 def writes_file(command: SimpleCommand) -> bool:
     """Whether a redirection of *command* opens a file for writing; `/dev/null` does not count."""
-    return any(found.writes and found.target.text != _NOWHERE for found in command.redirections)
+    return any(redirection.writes and redirection.target.text != _NOWHERE for redirection in command.redirections)
 
 
-def _counted(found: Iterator[SimpleCommand]) -> Commands:
-    commands = tuple(islice(found, MAX_COMMANDS + 1))
+def _counted(source: Iterator[SimpleCommand]) -> Commands:
+    commands = tuple(islice(source, MAX_COMMANDS + 1))
     if len(commands) > MAX_COMMANDS:
         stop(f"more than {MAX_COMMANDS} commands")
     return Commands(commands)
@@ -131,20 +131,20 @@ def _look_through(command: SimpleCommand, wrappers: int) -> Iterator[SimpleComma
         stop("a program whose name is empty, or has blanks or letters beyond ASCII")
     if command.program == "time" and command.redirections and command.args[:1] and command.args[0].text.startswith("-"):
         stop("a redirection and options of `time`, whose order matters")
-    found = inside(command.program, command.argv)
-    if found is None:
+    wrapped = inside(command.program, command.argv)
+    if wrapped is None:
         yield command
         return
-    via, around = (*command.via, name.text), (*command.around, *found.others)
-    if found.keeps:
+    via, around = (*command.via, name.text), (*command.around, *wrapped.others)
+    if wrapped.keeps:
         yield command
-    elif found.scripts and (command.redirections or command.assignments):
+    elif wrapped.scripts and (command.redirections or command.assignments):
         yield command.but(argv=())
-    outer = () if found.keeps else command.redirections
-    for argv in found.argvs:
-        inner = SimpleCommand(argv, (*command.assignments, *found.assignments), outer, via, around)
+    outer = () if wrapped.keeps else command.redirections
+    for argv in wrapped.argvs:
+        inner = SimpleCommand(argv, (*command.assignments, *wrapped.assignments), outer, via, around)
         yield from _look_through(inner, wrappers + 1)
-    for script in found.scripts:
+    for script in wrapped.scripts:
         try:
             yield from _read(script, via, wrappers + 1, around)
         except StuckError as stuck:

@@ -83,13 +83,13 @@ class GitOutput(Value, gc=True):
 
 def reads_commits(command: SimpleCommand, scene: CommandScene) -> Certainty:
     """Return whether *command* makes git print or archive stored files that may include a blocked one."""
-    shown = _shown(command, scene)
-    if shown is None:
+    output = _shown(command, scene)
+    if output is None:
         return NO
-    found = worst(_path(word, scene) for word in shown.paths)
-    if shown.tracked:
-        return found
-    return found if shown.paths and all(map(_is_file, shown.paths)) else MAYBE
+    certainty = worst(_path(word, scene) for word in output.paths)
+    if output.tracked:
+        return certainty
+    return certainty if output.paths and all(map(_is_file, output.paths)) else MAYBE
 
 
 def looks_up(command: SimpleCommand, scene: CommandScene) -> Iterator[FolderSearch]:
@@ -97,16 +97,16 @@ def looks_up(command: SimpleCommand, scene: CommandScene) -> Iterator[FolderSear
 
     A path that is taken for a file is looked at on the disk, because it may be a folder.
     """
-    shown = _shown(command, scene)
-    if shown is None:
+    output = _shown(command, scene)
+    if output is None:
         return
-    if not shown.tracked:
-        for word in shown.paths:
+    if not output.tracked:
+        for word in output.paths:
             yield from scene.looks(word)
         return
-    for word in shown.paths or (_HERE,):
+    for word in output.paths or (_HERE,):
         for look in scene.looks(word):  # in a path for git, `*` is any text, with `/` in it too
-            yield look.but(place=look.place.but(parts=look.folder), on_disk=shown.of_head, in_git=True)
+            yield look.but(place=look.place.but(parts=look.folder), on_disk=output.of_head, in_git=True)
 
 
 def _shown(command: SimpleCommand, scene: CommandScene) -> GitOutput | None:
@@ -146,9 +146,9 @@ def _is_file(word: Word) -> bool:
 def _prints(dump: Dump, verb: str, options: Sequence[str], revisions: Sequence[Word]) -> bool:
     if verb == "stash" and not any(word.text in _STASHES for word in revisions[:1]):
         return False
-    asked = any(map(_ASKS.fullmatch, options))
+    is_asked = any(map(_ASKS.fullmatch, options))
     if dump.if_asked or (dump.unless_asked and any(map(_NAMES_ONLY.fullmatch, options))):
-        return asked
+        return is_asked
     # `REVISION:PATH` is one file of a commit, which the rules for paths check
     return not (verb == "show" and revisions and all(":" in word.text for word in revisions))
 

@@ -76,18 +76,18 @@ class ShellReader:
 
     def commands(self, close: str) -> None:
         """Read a list of commands up to *close*: a parenthesis, a brace, or the end of the text if it is empty."""
-        wanted = False
+        needs_command = False
         while True:
             self.skip()
             if self.closes(close):
-                if wanted:
+                if needs_command:
                     self.stop("an operator without a command behind it")
                 return
             self.command()
             if len(self.found) > MAX_COMMANDS:
                 self.stop(f"more than {MAX_COMMANDS} commands")
             self.blanks()
-            wanted = self.separator()
+            needs_command = self.separator()
 
     def skip(self) -> None:
         """Skip blanks, comments and empty lines."""
@@ -196,12 +196,12 @@ class ShellReader:
 
     def redirections(self) -> tuple[Redirection, ...]:
         """Read the redirections after a group."""
-        found: list[Redirection] = []
+        redirections: list[Redirection] = []
         self.blanks()
         while operator := _REDIRECT.match(self.text, self.at):
-            found.append(self.redirection(operator.group()))
+            redirections.append(self.redirection(operator.group()))
             self.blanks()
-        return tuple(found)
+        return tuple(redirections)
 
     def redirection(self, operator: str) -> Redirection:
         """Read one redirection."""
@@ -235,7 +235,7 @@ class ShellReader:
                 break
             if char == "(":
                 self.stop("a parenthesis in a command: a function, an array or a pattern")
-            if any(found.operator.startswith("&") for found in redirections):
+            if any(redirection.operator.startswith("&") for redirection in redirections):
                 self.stop("a word behind `&>`, which shells read differently")
             start = self.at
             draft = self.word()
@@ -359,16 +359,16 @@ class ShellReader:
         else:
             draft.quoted("$")
 
-    def parameter(self, found: re.Match[str] | None, draft: WordDraft, splits: Expansion) -> None:
+    def parameter(self, match: re.Match[str] | None, draft: WordDraft, splits: Expansion) -> None:
         """Read a parameter in one of the simple forms; raise `StuckError` for any other."""
-        if found is None:
+        if match is None:
             self.stop("a parameter that is computed")
-        name = next((group for group in found.groups() if group), found.group())
+        name = next((group for group in match.groups() if group), match.group())
         if name == "IFS":
             self.stop("the separator of words as a parameter")
         several = Expansion.SPLITS if name in {"@", "*"} else splits
         draft.quoted(f"${{{name}}}", Expansion.PARAMETER | several)
-        self.at = found.end()
+        self.at = match.end()
 
     def backtick(self, draft: WordDraft, *, in_quotes: bool) -> None:
         """Read a command in backticks; refuse one in which the special quoting rules of backticks would matter."""

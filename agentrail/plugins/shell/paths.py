@@ -122,9 +122,9 @@ def _known(word: Word, assigned: frozenset[str]) -> tuple[str, bool]:
     """Return *word* as text with `~` and `.` for `$HOME` and `$PWD`, and whether a leading `~` is a home."""
     text, tilde = word.text, bool(word.expansions & Expansion.TILDE)
     if word.is_unknown:
-        for name, known in (("HOME", "~"), ("PWD", ".")):
-            if name not in assigned and (found := re.match(rf"([\w.+-]*=)?\$\{{{name}\}}(?=[/:]|$)", text)):
-                text, tilde = (found[1] or "") + known + text[found.end() :], True
+        for name, stand_in in (("HOME", "~"), ("PWD", ".")):
+            if name not in assigned and (match := re.match(rf"([\w.+-]*=)?\$\{{{name}\}}(?=[/:]|$)", text)):
+                text, tilde = (match[1] or "") + stand_in + text[match.end() :], True
     return text, tilde
 
 
@@ -291,8 +291,8 @@ def _is_any(part: str) -> bool:
 
 def _begins(some: tuple[str, ...], parts: tuple[str, ...], *, globs: bool) -> bool:
     return len(some) == len(parts) and all(
-        part == wanted
-        or meets(wanted, part, hidden=True)
-        or (globs and _WILD.search(part) is not None and meets(part, wanted))
-        for part, wanted in zip(some, parts, strict=True)
+        part == other
+        or meets(other, part, hidden=True)
+        or (globs and _WILD.search(part) is not None and meets(part, other))
+        for part, other in zip(some, parts, strict=True)
     )

@@ -161,8 +161,8 @@ def _mounted(command: SimpleCommand) -> Iterator[Word]:
             yield word.but(text=text.partition(":")[0])
         elif word.text.startswith("-v") and word.text != "-v":
             yield word.but(text=word.text[2:].partition(":")[0])
-        elif (before.text == "--mount" or option == "--mount") and (found := _SOURCE.search(word.text)):
-            yield word.but(text=found[1])
+        elif (before.text == "--mount" or option == "--mount") and (match := _SOURCE.search(word.text)):
+            yield word.but(text=match[1])
 
 
 def _goes_down(command: SimpleCommand, tree: BlockedTree) -> bool:

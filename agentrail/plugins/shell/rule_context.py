@@ -102,14 +102,14 @@ class FolderSearch(Value):
         parts = self.place.parts
         return parts[: next((n for n, part in enumerate(parts) if is_wild(part)), len(parts))]
 
-    def covers(self, found: PathPlace) -> bool:
-        """Whether the command may read what was found at *found*."""
-        pairs = zip(found.parts, self.place.parts, strict=False)
-        if not all(part == wanted or meets(wanted, part) for part, wanted in pairs) or (
-            self.in_git and ".git" in found.parts
+    def covers(self, place: PathPlace) -> bool:
+        """Whether the command may read what was found at *place*."""
+        pairs = zip(place.parts, self.place.parts, strict=False)
+        if not all(part == pattern or meets(pattern, part) for part, pattern in pairs) or (
+            self.in_git and ".git" in place.parts
         ):
             return False
-        return self.hidden or not any(part.startswith(".") for part in found.parts[len(self.place.parts) :])
+        return self.hidden or not any(part.startswith(".") for part in place.parts[len(self.place.parts) :])
 
 
 class CommandScene(Value, gc=True):
@@ -191,8 +191,8 @@ class CommandScene(Value, gc=True):
         """Return the scene for later commands: after a `cd`, both the old and the new directory are possible."""
         if command.program in _WRITES_NO_PROGRAM:
             return self
-        made = {place for word in written(command) for place in self.aim(word).places}
-        after = self.but(written=self.written | made) if made else self
+        new_places = {place for word in written(command) for place in self.aim(word).places}
+        after = self.but(written=self.written | new_places) if new_places else self
         if command.program in _BRINGS or _git_brings(command):
             after = after.but(brought=MAYBE)
         if command.program not in CHANGES_DIRECTORY:
@@ -235,19 +235,19 @@ def given(args: Sequence[Word]) -> GivenCommand:
 
 def assigned(commands: Iterable[SimpleCommand]) -> frozenset[str]:
     """Return the names of the variables that *commands* assign."""
-    found: set[str] = set()
+    names_: set[str] = set()
     for command in commands:
-        found.update(assignment.name for assignment in command.assignments)
+        names_.update(assignment.name for assignment in command.assignments)
         if command.program in _ASSIGNERS:
-            found.update(word.text.partition("=")[0].removesuffix("+") for word in command.args)
+            names_.update(word.text.partition("=")[0].removesuffix("+") for word in command.args)
         if command.program == "printf" and command.args[:1] and command.args[0].text.startswith("-v"):
-            found.update(word.text.removeprefix("-v") for word in command.args[:2])
-    return frozenset(found)
+            names_.update(word.text.removeprefix("-v") for word in command.args[:2])
+    return frozenset(names_)
 
 
 def written(command: SimpleCommand) -> Iterator[Word]:
     """Yield the words that name files which *command* writes, as far as its program is known here."""
-    yield from (found.target for found in command.redirections if found.writes)
+    yield from (redirection.target for redirection in command.redirections if redirection.writes)
     options = given(command.args)
     program = command.program
     last = program in _WRITES_LAST
@@ -270,7 +270,7 @@ def vital(aimed: Aim, scene: CommandScene, own: Certainty = NO) -> Certainty:
 
     *own* is the verdict for the session's own folder.
     """
-    found = MAYBE if aimed.unknown else NO
+    certainty = MAYBE if aimed.unknown else NO
     for place in aimed.places:
         at = place
         if aimed.globs and place.parts and is_everything(place.parts[-1]):
@@ -280,8 +280,8 @@ def vital(aimed: Aim, scene: CommandScene, own: Certainty = NO) -> Certainty:
         if scene.working.is_under(at):
             if at.parts != scene.working.parts:
                 return YES
-            found = max(found, own)
-    return found
+            certainty = max(certainty, own)
+    return certainty
 
 
 def _is_system(folded: tuple[str, ...], *, globs: bool) -> bool:
@@ -292,9 +292,9 @@ def _is_system(folded: tuple[str, ...], *, globs: bool) -> bool:
     return len(folded) == _A_HOME and folded[0] in HOME_PARENTS
 
 
-def worst(found: Iterable[Certainty]) -> Certainty:
-    """Return the most certain verdict in *found*."""
-    return max(found, default=NO)
+def worst(verdicts: Iterable[Certainty]) -> Certainty:
+    """Return the most certain verdict in *verdicts*."""
+    return max(verdicts, default=NO)
 
 
 def yes(broken: object) -> Certainty:

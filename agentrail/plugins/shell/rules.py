@@ -110,10 +110,10 @@ def _find_removes(command: SimpleCommand, scene: CommandScene) -> Certainty:
     if not execs and "-delete" not in texts:
         return NO
     aims = [scene.aim(word) for word in args[:start] or (Word("."),)]
-    found = worst(vital(aimed, scene, MAYBE) for aimed in aims)
+    certainty = worst(vital(aimed, scene, MAYBE) for aimed in aims)
     if _FILTERS.isdisjoint(texts):
-        return found
-    return MAYBE if found is YES or any(aimed.unknown for aimed in aims) else NO
+        return certainty
+    return MAYBE if certainty is YES or any(aimed.unknown for aimed in aims) else NO
 
 
 def _changes_all(*programs: str) -> Question:
@@ -140,15 +140,15 @@ def _opens_system(command: SimpleCommand, scene: CommandScene) -> Certainty:
     words = [word for word in command.args if not _opens(word.text)]
     if command.program != "chmod" or len(words) == len(command.args):
         return NO
-    found = worst(vital(scene.aim(word), scene) for word in given(words).operands)
-    return yes(found is YES)
+    certainty = worst(vital(scene.aim(word), scene) for word in given(words).operands)
+    return yes(certainty is YES)
 
 
 def _moves(command: SimpleCommand, scene: CommandScene) -> Certainty:
     if command.program != "mv":
         return NO
-    found = worst(vital(scene.aim(word), scene) for word in given(command.args).operands[:-1])
-    return yes(found is YES)
+    certainty = worst(vital(scene.aim(word), scene) for word in given(command.args).operands[:-1])
+    return yes(certainty is YES)
 
 
 def _runs(listed: str) -> Question:
@@ -247,10 +247,12 @@ def _telinit(command: SimpleCommand, _: CommandScene) -> Certainty:
 
 def _run_by_others(command: SimpleCommand, _: CommandScene) -> Certainty:
     quiet = {
-        found.name for found in command.assignments if found.assigned.text in _HARMLESS and _SHOWS.fullmatch(found.name)
+        assignment.name
+        for assignment in command.assignments
+        if assignment.assigned.text in _HARMLESS and _SHOWS.fullmatch(assignment.name)
     }
-    found = assigned((command,)) - quiet
-    return MAYBE if found & _RUN_BY_OTHERS or any(name.startswith("GIT_CONFIG") for name in found) else NO
+    loud = assigned((command,)) - quiet
+    return MAYBE if loud & _RUN_BY_OTHERS or any(name.startswith("GIT_CONFIG") for name in loud) else NO
 
 
 def _fed(command: SimpleCommand, scene: CommandScene) -> Certainty:
@@ -278,11 +280,13 @@ _TELLS: Final = frozenset({"-m", "--message", "-t", "--title", "-b", "--body"})
 
 def unsure(command: SimpleCommand, names_assigned: frozenset[str]) -> bool:
     """Whether *command* has a word whose value only the shell knows, and may use it for more than printing."""
-    if any(is_unsure(found.target, names_assigned) for found in command.redirections if found.names_file):
+    if any(
+        is_unsure(redirection.target, names_assigned) for redirection in command.redirections if redirection.names_file
+    ):
         return True
     if not command.argv or (command.program in TALKERS and "-v" not in [word.text for word in command.args[:1]]):
         return False
-    if any(is_unsure(found.assigned, names_assigned) for found in command.assignments):
+    if any(is_unsure(assignment.assigned, names_assigned) for assignment in command.assignments):
         return True
     return any(is_unsure(word, names_assigned) for word in (*told(command), *command.around))
 
@@ -297,8 +301,8 @@ def told(command: SimpleCommand) -> tuple[Word, ...]:
 
 def _unknown(command: SimpleCommand, scene: CommandScene) -> Certainty:
     lost = command.program in CHANGES_DIRECTORY and LOST in scene.after(command).bases
-    said = command.but(argv=command.argv[:-1]) if fed_by_find(command, scene) else command
-    return MAYBE if lost or unsure(said, scene.assigned) else NO
+    shortened = command.but(argv=command.argv[:-1]) if fed_by_find(command, scene) else command
+    return MAYBE if lost or unsure(shortened, scene.assigned) else NO
 
 
 def _git_runs(command: SimpleCommand, _: CommandScene) -> Certainty:

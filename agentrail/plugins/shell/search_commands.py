@@ -53,8 +53,8 @@ def only_others(args: Sequence[Word], fence: Fence) -> bool:
 
 def fits(glob: str, lasts: frozenset[str]) -> bool:
     """Whether some name may match both *glob* and one of the patterns *lasts*."""
-    wanted = glob.rpartition("/")[2].casefold()
-    return any(meets(wanted, last, hidden=True) or meets(last, wanted, hidden=True) for last in lasts)
+    name_glob = glob.rpartition("/")[2].casefold()
+    return any(meets(name_glob, last, hidden=True) or meets(last, name_glob, hidden=True) for last in lasts)
 
 
 def _globs(args: Sequence[Word]) -> Iterator[str]:
@@ -68,8 +68,8 @@ def _values(args: Sequence[Word], option: re.Pattern[str], attached: re.Pattern[
     for word in args:
         if option.fullmatch(before):
             yield word.text
-        elif (found := attached.fullmatch(word.text)) is not None:
-            yield found[1]
+        elif (match := attached.fullmatch(word.text)) is not None:
+            yield match[1]
         before = word.text
 
 
@@ -92,12 +92,12 @@ def finds_others(command: SimpleCommand, scene: CommandScene) -> bool:
     """
     if command.program != "find" or any(word.expands for word in command.args):
         return False
-    found = [word.text for before, word in pairwise(command.argv) if before.text in _NAMES]
-    if not found or any(fits(name, scene.blocked.names) for name in found):
+    patterns = [word.text for before, word in pairwise(command.argv) if before.text in _NAMES]
+    if not patterns or any(fits(name, scene.blocked.names) for name in patterns):
         return False
-    told = tuple(_without_commands(command.args))
-    starts = tuple(_starts(told))
-    if any(word.text[:1] in {"-", "!", "(", ",", ")"} and word.text not in _NARROWS for word in told[len(starts) :]):
+    args = tuple(_without_commands(command.args))
+    starts = tuple(_starts(args))
+    if any(word.text[:1] in {"-", "!", "(", ",", ")"} and word.text not in _NARROWS for word in args[len(starts) :]):
         return False
     if any(_PLACED in word.text and word.text != _PLACED for word in command.args):
         return False
@@ -109,14 +109,14 @@ def fed_by_find(command: SimpleCommand, scene: CommandScene) -> bool:
     match tuple(scene.commands):
         case (first, second, *_) if second is command and len(command.via) == 1:
             quiet = all(_QUIET_XARGS.fullmatch(word.text) for word in command.around)
-            redirected = any(not found.writes for found in command.redirections) or first.redirections
+            redirected = any(not redirection.writes for redirection in command.redirections) or first.redirections
             return quiet and not redirected and finds_others(first, scene)
         case _:
             return False
 
 
-def _starts(told: tuple[Word, ...]) -> Iterator[Word]:
-    for word in told:
+def _starts(args: tuple[Word, ...]) -> Iterator[Word]:
+    for word in args:
         if word.text[:1] in {"-", "!", "("}:
             return
         yield word

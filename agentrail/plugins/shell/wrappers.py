@@ -234,43 +234,43 @@ def read_options(
             return options, at
         if len(text if expands else _literal(name, args[at])) == 1:
             stop(f"a lone `{text}` behind `{name}`")
-        found = _long(name, spec, text) if text.startswith("--") else _cluster(name, spec, text)
-        for word in args[at : at + 1 + (found[-1][1] is None)]:
+        pairs = _long(name, spec, text) if text.startswith("--") else _cluster(name, spec, text)
+        for word in args[at : at + 1 + (pairs[-1][1] is None)]:
             if not expands or word.splits or word.globs:
                 _literal(name, word)
         at += 1
-        if found[-1][1] is None:
+        if pairs[-1][1] is None:
             if at >= len(args):
                 stop(f"the option `{text}` of `{name}` without its value")
-            found[-1] = (found[-1][0], args[at].text)
+            pairs[-1] = (pairs[-1][0], args[at].text)
             at += 1
-        options += [(option, given or "") for option, given in found]
+        options += [(option, value or "") for option, value in pairs]
     return options, at
 
 
 def _long(name: str, spec: Wrapper, text: str) -> list[tuple[str, str | None]]:
     """Return a long option and its value; the value is `None` if it is the next word."""
-    key, equals, given = text[2:].partition("=")
+    key, equals, value = text[2:].partition("=")
     if key in spec.long_valued:
-        return [(key, given if equals else None)]
+        return [(key, value if equals else None)]
     if key not in spec.long:
         stop(f"the option `{text}` of `{name}`")
-    return [(key, given)]
+    return [(key, value)]
 
 
 def _cluster(name: str, spec: Wrapper, text: str) -> list[tuple[str, str | None]]:
     """Return the short options in a word; the value of the last one is `None` if it is the next word."""
-    found: list[tuple[str, str | None]] = []
+    pairs: list[tuple[str, str | None]] = []
     for place, letter in enumerate(text[1:], 2):
         if letter in spec.valued:
             rest = text[place:]
             if rest and not spec.attaches:
                 stop(f"the option `{text}` of `{name}`")
-            return [*found, (letter, rest or None)]
+            return [*pairs, (letter, rest or None)]
         if letter not in spec.flags and letter not in spec.plain:
             stop(f"the option `{text}` of `{name}`")
-        found.append((letter, ""))
-    return found
+        pairs.append((letter, ""))
+    return pairs
 
 
 def _wrapped(name: str, spec: Wrapper, args: Sequence[Word]) -> Inside | None:
@@ -302,7 +302,7 @@ def _wrapped(name: str, spec: Wrapper, args: Sequence[Word]) -> Inside | None:
 
 def _given(options: Sequence[tuple[str, str]], argv: tuple[Word, ...]) -> tuple[Word, ...]:
     """Return the command that `xargs` runs, with a word of unknown value at its end or in place of the mark of `-I`."""
-    marks = [given or "{}" for option, given in options if option in {"I", "replace"}]
+    marks = [value or "{}" for option, value in options if option in {"I", "replace"}]
     if not marks:
         return (*argv, _GIVEN)
     return tuple(_marked(word, marks[-1]) if marks[-1] in word.text else word for word in argv)

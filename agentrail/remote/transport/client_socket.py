@@ -124,10 +124,10 @@ class ClientSocket:
                 raise CutError(problem="it closed the connection during the handshake")
             try:
                 self._protocol.receive_data(data)
-                found = [*self._protocol.events()]
+                events_ = [*self._protocol.events()]
             except ProtocolError:
                 raise OtherError(problem="it does not speak HTTP as a host does") from None
-            for event in found:
+            for event in events_:
                 match event:
                     case events.AcceptConnection(subprotocol=subprotocol):
                         if subprotocol != SUBPROTOCOL:
@@ -148,9 +148,9 @@ class ClientSocket:
         """Return the next message, whole, or ping, which the caller has to answer, or pong; raise `CutError`."""
         while True:
             while self._found:
-                told = self._told(self._found.popleft())
-                if told is not None:
-                    return told
+                received = self._told(self._found.popleft())
+                if received is not None:
+                    return received
             data = await self._read()
             if not data:
                 raise CutError(CUT)

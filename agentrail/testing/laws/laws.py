@@ -144,10 +144,10 @@ def check_screen(plugin: AnyPlugin, text: str) -> str:
 class _Trial:
     """Checks the laws for one call of a hook: has the plugin, the name of the hook, and what the plugin is shown."""
 
-    def __init__(self, plugin: AnyPlugin, where: str, shown: tuple[object, ...]) -> None:
+    def __init__(self, plugin: AnyPlugin, where: str, args: tuple[object, ...]) -> None:
         self.plugin = plugin
         self.where = where
-        self.shown = shown
+        self.shown = args
 
     def demands(self, holds: bool, law: str, problem: str) -> None:
         """Raise `LawBrokenError` about *law* with *problem*, unless *holds* is true."""
@@ -297,11 +297,11 @@ _CHECKS: Final[Mapping[str, str]] = types.MappingProxyType(
 )
 
 
-def example(plugin: AnyPlugin, where: str, shown: tuple[object, ...]) -> str:
-    """Return the source of a test that calls the hook *where* of *plugin* with the same arguments, *shown*."""
+def example(plugin: AnyPlugin, where: str, args: tuple[object, ...]) -> str:
+    """Return the source of a test that calls the hook *where* of *plugin* with the same arguments, *args*."""
     source = CodeSource()
     check = source.wants("agentrail.testing", _CHECKS.get(where, "check_hook"))
-    arguments = list(shown)
+    arguments = list(args)
     while len(arguments) > 1 and arguments[-1] in (None, Context()):
         arguments.pop()
     lines = [f"        {source.code(thing)}," for thing in (plugin, *arguments)]

@@ -114,23 +114,27 @@ class SimulatedCaller:
 
     async def repeats(self, handle: SessionHandle) -> None:
         """Send an earlier prompt again under its command id, maybe one of an earlier process, and check the answer."""
-        known = self.book(handle).commands.items()
-        old = [(command, given, answer) for command, (given, answer) in known if isinstance(given, PromptSent)]
-        command, given, answer = self.choose.pick(old) if old else (None, None, None)
-        if given is not None and isinstance(answer, Accepted):
-            again = await handle.prompt(given.parts, command=command)
+        commands = self.book(handle).commands.items()
+        old = [
+            (command, sent_command, answer)
+            for command, (sent_command, answer) in commands
+            if isinstance(sent_command, PromptSent)
+        ]
+        command, prompt, answer = self.choose.pick(old) if old else (None, None, None)
+        if prompt is not None and isinstance(answer, Accepted):
+            again = await handle.prompt(prompt.parts, command=command)
             self.stage.demand(again == answer, "commands", "{} was answered {}, and now {}", command, answer, again)
 
     async def insists(self, handle: SessionHandle, text: str, command: str) -> None:
         """Send *text* under the id *command*, and check that the answer is the one that this id had before, if any."""
         try:
-            told = f"{await handle.prompt(text, command=command)}"
+            outcome = f"{await handle.prompt(text, command=command)}"
         except (PromptWasDropped, QueueFull) as refused:
-            told = f"{refused}"
+            outcome = f"{refused}"
         except AgentrailError:  # an error of the journal or the session, and not the answer to the id
             return
-        (_, before) = self.stage.answers.setdefault((handle.id, command), (text, told))
-        self.stage.demand(told == before, "answers", "{} was answered {!r}, and now {!r}", command, before, told)
+        (_, before) = self.stage.answers.setdefault((handle.id, command), (text, outcome))
+        self.stage.demand(outcome == before, "answers", "{} was answered {!r}, and now {!r}", command, before, outcome)
 
 
 class Doing(Value, gc=True):
@@ -160,9 +164,9 @@ async def _asks(caller: SimulatedCaller, handle: SessionHandle) -> None:
 
 
 async def _asks_for(caller: SimulatedCaller, handle: SessionHandle) -> None:
-    found = await handle.ask(caller.text(), returns=ANSWER, command=caller.command())
+    reply = await handle.ask(caller.text(), returns=ANSWER, command=caller.command())
     caller.stage.demand(
-        fits_answer(ANSWER, found) is None, "forms", "{} asked for a sum, and got {}", caller.name, found
+        fits_answer(ANSWER, reply) is None, "forms", "{} asked for a sum, and got {}", caller.name, reply
     )
 
 
@@ -188,16 +192,16 @@ async def _steers(caller: SimulatedCaller, handle: SessionHandle) -> None:
 
 async def _clears(caller: SimulatedCaller, handle: SessionHandle) -> None:
     """Send new prompts, and an earlier one again, while an abort clears the queue; then send all of them again."""
-    known = [(text, command) for (owner, command), (text, _) in caller.stage.answers.items() if owner == handle.id]
-    said = [(caller.text(), f"{caller.name}-clear-{caller.said}") for _ in range(3)]
-    sent = [*said, *([caller.stage.choice("again", caller.name, caller.said).pick(known)] if known else ())]
+    earlier = [(text, command) for (owner, command), (text, _) in caller.stage.answers.items() if owner == handle.id]
+    fresh = [(caller.text(), f"{caller.name}-clear-{caller.said}") for _ in range(3)]
+    prompts = [*fresh, *([caller.stage.choice("again", caller.name, caller.said).pick(earlier)] if earlier else ())]
     async with trio.open_nursery() as nursery:  # noqa: TID251 - its tasks end when all calls are answered
-        for text, command in sent:
+        for text, command in prompts:
             nursery.start_soon(caller.insists, handle, text, command)
         await trio.lowlevel.checkpoint()
         with suppress(AgentrailError):
             await handle.abort("clear", clear_queue=True)
-    for text, command in sent:
+    for text, command in prompts:
         await caller.insists(handle, text, command)
 
 
@@ -211,10 +215,10 @@ async def _aborts(caller: SimulatedCaller, handle: SessionHandle) -> None:
     relieved = caller.stage.relieved
     before = book.aborts, relieved[handle.id]  # aborts that wait are joined into one, so only their number is checked
     clears, command = choose.percent(30), caller.command()
-    known = command in book.commands  # the id is that of this caller's last command: the answer is the old one
+    is_repeat = command in book.commands  # the id is that of this caller's last command: the answer is the old one
     await handle.abort(reason, kill_tools=kill, clear_queue=clears, command=command)
-    written, answered_early = book.aborts > before[0], relieved[handle.id] > before[1]
-    caller.told(written or answered_early or known, handle, f"the abort {reason!r}")
+    is_written, answered_early = book.aborts > before[0], relieved[handle.id] > before[1]
+    caller.told(is_written or answered_early or is_repeat, handle, f"the abort {reason!r}")
 
 
 async def _decides(caller: SimulatedCaller, handle: SessionHandle) -> None:
@@ -223,23 +227,23 @@ async def _decides(caller: SimulatedCaller, handle: SessionHandle) -> None:
 
 async def decide(caller: SimulatedCaller, handle: SessionHandle, choose: Choose) -> None:
     """Approve or reject a held call, or answer a question; if there is none, maybe approve an id that is unknown."""
-    held = handle.status().held
-    if not held:
+    waiting = handle.status().held
+    if not waiting:
         if choose.percent(5):
             await handle.approve("nothing")
             caller.told(False, handle, MISUSED)
         return
-    one = choose.pick(held)
-    if one.kind == "question":
-        await handle.respond(one.id, caller.text())
+    call = choose.pick(waiting)
+    if call.kind == "question":
+        await handle.respond(call.id, caller.text())
     elif choose.percent(60):
         args = {"path": "edited"} if choose.percent(30) else None
-        always = args is None and one.family is not None and choose.percent(20)
-        await handle.approve(one.id, args, always=always, auto_resume=choose.percent(80), command=caller.command())
+        always = args is None and call.family is not None and choose.percent(20)
+        await handle.approve(call.id, args, always=always, auto_resume=choose.percent(80), command=caller.command())
     else:
-        await handle.reject(one.id, "no", auto_resume=choose.percent(50))
-    decided = any(one.id in book.decided for book in caller.stage.auditor.books.values())  # maybe that of a sub-agent
-    caller.told(decided, handle, f"the decision about {one.id}")
+        await handle.reject(call.id, "no", auto_resume=choose.percent(50))
+    decided = any(call.id in book.decided for book in caller.stage.auditor.books.values())  # maybe that of a sub-agent
+    caller.told(decided, handle, f"the decision about {call.id}")
 
 
 async def _withdraws(caller: SimulatedCaller, handle: SessionHandle) -> None:
@@ -249,8 +253,8 @@ async def _withdraws(caller: SimulatedCaller, handle: SessionHandle) -> None:
 
 
 async def _labels(caller: SimulatedCaller, handle: SessionHandle) -> None:
-    one, other = caller.choose.pick(LABELS), caller.choose.pick(LABELS)
-    await handle.label([one], [other], title=caller.choose.pick((None, one)), command=caller.command())
+    label, other = caller.choose.pick(LABELS), caller.choose.pick(LABELS)
+    await handle.label([label], [other], title=caller.choose.pick((None, label)), command=caller.command())
 
 
 async def _compacts(caller: SimulatedCaller, handle: SessionHandle) -> None:

@@ -48,14 +48,14 @@ class SchemaFault:
         self,
         path: Path,
         keyword: str,
-        found: Json,
+        value: Json,
         schema: Mapping[str, Json],
         branches: Sequence[Sequence[SchemaFault]] = (),
         names: Sequence[str] = (),
     ) -> None:
         self.path = path
         self.keyword = keyword
-        self.found = found
+        self.found = value
         self.said = schema.get(keyword)
         self.schema = schema
         self.branches = branches

@@ -365,10 +365,10 @@ class _Program:
 
     __slots__ = ("_start", "_states", "back", "wanted")
 
-    def __init__(self, parts: Parts, room: Meter, back: int = 0, *, wanted: bool = True) -> None:
+    def __init__(self, parts: Parts, room: Meter, back: int = 0, *, must_match: bool = True) -> None:
         self.back = back
         """The number of characters to go back before matching; not 0 only for a look-behind."""
-        self.wanted = wanted
+        self.wanted = must_match
         """Whether the program must match; false only for a negative look-around."""
         self._states: list[tuple[_Test, tuple[int, ...]]] = [(None, ())]
         self._start = self._add(parts, 0, room)
@@ -385,7 +385,7 @@ class _Program:
                 case Atom(fits):
                     after = self._state(fits, (after,), room)
                 case LookAround(inner, back, must_match):
-                    after = self._state(_Program(inner, room, back, wanted=must_match), (after,), room)
+                    after = self._state(_Program(inner, room, back, must_match=must_match), (after,), room)
                 case Branch(ways):
                     after = self._state(None, tuple(self._add(way, after, room) for way in ways), room)
                 case Repeat():
