@@ -60,7 +60,7 @@ CHANGES: Final = (
         "an event is encoded for each who listens",
         EventFrames.frame,
         "cached[0] == envelope",
-        "found[0] is None",
+        "cached[0] is None",
         "streams",
     ),
     Change(
