@@ -100,7 +100,6 @@ def test_the_core_needs_only_what_was_agreed() -> None:
     assert sorted(map(name, CORE)) == [
         "attrs",
         "cattrs",
-        "h11",
         "httpx",
         "msgspec",
         "trio",

@@ -7,15 +7,15 @@ from contextlib import suppress
 from functools import partial
 from typing import Final, Protocol
 
-import h11
 import trio
 
 from agentrail.api.limits import HostLimits
 from agentrail.api.problems import INTERNAL, problem_of
 from agentrail.errors import BadChoice, BodyTooLarge, OriginRefused
-from agentrail.host.http11.access_log import RequestNote, tell_request, told_target
+from agentrail.host.http11.access_log import REQUEST_ID, RequestNote, tell_request, told_target
 from agentrail.host.http11.http_messages import (
     Handler,
+    Headers,
     HttpRequest,
     HttpResponse,
     PeerGone,
@@ -26,9 +26,10 @@ from agentrail.host.http11.http_messages import (
 from agentrail.host.http11.places import ConnectionPlace, Places, Wait
 from agentrail.host.http11.proxies import Proxies
 from agentrail.host.http11.receive_buffer import PIECE, Inbound
-from agentrail.host.http11.refusals import GAVE_WAY, NOT_FOR_H11, HttpRefusal
+from agentrail.host.http11.refusals import GAVE_WAY, HttpRefusal
 from agentrail.host.http11.request_body import ConnectionBody
 from agentrail.host.http11.request_head import RequestHead, read_head
+from agentrail.host.http11.response_head import ResponseHead, write_head
 from agentrail.host.http11.response_writer import DateHeader, Outbound
 from agentrail.host.late_tasks import LateTasks
 from agentrail.runtime.shared.untrusted_calls import Contained, tell
@@ -84,7 +85,6 @@ class HttpConnection:
         "_first",
         "_inbound",
         "_line",
-        "_machine",
         "_note",
         "_outbound",
         "_rest",
@@ -98,10 +98,9 @@ class HttpConnection:
         self._stream = stream
         self._service = service
         self.peer = self._client = peer
-        self._machine = h11.Connection(h11.SERVER, service.limits.header_bytes)
         self.place = ConnectionPlace(service.places)
         self._inbound = Inbound(stream, service.limits, self.place)
-        self._outbound = Outbound(stream, self._machine, service.limits, service.date, self.place)
+        self._outbound = Outbound(stream, service.limits, self.place)
         self._rest: trio.CancelScope | None = None
         self._first = True
         self._line: tuple[str, str] | None = None
@@ -138,7 +137,7 @@ class HttpConnection:
         """Serve requests until the peer or the server is done."""
         try:
             while await self._begins() and await self._serve_one():
-                self._machine.start_next_cycle()
+                pass
         except PeerGone:
             return
 
@@ -186,8 +185,8 @@ class HttpConnection:
         except HttpRefusal as refusal:
             self._count(refusal.problem.status)
             content = refusal.problem.content
-            head = self._outbound.prepared(problem_answer(refusal.problem), self._note.id, close=True)
-            await self._outbound.answer(head, content, bare=False)
+            head = write_head(problem_answer(refusal.problem), self._own_headers(), can_chunk=False, close=True)
+            await self._outbound.answer(head, content)
             await self._linger()
             return False
         finally:
@@ -230,25 +229,25 @@ class HttpConnection:
                 return False
             response = self._crashed(BadChoice("content", "Upgrade", "others for a request that asks for no upgrade"))
         unread = not (body.ended or body.take_what_is_there())
-        response, first = self._prepared(response, close=unread or self._service.draining or self.place.gave_way)
+        ends = unread or head.is_last or self._service.draining or self.place.gave_way
+        response, first = self._prepared(response, can_chunk=head.can_chunk, close=ends)
         self._count(response.status)
         await self._send(response, first, bare=bare, watching=not unread)
         body.detach()
         if unread:
             await self._linger()
-        is_done = self._machine.our_state is h11.DONE and self._machine.their_state is h11.DONE
-        return is_done and not self.place.gave_way
+        return not (ends or self.place.gave_way)
 
-    async def _send(self, response: HttpResponse, first: h11.Response, *, bare: bool, watching: bool) -> None:
+    async def _send(self, response: HttpResponse, first: ResponseHead, *, bare: bool, watching: bool) -> None:
         content = response.content
-        if isinstance(content, bytes):
-            await self._outbound.answer(first, content, bare=bare)
-            return
-        self._outbound.begin(first)
-        last = None
-        if not (bare or isinstance(content, Upgrade)):
+        if bare or isinstance(content, Upgrade):
+            await self._outbound.answer(first, b"")
+        elif isinstance(content, bytes):
+            await self._outbound.answer(first, content)
+        else:
+            self._outbound.begin(first)
             last = await self._stream_by(content, watching=watching)
-        await self._outbound.end(last or b"")
+            await self._outbound.end(last or b"")
 
     async def _read(self) -> tuple[RequestHead, ConnectionBody]:
         raw = await self._inbound.head()
@@ -257,13 +256,8 @@ class HttpConnection:
         proxies = self._service.proxies
         self._client = proxies.client(self.peer, head.headers)
         self._note.id = proxies.request_id(self.peer, head.headers) or self._note.id
-        try:
-            self._machine.receive_data(raw)
-            self._machine.next_event()
-        except h11.RemoteProtocolError as error:
-            raise HttpRefusal(NOT_FOR_H11) from error
         limits, say_continue = self._service.limits, self._outbound.say_continue
-        return head, ConnectionBody(head, self._inbound, self._machine, limits, say_continue)
+        return head, ConnectionBody(head, self._inbound, limits, say_continue)
 
     async def _hand_over(self, status: int, upgrade: Upgrade) -> None:
         """Have the connection go on with another protocol, and end after it."""
@@ -305,12 +299,15 @@ class HttpConnection:
         )
         return problem_answer(INTERNAL)
 
-    def _prepared(self, response: HttpResponse, *, close: bool) -> tuple[HttpResponse, h11.Response]:
+    def _prepared(self, response: HttpResponse, *, can_chunk: bool, close: bool) -> tuple[HttpResponse, ResponseHead]:
         try:
-            return response, self._outbound.prepared(response, self._note.id, close=close)
+            return response, write_head(response, self._own_headers(), can_chunk=can_chunk, close=close)
         except Exception as error:  # noqa: BLE001 - a handler may return anything
             response = self._crashed(error)
-            return response, self._outbound.prepared(response, self._note.id, close=close)
+            return response, write_head(response, self._own_headers(), can_chunk=can_chunk, close=close)
+
+    def _own_headers(self) -> Headers:
+        return ("date", self._service.date.text()), (REQUEST_ID, self._note.id)
 
     async def _stream_by(self, streaming: Streaming, *, watching: bool) -> bytes | None:
         """Call *streaming*, which is cancelled if the peer goes away, and return its last piece.

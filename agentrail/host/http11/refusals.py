@@ -83,7 +83,6 @@ BAD_PATH: Final = RefusalRow(
 NOT_UTF8: Final = RefusalRow(MALFORMED, "a path that is not UTF-8", "percent-encode the bytes of UTF-8")
 DOTS: Final = RefusalRow(MALFORMED, "a path with an empty segment, `.` or `..`", "send the path that is meant")
 HIDDEN: Final = RefusalRow(MALFORMED, "an encoded slash, backslash or control character in the path", "leave it out")
-NOT_FOR_H11: Final = RefusalRow(MALFORMED, "a head that is not valid", "send a valid request")
 LATE_BODY: Final = RefusalRow(
     TOO_LATE, "a part of the body", "send it without pauses of more than {0:g} s", "read the body"
 )

@@ -9,7 +9,6 @@ import re
 from collections.abc import Awaitable, Callable
 from typing import Final, Protocol
 
-import h11
 import trio
 
 from agentrail.api.limits import HostLimits
@@ -114,7 +113,7 @@ def _refuse_other_size(line: bytearray) -> None:
 
 
 class ConnectionBody(Body):
-    """Reads a body from a connection, and tells h11 of it in a plain form."""
+    """Reads a body from a connection."""
 
     __slots__ = (
         "_detached",
@@ -122,7 +121,6 @@ class ConnectionBody(Body):
         "_inbound",
         "_length",
         "_limits",
-        "_machine",
         "_received",
         "_say_continue",
         "_waited",
@@ -133,13 +131,11 @@ class ConnectionBody(Body):
         self,
         head: RequestHead,
         inbound: Inbound,
-        machine: h11.Connection,
         limits: HostLimits,
         say_continue: Callable[[], Awaitable[None]],
     ) -> None:
         self._framing: Framing = ChunkedBody() if head.length is None else PlainBody(head.length)
         self._inbound = inbound
-        self._machine = machine
         self._limits = limits
         self._length = head.length
         self._say_continue = say_continue
@@ -147,8 +143,6 @@ class ConnectionBody(Body):
         self._detached = False
         self._received = len(inbound.buffer)  # bytes, as they were sent
         self._waited = 0.0  # seconds, without those in which the handler did something else
-        if head.length == 0:
-            self._machine.next_event()  # the end of the message
 
     @property
     def length(self) -> int | None:
@@ -174,7 +168,7 @@ class ConnectionBody(Body):
         while not self._framing.ended:
             if self._detached:
                 raise HttpRefusal(CUT_BODY)
-            content = self._take()
+            content = self._framing.take(self._inbound.buffer)
             if content:
                 await trio.lowlevel.checkpoint()  # many small chunks may be there already
                 return content
@@ -190,25 +184,11 @@ class ConnectionBody(Body):
         if self._waits:
             return False
         try:
-            while self._inbound.buffer and self._take():
+            while self._inbound.buffer and self._framing.take(self._inbound.buffer):
                 pass
         except HttpRefusal:
             return False
         return self._framing.ended
-
-    def _take(self) -> bytes:
-        """Take what is in the buffer, and hand it to h11 as one chunk, or as it is."""
-        content = self._framing.take(self._inbound.buffer)
-        framed = content
-        if self._length is None:
-            framed = b"%x\r\n%b\r\n" % (len(content), content) if content else b""
-            if self._framing.ended:
-                framed += b"0\r\n\r\n"
-        if framed:
-            self._machine.receive_data(framed)
-            while self._machine.their_state is h11.SEND_BODY and self._machine.next_event() is not h11.NEED_DATA:
-                pass
-        return content
 
     async def _receive(self) -> None:
         if self._waits:

@@ -1,4 +1,4 @@
-"""Reads the head of a request, more strictly than h11.
+"""Reads the head of a request.
 
 What two readers could understand in different ways is refused, so that no proxy before this server sees other requests
 than this server does (request smuggling). Where RFC 9112 lets a server be lenient, this one is not.
@@ -87,6 +87,10 @@ class RequestHead:
     """Bytes of the body; `None` if it comes in chunks."""
     expects: bool
     """Whether the peer waits for `100 Continue` before it sends the body."""
+    is_last: bool
+    """Whether the connection ends with the answer: so the peer asks, or speaks HTTP/1.0."""
+    can_chunk: bool
+    """Whether the peer understands an answer in chunks: not in HTTP/1.0."""
     upgrades: bool
     """Whether the connection may go on with another protocol: a GET of HTTP/1.1 that asks for it, and has no body."""
 
@@ -105,13 +109,16 @@ def read_head(raw: bytes, limits: HostLimits) -> RequestHead:
     path, query = _split(target)
     _refuse_other_expectation(once)
     length = _length(once, method, version)
-    expects = "expect" in once and version == "HTTP/1.1" and length != 0
-    upgrades = (method, version, length) == ("GET", "HTTP/1.1", 0) and _asks_for_upgrade(headers)
-    return RequestHead(method, target, path, query, headers, length, expects, upgrades)
+    is_new = version == "HTTP/1.1"
+    expects = is_new and "expect" in once and length != 0
+    options = words_of(headers, "connection")
+    is_last = not is_new or "close" in options
+    upgrades = (method, is_new, length) == ("GET", True, 0) and "upgrade" in options and _names_upgrade(headers)
+    return RequestHead(method, target, path, query, headers, length, expects, is_last, is_new, upgrades)
 
 
-def _asks_for_upgrade(headers: Headers) -> bool:
-    return "upgrade" in words_of(headers, "connection") and any(name == "upgrade" for name, _ in headers)
+def _names_upgrade(headers: Headers) -> bool:
+    return any(name == "upgrade" for name, _ in headers)
 
 
 def refuse_control(raw: bytes | bytearray, start: int = 0, end: int = sys.maxsize) -> None:

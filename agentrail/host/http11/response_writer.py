@@ -8,23 +8,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from email.utils import formatdate
-from http import HTTPStatus
 from typing import Final
 
-import h11
 import trio
 
 from agentrail.api.limits import HostLimits
-from agentrail.errors import BadChoice, WrongType
-from agentrail.host.http11.access_log import REQUEST_ID
-from agentrail.host.http11.http_messages import OWNED, WITHOUT_CONTENT, HttpResponse, PeerGone
+from agentrail.host.http11.http_messages import PeerGone
 from agentrail.host.http11.places import ConnectionPlace, Wait
+from agentrail.host.http11.response_head import CONTINUE, LAST_CHUNK, ResponseHead, chunk
 from agentrail.host.http11.sending import sent_at_once
 
 SEND_SIZE: Final = 16 * 1024
 """The most bytes that are sent with one deadline, few enough for a slow line. A record of TLS has as many."""
-
-_PHRASES: Final = {status.value: status.phrase.encode() for status in HTTPStatus}
 
 
 class DateHeader:
@@ -48,95 +43,56 @@ class DateHeader:
 class Outbound:
     """The sending side of a connection."""
 
-    __slots__ = ("_cut", "_date", "_head", "_left", "_limits", "_machine", "_place", "_stream", "sent", "status")
+    __slots__ = ("_cut", "_head", "_left", "_limits", "_place", "_stream", "_unsent", "sent", "status")
 
-    def __init__(
-        self,
-        stream: trio.abc.Stream,
-        machine: h11.Connection,
-        limits: HostLimits,
-        date: DateHeader,
-        place: ConnectionPlace,
-    ) -> None:
+    def __init__(self, stream: trio.abc.Stream, limits: HostLimits, place: ConnectionPlace) -> None:
         self._stream = stream
-        self._machine = machine
         self._limits = limits
-        self._date = date
         self._place = place
         self._left = limits.answer_seconds  # for which answers may wait; for all of them, as requests may be pipelined
         self._cut = False
-        self._head = b""  # of a streamed answer, until its first piece
+        self._head: ResponseHead | None = None  # of a streamed answer
+        self._unsent = b""  # that head as it is sent, until the first piece
         self.status = 0
         """Status of the current answer; 0 before it has begun."""
         self.sent = 0
         """Bytes of content that were sent for the current answer."""
 
-    def prepared(self, response: HttpResponse, request: str, *, close: bool) -> h11.Response:
-        """Return the head of the answer to the *request* of that id.
+    async def answer(self, head: ResponseHead, content: bytes) -> None:
+        """Send a whole answer."""
+        self.status, self.sent = head.status, len(content)
+        await self._send(head.raw + content)
 
-        Raise an exception of any class if the handler's *response* is not valid.
-        """
-        status, content = response.status, response.content
-        headers = [*response.headers, ("date", self._date.text()), (REQUEST_ID, request)]
-        if not OWNED.isdisjoint(name.lower() for name, _ in response.headers):
-            raise BadChoice("headers", response.headers, "headers that the connection does not set")
-        if status in WITHOUT_CONTENT:
-            if content != b"":
-                raise BadChoice("status", status, "those that have content")
-        elif isinstance(content, bytes):
-            headers.append(("content-length", str(len(content))))
-        elif not callable(content):
-            raise WrongType.of("content", content, "bytes or a function that streams")
-        if status == HTTPStatus.UPGRADE_REQUIRED:
-            headers += [("upgrade", "websocket"), ("connection", "upgrade")]
-        if close:
-            headers.append(("connection", "close"))
-        return h11.Response(status_code=status, headers=headers, reason=_PHRASES.get(status, b""))
-
-    async def answer(self, head: h11.Response, content: bytes, *, bare: bool) -> None:
-        """Send a whole answer; without its content if it is *bare*."""
-        data = self._begun(head)
-        if content and not bare:
-            self.sent = len(content)
-            data += self._machine.send(h11.Data(data=content)) or b""
-        data += self._machine.send(h11.EndOfMessage()) or b""
-        await self._send(data)
-
-    def begin(self, head: h11.Response) -> None:
+    def begin(self, head: ResponseHead) -> None:
         """Have the head of a streamed answer go out with its first piece, or with its end: a write costs 20 µs."""
-        self._head = self._begun(head)
+        self.status, self._head, self._unsent = head.status, head, head.raw
 
     async def piece(self, data: bytes) -> None:
-        """Send a piece of a streamed answer."""
+        """Send a piece of the streamed answer."""
         if data:
-            await self._send(self._piece(data), endless=True)
+            await self._send(self._framed(data), endless=True)
 
     async def end(self, last: bytes = b"") -> None:
-        """End a streamed answer with its *last* piece."""
-        data = self._piece(last) if last else self._taken_head()
-        await self._send(data + (self._machine.send(h11.EndOfMessage()) or b""))
+        """End the streamed answer with its *last* piece."""
+        await self._send(self._framed(last, is_last=True))
 
     async def break_off(self) -> None:
         """Send the head of a streamed answer that has failed, if it was not sent: its client sees a cut answer."""
-        if self._head:
-            await self._send(self._taken_head())
+        if self._unsent:
+            await self._send(self._framed(b""))
 
     async def say_continue(self) -> None:
-        """Tell the peer to send the body."""
-        event = h11.InformationalResponse(status_code=100, headers=[], reason=b"Continue")
-        await self._send(self._machine.send(event) or b"")
+        """Tell the peer to send the body. No-op if its answer has begun: that tells the peer as much."""
+        if not self.status:
+            await self._send(CONTINUE)
 
-    def _piece(self, data: bytes) -> bytes:
+    def _framed(self, data: bytes, *, is_last: bool = False) -> bytes:
+        """Return a piece of the streamed answer as it is sent, with the head before the first one."""
+        head, self._unsent = self._unsent, b""
         self.sent += len(data)
-        return self._taken_head() + (self._machine.send(h11.Data(data=data)) or b"")
-
-    def _taken_head(self) -> bytes:
-        head, self._head = self._head, b""
-        return head
-
-    def _begun(self, head: h11.Response) -> bytes:
-        self.status = head.status_code
-        return self._machine.send(head) or b""
+        if self._head is not None and self._head.is_chunked:
+            data = chunk(data) + (LAST_CHUNK if is_last else b"")
+        return head + data
 
     async def _send(self, data: bytes, *, endless: bool = False) -> None:
         """Send *data*, which is a piece of a stream that may be *endless*, or else has its time in all."""

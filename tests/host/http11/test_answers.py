@@ -184,6 +184,25 @@ async def test_a_stream_for_http_1_0_ends_with_the_connection() -> None:
     assert b"chunked" not in answer
 
 
+async def test_a_body_that_is_read_within_a_stream_is_not_asked_for_in_its_midst() -> None:
+    """`100 Continue` would be a part of the answer's content."""
+
+    async def answer(asked: HttpRequest) -> HttpResponse:
+        async def write(send: Send) -> bytes:
+            await send(b"a")
+            return await asked.body.read()
+
+        return HttpResponse(200, (), write)
+
+    expecting = request("POST / HTTP/1.1", "Expect: 100-continue", "Content-Length: 2", "Connection: close")
+    async with served(answer) as one, await one.connect() as stream:
+        await stream.send_all(expecting)
+        head = await stream.receive_some()
+        await stream.send_all(b"bc")
+        answers = head + await everything(stream)
+    assert (statuses(answers), answers.endswith(b"\r\n\r\n1\r\na\r\n2\r\nbc\r\n0\r\n\r\n")) == ([200], True)
+
+
 async def test_head_has_the_headers_alone_and_begins_no_stream() -> None:
     begun: list[bool] = []
 

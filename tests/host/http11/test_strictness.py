@@ -48,7 +48,7 @@ def _is_taken_by_h11(case: Case) -> bool:
 
 
 def test_h11_alone_would_take_many_of_them() -> None:
-    """Each of these groups is one that our layer refuses and h11 does not; if h11 learns it, it can go here."""
+    """So our parser is one of our own: it refuses these groups, and h11 does not."""
     taken: dict[str, int] = defaultdict(int)
     for case in CASES:
         taken[case.group] += _is_taken_by_h11(case)
