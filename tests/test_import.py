@@ -7,7 +7,7 @@ import sys
 from importlib.metadata import distribution
 
 FIRST_PAGE = ("open_supervisor", "SessionSpec", "SessionHandle", "Plugin", "tool", "Continue")
-NOT_YET = ("httpx", "jsonschema", "cattrs", "sqlite3", "trio_websocket", "agentrail.adapters")
+NOT_YET = ("httpx", "jsonschema", "cattrs", "sqlite3", "h11", "agentrail.adapters")
 
 
 def _in_a_fresh_interpreter(code: str) -> str:

@@ -100,12 +100,11 @@ def test_the_core_needs_only_what_was_agreed() -> None:
     assert sorted(map(name, CORE)) == [
         "attrs",
         "cattrs",
+        "h11",
         "httpx",
         "msgspec",
         "trio",
-        "trio-websocket",
         "typing-extensions",
-        "wsproto",
     ]
 
 

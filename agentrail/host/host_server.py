@@ -53,9 +53,9 @@ from agentrail.host.plugins.plugin_values import ContextProvider
 from agentrail.host.profiles import Profiles, ProfileTable
 from agentrail.host.reading_anew import ReadingAnew
 from agentrail.host.uploads.session_files import SessionFiles
+from agentrail.host.websocket.frame_writer import CLOSINGS
 from agentrail.host.websocket.socket_user import SocketParts
 from agentrail.host.websocket.sockets import Sockets
-from agentrail.host.websocket.web_socket import CLOSINGS
 from agentrail.opening import Opening, Way
 from agentrail.ports.journal import Journal
 from agentrail.ports.protocol_checks import why_unfit

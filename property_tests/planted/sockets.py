@@ -5,8 +5,9 @@ from __future__ import annotations
 from types import FunctionType
 from typing import Final, cast
 
+from agentrail.api import websocket_protocol
+from agentrail.api.websocket_protocol import MessageReader
 from agentrail.host.operations.view_calls import ViewCalls
-from agentrail.host.websocket.frame_checks import StrictFrames
 from agentrail.host.websocket.send_queue import Outbox
 from agentrail.host.websocket.socket_calls import SocketCalls
 from agentrail.host.websocket.socket_connection import SocketConnection
@@ -136,24 +137,24 @@ def _rewrite(plant: Planting, function: object, old: str, new: str) -> None:
 
 @BED.bug("frames without a mask are taken", "frames")
 def unmasked_frames_taken(plant: Planting) -> None:
-    _rewrite(plant, StrictFrames._check_second, "if not byte & 0x80:", "if not byte & 0x80 and byte & 0x7F == 0:")
+    _rewrite(
+        plant,
+        MessageReader._check_second,
+        "if bool(byte & _MASKED) != self._of_client:",
+        "if bool(byte & _MASKED) != self._of_client and byte & 0x7F == 0:",
+    )
 
 
 @BED.bug("a text is decoded anew in each fragment", "frames")
 def fragments_decoded_alone(plant: Planting) -> None:
-    _rewrite(
-        plant,
-        StrictFrames._frame_over,
-        "elif self._opcode < CLOSE and self._fin:",
-        "elif self._opcode < CLOSE and (self._text.reset() or self._fin):",
-    )
+    _rewrite(plant, MessageReader._end_frame, "elif self._fin:", "elif self._decoder.reset() or self._fin:")
 
 
 @BED.bug("codes are taken that no close frame may have", "frames")
 def reserved_close_codes_taken(plant: Planting) -> None:
     _rewrite(
         plant,
-        StrictFrames._check_close,
+        websocket_protocol._read_close,
         "code in codes for codes in _SENDABLE",
         "code in codes or 1004 <= code <= 1006 for codes in _SENDABLE",
     )
@@ -161,7 +162,7 @@ def reserved_close_codes_taken(plant: Planting) -> None:
 
 @BED.bug("a message may be too large if it comes in fragments", "frames")
 def fragments_not_added_up(plant: Planting) -> None:
-    _rewrite(plant, StrictFrames._check_length, "self._size = (self._size or 0) + length", "self._size = length")
+    _rewrite(plant, MessageReader._check_length, "size = (self._size or 0) + length", "size = length")
 
 
 SOCKETS: Final = {"sockets": broken(socketed, ModelError), "frames": broken(check_case, ModelError)}

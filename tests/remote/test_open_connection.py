@@ -9,17 +9,12 @@ import trio
 import trio.testing
 from wsproto import ConnectionType, WSConnection, events
 
-from agentrail.remote.transport.client_socket import (
-    MAX_MESSAGE,
-    MAX_REJECTION,
-    MOST_FRAGMENTS,
-    ClientSocket,
-    CutError,
-    OpenConnection,
-    RejectedError,
-)
+from agentrail.remote.transport.client_handshake import MAX_REJECTION, OtherError, RejectedError
+from agentrail.remote.transport.client_socket import MAX_MESSAGE, ClientSocket, CutError
 from agentrail.remote.transport.host_address import HostAddress, HostKey
 from agentrail.remote.transport.host_frames import read_host_frame
+from agentrail.remote.transport.open_connection import OpenConnection
+from tests.host.rfc6455.raw_peer import accept_of
 
 ADDRESS: Final = HostAddress("127.0.0.1", 80)
 TAKEN: Final = b"\x81\x02{}"
@@ -105,9 +100,9 @@ async def test_pings_of_the_host_are_answered() -> None:
 
 
 BAD: Final = {
-    "it broke a rule of WebSocket: 'utf-8' codec": b"\x81\x01\xff",
+    "it broke a rule of WebSocket: a message is no UTF-8": b"\x81\x01\xff",
     "it sent a message that is no text": b"\x82\x02ab",
-    "it broke a rule of WebSocket: Reserved bit set": b"\xf1\x00",
+    "it broke a rule of WebSocket: a reserved bit is set": b"\xf1\x00",
     "it closed the connection (1012: later)": b"\x88\x07\x03\xf4later",
     "it closed the connection (1005)": b"\x88\x00",
     "the connection was cut": b"",
@@ -137,24 +132,10 @@ async def test_a_message_has_a_most(more: int) -> None:
     length = MAX_MESSAGE + more
     await host.stream.send_all(b"\x81\x7f" + length.to_bytes(8, "big") + b"x" * length)
     if more > 0:
-        with pytest.raises(CutError, match="more than 67108864 characters"):
+        with pytest.raises(CutError, match="at most 67108864 bytes"):
             await socket.receive()
     else:
         assert len(str(await socket.receive())) == length
-
-
-@pytest.mark.parametrize("piece", ["", "x"])
-@pytest.mark.parametrize("more", [-1, 0, 1])
-async def test_a_message_has_a_most_of_fragments(more: int, piece: str) -> None:
-    socket, host = await opened()
-    frame = bytes([len(piece)]) + piece.encode()
-    count = MOST_FRAGMENTS + more
-    await host.stream.send_all(b"\x01" + frame + (b"\x00" + frame) * (count - 2) + b"\x80" + frame)
-    if more > 0:
-        with pytest.raises(CutError, match="in more than 16384 fragments"):
-            await socket.receive()
-    else:
-        assert await socket.receive() == piece * count
 
 
 @pytest.mark.parametrize("more", [-1, 0, 1])
@@ -166,6 +147,71 @@ async def test_of_a_refusal_only_so_much_is_kept(more: int) -> None:
     with pytest.raises(RejectedError) as raised:
         await ClientSocket(near).shake(ADDRESS, HostKey("key"))
     assert (raised.value.rejection.status, len(raised.value.rejection.body)) == (403, min(length, MAX_REJECTION))
+
+
+HEAD: Final = "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+OTHERS: Final = {
+    "it does not speak HTTP as a host does": b"SSH-2.0-OpenSSH_9.2\r\n\r\n",
+    "it does not speak WebSocket as a host does": f"{HEAD}Sec-WebSocket-Accept: wrong\r\n\r\n".encode(),
+    "it closed the connection during the handshake": b"HTTP/1.1 101 Switch",
+}
+
+
+@pytest.mark.parametrize("problem", OTHERS)
+async def test_what_answers_may_be_no_host(problem: str) -> None:
+    near, far = trio.testing.memory_stream_pair()
+    await far.send_all(OTHERS[problem])
+    await far.send_eof()
+    try:
+        await ClientSocket(near).shake(ADDRESS, HostKey("key"))
+    except (OtherError, CutError) as error:
+        assert error.problem == problem  # noqa: PT017 - two classes, each of which has a `problem`
+    else:
+        pytest.fail("it was taken for a host")
+
+
+@pytest.mark.parametrize("subprotocol", [None, "agentrail.v2"])
+async def test_a_host_speaks_the_protocol(subprotocol: str | None) -> None:
+    near, far = trio.testing.memory_stream_pair()
+    named = "" if subprotocol is None else f"Sec-WebSocket-Protocol: {subprotocol}\r\n"
+
+    async def accept() -> None:
+        request = bytes(await far.receive_some(65536)).decode()
+        key = request.partition("Sec-WebSocket-Key: ")[2].partition("\r\n")[0]
+        await far.send_all(f"{HEAD}{named}Sec-WebSocket-Accept: {accept_of(key)}\r\n\r\n".encode())
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(accept)
+        with pytest.raises(OtherError) as raised:
+            await ClientSocket(near).shake(ADDRESS, HostKey("key"))
+    assert raised.value.problem == "it does not speak the protocol `agentrail.v1`"
+
+
+@pytest.mark.parametrize("coding", ["chunked", None])
+async def test_a_refusal_is_read_also_when_it_is_cut(coding: str | None) -> None:
+    near, far = trio.testing.memory_stream_pair()
+    named = "content-length: 99\r\n" if coding is None else f"transfer-encoding: {coding}\r\n"
+    await far.send_all(f"HTTP/1.1 502 No\r\n{named}\r\n".encode() + (b"5\r\nhello\r\n" if coding else b"hello"))
+    await far.send_eof()
+    with pytest.raises(RejectedError) as raised:
+        await ClientSocket(near).shake(ADDRESS, HostKey("key"))
+    assert (raised.value.rejection.status, raised.value.rejection.body) == (502, b"hello")
+
+
+async def test_frames_that_come_with_the_answer_are_read() -> None:
+    near, far = trio.testing.memory_stream_pair()
+    host = Host(far)
+
+    async def accept() -> None:
+        host.protocol.receive_data(bytes(await far.receive_some(65536)))
+        answer = host.protocol.send(events.AcceptConnection(subprotocol="agentrail.v1"))
+        await far.send_all(answer + TAKEN)
+
+    socket = ClientSocket(near)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(accept)
+        await socket.shake(ADDRESS, HostKey("key"))
+    assert await socket.receive() == "{}"
 
 
 def _ignore(text: str) -> None:

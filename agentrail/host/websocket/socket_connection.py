@@ -42,7 +42,7 @@ from agentrail.host.websocket.send_queue import Outbox
 from agentrail.host.websocket.socket_calls import SocketCalls
 from agentrail.host.websocket.socket_listening import SocketListening
 from agentrail.host.websocket.socket_user import SocketParts, SocketUser
-from agentrail.host.websocket.web_socket import SocketClosed, SocketStream, WebSocket, accepted
+from agentrail.host.websocket.web_socket import SocketClosed, WebSocket
 from agentrail.runtime.shared.untrusted_calls import Contained, tell
 
 T = TypeVar("T")
@@ -74,7 +74,6 @@ class SocketConnection:
 
     def __init__(self, parts: SocketParts, request: HttpRequest) -> None:
         self._limits = parts.limits
-        self._most = parts.limits.body_bytes + parts.limits.header_bytes
         self.user = SocketUser(parts.authenticator, parts.keys, request.headers)
         self._calls = SocketCalls(parts, self.user, request)
         self._note = request.note
@@ -101,10 +100,13 @@ class SocketConnection:
         """Read no more; when no call is under way, close so that the client connects again."""
         self._end(RESTARTS, RECONNECT)
 
-    async def serve(self, stream: SocketStream) -> None:
-        """Serve the WebSocket until either side ends it. Calls that have begun come to their end all the same."""
+    async def serve(self, socket: WebSocket, answer: bytes) -> None:
+        """Serve the WebSocket, from the *answer* to its handshake on, until either side ends it.
+
+        Calls that have begun come to their end all the same.
+        """
         async with trio.open_nursery() as calls:  # noqa: TID251 - the calls end with the connection, or after it
-            async with accepted(stream, self._most, self._note.id) as socket, trio.open_nursery() as tasks:  # noqa: TID251 - as above
+            async with socket.opened(answer), trio.open_nursery() as tasks:  # noqa: TID251 - as above
                 try:
                     with Contained(self._failed):
                         await self._converse(socket, tasks, calls)

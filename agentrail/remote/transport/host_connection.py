@@ -34,19 +34,12 @@ from agentrail.errors import (
     WrongType,
 )
 from agentrail.errors.branches import fresh
-from agentrail.remote.transport.client_socket import (
-    ClientSocket,
-    CutError,
-    OpenConnection,
-    OtherError,
-    RejectedError,
-    document_in,
-    open_websocket,
-    said_by,
-)
+from agentrail.remote.transport.client_handshake import OtherError, RejectedError, document_in, said_by
+from agentrail.remote.transport.client_socket import ClientSocket, CutError, open_websocket
 from agentrail.remote.transport.host_address import HostAddress, HostKey, read_address
 from agentrail.remote.transport.host_frames import AnswerFrame, EndedFrame, RefusalFrame, read_host_frame
 from agentrail.remote.transport.host_subscription import LineSubscription
+from agentrail.remote.transport.open_connection import OpenConnection
 from agentrail.reprs import in_brackets, listed, some
 from agentrail.sheltered import sheltered
 from agentrail.values.events.envelope import Cursor

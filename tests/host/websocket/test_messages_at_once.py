@@ -11,7 +11,7 @@ import trio.testing
 from agentrail import SessionSpec
 from agentrail.host.http11.sending import sent_at_once
 from agentrail.host.operations.event_frames import AT_ONCE
-from agentrail.host.websocket import web_socket
+from agentrail.host.websocket import frame_writer
 from agentrail.host.websocket.send_queue import MOST_AT_ONCE, Outbox
 from tests.benchmarks.rig import InstantModel
 from tests.host.hosted import open_desk
@@ -49,7 +49,7 @@ async def test_events_that_are_ready_go_out_in_few_writes(monkeypatch: pytest.Mo
         writes.append(data)
         return sent_at_once(stream, data)
 
-    monkeypatch.setattr(web_socket, "sent_at_once", noted)
+    monkeypatch.setattr(frame_writer, "sent_at_once", noted)
     async with open_desk(SessionSpec(model=InstantModel(chunks=CHUNKS))) as desk, talking(desk) as talker:
         await talker.ask("open_session", body={"session": "trip"})
         await talker.say(id="e", listen="events", session="trip")

@@ -6,10 +6,10 @@ from contextlib import asynccontextmanager
 
 import pytest
 import trio
-from wsproto.frame_protocol import FrameProtocol
 
 from agentrail.api.limits import DEFAULTS, HostLimits
-from agentrail.host.websocket.web_socket import SocketStream, text_frame
+from agentrail.api.websocket_protocol import TEXT, frame
+from agentrail.host.websocket.frame_writer import FrameWriter
 from agentrail.runtime.shared.admission import Gate
 
 OPEN = Gate(math.inf)
@@ -19,13 +19,13 @@ ROOM = 4 * 1024 * 1024
 @asynccontextmanager
 async def connected(
     limits: HostLimits = DEFAULTS, closing: Gate = OPEN
-) -> AsyncGenerator[tuple[SocketStream, socket.socket]]:
-    """Give the stream of a WebSocket, and the other side of its connection."""
+) -> AsyncGenerator[tuple[FrameWriter, socket.socket]]:
+    """Give what sends frames, and the other side of its connection."""
     ours, theirs = socket.socketpair()
     ours.setblocking(False)
     with theirs:
         async with trio.SocketStream(trio.socket.from_stdlib_socket(ours)) as below:
-            yield SocketStream(below, b"", b"", limits, closing), theirs
+            yield FrameWriter(below, limits.write_seconds, closing), theirs
 
 
 async def received(theirs: socket.socket, size: int) -> bytes:
@@ -38,41 +38,41 @@ async def received(theirs: socket.socket, size: int) -> bytes:
 
 
 async def test_no_frame_follows_the_one_that_closes() -> None:
-    async with connected() as (stream, theirs):
-        await stream.send_all(b"\x81\x01a")
-        await stream.say_goodbye(1002, "a rule")
-        await stream.send_all(b"\x81\x01b")
-        assert stream.send_now(b"\x81\x01c")
-        await stream.say_goodbye(1000, "again")
+    async with connected() as (writer, theirs):
+        await writer.send_all(b"\x81\x01a")
+        await writer.say_goodbye(1002, "a rule")
+        await writer.send_all(b"\x81\x01b")
+        assert writer.send_now(b"\x81\x01c")
+        await writer.say_goodbye(1000, "again")
         assert theirs.recv(1000) == b"\x81\x01a" + b"\x88\x08\x03\xeaa rule"
 
 
 async def test_what_the_system_takes_is_sent_without_a_wait() -> None:
-    async with connected() as (stream, theirs):
-        assert stream.send_now(b"\x81\x01a")
-        assert stream.sent == 3
+    async with connected() as (writer, theirs):
+        assert writer.send_now(b"\x81\x01a")
+        assert writer.sent == 3
         assert theirs.recv(1000) == b"\x81\x01a"
 
 
 async def test_what_the_system_does_not_take_goes_out_before_any_other_frame() -> None:
-    """Such as the pong that trio-websocket sends by itself."""
-    wide = text_frame(os.urandom(ROOM))
-    async with connected() as (stream, theirs), trio.open_nursery() as nursery:
-        assert not stream.send_now(wide)
-        assert 0 < stream.sent < len(wide)
+    """Such as the pong that answers a ping."""
+    wide = frame(TEXT, os.urandom(ROOM))
+    async with connected() as (writer, theirs), trio.open_nursery() as nursery:
+        assert not writer.send_now(wide)
+        assert 0 < writer.sent < len(wide)
         for each in (b"\x8a\x00", b"", b"\x89\x00"):
-            nursery.start_soon(stream.send_all, each)
+            nursery.start_soon(writer.send_all, each)
             await trio.testing.wait_all_tasks_blocked()
         assert await received(theirs, len(wide) + 4) == wide + b"\x8a\x00\x89\x00"
 
 
 async def test_what_is_given_while_another_frame_is_sent_follows_it() -> None:
-    wide = text_frame(os.urandom(ROOM))
-    async with connected() as (stream, theirs), trio.open_nursery() as nursery:
-        nursery.start_soon(stream.send_all, wide)
+    wide = frame(TEXT, os.urandom(ROOM))
+    async with connected() as (writer, theirs), trio.open_nursery() as nursery:
+        nursery.start_soon(writer.send_all, wide)
         await trio.testing.wait_all_tasks_blocked()
-        assert not stream.send_now(b"\x81\x01a")
-        nursery.start_soon(stream.send_all, b"")
+        assert not writer.send_now(b"\x81\x01a")
+        nursery.start_soon(writer.send_all, b"")
         assert await received(theirs, len(wide) + 3) == wide + b"\x81\x01a"
 
 
@@ -94,11 +94,11 @@ async def test_a_client_that_is_too_slow_is_closed_when_it_is_its_turn() -> None
     closing, ends = Closing(), list[str]()
     closing.enter(lambda: ends.append("first"))
     closing.come = trio.Event()
-    async with connected(HostLimits(write_seconds=0.05), closing) as (stream, _), trio.open_nursery() as nursery:
+    async with connected(HostLimits(write_seconds=0.05), closing) as (writer, _), trio.open_nursery() as nursery:
 
         async def send() -> None:
             with pytest.raises(trio.BrokenResourceError):
-                await stream.send_all(text_frame(bytes(ROOM)))
+                await writer.send_all(frame(TEXT, bytes(ROOM)))
             ends.append("second")
 
         nursery.start_soon(send)
@@ -110,9 +110,3 @@ async def test_a_client_that_is_too_slow_is_closed_when_it_is_its_turn() -> None
             await trio.testing.wait_all_tasks_blocked()
         nursery.cancel_scope.cancel()
     assert ends == ["first", "second"]
-
-
-@pytest.mark.parametrize("size", [0, 1, 125, 126, 127, 65_535, 65_536, 65_537])
-def test_a_text_is_framed_as_by_wsproto(size: int) -> None:
-    frames = FrameProtocol(client=False, extensions=[])
-    assert text_frame(b"a" * size) == frames.send_data("a" * size, fin=True)

@@ -1,0 +1,153 @@
+"""`MessageReader` refuses what RFC 6455 forbids as soon as it is seen, and reads the rest as wsproto does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from random import Random
+from typing import Final
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from wsproto import events
+from wsproto.connection import Connection, ConnectionState, ConnectionType
+
+from agentrail.api.socket_frames import TOO_LARGE
+from agentrail.api.websocket_protocol import (
+    BINARY,
+    FRAGMENT,
+    NO_CODE,
+    PING,
+    PONG,
+    TEXT,
+    BrokenRule,
+    Closed,
+    MessageReader,
+    Ping,
+    Pong,
+    Received,
+    close_frame,
+    frame,
+)
+from tests.host.rfc6455.frame_cases import CASES, each_byte, more, sizes, text
+from tests.host.rfc6455.mutated_frames import connection
+
+MOST: Final = 120_000
+LATER_CODE: Final = 1014
+"""A code that wsproto does not know."""
+EVERY: Final = (*CASES, *sizes(MOST))
+
+
+def reader(most: int = MOST) -> MessageReader:
+    return MessageReader(most, of_client=True)
+
+
+def read(reading: MessageReader, pieces: Iterable[bytes]) -> tuple[int | None, list[Received]]:
+    """Return the code with which the connection is closed, or `None`, and what is read."""
+    received = [one for piece in pieces for one in reading.read(piece)]
+    return None if reading.broken is None else reading.broken.code, received
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("pieces", ["whole", "by bytes"])
+def test_each_case_of_the_rfc_is_judged_as_it_says(pieces: str) -> None:
+    wrong: dict[str, object] = {}
+    for case in EVERY:
+        sent = b"".join([*case.first, *case.last])
+        code, _ = read(reader(), [sent] if pieces == "whole" else each_byte(sent))
+        if code != (case.code if case.breaks else None):
+            wrong[case.name] = code
+    assert wrong == {}
+
+
+def test_what_comes_before_the_frame_that_breaks_a_rule_is_read() -> None:
+    whole = text(b"a")
+    assert reader().read(whole + b"\x83") == ["a"]
+    reading = reader()
+    assert [reading.read(whole + b"\x81"), reading.read(b"\x00"), reading.read(whole)] == [["a"], [], []]
+    assert reading.broken == BrokenRule(1002, "a frame has no mask")
+
+
+def test_a_close_frame_is_the_last_that_is_read() -> None:
+    reading = reader()
+    close = b"\x88\x80\x00\x00\x00\x00"
+    assert [reading.read(close + b"\xff"), reading.read(b"\xff")] == [[Closed(NO_CODE, "")], []]
+    assert reading.broken is None
+
+
+def test_a_host_masks_no_frame() -> None:
+    reading = MessageReader(MOST, of_client=False)
+    assert reading.read(b"\x81\x01a" + text(b"a")) == ["a"]
+    assert reading.broken == BrokenRule(1002, "a frame has a mask")
+
+
+@pytest.mark.parametrize(("count", "code"), [(9, None), (10, None), (11, 1009)])
+def test_empty_fragments_count(count: int, code: int | None) -> None:
+    fragments = [text(b"", fin=False), *[more(b"", fin=False)] * (count - 1)]
+    assert read(reader(9 * FRAGMENT), fragments)[0] == code
+
+
+def read_by_wsproto(sent: bytes, kind: ConnectionType) -> tuple[int | None, list[Received]]:
+    """Return what wsproto makes of it, as `read` does."""
+    connection, received = Connection(kind), list[Received]()
+    connection.receive_data(sent)
+    parts: list[str | bytes] = []
+    for event in connection.events():
+        match event:
+            case events.Message(data=data, message_finished=is_whole):
+                parts.append(data)
+                if is_whole:
+                    received.append(type(data)().join(parts))
+                    parts.clear()
+            case events.Ping(payload=content):
+                received.append(Ping(bytes(content)))
+            case events.Pong(payload=content):
+                received.append(Pong(bytes(content)))
+            case events.CloseConnection(code=code, reason=reason):
+                if connection.state is ConnectionState.OPEN:
+                    return code, received
+                received.append(Closed(code, reason or ""))
+            case _:
+                raise AssertionError(event)
+    return None, received
+
+
+@given(st.integers(0, 2**64), st.lists(st.integers(1, 300), max_size=20))
+def test_wsproto_reads_the_same_however_it_is_cut(seed: int, cuts: list[int]) -> None:
+    frames, last = connection(Random(seed), 2)
+    sent = b"".join([*frames, last])
+    code, received = read(reader(), [sent])
+    later = [one for one in received if isinstance(one, Closed) and one.code == LATER_CODE]
+    if code != TOO_LARGE and not later:
+        assert read_by_wsproto(sent, ConnectionType.SERVER) == (code, received)
+    pieces, place = list[bytes](), 0
+    for cut in [*cuts, len(sent)]:
+        pieces.append(sent[place : place + cut])
+        place += cut
+    assert read(reader(), pieces) == (code, received)
+
+
+# What is written
+
+SIZES: Final = (0, 1, 125, 126, 127, 65_535, 65_536, 65_537)
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("of_client", [False, True])
+def test_frames_that_are_written_are_read_by_wsproto(size: int, *, of_client: bool) -> None:
+    mask = b"\x01\xfe\x00\x80" if of_client else b""
+    content = bytes(range(256)) * 257
+    sent = frame(TEXT, b"a" * size, mask) + frame(BINARY, content[:size], mask)
+    sent += frame(PING, content[: min(size, 125)], mask) + frame(PONG, b"", mask) + close_frame(1012, "later", mask)
+    received = ["a" * size, content[:size], Ping(content[: min(size, 125)]), Pong(b""), Closed(1012, "later")]
+    assert read_by_wsproto(sent, ConnectionType.SERVER if of_client else ConnectionType.CLIENT) == (None, received)
+    assert read(MessageReader(MOST, of_client=of_client), [sent]) == (None, received)
+
+
+def test_a_reason_is_cut_between_characters() -> None:
+    sent = close_frame(1008, "\u20ac" * 50)
+    assert read(MessageReader(MOST, of_client=False), [sent]) == (None, [Closed(1008, "\u20ac" * 41)])
+
+
+def test_a_close_without_a_code_is_empty() -> None:
+    assert close_frame(NO_CODE, "") == b"\x88\x00"
