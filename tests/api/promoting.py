@@ -1,17 +1,22 @@
-"""The program of `test_new_command`: the command `promote`, which the test adds, here, at a host, and over HTTP."""
+"""The program of `test_new_command`: the command `promote`, which the test adds, at each place where commands are."""
 
 from __future__ import annotations
 
 import json
+from typing import Final
 
 import httpx
 import trio
+from hypothesis import Phase, find, settings
 
 from agentrail import AnySession, SessionSpec, awaited, connect, open_supervisor
 from agentrail.errors import UnknownPrompt
 from agentrail.host import ApiKeys, Host, HostLimits, Profile
 from agentrail.host.authentication.api_keys import new_key, written
-from agentrail.testing import ScriptedModel, stall
+from agentrail.testing import ScriptedModel, sessions, stall
+from agentrail.testing.world.random_sessions import World
+
+SETTINGS: Final = settings(max_examples=1_000, database=None, deadline=None, derandomize=True, phases=[Phase.generate])
 
 
 async def promote(session: AnySession) -> list[str]:
@@ -24,6 +29,17 @@ async def promote(session: AnySession) -> list[str]:
     except UnknownPrompt:
         return [prompt.text for prompt in await awaited(session.queued())]
     return []
+
+
+def is_promoted(world: World) -> bool:
+    """Whether the kit has tried the command, in a session that it has drawn."""
+    return any(type(record.arrival.input).__name__ == "PromoteSent" for record in world.records)
+
+
+def tried() -> bool:
+    """Whether the kit tries the command: it draws what it knows by its class alone."""
+    found = find(sessions(), is_promoted, settings=SETTINGS)
+    return is_promoted(found)
 
 
 async def main() -> None:
@@ -45,7 +61,7 @@ async def main() -> None:
             answers = [await client.post(path, json=body) for body in bodies]
             document = (await client.get(f"{serving.url}/openapi.json")).json()
     promoting = document["paths"]["/v1/sessions/{id}/promote"]["post"]["operationId"]
-    print(json.dumps([here, there, [answer.status_code for answer in answers], promoting]))  # noqa: T201
+    print(json.dumps([here, there, [answer.status_code for answer in answers], promoting, tried()]))  # noqa: T201
 
 
 if __name__ == "__main__":

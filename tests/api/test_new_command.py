@@ -1,4 +1,4 @@
-"""A command is added in few places: one is, in a copy of the package, and works here, at a host and over HTTP."""
+"""A command is added in few places: one is, in a copy of the package, and works here, at a host and in the kit."""
 
 from __future__ import annotations
 
@@ -112,4 +112,4 @@ def test_a_command_takes_few_places_and_works_everywhere(tmp_path: Path) -> None
     )
     assert ran.returncode == 0, ran.stderr
     queue = ["second", "first"]
-    assert json.loads(ran.stdout) == [queue, queue, [204, 404, 422], "promote"]
+    assert json.loads(ran.stdout) == [queue, queue, [204, 404, 422], "promote", True]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, get_args
 
 from agentrail.core.machine.endings import TURN_TIMER
 from agentrail.core.vocabulary.commands import (
@@ -12,7 +12,7 @@ from agentrail.core.vocabulary.commands import (
     ApproveSent,
     AttachPluginSent,
     ChangeToolsSent,
-    CompactSent,
+    Command,
     DetachPluginSent,
     LabelSent,
     PromptSent,
@@ -59,6 +59,7 @@ from agentrail.core.vocabulary.tool_calls import CallStatus
 from agentrail.hooks.attachments import AttachedPlugin, class_name
 from agentrail.hooks.plugin import AnyPlugin
 from agentrail.testing.probe_plugins import BROUGHT, Refuser
+from agentrail.testing.world.any_command import draw_command
 from agentrail.testing.world.choose import Choose
 from agentrail.testing.world.outstanding import AgentOut, Outstanding
 from agentrail.testing.world.random_results import (
@@ -119,6 +120,8 @@ OF_THE_ACTOR: Final = (
 )
 """Inputs that may come at any time, and change little or nothing."""
 
+
+COMMANDS: Final[tuple[type[Command], ...]] = get_args(Command)
 
 BUSY: Final = 16
 LATE: Final = 1
@@ -272,6 +275,17 @@ def _returned(start: StartCall, choose: Choose) -> AnyInput:
 
 def calls(state: State, out: Outstanding, teach: Teach) -> Iterator[Move]:
     """Yield the calls that a user could make now; calls that will be refused are among them."""
+    by_hand = [*_calls(state, out, teach)]
+    yield from by_hand
+    drawn = {move.kind for move in by_hand}
+    ids = [*(prompt.ref for prompt in state.queue), *(call.call_id for call in state.waiting_calls)]
+    for kind in COMMANDS:
+        if kind not in drawn:
+            yield Move(1, kind, partial(draw_command, kind, ids))
+
+
+def _calls(state: State, out: Outstanding, teach: Teach) -> Iterator[Move]:
+    """Yield the calls that are drawn with what is known of their commands."""
     free = state.phase is Phase.IDLE and state.turn is None
     calls_now = () if state.batch is None else state.batch.calls
     running = [c.spec for c in calls_now if c.spec is not None and c.status is CallStatus.RUNNING]
@@ -285,20 +299,25 @@ def calls(state: State, out: Outstanding, teach: Teach) -> Iterator[Move]:
     yield Move(
         10 if approval_ids else 1, ApproveSent, partial(_approve, [*approval_ids, *stopped]), apt=bool(approval_ids)
     )
-    yield Move(4 if approval_ids else 1, RejectSent, partial(_reject, approval_ids), apt=bool(approval_ids))
-    yield Move(16 if asking else 1, RespondSent, partial(_respond, asking), apt=bool(asking))
+    yield Move(
+        4 if approval_ids else 1, RejectSent, partial(draw_command, RejectSent, approval_ids), apt=bool(approval_ids)
+    )
+    yield Move(16 if asking else 1, RespondSent, partial(draw_command, RespondSent, asking), apt=bool(asking))
     yield Move(1, SwitchModelSent, _switch)
     yield Move(3 if approval_ids else 1, ChangeToolsSent, partial(_change_tools, state))
     yield Move(1, UpdatePluginSent, partial(_update, state, teach))
     yield Move(1, AttachPluginSent, partial(_attach, state, teach))
-    yield Move(1, DetachPluginSent, _detach)
-    yield Move(1, CompactSent, partial(_given, CompactSent()))
-    yield Move(2 if state.queue else 1, WithdrawSent, partial(_withdraw, state))
+    yield Move(1, DetachPluginSent, partial(draw_command, DetachPluginSent, KEYS))
+    yield Move(
+        2 if state.queue else 1,
+        WithdrawSent,
+        partial(draw_command, WithdrawSent, [prompt.ref for prompt in state.queue]),
+    )
     yield Move(1, LabelSent, _label)
     yield Move(5 if state.lingering_calls else 1, StopSent, partial(_stop, out))
     if not state.is_starting:
         probed = any(spec.effect is EffectClass.CHECKABLE for spec in running)
-        yield Move(2 * BUSY if probed else BUSY // 2 if out.calls else 2, SessionReturned, partial(_come_back, state))
+        yield Move(4 * BUSY if probed else BUSY // 2 if out.calls else 2, SessionReturned, partial(_come_back, state))
     yield Move(3 if free else LATE, SleepDue, partial(_given, SleepDue()))
     for input_ in OF_THE_ACTOR:
         yield Move(LATE, type(input_), partial(_given, input_))
@@ -338,14 +357,6 @@ def _approve(approval_ids: list[str], choose: Choose) -> AnyInput:
     return ApproveSent(_one_of(approval_ids, choose), args, choose.percent(20), choose.percent(70))
 
 
-def _reject(approval_ids: list[str], choose: Choose) -> AnyInput:
-    return RejectSent(_one_of(approval_ids, choose), choose.pick((None, "not now")), choose.percent(40))
-
-
-def _respond(asking: list[str], choose: Choose) -> AnyInput:
-    return RespondSent(_one_of(asking, choose), "that one")
-
-
 def _switch(choose: Choose) -> AnyInput:
     return SwitchModelSent(f"model{choose.below(3)}", choose.pick((EMPTY, FrozenObject({"effort": 1}))))
 
@@ -378,16 +389,8 @@ def _attach(state: State, teach: Teach, choose: Choose) -> AnyInput:
     return AttachPluginSent(teach(key, plugin))
 
 
-def _detach(choose: Choose) -> AnyInput:
-    return DetachPluginSent(choose.pick(KEYS))
-
-
 def _label(choose: Choose) -> AnyInput:
     return LabelSent((choose.pick(LABELS),), (choose.pick(LABELS),), choose.pick((None, "", "a title")))
-
-
-def _withdraw(state: State, choose: Choose) -> AnyInput:
-    return WithdrawSent(_one_of([prompt.ref for prompt in state.queue], choose))
 
 
 def _come_back(state: State, choose: Choose) -> AnyInput:
