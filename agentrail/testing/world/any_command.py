@@ -16,8 +16,7 @@ from agentrail.values.json import Json
 def draw_command(kind: type[Command], ids: Sequence[str], choose: Choose) -> Command:
     """Return a command of the class *kind*; its texts are some of the *ids*, and now and then one that is unknown."""
     drawn = {field.name: _draw(field.type, ids, choose) for field in _fields(kind) if field.required or choose.below(2)}
-    make: Callable[..., Command] = kind
-    return make(**drawn)
+    return cast("Callable[..., Command]", kind)(**drawn)
 
 
 @cache
