@@ -21,7 +21,7 @@ async def sheltered() -> AsyncGenerator[trio.Nursery, None]:
     failure: BaseException | None = None
     scope = trio.CancelScope()
     async with trio.open_nursery() as around:  # noqa: TID251 - it ends with the code in it
-        nursery = await around.start(_held, scope)
+        nursery = await around.start(_hold_open, scope)
         # Shielded: with the first SIGTERM the whole program is cancelled, and turns are to finish all the same.
         # tests/host/test_signals.py::test_a_host_that_is_told_to_end_finishes_its_turns
         # Not before it has started: a caller that is cancelled while it enters would wait for the task for ever.
@@ -36,7 +36,7 @@ async def sheltered() -> AsyncGenerator[trio.Nursery, None]:
         raise failure
 
 
-async def _held(scope: trio.CancelScope, task_status: trio.TaskStatus[trio.Nursery]) -> None:
+async def _hold_open(scope: trio.CancelScope, task_status: trio.TaskStatus[trio.Nursery]) -> None:
     """Body of the task in which the nursery is open, until *scope* is cancelled."""
     with scope:
         async with trio.open_nursery() as nursery:  # noqa: TID251 - as above

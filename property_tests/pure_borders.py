@@ -47,7 +47,7 @@ from agentrail.values.json import FrozenObject, freeze
 from agentrail.values.messages import AssistantMessage, ToolMessage, UserMessage
 from agentrail.values.stream import Response, TextChunk, UsageChunk
 from agentrail.values.tools import AskPerson, Effect, Ok, SetTodos, Todo
-from agentrail.values.untrusted_values import TEN_YEARS, crash, described, shown, words
+from agentrail.values.untrusted_values import TEN_YEARS, brief, crash, described, words
 from agentrail.values.usage import Price, Usage
 
 REFUSALS: Final = (AgentrailError, TypeError)
@@ -109,7 +109,7 @@ def _wait(found: object) -> object:
 
 def _error(found: object) -> object:
     error = found if isinstance(found, BaseException) else ValueError(found)
-    return (described(error), words(error), shown(found))
+    return (described(error), words(error), brief(found))
 
 
 def _results(found: object) -> tuple[object, ...]:
@@ -197,7 +197,7 @@ def _restarts(found: object) -> object:
 
 
 def _record(found: object) -> object:
-    return str(BadRecord("s", 3, shown(found)))
+    return str(BadRecord("s", 3, brief(found)))
 
 
 def _each(

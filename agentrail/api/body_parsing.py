@@ -17,7 +17,7 @@ from agentrail.codec.decode_error import shorten
 from agentrail.codec.json_text import from_text
 from agentrail.codec.values import decode
 from agentrail.errors import BadBody, BadData, BadQuery, BadText, WrongMedia
-from agentrail.errors.branches import meant
+from agentrail.errors.branches import advice
 from agentrail.values.events import EVENTS
 from agentrail.values.events.envelope import Cursor, Event
 from agentrail.values.json import EMPTY, MAX_ITEMS, Json
@@ -66,7 +66,7 @@ def _fields_there(body: object, data: Json, problem: str) -> str:
     names: Sequence[str] = getattr(body, "__struct_fields__", ())
     keys: Mapping[str, Json] = data if isinstance(data, Mapping) else EMPTY
     unknown = next((key for key in keys if key not in names and f"`{key}`, which is not known" in problem), None)
-    return f" ({meant(unknown, names, 'its fields are')})" if unknown is not None and names else ""
+    return f" ({advice(unknown, names, 'its fields are')})" if unknown is not None and names else ""
 
 
 def strict_json(content: bytes, depth: int) -> Json:
@@ -143,7 +143,7 @@ def read_query(call: HostCall, query: str) -> Query | None:
     for name, value in pairs:
         at = f"its `{shorten(name)}`"
         if name not in kinds:
-            raise BadQuery(call.name, at, f"is not known; {meant(name, kinds, 'the call takes')}")
+            raise BadQuery(call.name, at, f"is not known; {advice(name, kinds, 'the call takes')}")
         if name in fields:
             raise BadQuery(call.name, at, "stands there twice")
         fields[name] = _value(kinds[name], value)
@@ -206,4 +206,4 @@ def classes_of(call: HostCall, names: Sequence[str]) -> tuple[type[Event], ...]:
 
 
 def _unknown(name: str) -> str:
-    return f"`{shorten(name)}`; {meant(name, _EVENTS, 'there are')}"
+    return f"`{shorten(name)}`; {advice(name, _EVENTS, 'there are')}"

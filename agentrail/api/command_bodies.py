@@ -54,7 +54,7 @@ class Spelled(Value, gc=True):
         values = {name: getattr(body, how.name or name) for name, how in self.fields}
         return cast("Callable[..., AnyCommand]", self.command)(**values)
 
-    def written(self, command: AnyCommand) -> dict[str, Json]:
+    def encode(self, command: AnyCommand) -> dict[str, Json]:
         """Return *command* as a body or query in JSON; fields that are `None` are left out."""
         values = {how.name or name: getattr(command, name) for name, how in self.fields}
         tag = None if self.body is None else self.body.__struct_config__.tag

@@ -9,7 +9,7 @@ from agentrail.errors import BadChoice, BadMessage, NotJson, WrongType
 from agentrail.values.content import Data, File, Image, Part, Text
 from agentrail.values.events.envelope import Cursor, Event
 from agentrail.values.json import freeze
-from agentrail.values.untrusted_values import number, shown
+from agentrail.values.untrusted_values import brief, number
 from agentrail.values.value import Value, quick
 
 _text = quick(Text)
@@ -107,7 +107,7 @@ def cursor_of(since: object) -> Cursor | None:
     parts = cast("Sequence[object]", since) if is_pair else (since,)
     numbers = [plain for plain in map(number, parts) if type(plain) is int and plain >= 0]
     if not 1 <= len(parts) == len(numbers) <= len(Cursor._fields):
-        raise WrongType("since", shown(since), CURSOR_WANTED)
+        raise WrongType("since", brief(since), CURSOR_WANTED)
     return Cursor(*numbers)
 
 
@@ -139,7 +139,7 @@ LABELS_WANTED: Final = f"a list of texts of 1 to {LONGEST_NAME} characters"
 def name_of(argument: str, name: object) -> str:
     """Return *name*, the text given as *argument*; raise `WrongType` if it is too long, or no text."""
     if not isinstance(name, str) or len(name) > LONGEST_NAME:
-        raise WrongType(argument, shown(name), NAME_WANTED)
+        raise WrongType(argument, brief(name), NAME_WANTED)
     return kept_text(name, f"the {argument}")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from agentrail.errors import WrongType
-from agentrail.values.untrusted_values import number, shown
+from agentrail.values.untrusted_values import brief, number
 from agentrail.values.value import Authored, defaults_of
 
 LIMIT_WANTED: Final = "a number above 0"
@@ -119,9 +119,9 @@ class HostLimits(Authored, kw_only=True):
             limit: object = getattr(self, name)
             plain = number(limit)
             if type(counts[name]) is int and type(plain) is not int:
-                raise WrongType(name, shown(limit), COUNT_WANTED)
+                raise WrongType(name, brief(limit), COUNT_WANTED)
             if plain is None or plain <= 0:
-                raise WrongType(name, shown(limit), LIMIT_WANTED)
+                raise WrongType(name, brief(limit), LIMIT_WANTED)
 
 
 DEFAULTS: Final = HostLimits()

@@ -77,17 +77,17 @@ _SOCKET: Final = (
 
 def openapi_json() -> bytes:
     """Return the document as JSON; the bytes are the same for each call."""
-    return _written()
+    return _build_document()
 
 
 @cache
-def _written() -> bytes:
+def _build_document() -> bytes:
     return to_json(document())
 
 
 def document() -> Document:
     """Return the document as plain data."""
-    hints = [*_shown(), Envelope, AnyEvent, Message]
+    hints = [*_shown_classes(), Envelope, AnyEvent, Message]
     plain_schemas, components = msgspec.json.schema_components(hints, schema_hook=_foreign, ref_template=_TEMPLATE)
     schemas = dict(zip(map(repr, hints), map(_portable, plain_schemas), strict=True))
     components = {name: _portable(schema) for name, schema in components.items()}
@@ -114,7 +114,7 @@ def document() -> Document:
     }
 
 
-def _shown() -> Iterator[object]:
+def _shown_classes() -> Iterator[object]:
     """Yield each class of a body, a query or an answer once."""
     hints = [hint for call in CALLS.values() for hint in (call.body, call.query, call.gives) if hint is not None]
     return iter(dict(zip(map(repr, hints), hints, strict=True)).values())
@@ -220,7 +220,7 @@ def _answers(call: HostCall, schemas: Mapping[str, Document]) -> Mapping[str, Do
         about = _FRAMES if call.media == sse_frames.MEDIA_TYPE else "It went well."
         answers[str(call.status)] = {"description": about, "content": {call.media: {"schema": _TEXT}}}
     elif call.status == CREATED and call.gives is OpenedView:
-        answers[str(call.status)]["headers"] = {"Location": _told("Path of the session.")}
+        answers[str(call.status)]["headers"] = {"Location": _required_text("Path of the session.")}
     elif call.name == "openapi":
         answers[str(call.status)] = {"description": "This document.", "content": {JSON: {"schema": _ANY_OBJECT}}}
     if call.held:
@@ -240,16 +240,16 @@ def _problems(call: HostCall) -> Document:
         content = {problems.MEDIA_TYPE: {"schema": {"$ref": _PROBLEM}}}
         answer: Document = {"description": ", ".join(f"`{kind}`" for kind in kinds), "content": content}
         if status == UNAUTHORIZED:
-            answer["headers"] = {"WWW-Authenticate": _told("`Bearer`.")}
+            answer["headers"] = {"WWW-Authenticate": _required_text("`Bearer`.")}
         elif all(ROWS[error].retry_after is not None for error in errors):
-            answer["headers"] = {"Retry-After": _told("After how many seconds another attempt may help.")}
+            answer["headers"] = {"Retry-After": _required_text("After how many seconds another attempt may help.")}
         answers[str(status)] = answer
     return answers
 
 
 def _with_ids(answers: Document) -> Document:
     """Return *answers*, each with the header that all have: the server itself adds it."""
-    number = {"X-Request-Id": _told("Id of the request, by which the log of the host names it.")}
+    number = {"X-Request-Id": _required_text("Id of the request, by which the log of the host names it.")}
     by_status = cast("Mapping[str, Document]", answers)
     return {
         status: {**answer, "headers": {**cast("Document", answer.get("headers", {})), **number}}
@@ -257,5 +257,5 @@ def _with_ids(answers: Document) -> Document:
     }
 
 
-def _told(about: str) -> Document:
+def _required_text(about: str) -> Document:
     return {"description": about, "required": True, "schema": _TEXT}

@@ -408,7 +408,7 @@ def problem_of(error: BaseException, attempted: str, tenant: str = "") -> Proble
     if cls is None or not isinstance(error, AgentrailError):
         return INTERNAL.but(attempted=attempted)
     row = ROWS[cls]
-    finding, to_do = _said(error, row)
+    finding, to_do = _finding_and_advice(error, row)
     if tenant:
         finding, to_do = without_tenant(finding, tenant), without_tenant(to_do, tenant)
     kind, facts = row.told_as or cls, _told_facts(error, row, tenant)
@@ -419,7 +419,7 @@ def problem_of(error: BaseException, attempted: str, tenant: str = "") -> Proble
     )
 
 
-def _said(error: AgentrailError, row: Row) -> tuple[str, str]:
+def _finding_and_advice(error: AgentrailError, row: Row) -> tuple[str, str]:
     """Return what was found and what to do, from the row or from the two halves of the error's wording."""
     first_half, _, advice = error.wording.partition("; ")
     finding = filled(first_half if row.found is None else row.found, error)

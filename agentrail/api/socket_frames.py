@@ -21,7 +21,7 @@ from agentrail.api.operation_table import CALLS, JSON
 from agentrail.codec.decode_error import shorten
 from agentrail.codec.values import decode
 from agentrail.errors import BadData, BadFrame
-from agentrail.errors.branches import meant
+from agentrail.errors.branches import advice
 from agentrail.values.events.envelope import Cursor
 from agentrail.values.events.policies import Policy
 from agentrail.values.json import EMPTY, Json, JsonObject
@@ -197,7 +197,7 @@ def read_frame(message: Mapping[str, Json]) -> SentFrame:
         _, at, problem = bad.args
         raise BadFrame(str(at), str(problem)) from None
     if isinstance(frame, CallFrame) and frame.call not in SOCKET_CALLS:
-        raise BadFrame(CALL, f"{NO_CALL}: `{shorten(frame.call)}`; {meant(frame.call, SOCKET_CALLS, 'there are')}")
+        raise BadFrame(CALL, f"{NO_CALL}: `{shorten(frame.call)}`; {advice(frame.call, SOCKET_CALLS, 'there are')}")
     if isinstance(frame, ListenFrame):
         _check_listened(frame)
     return frame

@@ -83,7 +83,9 @@ def as_seen(envelope: Envelope) -> Envelope:
     if not envelope.path and type(envelope.event) not in WITH_SESSION:  # most events, for speed
         return envelope.but(session_id=visible(envelope.session_id))
     return envelope.but(
-        session_id=visible(envelope.session_id), path=tuple(map(visible, envelope.path)), event=_seen(envelope.event)
+        session_id=visible(envelope.session_id),
+        path=tuple(map(visible, envelope.path)),
+        event=_with_public_ids(envelope.event),
     )
 
 
@@ -91,11 +93,11 @@ def _visible(ids: object) -> object:
     return visible(ids) if isinstance(ids, str) else tuple(map(visible, cast("tuple[str, ...]", ids)))
 
 
-def _seen(event: Event) -> Event:
+def _with_public_ids(event: Event) -> Event:
     names = WITH_SESSION.get(type(event))
     if names is None:
         return event
     changes = {name: _visible(getattr(event, name)) for name in names}
     if isinstance(event, SubAgentEvent):
-        changes["event"] = _seen(event.event)
+        changes["event"] = _with_public_ids(event.event)
     return event.but(**changes)

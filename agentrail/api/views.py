@@ -342,10 +342,10 @@ def view(cls: type[V], source: object, session: str = "") -> V:
     *session* is the id in the journal of the session that it is about, for views that say so.
     """
     converted = msgspec.convert(source, learned(cls), from_attributes=True)
-    return cast("V", _seen(converted, visible(session)))
+    return cast("V", _with_public_ids(converted, visible(session)))
 
 
-def _seen(view_: View, session: str) -> View:
+def _with_public_ids(view_: View, session: str) -> View:
     """Return *view_* with ids of sessions as clients see them, also in the views in it."""
     changes: dict[str, object] = {}
     for name in view_.__struct_fields__:
@@ -358,10 +358,10 @@ def _seen(view_: View, session: str) -> View:
         elif name == "path":
             new = tuple(map(visible, cast("tuple[str, ...]", old)))
         elif isinstance(old, View):
-            new = _seen(old, session)
+            new = _with_public_ids(old, session)
         elif isinstance(old, tuple):
             items = cast("tuple[object, ...]", old)
-            new = tuple([_seen(item, session) if isinstance(item, View) else item for item in items])
+            new = tuple([_with_public_ids(item, session) if isinstance(item, View) else item for item in items])
         if new is not old:
             changes[name] = new
     return view_.but(**changes) if changes else view_

@@ -210,7 +210,7 @@ class MessageReader:
         del self._buffer[: len(piece)]
         self._left -= len(piece)
         if self._of_client:
-            piece = self._unmasked(piece)
+            piece = self._unmask(piece)
         if self._opcode >= CLOSE:
             self._control += piece
         elif self._is_text:
@@ -219,7 +219,7 @@ class MessageReader:
             self._binary += piece
         return self._left == 0
 
-    def _unmasked(self, piece: bytes) -> bytes:
+    def _unmask(self, piece: bytes) -> bytes:
         turn, self._at = self._at % 4, self._at + len(piece)
         return masked(piece, self._mask[turn:] + self._mask[:turn])
 
@@ -237,12 +237,12 @@ class MessageReader:
         if self._opcode >= CLOSE:
             content = bytes(self._control)
             self._control.clear()
-            received.append(self._told(content))
+            received.append(self._read_control(content))
         elif self._fin:
             self._size, self._count = None, 0
             received.append(self._whole_text() if self._is_text else self._whole_binary())
 
-    def _told(self, content: bytes) -> Received:
+    def _read_control(self, content: bytes) -> Received:
         """Return what a control frame says."""
         if self._opcode == PING:
             return Ping(content)

@@ -10,7 +10,7 @@ from agentrail.app.spec import SPEC_WANTED, SessionSpec
 from agentrail.errors import WrongType
 from agentrail.hooks.plugin_checks import indirect
 from agentrail.values.argument_checks import checked
-from agentrail.values.untrusted_values import shown
+from agentrail.values.untrusted_values import brief
 
 P = ParamSpec("P")
 
@@ -25,11 +25,11 @@ def blueprint(name: str, *, purpose: str) -> Callable[[Callable[P, SessionSpec]]
     """
     for argument, text in (("name", name), ("purpose", purpose)):
         if not text.strip():
-            raise WrongType(argument, shown(text), "a text that is not empty")
+            raise WrongType(argument, brief(text), "a text that is not empty")
 
     def decorated(build: Callable[P, SessionSpec]) -> Callable[P, SessionSpec]:
         if not callable(cast("object", build)) or indirect(build):
-            raise WrongType("build", shown(build), "a plain function that returns a `SessionSpec`")
+            raise WrongType("build", brief(build), "a plain function that returns a `SessionSpec`")
 
         @wraps(build)
         def built(*args: P.args, **kwargs: P.kwargs) -> SessionSpec:

@@ -59,7 +59,7 @@ from agentrail.runtime.supervision.supervisor import SupervisorNode
 from agentrail.runtime.supervision.tree import Tree
 from agentrail.tools import as_tool
 from agentrail.values.json import JsonObject, freeze_object
-from agentrail.values.untrusted_values import named, number, seconds, shown
+from agentrail.values.untrusted_values import brief, named, number, seconds
 from agentrail.values.usage import Limit
 
 JOURNAL_WANTED: Final = "an object with the methods of `agentrail.journals.Journal`, such as `SqliteJournal(path)`"
@@ -108,7 +108,7 @@ def check_specs(value: object) -> None:
 def check_retain(value: object) -> None:
     """Raise `WrongType` if *value* is no list or tuple of `Retention`."""
     if not _are_retentions(value):
-        raise WrongType("retain", shown(value), "a list of `agentrail.journals.Retention`, such as `[Retention(30)]`")
+        raise WrongType("retain", brief(value), "a list of `agentrail.journals.Retention`, such as `[Retention(30)]`")
 
 
 def _are_retentions(value: object) -> bool:
@@ -173,7 +173,7 @@ def time_of(name: str, value: object) -> float:
     """Return *value*, the argument *name*, as seconds, cut to ten years; raise `WrongType` if it is no time."""
     plain = seconds(value)
     if plain is None:
-        raise WrongType(name, shown(value), "seconds, 0 or more")
+        raise WrongType(name, brief(value), "seconds, 0 or more")
     return plain
 
 
@@ -183,7 +183,7 @@ def width_of(value: object) -> float:
         return math.inf
     plain = number(value)
     if plain is None or plain < 1:
-        raise WrongType("gate_width", shown(value), "a number from 1 on, or `math.inf`")
+        raise WrongType("gate_width", brief(value), "a number from 1 on, or `math.inf`")
     return min(plain, MOST_RESTARTS)
 
 
@@ -207,7 +207,7 @@ def storage(journal: Journal | None, address: object, lease: object) -> JournalC
         raise WrongType.of("address", address, "a text by which others find this supervisor")
     plain = seconds(lease)
     if plain is None or plain < SHORTEST_LEASE:
-        raise WrongType("lease", shown(lease), f"seconds, from {SHORTEST_LEASE} on")
+        raise WrongType("lease", brief(lease), f"seconds, from {SHORTEST_LEASE} on")
     return None if journal is None else JournalChoice(journal, address, int(plain * 1000))
 
 
@@ -272,14 +272,14 @@ class Builder:
         """Return the first state and the code of a new session; *shared* are the surroundings of its parent's tools."""
         return new_session(child, spec, self._known, path, shared)
 
-    def found(self, spec: SessionSpec) -> FindCode:
+    def finder(self, spec: SessionSpec) -> FindCode:
         """Return a function that finds the code of a stored session from *spec*."""
         from agentrail.app.session_code import match_code  # noqa: PLC0415 - it imports the codec, which only resumed sessions need
 
-        async def found(stored: State, records: int) -> Found:  # noqa: ASYNC124 - others wait for a function of the user
+        async def find(stored: State, records: int) -> Found:  # noqa: ASYNC124 - others wait for a function of the user
             return match_code(stored, records, spec, self._known, self, pause=False)
 
-        return found
+        return find
 
 
 def new_session(

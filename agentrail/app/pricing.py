@@ -9,7 +9,7 @@ from typing import Final, TypeAlias
 from agentrail.adapters.published_prices import published_cost
 from agentrail.runtime.shared.untrusted_calls import traced
 from agentrail.values.json import JsonObject
-from agentrail.values.untrusted_values import money, pass_interrupt, shown
+from agentrail.values.untrusted_values import brief, money, pass_interrupt
 from agentrail.values.usage import Price, Usage
 
 log = logging.getLogger("agentrail.prices")
@@ -71,5 +71,5 @@ def as_cost(value: object, model: str) -> float | None:
         return None
     cost = money(value)
     if cost is None:
-        log.error("the price of `%s` is unknown: %s is no cost", model, shown(value))
+        log.error("the price of `%s` is unknown: %s is no cost", model, brief(value))
     return cost

@@ -21,7 +21,7 @@ from agentrail.errors import SupervisorStuck, WrongType
 from agentrail.runtime.shared.collector import fewer_full_collections
 from agentrail.runtime.shared.untrusted_calls import tell
 from agentrail.values.argument_checks import checked
-from agentrail.values.untrusted_values import leaves, seconds, shown
+from agentrail.values.untrusted_values import brief, leaves, seconds
 
 _RUNNING: Final[trio.lowlevel.RunVar[Hangup]] = trio.lowlevel.RunVar("agentrail-hangup")
 
@@ -67,7 +67,7 @@ def run(main: Callable[[], Awaitable[T]], *, stop_within: float = 10.0, fewer_co
     """
     within = seconds(stop_within)
     if within is None:
-        raise WrongType("stop_within", shown(stop_within), "seconds from 0 on")
+        raise WrongType("stop_within", brief(stop_within), "seconds from 0 on")
     last_resort = _LastResort(within)
     try:
         with fewer_full_collections() if fewer_collections else nullcontext():
@@ -164,12 +164,12 @@ def _is_hangup(number: int) -> bool:
 def _first(begin: Callable[[int], None], then: _Handler) -> Callable[[int, FrameType | None], None]:
     """Return a signal handler that calls *begin*, even while the event loop is blocked, then the handler *then*."""
 
-    def told(number: int, frame: FrameType | None) -> None:
+    def handle(number: int, frame: FrameType | None) -> None:
         begin(number)
         if callable(then):
             then(number, frame)
 
-    return told
+    return handle
 
 
 def _ending() -> Iterator[signal.Signals]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 import trio
 
 from agentrail.errors import SupervisorStuck, WrongType
-from agentrail.values.untrusted_values import seconds, shown
+from agentrail.values.untrusted_values import brief, seconds
 
 if TYPE_CHECKING:
     from agentrail.runtime.supervision.root_nursery import Roof
@@ -84,14 +84,14 @@ async def leave(roof: Roof, sessions: Sessions | None, within: float | None) -> 
     with ending().patience(within) as patience:
         ended = await roof.leave(patience, partial(ending().last, within), end, cut)
     if sessions is not None:
-        sessions.left()
+        sessions.abandon()
     if ended:
         return None
     threads = {} if sessions is None else sessions.shared.threads.working
-    return SupervisorStuck(trio.current_time() - began, roof.left(threads))
+    return SupervisorStuck(trio.current_time() - began, roof.unfinished(threads))
 
 
 def check_time(argument: str, within: object) -> None:
     """Raise `WrongType` if *within* is neither `None` nor a number of seconds from 0 on."""
     if within is not None and seconds(within) is None and within != math.inf:
-        raise WrongType(argument, shown(within), WANTED)
+        raise WrongType(argument, brief(within), WANTED)

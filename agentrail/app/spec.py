@@ -24,7 +24,7 @@ from agentrail.tools.skills.folder_scan import why_no_path
 from agentrail.values.argument_checks import refuse_unknown
 from agentrail.values.json import EMPTY, MAX_ITEMS, Json, JsonObject
 from agentrail.values.messages import AskModel, Compactor, Leaving
-from agentrail.values.untrusted_values import TEN_YEARS, mended, named, number, shown
+from agentrail.values.untrusted_values import TEN_YEARS, brief, mended, named, number
 from agentrail.values.usage import Price
 from agentrail.values.value import Authored
 
@@ -197,7 +197,7 @@ def _check_paths(name: str, paths: Sequence[object]) -> None:
     for path in paths:
         problem = why_no_path(path)
         if problem is not None:
-            raise BadSpec(name, f"has {shown(path)}: {problem}")
+            raise BadSpec(name, f"has {brief(path)}: {problem}")
 
 
 async def answering(payload: Json) -> Json:  # noqa: ASYNC124 - it stands for what awaits something
@@ -269,7 +269,7 @@ def _check_text(name: str, value: object) -> None:
 
 def _check_flag(name: str, value: object) -> None:
     if not isinstance(value, bool):
-        raise BadSpec(name, f"is {shown(value)}; it must be True or False")
+        raise BadSpec(name, f"is {brief(value)}; it must be True or False")
 
 
 def _check_figure(name: str, value: object, least: float) -> None:
@@ -278,12 +278,12 @@ def _check_figure(name: str, value: object, least: float) -> None:
     whole = isinstance(default, int) or name == "context_window"
     plain = number(value)
     if plain is None or (whole and type(plain) is not int):
-        raise BadSpec(name, f"is {shown(value)}; it must be a {'whole' if whole else 'finite'} number")
+        raise BadSpec(name, f"is {brief(value)}; it must be a {'whole' if whole else 'finite'} number")
     if plain < least:
-        raise BadSpec(name, f"is {shown(plain)}; it must be at least {least}")
+        raise BadSpec(name, f"is {brief(plain)}; it must be at least {least}")
     most = AT_MOST.get(name, MOST)
     if name not in TIMES and plain > most:
-        raise BadSpec(name, f"is {shown(plain)}; it must be at most {most}")
+        raise BadSpec(name, f"is {brief(plain)}; it must be at most {most}")
 
 
 def _normalize(name: str, value: object) -> object:

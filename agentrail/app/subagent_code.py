@@ -25,7 +25,7 @@ class Build(Protocol):
         """Return the first state and the code of a new session; *shared*: the surroundings of its parent's tools."""
         ...
 
-    def found(self, spec: SessionSpec) -> FindCode:
+    def finder(self, spec: SessionSpec) -> FindCode:
         """Return a function that finds the code of a stored session from *spec*."""
         ...
 
@@ -69,9 +69,9 @@ class AgentRecipe:
         owned = {"tenant": parent.setup.tenant, "owner": parent.setup.owner}
         return state.but(setup=state.setup.but(shares=shared, **owned)), code_
 
-    def found(self, task: Task, parent: State, code: SessionCode, now: int) -> FindCode:
+    def finder(self, task: Task, parent: State, code: SessionCode, now: int) -> FindCode:
         """Return a function that finds the code of a stored sub-agent."""
-        return self._build.found(self._spec(task, parent, code, now)[0])
+        return self._build.finder(self._spec(task, parent, code, now)[0])
 
     def _spec(self, task: Task, parent: State, code: SessionCode, now: int) -> tuple[SessionSpec, bool]:
         """Return the sub-agent's whole specification, and whether it shares a limit (a plugin) with the parent."""

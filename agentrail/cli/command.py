@@ -111,6 +111,6 @@ def _imported(name: str, *, freeze: bool) -> ModuleType:
 
 
 def _unknown(name: str) -> str:
-    from agentrail.errors.branches import meant  # noqa: PLC0415 - only an error needs it
+    from agentrail.errors.branches import advice  # noqa: PLC0415 - only an error needs it
 
-    return f"there is no subcommand `{name}`; {meant(name, (row.name for row in SUBCOMMANDS), 'there are')}"
+    return f"there is no subcommand `{name}`; {advice(name, (row.name for row in SUBCOMMANDS), 'there are')}"

@@ -103,7 +103,7 @@ class EditedLine(Value):
         """
         return self._with(self.text[: self.at] + clean(text), self.text[self.at :])
 
-    def done(self) -> EditedLine:
+    def end_line(self) -> EditedLine:
         """Return the next, empty line; this one joins the earlier lines, unless it is blank or repeats the last."""
         is_kept = not self.text.strip() or (self.past and self.past[-1] == self.text)
         return EditedLine(past=self.past if is_kept else (*self.past, self.text))
@@ -112,7 +112,7 @@ class EditedLine(Value):
         """Return the line with its text replaced by *text*, and the cursor at its end."""
         return self._with(text, "")
 
-    def shown(self, width: int) -> tuple[str, int]:
+    def visible_part(self, width: int) -> tuple[str, int]:
         """Return the part of the text that fits into *width* columns, and the cursor's column."""
         start, end = self.at, self.at
         room = width - 1

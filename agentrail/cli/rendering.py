@@ -196,7 +196,7 @@ def _progress(event: e.ToolExecutionUpdate) -> ScreenText:
     return ScreenText(Flow.STATUS, f"  … {one_line(event.update)}", Tone.DIM)
 
 
-def _done(event: e.ToolExecutionEnd) -> ScreenText:
+def _tool_ended(event: e.ToolExecutionEnd) -> ScreenText:
     preview = clipped(one_line(" ".join(map(in_words, event.content))), SHORT) or "(nothing)"
     late = " (late)" if event.late else ""
     if event.is_error:
@@ -224,7 +224,7 @@ def _uncertain(event: e.ToolUnknown) -> ScreenText:
     return _note(f"nobody knows whether {event.name} took effect", Tone.BAD)
 
 
-def _found(event: e.ToolsFound) -> ScreenText:
+def _tools_found(event: e.ToolsFound) -> ScreenText:
     return _note(f"✓ looked for {one_line(event.query)!r}: {', '.join(event.names) or 'no tool'}", Tone.GOOD)
 
 
@@ -347,8 +347,8 @@ SHOWN: Final[Mapping[type[e.Event], Show]] = {
     e.ToolApprovedAlways: _always,
     e.ToolBlocked: _blocked,
     e.ToolCallUnknown: _no_such_tool,
-    e.ToolsFound: _found,
-    e.ToolExecutionEnd: _done,
+    e.ToolsFound: _tools_found,
+    e.ToolExecutionEnd: _tool_ended,
     e.ToolExecutionStart: _started,
     e.ToolExecutionUpdate: _progress,
     e.ToolKilled: _killed,

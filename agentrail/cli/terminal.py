@@ -166,7 +166,7 @@ class Terminal:
             self._write("")
             return
         room = max(_width() - columns(PROMPT) - 1, 1)
-        text, at = self._line.shown(room)
+        text, at = self._line.visible_part(room)
         back = columns(text) - at
         self._write(
             self._screen.joint + painted(PROMPT, Tone.BOLD, self.look) + text + (f"\x1b[{back}D" if back else "")
@@ -247,4 +247,4 @@ class Terminal:
             self._write("\n")
             self._drawn = False
         self._prompts = False
-        self._line = self._line.done()
+        self._line = self._line.end_line()

@@ -105,8 +105,8 @@ def without_answer_tool(response: Response, name: str) -> Response:
     if others:
         return response.but(calls=others)
     stop = StopReason.END if response.stop is StopReason.TOOL_CALLS else response.stop
-    return response.but(parts=(Text(_written(answers[-1])),), calls=(), stop=stop)
+    return response.but(parts=(Text(_call_text(answers[-1])),), calls=(), stop=stop)
 
 
-def _written(call: ToolCall) -> str:
+def _call_text(call: ToolCall) -> str:
     return str(call.args[_UNREAD]) if len(call.args) == 1 and _UNREAD in call.args else canonical(call.args)

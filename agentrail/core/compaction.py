@@ -100,7 +100,7 @@ def planning(messages: Sequence[Message], keep: int, limit: int | None = None) -
     if orphans or sum(sizes) > keep:
         weights = [sum(sizes[group.start : group.stop]) for group in groups]
         yield
-        lost, room = _lost(
+        lost, room = _select_lost(
             weights,
             stays,
             keep,
@@ -118,7 +118,7 @@ def planning(messages: Sequence[Message], keep: int, limit: int | None = None) -
     return Plan(short, gone, room, changed)
 
 
-def _lost(
+def _select_lost(
     weights: Sequence[int],
     stays: set[int],
     keep: int,

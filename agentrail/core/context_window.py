@@ -258,7 +258,7 @@ def is_due(state: State) -> bool:
     return tokens_of(state) > due
 
 
-def kept(state: State) -> int:
+def kept_chars(state: State) -> int:
     """Return how many characters a compaction is to leave in the history: always fewer than there are."""
     share = state.setup.options.compact_to
     return min(room(state, budget_of(state).target), int(state.history.size * (share if share <= 1 else HALF)))

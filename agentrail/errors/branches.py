@@ -42,7 +42,7 @@ def suggestion(name: str, names: Iterable[str], alike: float = ALIKE) -> str:
     return f" (did you mean `{near}`?)" if near else ""
 
 
-def meant(name: str, names: Iterable[str], all_of_them: str) -> str:
+def advice(name: str, names: Iterable[str], all_of_them: str) -> str:
     """Return advice for an unknown *name*: the most similar of *names*, or *all_of_them* and the list of all names."""
     sorted_names = sorted(names)
     near = nearest(name, sorted_names)

@@ -9,9 +9,9 @@ from agentrail.errors.branches import (
     OutsideError,
     RefusedError,
     UsageError,
+    advice,
     error,
     listed,
-    meant,
     shortened,
 )
 
@@ -157,7 +157,7 @@ class UnknownAgent(UsageError):
     @classmethod
     def among(cls, agent: str, known: Iterable[str]) -> UnknownAgent:
         """Return an error that names the nearest of the *known* agents, or all."""
-        return cls(agent, meant(agent, known, "there are"))
+        return cls(agent, advice(agent, known, "there are"))
 
 
 @error
@@ -251,7 +251,7 @@ class UnknownCommand(UsageError):
     @classmethod
     def among(cls, command: str, known: Iterable[str]) -> UnknownCommand:
         """Return an error that names the nearest of the *known* commands, or all."""
-        return cls(command, meant(command, known, "there are"))
+        return cls(command, advice(command, known, "there are"))
 
 
 @error

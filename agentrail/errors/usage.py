@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import ClassVar, Final, Self
 
-from agentrail.errors.branches import UsageError, error, listed, meant, nearest
+from agentrail.errors.branches import UsageError, advice, error, listed, nearest
 
 LIKE_A_PROVIDER: Final = 0.7
 """Similarity (0 to 1) to the name of a provider or a family of models from which a name counts as misspelt."""
@@ -107,7 +107,7 @@ class UnknownField(UsageError, TypeError):
     @classmethod
     def among(cls, owner: str, field: str, fields: Iterable[str]) -> Self:
         """Return an error that names the most similar of *fields*, or all if none is similar."""
-        return cls(owner, field, meant(field, fields, cls.others))
+        return cls(owner, field, advice(field, fields, cls.others))
 
 
 @error

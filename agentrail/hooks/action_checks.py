@@ -65,7 +65,7 @@ from agentrail.values.messages import (
     why_unfit,
 )
 from agentrail.values.tools import Err, Ok
-from agentrail.values.untrusted_values import seconds, shown
+from agentrail.values.untrusted_values import brief, seconds
 from agentrail.values.value import Value, quick
 
 REPORTABLE: Final = frozenset(
@@ -289,16 +289,16 @@ def why_malformed(answer: Action[object]) -> str | None:
         value: object = getattr(answer, field)
         try:
             if not fits(value):
-                return f"its `{answer.kind}` has {shown(value)} for `{field}`"
+                return f"its `{answer.kind}` has {brief(value)} for `{field}`"
         except NotJson as error:
             return f"its `{answer.kind}` is given no JSON for `{field}`: {error}"
     if isinstance(answer, AddContext) and not (answer.text or answer.front or answer.behind):
         return f"its `{answer.kind}` has no `text`, and no messages for `front` or `behind`"
     emits = cast("object", answer.emits)
     if (emits or type(emits) is not tuple) and not _are_emissions(emits):
-        return f"it emits {shown(emits)}, which is neither an emission nor an event of its own to report"
+        return f"it emits {brief(emits)}, which is neither an emission nor an event of its own to report"
     if isinstance(answer, Emit) and not _is_emit(name := cast("object", answer.name)):
-        return f"it emits {shown(name)}, which is neither a name nor pairs nor an event of its own to report"
+        return f"it emits {brief(name)}, which is neither a name nor pairs nor an event of its own to report"
     return None
 
 

@@ -26,7 +26,7 @@ from agentrail.hooks.plugin_checks import check_attributes
 from agentrail.values.json import EMPTY, JsonObject, freeze, freeze_object
 from agentrail.values.personal import Kept
 from agentrail.values.tools import HasSpec, ToolSpec
-from agentrail.values.untrusted_values import names_of, shown
+from agentrail.values.untrusted_values import brief, names_of
 from agentrail.values.value import Value
 
 LIKE: Final = 0.7
@@ -81,7 +81,7 @@ def unkeyed(attachable: Attachable) -> tuple[str, AnyPlugin]:
     check_attributes(plugin)
     key: object = attachable.key
     if type(key) is not str or not key:
-        raise BadPlugin(type(plugin).__name__, f"its `key` is {shown(key)}; give `Keyed` a text")
+        raise BadPlugin(type(plugin).__name__, f"its `key` is {brief(key)}; give `Keyed` a text")
     return key, plugin
 
 

@@ -70,7 +70,7 @@ class MoneyLimit(Authored):
     shared: bool = False
     """Whether costs of other sessions count too: those that share the limit of a sub-agent's parent."""
 
-    def left(self, usage: Usage, elsewhere: Usage) -> float | None:
+    def dollars_left(self, usage: Usage, elsewhere: Usage) -> float | None:
         """Return the US dollars left under this limit; `None` if the cost so far is not known."""
         used = usage.plus(elsewhere) if self.shared else usage
         spent = 0.0 if used.is_nothing else used.cost_usd

@@ -57,7 +57,7 @@ from agentrail.hooks.ruling import (
 from agentrail.values.events.envelope import Event
 from agentrail.values.events.plugins import PluginError
 from agentrail.values.json import EMPTY, is_same
-from agentrail.values.untrusted_values import crash, named, shown, words
+from agentrail.values.untrusted_values import brief, crash, named, words
 
 MAX_ASKS: Final = 8
 """The most times that one plugin may return `Ask` in one run of a hook; once more counts as its failure."""
@@ -145,7 +145,7 @@ class Pipeline:
             at = entry.place
             if at < first:
                 continue
-            hook = self._shown(entry, place) if changes else self.hook
+            hook = self._visible_hook(entry, place) if changes else self.hook
             before = self.states[at]
             try:
                 answer: object = entry.method(hook, before, self.ctx)
@@ -172,7 +172,7 @@ class Pipeline:
             stopped = self._broken(entry, crash(wrong), wrong)  # noqa: ASYNC104 - it is reported
         return stopped or self._ask(entries, Place(entry.place + 1))
 
-    def _shown(self, entry: PluginEntry, place: Place) -> Hook:
+    def _visible_hook(self, entry: PluginEntry, place: Place) -> Hook:
         """Return the hook as the plugin of *entry* sees it."""
         hook = self.hook
         if isinstance(hook, BeforeTool):
@@ -239,7 +239,7 @@ class Pipeline:
             )
             # Names in `Emit` are checked here: an iterable of the plugin may give others if it is read again.
             if (event is emission or isinstance(action, Emit)) and not is_reportable(event):
-                raise BrokenPlugin(entry.seat.key, self.hook.moment, f"it emits {shown(event)}")
+                raise BrokenPlugin(entry.seat.key, self.hook.moment, f"it emits {brief(event)}")
             events.append(event)
         return tuple(events)
 

@@ -50,7 +50,7 @@ from agentrail.values.events.plugins import PluginError, PluginSlow
 from agentrail.values.fitting import fit_text
 from agentrail.values.json import MAX_DEPTH, MAX_ITEMS, Json, JsonObject, excess, freeze_object
 from agentrail.values.step_budget import Meter
-from agentrail.values.untrusted_values import MOST_WORDS, crash, mended, shown
+from agentrail.values.untrusted_values import MOST_WORDS, brief, crash, mended
 
 Validator = Callable[[JsonObject, Meter], str | None]
 
@@ -275,7 +275,7 @@ class Live:
                 if type(envelope.event) in UNHEARD:
                     continue
                 try:
-                    state = self._heard(entry, envelope, state, ctx, logs)
+                    state = self._pass_event(entry, envelope, state, ctx, logs)
                 except BaseException as error:  # noqa: BLE001, ASYNC103 - a plugin may raise anything; it is reported
                     problem = crash(error)
                     self.complain(entry.seat, ON_EVENT, problem, error)
@@ -297,7 +297,7 @@ class Live:
             answers=tuple(loggers),
         )
 
-    def _heard(
+    def _pass_event(
         self,
         entry: PluginEntry,
         envelope: Envelope,
@@ -397,4 +397,4 @@ def refused(readers: Sequence[ReadAnswer], answer: JsonObject) -> str | None:
 def _reason(refusal: PluginRefused) -> str:
     """Return the reason in *refusal* as text, even if the plugin gave another type."""
     reason: object = refusal.args[0] if refusal.args else ""
-    return mended(reason)[:MOST_WORDS] if type(reason) is str else shown(reason)
+    return mended(reason)[:MOST_WORDS] if type(reason) is str else brief(reason)

@@ -28,7 +28,7 @@ from agentrail.hooks.hook_types import HOOK_NAMES
 from agentrail.values.argument_checks import refuse_unknown
 from agentrail.values.json import FrozenObject
 from agentrail.values.tools import ToolSpec
-from agentrail.values.untrusted_values import crash, money, names_of, number, shown
+from agentrail.values.untrusted_values import brief, crash, money, names_of, number
 
 FROZEN: Final = "decorate the class with `@attrs.frozen`, and keep what it remembers in its state"
 _PLAIN: Final = frozenset({NoneType, bool, int, float, str, bytes, object})
@@ -389,11 +389,11 @@ def _check_attribute(cls: type, name: str, member: object) -> None:
 def _check_value(whose: str, name: str, value: object) -> None:
     fits, description = ATTRIBUTES[name]
     if not fits(value):
-        raise BadPlugin(whose, f"its `{name}` is {shown(value)}, which is not valid; it must be {description}")
+        raise BadPlugin(whose, f"its `{name}` is {brief(value)}, which is not valid; it must be {description}")
     for declaration in cast("Collection[Declaration]", value) if name == "declarations" else ():
         if not _is_declared(declaration):
             kind = type(declaration)
-            problem = f"its `{kind.__name__}` is {shown(declaration)}, which is not valid"
+            problem = f"its `{kind.__name__}` is {brief(declaration)}, which is not valid"
             raise BadPlugin(whose, f"{problem}; it must be of {DECLARATIONS[kind]}")
 
 
@@ -433,7 +433,7 @@ def check_method(
         bound = arguments
     if not callable(function):
         kind = "a property" if isinstance(member, property) else f"a `{kind_name}`"
-        raise BadPlugin(cls.__name__, f"its `{name}` is {kind}; write `{_written(name, arguments)}`")
+        raise BadPlugin(cls.__name__, f"its `{name}` is {kind}; write `{_def_line(name, arguments)}`")
     kind = indirect(function)
     if kind and not (may_be_async and kind == ASYNC):
         advice = "it must answer by `return`" if may_be_async else AT_ONCE
@@ -453,11 +453,11 @@ def _check_arguments(
     try:
         signature.bind(*bound)
     except TypeError as error:
-        right = _written(name, arguments)
+        right = _def_line(name, arguments)
         raise BadPlugin(cls.__name__, f"its `{name}` does not take its arguments: {error}; write `{right}`") from error
 
 
-def _written(name: str, arguments: tuple[str, ...]) -> str:
+def _def_line(name: str, arguments: tuple[str, ...]) -> str:
     """Return the correct first line of the method *name*: its `def` with *arguments*."""
     return f"def {name}({', '.join(('self', *arguments))})"
 

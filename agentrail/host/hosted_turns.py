@@ -221,7 +221,9 @@ class Turns:
                     event = envelope.event
                     if isinstance(event, AgentEnd | AgentAbort) and event.ref is not None:
                         context = await turns.context(event.ref) or no_request(session.id, turns.agent)
-                        messages = event.messages if isinstance(event, AgentEnd) else _said(session, envelope.turn)
+                        messages = (
+                            event.messages if isinstance(event, AgentEnd) else _aborted_messages(session, envelope.turn)
+                        )
                         await self._rows.turn_persisted(context, messages)
                         turns.ended(event.ref)
                     elif isinstance(event, PromptDropped | PromptRejected | PromptWithdrawn):
@@ -241,7 +243,7 @@ class Turns:
             self._heard = trio.Event()
 
 
-def _said(session: SessionHandle, turn: int) -> tuple[Message, ...]:
+def _aborted_messages(session: SessionHandle, turn: int) -> tuple[Message, ...]:
     """Return the messages of an aborted *turn*, whose event has none; nothing if others have ended since."""
     with suppress(AgentrailError):
         state, messages = session.inspect(), session.messages()

@@ -83,7 +83,7 @@ def main(argv: Sequence[str]) -> int:
         for handler in logging.getLogger().handlers:
             handler.setFormatter(JsonLines())
     try:
-        host, description = found(options)
+        host, description = find_host(options)
         # At its end, Python collects garbage among all objects there are. That took four fifths of the CPU of an exit,
         # for which the clients of the next process wait:
         # tests/host/test_serve_command.py::test_a_process_that_ends_looks_for_no_garbage
@@ -192,7 +192,7 @@ def _activated(refuse: Callable[[str], object]) -> int | None:
     return FIRST_DESCRIPTOR
 
 
-def found(options: ServeOptions) -> tuple[Host, str]:
+def find_host(options: ServeOptions) -> tuple[Host, str]:
     """Return the host to serve, and what is said of it; raise `NothingToServeError` if there is none."""
     if options.file is None:
         demo = SessionSpec(model="demo")

@@ -17,7 +17,7 @@ from agentrail.hooks.actions import Continue, HoldTool
 from agentrail.hooks.context import Context
 from agentrail.hooks.hook_types import BeforeTool
 from agentrail.hooks.plugin import Plugin, Priority
-from agentrail.plugins.arguments import COMMAND_ARGS, INERT_ARGS, command_lines, shown, shown_as_json
+from agentrail.plugins.arguments import COMMAND_ARGS, INERT_ARGS, command_lines, shown_as_json, visible
 from agentrail.plugins.options import NO_NAMES, are_texts, as_plain_set, as_tuple, is_patience, plain
 from agentrail.plugins.shell.code_arguments import has_subscript
 from agentrail.plugins.shell.command_line import QUIET_WRAPPERS, Commands, writes_file
@@ -219,7 +219,7 @@ class HumanApproval(Plugin[None]):
         lines = tuple(command_lines(args, command_args))
         if not lines:
             return Judgement(f"`{tool}` wants to run with {shown_as_json(args)}", tool)
-        what = f"`{tool}` wants to run " + " and ".join(dict.fromkeys(f"`{shown(text)}`" for text, _ in lines))
+        what = f"`{tool}` wants to run " + " and ".join(dict.fromkeys(f"`{visible(text)}`" for text, _ in lines))
         for _, line in lines:
             if isinstance(line, Unlexable):
                 return Judgement(f"{what}; it cannot be read because of {line.reason}", None)

@@ -87,7 +87,7 @@ def command_lines(args: Json, names: frozenset[str]) -> Iterator[tuple[str, Comm
             yield " ".join((*argv, *more)), lex_argv((*argv, *more))
 
 
-def shown(text: str, limit: int = 2_000) -> str:
+def visible(text: str, limit: int = 2_000) -> str:
     """Return *text* with invisible characters escaped, cut to *limit* characters with a note."""
     cut = "".join(char if char.isprintable() else _INVISIBLE.get(char) or _escaped(char) for char in text[:limit])
     return cut if len(text) <= limit else f"{cut}… ({len(text) - limit} more characters)"
@@ -95,7 +95,7 @@ def shown(text: str, limit: int = 2_000) -> str:
 
 def shown_as_json(value: Json) -> str:
     """Return *value* as JSON text, for a person: as `shown` does it."""
-    return shown(json.dumps(value, ensure_ascii=False))
+    return visible(json.dumps(value, ensure_ascii=False))
 
 
 def _escaped(char: str) -> str:

@@ -173,18 +173,18 @@ class BudgetGuard(Plugin[Spent]):
         limits = self._limits
         used, turn = limits.counted(ctx)
         (_, _, worked), (_, _, turn_worked) = limits.times(ctx, state.earlier_ms)
-        money = None if limits.money_limit is None else limits.money_limit.left(ctx.usage, ctx.elsewhere)
+        money = None if limits.money_limit is None else limits.money_limit.dollars_left(ctx.usage, ctx.elsewhere)
         return evolve(
             self,
-            max_tokens=_left(self.max_tokens, used.total_tokens),
-            max_turn_tokens=_left(self.max_turn_tokens, turn.total_tokens),
+            max_tokens=_rest(self.max_tokens, used.total_tokens),
+            max_turn_tokens=_rest(self.max_turn_tokens, turn.total_tokens),
             max_usd=self.max_usd if money is None else money,
-            max_rounds=_left(self.max_rounds, state.rounds),
-            max_turn_rounds=_left(self.max_turn_rounds, state.turn_rounds),
-            max_calls=_left(self.max_calls, state.calls),
-            max_turn_calls=_left(self.max_turn_calls, state.calls_of_turn),
-            max_seconds=_left(self.max_seconds, worked),
-            max_turn_seconds=_left(self.max_turn_seconds, turn_worked),
+            max_rounds=_rest(self.max_rounds, state.rounds),
+            max_turn_rounds=_rest(self.max_turn_rounds, state.turn_rounds),
+            max_calls=_rest(self.max_calls, state.calls),
+            max_turn_calls=_rest(self.max_turn_calls, state.calls_of_turn),
+            max_seconds=_rest(self.max_seconds, worked),
+            max_turn_seconds=_rest(self.max_turn_seconds, turn_worked),
             shared=True,
         )
 
@@ -295,7 +295,7 @@ class BudgetGuard(Plugin[Spent]):
 Number = TypeVar("Number", int, float)
 
 
-def _left(limit: Number | None, used: Number) -> Number | None:
+def _rest(limit: Number | None, used: Number) -> Number | None:
     """Return the rest of a limit, at least 0; `None` if there is no limit."""
     return None if limit is None else max(0, limit - used)
 

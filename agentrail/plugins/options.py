@@ -12,7 +12,7 @@ from agentrail.hooks.plugin import AnyPlugin, NamedModel
 from agentrail.hooks.plugin_checks import PAIR
 from agentrail.values.json import EMPTY, FrozenObject, Json, JsonObject, freeze_object, thaw
 from agentrail.values.secrets import named_secret, plain_secret
-from agentrail.values.untrusted_values import is_time, number, plain_text, seconds, shown
+from agentrail.values.untrusted_values import brief, is_time, number, plain_text, seconds
 
 T = TypeVar("T")
 
@@ -69,42 +69,42 @@ def is_list(value: object) -> bool:
 def are_texts(plugin: AnyPlugin, field: attrs.Attribute[T], value: T) -> None:
     """Raise `BadOptions` unless *value* lists texts."""
     if type(value) not in (tuple, frozenset):
-        _refuse(plugin, field, f"is {shown(value)}; give a list of texts")
+        _refuse(plugin, field, f"is {brief(value)}; give a list of texts")
     for item in cast("Iterable[object]", value):
         if not _is_text(item):
-            _refuse(plugin, field, f"has {shown(item)}; give a list of texts")
+            _refuse(plugin, field, f"has {brief(item)}; give a list of texts")
 
 
 def is_flag(plugin: AnyPlugin, field: attrs.Attribute[T], value: T) -> None:
     """Raise `BadOptions` unless *value* is a boolean."""
     if not isinstance(value, bool):
-        _refuse(plugin, field, f"is {shown(value)}; it must be True or False")
+        _refuse(plugin, field, f"is {brief(value)}; it must be True or False")
 
 
 def is_said(plugin: AnyPlugin, field: attrs.Attribute[T], value: T) -> None:
     """Raise `BadOptions` unless *value* is a text that says something."""
     text = plain_text(value)
     if text is None or not text.strip():
-        _refuse(plugin, field, f"is {shown(value)}; give a text")
+        _refuse(plugin, field, f"is {brief(value)}; give a text")
 
 
 def is_patience(plugin: AnyPlugin, field: attrs.Attribute[T], value: T) -> None:
     """Raise `BadOptions` unless *value* is a finite number of seconds from 0 on, or `None`, which means no limit."""
     if value is not None and seconds(value) is None:
-        _refuse(plugin, field, f"is {shown(value)}; it must be seconds from 0 on, or None: for ever")
+        _refuse(plugin, field, f"is {brief(value)}; it must be seconds from 0 on, or None: for ever")
 
 
 def is_count(plugin: AnyPlugin, field: attrs.Attribute[T], value: T) -> None:
     """Raise `BadOptions` unless *value* is a whole number from 0 on."""
     count = number(value)
     if type(count) is not int or count < 0:
-        _refuse(plugin, field, f"is {shown(value)}; it must be a whole number from 0 on")
+        _refuse(plugin, field, f"is {brief(value)}; it must be a whole number from 0 on")
 
 
 def is_deadline(plugin: AnyPlugin, field: attrs.Attribute[T], value: T) -> None:
     """Raise `BadOptions` unless *value* is a finite number of seconds above 0."""
     if not is_time(value):
-        _refuse(plugin, field, f"is {shown(value)}; it must be seconds above 0")
+        _refuse(plugin, field, f"is {brief(value)}; it must be seconds above 0")
 
 
 def as_model(value: GivenModel) -> NamedModel | None:
@@ -128,7 +128,7 @@ def is_model(plugin: AnyPlugin, field: attrs.Attribute[T], value: T) -> None:
     name, options = pair if len(pair) == PAIR else (None, EMPTY)
     text = plain_text(name)
     if text is None or not text.strip() or type(options) is not FrozenObject:
-        problem = f"is {shown(cast('object', value))}; give the name of a model, or a pair of name and options"
+        problem = f"is {brief(cast('object', value))}; give the name of a model, or a pair of name and options"
         _refuse(plugin, field, problem)
     where = plain_secret(cast("JsonObject", options))
     if where is not None:
@@ -146,17 +146,17 @@ def as_object(value: Mapping[str, Json]) -> JsonObject:
 def is_object(plugin: AnyPlugin, field: attrs.Attribute[T], value: T) -> None:
     """Raise `BadOptions` unless *value* is a frozen JSON object."""
     if type(value) is not FrozenObject:
-        _refuse(plugin, field, f"is {shown(value)}; give a mapping of texts to JSON")
+        _refuse(plugin, field, f"is {brief(value)}; give a mapping of texts to JSON")
 
 
 def path_problem(value: object) -> str | None:
     """Return why *value* names no file or folder below the working directory; `None` if it does."""
     text = plain_text(value)
     if text is None or not text or len(text) > MAX_PATH or not text.isprintable() or "\\" in text:
-        return f"is {shown(value)}; write a path of at most {MAX_PATH} characters, such as `notes/MEMORY.md`"
+        return f"is {brief(value)}; write a path of at most {MAX_PATH} characters, such as `notes/MEMORY.md`"
     parts = text.split("/")
     if any(part in {"", ".", ".."} or part != part.strip() for part in parts):
-        return f"is {shown(value)}; write it relative to the working directory, without `.`, `..` and empty parts"
+        return f"is {brief(value)}; write it relative to the working directory, without `.`, `..` and empty parts"
     return None
 
 

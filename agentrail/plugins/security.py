@@ -17,14 +17,22 @@ from agentrail.hooks.actions import Answered, Ask, AskAnswer, BlockTool, Continu
 from agentrail.hooks.context import Context
 from agentrail.hooks.hook_types import BeforeTool
 from agentrail.hooks.plugin import Plugin, Priority
-from agentrail.plugins.arguments import COMMAND_ARGS, DIRECTORY_ARGS, PATH_ARGS, command_lines, named, shown, texts
+from agentrail.plugins.arguments import (
+    COMMAND_ARGS,
+    DIRECTORY_ARGS,
+    PATH_ARGS,
+    command_lines,
+    named,
+    texts,
+    visible,
+)
 from agentrail.plugins.options import NO_NAMES, are_texts, as_plain_set, as_set, as_tuple, is_flag, is_patience
 from agentrail.plugins.shell.code_arguments import READ_BY_RULES
 from agentrail.plugins.shell.command_line import Commands
 from agentrail.plugins.shell.lexer_words import SimpleCommand, Unlexable, Word
 from agentrail.plugins.shell.paths import Fence, PathPlace, directory, fence, join, resolve
 from agentrail.plugins.shell.rule_context import MAYBE, NO, YES, Certainty, CommandScene, FolderSearch, assigned
-from agentrail.plugins.shell.rules import ALL_RULES, RULES, told
+from agentrail.plugins.shell.rules import ALL_RULES, RULES, without_messages
 from agentrail.values.events.context import SecurityAudit
 from agentrail.values.json import JsonObject
 from agentrail.values.value import Value
@@ -292,7 +300,7 @@ class SecurityGuard(Plugin[None]):
         if hook.approved:
             return Continue()
         if worst.certainty is MAYBE:
-            return self._held(hook, worst.reason)
+            return self._hold(hook, worst.reason)
         return self._looked(hook, looks, working) if looks else Continue()
 
     def _looked(
@@ -306,9 +314,9 @@ class SecurityGuard(Plugin[None]):
         if answer is None and not hook.final and search is not None:
             return Ask(search)
         why = problem(answer, looks, working, blocked, allowed)
-        return Continue() if why is None else self._held(hook, f"{findings[0].reason}; {why}")
+        return Continue() if why is None else self._hold(hook, f"{findings[0].reason}; {why}")
 
-    def _held(self, hook: BeforeTool, reason: str) -> HoldTool[None]:
+    def _hold(self, hook: BeforeTool, reason: str) -> HoldTool[None]:
         audit = SecurityAudit(hook.call_id, hook.name, "held", reason)
         return HoldTool(f"`{hook.name}` needs a look: {reason}", timeout=self.timeout).reporting(audit)
 
@@ -321,20 +329,20 @@ class SecurityGuard(Plugin[None]):
                 yield from self._path(text, tuple(bases), working, writes=tool in WRITERS or tool in self.writers)
         for text, line in command_lines(args, COMMAND_ARGS | self.command_args):
             if isinstance(line, Unlexable):
-                yield Finding(MAYBE, f"{line.reason}, in `{shown(text)}`")
+                yield Finding(MAYBE, f"{line.reason}, in `{visible(text)}`")
             else:
                 yield from self._line(text, line, tuple(bases), working)
 
     def _path(self, text: str, bases: tuple[PathPlace, ...], working: PathPlace, *, writes: bool) -> Iterator[Finding]:
         if "\0" in text or ("\n" not in text and ("\\" in text or _ENCODED.search(text))):
-            yield Finding(YES, f"the path `{shown(text)}` has a NUL, a backslash or an encoded separator")
+            yield Finding(YES, f"the path `{visible(text)}` has a NUL, a backslash or an encoded separator")
         blocked, protected, allowed = self._fences()
         for place in resolve(text, bases):
             if allowed.find(place) is not None:
                 continue
             for around in (blocked, protected) if writes else (blocked,):
                 if (pattern := around.find(place, within=working)) is not None:
-                    yield Finding(YES, f"the path `{shown(text)}` is under `{pattern}`")
+                    yield Finding(YES, f"the path `{visible(text)}` is under `{pattern}`")
 
     def _fences(self) -> tuple[Fence, Fence, Fence]:
         """Return the compiled patterns (`Fence`) of the blocked, the protected and the allowed paths."""
@@ -352,19 +360,19 @@ class SecurityGuard(Plugin[None]):
             for rule in RULES:
                 if rule.name not in self.rules:
                     continue
-                reason = f"{rule.reason} (rule `{rule.name}`), in `{shown(text)}`"
+                reason = f"{rule.reason} (rule `{rule.name}`), in `{visible(text)}`"
                 answer, looks = rule.asks(command, there), tuple(rule.looks(command, there))
                 if answer or looks:
                     yield Finding(max(answer, scene.brought) if looks else answer, reason, looks)
             for blocked_command in self.blocked_commands:
                 if _runs(command, blocked_command.split()):
-                    yield Finding(YES, f"`{blocked_command}` is a blocked command, in `{shown(text)}`")
+                    yield Finding(YES, f"`{blocked_command}` is a blocked command, in `{visible(text)}`")
             for word in _paths(command):
                 answer, pattern = there.fenced(word, blocked)
                 if not answer and command.program not in READ_BY_RULES:
                     answer, pattern = there.mentions(word, blocked)
                 if answer:
-                    yield Finding(answer, f"`{shown(word.text)}` is under `{pattern}`, in `{shown(text)}`")
+                    yield Finding(answer, f"`{visible(word.text)}` is under `{pattern}`, in `{visible(text)}`")
             scene = scene.after(command)
 
 
@@ -383,4 +391,6 @@ def _paths(command: SimpleCommand) -> Iterator[Word]:
     yield from (assignment.assigned for assignment in command.assignments)
     yield from command.around
     if command.program not in _TALKERS:
-        yield from (word for word in (*command.argv[:1], *told(command)) if not word.text.startswith(_LEFT_OUT))
+        yield from (
+            word for word in (*command.argv[:1], *without_messages(command)) if not word.text.startswith(_LEFT_OUT)
+        )

@@ -31,7 +31,7 @@ from agentrail.values.events.envelope import Envelope
 from agentrail.values.events.life import SessionEnded
 from agentrail.values.messages import History
 from agentrail.values.personal import Kept
-from agentrail.values.untrusted_values import crash, number, shown
+from agentrail.values.untrusted_values import brief, crash, number
 from agentrail.values.value import Authored
 
 
@@ -510,10 +510,10 @@ class Retention(Authored):
         days: object = self.days
         plain = number(days)
         if plain is None or plain < 0:
-            raise WrongType("days", shown(days), "a number of days, 0 or more")
+            raise WrongType("days", brief(days), "a number of days, 0 or more")
         label = cast("object", self.label)
         if not isinstance(label, str | None):
-            raise WrongType("label", shown(label), "a label, as text, or nothing for all sessions")
+            raise WrongType("label", brief(label), "a label, as text, or nothing for all sessions")
 
     def ended_before(self, now: int) -> int:
         """Return the time up to which sessions are deleted at the time *now*, in milliseconds since 1970."""

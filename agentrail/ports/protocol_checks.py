@@ -26,7 +26,7 @@ def why_unfit(value: object, port: type) -> str | None:
         if not callable(has):
             return f"a `{named(value)}`, which has no method `{name}`,"
         if not _can_be_called(has, method, bound=True):
-            return f"a `{named(value)}`, whose `{name}` is no `{_written(method)}`,"
+            return f"a `{named(value)}`, whose `{name}` is no `{_def_line(method)}`,"
     return None
 
 
@@ -34,7 +34,7 @@ def why_unfit_call(value: object, function: Callable[..., object]) -> str | None
     """Describe *value* if it cannot be called like *function* (async or not); return `None` if it can."""
     if not callable(value):
         return f"a `{named(value)}`"
-    return None if _can_be_called(value, function, bound=False) else f"a function that is no `{_written(function)}`"
+    return None if _can_be_called(value, function, bound=False) else f"a function that is no `{_def_line(function)}`"
 
 
 def _promises(function: object) -> bool:
@@ -86,7 +86,7 @@ def _can_be_called(has: Callable[..., object], method: Callable[..., object], *,
     return True
 
 
-def _written(method: Callable[..., object]) -> str:
+def _def_line(method: Callable[..., object]) -> str:
     """Return the first line of the definition of *method*, without annotations."""
     parameters = [
         parameter.replace(annotation=Parameter.empty) for parameter in inspect.signature(method).parameters.values()

@@ -34,7 +34,7 @@ from agentrail.hooks.live_hook_runner import why_refused
 from agentrail.ports.tool import Task
 from agentrail.remote.decoding import answer_of, value_of
 from agentrail.remote.remote_events import RemoteMonitor, RemoteSubscription, events_of
-from agentrail.remote.transport.host_connection import Line, given
+from agentrail.remote.transport.host_connection import Line, without_none
 from agentrail.remote.unsupported import OF_SESSIONS, missing
 from agentrail.reprs import in_brackets
 from agentrail.tools.answer_forms import form_of
@@ -78,7 +78,7 @@ class RemoteSession(SessionCalls):
 
     async def _do(self, call: str, command: str | None, **body: Json) -> Json:
         """Have the host carry out a call with a *body*; fields that are `None` are not sent."""
-        return await self._line.call(call, session=self.id, body=given(**body), command=command)
+        return await self._line.call(call, session=self.id, body=without_none(**body), command=command)
 
     async def _see(self, call: str, kind: type[T], **query: Json) -> T:
         return answer_of(kind, await self._line.call(call, session=self.id, query=query or None))
@@ -90,7 +90,7 @@ class RemoteSession(SessionCalls):
     ) -> Accepted:
         """Send a prompt: it starts a turn, or is queued; `ask` with the same arguments gives the reply at any time."""
         form = None if returns is None else form_of(returns).schema
-        accepted = await self._do("prompt", command, message=_said(text), returns=form)
+        accepted = await self._do("prompt", command, message=_message_json(text), returns=form)
         return value_of(Accepted, answer_of(AcceptedView, accepted))
 
     @overload
@@ -109,7 +109,9 @@ class RemoteSession(SessionCalls):
         raised, and the model is not asked again.
         """
         form = None if returns is None else form_of(returns)
-        answer = await self._do("ask", command, message=_said(text), returns=None if form is None else form.schema)
+        answer = await self._do(
+            "ask", command, message=_message_json(text), returns=None if form is None else form.schema
+        )
         reply = value_of(Reply, answer_of(WholeReplyView, answer))
         if form is None:
             return reply
@@ -138,7 +140,7 @@ class RemoteSession(SessionCalls):
         for name, how in spelled.fields:
             if how.offer is not None:
                 await self._check_names(how.offer, name, _several(getattr(given, name)))
-        fields = None if spelled.body is None else spelled.written(given)
+        fields = None if spelled.body is None else spelled.encode(given)
         body, query = (fields, None) if call.query is None else (None, fields)
         await self._line.call(call.name, session=self.id, body=body, query=query, command=command)
 
@@ -212,7 +214,7 @@ class RemoteSession(SessionCalls):
         return RemoteSession(self._line, answer_of(OpenedView, await self._do("fork", None, at=at, session=id)).session)
 
 
-def _said(text: Said) -> Json:
+def _message_json(text: Said) -> Json:
     """Return a message as JSON: a text, or its parts; raise `BadMessage` if it is neither."""
     parts = kept_parts(text)
     return text if isinstance(text, str) else cast("Json", json.loads(to_json(list(parts))))

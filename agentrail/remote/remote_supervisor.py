@@ -15,7 +15,7 @@ from agentrail.ports.journal import StoredSession
 from agentrail.remote.decoding import answer_of, stored_of
 from agentrail.remote.remote_events import RemoteView, approvals_of, held_of, tree_of
 from agentrail.remote.remote_session import RemoteSession
-from agentrail.remote.transport.host_connection import PATIENCE, Line, given, open_line, texts_of
+from agentrail.remote.transport.host_connection import PATIENCE, Line, open_line, texts_of, without_none
 from agentrail.remote.unsupported import OF_SUPERVISORS, missing
 from agentrail.reprs import in_brackets
 from agentrail.values.argument_checks import checked
@@ -59,7 +59,7 @@ class RemoteSupervisor:
             raise WrongType.of(
                 "spec", spec, PROFILES + (", ".join([f"`{name}`" for name in agents]) or "it knows them")
             )
-        body = given(agent=spec, session=id, title=title, labels=texts_of("labels", labels))
+        body = without_none(agent=spec, session=id, title=title, labels=texts_of("labels", labels))
         return self._opened(await self._line.call("open_session", session=None, body=body, command=command))
 
     async def open(
@@ -85,7 +85,7 @@ class RemoteSupervisor:
         command: str | None = None,
     ) -> RemoteSession:
         """Start a new session with the history of a stored one, up to record *at* or to its last record."""
-        answer = await self._line.call("fork", session=origin, body=given(at=at, session=id), command=command)
+        answer = await self._line.call("fork", session=origin, body=without_none(at=at, session=id), command=command)
         return self._opened(answer)
 
     def _opened(self, answer: Json) -> RemoteSession:
@@ -95,12 +95,12 @@ class RemoteSupervisor:
         self, *, owner: str | None = None, label: str | None = None, ended: bool | None = None
     ) -> tuple[StoredSession, ...]:
         """Return summaries of the user's sessions, or of those of another *owner* (`*`: of all), sorted by id."""
-        filter_ = given(owner=owner, label=label, ended=ended)
+        filter_ = without_none(owner=owner, label=label, ended=ended)
         stored: list[StoredSession] = []
         after: str | None = None
         while True:
             page = answer_of(
-                SessionsView, await self._line.call("list_sessions", query={**filter_, **given(after=after)})
+                SessionsView, await self._line.call("list_sessions", query={**filter_, **without_none(after=after)})
             )
             stored += map(stored_of, page.items)
             after = page.next
@@ -116,7 +116,7 @@ class RemoteSupervisor:
 
         If it runs, it is ended first. Its uploaded files are erased. The records say that this user did it.
         """
-        query = given(redact=True, first=first, last=last)
+        query = without_none(redact=True, first=first, last=last)
         return answer_of(ErasedView, await self._line.call("delete_session", session=id, query=query)).records or 0
 
     def session(self, id: str) -> RemoteSession:  # noqa: A002 - what users call it
@@ -136,7 +136,7 @@ class RemoteSupervisor:
         views: list[HeldView] = []
         after: str | None = None
         while True:
-            page = answer_of(ApprovalsView, await self._line.call("approvals", query=given(after=after)))
+            page = answer_of(ApprovalsView, await self._line.call("approvals", query=without_none(after=after)))
             views += page.items
             after = page.next
             if after is None:

@@ -66,8 +66,8 @@ from agentrail.values.content import Data, File, Image, Part, Text, in_words
 from agentrail.values.events.envelope import Event
 from agentrail.values.events.policies import POLICIES
 from agentrail.values.json import INT_MAX, Json, JsonObject, freeze, freeze_object, weight
+from agentrail.values.untrusted_values import brief, number
 from agentrail.values.untrusted_values import described as described
-from agentrail.values.untrusted_values import number, shown
 
 STOPPING = (AbortSent, StopSent)
 """Commands that are accepted even while the journal is full."""
@@ -188,7 +188,7 @@ def prompt_of(text: object, returns: object) -> tuple[PromptSent, ReadAnswer | N
     return PromptSent(parts, returns=form.schema), form.read
 
 
-async def asked(
+async def send_prompt(
     waiters: Waiters,
     mailbox: Mailbox,
     past: Callable[[str], Awaitable[Outcome | None]],
@@ -253,7 +253,7 @@ def counted(name: str, value: object) -> int:
     """Return *value* if it is a whole number of at least 1; raise `WrongType` otherwise."""
     plain = number(value)
     if type(plain) is not int or plain < 1:
-        raise WrongType(name, shown(value), "a whole number from 1 on")
+        raise WrongType(name, brief(value), "a whole number from 1 on")
     return plain
 
 
@@ -319,7 +319,7 @@ def filter_of(value: object) -> SessionFilter:
             check_flag(name, getattr(value, name))
     due = value.due_before
     if due is not None and not (type(cast("object", due)) is int and abs(due) <= INT_MAX):
-        raise WrongType("due_before", shown(due), "milliseconds since 1970")
+        raise WrongType("due_before", brief(due), "milliseconds since 1970")
     return value
 
 

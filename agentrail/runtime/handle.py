@@ -105,19 +105,21 @@ class SessionHandle(SessionCalls):
     async def ask(self, text: Said, *, returns: object = None, command: str | None = None) -> object:
         """Send a prompt and return how its turn ended; with *returns*, a class or a JSON Schema, such an object."""
         prompt_input, parse_answer = commands.prompt_of(text, returns)
-        reply = await (await self._asked(prompt_input, parse_answer, command, True)).reply()
+        reply = await (await self._ask(prompt_input, parse_answer, command, True)).reply()
         return reply if parse_answer is None else commands.object_of(reply, parse_answer)
 
     async def ask_nowait(self, text: Said, *, returns: Form | None = None, command: str | None = None) -> AskedPrompt:
         """Do as `prompt_nowait`: the answer has its result as `accepted`, and a method that waits as `ask` does."""
         prompt_input, parse_answer = commands.prompt_of(text, returns)
-        return await self._asked(prompt_input, parse_answer, command, False)
+        return await self._ask(prompt_input, parse_answer, command, False)
 
-    async def _asked(
+    async def _ask(
         self, prompt: PromptSent, parse_answer: ReadAnswer | None, command: str | None, waits: bool
     ) -> AskedPrompt:
         session, letter = self._session, self._letter(prompt, command)
-        return await commands.asked(session.waiters, session.mailbox, session.past, parse_answer, *letter, waits=waits)
+        return await commands.send_prompt(
+            session.waiters, session.mailbox, session.past, parse_answer, *letter, waits=waits
+        )
 
     async def steer(self, text: str, *, when: Literal["gap", "now"] = "gap", command: str | None = None) -> Accepted:
         """Send a text for the open turn's next request; stops tools unless immune, and with `when="now"` a response."""
@@ -242,7 +244,7 @@ class SessionHandle(SessionCalls):
 
     def status(self) -> Status:
         """Return what the session is doing, as of its last journaled step."""
-        return commands.status_of(self._session.state, self._session.links.held(), self.tasks())
+        return commands.status_of(self._session.state, self._session.links.held_calls(), self.tasks())
 
     def messages(self) -> tuple[Message, ...]:
         """Return the conversation, as of the last journaled step."""

@@ -156,7 +156,7 @@ class ActorSubagents(Agents, Protocol):
         """What they use of the limits that they share."""
         ...
 
-    def held(self) -> tuple[HeldCall, ...]:
+    def held_calls(self) -> tuple[HeldCall, ...]:
         """Return the calls of sub-agents, at any depth, that wait for a person."""
         ...
 
@@ -197,7 +197,7 @@ class Recipe(Protocol):
     talks: bool
     """Whether the agent can send messages to others, so that it can have peers."""
 
-    def found(self, task: Task, parent: State, code: SessionCode, now: int) -> FindCode:
+    def finder(self, task: Task, parent: State, code: SessionCode, now: int) -> FindCode:
         """Return the function that finds the code of a stored sub-agent."""
         ...
 

@@ -9,7 +9,7 @@ from typing import Final, Literal, TypeAlias, TypedDict, cast
 from typing_extensions import Unpack
 
 from agentrail.errors import BadTool, NotJson
-from agentrail.errors.branches import listed, meant
+from agentrail.errors.branches import advice, listed
 from agentrail.values.fitting import MAX_TEXT
 from agentrail.values.json import JsonObject
 from agentrail.values.tools import EffectClass, ToolSpec, cut_time
@@ -45,7 +45,7 @@ def declare(name: str, description: str, parameters: JsonObject, options: ToolOp
     unknown = options.keys() - ToolOptions.__annotations__.keys()
     if unknown:
         wrong = min(unknown)
-        raise BadTool(name, f"there is no option `{wrong}`; {meant(wrong, ToolOptions.__annotations__, 'there are')}")
+        raise BadTool(name, f"there is no option `{wrong}`; {advice(wrong, ToolOptions.__annotations__, 'there are')}")
     fields_: dict[str, object] = {**options}
     if "effect" in options:
         fields_["effect"] = _effect(name, options["effect"])

@@ -22,7 +22,7 @@ from agentrail.values.stream import (
     UsageChunk,
 )
 from agentrail.values.tools import AskPerson, CompactNow, Effect, Err, Ok, SetTodos, Todo, ToolResult
-from agentrail.values.untrusted_values import PLAIN, items_of, mended, money, named, plain_text, shown, tokens
+from agentrail.values.untrusted_values import PLAIN, brief, items_of, mended, money, named, plain_text, tokens
 from agentrail.values.usage import NOTHING_USED, Usage
 from agentrail.values.value import quick
 
@@ -63,7 +63,7 @@ class UnfitError(TypeError):
     """A value is not of the wanted type or form."""
 
     def __init__(self, found: object, expected: str, where: str = "it") -> None:
-        value = shown(found) if type(found) in PLAIN else f"a `{named(found)}`"  # a text might be private
+        value = brief(found) if type(found) in PLAIN else f"a `{named(found)}`"  # a text might be private
         super().__init__(f"{where} has {value} where {expected} is wanted")
 
 

@@ -10,7 +10,7 @@ from operator import not_
 from typing import TYPE_CHECKING, Final, NewType, NoReturn, TypeAlias, cast
 
 from agentrail.errors import NotJson
-from agentrail.values.untrusted_values import described, items_of, named, pass_interrupt, shown
+from agentrail.values.untrusted_values import brief, described, items_of, named, pass_interrupt
 
 if TYPE_CHECKING:
     Json: TypeAlias = "Mapping[str, Json] | Sequence[Json] | str | int | float | bool | None"
@@ -267,7 +267,7 @@ def is_same(left: Json, right: Json) -> bool:
 
 def _key(key: object, at: str) -> str:
     if type(key) is not str:
-        raise NotJson(at, f"the key {shown(key)}, which is not text")
+        raise NotJson(at, f"the key {brief(key)}, which is not text")
     return key if key.isascii() else _text(key, at)
 
 

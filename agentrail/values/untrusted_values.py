@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import MappingProxyType, TracebackType
 from typing import TYPE_CHECKING, Final, cast
 
-from agentrail.errors.branches import meant
+from agentrail.errors.branches import advice
 from agentrail.values.value import Value
 
 if TYPE_CHECKING:
@@ -162,7 +162,7 @@ def mended(text: str) -> str:
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
-def shown(value: object) -> str:
+def brief(value: object) -> str:
     """Return a short description of *value* for an error message, without running its code."""
     if type(value) is str:
         return mended(repr(value[:MAX_CHARACTERS]))
@@ -189,7 +189,9 @@ def items_of(value: list[object] | tuple[object, ...]) -> Iterator[object]:
 
 def described(error: BaseException) -> str:
     """Return the class and text of *error*; for a group, also those of the first few exceptions in it."""
-    return ": ".join(filter(None, (_told(error), "; ".join(map(_told, inside(error)[:MAX_SHOWN])))))
+    return ": ".join(
+        filter(None, (_type_error_text(error), "; ".join(map(_type_error_text, inside(error)[:MAX_SHOWN]))))
+    )
 
 
 def inside(error: BaseException) -> tuple[BaseException, ...]:
@@ -247,7 +249,7 @@ def _are_many(values: tuple[object, ...]) -> bool:
     room_left = MAX_FACTS - len(values)
     waiting: list[object] = [*values[:MAX_FACTS]]
     while waiting and room_left >= 0:
-        count, items = _held(waiting.pop())
+        count, items = _items_of(waiting.pop())
         room_left -= count
         if room_left >= 0:
             waiting += items
@@ -270,7 +272,7 @@ def is_short(error: BaseException) -> bool:
     return True
 
 
-def _held(value: object) -> tuple[int, Iterable[object]]:
+def _items_of(value: object) -> tuple[int, Iterable[object]]:
     """Return the number of items in *value*, and the items; a long text counts as several, but has no items."""
     for kind, count, items in _HOLDERS:
         if issubclass(type(value), kind):
@@ -308,7 +310,7 @@ def pass_interrupt(error: BaseException) -> None:
         raise error
 
 
-def _told(error: BaseException) -> str:
+def _type_error_text(error: BaseException) -> str:
     text = words(error)
     return f"{named(error)}: {_with_advice(text) if isinstance(error, TypeError) else text}"
 
@@ -324,5 +326,5 @@ def _with_advice(text: str) -> str:
     return (
         text
         if match is None or names is None
-        else f"{match[0]}; {meant(match['argument'], names, 'its arguments are')}"
+        else f"{match[0]}; {advice(match['argument'], names, 'its arguments are')}"
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from agentrail.errors import WrongType
-from agentrail.values.untrusted_values import money, number, shown
+from agentrail.values.untrusted_values import brief, money, number
 from agentrail.values.value import Authored, quick
 
 LIMIT_WANTED: Final = "a whole number from 1 on, or None: no limit"
@@ -28,7 +28,7 @@ class Limit(Authored):
             value: object = getattr(self, name)
             plain = number(value)
             if value is not None and (type(plain) is not int or plain < 1):
-                raise WrongType(name, shown(value), LIMIT_WANTED)
+                raise WrongType(name, brief(value), LIMIT_WANTED)
 
 
 class Usage(Authored):
@@ -119,7 +119,7 @@ class Price(Authored):
             value: object = getattr(self, name)
             needed = name not in ("cached", "cache_write")
             if (needed or value is not None) and money(value) is None:
-                raise WrongType(name, shown(value), PRICE_WANTED)
+                raise WrongType(name, brief(value), PRICE_WANTED)
 
     def cost(self, usage: Usage) -> float:
         """Return what *usage* costs, in US dollars."""

@@ -38,10 +38,10 @@ class Value(msgspec.Struct, metaclass=ValueMeta, frozen=True, gc=False, omit_def
     """Base class of values: `==` and `hash` use all fields; `repr` shows those that differ from their default."""
 
     def __repr__(self) -> str:
-        fields = (f"{name}={getattr(self, name)!r}" for name in self._told())
+        fields = (f"{name}={getattr(self, name)!r}" for name in self._told_fields())
         return f"{type(self).__name__}({', '.join(fields)})"
 
-    def _told(self) -> Iterable[str]:
+    def _told_fields(self) -> Iterable[str]:
         defaults = defaults_of(type(self))
         for name in self.__struct_fields__:
             if name not in defaults or getattr(self, name) != defaults[name]:

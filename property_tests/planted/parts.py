@@ -73,7 +73,7 @@ class Lanes:
             self.lanes[0].append(letter)
             return True
         serves = letter.command is None and serving in self.lanes[0]
-        return serves and isinstance(serving.given, AbortSent) and serving.given.covers(abort)
+        return serves and isinstance(serving.input, AbortSent) and serving.input.covers(abort)
 
     def results(self, mailbox: Mailbox, choose: Choose, name: str) -> None:
         """Post a result, or a letter with a slot, as a caller's message to running work has; it may be refused."""
@@ -92,7 +92,7 @@ class Lanes:
     def take(self) -> Letter:
         """Take out and return the letter that the mailbox should give next."""
         control, results, user = self.lanes
-        clears = control and isinstance(control[0].given, AbortSent) and control[0].given.clear_queue
+        clears = control and isinstance(control[0].input, AbortSent) and control[0].input.clear_queue
         before = next((letter for letter in user if clears and letter.number < control[0].number), None)
         if before is not None:
             user.remove(before)

@@ -76,7 +76,7 @@ CHANGES: Final = (
         "seconds_inherited_whole",
         "a sub-agent may take as many seconds as its parent had at first",
         BudgetGuard.inherited,
-        "_left(self.max_seconds, worked)",
+        "_rest(self.max_seconds, worked)",
         "self.max_seconds",
         "budget_seconds",
     ),
@@ -179,7 +179,7 @@ CHANGES: Final = (
     Change(
         "refused_steering_is_shown",
         "the model gets steering that was refused",
-        ContentPolicy._shown,
+        ContentPolicy._hide_refused,
         " if at not in hidden",
         "",
         "policy",

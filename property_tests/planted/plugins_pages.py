@@ -129,7 +129,7 @@ CHANGES: Final = (
     Change(
         "newest_runs_make_room",
         "of too many runs, the newest are left out",
-        episodic_memory.written,
+        episodic_memory.render_episodes,
         "list(episodes)[-most:]",
         "list(episodes)[:most]",
         "page_episodes",
@@ -269,7 +269,7 @@ def _episodes(choose: Choose) -> str | None:
     """Write more runs of a user than may be kept; see which are left."""
     count, most = choose.number(1, 9), choose.number(1, 9)
     runs = [episodic_memory.Episode(f"ask {at}", "done", (), at) for at in range(count)]
-    left = json.loads(episodic_memory.written("ann", runs, most))["episodes"]
+    left = json.loads(episodic_memory.render_episodes("ann", runs, most))["episodes"]
     return None if [one["at_ms"] for one in left] == list(range(count))[-most:] else "oldest"
 
 

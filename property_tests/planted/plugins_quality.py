@@ -15,7 +15,7 @@ from agentrail.core.vocabulary.options import Options
 from agentrail.hooks.actions import Answered, AskAnswer, Failed, TimedOut
 from agentrail.plugins import Planning, Reflection, SelfVerify
 from agentrail.plugins.quality import planning
-from agentrail.plugins.quality.planning import AGAIN, DIRECTIVE, HOW, CurrentPlan, shown
+from agentrail.plugins.quality.planning import AGAIN, DIRECTIVE, HOW, CurrentPlan, checklist
 from agentrail.plugins.quality.reflection import CONVERSATION, MODEL
 from agentrail.testing import Cue, Trace, abort, call, compact, prompt, say, simulate, steer, tell
 from agentrail.testing.world.choose import Choose
@@ -222,7 +222,7 @@ def plans_are_kept(trace: Trace, most: int) -> None:
     state = trace.plugin_state("Planning")
     assert isinstance(state, CurrentPlan)
     if trace.requests and not state.stale:
-        wanted = HOW + shown(state.steps) if state.steps else None
+        wanted = HOW + checklist(state.steps) if state.steps else None
         assert dict(trace.requests[-1].sections).get("plan") == wanted, "the plan that the model has is an old one"
 
 

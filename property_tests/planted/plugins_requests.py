@@ -156,7 +156,7 @@ CHANGES: Final = (
     Change(
         "last_rule_first",
         "of two rules that hold, the last one counts",
-        ModelRouter._found,
+        ModelRouter._find_route,
         "for rule in self.rules:",
         "for rule in reversed(self.rules):",
         "router",

@@ -109,7 +109,7 @@ CHANGES: Final = (
         "budget_inherited_whole",
         "a sub-agent may use as much as its parent had at first",
         BudgetGuard.inherited,
-        "_left(self.max_tokens, used.total_tokens)",
+        "_rest(self.max_tokens, used.total_tokens)",
         "self.max_tokens",
         "budget",
     ),
@@ -204,7 +204,7 @@ CHANGES: Final = (
     Change(
         "approvals_of_subagents_hidden",
         "what waits for a person in a sub-agent is not told as its parent's",
-        subagents._told,
+        subagents._as_parent_event,
         "event if isinstance(event, FOR_PEOPLE) else ",
         "",
         "world",

@@ -23,7 +23,7 @@ CHANGES: Final = (
     Change(
         "answers_at_hand_alone",
         "answers are not looked up in the journal",
-        Answers.known,
+        Answers.find,
         "await self._journal.answer(self._session_id, command)",
         "None",
         "safety",
@@ -179,8 +179,8 @@ CHANGES: Final = (
         "slot_of_a_failed_request_lost",
         "a request that fails keeps its place in the lane of its provider",
         ProviderLimits._in_turn,
-        "        finally:\n            lane.done(ticket, tokens)\n",
-        "        finally:\n            if tokens is not None:\n                lane.done(ticket, tokens)\n",
+        "        finally:\n            lane.release(ticket, tokens)\n",
+        "        finally:\n            if tokens is not None:\n                lane.release(ticket, tokens)\n",
         "limits",
     ),
 )

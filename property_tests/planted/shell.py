@@ -165,18 +165,18 @@ def command_carried_out_twice(p: Planting) -> None:
     async def forgets(_answers: Answers, _command: str, _digest: bytes) -> Answer | None:
         return None
 
-    p.put(Answers, "known", forgets)
+    p.put(Answers, "find", forgets)
 
 
 @bug("another command under a known id gets the answer to the first")
 def command_conflict_ignored(p: Planting) -> None:
-    known = Answers.known
+    known = Answers.find
 
     async def wrong(self: Answers, command: str, digest: bytes) -> Answer | None:
         found = (self._kept or {}).get(command)
         return await known(self, command, digest if found is None else found[0])
 
-    p.put(Answers, "known", wrong)
+    p.put(Answers, "find", wrong)
 
 
 @bug("a prompt that an abort clears from the mailbox is answered, and its id is not remembered")
@@ -184,7 +184,7 @@ def cleared_prompt_forgotten(p: Planting) -> None:
     handle = Session._handle
 
     async def wrong(self: Session, letter: Letter) -> None:
-        if isinstance(letter.given, PromptSent) and letter.given.cleared:
+        if isinstance(letter.input, PromptSent) and letter.input.cleared:
             letter.command = None
         await handle(self, letter)
 
@@ -214,7 +214,7 @@ def abort_not_told_to_who_asks(p: Planting) -> None:
 def second_abort_not_answered(p: Planting) -> None:
     def post(mailbox: Mailbox, letter: Letter) -> Letter:
         for waiting in () if mailbox.closed is not None else mailbox._control:
-            if type(waiting.given) is type(letter.given):
+            if type(waiting.input) is type(letter.input):
                 return waiting
         mailbox._post(mailbox._control, letter)
         return letter

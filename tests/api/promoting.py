@@ -12,7 +12,7 @@ from hypothesis import Phase, find, settings
 from agentrail import AnySession, SessionSpec, awaited, connect, open_supervisor
 from agentrail.errors import UnknownPrompt
 from agentrail.host import ApiKeys, Host, HostLimits, Profile
-from agentrail.host.authentication.api_keys import new_key, written
+from agentrail.host.authentication.api_keys import new_key, render_keys
 from agentrail.testing import ScriptedModel, sessions, stall
 from agentrail.testing.world.random_sessions import World
 
@@ -49,7 +49,7 @@ async def main() -> None:
         here = await promote(await supervisor.spawn(spec))
     row, key = new_key("acme", "ann", ("talk",))
     host = Host(
-        [Profile("desk", spec)], authenticator=ApiKeys(lines=written([row])), limits=HostLimits(drain_seconds=0.1)
+        [Profile("desk", spec)], authenticator=ApiKeys(lines=render_keys([row])), limits=HostLimits(drain_seconds=0.1)
     )
     async with host.serving() as serving:
         async with connect(serving.url, key) as remote:

@@ -35,20 +35,20 @@ def test_what_is_done_says_which_of_several_commands_it_is() -> None:
     assert sent(call, '{"do": "detach", "plugin": "guard"}') == DetachPluginSent("guard")
     assert sent(call, '{"do": "update", "plugin": "guard", "options": {"a": 1}}') == UpdatePlugin("guard", {"a": 1})
     _, found = COMMANDS[DetachPluginSent]
-    assert found.written(DetachPluginSent("guard")) == {"do": "detach", "plugin": "guard"}
+    assert found.encode(DetachPluginSent("guard")) == {"do": "detach", "plugin": "guard"}
 
 
 def test_a_command_is_written_as_its_body_is_read() -> None:
     call, found = COMMANDS[ApproveSent]
     for command in (ApproveSent("a1"), ApproveSent("a1", auto_resume=False)):
-        assert sent(call, json.dumps(found.written(command))) == command
+        assert sent(call, json.dumps(found.encode(command))) == command
 
 
 def test_a_field_that_is_not_listed_is_no_field_of_the_body() -> None:
     found = spelled(ApproveSent, approval_id=As(name="approval"))
     assert found.body is not None
     assert found.body.__struct_fields__ == ("approval",)
-    assert found.written(ApproveSent("a1", four_eyes=True)) == {"approval": "a1"}
+    assert found.encode(ApproveSent("a1", four_eyes=True)) == {"approval": "a1"}
 
 
 @pytest.mark.parametrize(("name", "field"), [("approve", "four_eyes"), ("abort", "partial"), ("stop", "$")])

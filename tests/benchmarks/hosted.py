@@ -20,7 +20,7 @@ import trio
 
 from agentrail import SessionHandle, SessionSpec, open_supervisor
 from agentrail.api.limits import HostLimits
-from agentrail.host.authentication.api_keys import ApiKeys, new_key, written
+from agentrail.host.authentication.api_keys import ApiKeys, new_key, render_keys
 from agentrail.host.host_server import Host
 from agentrail.host.plugins.host_plugin import HostPlugin
 from agentrail.host.plugins.plugin_runner import HostPluginRow
@@ -286,7 +286,7 @@ def main() -> int:
     """Measure, print, and return 1 if a figure is missed."""
     with (
         serving("tests.benchmarks.bare_http", str(STREAMED)) as bare,
-        serving("tests.benchmarks.hosted", written([ROW])) as ours,
+        serving("tests.benchmarks.hosted", render_keys([ROW])) as ours,
     ):
         found = [measured(bare, ours) for _ in range(REPEATS)]
     missed = False

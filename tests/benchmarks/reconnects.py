@@ -18,7 +18,7 @@ import trio
 
 from agentrail import SessionSpec
 from agentrail.api.limits import HostLimits
-from agentrail.host.authentication.api_keys import ApiKeys, new_key, written
+from agentrail.host.authentication.api_keys import ApiKeys, new_key, render_keys
 from agentrail.host.host_server import Host
 from agentrail.host.profiles import Profile
 from agentrail.testing import ScriptedModel
@@ -126,7 +126,7 @@ def lag(process: Popen[str]) -> float:
 
 def main() -> int:
     """Measure, print, and return 1 if a figure is missed."""
-    command = [sys.executable, "-m", "tests.benchmarks.reconnects", "serve", written([ROW])]
+    command = [sys.executable, "-m", "tests.benchmarks.reconnects", "serve", render_keys([ROW])]
     with Popen(command, stdin=PIPE, stdout=PIPE, text=True) as process:
         try:
             assert process.stdout

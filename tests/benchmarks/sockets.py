@@ -24,7 +24,7 @@ import trio
 
 from agentrail import SessionSpec
 from agentrail.api.limits import HostLimits
-from agentrail.host.authentication.api_keys import ApiKeys, new_key, written
+from agentrail.host.authentication.api_keys import ApiKeys, new_key, render_keys
 from agentrail.host.host_server import Host
 from agentrail.host.profiles import Profile
 from agentrail.ports.model import EmitChunk
@@ -239,7 +239,7 @@ def main(names: list[str]) -> int:
     """Measure, print, and return 1 if a figure is missed."""
     missed = 0
     for name in names or MEASURES:
-        with serving("tests.benchmarks.sockets", "serve", written([ROW])) as server:
+        with serving("tests.benchmarks.sockets", "serve", render_keys([ROW])) as server:
             missed |= trio.run(MEASURES[name], server)
     return missed
 

@@ -78,7 +78,7 @@ def test_a_line_is_edited(text: str, shown: str) -> None:
 def test_earlier_lines_are_fetched_and_may_be_changed() -> None:
     line = EditedLine()
     for text in ("one", "two", "two", "  "):
-        line = typed(text, line).done()
+        line = typed(text, line).end_line()
     assert line.past == ("one", "two")
     assert [
         with_cursor(typed(keys, line)) for keys in ("\x1b[A", "\x10\x10", "\x10\x10\x10", "\x10\x10\x0e", "\x10\x0e")
@@ -98,7 +98,7 @@ def test_a_text_can_be_offered() -> None:
 
 @given(st.text(st.sampled_from("abé日\u0301"), max_size=20), st.integers(0, 20), st.integers(1, 12))
 def test_what_is_shown_fits_and_has_the_cursor_in_it(text: str, at: int, width: int) -> None:
-    shown, cursor = EditedLine(text, min(at, len(text))).shown(width)
+    shown, cursor = EditedLine(text, min(at, len(text))).visible_part(width)
     assert columns(shown) <= width
     assert shown in text
     assert 0 <= cursor < max(width, 1)
@@ -109,5 +109,5 @@ def test_what_is_shown_fits_and_has_the_cursor_in_it(text: str, at: int, width: 
 def test_of_a_long_line_only_what_is_shown_is_measured(char: str, at: int) -> None:
     line = EditedLine(char * 100_000, at)
     with counted_opcodes() as counted:
-        line.shown(80)
+        line.visible_part(80)
     assert counted[0] < 30_000

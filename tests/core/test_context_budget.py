@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agentrail.core.context_window import budget_of, is_due, kept, measured, overhead, room, tokens_of
+from agentrail.core.context_window import budget_of, is_due, kept_chars, measured, overhead, room, tokens_of
 from agentrail.core.vocabulary.inputs import StreamEnded
 from agentrail.core.vocabulary.options import Options
 from agentrail.core.vocabulary.state import AttachedTool, Measured, Setup, State
@@ -83,8 +83,8 @@ def test_a_large_count_also_says_how_many_characters_a_token_has() -> None:
 
 def test_a_compaction_that_is_asked_for_leaves_less_than_there_is() -> None:
     small = state(said("x" * 400), said("y" * 400))
-    assert kept(small) == 400
-    assert kept(small.but(setup=small.setup.but(options=Options(compact_to=10_000)))) == 400
+    assert kept_chars(small) == 400
+    assert kept_chars(small.but(setup=small.setup.but(options=Options(compact_to=10_000)))) == 400
 
 
 @pytest.mark.parametrize(

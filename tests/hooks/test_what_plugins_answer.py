@@ -430,7 +430,7 @@ def test_the_money_left_under_a_limit_is_what_was_not_spent_and_never_negative()
         (MoneyLimit(2.0), spent, Usage(10, 1), 1.5),
         (MoneyLimit(2.0, shared=True), spent, Usage(10, 1), None),
     ):
-        assert limit.left(usage, elsewhere) == left
+        assert limit.dollars_left(usage, elsewhere) == left
 
 
 def test_a_turn_took_as_long_as_from_its_start_to_its_end() -> None:

@@ -15,7 +15,7 @@ from attrs import frozen
 
 from agentrail import SessionSpec
 from agentrail.api.limits import HostLimits
-from agentrail.host.authentication.api_keys import ApiKeys, new_key, written
+from agentrail.host.authentication.api_keys import ApiKeys, new_key, render_keys
 from agentrail.host.health.readiness import NO_CHECKS, HostChecks
 from agentrail.host.host_server import Host, Serving
 from agentrail.host.plugins.host_plugin import HostPlugin
@@ -36,7 +36,7 @@ MADE: Final = {name: new_key(*row) for name, row in USERS.items()}
 KEYS: Final = {name: key for name, (_, key) in MADE.items()}
 CERTIFICATES: Final = ssl.create_default_context()
 """For all clients: without it, each reads all certificates of the machine, which takes longer than most tests."""
-LINES: Final = written([row for row, _ in MADE.values()])
+LINES: Final = render_keys([row for row, _ in MADE.values()])
 LIMITS: Final = HostLimits(drain_seconds=0.5)
 """A turn that a test leaves open does not keep its host for long."""
 

@@ -17,7 +17,7 @@ from trio.testing import MockClock
 
 from agentrail.api.operation_table import SCOPES
 from agentrail.errors import BadChoice, BadKeys, NotAuthenticated, UnknownKey
-from agentrail.host.authentication.api_keys import ApiKey, ApiKeys, KeyFile, new_key, read_keys, written
+from agentrail.host.authentication.api_keys import ApiKey, ApiKeys, KeyFile, new_key, read_keys, render_keys
 from agentrail.host.authentication.authenticators import LOCAL, LocalToken
 from agentrail.host.authentication.identity import Authenticator, Identity
 from tests.passes import Passes
@@ -67,7 +67,7 @@ def test_keys_are_read_as_they_were_written(whose: list[tuple[str, str, set[str]
         for tenant, user, scopes in whose
         if _is_sendable(tenant + user)
     ]
-    assert list(read_keys(written(keys), "here").values()) == keys
+    assert list(read_keys(render_keys(keys), "here").values()) == keys
 
 
 def _is_sendable(text: str) -> bool:
@@ -77,7 +77,7 @@ def _is_sendable(text: str) -> bool:
 async def test_a_key_is_taken_as_whose_it_is_and_no_other_is() -> None:
     ours, key = new_key("acme", "ann", ["talk", "decide"])
     other, _ = new_key("acme", "bob", ["admin"])
-    keys: Authenticator = ApiKeys(lines=written([ours, other]))
+    keys: Authenticator = ApiKeys(lines=render_keys([ours, other]))
     assert await keys.identify(bearing(key)) == Identity("acme", "ann", frozenset({"talk", "decide"}), ours.id)
     changed = key[:-1] + ("A" if key[-1] != "A" else "B")
     for wrong in (
@@ -176,7 +176,7 @@ async def test_a_line_that_is_no_key_leaves_the_earlier_keys_in_use(
         assert (await keys.identify(bearing(key))).user == "ann"
         await trio.sleep(2)
     other, later = new_key("acme", "bob", ["talk"])
-    path.write_text(written([other]), encoding="utf-8")
+    path.write_text(render_keys([other]), encoding="utf-8")
     with pytest.raises(NotAuthenticated):
         await keys.identify(bearing(key))
     assert (await keys.identify(bearing(later))).user == "bob"
@@ -227,7 +227,7 @@ async def test_a_file_is_read_again_if_it_was_to_be_while_it_was_read(tmp_path: 
             trio.from_thread.run_sync(keys.read_anew)
             path.unlink()
             KeyFile(path).add(new)
-            file.write(written([old]))
+            file.write(render_keys([old]))
 
     with trio.fail_after(60):
         async with trio.open_nursery() as nursery:
@@ -247,7 +247,7 @@ async def test_a_file_that_is_changed_in_place_and_has_its_time_back_has_changed
     await keys.refresh()
     before = path.stat()
     new, later = new_key("acme", "bob", ["talk"])
-    path.write_text(f"{written([new])}# {'x' * before.st_size}\n", encoding="utf-8")
+    path.write_text(f"{render_keys([new])}# {'x' * before.st_size}\n", encoding="utf-8")
     os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
     await trio.sleep(2)
     assert (await keys.identify(bearing(later))).user == "bob"
@@ -261,7 +261,7 @@ async def test_a_file_that_is_mended_as_the_log_advises_has_its_keys_again(
     assert autojump_clock.autojump_threshold == 0
     path = tmp_path / "keys"
     one, key, keys = with_one_key(path)
-    path.write_text(written([one]), encoding="utf-8")
+    path.write_text(render_keys([one]), encoding="utf-8")
     path.chmod(0o660)
     await trio.sleep(2)
     with pytest.raises(NotAuthenticated):
@@ -305,7 +305,7 @@ def test_root_keeps_the_owner_of_the_file(tmp_path: Path) -> None:
 def test_keys_that_are_made_at_once_are_all_there(tmp_path: Path) -> None:
     path = tmp_path / "keys"
     kept, _ = new_key("acme", "kept", ["talk"])
-    path.write_text(f"# who has which key is in the book\n{written([kept])}# end", encoding="utf-8")
+    path.write_text(f"# who has which key is in the book\n{render_keys([kept])}# end", encoding="utf-8")
     path.chmod(0o640)
     made = [new_key("acme", f"user{number}", ["talk"])[0] for number in range(40)]
     gone = made[::2]
@@ -383,7 +383,7 @@ def test_a_scope_that_does_not_exist_is_named() -> None:
 
 def test_what_a_debugger_shows_has_no_secret() -> None:
     key = ApiKey("a1", "0" * 64, Identity("acme", "ann", frozenset({"talk"})), "2026-01-01")
-    assert repr(ApiKeys(lines=written([key]))) == "<ApiKeys, 1 keys>"
+    assert repr(ApiKeys(lines=render_keys([key]))) == "<ApiKeys, 1 keys>"
     assert repr(LocalToken()) == "<LocalToken>"
 
 

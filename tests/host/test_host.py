@@ -15,7 +15,7 @@ import trio
 
 from agentrail import SessionSpec, tool
 from agentrail.api.limits import HostLimits
-from agentrail.api.openapi import _written
+from agentrail.api.openapi import _build_document
 from agentrail.errors import BadChoice, BadPlugin, BadProfile, JournalFull, KeyRefused, UsageError, WrongType
 from agentrail.host.authentication.api_keys import ApiKeys, KeyFile
 from agentrail.host.host_server import Host
@@ -690,12 +690,12 @@ async def test_curl_talks_to_it() -> None:
 
 async def test_the_document_of_a_host_is_made_when_it_is_asked_for() -> None:
     """A start does not pay for it: after a deployment, clients wait for that."""
-    _written.cache_clear()
+    _build_document.cache_clear()
     async with open_desk(scripted("one")) as desk:
         assert (await desk.ann.get("/healthz")).status_code == 200
-        assert _written.cache_info().currsize == 0
+        assert _build_document.cache_info().currsize == 0
         first, second = [await desk.ann.get("/openapi.json") for _ in range(2)]
-        assert _written.cache_info().currsize == 1
+        assert _build_document.cache_info().currsize == 1
         assert (first.content, first.headers["etag"]) == (second.content, second.headers["etag"])
 
 

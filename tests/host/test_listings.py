@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import trio
 
-from agentrail.host.authentication.api_keys import ApiKeys, new_key, written
+from agentrail.host.authentication.api_keys import ApiKeys, new_key, render_keys
 from agentrail.host.authentication.identity import Identity
 from agentrail.host.plugins.command_plugin import CommandPlugin, HostCommand
 from tests.host.hosted import LINES, open_desk, scripted
@@ -62,7 +62,7 @@ async def test_without_commands_the_list_is_empty() -> None:
 
 async def test_a_user_whose_name_stands_for_everybody_sees_only_their_own_sessions() -> None:
     row, key = new_key("acme", "*", ["talk"])
-    async with open_desk(scripted("one"), keys=ApiKeys(lines=LINES + written([row]))) as desk:
+    async with open_desk(scripted("one"), keys=ApiKeys(lines=LINES + render_keys([row]))) as desk:
         await desk.ann.post("/v1/sessions", json={"session": "trip"})
         star, headers = desk.clients["bob"], {"authorization": f"Bearer {key}"}
         await star.post("/v1/sessions", json={"session": "own"}, headers=headers)

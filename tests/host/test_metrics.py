@@ -16,7 +16,7 @@ from agentrail import SessionSpec, open_supervisor, tool
 from agentrail.api.limits import HostLimits
 from agentrail.api.operation_table import CALLS
 from agentrail.api.routes import ROUTES
-from agentrail.host.authentication.api_keys import ApiKeys, new_key, written
+from agentrail.host.authentication.api_keys import ApiKeys, new_key, render_keys
 from agentrail.host.authentication.identity import Identity
 from agentrail.host.health.prometheus import AT_ONCE, FAMILIES, MetricCalls, MetricFamily, head, lines
 from agentrail.host.http11.http_messages import HttpRequest
@@ -283,7 +283,7 @@ async def test_metrics_need_a_key_with_the_scope() -> None:
 async def test_only_so_many_tenants_are_counted_by_name() -> None:
     made = {name: new_key(name, "u", ("talk", "observe")) for name in ("t1", "t2", "t3", "t4")}
     operator, key = new_key("ops", "root", ("observe", "operate"))
-    keys = ApiKeys(lines=written([*[row for row, _ in made.values()], operator]))
+    keys = ApiKeys(lines=render_keys([*[row for row, _ in made.values()], operator]))
     async with open_desk(scripted(*["one"] * 4), keys=keys, limits=HostLimits(metric_tenants=2)) as desk:
         for _, own in made.values():
             desk.ann.headers["authorization"] = f"Bearer {own}"

@@ -9,7 +9,7 @@ import pytest
 import trio
 
 from agentrail.api.limits import HostLimits
-from agentrail.host.authentication.api_keys import ApiKey, ApiKeys, KeyFile, written
+from agentrail.host.authentication.api_keys import ApiKey, ApiKeys, KeyFile, render_keys
 from agentrail.host.authentication.identity import Identity
 from agentrail.testing import stall
 from tests.host.hosted import MADE, Desk, frames, listening, open_desk, scripted
@@ -34,7 +34,7 @@ async def freed(desk: Desk) -> None:
 def write_keys(file: Path, rows: dict[str, ApiKey]) -> None:
     """Replace the keys at once, as an operator does who edits their file."""
     new = file.with_suffix(".new")
-    new.write_text(written(rows.values()))
+    new.write_text(render_keys(rows.values()))
     new.chmod(0o600)
     new.replace(file)
 

@@ -113,7 +113,7 @@ async def bytes_of_letters_that_were_cleared(together: int) -> bool:
     assert fits(mailbox.post_user_nowait, *two(MAX_BYTES))
     mailbox.post_control(Letter(AbortSent(clear_queue=True)))
     for _ in range(2):
-        assert isinstance((await mailbox.receive()).given, PromptSent)
+        assert isinstance((await mailbox.receive()).input, PromptSent)
     return fits(mailbox.post_user_nowait, *two(together))
 
 
@@ -162,7 +162,7 @@ async def urgent_letters_before_one_of_the_user(count: int) -> bool:
     mailbox.post_user_nowait(prompt())
     for number in range(count):
         mailbox.post_result(Letter(TimerFired(f"{number}")))
-    got = [(await mailbox.receive()).given for _ in range(count)]
+    got = [(await mailbox.receive()).input for _ in range(count)]
     return not any(isinstance(given, PromptSent) for given in got)
 
 

@@ -227,10 +227,10 @@ async def dollars_of_a_guarded_session(usd: int) -> bool:
 @scene("hooks.declarations.MoneyLimit.max_usd", 5, last=-1)
 def dollars_of_which_some_are_left(usd: int) -> bool:
     used = Usage(1, 0, cost_usd=float(usd))
-    left = MoneyLimit(5.0).left(used, used)
-    shared = MoneyLimit(5.0, shared=True).left(Usage(1, 0, cost_usd=2.0), Usage(1, 0, cost_usd=usd - 2.0))
+    left = MoneyLimit(5.0).dollars_left(used, used)
+    shared = MoneyLimit(5.0, shared=True).dollars_left(Usage(1, 0, cost_usd=2.0), Usage(1, 0, cost_usd=usd - 2.0))
     assert left == shared == max(0.0, 5.0 - usd)
-    assert MoneyLimit(5.0).left(NOTHING_USED, used) == 5.0
+    assert MoneyLimit(5.0).dollars_left(NOTHING_USED, used) == 5.0
     return bool(left)
 
 

@@ -522,7 +522,7 @@ def pieces_of_a_word(count: int) -> bool:
 
 @scene("plugins.arguments.shown.limit", 2_000)
 def characters_that_a_person_is_shown(size: int) -> bool:
-    return arguments.shown("x" * size) == "x" * size
+    return arguments.visible("x" * size) == "x" * size
 
 
 def here() -> Where:

@@ -308,7 +308,7 @@ def test_a_request_that_is_larger_than_the_limit_goes_when_nothing_else_has_gone
     lane.join(small)
     lane.join(large)
     assert sent(lane, 5) == ("a", 65)
-    lane.done(small, None)
+    lane.release(small, None)
     assert sent(lane, 64) == ("", 65)
     assert (sent(lane, 65), lane.out) == (("b", None), 1)
 

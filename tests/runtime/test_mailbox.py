@@ -73,7 +73,7 @@ def result(name: str = "t") -> Letter:
 
 async def take(mailbox: Mailbox, count: int) -> list[AnyInput]:
     with trio.fail_after(5):
-        return [(await mailbox.receive()).given for _ in range(count)]
+        return [(await mailbox.receive()).input for _ in range(count)]
 
 
 def waiting(mailbox: Mailbox) -> int:
@@ -100,7 +100,7 @@ async def test_a_reader_that_waits_is_woken_by_any_lane(mailbox: Mailbox) -> Non
 
     async def read() -> None:
         while len(got) < 3:
-            got.append((await mailbox.receive()).given)
+            got.append((await mailbox.receive()).input)
 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(read)
@@ -245,7 +245,7 @@ async def test_an_abort_that_clears_the_queue_has_prompts_handled_first_that_cam
     mailbox.post_user_nowait(prompt("3"))
     mailbox.suspend()
     first = await mailbox.receive()
-    assert first.given == cleared("1")
+    assert first.input == cleared("1")
     mailbox.put_back(first)
     assert await take(mailbox, 3) == [cleared("1"), cleared("2"), AbortSent(clear_queue=True)]
     mailbox.resume()
@@ -349,7 +349,7 @@ async def test_a_letter_is_not_lost_behind_one_that_was_served_while_it_waited_a
     got: list[AnyInput] = []
 
     async def read() -> None:
-        got.append((await mailbox.receive()).given)
+        got.append((await mailbox.receive()).input)
 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(gate.run)
@@ -376,7 +376,7 @@ async def test_three_thousand_aborts_with_reasons_of_their_own_are_one_that_answ
         mailbox.post_control(Letter(AbortSent(f"{number}", kill, clear_queue=number == 7), slot=slot))
     assert mailbox.lengths[0] == 1
     letter = await mailbox.receive()
-    assert letter.given == AbortSent("0", "all", clear_queue=True)
+    assert letter.input == AbortSent("0", "all", clear_queue=True)
     letter.settle(DONE)
     assert await answers(slots) == [DONE] * 3000
 
@@ -386,10 +386,10 @@ async def test_what_is_dropped_came_before_the_last_abort_that_clears_the_queue(
     mailbox.post_user_nowait(prompt("between"))
     mailbox.post_control(Letter(AbortSent("another")))
     abort = await mailbox.receive()
-    assert abort.given == AbortSent("another", clear_queue=True)
+    assert abort.input == AbortSent("another", clear_queue=True)
     mailbox.put_back(abort)
     mailbox.post_control(Letter(AbortSent("a third", clear_queue=True)))
-    assert (await mailbox.receive()).given == cleared("between")
+    assert (await mailbox.receive()).input == cleared("between")
 
 
 async def test_an_abort_with_an_id_is_left_as_it_is_and_serves_for_weaker_ones(mailbox: Mailbox) -> None:
@@ -506,7 +506,7 @@ async def test_ends_of_calls_that_are_put_back_come_one_by_one_in_their_order(ma
     mailbox.put_back(first)
     mailbox.post(ends[3])
     letters = [await mailbox.receive() for _ in ends]
-    assert [letter.given for letter in letters] == ends
+    assert [letter.input for letter in letters] == ends
     assert [letter.number for letter in letters] == [1, 2, 3, 4]
     for given in ends[:2]:
         mailbox.post(given)

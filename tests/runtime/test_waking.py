@@ -156,7 +156,7 @@ async def test_one_that_is_taken_over_in_the_pass_in_which_it_falls_asleep_is_go
     class Taken(MemoryJournal):
         async def keep(self, claim: Claim, snapshot: Snapshot) -> None:
             await super().keep(claim, snapshot)
-            supervisor._sessions._lost(claim)  # noqa: SLF001 - as a renewal that has failed
+            supervisor._sessions._stop_fenced(claim)  # noqa: SLF001 - as a renewal that has failed
 
     async with open_supervisor(journal=Taken()) as supervisor:
         session = await supervisor.spawn(spec_of(ScriptedModel([]), hibernate_after=10), "s")

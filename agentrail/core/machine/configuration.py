@@ -67,7 +67,7 @@ def on_change_tools(draft: StepDraft, command: commands.ChangeToolsSent) -> None
         tools[spec.name] = AttachedTool(spec, command.revision, command.source)
     draft.answer = commands.DONE
     if not command.source:
-        state.removed_tools = gone(state.removed_tools, (*detach, *command.closed), tools)
+        state.removed_tools = removed_names(state.removed_tools, (*detach, *command.closed), tools)
     elif command.source in state.removed_tools:  # the source has been attached again since
         state.removed_tools = tuple(name for name in state.removed_tools if name != command.source)
     put_tools(draft, tools, command.source)
@@ -92,7 +92,7 @@ def change_for(draft: StepDraft, key: str, tool_change: ChangeTools) -> Answered
     attach = tuple([name for name in dict.fromkeys(tool_change.attach) if state.tools.get(name) != tools[name]])
     detach = tuple(dict.fromkeys(tool_change.detach))
     if attach or detach:
-        state.removed_tools = gone(state.removed_tools, detach, tools)
+        state.removed_tools = removed_names(state.removed_tools, detach, tools)
         put_tools(draft, tools, key)
         _report(draft, attach, detach, key)
     return Answered(None)
@@ -128,7 +128,7 @@ def _is_same(before: AttachedTool, after: AttachedTool | None) -> bool:
     return after is not None and before == after.but(revision=before.revision)
 
 
-def gone(before: tuple[str, ...], more: Iterable[str], there: Container[str]) -> tuple[str, ...]:
+def removed_names(before: tuple[str, ...], more: Iterable[str], there: Container[str]) -> tuple[str, ...]:
     """Return the names removed so far, so that recovery does not add them again from the specification."""
     return tuple(name for name in dict.fromkeys((*before, *more)) if name not in there)
 
@@ -211,7 +211,7 @@ def _attach(draft: StepDraft, seat: AttachedPlugin) -> None:
         draft.emit(PluginAttached(seat.key, success=False, error=ruling.reason))
         return
     _seat(draft, seat, ruling)
-    state.removed_plugins = gone(state.removed_plugins, (), (seat.key,))
+    state.removed_plugins = removed_names(state.removed_plugins, (), (seat.key,))
     draft.emit(PluginAttached(seat.key))
 
 
@@ -222,7 +222,7 @@ def _detach(draft: StepDraft, key: str) -> None:
         draft.emit(PluginDetached(key, success=False, error="it was never attached"))
         return
     _unseat(draft, place)
-    state.removed_plugins = gone(state.removed_plugins, (key,), ())
+    state.removed_plugins = removed_names(state.removed_plugins, (key,), ())
     draft.emit(PluginDetached(key))
     theirs = tuple(name for name, attached in state.tools.items() if attached.plugin == key)
     if theirs:

@@ -38,7 +38,7 @@ def deferred(tools: Mapping[str, AttachedTool]) -> list[ToolSpec]:
     return [attached.spec for attached in tools.values() if attached.spec.deferred]
 
 
-def meant(call: ToolCall, tools: Mapping[str, AttachedTool]) -> ToolCall:
+def resolve_call(call: ToolCall, tools: Mapping[str, AttachedTool]) -> ToolCall:
     """Return the call that the model means by *call*, which may be one of `call_tool`."""
     if not call.name.startswith(CALLER) or call.name != free(CALLER, tools) or not deferred(tools):
         return call

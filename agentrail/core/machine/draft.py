@@ -346,6 +346,6 @@ class StepDraft:
         least: float | None = None
         for seat in state.plugins:  # a plain loop, as this is asked for at each hook, and few plugins have a limit
             if seat.money_limit is not None:
-                money_left = seat.money_limit.left(state.usage, state.shared_usage)
+                money_left = seat.money_limit.dollars_left(state.usage, state.shared_usage)
                 least = money_left if least is None or (money_left is not None and money_left < least) else least
         return least

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from agentrail.core.machine.configuration import REPORTS, gone, put_tools
+from agentrail.core.machine.configuration import REPORTS, put_tools, removed_names
 from agentrail.core.machine.draft import StepDraft
 from agentrail.core.machine.endings import RETRY_TIMER
 from agentrail.core.machine.in_doubt_calls import remember
@@ -154,7 +154,7 @@ def change_tools(draft: StepDraft, returned: SessionReturned | SessionBranched) 
         spec.name: AttachedTool(spec, returned.revision, plugin=brought.get(spec.name, "")) for spec in returned.tools
     }
     put_tools(draft, tools)
-    state.removed_tools = gone(state.removed_tools, returned.gone, tools)
+    state.removed_tools = removed_names(state.removed_tools, returned.gone, tools)
     names = tuple(spec.name for spec in returned.tools)
     draft.emit(*(ToolDetached(name) for name in returned.gone), *(ToolAttached(name) for name in names))
     draft.emit(ToolsUpdated(names, returned.gone))
@@ -188,12 +188,12 @@ def _drop_changes(draft: StepDraft, keys: tuple[str, ...]) -> None:
 def _tell_of_lost(draft: StepDraft, lost: tuple[str, ...]) -> None:
     """Queue a notice for the next request that names tools, plugins and jobs that no longer exist."""
     state = draft.state
-    gone = (*(f"the command in the background {job}" for job in state.background_jobs), *lost)
+    lost_parts = (*(f"the command in the background {job}" for job in state.background_jobs), *lost)
     state.background_jobs = ()
-    if gone:
+    if lost_parts:
         state.notices = (
             *state.notices,
-            f"{ENDED.capitalize()} and was started again. Gone with it: {'; '.join(gone)}.",
+            f"{ENDED.capitalize()} and was started again. Gone with it: {'; '.join(lost_parts)}.",
         )
 
 

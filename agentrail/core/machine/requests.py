@@ -15,7 +15,7 @@ from agentrail.core.cache_prefix import (
     prefix_changed,
     shown_before,
 )
-from agentrail.core.context_window import budget_of, characters, crowded_by, is_due, kept, room, tokens_of
+from agentrail.core.context_window import budget_of, characters, crowded_by, is_due, kept_chars, room, tokens_of
 from agentrail.core.machine.deferred_tools import tell_again
 from agentrail.core.machine.draft import StepDraft
 from agentrail.core.machine.endings import abort_turn, end_turn
@@ -311,7 +311,7 @@ def finish_before_compact(draft: StepDraft, _ref: str, hook: Hook, ruling: Rulin
     draft.emit(CompactStart(len(messages), compaction.reason, compaction.tokens, budget.window))
     model, options = state.using
     most = characters(state, min(budget.window, compaction.tokens) // 2)
-    keep = kept(state)
+    keep = kept_chars(state)
     draft.add_effect(
         StartCompaction(
             compaction.compaction_id,

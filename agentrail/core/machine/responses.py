@@ -10,7 +10,7 @@ from agentrail.core.answers import UNFIT, read_answer
 from agentrail.core.cache_prefix import form_changed
 from agentrail.core.context_window import measured
 from agentrail.core.inline_tags import title_in, without_tags
-from agentrail.core.machine.deferred_tools import meant
+from agentrail.core.machine.deferred_tools import resolve_call
 from agentrail.core.machine.draft import StepDraft
 from agentrail.core.machine.endings import RETRY_TIMER, abort_turn, end_turn, keep_partial
 from agentrail.core.machine.requests import OVERFLOW, abort_by, after_compaction, next_round, want_compaction
@@ -125,7 +125,7 @@ def _cut_tags(draft: StepDraft, response: Response) -> Response:
 def _message(draft: StepDraft, turn: Turn, response: Response) -> AssistantMessage:
     calls = () if response.stop is REFUSED else response.calls
     tools = draft.state.tools
-    own = tuple([_own(draft, meant(call, tools)) for call in calls]) if calls else ()
+    own = tuple([_own(draft, resolve_call(call, tools)) for call in calls]) if calls else ()
     stop = response.stop
     if stop is TOOL_CALLS and not own:
         stop = StopReason.END

@@ -49,7 +49,7 @@ def on_reported(draft: StepDraft, reported: SubagentReported) -> None:
     agent = _find(draft, reported.child)
     if agent is None or reported.heard < agent.heard:
         return
-    draft.emit(*(_told(agent, event) for event in reported.events))
+    draft.emit(*(_as_parent_event(agent, event) for event in reported.events))
     _ask_too(draft, reported.asked_by)
     if reported.used != agent.used:
         draft.count(reported.used.minus(agent.used))
@@ -158,7 +158,7 @@ def _put(draft: StepDraft, changed: Subagent) -> None:
     draft.state.subagents = tuple(changed if agent.child == changed.child else agent for agent in draft.state.subagents)
 
 
-def _told(agent: Subagent, event: Event) -> Event:
+def _as_parent_event(agent: Subagent, event: Event) -> Event:
     return event if isinstance(event, FOR_PEOPLE) else SubAgentEvent(agent.call_id, agent.child, event)
 
 

@@ -280,13 +280,13 @@ def tell_of_asked(draft: StepDraft, waiting: Suspension, ask_answer: AskAnswer) 
         return
     draft.emit(
         ToolExecutionEnd(
-            waiting.ask_id, request.name, (Text(_said(ask_answer)),), not isinstance(ask_answer, Answered)
+            waiting.ask_id, request.name, (Text(_answer_text(ask_answer)),), not isinstance(ask_answer, Answered)
         ),
         ToolExecutionMetrics(waiting.ask_id, request.name, started, draft.at, draft.at - started),
     )
 
 
-def _said(ask_answer: AskAnswer) -> str:
+def _answer_text(ask_answer: AskAnswer) -> str:
     match ask_answer:
         case Answered(value=value):
             return f"{value}"

@@ -278,11 +278,11 @@ def _grown(before: State, after: State) -> Appended | Rearranged | UnsetType:
     if added is None:
         return rearrange(before.history, after.history)
     batch = before.batch
-    messages = added if batch is None else tuple([_meant(message, batch) for message in added])
+    messages = added if batch is None else tuple([_short_form(message, batch) for message in added])
     return Appended(messages) if messages else UNSET
 
 
-def _meant(message: Message, batch: Batch) -> Message | ResultOf:
+def _short_form(message: Message, batch: Batch) -> Message | ResultOf:
     """Return *message*, or what stands for it if it is the result of a call of *batch*."""
     if not isinstance(message, ToolMessage):
         return message
@@ -331,7 +331,7 @@ def _first_calls(history: History) -> tuple[Call, ...]:
     return tuple(map(first_call, last.calls)) if isinstance(last, AssistantMessage) else ()
 
 
-def _written(form: Value) -> dict[str, object]:
+def _set_fields(form: Value) -> dict[str, object]:
     """Return the fields of *form* that are not `UNSET`."""
     names, fields = form.__struct_fields__, astuple(form)
     return {names[at]: fields[at] for at in compress(range(len(names)), map(is_not, fields, repeat(UNSET)))}
@@ -346,7 +346,7 @@ def _changed_call(old: Call, new: Call, tools: Mapping[str, AttachedTool]) -> Ch
 
 
 def _change_call(call: Call, form: ChangedCall, tools: Mapping[str, AttachedTool]) -> Call:
-    changed = _written(form)
+    changed = _set_fields(form)
     if isinstance(form.spec, SpecOfTool):
         changed["spec"] = tools[cast("str", changed.get("name", call.name))].spec
     return call.but(**changed)
@@ -414,7 +414,7 @@ def _changed_turn(before: State, after: State) -> ChangedTurn | UnsetType | None
 
 
 def _change_turn(before: State, form: ChangedTurn | None, _: Changed) -> Turn | None:
-    return None if form is None else (before.turn or NO_TURN).but(**_written(form))
+    return None if form is None else (before.turn or NO_TURN).but(**_set_fields(form))
 
 
 def _changed_queue(before: State, after: State) -> tuple[Prompt, ...] | ChangedQueue:

@@ -11,7 +11,7 @@ import msgspec
 import agentrail.errors
 from agentrail.errors import AgentrailError, BrokenContractError, NotJson
 from agentrail.values.json import Json, freeze
-from agentrail.values.untrusted_values import shown
+from agentrail.values.untrusted_values import brief
 
 ERRORS: Final[Mapping[str, type[AgentrailError]]] = {
     name: member
@@ -36,7 +36,7 @@ def _fact(value: object) -> Json:
     try:
         return freeze(value)
     except NotJson:
-        return shown(value)
+        return brief(value)
 
 
 def made_of(name: str, facts: tuple[Json, ...]) -> AgentrailError:

@@ -105,7 +105,7 @@ def _without_key(field: str) -> str:
     return _A_KEY.sub(f"{PREFIX}_…", field)
 
 
-def written(keys: Iterable[ApiKey]) -> str:
+def render_keys(keys: Iterable[ApiKey]) -> str:
     """Return *keys* as lines, from which `read_keys` makes them again."""
     return "".join([f"{_line(key)}\n" for key in keys])
 
@@ -200,7 +200,7 @@ class KeyFile:
             lines = self._lines()
             if lines and not lines[-1].endswith("\n"):
                 lines[-1] += "\n"
-            self._write([*lines, written([key])])
+            self._write([*lines, render_keys([key])])
 
     def withdraw(self, name: str) -> ApiKey:
         """Take the key with the id *name* out of the file, and return it; raise `UnknownKey` if there is none."""

@@ -27,7 +27,7 @@ from agentrail.host.plugins.host_plugin import PluginHost
 from agentrail.host.plugins.plugin_values import HandledResponse, Request, UnfitAnswerError
 from agentrail.values.argument_checks import checked
 from agentrail.values.json import EMPTY, Json, JsonObject
-from agentrail.values.untrusted_values import is_time, plain_text, shown
+from agentrail.values.untrusted_values import brief, is_time, plain_text
 from agentrail.values.usage import NOTHING_USED
 from agentrail.values.value import Authored, learned
 
@@ -83,11 +83,11 @@ class SlashCommand(HostCommand, gc=True):
 def check_command(command: object) -> None:
     """Raise `BadOptions` if *command* is no command that can be used."""
     if not isinstance(command, SlashCommand):
-        raise BadOptions(PLUGIN, f"`commands` has {shown(command)}; give objects of `SlashCommand`")
+        raise BadOptions(PLUGIN, f"`commands` has {brief(command)}; give objects of `SlashCommand`")
     name, about = plain_text(cast("object", command.name)) or "", plain_text(cast("object", command.about))
     if not _NAME.fullmatch(name) or len(name) > LONGEST:
         expected = f"a slash and words of lower-case letters, digits, `-` and `_`, at most {LONGEST} characters"
-        raise BadOptions(PLUGIN, f"{shown(command.name)} is no name of a command: it has {expected}")
+        raise BadOptions(PLUGIN, f"{brief(command.name)} is no name of a command: it has {expected}")
     if not about or not about.isprintable():
         raise BadOptions(PLUGIN, f"`about` of `{name}` must be one line of text")
     if not all(map(callable, (command.run, command.available))):
@@ -182,14 +182,16 @@ async def _status(invocation: Invocation) -> CommandAnswer:
     response = await invocation.call("show_session")
     if response.status >= REFUSED:
         return response
-    return reply(_told(_detail(response)), invocation.request.context.session_id, cast("JsonObject", response.body))
+    return reply(
+        _detail_text(_detail(response)), invocation.request.context.session_id, cast("JsonObject", response.body)
+    )
 
 
 def _detail(response: HandledResponse) -> DetailView:
     return cast("DetailView", msgspec.convert(response.body, learned(DetailView)))
 
 
-def _told(detail: DetailView) -> str:
+def _detail_text(detail: DetailView) -> str:
     status = detail.status
     if status is None:
         return f"`{detail.session}` does not run now{f': {detail.problem}' if detail.problem else ''}."
@@ -266,9 +268,9 @@ class SlashCommands(CommandPlugin):
             raise BadChoice.among("unknown", unknown, UNKNOWN)
         for name in shipped:
             if name not in SHIPPED:
-                raise BadChoice.among("shipped", plain_text(name) or shown(name), SHIPPED)
+                raise BadChoice.among("shipped", plain_text(name) or brief(name), SHIPPED)
         if not is_time(deadline):
-            raise WrongType("deadline", shown(deadline), "a number of seconds above 0")
+            raise WrongType("deadline", brief(deadline), "a number of seconds above 0")
         own = SlashCommand(HELP, "list the commands: /help [COMMAND]", self._help)
         self._table = CommandTable([*commands, *[SHIPPED[name] for name in SHIPPED if name in shipped], own])
         self._refuses = unknown == "refuse"

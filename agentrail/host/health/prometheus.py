@@ -215,12 +215,12 @@ class MetricCalls:
     async def metrics(self, exchange: CallRequest) -> HttpResponse:
         """Show the figures: of the user's tenant, or of all and of the host if the user may operate it."""
         pieces: list[str] = []
-        for piece in self._written(exchange.who):
+        for piece in self._render(exchange.who):
             pieces.append(piece)
             await trio.lowlevel.checkpoint()  # all tenants together may take a tenth of a second
         return HttpResponse(exchange.call.status, (("content-type", PROMETHEUS), NO_STORE), "".join(pieces).encode())
 
-    def _written(self, who: Identity) -> Iterator[str]:
+    def _render(self, who: Identity) -> Iterator[str]:
         tenants, operates = self._figures.tenants, OPERATE in who.scopes
         if not operates:
             if who.tenant not in tenants and self._figures.is_full:

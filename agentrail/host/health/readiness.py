@@ -37,7 +37,7 @@ from agentrail.ports.journal import Journal
 from agentrail.runtime.diagnosis.metrics import Figures
 from agentrail.runtime.shared.untrusted_calls import Contained
 from agentrail.values.json import EMPTY, JsonObject
-from agentrail.values.untrusted_values import shown
+from agentrail.values.untrusted_values import brief
 
 log: Final = logging.getLogger("agentrail.host")
 
@@ -86,7 +86,7 @@ def check_checks(value: object) -> None:
         raise WrongType.of("checks", value, CHECKS_WANTED)
     for name, check in cast("Mapping[object, object]", value).items():
         if not isinstance(name, str) or not _NAME.fullmatch(name) or name in OWN or not callable(check):
-            raise WrongType("checks", f"{shown(check)} as {shown(name)}", CHECKS_WANTED)
+            raise WrongType("checks", f"{brief(check)} as {brief(name)}", CHECKS_WANTED)
 
 
 class Looking:

@@ -215,7 +215,7 @@ class HttpConnection:
             head.headers,
             self._client,
             body,
-            self._gone,
+            self._wait_gone,
             head.upgrades,
             self._note,
             self.place,
@@ -345,7 +345,7 @@ class HttpConnection:
         await self._peer_gone()
         scope.cancel()
 
-    async def _gone(self) -> None:
+    async def _wait_gone(self) -> None:
         """Return when the peer has gone, or the connection gives way."""
         with trio.CancelScope() as scope, self.place.waiting(Wait.TURN, trio.current_time(), scope.cancel):
             await self._peer_gone()

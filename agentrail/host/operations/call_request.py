@@ -87,7 +87,7 @@ class CallRequest:
         request = f"{kind}-{self.request.note.id}"  # its kind is known by it after a restart
         return RequestContext(kind, self.who.tenant, self.who.user, session, agent or "", request)
 
-    def given(self, view_: View, status: int | None = None, headers: Headers = ()) -> HttpResponse:
+    def view_answer(self, view_: View, status: int | None = None, headers: Headers = ()) -> HttpResponse:
         """Return an answer with *view_* as its content, which no cache may keep."""
         return self._answer(self.call.status if status is None else status, OF_JSON + headers, partial(to_json, view_))
 
@@ -111,7 +111,7 @@ class CallRequest:
     def _answer(self, status: int, headers: Headers, make: Callable[[], bytes]) -> HttpResponse:
         return LaterAnswer(status, headers, make=make) if self.on_socket else HttpResponse(status, headers, make())
 
-    def done(self) -> HttpResponse:
+    def empty_answer(self) -> HttpResponse:
         """Return the answer of a call that gives nothing back."""
         return HttpResponse(self.call.status, (NO_STORE,))
 

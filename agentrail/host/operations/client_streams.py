@@ -86,7 +86,7 @@ class ClientStreams:
         return await self._send(exchange, write, Endable(), send)
 
     async def _send_endless(self, exchange: CallRequest, write: Streaming, send: Send) -> bytes:
-        async def begun(send: Send) -> bytes | None:
+        async def begin(send: Send) -> bytes | None:
             await send(HEARTBEAT)  # the head goes out with it
             return await write(send)
 
@@ -95,7 +95,7 @@ class ClientStreams:
         if self._over:
             stream.end()
         try:
-            return await self._send(exchange, begun, stream, send)
+            return await self._send(exchange, begin, stream, send)
         finally:
             self._endless.remove(stream)
 

@@ -67,7 +67,7 @@ class CommandCalls:
                 internal_id = _IDS[how.holds](session, name, exchange.who.user, getattr(command, field))
                 command = command.but(**{field: internal_id})
         await session.send(await self._guarded(session, command), exchange.command if call.command else None)
-        return exchange.done()
+        return exchange.empty_answer()
 
     async def _guarded(self, session: SessionHandle, command: AnyCommand) -> AnyCommand:
         """Return the command to be sent in the place of a client's; raise an error if clients may not send it."""
@@ -136,7 +136,7 @@ async def _read(exchange: CallRequest) -> tuple[Spelled, AnyCommand]:
     return spelled, spelled.read(body)
 
 
-def _held(session: SessionHandle, name: SessionName, user: str, waits: str) -> str:
+def _waiting_id(session: SessionHandle, name: SessionName, user: str, waits: str) -> str:
     """Return the id in the journal of what *waits* in the session for a person."""
     approval_id = held_id(name, user, waits)
     if approval_id is None:
@@ -149,7 +149,7 @@ def _child(session: SessionHandle, name: SessionName, user: str, child: str) -> 
 
 
 _IDS: Final[Mapping[Holds, Callable[[SessionHandle, SessionName, str, str], str]]] = MappingProxyType(
-    {"held": _held, "child": _child}
+    {"held": _waiting_id, "child": _child}
 )
 """Functions that return the id in the journal which an id of a client stands for."""
 

@@ -30,7 +30,7 @@ class FileCalls:
             sandbox = await self._sessions.storage(name, exchange.watch)
             body = exchange.request.body
             file = await self._files.receive(name.internal, sandbox, intake, body, query.name, media)
-        return exchange.given(FileView(file.name, file.note.media_type, file.size))
+        return exchange.view_answer(FileView(file.name, file.note.media_type, file.size))
 
     async def named(self, exchange: CallRequest, session: SessionName, names: tuple[str, ...]) -> PromptFiles:
         """Return the files of *session* that a prompt names; raise `UnknownFile` for one that is not there."""

@@ -74,13 +74,13 @@ class HostCalls:
     async def health(self, exchange: CallRequest) -> HttpResponse:
         """Say that the host answers."""
         await trio.lowlevel.checkpoint()
-        return exchange.given(HealthView())
+        return exchange.view_answer(HealthView())
 
     async def ready(self, exchange: CallRequest) -> HttpResponse:
         """Say whether all checks are passed, and the host takes requests."""
         checks = (*await self._look(), CheckView(ACCEPTING, not self._drain.has_begun, 0.0))
         is_ready = all(check.ok for check in checks)
-        return exchange.given(ReadyView(is_ready, checks), None if is_ready else NOT_READY)
+        return exchange.view_answer(ReadyView(is_ready, checks), None if is_ready else NOT_READY)
 
     async def page(self, exchange: CallRequest) -> HttpResponse:
         """Show the page of the host."""

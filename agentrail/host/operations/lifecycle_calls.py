@@ -48,19 +48,19 @@ class UpkeepCalls:
         """Show the prompts in the queue; the session is neither started nor woken for that."""
         name = self._sessions.name(exchange.call, exchange.who, exchange.session)
         queue = (await self._sessions.state(name)).queue
-        return exchange.given(QueueView(tuple([view(PromptView, prompt) for prompt in queue])))
+        return exchange.view_answer(QueueView(tuple([view(PromptView, prompt) for prompt in queue])))
 
     async def offered(self, exchange: CallRequest) -> HttpResponse:
         """Show what the session may be given by name."""
         offer = await self._sessions.offered(await self._session(exchange))
-        return exchange.given(
+        return exchange.view_answer(
             OfferedView(*[tuple(sorted(names)) for names in (offer.models, offer.tools, offer.plugins)])
         )
 
     async def agents(self, exchange: CallRequest) -> HttpResponse:
         """List the names of the profiles."""
         await trio.lowlevel.checkpoint()
-        return exchange.given(AgentsView(tuple([profile.id for profile in self._profiles])))
+        return exchange.view_answer(AgentsView(tuple([profile.id for profile in self._profiles])))
 
 
 class SubagentCalls:
@@ -81,14 +81,14 @@ class SubagentCalls:
         name = self._sessions.name(exchange.call, exchange.who, exchange.session)
         handle = self._sessions.here(name)
         tasks_ = ended_tasks(await self._sessions.state(name)) if handle is None else handle.tasks()
-        return exchange.given(TasksView(tuple([view(TaskView, task) for task in tasks_])))
+        return exchange.view_answer(TasksView(tuple([view(TaskView, task) for task in tasks_])))
 
     async def result(self, exchange: CallRequest) -> HttpResponse:
         """Wait for the answer of a sub-agent."""
         session, (child,) = await self._children(exchange, [exchange.query(TaskQuery).child])
 
         async def answer() -> HttpResponse:
-            return exchange.given(TaskResultView(visible(child), await session.task_result(child)))
+            return exchange.view_answer(TaskResultView(visible(child), await session.task_result(child)))
 
         return await while_here(exchange.request, answer)
 
@@ -102,7 +102,7 @@ class SubagentCalls:
             seconds = max(until - trio.current_time(), 0)
             results = await session.wait_tasks(*children, every=query.every, seconds=seconds)
             items = [TaskResultView(visible(child), result) for child, result in results.items()]
-            return exchange.given(TaskResultsView(tuple(items)))
+            return exchange.view_answer(TaskResultsView(tuple(items)))
 
         return await while_here(exchange.request, answer)
 

@@ -134,7 +134,7 @@ class SessionLifeCalls:
                 raise BadQuery(exchange.call.name, "its `after`", "is not the `next` of a page") from None
         sessions = await self._sessions.listed(session_filter, after, limit + 1)
         items = tuple([_listed(session) for session in sessions[:limit]])
-        return exchange.given(SessionsView(items, items[-1].session if len(sessions) > limit else None))
+        return exchange.view_answer(SessionsView(items, items[-1].session if len(sessions) > limit else None))
 
     async def show(self, exchange: CallRequest) -> HttpResponse:
         """Show a session with what it does; it is neither started nor woken for that."""
@@ -142,7 +142,7 @@ class SessionLifeCalls:
         listed = _listed(await self._sessions.stored(name))
         handle = self._sessions.here(name)
         state = None if handle is None else await self._sessions.state(name)
-        return exchange.given(
+        return exchange.view_answer(
             DetailView(
                 *[getattr(listed, field) for field in SessionView.__struct_fields__],
                 status=None if handle is None else view(StatusView, handle.status(), handle.id),
@@ -154,7 +154,7 @@ class SessionLifeCalls:
     async def tree(self, exchange: CallRequest) -> HttpResponse:
         """Show the sessions of the tenant that run here, with their sub-agents."""
         await trio.lowlevel.checkpoint()
-        return exchange.given(view(ChildShown, _only(self._supervisor.tree(), exchange.who.tenant)))
+        return exchange.view_answer(view(ChildShown, _only(self._supervisor.tree(), exchange.who.tenant)))
 
     async def delete(self, exchange: CallRequest) -> HttpResponse:
         """Erase a session, or blot out its texts; its uploaded files are erased in both cases."""
@@ -181,7 +181,7 @@ class SessionLifeCalls:
         # Of a session that is deleted nothing is left that could say it; and a redaction says it in the records alone.
         outcome = "deleted" if records is None else f"redacted ({records} records)"
         audit_log.info("the session `%s` was %s by `%s`", name.internal, outcome, exchange.who.user)
-        return exchange.given(ErasedView(name.visible, records))
+        return exchange.view_answer(ErasedView(name.visible, records))
 
 
 def _new(exchange: CallRequest, user: str, name: str | None) -> SessionName:
@@ -190,7 +190,7 @@ def _new(exchange: CallRequest, user: str, name: str | None) -> SessionName:
 
 def _opened(exchange: CallRequest, name: SessionName) -> HttpResponse:
     headers = (("location", f"/v1/sessions/{name.visible}"),)
-    return exchange.given(OpenedView(name.visible), headers=headers)
+    return exchange.view_answer(OpenedView(name.visible), headers=headers)
 
 
 def _listed(stored: StoredSession) -> SessionView:
@@ -250,7 +250,7 @@ class ListingCalls:
         """List the commands of host plugins."""
         await trio.lowlevel.checkpoint()
         commands_ = await commands_for(self._rows, exchange.who)
-        return exchange.given(CommandsView(tuple([view(CommandView, command) for command in commands_])))
+        return exchange.view_answer(CommandsView(tuple([view(CommandView, command) for command in commands_])))
 
     async def approvals(self, exchange: CallRequest) -> HttpResponse:
         """List the held calls and questions of the tenant that the caller may decide about, oldest first."""
@@ -261,7 +261,7 @@ class ListingCalls:
         rest = sorted([call for call in decidable if _cursor(call) > after], key=_cursor)
         last = _cursor(rest[limit - 1]) if len(rest) > limit else None
         following = None if last is None else f"{last[0]}{SEPARATOR}{last[1]}"
-        return exchange.given(ApprovalsView(tuple(rest[:limit]), following))
+        return exchange.view_answer(ApprovalsView(tuple(rest[:limit]), following))
 
     def _may_decide(self, who: Identity, call: HeldView) -> bool:
         """Whether *who*, who may decide in general, may decide about *call*."""

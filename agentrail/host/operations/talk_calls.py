@@ -210,9 +210,11 @@ class TalkCalls:
     # What the calls differ in
 
     async def _chat(self, view_class: type[ReplyView], talk: Talk) -> None:
-        prompt = await self._asked(await self._session(talk), talk)
+        prompt = await self._send_prompt(await self._session(talk), talk)
         reply_ = await self._replied(prompt, talk)
-        talk.reply(talk.exchange.given(view(view_class, reply_, prompt.session.id), HELD if reply_.held else None))
+        talk.reply(
+            talk.exchange.view_answer(view(view_class, reply_, prompt.session.id), HELD if reply_.held else None)
+        )
 
     async def _prompt(self, talk: Talk) -> None:
         session = await self._session(talk)
@@ -222,7 +224,7 @@ class TalkCalls:
             accepted = await talk.speaking(session).prompt_nowait(talk.words, returns=form, command=command)
             turns.began(accepted.ref, talk.context)
         talk.life.outcome = accepted.status
-        talk.reply(talk.exchange.given(view(AcceptedView, accepted, session.id)))
+        talk.reply(talk.exchange.view_answer(view(AcceptedView, accepted, session.id)))
 
     async def _steer(self, when: When, talk: Talk) -> None:
         session = await self._session(talk)
@@ -233,12 +235,12 @@ class TalkCalls:
             if accepted.status == "started":
                 turns.began(accepted.ref, talk.context)
         talk.life.outcome = accepted.status
-        talk.reply(talk.exchange.given(view(AcceptedView, accepted, session.id)))
+        talk.reply(talk.exchange.view_answer(view(AcceptedView, accepted, session.id)))
 
     async def _stream(self, talk: Talk) -> None:
         session = await self._session(talk)
         async with session.subscribe() as events:
-            prompt = await self._asked(session, talk)
+            prompt = await self._send_prompt(session, talk)
             stream = TurnStream(self._frames, events, prompt)
             talk.reply(self._streams.turn(talk.exchange, stream.write))
             last = b""
@@ -259,11 +261,11 @@ class TalkCalls:
 
     async def _session(self, talk: Talk) -> SessionHandle:
         """Return the session of the request, which may be a new one."""
-        session = await self._found(talk)
+        session = await self._find_session(talk)
         talk.life.agent = self._turns.of(session).agent
         return session
 
-    async def _found(self, talk: Talk) -> SessionHandle:
+    async def _find_session(self, talk: Talk) -> SessionHandle:
         if talk.body.session or talk.exchange.command:
             try:
                 return await self._sessions.running(talk.name, talk.exchange.watch)
@@ -278,7 +280,7 @@ class TalkCalls:
         talk.exchange.watch.follow(session)
         return session
 
-    async def _asked(self, session: SessionHandle, talk: Talk) -> PromptAsked:
+    async def _send_prompt(self, session: SessionHandle, talk: Talk) -> PromptAsked:
         """Prompt the session, so that its reply can be waited for."""
         turns = self._turns.of(session)
         with turns.sending(talk.context):
@@ -311,7 +313,7 @@ class TurnStream:
     def __init__(self, frames: EventFrames, events: Subscription, prompt: PromptAsked) -> None:
         self._frames = frames
         self._events = events
-        self._asked = prompt
+        self._prompt = prompt
         self._turn: int | None = None
         """Number of the turn, as soon as it has begun."""
         self._seen = 0
@@ -328,7 +330,7 @@ class TurnStream:
         """Tell that the turn is over, with the *last* frame."""
         self._last = last
         try:
-            self._until = self._asked.session.inspect().last_seq
+            self._until = self._prompt.session.inspect().last_seq
         except AgentrailError:  # the session is gone for good: nothing of its events is left
             self._until = 0
         self._is_over.set()
@@ -383,7 +385,7 @@ class TurnStream:
 
     def _tells_of_prompt(self, envelope: Envelope) -> bool:
         """Whether an event is about the prompt, before or at the beginning of its turn."""
-        event, ref = envelope.event, self._asked.sent.accepted.ref
+        event, ref = envelope.event, self._prompt.sent.accepted.ref
         if isinstance(event, PromptReceived) and event.ref == ref:
             self._turn = envelope.turn
             return True

@@ -62,4 +62,4 @@ class ViewCalls:
         history = (await self._sessions.state(name)).history
         first = query.after or 0
         last = first + limit
-        return exchange.given(MessagesView(tuple(history[first:last]), last if last < len(history) else None))
+        return exchange.view_answer(MessagesView(tuple(history[first:last]), last if last < len(history) else None))

@@ -209,19 +209,19 @@ class ContextService:
             answer = await self._row.ask_for(provider.origin, provider.seconds, HOOK, call, reader)
             if isinstance(answer, Given):
                 room -= sum(map(_size, answer.value))
-                texts += [freeze_object({"by": provider.origin, **_told(addition)}) for addition in answer.value]
+                texts += [freeze_object({"by": provider.origin, **_text_json(addition)}) for addition in answer.value]
         return freeze(texts)
 
 
 def _fitting(messages: Sequence[Message], room: int, answer: object) -> tuple[AddedText, ...]:
     front, behind = additions_to(messages)(answer)
-    texts = (*_shown(front, front=True), *_shown(behind, front=False))
+    texts = (*_without_blanks(front, front=True), *_without_blanks(behind, front=False))
     if sum(map(_size, texts)) > room:
         raise UnfitAnswerError(answer, f"less text: {MOST_BYTES} bytes are the limit of a turn, and {room} are left")
     return texts
 
 
-def _shown(additions: Iterable[str | AssistantMessage], *, front: bool) -> list[AddedText]:
+def _without_blanks(additions: Iterable[str | AssistantMessage], *, front: bool) -> list[AddedText]:
     """Return the *additions* that are not blank."""
     texts = [
         AddedText(addition, front) if isinstance(addition, str) else AddedText(addition.text, front, is_models=True)
@@ -230,7 +230,7 @@ def _shown(additions: Iterable[str | AssistantMessage], *, front: bool) -> list[
     return [addition for addition in texts if addition.text.strip()]
 
 
-def _told(added: AddedText) -> dict[str, Json]:
+def _text_json(added: AddedText) -> dict[str, Json]:
     """Return *added* as JSON, without what it is not."""
     return {name: value for name, value in asdict(added).items() if value is not False}
 

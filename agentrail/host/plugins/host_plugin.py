@@ -29,7 +29,7 @@ from agentrail.host.plugins.plugin_values import (
 )
 from agentrail.values.json import EMPTY, JsonObject
 from agentrail.values.tools import Err, Ok
-from agentrail.values.untrusted_values import number, plain_text, seconds, shown
+from agentrail.values.untrusted_values import brief, number, plain_text, seconds
 from agentrail.values.value import Value
 
 DEADLINE: Final = 10.0
@@ -223,7 +223,7 @@ def _check_class(cls: type[HostPlugin]) -> None:
 def check_providers(whose: str, providers: Sequence[ContextProvider]) -> None:
     """Raise `BadPlugin` if one of the `context_providers` of *whose* cannot be called, or not with their arguments."""
     if not _are_functions(providers):
-        raise BadPlugin(whose, f"its `context_providers` is {shown(providers)}; it must be a list of functions")
+        raise BadPlugin(whose, f"its `context_providers` is {brief(providers)}; it must be a list of functions")
     for provider in providers:
         try:
             inspect.signature(provider).bind(*PROVIDER)
@@ -261,12 +261,12 @@ def check_plugins(plugins: Sequence[HostPlugin]) -> None:
     names = set[str]()
     for plugin in cast("Sequence[object]", plugins):
         if not isinstance(plugin, HostPlugin):
-            raise BadPlugin(type(plugin).__name__, f"{shown(plugin)} is no `HostPlugin`; give an object of a subclass")
+            raise BadPlugin(type(plugin).__name__, f"{brief(plugin)} is no `HostPlugin`; give an object of a subclass")
         whose = type(plugin).__name__
         for attribute, (fits, expected) in _ATTRIBUTES.items():
             value: object = getattr(plugin, attribute)
             if not fits(value):
-                raise BadPlugin(whose, f"its `{attribute}` is {shown(value)}; it must be {expected}")
+                raise BadPlugin(whose, f"its `{attribute}` is {brief(value)}; it must be {expected}")
         check_providers(type(plugin).__name__, plugin.context_providers)
         for hook in HOOKS:
             if hook in vars(plugin):

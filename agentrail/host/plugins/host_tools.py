@@ -243,7 +243,7 @@ class ToolService:
             return await self._before(cast("_Told", request))
         return await self._after(cast("_ToldAfter", request))
 
-    def _shown(self, request: _Told, arguments: JsonObject) -> _Shown:
+    def _call_fields(self, request: _Told, arguments: JsonObject) -> _Shown:
         """Return the fields of a `BeforeToolCall`, by place, with a copy of *arguments*."""
         path = request["path"]
         copied = cast("dict[str, object]", thaw(arguments))
@@ -252,7 +252,7 @@ class ToolService:
     async def _before(self, request: _Told) -> Json:
         arguments = request["arguments"]
         for plugin in self._asked_before:
-            call = partial(plugin.before_tool_call, _before_call(*self._shown(request, arguments)))
+            call = partial(plugin.before_tool_call, _before_call(*self._call_fields(request, arguments)))
             answer = await self._row.ask(plugin, BEFORE, call, ruling_of)
             if isinstance(answer, HookFault):
                 if plugin.critical:
@@ -267,7 +267,7 @@ class ToolService:
         first = result = _result(request["result"])
         for plugin in self._asked_after:
             shown_call = _after_call(
-                *self._shown(request, request["arguments"]),
+                *self._call_fields(request, request["arguments"]),
                 result=result,
                 outcome="ok" if isinstance(result, Ok) else "error",
                 duration_ms=request["duration_ms"],

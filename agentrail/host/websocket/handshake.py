@@ -1,4 +1,4 @@
-"""`Handshake`: reads the request that asks for a WebSocket (RFC 6455, section 4.2.1), and writes the answer to it."""
+"""`SocketHandshake`: reads the request for a WebSocket (RFC 6455, section 4.2.1), and writes the answer to it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ OTHER_VERSION: Final = "its header `Sec-WebSocket-Version` is not `13`"
 
 
 @frozen
-class Handshake:
+class SocketHandshake:
     """What a request says of the WebSocket that it asks for."""
 
     key: str
@@ -31,7 +31,7 @@ class Handshake:
     """Whether `SUBPROTOCOL` is offered."""
 
     @classmethod
-    def of(cls, request: HttpRequest) -> Handshake:
+    def of(cls, request: HttpRequest) -> SocketHandshake:
         """Return the handshake that *request* is; raise `UpgradeWanted` if it is none."""
         if not request.upgradable or "websocket" not in words_of(request.headers, "upgrade"):
             raise UpgradeWanted(NO_UPGRADE)

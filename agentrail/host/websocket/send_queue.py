@@ -82,7 +82,7 @@ class Outbox:
                 break
         return messages
 
-    def sent(self, count: int) -> None:
+    def note_sent(self, count: int) -> None:
         """Note that the first *count* messages have been sent."""
         for _ in range(count):
             self.unsent -= len(self._waiting.popleft())

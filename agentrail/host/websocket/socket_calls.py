@@ -61,18 +61,18 @@ class SocketCalls:
             return None
         if failed:
             self._tell(frame, note, failed[0])
-        return partial(self._made, frame, note, answer, seconds)
+        return partial(self._make_message, frame, note, answer, seconds)
 
     def _tell(self, frame: CallFrame, note: RequestNote, error: BaseException) -> None:
         tell(log, error, "the call `%s` on a WebSocket failed (request %s)", frame.call, note.id, words=False)
 
-    def _made(self, frame: CallFrame, note: RequestNote, answer: HttpResponse, seconds: float) -> bytes:
+    def _make_message(self, frame: CallFrame, note: RequestNote, answer: HttpResponse, seconds: float) -> bytes:
         """Make the message with an answer; one that cannot be made is a fault of the host."""
         failed: list[BaseException] = []
         with Contained(failed.append):
-            return _told(frame, answer, self._peer, seconds, note)
+            return _log_answer(frame, answer, self._peer, seconds, note)
         self._tell(frame, note, failed[0])
-        return _told(frame, problem_answer(INTERNAL), self._peer, seconds, note)
+        return _log_answer(frame, problem_answer(INTERNAL), self._peer, seconds, note)
 
     async def _carried_out(
         self,
@@ -103,7 +103,7 @@ class SocketCalls:
             return LaterAnswer(problem.status, PROBLEM, make=lambda: problem.content)
 
 
-def _told(frame: CallFrame, answer: HttpResponse, peer: str, seconds: float, note: RequestNote) -> bytes:
+def _log_answer(frame: CallFrame, answer: HttpResponse, peer: str, seconds: float, note: RequestNote) -> bytes:
     """Return an answer as a message, and log it as that of a request."""
     content = answer.make() if isinstance(answer, LaterAnswer) else answer.content
     if not isinstance(content, bytes):

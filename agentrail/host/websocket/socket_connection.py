@@ -177,7 +177,7 @@ class SocketConnection:
             while True:
                 messages = await self._outbox.first()
                 await socket.send(messages)
-                self._outbox.sent(len(messages))
+                self._outbox.note_sent(len(messages))
         finally:
             self._outbox.close()  # answers that wait for room would hold up a close
 

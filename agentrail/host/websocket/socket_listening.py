@@ -55,7 +55,7 @@ class SocketListening:
         """Send what *frame* asks for until that ends; return the problem that says why, if there is one."""
         failed: list[BaseException] = []
         with Contained(failed.append):
-            return await self._sent(frame)
+            return await self._send_until_end(frame)
         tell(
             log, failed[0], "a subscription to `%s` failed (request %s)", frame.listen, self._id_of(frame), words=False
         )
@@ -64,7 +64,7 @@ class SocketListening:
     def _id_of(self, frame: ListenFrame) -> str:
         return f"{self._handshake.note.id}.{frame.id}"
 
-    async def _sent(self, frame: ListenFrame) -> Problem | None:
+    async def _send_until_end(self, frame: ListenFrame) -> Problem | None:
         call, who, parts = CALLS[frame.listen], NOBODY, self._parts
         try:
             if parts.drain.has_begun:

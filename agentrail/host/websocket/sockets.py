@@ -9,7 +9,7 @@ from agentrail.errors import HostClosing
 from agentrail.host.authentication.request_places import take_place
 from agentrail.host.http11.http_messages import HttpResponse, Upgrade
 from agentrail.host.operations.call_request import CallRequest
-from agentrail.host.websocket.handshake import Handshake
+from agentrail.host.websocket.handshake import SocketHandshake
 from agentrail.host.websocket.socket_connection import SocketConnection
 from agentrail.host.websocket.socket_user import SocketParts
 from agentrail.host.websocket.web_socket import WebSocket
@@ -31,7 +31,7 @@ class Sockets:
     async def open(self, exchange: CallRequest) -> HttpResponse:
         """Open a WebSocket, if the request is its handshake; a key that comes with it has to be valid."""
         read_query(exchange.call, exchange.request.query)
-        handshake = Handshake.of(exchange.request)
+        handshake = SocketHandshake.of(exchange.request)
         if self._parts.drain.has_begun:
             raise HostClosing
         connection = SocketConnection(self._parts, exchange.request)

@@ -76,8 +76,8 @@ class WebSocket:
 
     async def _take_all(self, received: Sequence[Received]) -> bool:
         """Take what the client has sent; return whether more may follow."""
-        for one in received:
-            await self._take(one)
+        for item in received:
+            await self._take(item)
         return not self._is_closed and self._reader.broken is None
 
     async def _take(self, received: Received) -> None:

@@ -33,7 +33,7 @@ from agentrail.plugins.options import are_texts, as_model, as_set, as_tuple, is_
 from agentrail.values.events.context import ContentPolicyViolated
 from agentrail.values.json import Json, JsonObject, freeze_object
 from agentrail.values.messages import AssistantMessage, Message, Origin, UserMessage
-from agentrail.values.untrusted_values import seconds, shown
+from agentrail.values.untrusted_values import brief, seconds
 from agentrail.values.value import Value
 
 POLICIES: Final[Mapping[str, str]] = MappingProxyType(
@@ -117,18 +117,18 @@ def _are_words(plugin: ContentPolicy, field: attrs.Attribute[tuple[str, ...]], w
 
 def _is_rubric(_: ContentPolicy, __: attrs.Attribute[str], value: object) -> None:
     if not isinstance(value, str) or len(value) > LONGEST_RUBRIC:
-        problem = f"its `rubric` is {shown(value)}; give a text of at most {LONGEST_RUBRIC:,} characters"
+        problem = f"its `rubric` is {brief(value)}; give a text of at most {LONGEST_RUBRIC:,} characters"
         raise BadOptions("ContentPolicy", problem)
 
 
 def _is_name(_: ContentPolicy, field: attrs.Attribute[str | None], value: object) -> None:
     if value is not None and not (isinstance(value, str) and value.strip()):
-        raise BadOptions("ContentPolicy", f"its `{field.name}` is {shown(value)}; give a name, or None")
+        raise BadOptions("ContentPolicy", f"its `{field.name}` is {brief(value)}; give a name, or None")
 
 
 def _is_deadline(_: ContentPolicy, __: attrs.Attribute[float], value: object) -> None:
     if not seconds(value):
-        raise BadOptions("ContentPolicy", f"its `deadline` is {shown(value)}; it must be seconds above 0")
+        raise BadOptions("ContentPolicy", f"its `deadline` is {brief(value)}; it must be seconds above 0")
 
 
 def plain_words(text: str) -> str:
@@ -205,9 +205,9 @@ class ContentPolicy(Plugin[Judged]):
             return ruled.but(state=evolve(state, refused=refused))
         if isinstance(ruled, Ask) or not state.refused:
             return ruled
-        return self._shown(hook.messages, new, ruled, state)
+        return self._hide_refused(hook.messages, new, ruled, state)
 
-    def _shown(
+    def _hide_refused(
         self, messages: Sequence[Message], passed: Sequence[Message], ruled: Continue[Judged], state: Judged
     ) -> Continue[Judged] | ReplaceMessages[Judged]:
         """Hide from *messages* what was refused, but no text that has *passed* now."""

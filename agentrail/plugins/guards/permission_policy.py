@@ -46,20 +46,20 @@ def _are_rules(policy: PermissionPolicy, field: attrs.Attribute[tuple[str, ...]]
     for text in rules:
         problem = problem_of(text, allows=field.name == "allow")
         if problem is not None:
-            raise BadOptions("PermissionPolicy", f"`{field.name}` has {untrusted_values.shown(text)}, {problem}")
+            raise BadOptions("PermissionPolicy", f"`{field.name}` has {untrusted_values.brief(text)}, {problem}")
 
 
 def _is_mode(_policy: PermissionPolicy, _field: attrs.Attribute[PermissionMode], value: object) -> None:
     if not isinstance(value, str) or value not in MODES:
         raise BadOptions(
-            "PermissionPolicy", f"its `mode` is {untrusted_values.shown(value)}; it must be {', '.join(MODES)}"
+            "PermissionPolicy", f"its `mode` is {untrusted_values.brief(value)}; it must be {', '.join(MODES)}"
         )
 
 
 def _is_folder(_policy: PermissionPolicy, _field: attrs.Attribute[str | None], value: object) -> None:
     if value is not None and not isinstance(value, str):
         raise BadOptions(
-            "PermissionPolicy", f"its `root` is {untrusted_values.shown(value)}; give the path of a folder, or None"
+            "PermissionPolicy", f"its `root` is {untrusted_values.brief(value)}; give the path of a folder, or None"
         )
 
 
@@ -141,13 +141,13 @@ class PermissionPolicy(Plugin[None]):
             return BlockTool("no rule allows it, and the mode is `strict`")
         if hook.approved or not (denying or asking):
             return Continue()
-        return self._held(hook, call, denying, asking, ctx)
+        return self._hold(hook, call, denying, asking, ctx)
 
     def _asks_nothing(self, call: CallFacts, root: PathPlace) -> bool:
         """Whether the mode makes `ask` not count for *call*."""
         return self.mode == "bypass" or (self.mode == "accept_edits" and _is_edit(call, root))
 
-    def _held(
+    def _hold(
         self, hook: BeforeTool, call: CallFacts, denying: Naming, asking: Naming, ctx: Context
     ) -> Continue[None] | BlockTool[None] | HoldTool[None]:
         """Hold the call, unless a person has approved its family for always, or nobody is to be asked."""

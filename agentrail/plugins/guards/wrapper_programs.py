@@ -451,7 +451,7 @@ def _begins(launcher: Launcher, args: Sequence[Word]) -> Iterator[Commands | Unl
         if options:
             if takes:
                 yield from _command(args[place:])
-            takes = is_option and not options.isdisjoint(_given(text))
+            takes = is_option and not options.isdisjoint(_option_names(text))
             yield from _attached(text, options) if is_option else ()
         elif is_option:
             takes = "=" not in text and text != "--"
@@ -465,7 +465,7 @@ def _begins(launcher: Launcher, args: Sequence[Word]) -> Iterator[Commands | Unl
             takes = False
 
 
-def _given(text: str) -> Iterator[str]:
+def _option_names(text: str) -> Iterator[str]:
     """Yield the names of the options that the word *text* may give: one long option, or a cluster of letters."""
     yield text.lstrip("-").partition("=")[0]
     yield from text[1:] if not text.startswith("--") else ()

@@ -129,7 +129,7 @@ def _episode(value: object) -> Episode | None:
     )
 
 
-def written(user: str, episodes: Sequence[Episode], most: int) -> str:
+def render_episodes(user: str, episodes: Sequence[Episode], most: int) -> str:
     """Return the text of the file of *user* with the last *most* episodes, or as many of them as fit."""
     newest = list(episodes)[-most:] if most else []
     while True:
@@ -232,7 +232,7 @@ class EpisodicMemory(Plugin[None]):
         except ForeignEpisodesError as error:
             return Continue().emitting("episodes_not_found", {"error": str(error)})
         near = alike(episodes, hook.text, self.top_k) if self.service is None else episodes[: self.top_k]
-        text = "\n\n".join((_INTRODUCTION, *map(_shown, near))) if near else None
+        text = "\n\n".join((_INTRODUCTION, *map(_episode_text, near))) if near else None
         return Continue() if dict(ctx.sections).get(SECTION) == text else SetSection(SECTION, text)
 
     def after_turn(self, hook: AfterTurn, state: None, ctx: Context) -> Continue[None] | Ask[None]:
@@ -292,7 +292,7 @@ class EpisodicMemory(Plugin[None]):
 
     def _question(self, episode: Episode) -> CallModel:
         model, options = name_and_options(self.model)
-        return CallModel(f"The run:\n\n{_shown(episode)}", model, _SYSTEM, returns=_FORM, options=options)
+        return CallModel(f"The run:\n\n{_episode_text(episode)}", model, _SYSTEM, returns=_FORM, options=options)
 
     def _store(self, user: str, episode: Episode) -> Ask[None]:
         if self.service is None:
@@ -305,14 +305,14 @@ class EpisodicMemory(Plugin[None]):
             earlier = () if before is None else parsed(before, user)
         except ForeignEpisodesError as error:
             return Continue().emitting("episode_not_stored", {"error": str(error)})
-        return Ask(WriteFile(path, written(user, (*earlier, episode), self.max_per_user), before))
+        return Ask(WriteFile(path, render_episodes(user, (*earlier, episode), self.max_per_user), before))
 
 
 def _has_failed(messages: Sequence[Message]) -> bool:
     return any(isinstance(message, ToolMessage) and message.is_error for message in messages)
 
 
-def _shown(episode: Episode) -> str:
+def _episode_text(episode: Episode) -> str:
     """Return *episode* as text, in which nothing looks like the end of the tags around a section."""
     tools = ", ".join(episode.tools) or "none"
     return f"- asked: {episode.query}\n  tools: {tools}\n  answer: {episode.answer}".replace("</", "< /")

@@ -114,7 +114,7 @@ def with_facts(before: str | None, facts: Sequence[str]) -> tuple[str, tuple[str
     The file does not get larger than `MAX_MEMORY` bytes, which is what the model gets of it.
     """
     text = TITLE if before is None or not before.strip() else before
-    keys = _known(text)
+    keys = _fact_keys(text)
     text = text if text.endswith("\n") else f"{text}\n"
     room = MAX_MEMORY - len(text.encode())
     added: list[str] = []
@@ -129,10 +129,10 @@ def with_facts(before: str | None, facts: Sequence[str]) -> tuple[str, tuple[str
 
 def lacks(text: str | None, facts: Sequence[str]) -> bool:
     """Whether the memory file *text* does not have all of *facts*."""
-    return not {_key(fact) for fact in facts} <= _known(text or "")
+    return not {_key(fact) for fact in facts} <= _fact_keys(text or "")
 
 
-def _known(text: str) -> set[str]:
+def _fact_keys(text: str) -> set[str]:
     return {_key(line) for line in text.splitlines()}
 
 

@@ -103,7 +103,7 @@ class MemoryFlush(Plugin[Flush]):
                 message.text for message in messages if isinstance(message, UserMessage) and message.origin in _PEOPLE
             ]
             return self._read(Flush(spoken_facts(texts, self.max_facts)))
-        conversation = "\n\n".join(filter(None, map(_shown, messages)))[-MAX_SHOWN:]
+        conversation = "\n\n".join(filter(None, map(_message_text, messages)))[-MAX_SHOWN:]
         if not conversation or not self.max_facts:
             return Continue()
         prompt = f"The conversation:\n\n{conversation}\n\nNote at most {self.max_facts} facts."
@@ -120,7 +120,7 @@ class MemoryFlush(Plugin[Flush]):
         return _failed(f"`{self.file}` is full") if lacks(before, state.facts) else Continue(Flush())
 
 
-def _shown(message: Message) -> str:
+def _message_text(message: Message) -> str:
     """Return what a person or the model says in *message*; empty if it is anything else, or says nothing."""
     match message:
         case UserMessage(origin=origin) if origin in _PEOPLE and message.text:

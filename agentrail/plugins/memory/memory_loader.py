@@ -27,7 +27,7 @@ from agentrail.plugins.options import NO_NAMES, are_texts, as_set, as_tuple, pat
 from agentrail.plugins.security import WRITERS
 from agentrail.values.content import memory_text
 from agentrail.values.json import JsonObject
-from agentrail.values.untrusted_values import shown
+from agentrail.values.untrusted_values import brief
 from agentrail.values.value import Value
 
 MOST_FILES: Final = 3
@@ -46,7 +46,7 @@ class Unread(Value):
 def _are_files(plugin: AnyPlugin, field: attrs.Attribute[tuple[str, ...]], paths: tuple[str, ...]) -> None:
     are_texts(plugin, field, paths)
     if not 1 <= len(paths) <= MOST_FILES or len(set(paths)) < len(paths):
-        problem = f"its `files` are {shown(paths)}; give one to {MOST_FILES} different paths, and others to a second"
+        problem = f"its `files` are {brief(paths)}; give one to {MOST_FILES} different paths, and others to a second"
         raise BadOptions("MemoryLoader", f"{problem} `MemoryLoader` with a key of its own")
     for path in paths:
         problem = path_problem(path) or ""
@@ -56,7 +56,7 @@ def _are_files(plugin: AnyPlugin, field: attrs.Attribute[tuple[str, ...]], paths
 
 def _is_reload(plugin: AnyPlugin, field: attrs.Attribute[str], value: str) -> None:  # noqa: ARG001 - the signature
     if value not in RELOADS:
-        raise BadOptions("MemoryLoader", f"its `reload` is {shown(value)}; it must be one of {', '.join(RELOADS)}")
+        raise BadOptions("MemoryLoader", f"its `reload` is {brief(value)}; it must be one of {', '.join(RELOADS)}")
 
 
 @frozen
@@ -116,7 +116,7 @@ class MemoryLoader(Plugin[Unread]):
     ) -> Continue[Unread] | SetSection[Unread] | Ask[Unread]:
         """Read the files that the call may have written."""
         if hook.asked is None and self.reload != "never":
-            written_paths = set(self._written(hook, ctx.working_dir))
+            written_paths = set(self._written_files(hook, ctx.working_dir))
             if written_paths:
                 state = Unread(tuple(path for path in self.files if path in written_paths or path in state.due))
         return _load(hook, state, ctx)
@@ -131,7 +131,7 @@ class MemoryLoader(Plugin[Unread]):
         """Have the files read before the next request, because plugins that are asked later may write them."""
         return Continue(state) if self.reload == "never" else Continue(Unread(self.files))
 
-    def _written(self, hook: AfterTool, working_dir: str) -> Iterator[str]:
+    def _written_files(self, hook: AfterTool, working_dir: str) -> Iterator[str]:
         """Yield the files that the call may have written: named by a path argument of a writer, or in a command."""
         if hook.name in WRITERS or hook.name in self.writers:
             for _, value, _ in named(hook.args, PATH_ARGS):

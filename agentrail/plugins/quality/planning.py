@@ -191,7 +191,7 @@ def _rank(status: str) -> int:
     return _BEFORE_THE_END.index(status) if status in _BEFORE_THE_END else len(_BEFORE_THE_END)
 
 
-def shown(steps: Iterable[PlanStep]) -> str:
+def checklist(steps: Iterable[PlanStep]) -> str:
     """Return *steps* as a checklist, in which nothing looks like the end of the tags around a section."""
     marks = {status: mark for mark, status in reversed(tuple(MARKS.items()))}
     return "\n".join(f"- [{marks[step.status]}] {step.text.replace('</', '< /')}" for step in steps)
@@ -294,7 +294,7 @@ class Planning(Plugin[CurrentPlan]):
         """Set the section of the system prompt, if the plan has changed."""
         if not state.stale:
             return Continue(state)
-        return SetSection(SECTION, HOW + shown(state.steps) if state.steps else None, evolve(state, stale=False))
+        return SetSection(SECTION, HOW + checklist(state.steps) if state.steps else None, evolve(state, stale=False))
 
     def after_response(
         self, hook: AfterResponse, state: CurrentPlan, ctx: Context

@@ -30,7 +30,7 @@ from agentrail.plugins.options import are_texts, as_model, as_tuple, is_count, i
 from agentrail.values.content import Text
 from agentrail.values.json import JsonObject, canonical, freeze, freeze_object
 from agentrail.values.messages import AssistantMessage, Message, Origin, UserMessage
-from agentrail.values.untrusted_values import shown
+from agentrail.values.untrusted_values import brief
 from agentrail.values.value import quick
 
 T = TypeVar("T")
@@ -130,7 +130,7 @@ class Reviewing:
 
 def _is_reviewer(_: Reflection, __: attrs.Attribute[str], value: object) -> None:
     if not isinstance(value, str) or value not in REVIEWERS:
-        raise BadOptions("Reflection", f"its `reviewer` is {shown(value)}; it must be `conversation` or `model`")
+        raise BadOptions("Reflection", f"its `reviewer` is {brief(value)}; it must be `conversation` or `model`")
 
 
 def _is_signal(_: Reflection, __: attrs.Attribute[str], value: object) -> None:
@@ -138,7 +138,7 @@ def _is_signal(_: Reflection, __: attrs.Attribute[str], value: object) -> None:
     if not 0 < len(signal) <= MOST_SIGNAL or not (
         signal.isprintable() and signal[0].isalnum() and signal[-1].isalnum()
     ):
-        problem = f"its `pass_signal` is {shown(value)}; give one line of at most {MOST_SIGNAL} characters"
+        problem = f"its `pass_signal` is {brief(value)}; give one line of at most {MOST_SIGNAL} characters"
         raise BadOptions("Reflection", f"{problem}, which begins and ends with a letter or a digit")
 
 

@@ -10,14 +10,14 @@ from typing import Final, Required, TypedDict, cast
 from attrs import field, frozen
 
 from agentrail.errors import BadOptions, NotJson
-from agentrail.errors.branches import meant
+from agentrail.errors.branches import advice
 from agentrail.hooks.actions import Continue, SwitchModel
 from agentrail.hooks.context import Context
 from agentrail.hooks.hook_types import BeforeRequest
 from agentrail.hooks.plugin import NamedModel, Plugin, Priority
 from agentrail.plugins.options import is_list
 from agentrail.values.json import EMPTY, FrozenObject, Json, JsonObject, canonical, freeze_object
-from agentrail.values.untrusted_values import number, plain_text, shown
+from agentrail.values.untrusted_values import brief, number, plain_text
 
 HOURS: Final = 24
 HOUR_MS: Final = 3_600_000
@@ -145,20 +145,20 @@ def _refuse(problem: str) -> None:
 def _read_rules(rules: Sequence[ModelRule]) -> tuple[JsonObject, ...]:
     """Return *rules* as frozen rules; raise `BadOptions` with the number of a rule that cannot be used."""
     if not is_list(rules):
-        _refuse(f"its `rules` is {shown(rules)}; give a list of rules, each a mapping with `model` and conditions")
+        _refuse(f"its `rules` is {brief(rules)}; give a list of rules, each a mapping with `model` and conditions")
     return tuple([_read_rule(f"rule {place}", cast("object", rule)) for place, rule in enumerate(rules, 1)])
 
 
 def _read_rule(name: str, source: object) -> JsonObject:
     if not isinstance(source, Mapping):
-        _refuse(f"its {name} is {shown(source)}; give a mapping with `model` and conditions")
+        _refuse(f"its {name} is {brief(source)}; give a mapping with `model` and conditions")
     rule = _frozen(name, cast("Mapping[str, object]", source))
     for key, condition in rule.items():
         if key not in _KEYS:
-            _refuse(f"its {name} has `{key}`, which is no condition; {meant(key, _KEYS, 'there are')}")
+            _refuse(f"its {name} has `{key}`, which is no condition; {advice(key, _KEYS, 'there are')}")
         problem = _why_not(key, condition)
         if problem is not None:
-            _refuse(f"its {name} has {key}={shown(condition)}; {problem}")
+            _refuse(f"its {name} has {key}={brief(condition)}; {problem}")
     if "model" not in rule:
         _refuse(f"its {name} names no `model`; give the name of one")
     if not rule.keys() & CONDITIONS.keys():
@@ -202,7 +202,7 @@ def _why_no_data(conditions: Json) -> str | None:
             continue
         for comparison, with_what in condition.items():
             if comparison not in COMPARISONS:
-                return f"`{name}` has the comparison `{comparison}`; {meant(comparison, COMPARISONS, 'there are')}"
+                return f"`{name}` has the comparison `{comparison}`; {advice(comparison, COMPARISONS, 'there are')}"
             if comparison == "in" and not isinstance(with_what, tuple):
                 return f"`{name}` needs a list of values for `in`"
             if comparison in ("gt", "ge", "lt", "le") and number(with_what) is None:
@@ -214,7 +214,7 @@ def _why_no_data(conditions: Json) -> str | None:
 
 def _read_options(options: Mapping[str, Json]) -> JsonObject:
     if not isinstance(cast("object", options), Mapping):
-        _refuse(f"its `default_options` is {shown(options)}; give a mapping of options")
+        _refuse(f"its `default_options` is {brief(options)}; give a mapping of options")
     return _frozen("`default_options`", options)
 
 
@@ -239,7 +239,7 @@ class ModelRouter(Plugin[Chosen]):
         """Raise `BadOptions` for a default that is no name, and if there is neither a rule nor a default."""
         default: object = self.default_model
         if default is not None and not (plain_text(default) or "").strip():
-            _refuse(f"its `default_model` is {shown(default)}; give the name of a model, or None")
+            _refuse(f"its `default_model` is {brief(default)}; give the name of a model, or None")
         if default is None and self.default_options:
             _refuse("it has `default_options` and no `default_model`; name the model that they are for")
         if default is None and not self.rules:
@@ -266,7 +266,7 @@ class ModelRouter(Plugin[Chosen]):
         """Switch to the model that the rules choose, if they chose another one before."""
         if hook.attempt > 1:
             return Continue()
-        choice = self._found(ctx)
+        choice = self._find_route(ctx)
         if choice is None:
             return Continue()
         model, options = choice
@@ -277,7 +277,7 @@ class ModelRouter(Plugin[Chosen]):
             return Continue(chosen)
         return SwitchModel(model, chosen, options)
 
-    def _found(self, ctx: Context) -> tuple[str, JsonObject] | None:
+    def _find_route(self, ctx: Context) -> tuple[str, JsonObject] | None:
         for rule in self.rules:
             if all(holds(rule[key], ctx) for key, holds in CONDITIONS.items() if key in rule):
                 return str(rule["model"]), cast("JsonObject", rule.get("options", EMPTY))

@@ -14,7 +14,7 @@ from agentrail.hooks.hook_types import BeforeRequest
 from agentrail.hooks.plugin import Plugin, Priority
 from agentrail.plugins.options import is_count
 from agentrail.values.json import FrozenObject
-from agentrail.values.untrusted_values import number, shown
+from agentrail.values.untrusted_values import brief, number
 
 HAS_MARKS: Final = "anthropic:"
 """The beginning of the names of models whose provider has cache marks; all others cache without, or not at all."""
@@ -26,7 +26,7 @@ MOST_POINTS: Final = 4
 def _is_number_of_points(_: PromptCache, field: attrs.Attribute[int], value: int) -> None:
     count = number(value)
     if type(count) is not int or not 1 <= count <= MOST_POINTS:
-        problem = f"its `{field.name}` is {shown(value)}; it must be a whole number from 1 to {MOST_POINTS}"
+        problem = f"its `{field.name}` is {brief(value)}; it must be a whole number from 1 to {MOST_POINTS}"
         raise BadOptions("PromptCache", f'{problem}; for no marks, give the model the option "cache": False')
 
 

@@ -17,7 +17,7 @@ from agentrail.plugins.options import is_flag, is_list, is_patience
 from agentrail.values.content import text_of
 from agentrail.values.json import EMPTY, Json, JsonObject, freeze, freeze_object, weight
 from agentrail.values.tools import Err
-from agentrail.values.untrusted_values import mended, number, plain_text, shown
+from agentrail.values.untrusted_values import brief, mended, number, plain_text
 
 T = TypeVar("T")
 
@@ -70,7 +70,7 @@ def _read_models(models: Sequence[str | tuple[str, Mapping[str, Json]]]) -> tupl
     if isinstance(models, str):
         return ((models, EMPTY),)
     if not is_list(models):
-        raise BadOptions("Recovery", f"its `models` is {shown(models)}; give a list of names of models")
+        raise BadOptions("Recovery", f"its `models` is {brief(models)}; give a list of names of models")
     return tuple([_read_link(cast("object", model)) for model in models])
 
 
@@ -78,7 +78,7 @@ def _read_link(model: object) -> Link:
     pair = cast("Sequence[object]", model) if type(model) in (tuple, list) else (model, EMPTY)
     name = plain_text(pair[0]) if len(pair) == 2 else None  # noqa: PLR2004 - a pair
     if name is None or not name.strip() or not isinstance(pair[1], Mapping):
-        problem = f"its `models` has {shown(model)}; give the name of a model, or a pair of name and options"
+        problem = f"its `models` has {brief(model)}; give the name of a model, or a pair of name and options"
         raise BadOptions("Recovery", problem)
     try:
         return name, freeze_object(cast("Mapping[str, object]", pair[1]))
@@ -94,7 +94,7 @@ def _has_models(_: Recovery, __: attrs.Attribute[tuple[Link, ...]], links: tuple
 def _is_number_from_1(_: Recovery, field: attrs.Attribute[T], value: T) -> None:
     count = number(value)
     if (value is not None or field.name == "after_attempts") and (type(count) is not int or count < 1):
-        raise BadOptions("Recovery", f"its `{field.name}` is {shown(value)}; it must be a whole number from 1 on")
+        raise BadOptions("Recovery", f"its `{field.name}` is {brief(value)}; it must be a whole number from 1 on")
 
 
 @frozen

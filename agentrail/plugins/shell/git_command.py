@@ -15,7 +15,7 @@ from typing import Final
 from agentrail.plugins.shell.code_arguments import git_verb
 from agentrail.plugins.shell.lexer_words import SimpleCommand, Word, names
 from agentrail.plugins.shell.paths import PathPlace, meets
-from agentrail.plugins.shell.rule_context import MAYBE, NO, Certainty, CommandScene, FolderSearch, given, worst
+from agentrail.plugins.shell.rule_context import MAYBE, NO, Certainty, CommandScene, FolderSearch, parse_args, worst
 from agentrail.plugins.shell.search_commands import searched
 from agentrail.values.value import Value
 
@@ -83,7 +83,7 @@ class GitOutput(Value, gc=True):
 
 def reads_commits(command: SimpleCommand, scene: CommandScene) -> Certainty:
     """Return whether *command* makes git print or archive stored files that may include a blocked one."""
-    output = _shown(command, scene)
+    output = _git_output(command, scene)
     if output is None:
         return NO
     certainty = worst(_path(word, scene) for word in output.paths)
@@ -97,7 +97,7 @@ def looks_up(command: SimpleCommand, scene: CommandScene) -> Iterator[FolderSear
 
     A path that is taken for a file is looked at on the disk, because it may be a folder.
     """
-    output = _shown(command, scene)
+    output = _git_output(command, scene)
     if output is None:
         return
     if not output.tracked:
@@ -109,7 +109,7 @@ def looks_up(command: SimpleCommand, scene: CommandScene) -> Iterator[FolderSear
             yield look.but(place=look.place.but(parts=look.folder), on_disk=output.of_head, in_git=True)
 
 
-def _shown(command: SimpleCommand, scene: CommandScene) -> GitOutput | None:
+def _git_output(command: SimpleCommand, scene: CommandScene) -> GitOutput | None:
     """Return what *command* shows; `None` if it shows no contents of files."""
     at = git_verb([word.text for word in command.args]) if command.program == "git" else len(command.args)
     verb = "".join(word.text for word in command.args[at : at + 1])
@@ -119,7 +119,7 @@ def _shown(command: SimpleCommand, scene: CommandScene) -> GitOutput | None:
     args = command.args[at + 1 :]
     texts = [word.text for word in args]
     end = texts.index(_END) if _END in texts else len(texts)
-    operands = searched(args[:end]) if verb == "grep" else given(args[:end]).operands
+    operands = searched(args[:end]) if verb == "grep" else parse_args(args[:end]).operands
     files = next((n for n, word in enumerate(operands) if _is_path(word.text)), len(operands))
     revisions = operands[:files]
     if not _prints(dump, verb, texts[:end], revisions):
@@ -130,7 +130,7 @@ def _shown(command: SimpleCommand, scene: CommandScene) -> GitOutput | None:
     if verb == "archive":
         (revisions, paths), of_head = _archived(args), True
         tracked = bool(paths) and [word.text for word in revisions] == ["HEAD"]
-    elsewhere = given(command.args).has("", *_ELSEWHERE) or any(n.startswith("GIT_") for n in scene.assigned)
+    elsewhere = parse_args(command.args).has("", *_ELSEWHERE) or any(n.startswith("GIT_") for n in scene.assigned)
     return GitOutput(verb, revisions, paths, tracked and not elsewhere, of_head)
 
 
@@ -156,7 +156,7 @@ def _prints(dump: Dump, verb: str, options: Sequence[str], revisions: Sequence[W
 def _archived(args: Sequence[Word]) -> tuple[tuple[Word, ...], tuple[Word, ...]]:
     """Return the revision and the paths in the arguments of `git archive`."""
     values = {n + 1 for n, word in enumerate(args) if word.text in _ARCHIVE_VALUES}
-    operands = given([word for n, word in enumerate(args) if n not in values]).operands
+    operands = parse_args([word for n, word in enumerate(args) if n not in values]).operands
     return operands[:1], operands[1:]
 
 

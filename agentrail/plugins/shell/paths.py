@@ -113,12 +113,12 @@ class Aim(Value):
 
 def aim(word: Word, bases: Sequence[PathPlace], assigned: frozenset[str]) -> Aim:
     """Return the places of *word*, taken as one path. `$HOME` and `$PWD` are known unless the line assigns them."""
-    text, tilde = _known(word, assigned)
+    text, tilde = _home_path(word, assigned)
     places = resolve(text, bases, tilde=tilde)
     return Aim(places, word.globs, is_unsure(word, assigned) or not all(place.known for place in places))
 
 
-def _known(word: Word, assigned: frozenset[str]) -> tuple[str, bool]:
+def _home_path(word: Word, assigned: frozenset[str]) -> tuple[str, bool]:
     """Return *word* as text with `~` and `.` for `$HOME` and `$PWD`, and whether a leading `~` is a home."""
     text, tilde = word.text, bool(word.expansions & Expansion.TILDE)
     if word.is_unknown:
@@ -134,13 +134,13 @@ def is_unsure(word: Word, assigned: frozenset[str]) -> bool:
         return True
     if not word.expansions & (Expansion.PARAMETER | Expansion.COMMAND):
         return False
-    return _EXPANDED.search(_known(word, assigned)[0]) is not None
+    return _EXPANDED.search(_home_path(word, assigned)[0]) is not None
 
 
 def pieces(word: Word, bases: Sequence[PathPlace], assigned: frozenset[str]) -> Iterator[Aim]:
     """Yield the places of *word*, and of each part of it that may be a path, such as the value of an option."""
     yield aim(word, bases, assigned)
-    whole, _ = _known(word, assigned)
+    whole, _ = _home_path(word, assigned)
     texts = _SEPARATORS.split(whole, maxsplit=_MAX_PIECES)
     if word.text.startswith("-"):
         texts.append(word.text[2:])

@@ -14,7 +14,7 @@ from typing import Final
 
 from agentrail.plugins.shell.lexer_words import SimpleCommand, Word
 from agentrail.plugins.shell.paths import Aim, PathPlace, is_everything
-from agentrail.plugins.shell.rule_context import MAYBE, NO, Certainty, CommandScene, FolderSearch, given, worst
+from agentrail.plugins.shell.rule_context import MAYBE, NO, Certainty, CommandScene, FolderSearch, parse_args, worst
 from agentrail.plugins.shell.search_commands import asks_for_hidden, only_others, reads_ignored, searched
 from agentrail.values.value import Value
 
@@ -98,7 +98,7 @@ def reads_tree(command: SimpleCommand, scene: CommandScene) -> Certainty:
     if command.program in _CONTAINERS:
         return worst(holds(scene.aim(word), scene, links=True) for word in _mounted(command))
     if command.program == "find" and _DELETES in [word.text for word in command.args]:
-        return worst(holds(scene.aim(word), scene, links=True) for word in given(command.args).operands)
+        return worst(holds(scene.aim(word), scene, links=True) for word in parse_args(command.args).operands)
     tree = _BY_PROGRAM.get(command.program)
     if tree is None:
         return NO
@@ -128,7 +128,7 @@ def _folders(command: SimpleCommand, tree: BlockedTree, scene: CommandScene) -> 
     """Return the words that name the folders which *command* reads, unless it leaves out all that is blocked."""
     if not _goes_down(command, tree):
         return ()
-    options = given(command.args)
+    options = parse_args(command.args)
     trees = options.operands[tree.skips :]
     if tree.here:
         trees = searched(command.args) or (_HERE,)
@@ -143,7 +143,7 @@ def _skips_hidden(command: SimpleCommand, tree: BlockedTree) -> bool:
     """Whether *command* leaves out hidden files, as `ag` and `rg` do if they are not told otherwise."""
     if command.program == "rg":
         return not asks_for_hidden(command.args)
-    return tree.hidden and not given(command.args).has(tree.letters, *tree.long)
+    return tree.hidden and not parse_args(command.args).has(tree.letters, *tree.long)
 
 
 def _are_own(trees: Sequence[Word], scene: CommandScene) -> bool:
@@ -167,7 +167,7 @@ def _mounted(command: SimpleCommand) -> Iterator[Word]:
 
 def _goes_down(command: SimpleCommand, tree: BlockedTree) -> bool:
     texts = [word.text for word in command.args]
-    if tree.always or given(command.args).has(tree.letters, *tree.long):
+    if tree.always or parse_args(command.args).has(tree.letters, *tree.long):
         return True
     if command.program in _TARS and texts and not texts[0].startswith("-"):
         return not set(tree.letters).isdisjoint(texts[0])

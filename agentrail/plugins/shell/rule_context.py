@@ -191,13 +191,13 @@ class CommandScene(Value, gc=True):
         """Return the scene for later commands: after a `cd`, both the old and the new directory are possible."""
         if command.program in _WRITES_NO_PROGRAM:
             return self
-        new_places = {place for word in written(command) for place in self.aim(word).places}
+        new_places = {place for word in written_words(command) for place in self.aim(word).places}
         after = self.but(written=self.written | new_places) if new_places else self
         if command.program in _BRINGS or _git_brings(command):
             after = after.but(brought=MAYBE)
         if command.program not in CHANGES_DIRECTORY:
             return after
-        operands = [word for word in given(command.args).operands if word.text != "-"]
+        operands = [word for word in parse_args(command.args).operands if word.text != "-"]
         home = (LOST,) if "HOME" in self.assigned else HOMES
         places: tuple[PathPlace, ...] = () if command.args else home
         for aimed in map(self.aim, operands[:1]):
@@ -211,7 +211,7 @@ def _git_brings(command: SimpleCommand) -> bool:
     return command.program == "git" and _GIT_BRINGS_NOTHING.isdisjoint(texts[git_verb(texts) :][:1])
 
 
-def given(args: Sequence[Word]) -> GivenCommand:
+def parse_args(args: Sequence[Word]) -> GivenCommand:
     """Sort *args* into options and operands; as in GNU programs, options may stand anywhere before `--`.
 
     It is not known which options take a value. So a value in a word of its own counts as an operand, and each letter
@@ -245,10 +245,10 @@ def assigned(commands: Iterable[SimpleCommand]) -> frozenset[str]:
     return frozenset(names_)
 
 
-def written(command: SimpleCommand) -> Iterator[Word]:
+def written_words(command: SimpleCommand) -> Iterator[Word]:
     """Yield the words that name files which *command* writes, as far as its program is known here."""
     yield from (redirection.target for redirection in command.redirections if redirection.writes)
-    options = given(command.args)
+    options = parse_args(command.args)
     program = command.program
     last = program in _WRITES_LAST
     edits = program == "sed" and options.has("i", "in-place")

@@ -21,10 +21,10 @@ from agentrail.plugins.shell.rule_context import (
     CommandScene,
     FolderSearch,
     assigned,
-    given,
+    parse_args,
     vital,
     worst,
-    written,
+    written_words,
     yes,
 )
 from agentrail.plugins.shell.search_commands import fed_by_find, finds_others
@@ -87,12 +87,12 @@ def _removes(command: SimpleCommand, scene: CommandScene) -> Certainty:
     if command.program == "find":
         return _find_removes(command, scene)
     if command.program == "rsync":
-        options = given(command.args)
+        options = parse_args(command.args)
         deletes = any(name.startswith("del") for name in options.long)
         return worst(vital(scene.aim(word), scene, MAYBE) for word in options.operands[-1:] if deletes)
     if command.program not in {"rm", "srm"}:
         return NO
-    options = given(command.args)
+    options = parse_args(command.args)
     if any(name.startswith("no-p") for name in options.long):
         return YES
     if not options.has("rR", "recursive"):
@@ -118,7 +118,7 @@ def _find_removes(command: SimpleCommand, scene: CommandScene) -> Certainty:
 
 def _changes_all(*programs: str) -> Question:
     def asks(command: SimpleCommand, scene: CommandScene) -> Certainty:
-        options = given(command.args)
+        options = parse_args(command.args)
         if command.program not in programs or not options.has("R", "recursive"):
             return NO
         return worst(vital(scene.aim(word), scene) for word in options.operands)
@@ -140,14 +140,14 @@ def _opens_system(command: SimpleCommand, scene: CommandScene) -> Certainty:
     words = [word for word in command.args if not _opens(word.text)]
     if command.program != "chmod" or len(words) == len(command.args):
         return NO
-    certainty = worst(vital(scene.aim(word), scene) for word in given(words).operands)
+    certainty = worst(vital(scene.aim(word), scene) for word in parse_args(words).operands)
     return yes(certainty is YES)
 
 
 def _moves(command: SimpleCommand, scene: CommandScene) -> Certainty:
     if command.program != "mv":
         return NO
-    certainty = worst(vital(scene.aim(word), scene) for word in given(command.args).operands[:-1])
+    certainty = worst(vital(scene.aim(word), scene) for word in parse_args(command.args).operands[:-1])
     return yes(certainty is YES)
 
 
@@ -174,7 +174,7 @@ def _erases_disk(command: SimpleCommand, _: CommandScene) -> Certainty:
 
 
 def _writes_disk(command: SimpleCommand, scene: CommandScene) -> Certainty:
-    places = (place for word in written(command) for aimed in scene.pieces(word) for place in aimed.places)
+    places = (place for word in written_words(command) for aimed in scene.pieces(word) for place in aimed.places)
     return yes(any(map(_is_disk, places)))
 
 
@@ -185,7 +185,7 @@ def _is_disk(place: PathPlace) -> bool:
 
 
 def _writes_system(command: SimpleCommand, scene: CommandScene) -> Certainty:
-    return worst(scene.fenced(word, scene.protected)[0] for word in written(command))
+    return worst(scene.fenced(word, scene.protected)[0] for word in written_words(command))
 
 
 def _pipes_to_shell(command: SimpleCommand, scene: CommandScene) -> Certainty:
@@ -202,10 +202,10 @@ def _forgets(command: SimpleCommand, _: CommandScene) -> Certainty:
     if assigned((command,)) & _HISTORY_NAMES:
         return YES
     if command.program == "history":
-        return yes(given(command.args).has("cdw"))
+        return yes(parse_args(command.args).has("cdw"))
     if command.program == "set":
         return yes([word.text for word in command.args] == ["+o", "history"])
-    return yes(any(fold(word.text.rpartition("/")[2]) in _HISTORIES for word in written(command)))
+    return yes(any(fold(word.text.rpartition("/")[2]) in _HISTORIES for word in written_words(command)))
 
 
 def _firewall(command: SimpleCommand, _: CommandScene) -> Certainty:
@@ -225,7 +225,7 @@ def _kills_all(command: SimpleCommand, _: CommandScene) -> Certainty:
 
 
 def _setuid(command: SimpleCommand, _: CommandScene) -> Certainty:
-    modes = given(command.args).operands[:1]
+    modes = parse_args(command.args).operands[:1]
     return yes(
         command.program == "chmod"
         and any(_SETUID.fullmatch(clause) for word in modes for clause in word.text.split(","))
@@ -234,7 +234,7 @@ def _setuid(command: SimpleCommand, _: CommandScene) -> Certainty:
 
 def _reverse_shell(command: SimpleCommand, _: CommandScene) -> Certainty:
     if command.program in {"nc", "ncat", "netcat"}:
-        return yes(given(command.args).has("ec", "exec", "sh-exec"))
+        return yes(parse_args(command.args).has("ec", "exec", "sh-exec"))
     return yes(
         command.program == "socat" and any(word.text.lower().startswith(("exec", "system")) for word in command.args)
     )
@@ -288,10 +288,10 @@ def unsure(command: SimpleCommand, names_assigned: frozenset[str]) -> bool:
         return False
     if any(is_unsure(assignment.assigned, names_assigned) for assignment in command.assignments):
         return True
-    return any(is_unsure(word, names_assigned) for word in (*told(command), *command.around))
+    return any(is_unsure(word, names_assigned) for word in (*without_messages(command), *command.around))
 
 
-def told(command: SimpleCommand) -> tuple[Word, ...]:
+def without_messages(command: SimpleCommand) -> tuple[Word, ...]:
     """Return the arguments of *command* except messages for people, such as that of `git commit -m`."""
     if command.program not in {"gh", "git", "glab", "hub"}:
         return command.args

@@ -12,7 +12,7 @@ from typing import Final
 
 from agentrail.plugins.shell.lexer_words import SimpleCommand, Word, names
 from agentrail.plugins.shell.paths import Fence, meets
-from agentrail.plugins.shell.rule_context import CommandScene, given
+from agentrail.plugins.shell.rule_context import CommandScene, parse_args
 
 _GIVES_PATTERN: Final = re.compile(r"-[A-Za-z0-9]*[ef].*|--(?:regexp|file)(?:=.*)?")
 _TAKES_VALUE: Final = re.compile(
@@ -33,7 +33,7 @@ def asks_for_hidden(args: Sequence[Word]) -> bool:
     texts = [word.text for word in args]
     loose = sum(text.count("u") for text in texts if re.fullmatch(r"-[A-Za-z.]+", text))
     return (
-        given(args).has(".", "hidden")
+        parse_args(args).has(".", "hidden")
         or loose + texts.count("--unrestricted") > 1
         or any(meets(glob.rpartition("/")[2], ".env", hidden=True) for glob in _globs(args))
     )
@@ -41,7 +41,7 @@ def asks_for_hidden(args: Sequence[Word]) -> bool:
 
 def reads_ignored(args: Sequence[Word]) -> bool:
     """Whether `rg` is told to read also what `.gitignore` names."""
-    options = given(args)
+    options = parse_args(args)
     return options.has("u", "unrestricted") or any(name.startswith("no-ignore") for name in options.long)
 
 
@@ -75,7 +75,7 @@ def _values(args: Sequence[Word], option: re.Pattern[str], attached: re.Pattern[
 
 def _operands(args: Sequence[Word]) -> tuple[Word, ...]:
     values = {n + 1 for n, word in enumerate(args) if _TAKES_VALUE.fullmatch(word.text)}
-    return given([word for n, word in enumerate(args) if n not in values]).operands
+    return parse_args([word for n, word in enumerate(args) if n not in values]).operands
 
 
 _NAMES: Final = names("-iname -name")

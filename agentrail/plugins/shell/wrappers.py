@@ -296,11 +296,11 @@ def _wrapped(name: str, spec: Wrapper, args: Sequence[Word]) -> Inside | None:
     if name == "time" and (len(options) > 1 or argv[0].text in RESERVED or "=" in argv[0].text):
         stop("what shells and programs called `time` read differently")
     if name == "xargs":
-        argv = _given(options, argv)
+        argv = _xargs_command(options, argv)
     return Inside((argv,), assignments=tuple(assignments), others=others)
 
 
-def _given(options: Sequence[tuple[str, str]], argv: tuple[Word, ...]) -> tuple[Word, ...]:
+def _xargs_command(options: Sequence[tuple[str, str]], argv: tuple[Word, ...]) -> tuple[Word, ...]:
     """Return the command that `xargs` runs, with a word of unknown value at its end or in place of the mark of `-I`."""
     marks = [value or "{}" for option, value in options if option in {"I", "replace"}]
     if not marks:

@@ -69,7 +69,7 @@ class CallUnderWay:
         self.ended.set()
 
 
-def given(**fields: Json) -> JsonObject:
+def without_none(**fields: Json) -> JsonObject:
     """Return those of *fields* that are not `None`: the others are not sent."""
     return {name: value for name, value in fields.items() if value is not None}
 
@@ -164,7 +164,7 @@ class Line:
         row = CALLS[name]
         if row.command and command is None:
             command = f"{self._commands}-{next(self._ids)}"
-        message = given(call=name, session=session, body=body, query=query, command=command)
+        message = without_none(call=name, session=session, body=body, query=query, command=command)
         if row.held or row.waits:
             async with self._waiting_room, self._room:
                 return await self._answered(message, session or "")

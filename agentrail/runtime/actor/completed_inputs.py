@@ -53,17 +53,17 @@ def completed(
     letter: Letter, performer: Performer, mailbox: Mailbox, links: FamilyLinks, slow: SlowHooks | None
 ) -> AnyInput:
     """Return the input completed with what only the runtime knows, such as the partial response."""
-    input_ = letter.given
+    input_ = letter.input
     if isinstance(input_, SubagentReported):
-        letter.given = links.gathered(input_)
-        return letter.given
+        letter.input = links.gathered(input_)
+        return letter.input
     if isinstance(input_, ApproveSent | RejectSent):
         return input_.but(four_eyes=True) if letter.caller.four_eyes else input_
     if isinstance(input_, ElsewhereUsed):
         return links.latest(input_)
     if isinstance(input_, HooksWereSlow):
         if slow is not None:
-            slow.taken()
+            slow.note_taken()
         return input_
     if isinstance(input_, StreamStalled):
         performer.stall_taken()

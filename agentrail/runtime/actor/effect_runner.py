@@ -118,7 +118,7 @@ class Performer:
 
     def partial_response(self) -> Partial | None:
         """Return the part of the running response that subscribers have seen."""
-        return None if self._stream is None else self._stream.heard()
+        return None if self._stream is None else self._stream.text_so_far()
 
     def stop_now(self, state: State, kill_tools: str) -> None:
         """Cancel the stream, and running calls as *kill_tools* says, before the machine handles the abort."""

@@ -261,7 +261,7 @@ class Records:
             self.head = await self.retry(self._append, None if self.has_written else ATTEMPTS, error)
         self.unwritten, self._begun = (), None
         self.has_written = True
-        self._shared.tidying.written()
+        self._shared.tidying.note_written()
         if self.head >= self._kept + SNAPSHOT_EVERY:
             self._kept = self.head
             name = f"snapshot ({self.claim.session_id})"

@@ -148,7 +148,7 @@ class Link:
         if ended is not None and ended[0] == self._ref:
             self._outcome.settle(ended[1])
 
-    def gone(self, error: AgentrailError) -> None:
+    def tell_gone(self, error: AgentrailError) -> None:
         """Make *error* the outcome of the expected turn, because the child session is gone."""
         self._outcome.settle(error)
 
@@ -255,9 +255,9 @@ class FamilyLinks:
         family = self.subagents if above is None or above.beside is None else above.beside
         return None if family is None else family.limits.purse
 
-    def held(self) -> tuple[HeldCall, ...]:
+    def held_calls(self) -> tuple[HeldCall, ...]:
         """Return the held calls and questions of the session's sub-agents."""
-        return () if self.subagents is None else self.subagents.held()
+        return () if self.subagents is None else self.subagents.held_calls()
 
     def gathered(self, report: SubagentReported) -> SubagentReported:
         """Return *report* with the events and usage of its sub-agent that gathered while it waited in the mailbox."""
@@ -338,7 +338,7 @@ class FamilyLinks:
         if news is not None:
             news.set()
 
-    def gone(self, error: AgentrailError) -> None:
+    def tell_gone(self, error: AgentrailError) -> None:
         """Tell the link to the parent, if there is one, that the session is gone."""
         if self.above is not None:
-            self.above.gone(error)
+            self.above.tell_gone(error)

@@ -65,7 +65,7 @@ def screened_digest(letter: Letter, state: State, judge: Live) -> bytes:
     """Return the digest of a letter's command as it is screened, as the journal has it; the letter keeps it."""
     screens = screens_of(judge, state.plugins)
     if screens is not None:
-        letter.digest = digest_of(_value(letter.given, screens.text))
+        letter.digest = digest_of(_value(letter.input, screens.text))
     return letter.digest
 
 

@@ -216,7 +216,7 @@ class Session:
     def in_hand(self) -> str:
         """Kind and number of the letter that is being handled, as text; empty if none is."""
         letter = self._in_hand
-        return "" if letter is None else f"{type(letter.given).__name__} {letter.number}"
+        return "" if letter is None else f"{type(letter.input).__name__} {letter.number}"
 
     async def set_aside(self, cause: str, input_: str) -> None:
         """Journal that the session is quarantined, if the journal can write."""
@@ -254,7 +254,7 @@ class Session:
         self.state = records.come_back(with_plugins_of(state, self.state, head), head, stem)
         if self._unfinished_step is not None:
             self._carry_out(self.performer, *self._unfinished_step)
-        elif letter is not None and type(letter.given) not in OWN_REPORTS:
+        elif letter is not None and type(letter.input) not in OWN_REPORTS:
             self.mailbox.put_back(letter)
         if self.state.phase is not Phase.ENDED:  # it ended while the supervisor restarted others, and it with them
             await self._take(Letter(crash))
@@ -264,7 +264,7 @@ class Session:
         self._last_active_ms = shared.clock.now_ms()
         if letter.command is not None and await self._was_answered(letter.command, letter):
             return
-        input_ = letter.given
+        input_ = letter.input
         if type(input_) in COMPLETED:
             input_ = completed(letter, performer, self.mailbox, self.links, self._slow_hooks)
         if type(input_) in _PREPARED:
@@ -307,7 +307,7 @@ class Session:
 
     def _prepare(self, letter: Letter) -> None:
         """Do what the step of *letter* takes for granted: store new code, cancel sources, stop or resume reading."""
-        command = letter.given
+        command = letter.input
         if letter.code is not None:
             self.code.add(letter.code)
         if isinstance(command, SuspendSent):
@@ -319,7 +319,7 @@ class Session:
 
     async def _was_answered(self, command: str, letter: Letter) -> bool:
         """If the letter's command id was answered before, give the same answer; return whether it was."""
-        stored = await self._answers.known(command, screened_digest(letter, self.state, self.code.judge))
+        stored = await self._answers.find(command, screened_digest(letter, self.state, self.code.judge))
         if stored is None:
             return False
         letter.is_repeat = True
@@ -330,11 +330,11 @@ class Session:
 
     async def past(self, ref: str) -> Outcome | None:
         """Return how a prompt's turn ended, or that it waits for a person; `None` if it is queued or still runs."""
-        return await outcome_of(self.state, ref, self.records.read, self.records.head, self.links.held)
+        return await outcome_of(self.state, ref, self.records.read, self.records.head, self.links.held_calls)
 
     def _carry_out(self, performer: Performer, outcome: Step, letter: Letter, publish: bool = True) -> None:
         """Publish, perform and answer a step that is journaled; after a crash here, recovery does the rest."""
-        input_ = letter.given
+        input_ = letter.input
         if self.shared.figures is not None and performer.state is not outcome.state:  # else it is counted already
             self.shared.figures.stepped(performer.state, input_, outcome)
         performer.state = outcome.state
@@ -361,7 +361,7 @@ class Session:
                     letter.watch(answer.ref)
                 letter.settle(answer)
             if self.waiters:
-                self.waiters.notice(outcome, self.links.held)
+                self.waiters.notice(outcome, self.links.held_calls)
             self.links.tell(outcome)
         except BaseException:
             unseen = publish and bool(outcome.events) and self.bus.cursor.seq < outcome.events[-1].seq
@@ -378,7 +378,7 @@ class Session:
 
     async def join_source(self, source: ToolSource, command: str | None, caller: Caller = NOBODY) -> None:
         """Start one more source of tools; return when it has offered tools, or raise why it could not."""
-        if command is not None and await self._answers.known(command, digest_of(ChangeToolsSent(source=source.name))):
+        if command is not None and await self._answers.find(command, digest_of(ChangeToolsSent(source=source.name))):
             return
         parts = (self.shared, self.code, self.mailbox, lambda: self.state)
         await self.sources.join(
@@ -490,7 +490,7 @@ class Session:
     def finish(self, error: BaseException | None) -> None:
         """Clean up after the loop, however it ended, and answer all callers that still wait."""
         if self.shared.figures is not None:
-            self.shared.figures.left(self.state if self._performer is None else self._performer.state)
+            self.shared.figures.forget(self.state if self._performer is None else self._performer.state)
         gone = self.gone = why_gone(self.state, error, parked=self.parked)
         if self._performer is not None:
             self._performer.close()
@@ -503,7 +503,7 @@ class Session:
         self.waiters.close(gone.error)
         self.bus.close()
         self.traces.end()
-        self.links.gone(gone.error)
+        self.links.tell_gone(gone.error)
         self.records.callers = None  # a session that is gone is freed without the garbage collector
         waiting, self.end_waiters = self.end_waiters, ()
         for slot in waiting:

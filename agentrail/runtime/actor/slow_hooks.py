@@ -42,14 +42,14 @@ class SlowHooks:
         if isinstance(input_, HooksWereSlow) or outcome.state.asleep:
             return
         waiting = self._waiting
-        longest = waiting.given.elapsed_ms if waiting and isinstance(waiting.given, HooksWereSlow) else 0
+        longest = waiting.input.elapsed_ms if waiting and isinstance(waiting.input, HooksWereSlow) else 0
         report = HooksWereSlow(tuple(seat.key for seat in before.plugins), max(took, longest))
         if waiting is not None:
-            waiting.given = report
+            waiting.input = report
         else:
             self._waiting = Letter(report)
             self._mailbox.post_result(self._waiting)
 
-    def taken(self) -> None:
+    def note_taken(self) -> None:
         """Note that the waiting letter is being handled: the next slow step posts a new one."""
         self._waiting = None

@@ -30,7 +30,7 @@ from agentrail.ports.journal import (
 from agentrail.values.events.envelope import Envelope, Event
 from agentrail.values.json import INT_MAX
 from agentrail.values.stream import Partial
-from agentrail.values.untrusted_values import crash, number, shown
+from agentrail.values.untrusted_values import brief, crash, number
 
 T = TypeVar("T")
 
@@ -64,7 +64,7 @@ class CheckedJournal:
         claimed: object = await self._journal.claim(session_id, holder, lease, take_over=take_over)
         claim = _of(Claim, "claim", claimed)
         if not _is(claim.session_id, session_id):
-            raise BadJournal("claim", f"a claim to {shown(claim.session_id)}", f"one to `{session_id}`")
+            raise BadJournal("claim", f"a claim to {brief(claim.session_id)}", f"one to `{session_id}`")
         return Claim(session_id, _whole("claim", claim.epoch), _whole("claim", claim.head))
 
     async def renew(self, claims: Sequence[Claim], lease: Lease) -> tuple[Claim, ...]:
@@ -75,7 +75,7 @@ class CheckedJournal:
             renewed = _of(Claim, "renew", item)
             own = claims_by_id.get(renewed.session_id) if _text(renewed.session_id) else None
             if own is None or not _is(renewed.epoch, own.epoch):
-                raise BadJournal("renew", shown(item), "one of the claims that it was given")
+                raise BadJournal("renew", brief(item), "one of the claims that it was given")
             lost.append(own)
         return tuple(lost)
 
@@ -88,7 +88,7 @@ class CheckedJournal:
         head = expected + len(records)
         returned: object = await self._journal.append(claim, expected, records)
         if not _is(returned, head):
-            log.error("the journal returned head %s when record %d was written", shown(returned), head)
+            log.error("the journal returned head %s when record %d was written", brief(returned), head)
         return head
 
     async def read(self, session_id: str, after: int = 0, limit: int = 1000) -> tuple[Record, ...]:
@@ -100,9 +100,9 @@ class CheckedJournal:
         records = tuple(_items(method, values))
         for number_, record in enumerate(records, after + 1):
             if type(record) is not Record:
-                raise BadRecord(session_id, number_, f"the journal gave {shown(record)} for it")
+                raise BadRecord(session_id, number_, f"the journal gave {brief(record)} for it")
             if not _is(record.number, number_) or not _is(record.session_id, session_id):
-                values = f"the journal gave record {shown(record.number)} of session {shown(record.session_id)}"
+                values = f"the journal gave record {brief(record.number)} of session {brief(record.session_id)}"
                 raise BadRecord(session_id, number_, values)
         whole = cast("tuple[Record, ...]", records)
         _check_insides(session_id, whole)
@@ -124,7 +124,7 @@ class CheckedJournal:
         stored = _of(StoredAnswer, "answer", value)
         is_one = type(stored.input) in INPUTS and type(stored.answer) in ANSWERS
         if not is_one or _why_unfit(stored.input, stored.answer):
-            raise BadJournal("answer", f"{shown(stored.answer)} to {shown(stored.input)}", "an answer to a command")
+            raise BadJournal("answer", f"{brief(stored.answer)} to {brief(stored.input)}", "an answer to a command")
         return stored
 
     async def sessions(
@@ -135,7 +135,7 @@ class CheckedJournal:
         for item in _items("sessions", await self._journal.sessions(wanted, after, limit)):
             session = _of(StoredSession, "sessions", item)
             if type(cast("object", session.session_id)) is not str:
-                raise BadJournal("sessions", shown(session.session_id), "the id of a session")
+                raise BadJournal("sessions", brief(session.session_id), "the id of a session")
             _of(About, "sessions", session.about)
             _whole("sessions", session.head)
             _whole("sessions", session.active)
@@ -143,7 +143,7 @@ class CheckedJournal:
                 _whole("sessions", session.due)
             last = stored[-1] if stored else after
             if last is not None and wanted.rank(session) <= wanted.rank(last):
-                order = f"{shown(session.session_id)} after `{last.session_id}`"
+                order = f"{brief(session.session_id)} after `{last.session_id}`"
                 raise BadJournal("sessions", order, "a session that comes later")
             stored.append(session)
         return tuple(stored)
@@ -178,7 +178,7 @@ class CheckedJournal:
                     return value
             case _:
                 pass
-        log.error("session %s: the journal gave %s for its snapshot; its records are read", session_id, shown(value))
+        log.error("session %s: the journal gave %s for its snapshot; its records are read", session_id, brief(value))
         return None
 
     async def delete(self, session_id: str, holder: str, at: int) -> int:
@@ -201,12 +201,12 @@ def _check_insides(session_id: str, records: Sequence[Record]) -> None:
         for name, holds in FIELDS:
             value: object = getattr(record, name)
             if not holds(value):
-                raise BadRecord(session_id, record.number, f"the journal gave {shown(value)} for its `{name}`")
+                raise BadRecord(session_id, record.number, f"the journal gave {brief(value)} for its `{name}`")
         if record.opening is not None and not _is(record.opening.session_id, session_id):
             raise BadRecord(session_id, record.number, "the journal gave the beginning of another session for it")
         for envelope in record.events:
             if not _is(envelope.session_id, session_id) or not (seq is None or envelope.seq == seq + 1):
-                value = f"event {envelope.seq} of session {shown(envelope.session_id)}, where {(seq or 0) + 1} follows"
+                value = f"event {envelope.seq} of session {brief(envelope.session_id)}, where {(seq or 0) + 1} follows"
                 raise BadRecord(session_id, record.number, f"the journal gave {value}")
             seq = envelope.seq
 
@@ -282,18 +282,18 @@ def _is(value: object, expected: object) -> bool:
 
 def _of(kind: type[T], method: str, value: object) -> T:
     if type(value) is not kind:
-        raise BadJournal(method, shown(value), f"a `{kind.__name__}`")
+        raise BadJournal(method, brief(value), f"a `{kind.__name__}`")
     return value
 
 
 def _items(method: str, value: object) -> Sequence[object]:
     if type(value) not in (tuple, list):
-        raise BadJournal(method, shown(value), "a tuple")
+        raise BadJournal(method, brief(value), "a tuple")
     return cast("Sequence[object]", value)
 
 
 def _whole(method: str, value: object) -> int:
     plain = number(value)
     if type(plain) is not int or not 0 <= plain <= INT_MAX:
-        raise BadJournal(method, shown(value), "a whole number from 0 on")
+        raise BadJournal(method, brief(value), "a whole number from 0 on")
     return plain

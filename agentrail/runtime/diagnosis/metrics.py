@@ -208,7 +208,7 @@ class Figures:
         if _counts(state):
             self.of(state.setup.tenant).add(state, 1, self._clock.now_ms())
 
-    def left(self, state: State) -> None:
+    def forget(self, state: State) -> None:
         """Count a session no more that is gone."""
         self._aborting.pop(state.session_id, None)
         self._silent.pop(state.session_id, None)
@@ -233,7 +233,7 @@ class Figures:
         if type(input_) is StreamBegan:
             self._spoke(after)
         if outcome.events:
-            self._heard(before, after, outcome.events)
+            self._count_ends(before, after, outcome.events)
 
     def _spoke(self, state: State) -> None:
         """Count the time to the first word or thought of a turn. No-op for a turn that has said something already."""
@@ -241,7 +241,7 @@ class Figures:
         if began is not None:
             self.of(state.setup.tenant).first_words.add(max(0.0, self._clock.now() - began))
 
-    def _heard(self, before: State, state: State, events: Sequence[Envelope]) -> None:
+    def _count_ends(self, before: State, state: State, events: Sequence[Envelope]) -> None:
         """Count the ends of turns, and aborts, among *events*."""
         for envelope in events:
             event = envelope.event

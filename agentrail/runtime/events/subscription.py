@@ -315,7 +315,7 @@ class Subscription:
                     if again is not None:
                         return self._out(again)
                     self._past = None
-                if (envelope := self._taken()) is not None:
+                if (envelope := self._take_live()) is not None:
                     return envelope
                 if self._is_too_slow:
                     raise SubscriberTooSlow(self.position.seq, self.position.n)
@@ -340,11 +340,11 @@ class Subscription:
         if self._barred is not None:
             return None
         if self._past is None:
-            return self._taken()
+            return self._take_live()
         again = self._past.next_now()
         return None if again is None else self._out(again)
 
-    def _taken(self) -> Envelope | None:
+    def _take_live(self) -> Envelope | None:
         """Take the next live event; `None` if there is none."""
         if not self._queue:
             tail, last = self._bus.tail

@@ -90,7 +90,7 @@ class Answers:
         """Whether the answer to *command* is in memory."""
         return self._kept is not None and command in self._kept
 
-    async def known(self, command: str, digest: bytes) -> Answer | None:
+    async def find(self, command: str, digest: bytes) -> Answer | None:
         """Return the stored answer to the id *command*, or a refusal if it belongs to another command.
 
         `None` if the id is new. A refusal too if the journal cannot be read now (the caller may try again later), or if

@@ -34,7 +34,7 @@ class Letter:
         "code",
         "command",
         "digest",
-        "given",
+        "input",
         "is_repeat",
         "number",
         "parts",
@@ -45,7 +45,7 @@ class Letter:
 
     def __init__(
         self,
-        given: AnyInput,
+        input_: AnyInput,
         *,
         command: str | None = None,
         digest: bytes = b"",
@@ -54,7 +54,7 @@ class Letter:
         size: int = 0,
         caller: Caller = NOBODY,
     ) -> None:
-        self.given, self.caller = given, caller
+        self.input, self.caller = input_, caller
         self.command, self.digest = command, digest
         self.slots: list[Slot[Answer]] = [] if slot is None else [slot]
         self.code, self.size = code, size
@@ -65,7 +65,7 @@ class Letter:
 
     @in_brackets
     def __repr__(self) -> str:
-        summary = f"{type(self.given).__name__} {self.number}"
+        summary = f"{type(self.input).__name__} {self.number}"
         return listed(summary, "" if self.command is None else f"command {self.command!r}", some(self.size, "byte"))
 
     def settle(self, answer: Answer) -> None:
@@ -84,7 +84,7 @@ def joined(waiting: Sequence[Letter]) -> Letter:
     """
     ended: list[ToolReturned | ToolRaised | ToolStopped] = []
     for letter in waiting:
-        input_ = letter.given
+        input_ = letter.input
         if type(input_) is not ToolReturned and type(input_) is not ToolRaised and type(input_) is not ToolStopped:
             break
         ended.append(input_)

@@ -109,7 +109,7 @@ class Mailbox:
                 if not serving.caller.who:
                     serving.caller = letter.caller
                 return serving
-            bounded = letter.command is not None or isinstance(letter.given, ActorCommand)
+            bounded = letter.command is not None or isinstance(letter.input, ActorCommand)
             if bounded and len(self._control) >= MAX_MESSAGES:
                 raise MailboxFull(self._session, len(self._control), sum(waiting.size for waiting in self._control))
         self._post(self._control, letter)
@@ -117,13 +117,13 @@ class Mailbox:
 
     def _find_equivalent(self, letter: Letter) -> Letter | None:
         """Return a waiting letter that makes *letter* superfluous, `None` if there is none."""
-        input_ = letter.given
+        input_ = letter.input
         if isinstance(input_, AbortSent):
             return self._find_equivalent_abort(letter, input_)
         for waiting in reversed(self._control):
-            if isinstance(input_, StopSent) and letter.command is None and isinstance(waiting.given, StopSent):
+            if isinstance(input_, StopSent) and letter.command is None and isinstance(waiting.input, StopSent):
                 return waiting
-            if waiting.given == input_ and waiting.command == letter.command:
+            if waiting.input == input_ and waiting.command == letter.command:
                 return waiting
             if isinstance(input_, ActorCommand):
                 return None  # only the newest letter can stand for it: one in between may undo an earlier one
@@ -131,13 +131,13 @@ class Mailbox:
 
     def _find_equivalent_abort(self, letter: Letter, abort: AbortSent) -> Letter | None:
         for waiting in self._control:
-            other_abort = waiting.given
+            other_abort = waiting.input
             if not isinstance(other_abort, AbortSent):
                 continue
             same = letter.command is not None and waiting.command == letter.command and other_abort == abort
             own = letter.command is None and waiting.command is None
             if own:
-                waiting.given = other_abort.joined(abort)
+                waiting.input = other_abort.joined(abort)
             if same or own or (letter.command is None and other_abort.covers(abort)):
                 if abort.clear_queue:  # so that prompts sent between the two aborts are dropped too
                     self.number += 1
@@ -295,12 +295,12 @@ class Mailbox:
         like any letter: it is answered under its command id, and that is journaled. The abort stays in its lane until
         all of them are handled, so that a crash in between loses none.
         """
-        if not isinstance(abort.given, AbortSent) or not abort.given.clear_queue:
+        if not isinstance(abort.input, AbortSent) or not abort.input.clear_queue:
             return None
         for place, letter in enumerate(self._user):
-            input_ = letter.given
+            input_ = letter.input
             if isinstance(input_, PromptSent) and letter.number < abort.number:
-                letter.given = input_.but(cleared=True)
+                letter.input = input_.but(cleared=True)
                 return self._take_user(place)
         return None
 

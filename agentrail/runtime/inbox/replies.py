@@ -305,7 +305,7 @@ def relieve(session_id: str, letters: Iterable[Letter], stuck: AgentrailError) -
     `NotWrittenYet`: the end of the session, and the answer to the id, are not in the journal yet.
     """
     for letter in letters:
-        input_ = letter.given
+        input_ = letter.input
         if not letter.slots or not isinstance(input_, AbortSent | StopSent):
             continue
         is_done = isinstance(input_, AbortSent) and letter.command is None

@@ -24,7 +24,7 @@ FURTHEST: Final = 1e11
 """Largest time, in seconds from 0 (about 3,000 years), that a clock may show: beyond it a float loses milliseconds."""
 
 
-def _shown(value: object) -> float | None:
+def _usable_time(value: object) -> float | None:
     """Return the time that a clock shows; `None` if it is not a usable time."""
     plain = number(value)
     return float(plain) if plain is not None and -FURTHEST <= plain <= FURTHEST else None
@@ -41,13 +41,13 @@ class Steady:
 
     def __init__(self, clock: trio.abc.Clock) -> None:
         self._clock = clock
-        self._last = _shown(clock.current_time()) or 0.0
+        self._last = _usable_time(clock.current_time()) or 0.0
         self._ahead = -self._last
         self._now = 0.0
 
     def now(self) -> float:
         """Return the seconds counted so far."""
-        reading = _shown(self._clock.current_time())
+        reading = _usable_time(self._clock.current_time())
         if reading is not None:
             passed = reading - self._last
             step = min(max(passed, 0.0), TEN_YEARS if self._now < FURTHEST else 0.0)
@@ -70,7 +70,7 @@ def _same(at: float) -> float:
     return at
 
 
-def _known(_: float) -> None:
+def _ignore(_: float) -> None:
     """No-op for Trio's own clocks: they show the time by which Trio acts."""
 
 
@@ -83,12 +83,12 @@ class Clock:
         clock = trio.lowlevel.current_clock()
         self.now: Callable[[], float] = clock.current_time
         self.deadline: Callable[[float], float] = _same
-        self.reached: Callable[[float], None] = _known
+        self.reached: Callable[[float], None] = _ignore
         if not type(clock).__module__.startswith("trio."):  # Trio's clocks never go back, and are read often
             steady = Steady(clock)
             self.now, self.deadline, self.reached = steady.now, steady.deadline, steady.reached
         day = time.time()  # noqa: TID251 - the one place where the time of day comes in
-        self._offset = max(_shown(day) or 0.0, 0.0) - self.now()  # records hold no time before 1970
+        self._offset = max(_usable_time(day) or 0.0, 0.0) - self.now()  # records hold no time before 1970
 
     def now_ms(self) -> int:
         """Return the time of day, in milliseconds since 1970."""

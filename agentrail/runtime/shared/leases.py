@@ -28,7 +28,7 @@ RELEASE: Final = ("", "release of leases")
 """Keys of the two timers; no session has the empty id."""
 
 
-def _lost(_: Claim) -> None:
+def _ignore(_: Claim) -> None:
     """No-op, until the sessions of the tree set their own."""
 
 
@@ -39,7 +39,7 @@ class Leases:
 
     def __init__(self, journal: Journal, timers: Timers, address: str, lasts: int) -> None:
         self.address = address
-        self.lost: Callable[[Claim], None] = _lost
+        self.lost: Callable[[Claim], None] = _ignore
         self._journal = journal
         self._timers = timers
         self._lasts = lasts

@@ -106,7 +106,7 @@ class Lane:
         if not own:
             del self._waiting[ticket.session_id]
 
-    def done(self, ticket: Ticket, tokens: int | None) -> None:
+    def release(self, ticket: Ticket, tokens: int | None) -> None:
         """Note that a request has ended, and the tokens it used, if known."""
         self._out -= 1
         if tokens is not None:
@@ -216,7 +216,7 @@ class ProviderLimits:
         else:
             return response
         finally:
-            lane.done(ticket, tokens)
+            lane.release(ticket, tokens)
             self._send(key, lane)
 
     def waiting_of(self, session_id: str) -> int:

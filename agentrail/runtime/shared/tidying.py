@@ -43,7 +43,7 @@ class TidyingUp:
         self._has_written = False  # since the timer was set
         self._is_due = False  # a timer is set
 
-    def written(self) -> None:
+    def note_written(self) -> None:
         """Note that a record was written."""
         self._has_written = True
         if self._journal is not None and not self._is_due and self._journal.is_crowded:

@@ -56,7 +56,7 @@ class ChildRunner(Protocol):
         """Prepare to be cancelled, and perhaps to be restarted."""
         ...
 
-    def gone(self, error: BaseException | None) -> None:
+    def clean_up(self, error: BaseException | None) -> None:
         """Clean up after the last run: there will be no restart."""
         ...
 
@@ -105,7 +105,7 @@ class SessionBody:
         if self.session.mailbox.wake_callback is not None:
             self.session.mailbox.wake_callback()
 
-    def gone(self, error: BaseException | None) -> None:
+    def clean_up(self, error: BaseException | None) -> None:
         """Answer all callers that still wait for the session."""
         if self.session.gone is None:
             self.session.finish(error)
@@ -157,7 +157,7 @@ class ServiceBody:
     async def rest(self) -> None:
         """No-op: the function may be cancelled at any time."""
 
-    def gone(self, error: BaseException | None) -> None:
+    def clean_up(self, error: BaseException | None) -> None:
         """No-op: the function cleans up by itself."""
 
     def view(self, entry: ChildView) -> ChildView:

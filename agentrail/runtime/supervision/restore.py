@@ -192,10 +192,10 @@ class Returning:
     async def run(self) -> None:
         """Bring back the sessions that had work under way and those that are due; set timers for the next ones."""
 
-        def told(error: BaseException) -> None:
-            log.error("the sessions that had something under way are not brought back: %s", _said(error))
+        def log_failure(error: BaseException) -> None:
+            log.error("the sessions that had something under way are not brought back: %s", _error_text(error))
 
-        with Contained(told):  # a journal may be code of users
+        with Contained(log_failure):  # a journal may be code of users
             last = None
             while page := await self._page(AT_WORK, last):
                 last = page[-1]
@@ -212,10 +212,10 @@ class Returning:
         So only the next ones of many sessions with timers are known here.
         """
 
-        def told(error: BaseException) -> None:
-            log.error("the sessions that wait for a timer are not brought back: %s", _said(error))
+        def log_failure(error: BaseException) -> None:
+            log.error("the sessions that wait for a timer are not brought back: %s", _error_text(error))
 
-        with Contained(told):
+        with Contained(log_failure):
             while page := await self._page(DUE, after):
                 after = page[-1]
                 now = self._shared.clock.now_ms()
@@ -259,7 +259,7 @@ class Returning:
         seconds: what it builds the specification from may be away for a while, and nobody else may ask for the session.
         """
 
-        def told(error: BaseException) -> None:
+        def log_failure(error: BaseException) -> None:
             if isinstance(error, JournalUnavailable):
                 self._shared.nursery.start_soon(self._bring_back, session_id)
             elif isinstance(error, SessionHeld):
@@ -273,7 +273,7 @@ class Returning:
                 at = self._shared.clock.now_ms() + int(pause * 1000)
                 self._set_timer((session_id, "again"), at, again)
 
-        with Contained(told):  # specifications are built by code of users
+        with Contained(log_failure):  # specifications are built by code of users
             await patiently(partial(self._bring_back_once, session_id), attempts=attempts)
 
     async def _bring_back_once(self, session_id: str) -> None:
@@ -281,5 +281,5 @@ class Returning:
             await self._resume(session_id)
 
 
-def _said(error: BaseException) -> object:
+def _error_text(error: BaseException) -> object:
     return error if isinstance(error, AgentrailError) else traced(error)

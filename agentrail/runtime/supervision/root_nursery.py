@@ -110,7 +110,7 @@ class Roof:
         self._left = not self._over.is_set()
         return not self._left
 
-    def left(self, threads: Mapping[int, str]) -> tuple[str, ...]:
+    def unfinished(self, threads: Mapping[int, str]) -> tuple[str, ...]:
         """Return the tasks that have not ended, and threads: those that tasks wait for, and those in *threads*.
 
         Each is described in words, with the place in the source where it is.

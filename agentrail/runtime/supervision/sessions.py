@@ -61,7 +61,7 @@ class Sessions:
         self.shared = root.tree.shared
         self._wrap = wrap
         self.shared.fork = self._fork_here
-        self.shared.leases.lost = self._lost
+        self.shared.leases.lost = self._stop_fenced
         self.starting: dict[str, trio.Event] = {}
         self._farewell = trio.CancelScope()  # see `close`
 
@@ -110,7 +110,7 @@ class Sessions:
                 state = state.but(sections=(environment, *state.sections))
             session = Session(state, claim, self.shared, code, find_code)
             session.links.above = above
-            return await self._begun(node, session, SessionOpened(), restart, command)
+            return await self._begin(node, session, SessionOpened(), restart, command)
 
     async def _fork_here(self, origin: str, at: int | None, session_id: str) -> SessionHandle:
         """Fork a session of this tree, with its code, under the root supervisor."""
@@ -134,9 +134,9 @@ class Sessions:
             state, code, branched = await self._reading(session_id, fork)
             claim = await self._reading(session_id, partial(self._claim, node, session_id))
             session = Session(state, claim, self.shared, code, find_code)
-            return await self._begun(node, session, branched, "transient", command)
+            return await self._begin(node, session, branched, "transient", command)
 
-    async def _begun(
+    async def _begin(
         self, node: SupervisorNode, session: Session, first: AnyInput, restart: str, command: str | None
     ) -> SessionHandle:
         """Run a session under *node* until it is ready; if that fails, remove all of it and raise the reason."""
@@ -299,7 +299,7 @@ class Sessions:
         state, code = recipe.make(task, path, parent.state, parent.code, now)
 
         async def find_code(stored: State, records: int) -> Found:  # used by forks only: a sub-agent never sleeps
-            find_code = recipe.found(task, parent.state, parent.code, self.shared.clock.now_ms())
+            find_code = recipe.finder(task, parent.state, parent.code, self.shared.clock.now_ms())
             return await find_code(stored, records)
 
         await self.start(node, state, code, find_code, "temporary", link)
@@ -308,7 +308,7 @@ class Sessions:
     async def _resume_child(self, node: SupervisorNode, parent: Session, link: Link) -> Session:
         """Rebuild a sub-agent of *parent* from its journal."""
         task, now = link.task, self.shared.clock.now_ms()
-        find_code = parent.code.agents[task.agent].found(task, parent.state, parent.code, now)
+        find_code = parent.code.agents[task.agent].finder(task, parent.state, parent.code, now)
         await self.resume(node, task.child, find_code, "temporary", link)
         return self._child(task.child)
 
@@ -336,7 +336,7 @@ class Sessions:
         reach("NEW_CLAIMED")
         return claim
 
-    def _lost(self, claim: Claim) -> None:
+    def _stop_fenced(self, claim: Claim) -> None:
         """Stop a session without writing, because another supervisor has claimed it; its callers get `Fenced`."""
         child = self.tree.sessions.get(claim.session_id)
         if child is not None and isinstance(child.body, SessionBody):
@@ -366,10 +366,10 @@ class Sessions:
         self.tree.closing = True
         _cancel(self.root)
 
-    def left(self) -> None:
+    def abandon(self) -> None:
         """Tell callers that sessions and services whose stop was cut short are gone; stop to close the journal."""
         self._let_go()
-        self.root.gone(None)
+        self.root.clean_up(None)
         self._farewell.cancel()
 
     def _let_go(self) -> None:

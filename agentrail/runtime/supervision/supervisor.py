@@ -112,7 +112,7 @@ class SupervisorNode:
         for child in reversed(list(self._children.values())):
             await self._halt(child)
 
-    def gone(self, error: BaseException | None) -> None:
+    def clean_up(self, error: BaseException | None) -> None:
         """Remove all children: there will be no restart."""
         for child in list(self._children.values()):
             self._forget(child, error)
@@ -181,7 +181,7 @@ class SupervisorNode:
             passing = split(crash)[0]
             if passing is not None:
                 child.end()
-                child.body.gone(crash)
+                child.body.clean_up(crash)
                 raise
             error = crash
         if error is None and child.state == "starting" and child.scope.cancelled_caught and not child.expected:
@@ -300,7 +300,7 @@ class SupervisorNode:
         except Exception as problem:  # noqa: BLE001 - whatever broke the actor may break this too
             log.error("that session %s is set aside could not be written: %s", child.key, traced(problem))
         child.end("quarantined")
-        body.gone(error)
+        body.clean_up(error)
         self.tree.set_aside(child.key, partial(self._forget, child, error))
 
     async def _give_up(self, error: BaseException) -> None:
@@ -386,7 +386,7 @@ class SupervisorNode:
             self._wards.pop(child.key, None)
             if isinstance(child.body, SessionBody):
                 self.tree.forget(child.key)
-            child.body.gone(error)
+            child.body.clean_up(error)
             child.error = None  # the frames of its traceback hold the child
             if isinstance(child.body, SessionBody):
                 child.body.forget()

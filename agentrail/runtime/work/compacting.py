@@ -149,7 +149,7 @@ class RunningCompaction:
         leaving = Leaving(plan.leaving(start.messages), plan.room, start.most)
         with Contained(failed), trio.move_on_after(seconds) as scope:
             compactor = self._find() or summarise
-            summary_ = await compactor(leaving, self._asked)
+            summary_ = await compactor(leaving, self._ask_model)
         if scope.cancelled_caught:
             problem = f"it took longer than compact_timeout={seconds:g}"
         if not problem and not isinstance(summary_, str):
@@ -164,7 +164,7 @@ class RunningCompaction:
             return "", f"the summary was refused: it has {len(text):,} characters, and there is room for {plan.room:,}"
         return text, ""
 
-    async def _asked(self, prompt: str, system: str = "") -> str:
+    async def _ask_model(self, prompt: str, system: str = "") -> str:
         """Return what the session's model answers to *prompt*; try again as a request of the session is tried again.
 
         The usage of each attempt counts, even if it fails.

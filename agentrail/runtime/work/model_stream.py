@@ -173,7 +173,7 @@ class Stream(Work):
         self.cancel()
         reach("REQUEST_CUT")
 
-    def heard(self) -> Partial:
+    def text_so_far(self) -> Partial:
         """Return the text that subscribers have seen, with the usage of everything received."""
         partial = self.partial(cut=True)
         return partial if self._open else Partial(usage=partial.usage)
@@ -290,7 +290,7 @@ class Stream(Work):
         self._bus.publish_all_ephemeral(held_back, at)
         reach("STREAM_OPENED")
 
-    def sent(self) -> None:
+    def note_sent(self) -> None:
         """Note that the request is sent now; the wait for rate limits before does not count as a stall."""
         self.waiting = self._timed
         self.last = self._clock.now()
@@ -301,7 +301,7 @@ class Stream(Work):
         reach("REQUEST_SPAWNED")
         self.waiting = True
         self._timed = times_beginning(model)
-        stream = partial(limits.stream, session_id, model, emit=self.emit, sent=self.sent)
+        stream = partial(limits.stream, session_id, model, emit=self.emit, sent=self.note_sent)
         response = await formed(model, self.request, stream)
         if self._tags is not None and not self.closed:
             self._write(self._tags.end())

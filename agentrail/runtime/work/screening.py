@@ -188,11 +188,11 @@ class HeldReports(HeldText):
         self._ends.append(self._length + len(update))
         received, shown_text = self.feed(update)
         if self._length > MOST_HELD:
-            self.left()
+            self.rest()
             return [WITHHELD]
         return self._split(received, shown_text)
 
-    def left(self) -> list[str]:
+    def rest(self) -> list[str]:
         """Return the reports that are still held, each to be screened."""
         return self._split(*self.end())
 

@@ -165,7 +165,7 @@ class RunningCall(Work):
         """Post one input: nothing of the call runs any more."""
         reach("CALL_ENDED")
         if self._held is not None and not self.cancelled:
-            self._tell(self._held.left())
+            self._tell(self._held.rest())
         self._ended(self, self._closing)
         reach("CALL_POSTED")
 

@@ -48,7 +48,7 @@ def _draw(type_: inspect.Type, ids: Sequence[str], choose: Choose) -> Json | tup
             return tuple(_draw(item, ids, choose) for _ in range(choose.below(3)))
         case inspect.UnionType(types=types):
             return (
-                _draw(choose.pick([each for each in types if _is_drawn(each)]), ids, choose)
+                _draw(choose.pick([option for option in types if _is_drawn(option)]), ids, choose)
                 if choose.below(2)
                 else None
             )

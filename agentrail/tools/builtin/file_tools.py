@@ -15,7 +15,7 @@ from typing import Annotated, Final
 from agentrail.errors import BadEdit
 from agentrail.ports.sandbox import MAX_FILE, Sandbox
 from agentrail.ports.tool import ToolContext
-from agentrail.tools.builtin.workspace import MAX_TEXT, counted, refuse, report_errors, sandbox_of, shown
+from agentrail.tools.builtin.workspace import MAX_TEXT, counted, cut_text, refuse, report_errors, sandbox_of
 from agentrail.tools.function import tool
 from agentrail.tools.type_shapes import Length, Range
 from agentrail.values.tools import Ok, ok
@@ -94,7 +94,7 @@ class _Window:
             self._end()
 
     def _end(self) -> None:
-        line = shown(self._open.removesuffix(b"\r").decode(errors="replace"), self._widest)
+        line = cut_text(self._open.removesuffix(b"\r").decode(errors="replace"), self._widest)
         self._open.clear()
         self._is_open = False
         if len(self.kept) >= self._most or self._room < len(line) + 8:

@@ -8,7 +8,7 @@ from typing import Annotated, Final
 
 from agentrail.ports.sandbox import Entry, Kind, Match, Matches, Search
 from agentrail.ports.tool import ToolContext
-from agentrail.tools.builtin.workspace import MAX_TEXT, counted, report_errors, sandbox_of, shown
+from agentrail.tools.builtin.workspace import MAX_TEXT, counted, cut_text, report_errors, sandbox_of
 from agentrail.tools.function import tool
 from agentrail.tools.type_shapes import Length, Range
 from agentrail.values.tools import Ok, ok
@@ -81,7 +81,7 @@ def _show_matches(result: Matches, context: int) -> Iterator[str]:
             if context and last is not None and last != (path, number - 1):
                 yield "--"
             last = (path, number)
-            yield f"{path}{mark}{number}{mark}{shown(line, MAX_LINE)}"
+            yield f"{path}{mark}{number}{mark}{cut_text(line, MAX_LINE)}"
 
 
 def _around(matches: Iterable[Match]) -> dict[int, tuple[str, str]]:

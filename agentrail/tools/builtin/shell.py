@@ -8,7 +8,7 @@ from typing import Annotated, Final
 from agentrail.errors import AgentrailError
 from agentrail.ports.sandbox import Command, Execution, OnOutput, Sandbox
 from agentrail.ports.tool import Job, ToolContext
-from agentrail.tools.builtin.workspace import jobs_of, refuse, report_errors, sandbox_of, shown
+from agentrail.tools.builtin.workspace import cut_text, jobs_of, refuse, report_errors, sandbox_of
 from agentrail.tools.function import tool
 from agentrail.tools.type_shapes import Length, Range
 from agentrail.values.json import JsonObject
@@ -156,7 +156,7 @@ async def shell_output(  # noqa: ASYNC124, D417 - tools are async; the model doe
     """
     jobs = jobs_of(ctx)
     if job is None:
-        listed = [f"{other.job_id}: {_state(other)}: {shown(other.command, 200)}" for other in jobs.all()]
+        listed = [f"{other.job_id}: {_state(other)}: {cut_text(other.command, 200)}" for other in jobs.all()]
         return ok("\n".join(listed) or "[no job was started in the background]", {"jobs": len(listed)})
     running = _find_job(ctx, job)
     output = running.process.heard(since)

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Annotated, Final, Literal, cast
 
 from agentrail.ports.tool import Agents, Peers, Task, Tool, ToolContext
-from agentrail.tools.builtin.workspace import MAX_TEXT, refuse, report_errors, shown
+from agentrail.tools.builtin.workspace import MAX_TEXT, cut_text, refuse, report_errors
 from agentrail.tools.function import tool
 from agentrail.tools.type_shapes import Length, Range
 from agentrail.values.content import quoted
@@ -158,7 +158,7 @@ async def task_list(ctx: ToolContext) -> str:  # noqa: ASYNC124 - tools are asyn
 
 def _line(task: Task) -> str:
     status = "waits for a person" if task.status == "waiting" else task.status
-    return f"{task.child} ({task.agent}): {status}: {shown(task.description, MAX_SHOWN)}"
+    return f"{task.child} ({task.agent}): {status}: {cut_text(task.description, MAX_SHOWN)}"
 
 
 @tool(timeout=WAIT, effect="pure")
@@ -204,7 +204,7 @@ async def task_wait(  # noqa: D417 - the model does not see `ctx`
 def _answer(child: str, answer: Ok | Err, most: int) -> str:
     """Return the answer of a task, cut to *most* characters, so that it cannot pass for that of another."""
     how = "failed" if isinstance(answer, Err) else "done"
-    return f"{child}: {how}:\n{shown(quoted(result_text(answer)), most)}"
+    return f"{child}: {how}:\n{cut_text(quoted(result_text(answer)), most)}"
 
 
 @tool(timeout=30, effect="idempotent")

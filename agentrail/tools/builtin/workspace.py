@@ -47,7 +47,7 @@ def web_of(ctx: ToolContext) -> Web:
     return refuse("there is no way to the web here") if ctx.web is None else ctx.web
 
 
-def shown(text: str, most: int) -> str:
+def cut_text(text: str, most: int) -> str:
     """Return *text*, cut to *most* characters with a note of how many are left out."""
     return text if len(text) <= most else f"{text[:most]}… [{len(text) - most} more characters]"
 

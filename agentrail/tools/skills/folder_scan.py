@@ -13,7 +13,7 @@ from agentrail.errors import FileMissing, WrongType
 from agentrail.ports.sandbox import Entry, Kind, Sandbox
 from agentrail.tools.skills.skill import MAX_HEAD, Skill, SkillError, skill_of
 from agentrail.values.argument_checks import checked
-from agentrail.values.untrusted_values import described, shown
+from agentrail.values.untrusted_values import brief, described
 from agentrail.values.value import Authored
 
 
@@ -85,10 +85,10 @@ async def list_skills(
     """
     for folder in folders:
         if (why := why_no_path(folder)) is not None:
-            raise WrongType("folders", shown(folder), f"paths of folders: {why}")
+            raise WrongType("folders", brief(folder), f"paths of folders: {why}")
         if is_outside(folder) and folder not in outside:
             expected = "folders of the sandbox; for one of this machine give `outside={folder: LocalSandbox(…)}`"
-            raise WrongType("folders", shown(folder), expected)
+            raise WrongType("folders", brief(folder), expected)
     return await find_skills(places_of(folders, sandbox, outside))
 
 
@@ -190,5 +190,5 @@ def lines_about(skills: Iterable[Skill]) -> str:
 
 def in_words(left_out: Sequence[LeftOut], most: int) -> str:
     """Return *left_out* as text for a log, *most* of them at most."""
-    text = "; ".join(f"{shown(skill.path)}: {skill.why}" for skill in left_out[:most])
+    text = "; ".join(f"{brief(skill.path)}: {skill.why}" for skill in left_out[:most])
     return text if len(left_out) <= most else f"{text}; and {len(left_out) - most} more"

@@ -13,7 +13,7 @@ from agentrail.tools.skills.folder_scan import FILE, SkillFolder, find_skill, fi
 from agentrail.tools.skills.skill import NAME, Skill
 from agentrail.values.json import JsonObject, freeze_object
 from agentrail.values.tools import EffectClass, Ok, ToolSpec, ok
-from agentrail.values.untrusted_values import shown
+from agentrail.values.untrusted_values import brief
 
 MOST_LINES: Final = 2000
 """The most lines of a file that one call returns."""
@@ -64,7 +64,7 @@ class ReadSkill:
                 return ok(_list_skills((await find_skills(places)).found))
             skill = await find_skill(places, str(name)) if NAME.fullmatch(str(name)) else None
             if skill is None:
-                refuse(f"there is no skill {shown(name)}; {_list_skills((await find_skills(places)).found)}")
+                refuse(f"there is no skill {brief(name)}; {_list_skills((await find_skills(places)).found)}")
             return await _text_of(*skill, str(path), cast("int", offset))
 
 
@@ -75,11 +75,11 @@ def _list_skills(skills: Sequence[Skill]) -> str:
 async def _text_of(place: SkillFolder, skill: Skill, path: str, offset: int) -> Ok:
     """Return lines of a file of *skill*; with the beginning of its `SKILL.md` also the names of its other files."""
     if path.startswith("/") or ".." in path.split("/"):
-        refuse(f"{shown(path)} leads out of the skill; give a path relative to its folder")
+        refuse(f"{brief(path)} leads out of the skill; give a path relative to its folder")
     folder = f"{place.path.rstrip('/')}/{skill.name}"
     lines_ = await lines_of(place.sandbox, f"{folder}/{path}", offset, MOST_LINES, WIDEST)
     if not lines_.lines and lines_.known:
-        refuse(f"{shown(path)} has {lines_.known} lines, so there is no line {offset}; use a smaller `offset`")
+        refuse(f"{brief(path)} has {lines_.known} lines, so there is no line {offset}; use a smaller `offset`")
     notes = [] if lines_.is_whole else [f"[there is more: go on with `offset` {lines_.last + 1}]"]
     if path == FILE and offset == 1:
         there = await place.sandbox.glob("**", folder, limit=MOST_FILES + 2)

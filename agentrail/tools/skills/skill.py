@@ -14,7 +14,7 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import Final, NoReturn, TypeAlias
 
-from agentrail.values.untrusted_values import shown
+from agentrail.values.untrusted_values import brief
 from agentrail.values.value import Authored
 
 Field: TypeAlias = "str | tuple[str, ...] | Mapping[str, str]"
@@ -348,10 +348,10 @@ def skill_of(folder: str, data: bytes, size: int) -> Skill:
         raise SkillError(str(error)) from error
     name = _text(fields, "name")
     if NAME.fullmatch(name) is None:
-        message = f"its name is {shown(name)}; a name has 1 to 64 letters a-z, digits and single hyphens between them"
+        message = f"its name is {brief(name)}; a name has 1 to 64 letters a-z, digits and single hyphens between them"
         raise SkillError(message)
     if name != (here := folder.rstrip("/").rpartition("/")[2]):
-        message = f"its name is `{name}`, and its folder {shown(here)}; give both the same name"
+        message = f"its name is `{name}`, and its folder {brief(here)}; give both the same name"
         raise SkillError(message)
     description = " ".join(_text(fields, "description").split())
     if not description:

@@ -8,7 +8,7 @@ from typing import Final, Literal
 from attrs import frozen
 
 from agentrail.api.operation_table import HostCall
-from agentrail.host.authentication.api_keys import ApiKey, written
+from agentrail.host.authentication.api_keys import ApiKey, render_keys
 from agentrail.host.authentication.identity import Identity
 
 Outcome = Literal["no key", "no scope", "missing", "may"]
@@ -55,7 +55,7 @@ PEOPLE: Final = (
 )
 """Tenants and users whose names are the beginnings of others, or look like an id of a session."""
 
-LINES: Final = written(
+LINES: Final = render_keys(
     ApiKey(
         person.id,
         sha256(person.key.encode()).hexdigest(),

@@ -67,10 +67,10 @@ async def test_a_writer_is_given_all_that_waits_up_to_so_many_bytes() -> None:
         await outbox.put(partial(bytes, each))
     assert await outbox.first() == [b"a", b"b", b"c", half, half]
     assert outbox.unsent == AT_ONCE + 4
-    outbox.sent(3)
+    outbox.note_sent(3)
     assert outbox.unsent == AT_ONCE + 1
     assert await outbox.first() == [half, half]
-    outbox.sent(2)
+    outbox.note_sent(2)
     assert await outbox.first() == [b"d"]
 
 
@@ -81,7 +81,7 @@ async def test_messages_of_one_who_adds_wait_together_for_room() -> None:
         nursery.start_soon(outbox.put_all, lambda: [b"b" * 3, b"c" * 3])
         await trio.testing.wait_all_tasks_blocked()
         assert await outbox.first() == [b"a" * 5]
-        outbox.sent(1)
+        outbox.note_sent(1)
     assert await outbox.first() == [b"bbb", b"ccc"]
     outbox.close()
     assert outbox.unsent == 0

@@ -46,7 +46,7 @@ async def test_so_many_bytes_wait_to_be_sent_and_no_more(first: int, second: int
         found: list[int] = []
         while len(found) < 3:
             found += map(len, ready := await outbox.first())
-            outbox.sent(len(ready))
+            outbox.note_sent(len(ready))
         assert found == [first, second, 1] or not waits
     assert outbox.unsent == 0
 
@@ -80,7 +80,7 @@ async def test_beside_what_waits_to_be_sent_one_message_is_made(size: int) -> No
             await trio.testing.wait_all_tasks_blocked()
             held.append(made - sent)
             sent += sum(map(len, ready := await outbox.first()))
-            outbox.sent(len(ready))
+            outbox.note_sent(len(ready))
     assert max(held) <= max(MOST, size) + size
     assert held[:-2] == [held[0]] * len(held[:-2]) or size < MOST
 
@@ -99,7 +99,7 @@ async def test_what_the_system_takes_never_waits_and_what_follows_something_that
     waited: list[bytes] = []
     while outbox.unsent:
         waited += (ready := await outbox.first())
-        outbox.sent(len(ready))
+        outbox.note_sent(len(ready))
     assert waited == [b"second", b"third"]
     await outbox.put(lambda: b"fourth")
     assert (sent, outbox.unsent) == ([b"first", b"second", b"fourth"], 0)

@@ -38,7 +38,7 @@ from typing import Final, NamedTuple, cast
 
 from agentrail.adapters.journals.sqlite.file_type import check_kind
 from agentrail.errors import JournalInUse, JournalLinked, JournalUnusable, WrongType
-from agentrail.values.untrusted_values import mended, shown
+from agentrail.values.untrusted_values import brief, mended
 
 CAN_LOCK: Final = sys.platform == "linux" and sys.maxsize > 2**32
 """Whether the system has OFD locks, in the binary format that `_set` writes."""
@@ -242,10 +242,10 @@ def place_of(path: object) -> Path:
     path_ = home() / NAME if path is None else path
     text: object = os.fspath(cast("str | os.PathLike[str]", path_)) if isinstance(path_, str | os.PathLike) else None
     if not isinstance(text, str) or not text or "\0" in text or mended(text) != text:
-        raise WrongType("path", shown(path if text is None else text), A_PATH)
+        raise WrongType("path", brief(path if text is None else text), A_PATH)
     place = os.path.realpath(text)  # two links to one file become the same path
     if mended(place) != place:
-        raise WrongType("path", shown(place), A_PATH)
+        raise WrongType("path", brief(place), A_PATH)
     return Path(place)
 
 

@@ -67,7 +67,7 @@ class ResponseDecoder:
             "response.reasoning_summary_text.delta": self._thought,
             "response.reasoning_text.delta": self._thought,
             "response.function_call_arguments.delta": self._call,
-            "response.output_item.done": self._done,
+            "response.output_item.done": self._end_item,
             "response.completed": self._end,
             "response.incomplete": self._end,
             "response.failed": self._failed,
@@ -125,7 +125,7 @@ class ResponseDecoder:
     def _call(self, fields: Mapping[str, object]) -> Sequence[Chunk]:
         return _more(self._item(fields, "function_call"), text(fields, "delta"))
 
-    def _done(self, fields: Mapping[str, object]) -> Sequence[Chunk]:
+    def _end_item(self, fields: Mapping[str, object]) -> Sequence[Chunk]:
         """Take the whole item at its end: its last fields, and its text if no pieces of it arrived before."""
         whole = sub(fields, "item")
         item = self._item(fields, text(whole, "type"))
@@ -138,7 +138,7 @@ class ResponseDecoder:
         chunks: list[Chunk] = []
         if not self._items:
             for index, item in enumerate(_objects(response, "output")):
-                chunks += self._done({"output_index": index, "item": item})
+                chunks += self._end_item({"output_index": index, "item": item})
         if text(response, "status") == "incomplete" or text(fields, "type") == "response.incomplete":
             reason = text(sub(response, "incomplete_details"), "reason")
             self._stop = StopReason.REFUSED if reason == "content_filter" else StopReason.LENGTH

@@ -60,7 +60,7 @@ class SubagentRun:
         """Whether the sub-agent and all of its own have ended."""
         return self._ended.is_set()
 
-    def shown(self) -> Task:
+    def task_entry(self) -> Task:
         """Return the entry for `tasks()`."""
         if not self.has_ended:
             return self.task.but(status="waiting" if self.link.waits else "running")

@@ -38,8 +38,8 @@ from agentrail.runtime.supervision.supervisor import SupervisorNode
 from agentrail.values.content import Text
 from agentrail.values.events.life import PromptReceived, SessionEnded
 from agentrail.values.tools import Err, Ok, err
+from agentrail.values.untrusted_values import brief
 from agentrail.values.untrusted_values import seconds as plain_seconds
-from agentrail.values.untrusted_values import shown
 
 NO_PROMPT: Final = (
     "the process ended before the sub-agent had its prompt, and an older version has kept none; start the task again"
@@ -100,13 +100,13 @@ class Subagents:
 
     def tasks(self) -> tuple[Task, ...]:
         """Return the running sub-agents, and the last ones in the background that have ended."""
-        return (*self._ended.values(), *(run.shown() for run in self._runs.values()))
+        return (*self._ended.values(), *(run.task_entry() for run in self._runs.values()))
 
     def _keep(self, run: SubagentRun) -> None:
         """Keep the entry and the answer of a sub-agent in the background that has ended; drop the oldest beyond 32."""
         child = run.task.child
         self._ended.pop(child, None)
-        self._ended[child], self._kept[child] = run.shown(), run
+        self._ended[child], self._kept[child] = run.task_entry(), run
         if len(self._ended) > MAX_ENDED_TASKS:
             oldest = next(iter(self._ended))
             del self._ended[oldest]
@@ -142,7 +142,7 @@ class Subagents:
         if isinstance(run, Err):
             return run
         await run.link.announced()
-        return run.answer if run.has_ended and isinstance(run.answer, Err) else run.shown()
+        return run.answer if run.has_ended and isinstance(run.answer, Err) else run.task_entry()
 
     # Waiting
 
@@ -163,9 +163,9 @@ class Subagents:
     ) -> Mapping[str, Ok | Err]:
         """Wait until *every* one of *children* has ended, or any one; return the answers of those that have, by id."""
         if (plain := plain_seconds(seconds)) is None:
-            raise WrongType("seconds", shown(seconds), "a number of seconds, of at least 0")
+            raise WrongType("seconds", brief(seconds), "a number of seconds, of at least 0")
         if not isinstance(cast("object", every), bool):
-            raise WrongType("every", shown(every), "true or false")
+            raise WrongType("every", brief(every), "true or false")
         parent, enough = self._parent, all if every else any
         runs = {child: await self._find(child) for child in children}
         if not runs:
@@ -255,7 +255,7 @@ class Subagents:
     def peers(self, task: Task) -> tuple[Task, ...]:
         """Return the running sub-agents with which that of *task* may exchange messages."""
         others = (run for run in self._runs.values() if run.task.child in task.peers or task.child in run.task.peers)
-        return tuple(run.shown() for run in others)
+        return tuple(run.task_entry() for run in others)
 
     def why_no_peers(self, task: Task) -> str | None:
         """Return why the peers of a new *task* cannot exchange messages with it; `None` if they can."""
@@ -289,14 +289,14 @@ class Subagents:
         """Return the answer that a sub-agent, which has ended, gave to a command id; `None` if none is known."""
         if steering.command is None or self._shared.forget is not None:
             return None
-        return await Answers(child, self._shared.journal).known(steering.command, steering.digest)
+        return await Answers(child, self._shared.journal).find(steering.command, steering.digest)
 
     # For the session
 
-    def held(self) -> tuple[HeldCall, ...]:
+    def held_calls(self) -> tuple[HeldCall, ...]:
         """Return the calls of sub-agents, at any depth, that wait for a person."""
         sessions = self._sessions()
-        return tuple(call for session in sessions for call in (*held_calls(session.state), *session.links.held()))
+        return tuple(call for session in sessions for call in (*held_calls(session.state), *session.links.held_calls()))
 
     def mailbox(self, ref: str) -> Mailbox | None:
         """Return the mailbox of the sub-agent, at any depth, that waits for a decision on *ref*; `None` if none."""
@@ -312,7 +312,7 @@ class Subagents:
             return None
         if self._shared.forget is not None:
             return Refused.of(SessionNotAlive(child, "what it has answered is forgotten"))
-        return await Answers(child, self._shared.journal).known(letter.command, letter.digest)
+        return await Answers(child, self._shared.journal).find(letter.command, letter.digest)
 
     def gathered(self, report: SubagentReported) -> SubagentReported:
         """Return *report* with all that the sub-agent has reported since."""
@@ -443,7 +443,7 @@ class Subagents:
 
     async def _work(self, run: SubagentRun) -> Ok | Err:
         """Start the child session, prompt it, and return its answer."""
-        session = None if run.comes_back else await self._begun(run)
+        session = None if run.comes_back else await self._begin_session(run)
         was_asked, outcome = await self._past(run) if run.comes_back else (False, None)
         if outcome is None:
             if session is None:
@@ -455,7 +455,7 @@ class Subagents:
             outcome = await (run.link.outcome() if was_asked else self._ask(session, run))
         return answered(outcome, has_form=run.has_form)
 
-    async def _begun(self, run: SubagentRun) -> Session | None:
+    async def _begin_session(self, run: SubagentRun) -> Session | None:
         """Start the child's session. Return `None` if an earlier process had already started it; it is then resumed."""
         try:
             return await patiently(partial(self._start, self._node, self._parent, run.link))
