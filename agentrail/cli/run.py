@@ -125,7 +125,7 @@ def _read_all(descriptor: int) -> bytes:
     while len(content) <= MOST_BYTES:
         try:
             piece = os.read(descriptor, MOST_BYTES + 1 - len(content))
-        except BlockingIOError:  # whoever has opened it wants no waiting in its own process
+        except BlockingIOError:  # another process has set it so that it does not block
             select.select([descriptor], [], [])
             continue
         if not piece:

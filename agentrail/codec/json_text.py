@@ -134,7 +134,7 @@ def check_levels(text: bytes) -> None:
     """
     if text.count(b"[") + text.count(b"{") <= DOCUMENT_DEPTH:
         return
-    brackets = text.replace(b"\\\\", b"").replace(b'\\"', b"").translate(_ALIKE, _OTHERS)
+    brackets = text.replace(b"\\\\", b"").replace(b'\\"', b"").translate(_TO_SQUARE, _DROPPED)
     rest = brackets.replace(b'""', b"")
     if b'"' in rest:  # there are brackets in a text
         rest = b"".join(brackets.split(b'"')[::2])
@@ -145,8 +145,8 @@ def check_levels(text: bytes) -> None:
     raise RecursionError
 
 
-_ALIKE: Final = bytes.maketrans(b"{}", b"[]")
-_OTHERS: Final = bytes({*_ALIKE} - {*b'[]"'})
+_TO_SQUARE: Final = bytes.maketrans(b"{}", b"[]")
+_DROPPED: Final = bytes({*_TO_SQUARE} - {*b'[]"'})
 """For `bytes.translate`: makes all brackets alike, and drops all else but quotes."""
 
 

@@ -109,8 +109,8 @@ class Audit:
         histories = _histories(before, after, start, again.state)
         if histories[0] == histories[1]:
             self._last, self._history = after, again.state.history
-        compared = _compared(record, after, again, histories)
-        return tuple(Difference(record.number, what, then, now) for what, then, now in compared)
+        differing = _differing(record, after, again, histories)
+        return tuple(Difference(record.number, what, then, now) for what, then, now in differing)
 
 
 def differences(before: State, after: State, record: RecordedStep) -> tuple[Difference, ...]:
@@ -126,7 +126,7 @@ def _histories(before: State, after: State, start: State, again: State) -> tuple
     return recorded, now
 
 
-def _compared(
+def _differing(
     record: RecordedStep, after: State, again: Step, histories: tuple[object, object]
 ) -> Iterator[tuple[str, str, str]]:
     pairs: list[tuple[str, object, object]] = [

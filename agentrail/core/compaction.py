@@ -161,7 +161,7 @@ def _stray_directives(last: int, prompts: Sequence[int], directives: Sequence[in
 
 
 def _last_resort(short: list[Message], stays: Sequence[range], weight: int, keep: int) -> Slices[None]:
-    """Shorten what must stay too, in *short*, because it does not fit; all that stays has *weight* characters."""
+    """Shorten, in the messages *short*, also what has to stay, as all that stays (*weight* characters) does not fit."""
     for limit in SHORTER:
         for group in stays:
             for start in range(group.start, group.stop, SLICE):

@@ -305,21 +305,21 @@ class Host:
         stored = SessionFiles(limits)
         files = FileCalls(sessions, stored)
         talking = TalkCalls(sessions, files, self._rows, turns, frames, streams, nursery)
-        life = SessionLifeCalls(sessions, supervisor, stored, frames)
+        lifecycle = SessionLifeCalls(sessions, supervisor, stored, frames)
         looking = ViewCalls(sessions, frames, streams)
         listing = ListingCalls(self._rows, sessions, supervisor, four_eyes=self._four_eyes)
         commands = CommandCalls(sessions, four_eyes=self._four_eyes)
         functions: Mapping[str, CarryOut] = {
             **{name: commands.carry_out for name, call in CALLS.items() if call.commands},
             **_talking(talking),
-            "open_session": life.open,
-            "list_sessions": life.list,
-            "show_session": life.show,
-            "delete_session": life.delete,
-            "fork": life.fork,
+            "open_session": lifecycle.open,
+            "list_sessions": lifecycle.list,
+            "show_session": lifecycle.show,
+            "delete_session": lifecycle.delete,
+            "fork": lifecycle.fork,
             "upload": files.upload,
             **upkeep_functions(UpkeepCalls(sessions, self._profiles), SubagentCalls(sessions)),
-            "tree": life.tree,
+            "tree": lifecycle.tree,
             "approvals": listing.approvals,
             "commands": listing.commands,
             "events": looking.events,

@@ -48,7 +48,7 @@ def scripted_model() -> Callable[..., ScriptedModel]:
     """Makes a model that answers from a script: `scripted_model("Hello.", say("Bye."))`."""
     from agentrail.testing import ScriptedModel  # noqa: PLC0415
 
-    return lambda *script, **more: ScriptedModel(script, **more)
+    return lambda *script, **options: ScriptedModel(script, **options)
 
 
 @pytest.fixture

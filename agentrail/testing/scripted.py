@@ -225,7 +225,7 @@ def _words(text: str) -> list[str]:
 
 def _pieces(text: str, count: int) -> list[str]:
     """Cut *text* into *count* pieces of about the same length; into fewer if it has fewer characters."""
-    cuts = [len(text) * place // count for place in range(count + 1)]
+    cuts = [len(text) * number // count for number in range(count + 1)]
     return [text[start:end] for start, end in pairwise(cuts) if end > start]
 
 

@@ -365,7 +365,7 @@ def _nameless(folder: int) -> int:
         return -1
     try:
         fd = os.open(".", NAMELESS, 0o666, dir_fd=folder)
-    except OSError:  # not every file system has them; what else is wrong, a file with a name will show
+    except OSError:  # not every file system has such files; other failures come again when a named file is made
         return -1
     with suppress(OSError):
         Path(_open_as(fd)).stat()

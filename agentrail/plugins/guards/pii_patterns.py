@@ -69,9 +69,9 @@ def _email(text: str, match: re.Match[str]) -> Span | None:
 
 
 def _walk(text: str, start: int, most: int, marks: str) -> Iterator[tuple[int, str]]:
-    """Yield the places after which up to *most* letters and digits from *start* on end, and the characters so far.
+    """Read up to *most* letters and digits from *start* on; yield each place where they may end, and those before it.
 
-    Between two of them there may be one of *marks*. A place counts only if no letter or digit follows.
+    Between two of them there may be one of *marks*. They may end where no letter or digit follows.
     """
     chars: list[str] = []
     at = start

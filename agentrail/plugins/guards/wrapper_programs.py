@@ -25,7 +25,7 @@ MOST_RUN: Final = 64
 
 
 class Runner(Value):
-    """A sub-command that runs a command, or a program that does without one."""
+    """What runs a command: a sub-command of a program, or a program that has no sub-commands."""
 
     options: Wrapper
     """Its options."""

@@ -55,11 +55,11 @@ _WRITES_NO_PROGRAM: Final = names(
     "c++ cc chattr chgrp chmod chown clang clang++ g++ gcc go ld mkdir mkfifo mknod rm rmdir rustc setfacl shred srm"
     " touch unlink"
 )
-_GIT_BRINGS_NOTHING: Final = names(
+_GIT_ADDS_NO_FILES: Final = names(
     "add blame branch cat-file commit config describe diff fetch grep init log ls-files push remote rev-parse show"
     " status tag"
 )
-_BRINGS: Final = names("7z 7za 7zr bsdtar cp cpio ditto gtar ln mv pax rsync scp sftp tar unzip")
+_ADD_FILES: Final = names("7z 7za 7zr bsdtar cp cpio ditto gtar ln mv pax rsync scp sftp tar unzip")
 """Programs that put files into folders."""
 _MAX_BASES: Final = 16
 _MAX_GLOB_PARTS: Final = 64
@@ -193,7 +193,7 @@ class CommandScene(Value, gc=True):
             return self
         new_places = {place for word in written_words(command) for place in self.aim(word).places}
         after = self.but(written=self.written | new_places) if new_places else self
-        if command.program in _BRINGS or _git_brings(command):
+        if command.program in _ADD_FILES or _git_adds_files(command):
             after = after.but(brought=MAYBE)
         if command.program not in CHANGES_DIRECTORY:
             return after
@@ -206,9 +206,9 @@ class CommandScene(Value, gc=True):
         return after.but(bases=bases if len(bases) <= _MAX_BASES else (*self.bases[: _MAX_BASES - 1], LOST))
 
 
-def _git_brings(command: SimpleCommand) -> bool:
+def _git_adds_files(command: SimpleCommand) -> bool:
     texts = [word.text for word in command.args]
-    return command.program == "git" and _GIT_BRINGS_NOTHING.isdisjoint(texts[git_verb(texts) :][:1])
+    return command.program == "git" and _GIT_ADDS_NO_FILES.isdisjoint(texts[git_verb(texts) :][:1])
 
 
 def parse_args(args: Sequence[Word]) -> GivenCommand:

@@ -101,13 +101,13 @@ class Simplest(Generic[T]):
 
     def _smaller(self) -> None:
         """Try to make each choice a smaller number."""
-        for place in range(len(self.choices)):
+        for index in range(len(self.choices)):
             for smaller in SMALLER:
-                while self._at(place) and self._fails(place, 1, smaller(self._at(place))):
+                while self._at(index) and self._fails(index, 1, smaller(self._at(index))):
                     pass
 
-    def _at(self, place: int) -> int:
-        return self.choices[place] if place < len(self.choices) else 0
+    def _at(self, index: int) -> int:
+        return self.choices[index] if index < len(self.choices) else 0
 
     def _fails(self, start: int, size: int, *instead: int) -> bool:
         """Play the run with other choices from *start* on; if it fails and is simpler, keep them and return `True`."""
