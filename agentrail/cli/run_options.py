@@ -5,8 +5,9 @@ from __future__ import annotations
 import argparse
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Final, NoReturn
+from typing import Final
 
+from agentrail.cli.option_parser import OptionParser
 from agentrail.cli.prompt_input import STDIN, BadInputError
 from agentrail.codec.json_text import from_text
 from agentrail.errors import BadReturns, BadText
@@ -49,13 +50,6 @@ class RunOptions(Value, gc=True):
     """The most requests to the model."""
     max_seconds: float | None = None
     """The most seconds of the turn."""
-
-
-class _Parser(argparse.ArgumentParser):
-    """A parser whose errors are one sentence."""
-
-    def error(self, message: str) -> NoReturn:
-        raise BadInputError(f"{message}; `agentrail run --help` lists the options")
 
 
 def parsed(argv: Sequence[str]) -> RunOptions:
@@ -113,19 +107,11 @@ def schema_of(text: str) -> JsonObject:
         raise BadInputError(f"{source}: {error}") from None
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = _Parser(
-        prog="agentrail run",
-        usage="agentrail run [OPTION ...] [PROMPT | -]",
-        description=DESCRIPTION,
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        add_help=False,
-        allow_abbrev=False,  # the name of an option that approves calls is written out
-    )
+def _parser() -> OptionParser:
+    usage = "agentrail run [OPTION ...] [PROMPT | -]"
+    parser = OptionParser("agentrail run", usage, DESCRIPTION, EXAMPLES)
     add = parser.add_argument
     add("prompt", nargs="*", help=argparse.SUPPRESS)  # what is said of it is in the description: the help is a screen
-    add("-h", "--help", action="help", help=argparse.SUPPRESS)
     add("--model", metavar="NAME", help="which model (default: as `chat` chooses it)")
     add("--agent", metavar="FILE[:NAME]", help="a file with a SessionSpec (default: that of `chat`)")
     add("--dir", metavar="FOLDER", help="where its tools work (default: here)")

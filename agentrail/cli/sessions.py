@@ -1,0 +1,270 @@
+"""`agentrail sessions`: lists, shows, exports, imports, copies and deletes the sessions of a journal; none is run."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from functools import partial
+from types import MappingProxyType
+from typing import Final
+
+import trio
+
+from agentrail.adapters.journals.archive import export_session, import_session
+from agentrail.adapters.journals.sqlite.journal import SqliteJournal
+from agentrail.cli.prompt_input import BadInputError
+from agentrail.cli.screen import clean, clipped, one_line
+from agentrail.cli.session_options import SessionOptions, parsed
+from agentrail.codec.json_text import to_text
+from agentrail.core.vocabulary.state import State
+from agentrail.errors import AgentrailError, SessionExists, SessionNotStored
+from agentrail.errors.branches import suggestion
+from agentrail.ports.journal import ALL_SESSIONS, Journal, Record, SessionFilter, StoredSession, folded, opening_of
+from agentrail.values.json import JsonObject
+from agentrail.values.messages import AssistantMessage, Message, ToolMessage
+
+DONE: Final = 0
+FAILED: Final = 1
+WRONG_USAGE: Final = 2
+INTERRUPTED: Final = 130
+
+PAGE: Final = 500
+"""Sessions, or records, that are read at once."""
+
+WIDTH: Final = 100
+"""Columns of a line."""
+
+UNTITLED: Final = "(no title)"
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run `agentrail sessions` with the arguments *argv*, and return the exit status."""
+    try:
+        status = trio.run(_run, parsed(argv))
+        sys.stdout.flush()
+    except BadInputError as problem:
+        _tell(f"agentrail: {problem}")
+        return WRONG_USAGE
+    except BrokenPipeError:  # whoever reads has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return DONE
+    except (AgentrailError, OSError) as error:
+        _tell(f"agentrail: {error}")
+        return FAILED
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    return status
+
+
+async def _run(options: SessionOptions) -> int:
+    journal = SqliteJournal(options.journal)
+    if options.command != "import" and not journal.path.exists():
+        message = f"there is no journal at {journal.path}; `--journal FILE` names another"
+        raise BadInputError(message)
+    try:
+        return await COMMANDS[options.command](journal, options)
+    except SessionNotStored as missing:
+        name = str(missing.args[0])
+        ids = [stored.session_id for stored in await _sessions(journal, ALL_SESSIONS)]
+        advised = suggestion(name, ids) or "; `agentrail sessions` lists those there are"
+        _tell(f"agentrail: there is no session `{name}` in {journal.path}{advised}")
+        return FAILED
+    except SessionExists as taken:
+        _tell(
+            f"agentrail: the journal has a session `{taken.args[0]}` already; delete it first, or use another journal"
+        )
+        return FAILED
+    finally:
+        with trio.CancelScope(shield=True):
+            await journal.close()
+
+
+# Looking
+
+
+async def _sessions(journal: Journal, filter_: SessionFilter) -> list[StoredSession]:
+    sessions: list[StoredSession] = []
+    while page := await journal.sessions(filter_, sessions[-1] if sessions else None, PAGE):
+        sessions.extend(page)
+    return sessions
+
+
+async def _list(journal: Journal, options: SessionOptions) -> int:
+    listed = await _sessions(journal, ALL_SESSIONS if options.label is None else SessionFilter(label=options.label))
+    listed.sort(key=lambda stored: (-stored.active, stored.session_id))
+    if options.as_json:
+        for stored in listed:
+            print(to_text(_as_json(stored)))
+        return DONE
+    rows = [
+        (stored.session_id, _condition(stored), _day(stored.active), one_line(clean(stored.about.title or UNTITLED)))
+        for stored in listed
+    ]
+    widths = [max(len(row[column]) for row in rows) for column in range(3)] if rows else []
+    for row in rows:
+        cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=False)]
+        print(clipped("  ".join([*cells, row[3]]), WIDTH).rstrip())
+    _tell("1 session" if len(rows) == 1 else f"{len(rows)} sessions")
+    return DONE
+
+
+def _condition(stored: StoredSession) -> str:
+    """Return in one word how a session stands."""
+    if stored.problem:
+        return "damaged"
+    if stored.ended:
+        return "ended"
+    if stored.at_work:
+        return "working"
+    return "idle" if stored.due is None else "waiting"
+
+
+def _day(at_ms: int) -> str:
+    return datetime.fromtimestamp(at_ms / 1000, UTC).astimezone().strftime("%Y-%m-%d %H:%M")
+
+
+def _as_json(stored: StoredSession) -> JsonObject:
+    about = stored.about
+    return {
+        "session": stored.session_id,
+        "condition": _condition(stored),
+        "title": about.title,
+        "labels": sorted(about.labels),
+        "tenant": about.tenant,
+        "owner": about.owner,
+        "records": stored.head,
+        "created": about.created,
+        "active": stored.active,
+        "problem": stored.problem,
+    }
+
+
+async def _show(journal: Journal, options: SessionOptions) -> int:
+    state, count = await _stored(journal, options.words[0])
+    usage, messages = state.usage, [*state.history][-options.messages :] if options.messages else []
+    if options.as_json:
+        last = [{"role": _role(message), "text": message.text} for message in messages]
+        tokens = {"input_tokens": usage.input_tokens, "output_tokens": usage.output_tokens, "cost_usd": usage.cost_usd}
+        labels = sorted(state.labels)
+        print(
+            to_text(
+                {
+                    "session": state.session_id,
+                    "title": state.title,
+                    "labels": labels,
+                    "model": state.model,
+                    "phase": state.phase.value,
+                    "records": count,
+                    "usage": tokens,
+                    "messages": last,
+                }
+            )
+        )
+        return DONE
+    cost = "cost unknown" if usage.cost_usd is None and not usage.is_nothing else f"${usage.cost_usd or 0:.4f}"
+    print(f"{state.session_id}: {one_line(clean(state.title or UNTITLED))}")
+    print(f"{state.phase.value}, model {state.model}, {usage.total_tokens} tokens, {cost}, {count} records")
+    for message in messages:
+        print(f"\n{_role(message)}:\n{clean(message.text)}".rstrip())
+    return DONE
+
+
+def _role(message: Message) -> str:
+    match message:
+        case AssistantMessage():
+            return "assistant"
+        case ToolMessage(name=name):
+            return f"tool {name}"
+        case _:
+            return "user" if message.origin.value == "prompt" else message.origin.value
+
+
+async def _records(journal: Journal, session_id: str) -> list[Record]:
+    """Return all records of a session; raise `SessionNotStored` if there are none."""
+    records: list[Record] = []
+    while page := await journal.read(session_id, len(records), PAGE):
+        records.extend(page)
+    if not records:
+        raise SessionNotStored(session_id)
+    return records
+
+
+async def _stored(journal: Journal, session_id: str) -> tuple[State, int]:
+    """Return the state of a session after its last record, and the number of its records."""
+    records = await _records(journal, session_id)
+    state = opening_of(records[0])
+    for record in records:
+        state = folded(state, record)
+    return state, len(records)
+
+
+# Moving
+
+
+async def _export(journal: Journal, options: SessionOptions) -> int:
+    session_id, file = options.words
+    count = await export_session(journal, session_id, file)
+    _tell(f"{session_id}: {count} records are in {file}")
+    return DONE
+
+
+async def _import(journal: Journal, options: SessionOptions) -> int:
+    session_id = await import_session(journal, options.words[0])
+    _tell(f"{session_id} is in the journal")
+    return DONE
+
+
+async def _copy(journal: Journal, options: SessionOptions) -> int:
+    session_id, file = options.words
+    records = await _records(journal, session_id)
+    other = SqliteJournal(file)
+    try:
+        claim = await other.claim(session_id, _holder())
+        if claim.head:
+            raise SessionExists(session_id)
+        await other.append(claim, 0, records)
+    finally:
+        with trio.CancelScope(shield=True):
+            await other.close()
+    _tell(f"{session_id}: {len(records)} records are in {file}")
+    return DONE
+
+
+async def _delete(journal: Journal, options: SessionOptions) -> int:
+    session_id = options.words[0]
+    if not await journal.read(session_id, 0, 1):
+        raise SessionNotStored(session_id)
+    if not options.is_sure and not await _confirmed(f"Delete {session_id} and its sub-agents for good?"):
+        _tell("nothing is deleted")
+        return FAILED
+    count = await journal.delete(session_id, _holder(), time.time_ns() // 1_000_000)
+    if not count:
+        raise SessionNotStored(session_id)
+    _tell(f"{session_id} is deleted" if count == 1 else f"{session_id} and {count - 1} sub-agents are deleted")
+    return DONE
+
+
+async def _confirmed(question: str) -> bool:
+    """Ask the person; raise `BadInputError` if nobody is there."""
+    if not sys.stdin.isatty():
+        message = "nobody can be asked whether it is to be deleted; `--yes` says so"
+        raise BadInputError(message)
+    answer = await trio.to_thread.run_sync(partial(input, f"{question} [y/N] "), abandon_on_cancel=True)
+    return answer.strip().lower() in {"y", "yes"}
+
+
+def _holder() -> str:
+    return f"agentrail sessions, process {os.getpid()}"
+
+
+def _tell(text: str) -> None:
+    print(text, file=sys.stderr)
+
+
+COMMANDS: Final[Mapping[str, Callable[[SqliteJournal, SessionOptions], Awaitable[int]]]] = MappingProxyType(
+    {"list": _list, "show": _show, "export": _export, "import": _import, "copy": _copy, "delete": _delete}
+)
+"""The function of each command."""

@@ -1,0 +1,162 @@
+"""`agentrail sessions`: what a person sees of a journal, and what may be done to it."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Final
+
+import pytest
+import trio
+
+from agentrail import SessionSpec, open_supervisor
+from agentrail.cli.sessions import main
+from agentrail.journals import SqliteJournal
+from agentrail.testing import ScriptedModel, call, say
+
+TITLE: Final = "A trip\x1b[2J to \u202eRome"
+
+
+async def _fill(path: Path) -> None:
+    async with open_supervisor(journal=SqliteJournal(path)) as supervisor:
+        trip = await supervisor.spawn(SessionSpec(model=ScriptedModel([say("Hel\x1b[1mlo.")])), "trip")
+        await trip.ask("Hi")
+        await trip.label(["work"], title=TITLE)
+        other = await supervisor.spawn(
+            SessionSpec(model=ScriptedModel([say(calls=[call("none", {})]), "So."])), "other"
+        )
+        await other.ask("Try it")
+
+
+@pytest.fixture
+def journal(tmp_path: Path) -> Path:
+    path = tmp_path / "j.db"
+    trio.run(_fill, path)
+    return path
+
+
+def sessions(capsys: pytest.CaptureFixture[str], *argv: object) -> tuple[int, str, str]:
+    """Return the exit status, and what went to standard output and standard error."""
+    status = main([str(word) for word in argv])
+    captured = capsys.readouterr()
+    return status, captured.out, captured.err
+
+
+def listed(capsys: pytest.CaptureFixture[str], journal: Path) -> list[str]:
+    _, out, _ = sessions(capsys, "--json", "--journal", journal)
+    return [json.loads(line)["session"] for line in out.splitlines()]
+
+
+def test_all_are_listed_the_last_used_one_first(journal: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    status, out, err = sessions(capsys, "--journal", journal)
+    first, second = out.splitlines()
+    assert (status, err) == (0, "2 sessions\n")
+    assert first.split()[:2] == ["other", "idle"]
+    assert second.split()[:2] == ["trip", "idle"]
+    assert second.endswith("A trip\ufffd[2J to \ufffdRome")
+
+
+def test_only_those_with_a_label_are_listed(journal: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    _, out, _ = sessions(capsys, "list", "--label", "work", "--json", "--journal", journal)
+    (row,) = map(json.loads, out.splitlines())
+    assert (row["session"], row["condition"], row["title"], row["labels"]) == ("trip", "idle", TITLE, ["work"])
+
+
+def test_a_session_is_shown_with_its_messages(journal: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    status, out, _ = sessions(capsys, "show", "other", "--journal", journal)
+    assert status == 0
+    assert out.startswith("other: (no title)\nidle, model scripted, 0 tokens, $0.0000, 4 records\n\nuser:\nTry it\n")
+    assert "\n\ntool none:\n" in out
+    assert out.endswith("\n\nassistant:\nSo.\n")
+    _, out, _ = sessions(capsys, "show", "trip", "--messages", 1, "--journal", journal)
+    assert out.endswith("records\n\nassistant:\nHel\ufffd[1mlo.\n")
+    _, out, _ = sessions(capsys, "show", "trip", "--messages", 0, "--json", "--journal", journal)
+    assert (json.loads(out)["title"], json.loads(out)["messages"]) == (TITLE, [])
+
+
+def test_a_session_is_moved_by_a_file_and_copied(
+    journal: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file, new, copy = tmp_path / "trip.jsonl", tmp_path / "new.db", tmp_path / "copy.db"
+    before = sessions(capsys, "show", "trip", "--json", "--journal", journal)
+    assert sessions(capsys, "export", "trip", file, "--journal", journal)[0] == 0
+    assert sessions(capsys, "import", file, "--journal", new)[0] == 0
+    assert sessions(capsys, "copy", "trip", copy, "--journal", journal)[0] == 0
+    for journal_ in (new, copy):
+        assert listed(capsys, journal_) == ["trip"]
+        assert sessions(capsys, "show", "trip", "--json", "--journal", journal_) == before
+    for again in (("import", file, "--journal", new), ("copy", "trip", copy, "--journal", journal)):
+        status, _, err = sessions(capsys, *again)
+        assert (status, err.startswith("agentrail: the journal has a session `trip` already;")) == (1, True)
+
+
+def test_a_session_is_deleted_only_if_somebody_says_so(
+    journal: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO())
+    status, _, err = sessions(capsys, "delete", "trip", "--journal", journal)
+    assert (status, err) == (2, "agentrail: nobody can be asked whether it is to be deleted; `--yes` says so\n")
+    assert listed(capsys, journal) == ["other", "trip"]
+    assert sessions(capsys, "delete", "trip", "--yes", "--journal", journal) == (0, "", "trip is deleted\n")
+    assert listed(capsys, journal) == ["other"]
+
+
+@pytest.mark.parametrize("command", [("show",), ("export", "x.jsonl"), ("copy", "x.db"), ("delete", "--yes")])
+def test_a_session_that_is_not_there_is_told_with_the_nearest(
+    command: tuple[str, ...], journal: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = [str(tmp_path / word) if "." in word else word for word in command[1:]]
+    status, out, err = sessions(capsys, command[0], "tripp", *words, "--journal", journal)
+    assert (status, out) == (1, "")
+    assert err == f"agentrail: there is no session `tripp` in {journal} (did you mean `trip`?)\n"
+
+
+@pytest.mark.parametrize(
+    ("argv", "problem"),
+    [
+        (["shw"], "there is no command `shw`"),
+        (["show"], "`show` is followed by other words than these: `agentrail sessions show SESSION`"),
+        (["list", "x"], "`list` is followed by other words than these: `agentrail sessions list`"),
+        (["--journl=x"], "unrecognized arguments: --journl=x"),
+        (["show", "x", "--messages", "-1"], "--messages: -1 is no number of messages"),
+    ],
+)
+def test_wrong_usage_is_one_sentence(argv: list[str], problem: str, capsys: pytest.CaptureFixture[str]) -> None:
+    told = f"agentrail: {problem}; `agentrail sessions --help` lists the options\n"
+    assert sessions(capsys, *argv) == (2, "", told)
+
+
+def test_a_journal_that_is_not_there_is_not_made(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "none.db"
+    told = f"agentrail: there is no journal at {path}; `--journal FILE` names another\n"
+    assert sessions(capsys, "--journal", path) == (2, "", told)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.long
+def test_a_reader_that_leaves_is_no_error(journal: Path) -> None:
+    command = [sys.executable, "-m", "agentrail", "sessions", "show", "other", "--journal", str(journal)]
+    read, write = os.pipe()
+    os.close(read)
+    ran = subprocess.run(command, stdout=write, stderr=subprocess.PIPE, timeout=60, check=False)  # noqa: S603 - ours
+    os.close(write)
+    assert (ran.returncode, ran.stderr) == (0, b"")
+
+
+@pytest.mark.long
+async def test_others_look_while_a_supervisor_has_the_journal(tmp_path: Path) -> None:
+    path = tmp_path / "j.db"
+    async with open_supervisor(journal=SqliteJournal(path)) as supervisor:
+        trip = await supervisor.spawn(SessionSpec(model=ScriptedModel(["Hello."])), "trip")
+        await trip.ask("Hi")
+        command = [sys.executable, "-m", "agentrail", "sessions", "show", "trip", "--journal", str(path)]
+        ran = await trio.run_process(command, capture_stdout=True, capture_stderr=True)
+        assert ran.stdout.endswith(b"assistant:\nHello.\n")
+        deleting = [*command[:3], "sessions", "delete", "trip", "--yes", "--journal", str(path)]
+        refused = await trio.run_process(deleting, capture_stdout=True, capture_stderr=True, check=False)
+        assert refused.returncode == 1
+        assert trip.status().phase == "idle"
