@@ -18,7 +18,7 @@ from agentrail import SessionSpec
 from agentrail.api.limits import DEFAULTS, HostLimits
 from agentrail.host.plugins.plugin_values import RequestContext
 from agentrail.host.profiles import Profile
-from agentrail.host.uploads.session_files import PIECE, folder_of
+from agentrail.host.uploads.session_files import PIECE, Incoming, folder_of
 from agentrail.journals import MemoryJournal, SqliteJournal
 from agentrail.sandboxes import LocalSandbox, MemorySandbox, NextPiece, Written
 from agentrail.testing import ScriptedModel, stall
@@ -142,7 +142,16 @@ async def test_the_files_of_a_session_have_a_quota(tmp_path: Path, announced: bo
         assert await send(0) == (422, "bad-body")
 
 
-async def test_uploads_at_once_share_the_quota(tmp_path: Path) -> None:
+async def test_uploads_at_once_share_the_quota(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    check = Incoming.check
+
+    def noted(incoming: Incoming, more: int) -> None:
+        """Tell when the host takes the first half: that it was sent says nothing."""
+        check(incoming, more)
+        if more == 600:
+            half.set()
+
+    monkeypatch.setattr(Incoming, "check", noted)
     limits = HostLimits(file_bytes=1000, session_files_bytes=2500, session_files=5)
     async with open_desk(with_folder(tmp_path), limits=limits) as desk:
         await opened(desk)
@@ -151,7 +160,6 @@ async def test_uploads_at_once_share_the_quota(tmp_path: Path) -> None:
 
         async def slowly() -> AsyncIterator[bytes]:
             yield b"x" * 600
-            half.set()
             await full.wait()
             yield b"x" * 400
 
