@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import NoReturn
 
-from agentrail.cli.prompt_input import BadInputError
+from agentrail.cli.bad_input import BadInputError
 
 
 class OptionParser(argparse.ArgumentParser):

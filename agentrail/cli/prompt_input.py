@@ -8,6 +8,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from agentrail.cli.bad_input import BadInputError
+
 MOST_BYTES: Final = 10 * 1024 * 1024
 """The most bytes of standard input."""
 
@@ -17,10 +19,6 @@ STDIN: Final = "-"
 HOW_TO: Final = 'give it as an argument, as in `agentrail run "Who are you?"`, or by a pipe'
 
 _BACKTICKS: Final = re.compile("`+")
-
-
-class BadInputError(Exception):
-    """There is no prompt, or its text cannot be read."""
 
 
 def prompt_of(argument: str | None, piped: bytes | None) -> str:

@@ -18,9 +18,10 @@ from agentrail.api.views import to_json
 from agentrail.app import process
 from agentrail.app.spec import SessionSpec
 from agentrail.app.supervisor import open_supervisor
+from agentrail.cli.bad_input import BadInputError
 from agentrail.cli.deciders import LineDecider, approve_all, decide_nothing, refuse_all
 from agentrail.cli.default_agent import DEMO, STOP_WITHIN, spec_for, usual_model
-from agentrail.cli.prompt_input import MOST_BYTES, STDIN, BadInputError, prompt_of
+from agentrail.cli.prompt_input import MOST_BYTES, STDIN, prompt_of
 from agentrail.cli.prompt_run import INTERRUPTED, Decide, PromptRun
 from agentrail.cli.rendering import SHORT, piece_of
 from agentrail.cli.run_options import RunOptions, parsed, wants_json

@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
+from agentrail.cli.bad_input import BadInputError
 from agentrail.cli.option_parser import OptionParser
-from agentrail.cli.prompt_input import STDIN, BadInputError
+from agentrail.cli.prompt_input import STDIN
 from agentrail.codec.json_text import from_text
 from agentrail.errors import BadReturns, BadText
 from agentrail.tools.answer_forms import form_of

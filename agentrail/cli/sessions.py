@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import sys
-import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
+from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
@@ -15,7 +15,8 @@ import trio
 
 from agentrail.adapters.journals.archive import export_session, import_session
 from agentrail.adapters.journals.sqlite.journal import SqliteJournal
-from agentrail.cli.prompt_input import BadInputError
+from agentrail.cli.bad_input import BadInputError
+from agentrail.cli.journal_file import open_journal
 from agentrail.cli.screen import clean, clipped, one_line
 from agentrail.cli.session_options import SessionOptions, parsed
 from agentrail.codec.json_text import to_text
@@ -23,6 +24,7 @@ from agentrail.core.vocabulary.state import State
 from agentrail.errors import AgentrailError, SessionExists, SessionNotStored
 from agentrail.errors.branches import suggestion
 from agentrail.ports.journal import ALL_SESSIONS, Journal, Record, SessionFilter, StoredSession, folded, opening_of
+from agentrail.runtime.shared.clock import Clock
 from agentrail.values.json import JsonObject
 from agentrail.values.messages import AssistantMessage, Message, ToolMessage
 
@@ -60,26 +62,21 @@ def main(argv: Sequence[str]) -> int:
 
 
 async def _run(options: SessionOptions) -> int:
-    journal = SqliteJournal(options.journal)
-    if options.command != "import" and not journal.path.exists():
-        message = f"there is no journal at {journal.path}; `--journal FILE` names another"
-        raise BadInputError(message)
-    try:
-        return await COMMANDS[options.command](journal, options)
-    except SessionNotStored as missing:
-        name = str(missing.args[0])
-        ids = [stored.session_id for stored in await _sessions(journal, ALL_SESSIONS)]
-        advised = suggestion(name, ids) or "; `agentrail sessions` lists those there are"
-        _tell(f"agentrail: there is no session `{name}` in {journal.path}{advised}")
+    async with open_journal(options.journal) as journal:
+        if options.command != "import" and not journal.path.exists():
+            message = f"there is no journal at {journal.path}; `--journal FILE` names another"
+            raise BadInputError(message)
+        try:
+            return await COMMANDS[options.command](journal, options)
+        except SessionNotStored as missing:
+            name = str(missing.args[0])
+            ids = [stored.session_id for stored in await _sessions(journal, ALL_SESSIONS)]
+            advised = suggestion(name, ids) or "; `agentrail sessions` lists those there are"
+            _tell(f"agentrail: there is no session `{name}` in {journal.path}{advised}")
+        except SessionExists as taken:
+            problem = f"the journal has a session `{taken.args[0]}` already"
+            _tell(f"agentrail: {problem}; delete it first, or use another journal")
         return FAILED
-    except SessionExists as taken:
-        _tell(
-            f"agentrail: the journal has a session `{taken.args[0]}` already; delete it first, or use another journal"
-        )
-        return FAILED
-    finally:
-        with trio.CancelScope(shield=True):
-            await journal.close()
 
 
 # Looking
@@ -220,15 +217,11 @@ async def _import(journal: Journal, options: SessionOptions) -> int:
 async def _copy(journal: Journal, options: SessionOptions) -> int:
     session_id, file = options.words
     records = await _records(journal, session_id)
-    other = SqliteJournal(file)
-    try:
+    async with open_journal(Path(file)) as other:
         claim = await other.claim(session_id, _holder())
         if claim.head:
             raise SessionExists(session_id)
         await other.append(claim, 0, records)
-    finally:
-        with trio.CancelScope(shield=True):
-            await other.close()
     _tell(f"{session_id}: {len(records)} records are in {file}")
     return DONE
 
@@ -240,7 +233,7 @@ async def _delete(journal: Journal, options: SessionOptions) -> int:
     if not options.is_sure and not await _confirmed(f"Delete {session_id} and its sub-agents for good?"):
         _tell("nothing is deleted")
         return FAILED
-    count = await journal.delete(session_id, _holder(), time.time_ns() // 1_000_000)
+    count = await journal.delete(session_id, _holder(), Clock().now_ms())
     if not count:
         raise SessionNotStored(session_id)
     _tell(f"{session_id} is deleted" if count == 1 else f"{session_id} and {count - 1} sub-agents are deleted")

@@ -9,7 +9,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from agentrail.cli import prompt_input
-from agentrail.cli.prompt_input import BadInputError, decoded, prompt_of, with_context
+from agentrail.cli.bad_input import BadInputError
+from agentrail.cli.prompt_input import decoded, prompt_of, with_context
 
 HOSTILE = st.one_of(
     st.binary(max_size=60),

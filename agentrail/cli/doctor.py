@@ -1,0 +1,235 @@
+"""`agentrail doctor`: looks at what agents need on this machine, and says what to do about what is missing."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import sqlite3
+import sys
+import tempfile
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+import trio
+
+import agentrail
+from agentrail.adapters.extras import need_extra
+from agentrail.adapters.journals.sqlite.journal import SqliteJournal
+from agentrail.adapters.models.providers import PROVIDERS
+from agentrail.adapters.sandboxes.bubblewrap import check_bwrap, find_bwrap
+from agentrail.cli.bad_input import BadInputError
+from agentrail.cli.journal_file import open_journal
+from agentrail.cli.option_parser import OptionParser
+from agentrail.cli.screen import clean, one_line
+from agentrail.codec.json_text import to_text
+from agentrail.errors import AgentrailError, ExtraMissing, SandboxMissing
+from agentrail.ports.journal import ALL_SESSIONS, StoredSession
+from agentrail.runtime.shared.clock import Clock
+from agentrail.values.value import Value
+
+DESCRIPTION: Final = """\
+Look at what agents need on this machine: Python, SQLite, the journal, the
+sandbox, API keys, room on the disk, the clock. Nothing is changed or sent."""
+
+EXAMPLES: Final = """\
+exit status: 0 if agents can run, 1 if something has to be done, 2 usage
+example: agentrail doctor --journal ./sessions.db"""
+
+GOOD: Final = "ok"
+NOTE: Final = "note"
+BAD: Final = "bad"
+
+WRONG_USAGE: Final = 2
+INTERRUPTED: Final = 130
+
+ROOM: Final = 1024**3
+"""Bytes that a disk should have left."""
+
+NOT_BEFORE: Final = datetime(2026, 11, 1, tzinfo=UTC)
+"""A clock that shows less is wrong: this module was not there then."""
+
+EXTRAS: Final = {"mcp": "mcp", "prices": "genai_prices", "testing": "hypothesis"}
+"""A package that each extra brings."""
+
+PAGE: Final = 1000
+"""Sessions that are read at once."""
+
+DAMAGED: Final = "restore it from a backup, or delete it: `agentrail sessions delete SESSION`"
+
+
+class Diagnosis(Value):
+    """What was found about one thing."""
+
+    about: str
+    """What was looked at, in one word."""
+    level: str
+    """`ok`, `note` (agents run, with less), or `bad` (they do not)."""
+    state: str
+    """What is there."""
+    to_do: str = ""
+    """What to do about it; empty if nothing."""
+
+
+class DoctorOptions(Value):
+    """The arguments of the command line."""
+
+    journal: Path | None = None
+    """The file of the journal; `None` for that of the user."""
+    folder: Path = Path()
+    """Where agents work."""
+    as_json: bool = False
+    """Whether lines of JSON are printed."""
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run `agentrail doctor` with the arguments *argv*, and return the exit status."""
+    try:
+        return trio.run(_run, parsed(argv))
+    except (BadInputError, AgentrailError) as problem:
+        print(f"agentrail: {problem}", file=sys.stderr)
+        return WRONG_USAGE
+    except KeyboardInterrupt:
+        return INTERRUPTED
+
+
+def parsed(argv: Sequence[str]) -> DoctorOptions:
+    """Parse *argv*; raise `BadInputError` if it is not valid."""
+    parser = OptionParser("agentrail doctor", "agentrail doctor [OPTION ...]", DESCRIPTION, EXAMPLES)
+    parser.add_argument("--journal", metavar="FILE", help="the journal (default: the one of the user)")
+    parser.add_argument("--dir", metavar="FOLDER", help="where agents work (default: here)")
+    parser.add_argument("--json", action="store_true", help="print lines of JSON")
+    args = parser.parse_args(argv)
+    folder = Path(args.dir or ".")
+    if not folder.is_dir():
+        parser.error(f"--dir: there is no folder {args.dir!r}")
+    return DoctorOptions(None if args.journal is None else Path(args.journal), folder, args.json)
+
+
+async def _run(options: DoctorOptions) -> int:
+    diagnoses = (
+        *(_python(), await _sqlite(), *await _journal(options.journal), await _sandbox()),
+        *(_keys(), *_extras(), *_disk(options), _clock()),
+    )
+    for diagnosis in diagnoses:
+        print(_as_json(diagnosis) if options.as_json else _line(diagnosis))
+    return 1 if any(diagnosis.level == BAD for diagnosis in diagnoses) else 0
+
+
+def _line(diagnosis: Diagnosis) -> str:
+    to_do = f"\n{'':16}{one_line(clean(diagnosis.to_do))}" if diagnosis.to_do else ""
+    return f"{diagnosis.level:4}  {diagnosis.about:8}  {one_line(clean(diagnosis.state))}{to_do}"
+
+
+def _as_json(diagnosis: Diagnosis) -> str:
+    return to_text(
+        {"about": diagnosis.about, "level": diagnosis.level, "state": diagnosis.state, "to_do": diagnosis.to_do}
+    )
+
+
+# What is looked at
+
+
+def _python() -> Diagnosis:
+    version = f"{platform.python_version()} on {platform.system()}, agentrail {agentrail.__version__}"
+    return Diagnosis("python", GOOD, version)
+
+
+async def _sqlite() -> Diagnosis:
+    """Try what the journal needs of SQLite and of the file system, in a folder of its own."""
+    version = sqlite3.sqlite_version
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            await _try_journal(Path(folder) / "trial.db")
+        except AgentrailError as error:
+            return Diagnosis("sqlite", BAD, f"{version}: no journal can be kept with it here", str(error))
+    return Diagnosis("sqlite", GOOD, version)
+
+
+async def _try_journal(path: Path) -> None:
+    async with open_journal(path) as journal:
+        await journal.release([await journal.claim("trial", "agentrail doctor")])
+
+
+async def _journal(path: Path | None) -> list[Diagnosis]:
+    sessions: list[StoredSession] = []
+    async with open_journal(path) as journal:
+        path = journal.path
+        if not path.exists():
+            return [Diagnosis("journal", NOTE, f"{path} is not there yet", "it is made when a session is stored")]
+        try:
+            while page := await journal.sessions(ALL_SESSIONS, sessions[-1] if sessions else None, PAGE):
+                sessions.extend(page)
+        except AgentrailError as error:
+            return [Diagnosis("journal", BAD, f"{path} cannot be read", str(error))]
+    damaged = [
+        Diagnosis("journal", BAD, f"session `{stored.session_id}` is damaged: {stored.problem}", DAMAGED)
+        for stored in sessions
+        if stored.problem
+    ]
+    summary = f"{path}: {len(sessions)} sessions, {_megabytes(path.stat().st_size)}"
+    return [Diagnosis("journal", GOOD, summary), *damaged]
+
+
+async def _sandbox() -> Diagnosis:
+    try:
+        bwrap = find_bwrap()
+        await trio.to_thread.run_sync(check_bwrap, bwrap)
+    except SandboxMissing as missing:
+        return Diagnosis("sandbox", NOTE, "no sandbox: commands of agents are not confined", str(missing))
+    return Diagnosis("sandbox", GOOD, f"{bwrap} confines the commands of agents")
+
+
+def _keys() -> Diagnosis:
+    there = [key for key in _key_names() if (os.environ.get(key) or "").strip()]
+    if there:
+        return Diagnosis("keys", GOOD, ", ".join(there))
+    to_do = "set one, such as ANTHROPIC_API_KEY; until then the built-in demo model answers"
+    return Diagnosis("keys", NOTE, "no API key of a provider is in the environment", to_do)
+
+
+def _key_names() -> list[str]:
+    return list(dict.fromkeys([key for provider in PROVIDERS.values() for key in provider.keys]))
+
+
+def _extras() -> list[Diagnosis]:
+    diagnoses: list[Diagnosis] = []
+    for extra, package in EXTRAS.items():
+        try:
+            need_extra(extra, package, f"use `{extra}`")
+        except ExtraMissing as missing:
+            diagnoses.append(Diagnosis("extra", NOTE, f"`{extra}` is not installed", str(missing)))
+    return diagnoses or [Diagnosis("extra", GOOD, ", ".join(EXTRAS))]
+
+
+def _disk(options: DoctorOptions) -> list[Diagnosis]:
+    folders = [options.folder.resolve(), _existing(SqliteJournal(options.journal).path)]
+    return [_room(folder) for folder in dict.fromkeys(folders)]
+
+
+def _room(folder: Path) -> Diagnosis:
+    if not os.access(folder, os.W_OK):
+        return Diagnosis("disk", BAD, f"{folder} is not for this user to write", "use another folder")
+    free = shutil.disk_usage(folder).free
+    summary = f"{_megabytes(free)} are left at {folder}"
+    if free < ROOM:
+        return Diagnosis("disk", BAD, summary, "make room: agents wait while their journal cannot be written")
+    return Diagnosis("disk", GOOD, summary)
+
+
+def _existing(path: Path) -> Path:
+    """Return the nearest folder above *path* that is there."""
+    return next(folder for folder in path.parents if folder.is_dir())
+
+
+def _megabytes(size: int) -> str:
+    return f"{size / 1_000_000:,.1f} MB"
+
+
+def _clock() -> Diagnosis:
+    now = datetime.fromtimestamp(Clock().now_ms() / 1000, UTC)
+    if now < NOT_BEFORE:
+        return Diagnosis("clock", BAD, f"it shows {now:%Y-%m-%d %H:%M} UTC", "set it: leases and timers go by it")
+    return Diagnosis("clock", GOOD, f"{now:%Y-%m-%d %H:%M} UTC")

@@ -1,0 +1,147 @@
+"""`agentrail doctor`: what it says of a machine on which something is missing."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import pytest
+import trio
+
+from agentrail import SessionSpec, open_supervisor
+from agentrail.adapters.models.providers import PROVIDERS
+from agentrail.adapters.sandboxes import bubblewrap
+from agentrail.cli.doctor import main
+from agentrail.errors import SandboxMissing
+from agentrail.journals import SqliteJournal
+from agentrail.testing import ScriptedModel
+
+SECRET: Final = "sk-none-may-see-it"
+
+
+class Usage(NamedTuple):
+    """What `shutil.disk_usage` returns."""
+
+    total: int
+    used: int
+    free: int
+
+
+@pytest.fixture(autouse=True)
+def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine that has a sandbox, and neither keys nor a journal."""
+    for provider in PROVIDERS.values():
+        for key in provider.keys:
+            monkeypatch.delenv(key, raising=False)
+    monkeypatch.setenv("AGENTRAIL_HOME", str(tmp_path / "home"))
+    monkeypatch.setattr("agentrail.cli.doctor.find_bwrap", lambda: "/usr/bin/bwrap")
+    monkeypatch.setattr("agentrail.cli.doctor.check_bwrap", lambda _: None)
+
+
+def findings(capsys: pytest.CaptureFixture[str], *argv: object) -> tuple[int, dict[str, tuple[str, str, str]]]:
+    """Return the exit status, and by what they are about the level of findings, what was found, and what to do."""
+    status = main([*map(str, argv), "--json"])
+    rows = map(json.loads, capsys.readouterr().out.splitlines())
+    return status, {row["about"]: (row["level"], row["state"], row["to_do"]) for row in rows}
+
+
+async def _fill(path: Path) -> None:
+    async with open_supervisor(journal=SqliteJournal(path)) as supervisor:
+        await (await supervisor.spawn(SessionSpec(model=ScriptedModel(["Hello."])), "trip")).ask("Hi")
+
+
+def test_a_machine_on_which_agents_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    status, found = findings(capsys, "--dir", tmp_path)
+    assert status == 0
+    assert list(found) == ["python", "sqlite", "journal", "sandbox", "keys", "extra", "disk", "clock"]
+    assert [level for level, _, _ in found.values()] == [
+        "ok",
+        "ok",
+        "note",
+        "ok",
+        "note",
+        found["extra"][0],
+        "ok",
+        "ok",
+    ]
+    assert not (tmp_path / "home").exists()
+
+
+def test_lines_are_for_people(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--dir", str(tmp_path)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[3:6:2] == [
+        "                it is made when a session is stored",
+        "note  keys      no API key of a provider is in the environment",
+    ]
+
+
+def test_keys_are_named_and_never_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", SECRET)
+    monkeypatch.setenv("GROQ_API_KEY", " ")
+    assert main(["--dir", str(tmp_path)]) == 0
+    out = capsys.readouterr().out
+    assert ("OPENAI_API_KEY" in out, "GROQ_API_KEY" in out, SECRET in out) == (True, False, False)
+
+
+def test_a_journal_is_read_and_left_as_it_is(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "j.db"
+    trio.run(_fill, path)
+    content = path.read_bytes()
+    _, found = findings(capsys, "--journal", path)
+    assert found["journal"] == ("ok", f"{path}: 1 sessions, {len(content) / 1e6:,.1f} MB", "")
+    assert path.read_bytes() == content
+
+
+def test_what_is_no_journal_has_to_be_mended(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "j.db"
+    path.write_text("not a database at all, but a text that is long enough to be looked at" * 100)
+    status, found = findings(capsys, "--journal", path)
+    assert (status, found["journal"][:2]) == (1, ("bad", f"{path} cannot be read"))
+    assert str(path) in found["journal"][2]
+
+
+def test_a_machine_without_a_sandbox(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("agentrail.cli.doctor.find_bwrap", bubblewrap.find_bwrap)
+    monkeypatch.setattr(shutil, "which", lambda *_, **__: None)
+    status, found = findings(capsys, "--dir", tmp_path)
+    level, what, to_do = found["sandbox"]
+    assert (status, level, what) == (0, "note", "no sandbox: commands of agents are not confined")
+    assert to_do == str(SandboxMissing("bwrap", "not found"))
+
+
+def test_a_disk_that_is_nearly_full(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: Usage(10**12, 10**12, 5_000_000))
+    status, found = findings(capsys, "--dir", tmp_path)
+    assert (status, found["disk"][0], found["disk"][1].split(" at ")[0]) == (1, "bad", "5.0 MB are left")
+
+
+def test_a_folder_that_is_not_for_this_user(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    status, found = findings(capsys, "--dir", tmp_path)
+    assert (status, found["disk"][2]) == (1, "use another folder")
+
+
+def test_a_clock_before_this_was_written(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("agentrail.cli.doctor.Clock.now_ms", lambda _: 0)
+    status, found = findings(capsys, "--dir", tmp_path)
+    assert (status, found["clock"][:2]) == (1, ("bad", "it shows 1970-01-01 00:00 UTC"))
+
+
+def test_a_folder_that_is_not_there_is_wrong_usage(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--dir", "/nowhere"]) == 2
+    told = "agentrail: --dir: there is no folder '/nowhere'; `agentrail doctor --help` lists the options\n"
+    assert capsys.readouterr().err == told
