@@ -73,7 +73,7 @@ class Diagnosis(Value):
     """What to do about it; empty if nothing."""
 
 
-class DoctorOptions(Value):
+class DoctorOptions(Value, gc=True):
     """The arguments of the command line."""
 
     journal: Path | None = None
