@@ -42,11 +42,11 @@ from agentrail.runtime.shared.untrusted_calls import fit_chunk, fit_failure, fit
 from agentrail.tools.declaring import make_spec
 from agentrail.tools.function import as_result
 from agentrail.values.content import Data, Image, Text, Thinking, ToolCall
-from agentrail.values.fitting import MAX_TEXT, fit_message, fit_result, fit_text, fit_usage
 from agentrail.values.json import FrozenObject, freeze
 from agentrail.values.messages import AssistantMessage, ToolMessage, UserMessage
 from agentrail.values.stream import Response, TextChunk, UsageChunk
 from agentrail.values.tools import AskPerson, Effect, Ok, SetTodos, Todo
+from agentrail.values.untrusted_content import MAX_TEXT, fit_message, fit_result, fit_text, fit_usage
 from agentrail.values.untrusted_values import TEN_YEARS, brief, crash, described, words
 from agentrail.values.usage import Price, Usage
 

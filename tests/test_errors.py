@@ -21,7 +21,7 @@ from agentrail.errors import (
     UnknownTool,
     UsageError,
 )
-from agentrail.errors.branches import LONGEST_SHOWN, error, shortened
+from agentrail.errors.agentrail_error import LONGEST_SHOWN, error, shortened
 
 DECLARED = [cls for cls in ERRORS.values() if cls.__match_args__]
 SAMPLES = {"str": "text", "int": 3, "float": 2.5, "float | None": 1.5, "tuple[str, ...]": ("a", "b"), "object": 7}

@@ -17,7 +17,7 @@ from agentrail.codec.decode_error import shorten
 from agentrail.codec.json_text import from_text
 from agentrail.codec.values import decode
 from agentrail.errors import BadBody, BadData, BadQuery, BadText, WrongMedia
-from agentrail.errors.branches import advice
+from agentrail.errors.agentrail_error import advice
 from agentrail.values.events import EVENTS
 from agentrail.values.events.envelope import Cursor, Event
 from agentrail.values.json import EMPTY, MAX_ITEMS, Json

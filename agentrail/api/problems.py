@@ -34,7 +34,7 @@ from agentrail.errors import (
     TurnAborted,
     UpgradeWanted,
 )
-from agentrail.errors.branches import filled
+from agentrail.errors.agentrail_error import filled
 from agentrail.values.json import Json, JsonObject
 from agentrail.values.value import Value, learned
 

@@ -21,7 +21,7 @@ from agentrail.api.operation_table import CALLS, JSON
 from agentrail.codec.decode_error import shorten
 from agentrail.codec.values import decode
 from agentrail.errors import BadData, BadFrame
-from agentrail.errors.branches import advice
+from agentrail.errors.agentrail_error import advice
 from agentrail.values.events.envelope import Cursor
 from agentrail.values.events.policies import Policy
 from agentrail.values.json import EMPTY, Json, JsonObject

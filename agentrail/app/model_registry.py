@@ -14,7 +14,7 @@ from agentrail.adapters.models.settings import read_settings
 from agentrail.app.model_chain import why_no_model
 from agentrail.app.preimport import HTTP, bring_modules
 from agentrail.errors import BadChoice, BadModelOptions, BadOptions, UnknownModel, WrongType
-from agentrail.errors.branches import listed, nearest
+from agentrail.errors.agentrail_error import listed, nearest
 from agentrail.ports.model import Model
 from agentrail.values.json import JsonObject
 from agentrail.values.secrets import plain_secret

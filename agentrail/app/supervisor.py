@@ -19,7 +19,7 @@ from agentrail.errors import (
     WrongType,
 )
 from agentrail.lazy import LazyModule
-from agentrail.opening import Opening, Way
+from agentrail.open_context import OpenContext, Way
 from agentrail.reprs import in_brackets
 from agentrail.runtime.handle import SessionHandle
 from agentrail.runtime.shared.ids import new_id
@@ -360,7 +360,7 @@ def open_supervisor(  # noqa: PLR0913 - each is an option of its own
     def wire(nursery: trio.Nursery) -> Sessions:
         return build.build_sessions(nursery, policy, storage, models or {}, secrets, seed, gate_width, limits or {})
 
-    return Opening(_open(wire, specs or {}, retain, stop_within), Supervisor, OPENING)
+    return OpenContext(_open(wire, specs or {}, retain, stop_within), Supervisor, OPENING)
 
 
 @asynccontextmanager

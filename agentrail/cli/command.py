@@ -113,6 +113,6 @@ def _imported(name: str, *, freeze: bool) -> ModuleType:
 
 
 def _unknown(name: str) -> str:
-    from agentrail.errors.branches import advice  # noqa: PLC0415 - only an error needs it
+    from agentrail.errors.agentrail_error import advice  # noqa: PLC0415 - only an error needs it
 
     return f"there is no subcommand `{name}`; {advice(name, (row.name for row in SUBCOMMANDS), 'there are')}"

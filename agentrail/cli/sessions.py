@@ -22,7 +22,7 @@ from agentrail.cli.session_options import SessionOptions, parsed
 from agentrail.codec.json_text import to_text
 from agentrail.core.vocabulary.state import State
 from agentrail.errors import AgentrailError, SessionExists, SessionNotStored
-from agentrail.errors.branches import suggestion
+from agentrail.errors.agentrail_error import suggestion
 from agentrail.ports.journal import ALL_SESSIONS, Journal, Record, SessionFilter, StoredSession, folded, opening_of
 from agentrail.runtime.shared.clock import Clock
 from agentrail.values.json import JsonObject

@@ -1,11 +1,11 @@
 """All exceptions that agentrail raises on purpose, grouped by who has to act."""
 
-from agentrail.errors.branches import AgentrailError as AgentrailError
-from agentrail.errors.branches import BrokenContractError as BrokenContractError
-from agentrail.errors.branches import InfrastructureError as InfrastructureError
-from agentrail.errors.branches import OutsideError as OutsideError
-from agentrail.errors.branches import RefusedError as RefusedError
-from agentrail.errors.branches import UsageError as UsageError
+from agentrail.errors.agentrail_error import AgentrailError as AgentrailError
+from agentrail.errors.agentrail_error import BrokenContractError as BrokenContractError
+from agentrail.errors.agentrail_error import InfrastructureError as InfrastructureError
+from agentrail.errors.agentrail_error import OutsideError as OutsideError
+from agentrail.errors.agentrail_error import RefusedError as RefusedError
+from agentrail.errors.agentrail_error import UsageError as UsageError
 from agentrail.errors.broken import BrokenJournal as BrokenJournal
 from agentrail.errors.broken import BrokenPlugin as BrokenPlugin
 from agentrail.errors.broken import LeftItsRow as LeftItsRow

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agentrail.errors.branches import BrokenContractError, error
+from agentrail.errors.agentrail_error import BrokenContractError, error
 
 
 @error

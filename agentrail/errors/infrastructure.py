@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agentrail.errors.branches import InfrastructureError, error, filled
+from agentrail.errors.agentrail_error import InfrastructureError, error, filled
 
 
 class JournalError(InfrastructureError):

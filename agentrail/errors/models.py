@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agentrail.errors.branches import OutsideError, UsageError, error
+from agentrail.errors.agentrail_error import OutsideError, UsageError, error
 
 
 @error

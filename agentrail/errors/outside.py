@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from agentrail.errors.branches import OutsideError, error
+from agentrail.errors.agentrail_error import OutsideError, error
 
 MAX_STUCK: Final = 20
 """The most tasks and threads that the text of `SupervisorStuck` names; `stuck` has all of them."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agentrail.errors.branches import RefusedError, error
+from agentrail.errors.agentrail_error import RefusedError, error
 
 
 @error

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from agentrail.errors.branches import (
+from agentrail.errors.agentrail_error import (
     InfrastructureError,
     OutsideError,
     RefusedError,

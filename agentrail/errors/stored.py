@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agentrail.errors.branches import UsageError, error
+from agentrail.errors.agentrail_error import UsageError, error
 from agentrail.errors.usage import UnknownSession
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import ClassVar, Final, Self
 
-from agentrail.errors.branches import UsageError, advice, error, listed, nearest
+from agentrail.errors.agentrail_error import UsageError, advice, error, listed, nearest
 
 LIKE_A_PROVIDER: Final = 0.7
 """Similarity (0 to 1) to the name of a provider or a family of models from which a name counts as misspelt."""

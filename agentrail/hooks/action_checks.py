@@ -50,7 +50,6 @@ from agentrail.values.events.context import (
 )
 from agentrail.values.events.plugins import PluginEvent
 from agentrail.values.events.tools import LargeResultOffloaded
-from agentrail.values.fitting import fit_message, fit_result
 from agentrail.values.json import FrozenObject, Json, JsonObject, freeze, freeze_object
 from agentrail.values.messages import (
     AssistantMessage,
@@ -65,6 +64,7 @@ from agentrail.values.messages import (
     why_unfit,
 )
 from agentrail.values.tools import Err, Ok
+from agentrail.values.untrusted_content import fit_message, fit_result
 from agentrail.values.untrusted_values import brief, seconds
 from agentrail.values.value import Value, quick
 

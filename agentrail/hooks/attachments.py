@@ -8,7 +8,7 @@ from typing import Final, cast
 import attrs
 
 from agentrail.errors import BadOptions, BadPlugin, NotJson, PluginExists
-from agentrail.errors.branches import listed, nearest
+from agentrail.errors.agentrail_error import listed, nearest
 from agentrail.hooks.declarations import BroughtTools, IdleHooks, MoneyLimit, UsageLimits, WorkTime
 from agentrail.hooks.hook_types import HOOK_NAMES
 from agentrail.hooks.plugin import (

@@ -47,9 +47,9 @@ from agentrail.hooks.ruling import (
 )
 from agentrail.values.events.envelope import Envelope, Event
 from agentrail.values.events.plugins import PluginError, PluginSlow
-from agentrail.values.fitting import fit_text
 from agentrail.values.json import MAX_DEPTH, MAX_ITEMS, Json, JsonObject, excess, freeze_object
 from agentrail.values.step_budget import Meter
+from agentrail.values.untrusted_content import fit_text
 from agentrail.values.untrusted_values import MOST_WORDS, brief, crash, mended
 
 Validator = Callable[[JsonObject, Meter], str | None]

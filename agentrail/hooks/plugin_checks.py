@@ -13,7 +13,7 @@ from weakref import WeakKeyDictionary
 from attrs import frozen
 
 from agentrail.errors import BadPlugin
-from agentrail.errors.branches import nearest, suggestion
+from agentrail.errors.agentrail_error import nearest, suggestion
 from agentrail.hooks.declarations import (
     BroughtCompactor,
     BroughtTools,

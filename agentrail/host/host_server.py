@@ -56,13 +56,13 @@ from agentrail.host.uploads.session_files import SessionFiles
 from agentrail.host.websocket.frame_writer import CLOSINGS
 from agentrail.host.websocket.socket_user import SocketParts
 from agentrail.host.websocket.sockets import Sockets
-from agentrail.opening import Opening, Way
+from agentrail.nurseries import open_shielded_nursery
+from agentrail.open_context import OpenContext, Way
 from agentrail.ports.journal import Journal
 from agentrail.ports.protocol_checks import why_unfit
 from agentrail.runtime.shared import collector
 from agentrail.runtime.shared.admission import Gate
 from agentrail.runtime.shared.clock import Clock
-from agentrail.sheltered import sheltered
 
 log = logging.getLogger("agentrail.host")
 
@@ -181,7 +181,7 @@ class Host:
             raise BadChoice("tls", tls, NO_TLS)
         named = Proxies.named(proxies)
         serving = self._serving(port, host, unix, descriptor, tls, hosts, origins, named)
-        return Opening(serving, Serving, SERVING)
+        return OpenContext(serving, Serving, SERVING)
 
     @asynccontextmanager
     async def _serving(
@@ -216,7 +216,7 @@ class Host:
             https=tls is not None,
         )
         anew = ReadingAnew(certificate, self._authenticator)
-        async with anew.listening(), self.opened(authenticator) as opened, sheltered() as nursery:
+        async with anew.listening(), self.opened(authenticator) as opened, open_shielded_nursery() as nursery:
             nursery.start_soon(anew.run)
             application = opened.application
             server = HttpServer(screened(policy, application.answer), Clock().now_ms, self.limits, proxies)
@@ -269,7 +269,7 @@ class Host:
         No server listens. At the end, sessions are parked, then requests end that have not ended yet, then plugins
         stop.
         """
-        async with self._rows.running(), sheltered() as nursery:
+        async with self._rows.running(), open_shielded_nursery() as nursery:
             turns = Turns(self._rows, nursery)
             specs = HostedSpecs(self._profiles, self._rows, turns, nursery, self._context_providers)
             journal = self._journal or MemoryJournal()

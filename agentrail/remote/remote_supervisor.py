@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, Never, cast
 from agentrail.api.session_values import ChildView, HeldCall
 from agentrail.api.views import AgentsView, ApprovalsView, ErasedView, HeldView, OpenedView, SessionsView
 from agentrail.errors import SessionExists, SessionStored, WrongType
-from agentrail.opening import Opening, Way
+from agentrail.open_context import OpenContext, Way
 from agentrail.ports.journal import StoredSession
 from agentrail.remote.decoding import answer_of, stored_of
 from agentrail.remote.remote_events import RemoteView, approvals_of, held_of, tree_of
@@ -161,7 +161,7 @@ def connect(
     or a `Secret` that names the environment variable with it. *tls* says which certificates are trusted; `None`: those
     that the system trusts. After a cut the connection is made again; calls wait for it for *patience* seconds.
     """
-    return Opening(_connected(url, key, tls, patience), RemoteSupervisor, CONNECTING)
+    return OpenContext(_connected(url, key, tls, patience), RemoteSupervisor, CONNECTING)
 
 
 @asynccontextmanager

@@ -35,7 +35,7 @@ from agentrail.errors import (
 )
 from agentrail.errors import BrokenContractError as BrokenContractError
 from agentrail.errors import SessionAsleep as SessionAsleep
-from agentrail.errors.branches import fresh as fresh
+from agentrail.errors.agentrail_error import fresh as fresh
 from agentrail.hooks.attachments import AttachedPlugin
 from agentrail.hooks.attachments import refuse_unknown_models as refuse_unknown_models
 from agentrail.hooks.attachments import refuse_unknown_tools as refuse_unknown_tools

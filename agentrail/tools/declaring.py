@@ -9,10 +9,10 @@ from typing import Final, Literal, TypeAlias, TypedDict, cast
 from typing_extensions import Unpack
 
 from agentrail.errors import BadTool, NotJson
-from agentrail.errors.branches import advice, listed
-from agentrail.values.fitting import MAX_TEXT
+from agentrail.errors.agentrail_error import advice, listed
 from agentrail.values.json import JsonObject
 from agentrail.values.tools import EffectClass, ToolSpec, cut_time
+from agentrail.values.untrusted_content import MAX_TEXT
 from agentrail.values.untrusted_values import is_time
 
 EffectName: TypeAlias = Literal["pure", "idempotent", "checkable", "unsafe"]

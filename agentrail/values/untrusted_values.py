@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import MappingProxyType, TracebackType
 from typing import TYPE_CHECKING, Final, cast
 
-from agentrail.errors.branches import advice
+from agentrail.errors.agentrail_error import advice
 from agentrail.values.value import Value
 
 if TYPE_CHECKING:

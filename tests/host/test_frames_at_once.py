@@ -8,7 +8,7 @@ import trio
 from agentrail import SessionSpec, open_supervisor
 from agentrail.api.limits import HostLimits
 from agentrail.host.http11 import response_writer
-from agentrail.host.http11.sending import sent_at_once
+from agentrail.host.http11.response_writer import send_at_once
 from agentrail.host.operations.event_frames import EventFrames
 from agentrail.testing import ScriptedModel, say
 from agentrail.values.events.envelope import Cursor
@@ -46,9 +46,9 @@ async def test_a_streamed_request_has_few_writes(monkeypatch: pytest.MonkeyPatch
 
     def noted(stream: trio.abc.Stream, data: bytes) -> int:
         writes.append(data)
-        return sent_at_once(stream, data)
+        return send_at_once(stream, data)
 
-    monkeypatch.setattr(response_writer, "sent_at_once", noted)
+    monkeypatch.setattr(response_writer, "send_at_once", noted)
     async with open_desk(SessionSpec(model=InstantModel(chunks=CHUNKS))) as desk:
         await desk.ann.post("/v1/sessions", json={"session": "trip"})
         writes.clear()

@@ -319,7 +319,7 @@ def characters_of_a_text(size: int) -> bool:
     return answered(types.TextContent(type="text", text="x" * size)) == (Text("x" * size),)
 
 
-@scene("values.fitting.MAX_IMAGE")
+@scene("values.untrusted_content.MAX_IMAGE")
 def characters_of_an_image(size: int) -> bool:
     (found,) = answered(types.ImageContent(type="image", data="A" * size, mime_type="image/png"))
     return isinstance(found, Image)

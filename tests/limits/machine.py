@@ -23,7 +23,7 @@ from agentrail.errors import BadPlugin, BadSpec, BadText, NotJson, SupervisorStu
 from agentrail.hooks.actions import Answered, Ask, CallModel, Intervene
 from agentrail.plugins import BudgetGuard
 from agentrail.testing import Cue, ScriptedModel, call, prompt, say, simulate, stall, transient
-from agentrail.values import fitting, untrusted_values
+from agentrail.values import untrusted_content, untrusted_values
 from agentrail.values.content import Data, Image, Text, ToolCall
 from agentrail.values.events import (
     AgentAbort,
@@ -39,10 +39,10 @@ from agentrail.values.events import (
     ToolUnknown,
 )
 from agentrail.values.events.envelope import Envelope, Event
-from agentrail.values.fitting import UnfitError
 from agentrail.values.json import EMPTY, JsonObject, freeze, freeze_object
 from agentrail.values.stream import Failure, FailureKind, Partial, Response
 from agentrail.values.tools import Ok, ToolSpec, ok
+from agentrail.values.untrusted_content import UnfitError
 from tests.cells import bench as benches
 from tests.cells.bench import Bench, plug
 from tests.cells.scenes import executing, idle, running, streaming
@@ -512,65 +512,65 @@ def keys_of_json(count: int) -> bool:
     return is_json({f"k{number}": 0 for number in range(count)})
 
 
-@scene("values.fitting.MAX_IMAGE")
+@scene("values.untrusted_content.MAX_IMAGE")
 def characters_of_an_image_of_a_tool(size: int) -> bool:
-    return fit(lambda: fitting.fit_part(Image("image/png", "A" * size)))
+    return fit(lambda: untrusted_content.fit_part(Image("image/png", "A" * size)))
 
 
-@scene("values.fitting.MAX_TEXT")
+@scene("values.untrusted_content.MAX_TEXT")
 def characters_of_a_text_from_outside(size: int) -> bool:
-    return fit(lambda: fitting.fit_text("x" * size))
+    return fit(lambda: untrusted_content.fit_text("x" * size))
 
 
-@scene("values.fitting.MAX_TEXT")
+@scene("values.untrusted_content.MAX_TEXT")
 def characters_of_all_texts_of_a_response(size: int) -> bool:
-    return fit(lambda: fitting.fit_response(Response((Text("x" * (size - 1)), Text("y")))))
+    return fit(lambda: untrusted_content.fit_response(Response((Text("x" * (size - 1)), Text("y")))))
 
 
-@scene("values.fitting.MAX_TEXT")
+@scene("values.untrusted_content.MAX_TEXT")
 def characters_of_all_texts_of_a_result(size: int) -> bool:
-    return fit(lambda: fitting.fit_result(ok("x" * size)))
+    return fit(lambda: untrusted_content.fit_result(ok("x" * size)))
 
 
-@scene("values.fitting.MAX_TEXT")
+@scene("values.untrusted_content.MAX_TEXT")
 def characters_of_all_json_of_a_result(size: int) -> bool:
     """A text in JSON counts for its characters and three more."""
-    return fit(lambda: fitting.fit_result(Ok((Data("x" * (size - 3)),))))
+    return fit(lambda: untrusted_content.fit_result(Ok((Data("x" * (size - 3)),))))
 
 
-@scene("values.fitting.MAX_TEXT")
+@scene("values.untrusted_content.MAX_TEXT")
 def characters_of_the_details_of_a_result(size: int) -> bool:
     """An object with one key counts for ten more than its text."""
-    return fit(lambda: fitting.fit_result(ok("x", {"a": "x" * (size - 10)})))
+    return fit(lambda: untrusted_content.fit_result(ok("x", {"a": "x" * (size - 10)})))
 
 
-@scene("values.fitting.MAX_IMAGES")
+@scene("values.untrusted_content.MAX_IMAGES")
 def characters_of_all_images_of_a_result(size: int) -> bool:
     each = size // 5  # no image has as many as one may have
     images = (Image("image/png", "A" * each),) * 4
     last = Image("image/png", "A" * (size - 4 * each))
-    return fit(lambda: fitting.fit_result(Ok((*images, last))))
+    return fit(lambda: untrusted_content.fit_result(Ok((*images, last))))
 
 
-@scene("values.fitting.MAX_NAME")
+@scene("values.untrusted_content.MAX_NAME")
 def characters_of_the_name_of_a_call(size: int) -> bool:
-    return fit(lambda: fitting.fit_call(ToolCall("c", "x" * size, EMPTY)))
+    return fit(lambda: untrusted_content.fit_call(ToolCall("c", "x" * size, EMPTY)))
 
 
-@scene("values.fitting.MAX_PARTS")
+@scene("values.untrusted_content.MAX_PARTS")
 def parts_of_a_response(count: int) -> bool:
-    return fit(lambda: fitting.fit_response(Response((Text(""),) * count)))
+    return fit(lambda: untrusted_content.fit_response(Response((Text(""),) * count)))
 
 
-@scene("values.fitting.MAX_CALLS")
+@scene("values.untrusted_content.MAX_CALLS")
 def calls_that_a_response_may_hold(count: int) -> bool:
-    return fit(lambda: fitting.fit_response(Response((), (ToolCall("c", "n", EMPTY),) * count)))
+    return fit(lambda: untrusted_content.fit_response(Response((), (ToolCall("c", "n", EMPTY),) * count)))
 
 
-@scene("values.fitting.CALLS_WITH_MUCH")
+@scene("values.untrusted_content.CALLS_WITH_MUCH")
 def calls_of_a_response_with_as_many_items_as_may_be(count: int) -> bool:
     much: list[ToolCall] = [ToolCall("c", "n", cast("JsonObject", {"a": [0] * 9_999})) for _ in range(count)]
-    return fit(lambda: fitting.fit_response(Response((), tuple(much))))
+    return fit(lambda: untrusted_content.fit_response(Response((), tuple(much))))
 
 
 @scene("values.untrusted_values.TEN_YEARS")

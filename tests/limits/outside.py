@@ -22,7 +22,7 @@ from agentrail.adapters.mcp.server_tools import adopt, result_of
 from agentrail.adapters.sandboxes.memory import MemorySandbox
 from agentrail.codec.decode_error import shorten
 from agentrail.errors import ToolError, WebFailed
-from agentrail.errors.branches import nearest
+from agentrail.errors.agentrail_error import nearest
 from agentrail.ports.sandbox import Execution, Output
 from agentrail.tools.builtin.shell import FOLDER, MAX_BYTES, _output_for_model
 from agentrail.tools.json_schema.explain import _short_text, _where
@@ -183,6 +183,6 @@ def characters_of_a_text_that_does_not_fit(size: int) -> bool:
     return "…" not in _short_text("x" * (size - 2))
 
 
-@scene("errors.branches.LONGEST_NAME")
+@scene("errors.agentrail_error.LONGEST_NAME")
 def characters_of_a_name_that_a_similar_one_is_looked_for(size: int) -> bool:
     return nearest("x" * size, ["x" * size]) is not None

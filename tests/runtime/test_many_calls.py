@@ -8,8 +8,8 @@ import trio
 from agentrail import SessionSpec, open_supervisor
 from agentrail.app.spec import MOST_CALLS
 from agentrail.errors import BadSpec
-from agentrail.values.fitting import MAX_CALLS
 from agentrail.values.messages import AssistantMessage, ToolMessage, why_unfit
+from agentrail.values.untrusted_content import MAX_CALLS
 from tests.benchmarks.rig import listened_session
 from tests.opcodes import counted_opcodes
 from tests.profiles import CAMPAIGN

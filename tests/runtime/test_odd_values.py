@@ -68,11 +68,11 @@ from agentrail.values.events.envelope import Cursor
 from agentrail.values.events.people import ApprovalRequired
 from agentrail.values.events.plugins import AskStarted, PluginError
 from agentrail.values.events.response import Retry
-from agentrail.values.fitting import MAX_CALLS, MAX_NAME, MAX_PARTS, MAX_TEXT
 from agentrail.values.json import EMPTY, MAX_DEPTH, MAX_ITEMS, JsonObject
 from agentrail.values.messages import MessageRange, Rearranged, ToolMessage, UserMessage
 from agentrail.values.stream import CallChunk, Chunk, ModelRequest, Response, TextChunk, ThinkingChunk, UsageChunk
 from agentrail.values.tools import Ok, ToolResult
+from agentrail.values.untrusted_content import MAX_CALLS, MAX_NAME, MAX_PARTS, MAX_TEXT
 from agentrail.values.untrusted_values import TEN_YEARS
 from agentrail.values.usage import Limit, Usage
 from tests.runtime.tools import fake, quick

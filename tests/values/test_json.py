@@ -5,7 +5,6 @@ import pytest
 from agentrail.api.command_checks import kept_parts
 from agentrail.errors import BadMessage, NotJson
 from agentrail.values.content import Data, ToolCall
-from agentrail.values.fitting import CALLS_WITH_MUCH, fit_response, fit_result
 from agentrail.values.json import (
     MAX_DEPTH,
     MAX_ITEMS,
@@ -18,6 +17,7 @@ from agentrail.values.json import (
 )
 from agentrail.values.stream import Response
 from agentrail.values.tools import Ok
+from agentrail.values.untrusted_content import CALLS_WITH_MUCH, fit_response, fit_result
 
 ALREADY = freeze_object({"x": list(range(MAX_ITEMS // 2))})
 

@@ -204,7 +204,15 @@ QUICK = {
     "agentrail.runtime.shared.untrusted_calls": (Text,),
     "agentrail.runtime.work.model_stream": (ThinkingDelta, MessageStart),
     "agentrail.values.content": (Text,),
-    "agentrail.values.fitting": (TextChunk, ThinkingChunk, CallChunk, Ok, Response, UserMessage, AssistantMessage),
+    "agentrail.values.untrusted_content": (
+        TextChunk,
+        ThinkingChunk,
+        CallChunk,
+        Ok,
+        Response,
+        UserMessage,
+        AssistantMessage,
+    ),
     "agentrail.values.tools": (Ok,),
 }
 """What the package makes for each chunk, event, hook, call, record and file, and where."""

@@ -33,10 +33,10 @@ from agentrail.tools import EffectClass, ToolResult, ToolSpec, make_spec
 from agentrail.tools.json_schema.keywords import expression
 from agentrail.tools.json_schema.regex import UnusableError
 from agentrail.values.content import Data, File, Image, Part, Text
-from agentrail.values.fitting import MAX_IMAGE, MAX_IMAGES
 from agentrail.values.json import Json, JsonObject, freeze, freeze_object, weight
 from agentrail.values.step_budget import Meter, TooManyStepsError
 from agentrail.values.tools import Err, Ok
+from agentrail.values.untrusted_content import MAX_IMAGE, MAX_IMAGES
 
 _VALUES: Final = frozenset({"const", "default", "enum", "examples"})
 """Keywords that hold values, not schemas."""

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 from agentrail.adapters.models.providers import Provider
 from agentrail.adapters.models.settings import Settings
 from agentrail.errors import BadModelOptions, KeyMissing, ModelError
-from agentrail.errors.branches import listed
+from agentrail.errors.agentrail_error import listed
 from agentrail.values.content import Said, Thinking, ToolCall
 from agentrail.values.secrets import secret_name
 from agentrail.values.stream import Chunk, Response, TextChunk, ThinkingChunk

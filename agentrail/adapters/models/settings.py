@@ -13,7 +13,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from agentrail.errors import BadModelOptions
-from agentrail.errors.branches import listed, suggestion
+from agentrail.errors.agentrail_error import listed, suggestion
 from agentrail.values.json import EMPTY, Json, JsonObject
 from agentrail.values.secrets import plain_secret, secret_name
 from agentrail.values.value import Value

@@ -25,8 +25,8 @@ from agentrail.host.http11.receive_buffer import PIECE
 from agentrail.host.http11.refusals import NO_PLACE, HttpRefusal
 from agentrail.host.http11.response_writer import DateHeader
 from agentrail.host.late_tasks import LateTasks
+from agentrail.nurseries import open_shielded_nursery
 from agentrail.runtime.shared.untrusted_calls import Contained, tell
-from agentrail.sheltered import sheltered
 
 log = logging.getLogger("agentrail.http")
 
@@ -108,7 +108,7 @@ class HttpServer:
         try:
             async with AsyncExitStack() as stack:
                 listening = [await stack.enter_async_context(opened(address)) for address in addresses]
-                watchers = await stack.enter_async_context(sheltered())
+                watchers = await stack.enter_async_context(open_shielded_nursery())
                 watchers.start_soon(self.late.run)
                 async with trio.open_nursery() as connections:  # noqa: TID251 - the connections end with the server
                     async with trio.open_nursery() as accepting:  # noqa: TID251 - it ends when the server is drained

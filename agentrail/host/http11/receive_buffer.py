@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Final, cast
 
 import trio
@@ -11,12 +12,21 @@ from agentrail.host.http11.http_messages import PeerGone
 from agentrail.host.http11.places import ConnectionPlace, Wait
 from agentrail.host.http11.refusals import CUT_HEAD, ENDLESS_LINE, GAVE_WAY, LATE_HEAD, LONG_HEAD, HttpRefusal
 from agentrail.host.http11.request_head import refuse_control
-from agentrail.host.http11.sending import received_at_once
 
 PIECE: Final = 64 * 1024
 """The most bytes that are received, or sent, at once."""
 
 _END: Final = b"\r\n\r\n"
+
+
+def receive_at_once(stream: trio.abc.Stream, most: int) -> bytes:
+    """Return at most so many bytes that the system has received; none if there are none, or if the stream encrypts."""
+    if not isinstance(stream, trio.SocketStream):
+        return b""
+    try:
+        return os.read(stream.socket.fileno(), most)
+    except OSError:  # nothing is there, or the peer has gone
+        return b""
 
 
 class Inbound:
@@ -61,7 +71,7 @@ class Inbound:
 
     def more_at_once(self) -> bool:
         """Receive what the system has; return whether that is anything. With TLS it has none that is readable."""
-        received = received_at_once(self._stream, PIECE)
+        received = receive_at_once(self._stream, PIECE)
         self.buffer += received
         return bool(received)
 

@@ -5,6 +5,7 @@ A client that takes its answers too slowly is cut, and may have to give way to a
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from email.utils import formatdate
@@ -16,10 +17,23 @@ from agentrail.api.limits import HostLimits
 from agentrail.host.http11.http_messages import PeerGone
 from agentrail.host.http11.places import ConnectionPlace, Wait
 from agentrail.host.http11.response_head import CONTINUE, LAST_CHUNK, ResponseHead, chunk
-from agentrail.host.http11.sending import sent_at_once
 
 SEND_SIZE: Final = 16 * 1024
 """The most bytes that are sent with one deadline, few enough for a slow line. A record of TLS has as many."""
+
+
+def send_at_once(stream: trio.abc.Stream, data: bytes | bytearray | memoryview) -> int:
+    """Send the beginning of *data* that the system takes now, and return how many bytes it has; no checkpoint.
+
+    So most pieces need no deadline, and to set one costs more than to send them. None is sent on a stream that
+    encrypts: it keeps bytes of its own.
+    """
+    if not isinstance(stream, trio.SocketStream):
+        return 0
+    try:
+        return os.write(stream.socket.fileno(), data)
+    except OSError:  # the system takes nothing now, or never again: whoever then sends the rest waits, or is told so
+        return 0
 
 
 class DateHeader:
@@ -100,7 +114,7 @@ class Outbound:
             raise PeerGone
         self._cut = True  # until all is sent: after half a piece, nothing may follow
         await trio.lowlevel.checkpoint_if_cancelled()
-        first = sent_at_once(self._stream, data)
+        first = send_at_once(self._stream, data)
         if not endless:
             self._credit(first)
         if first == len(data):

@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Final, Protocol, TypeAlias, cast
 
 from agentrail.errors import BadPlugin
-from agentrail.errors.branches import nearest, suggestion
+from agentrail.errors.agentrail_error import nearest, suggestion
 from agentrail.hooks.plugin_checks import LIKE, MOST_SAID, check_method
 from agentrail.host.plugins.plugin_values import (
     AfterToolCall,

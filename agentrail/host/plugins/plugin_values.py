@@ -17,10 +17,10 @@ from agentrail.core.compaction import lines_of
 from agentrail.host.authentication.identity import Identity
 from agentrail.host.http11.http_messages import OWNED, WITHOUT_CONTENT
 from agentrail.values.content import File, Image, Text
-from agentrail.values.fitting import fit_result
 from agentrail.values.json import Json, freeze, freeze_object
 from agentrail.values.messages import AssistantMessage, Message, ToolMessage, UserMessage
 from agentrail.values.tools import Err, Ok
+from agentrail.values.untrusted_content import fit_result
 from agentrail.values.untrusted_values import brief, mended, named, number, plain_text
 from agentrail.values.usage import NOTHING_USED, Usage
 from agentrail.values.value import Authored

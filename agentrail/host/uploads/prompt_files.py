@@ -15,7 +15,7 @@ from agentrail.host.uploads.file_kinds import HEAD, IMAGES, PDF, SHOWN, shown_me
 from agentrail.host.uploads.session_files import StoredFile, UploadSandbox
 from agentrail.ports.sandbox import KIB
 from agentrail.values.content import File, Image, Part, Text
-from agentrail.values.fitting import MAX_IMAGE, MAX_IMAGES
+from agentrail.values.untrusted_content import MAX_IMAGE, MAX_IMAGES
 
 MOST_IMAGE: Final = MAX_IMAGE // 4 * 3
 """The most bytes of an image that a model is shown; providers accept no more."""

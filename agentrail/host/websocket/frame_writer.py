@@ -11,7 +11,7 @@ import trio
 from agentrail.api.socket_frames import SLOW_READER, TRY_LATER
 from agentrail.api.websocket_protocol import NORMAL, close_frame
 from agentrail.host.http11.receive_buffer import PIECE
-from agentrail.host.http11.sending import sent_at_once
+from agentrail.host.http11.response_writer import send_at_once
 from agentrail.runtime.shared.admission import Gate
 
 GOODBYE: Final = close_frame(NORMAL, "")[:1]
@@ -50,7 +50,7 @@ class FrameWriter:
         """
         if self.said_goodbye:
             return True
-        sent_bytes = 0 if self._midway or self._left else sent_at_once(self._stream, frames)
+        sent_bytes = 0 if self._midway or self._left else send_at_once(self._stream, frames)
         self.sent += sent_bytes
         self._left += frames[sent_bytes:]
         return sent_bytes == len(frames)
@@ -80,7 +80,7 @@ class FrameWriter:
 
     async def _send_plain(self, below: trio.socket.SocketType, data: bytes | bytearray | memoryview) -> None:
         # No checkpoint if all is taken at once: the lock has made one.
-        rest = memoryview(data)[sent_at_once(self._stream, data) :]
+        rest = memoryview(data)[send_at_once(self._stream, data) :]
         while rest:
             with trio.move_on_after(self._seconds) as scope:
                 try:

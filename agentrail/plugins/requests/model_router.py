@@ -10,7 +10,7 @@ from typing import Final, Required, TypedDict, cast
 from attrs import field, frozen
 
 from agentrail.errors import BadOptions, NotJson
-from agentrail.errors.branches import advice
+from agentrail.errors.agentrail_error import advice
 from agentrail.hooks.actions import Continue, SwitchModel
 from agentrail.hooks.context import Context
 from agentrail.hooks.hook_types import BeforeRequest

@@ -33,7 +33,8 @@ from agentrail.errors import (
     TooManyRequests,
     WrongType,
 )
-from agentrail.errors.branches import fresh
+from agentrail.errors.agentrail_error import fresh
+from agentrail.nurseries import open_shielded_nursery
 from agentrail.remote.transport.client_handshake import OtherError, RejectedError, document_in, said_by
 from agentrail.remote.transport.client_socket import ClientSocket, CutError, open_websocket
 from agentrail.remote.transport.host_address import HostAddress, HostKey, read_address
@@ -41,7 +42,6 @@ from agentrail.remote.transport.host_frames import AnswerFrame, EndedFrame, Refu
 from agentrail.remote.transport.host_subscription import LineSubscription
 from agentrail.remote.transport.open_connection import OpenConnection
 from agentrail.reprs import in_brackets, listed, some
-from agentrail.sheltered import sheltered
 from agentrail.values.events.envelope import Cursor
 from agentrail.values.events.policies import Policy
 from agentrail.values.json import Json, JsonObject
@@ -412,7 +412,7 @@ async def open_line(
     host.
     """
     line = Line(read_address(url), HostKey(key), tls, patience)
-    async with sheltered() as nursery:
+    async with open_shielded_nursery() as nursery:
         nursery.start_soon(line.run, await line.open())
         try:
             yield line

@@ -12,7 +12,7 @@ import trio
 from agentrail.core.vocabulary.commands import Answer, ChangeToolsSent, Refused
 from agentrail.core.vocabulary.state import State
 from agentrail.errors import AgentrailError, SourceFailed, ToolExists, UnknownTool
-from agentrail.errors.branches import fresh
+from agentrail.errors.agentrail_error import fresh
 from agentrail.ports.tool import Tool, ToolSource
 from agentrail.reprs import in_brackets, listed, some
 from agentrail.runtime.inbox.command_results import digest_of

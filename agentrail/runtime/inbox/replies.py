@@ -21,7 +21,7 @@ from agentrail.errors import (
     PromptWasRejected,
     TurnAborted,
 )
-from agentrail.errors.branches import fresh
+from agentrail.errors.agentrail_error import fresh
 from agentrail.ports.journal import Record
 from agentrail.reprs import in_brackets
 from agentrail.runtime.inbox.letter import Letter

@@ -30,7 +30,7 @@ from agentrail.errors import (
     ServerMissing,
     TransientModelError,
 )
-from agentrail.values import fitting
+from agentrail.values import untrusted_content
 from agentrail.values.content import Text
 from agentrail.values.json import TOO_DEEP, TOO_MANY
 from agentrail.values.stream import Chunk, Failure, FailureKind, Response
@@ -184,8 +184,8 @@ def fit_response(response: object) -> Response:
     One that is above a limit raises `ResponseTooLong`: the model has said it, not the code of its `Model`.
     """
     try:
-        return fitting.fit_response(response)
-    except fitting.TooLongError as error:
+        return untrusted_content.fit_response(response)
+    except untrusted_content.TooLongError as error:
         raise ResponseTooLong(words(error)) from error
     except NotJson as error:
         at, problem_ = error.args
@@ -203,9 +203,9 @@ def fit_chunk(chunk: object, room: int) -> Chunk:
     What is no chunk raises `BadResponse`.
     """
     try:
-        return fitting.fit_chunk(chunk, room)
-    except fitting.TooLongError as error:
-        problem = f"it has more than {fitting.MAX_TEXT:,} characters of text, thoughts and arguments"
+        return untrusted_content.fit_chunk(chunk, room)
+    except untrusted_content.TooLongError as error:
+        problem = f"it has more than {untrusted_content.MAX_TEXT:,} characters of text, thoughts and arguments"
         raise ResponseTooLong(problem) from error
     except TypeError as error:
         raise BadResponse(words(error)) from error

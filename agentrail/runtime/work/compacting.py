@@ -22,10 +22,10 @@ from agentrail.ports.model import Prices
 from agentrail.runtime.shared.untrusted_calls import Contained, fit_failure, tell
 from agentrail.runtime.work.model_stream import UsageMeter
 from agentrail.values.content import Text, text_of
-from agentrail.values.fitting import fit_text
 from agentrail.values.json import freeze_object
 from agentrail.values.messages import AskModel, Compactor, Leaving, UserMessage
 from agentrail.values.stream import Failure, FailureKind, ModelRequest, Response
+from agentrail.values.untrusted_content import fit_text
 from agentrail.values.untrusted_values import described, named
 from agentrail.values.usage import NOTHING_USED, Usage
 

@@ -24,7 +24,6 @@ from agentrail.runtime.shared.untrusted_calls import fit_chunk, fit_failure, tel
 from agentrail.runtime.work.screening import HeldText, Screens
 from agentrail.values.events.envelope import Event
 from agentrail.values.events.response import MessageStart, StatusUpdate, ThinkingDelta, ThinkingStart
-from agentrail.values.fitting import MAX_TEXT
 from agentrail.values.stream import (
     CallChunk,
     Chunk,
@@ -40,6 +39,7 @@ from agentrail.values.stream import (
     tokens,
     with_read,
 )
+from agentrail.values.untrusted_content import MAX_TEXT
 from agentrail.values.untrusted_values import described, named
 from agentrail.values.usage import NOTHING_USED, Usage
 from agentrail.values.value import quick

@@ -34,11 +34,11 @@ from agentrail.runtime.work.model_stream import UsageMeter
 from agentrail.runtime.work.plugin_files import find_files, replace_file
 from agentrail.runtime.work.tool_call import execute
 from agentrail.values.content import Text, text_of
-from agentrail.values.fitting import MAX_TEXT, fit_text
 from agentrail.values.json import EMPTY, JsonObject, freeze, freeze_object
 from agentrail.values.messages import UserMessage
 from agentrail.values.stream import ModelRequest, Response
 from agentrail.values.tools import Err, Ok, result_text
+from agentrail.values.untrusted_content import MAX_TEXT, fit_text
 from agentrail.values.untrusted_values import described
 from agentrail.values.usage import NOTHING_USED, Usage
 from agentrail.values.value import quick

@@ -20,7 +20,7 @@ from agentrail.hooks.live_hook_runner import Live
 from agentrail.hooks.plugin import SCREEN, AnyPlugin, find_declaration
 from agentrail.hooks.plugin_checks import LONGEST_SCREENED
 from agentrail.values.events.plugins import PluginError
-from agentrail.values.fitting import MAX_TEXT
+from agentrail.values.untrusted_content import MAX_TEXT
 from agentrail.values.untrusted_values import named
 
 WITHHELD: Final = "[withheld]"

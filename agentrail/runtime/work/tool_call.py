@@ -24,9 +24,9 @@ from agentrail.runtime.shared.untrusted_calls import traced
 from agentrail.runtime.work.screening import HeldReports, Screens
 from agentrail.values.events.envelope import Event
 from agentrail.values.events.tools import ToolExecutionUpdate
-from agentrail.values.fitting import fit_result, fit_text
 from agentrail.values.json import JsonObject
 from agentrail.values.tools import Effect, NotStarted, Probed, ToolResult, Unknown, err
+from agentrail.values.untrusted_content import fit_result, fit_text
 from agentrail.values.untrusted_values import described, words
 
 

@@ -42,7 +42,7 @@ from agentrail.adapters.journals.sqlite.wal_file import Checkpoints
 from agentrail.adapters.journals.sqlite.writer_lock import Ownership
 from agentrail.adapters.journals.sqlite.writer_thread import WriterJob
 from agentrail.errors import AgentrailError, BadRecord, Fenced, JournalError, NothingWritten, SessionBeingDeleted
-from agentrail.errors.branches import fresh
+from agentrail.errors.agentrail_error import fresh
 from agentrail.ports.failpoints import reach
 from agentrail.ports.journal import (
     Claim,

@@ -1,11 +1,11 @@
-"""`sheltered`: entering it, and what a cancellation reaches."""
+"""`open_shielded_nursery`: entering it, and what a cancellation reaches."""
 
 import threading
 
 import trio
 import trio.testing
 
-from agentrail.sheltered import sheltered
+from agentrail.nurseries import open_shielded_nursery
 
 
 def test_a_caller_that_is_cancelled_while_it_enters_goes_on() -> None:
@@ -15,7 +15,7 @@ def test_a_caller_that_is_cancelled_while_it_enters_goes_on() -> None:
     async def main() -> None:
         with trio.CancelScope() as scope:
             scope.cancel()
-            async with sheltered():
+            async with open_shielded_nursery():
                 ended.append("entered")
         ended.append("left")
 
@@ -35,7 +35,7 @@ async def test_a_cancellation_from_outside_reaches_the_tasks_after_the_code() ->
             told.append("task")
 
     with trio.CancelScope() as scope:
-        async with sheltered() as nursery:
+        async with open_shielded_nursery() as nursery:
             nursery.start_soon(work)
             try:
                 scope.cancel()

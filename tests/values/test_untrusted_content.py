@@ -5,7 +5,10 @@ from __future__ import annotations
 import pytest
 
 from agentrail.values.content import Image, Text, Thinking
-from agentrail.values.fitting import (
+from agentrail.values.json import FrozenObject, freeze_object
+from agentrail.values.messages import AssistantMessage, Message, Origin, UserMessage
+from agentrail.values.stream import Response
+from agentrail.values.untrusted_content import (
     MAX_PARTS,
     MAX_TEXT,
     UnfitError,
@@ -16,9 +19,6 @@ from agentrail.values.fitting import (
     fit_said,
     fit_text,
 )
-from agentrail.values.json import FrozenObject, freeze_object
-from agentrail.values.messages import AssistantMessage, Message, Origin, UserMessage
-from agentrail.values.stream import Response
 from agentrail.values.usage import Usage
 
 

@@ -1,4 +1,4 @@
-"""`Opening`: what `open_supervisor`, `connect` and `Host.serving` return, for `async with` alone.
+"""`OpenContext`: what `open_supervisor`, `connect` and `Host.serving` return, for `async with` alone.
 
 It says what is wrong if it is used in another way, or outside of Trio.
 """
@@ -22,14 +22,14 @@ class Way(NamedTuple):
     attempt: str
     """What the opening does, as in "open a supervisor"."""
     function: str
-    """The function that returns the `Opening`."""
+    """The function that returns the `OpenContext`."""
     variable: str
     """The name that users give to what is opened."""
     arguments: str = ""
     """The arguments of the function, as users write them."""
 
 
-class Opening(Generic[T]):
+class OpenContext(Generic[T]):
     """An async context manager that opens something; any other use of it raises `NotOpened`."""
 
     def __init__(self, opened: AbstractAsyncContextManager[T], kind: type[T], way: Way) -> None:

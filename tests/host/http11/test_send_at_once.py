@@ -3,7 +3,7 @@ import socket
 import trio
 import trio.testing
 
-from agentrail.host.http11.sending import sent_at_once
+from agentrail.host.http11.response_writer import send_at_once
 
 
 def pair() -> tuple[trio.SocketStream, socket.socket]:
@@ -16,7 +16,7 @@ async def test_what_the_system_takes_is_sent() -> None:
     stream, peer = pair()
     with peer:
         async with stream:
-            assert sent_at_once(stream, b"all of it") == 9
+            assert send_at_once(stream, b"all of it") == 9
             assert peer.recv(100) == b"all of it"
 
 
@@ -25,9 +25,9 @@ async def test_no_more_is_sent_than_the_system_takes() -> None:
     with peer:
         async with stream:
             much = bytes(2**24)
-            sent = sent_at_once(stream, much)
+            sent = send_at_once(stream, much)
             assert 0 < sent < len(much)
-            assert sent_at_once(stream, b"more") == 0
+            assert send_at_once(stream, b"more") == 0
             peer.setblocking(False)
             assert len(peer.recv(2**24)) <= sent
 
@@ -35,13 +35,13 @@ async def test_no_more_is_sent_than_the_system_takes() -> None:
 async def test_nothing_is_sent_to_a_peer_that_is_gone_or_on_a_closed_stream() -> None:
     stream, peer = pair()
     peer.close()
-    assert sent_at_once(stream, b"text") == 0
+    assert send_at_once(stream, b"text") == 0
     await stream.aclose()
-    assert sent_at_once(stream, b"text") == 0
+    assert send_at_once(stream, b"text") == 0
 
 
 async def test_a_stream_that_is_no_socket_is_left_to_itself() -> None:
     stream, peer = trio.testing.memory_stream_pair()
-    assert sent_at_once(stream, b"text") == 0
+    assert send_at_once(stream, b"text") == 0
     await stream.send_all(b"later")
     assert await peer.receive_some() == b"later"

@@ -1,6 +1,6 @@
 """Nurseries that raise an exception of the code in them as it is, and not in a group.
 
-The tasks of `sheltered` go on when the code around them is cancelled, until it has cleaned up.
+The tasks of `open_shielded_nursery` go on when the code around them is cancelled, until it has cleaned up.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import trio
 
 
 @asynccontextmanager
-async def sheltered() -> AsyncGenerator[trio.Nursery, None]:
+async def open_shielded_nursery() -> AsyncGenerator[trio.Nursery, None]:
     """Open a nursery for the time of the `async with`; leaving it cancels what still runs there, and waits for it.
 
     A cancellation from outside reaches the code in the `async with` alone: what it does on its way out, such as
@@ -25,7 +25,7 @@ async def sheltered() -> AsyncGenerator[trio.Nursery, None]:
         # Shielded: with the first SIGTERM the whole program is cancelled, and turns are to finish all the same.
         # tests/host/test_signals.py::test_a_host_that_is_told_to_end_finishes_its_turns
         # Not before it has started: a caller that is cancelled while it enters would wait for the task for ever.
-        # tests/test_sheltered.py::test_a_caller_that_is_cancelled_while_it_enters_goes_on
+        # tests/test_nurseries.py::test_a_caller_that_is_cancelled_while_it_enters_goes_on
         scope.shield = True
         try:
             yield nursery
