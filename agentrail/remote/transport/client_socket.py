@@ -6,8 +6,9 @@ import os
 import secrets
 import ssl
 from collections import deque
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from typing import Final, cast
+from typing import Final, TypeAlias, cast
 
 import trio
 
@@ -34,6 +35,9 @@ WRITE_SECONDS: Final = 20.0
 """How long the host may take nothing of what is sent."""
 
 CUT: Final = "the connection was cut"
+
+Dial: TypeAlias = Callable[[], Awaitable[trio.abc.Stream]]
+"""Connects to a host, each time that a connection is needed; it raises `OSError` or `CutError` if that fails."""
 
 _CHUNK: Final = 64 * 1024
 _ABNORMAL: Final = 1006
@@ -127,12 +131,12 @@ class ClientSocket:
         await trio.aclose_forcefully(self._stream)
 
 
-async def open_websocket(address: HostAddress, key: HostKey, tls: ssl.SSLContext | None) -> ClientSocket:
+async def open_websocket(address: HostAddress, key: HostKey, dial: Dial) -> ClientSocket:
     """Connect to a host; raise `RejectedError`, `OtherError` or `CutError`."""
     socket: ClientSocket | None = None
     try:
         with trio.fail_after(OPEN_SECONDS):
-            stream = await _connected(address, tls)
+            stream = await dial()
             socket = ClientSocket(stream)
             try:
                 await socket.shake(address, key)
@@ -141,16 +145,16 @@ async def open_websocket(address: HostAddress, key: HostKey, tls: ssl.SSLContext
                 raise
     except trio.TooSlowError:
         raise CutError(problem=f"it did not answer within {OPEN_SECONDS:g} s") from None
+    except OSError as failed:
+        raise CutError(_reason(failed)) from None
     return socket
 
 
-async def _connected(address: HostAddress, tls: ssl.SSLContext | None) -> trio.abc.Stream:
-    try:
-        if address.unix:
-            return await trio.open_unix_socket(address.unix)
-        plain = await trio.open_tcp_stream(address.host, address.port)
-    except OSError as failed:
-        raise CutError(_reason(failed)) from None
+async def dial_address(address: HostAddress, tls: ssl.SSLContext | None) -> trio.abc.Stream:
+    """Connect to *address*; raise `OSError`, or `CutError` if there is no encrypted connection."""
+    if address.unix:
+        return await trio.open_unix_socket(address.unix)
+    plain = await trio.open_tcp_stream(address.host, address.port)
     if not address.tls:
         return plain
     stream = trio.SSLStream(

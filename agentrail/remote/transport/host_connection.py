@@ -13,6 +13,7 @@ import secrets
 import ssl
 from collections.abc import AsyncGenerator, Iterable, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from itertools import count
 from typing import Final
 
@@ -36,7 +37,7 @@ from agentrail.errors import (
 from agentrail.errors.agentrail_error import fresh
 from agentrail.nurseries import open_shielded_nursery
 from agentrail.remote.transport.client_handshake import OtherError, RejectedError, document_in, said_by
-from agentrail.remote.transport.client_socket import ClientSocket, CutError, open_websocket
+from agentrail.remote.transport.client_socket import ClientSocket, CutError, Dial, dial_address, open_websocket
 from agentrail.remote.transport.host_address import HostAddress, HostKey, read_address
 from agentrail.remote.transport.host_frames import AnswerFrame, EndedFrame, RefusalFrame, read_host_frame
 from agentrail.remote.transport.host_subscription import LineSubscription
@@ -122,11 +123,11 @@ class Line:
     that counts too many requests is asked again later, also for so long.
     """
 
-    def __init__(self, address: HostAddress, key: HostKey, tls: ssl.SSLContext | None, patience: float) -> None:
+    def __init__(self, address: HostAddress, key: HostKey, dial: Dial, patience: float) -> None:
         self.address = address
         """Where the host listens."""
         self._key = key
-        self._tls = tls
+        self._dial = dial
         self._patience = patience
         self._ids = count(1)
         self._commands = f"line-{secrets.token_hex(12)}"
@@ -249,7 +250,7 @@ class Line:
 
     async def _opened(self) -> ClientSocket:
         try:
-            return await open_websocket(self.address, self._key, self._tls)
+            return await open_websocket(self.address, self._key, self._dial)
         except CutError as cut:
             raise HostNotReached(str(self.address), cut.problem, START_IT) from None
         except OtherError as other:
@@ -305,7 +306,7 @@ class Line:
             await trio.sleep(max(wanted_pause, longest * random.uniform(0.5, 1)))  # noqa: S311 - it spreads attempts
             attempts, wanted_pause = attempts + 1, 0.0
             try:
-                return await open_websocket(self.address, self._key, self._tls), attempts
+                return await open_websocket(self.address, self._key, self._dial), attempts
             except (CutError, OtherError) as failed:
                 problem = failed.problem
             except RejectedError as rejected:
@@ -402,16 +403,22 @@ class Line:
 
 @asynccontextmanager
 async def open_line(
-    url: str, key: str | Secret, *, tls: ssl.SSLContext | None = None, patience: float = PATIENCE
+    url: str,
+    key: str | Secret,
+    *,
+    tls: ssl.SSLContext | None = None,
+    patience: float = PATIENCE,
+    dial: Dial | None = None,
 ) -> AsyncGenerator[Line, None]:
     """Connect to the host at *url*, for the time of the `async with`.
 
     *url* begins with `https`, `http`, `wss` or `ws`, or is `unix:` and the path of a socket. *key* is the key itself,
     or a `Secret` that names the environment variable with it. *tls* says which certificates are trusted; `None`: those
-    that the system trusts. Raises `BadConnection`, `HostNotReached`, and `NotAuthenticated` or another refusal of the
-    host.
+    that the system trusts. *dial* makes the connections; `None`: the address is called. Raises `BadConnection`,
+    `HostNotReached`, and `NotAuthenticated` or another refusal of the host.
     """
-    line = Line(read_address(url), HostKey(key), tls, patience)
+    address = read_address(url)
+    line = Line(address, HostKey(key), dial or partial(dial_address, address, tls), patience)
     async with open_shielded_nursery() as nursery:
         nursery.start_soon(line.run, await line.open())
         try:
