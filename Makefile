@@ -38,7 +38,7 @@ AT_ONCE := --numprocesses 4 --dist worksteal
 ##@ Use
 
 run: .venv/core ## start agentrail
-	$(BIN)/agentrail chat
+	$(BIN)/agentrail chat --samples
 
 test: .venv/test ## run the tests, without those that take long, or only those in TESTS=
 	$(PY) -m pytest $(TESTS) -m 'not long' $(AT_ONCE)

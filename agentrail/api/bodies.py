@@ -18,6 +18,9 @@ from agentrail.values.value import Value
 MAX_NAMED: Final = 200
 """The most characters of a name, a title or a label."""
 
+MAX_AGENT: Final = 4_000
+"""The most characters of the name of a profile, which may be an address that says what the agent is made of."""
+
 MAX_NAMES: Final = 100
 """The most names, labels or parts in one body."""
 
@@ -37,6 +40,7 @@ EVENT_TYPES: Final = f"^({_EVENT_NAMES})(,({_EVENT_NAMES}))*$"
 
 Filled: TypeAlias = Annotated[str, Meta(min_length=1)]
 Name: TypeAlias = Annotated[str, Meta(min_length=1, max_length=MAX_NAMED)]
+AgentName: TypeAlias = Annotated[str, Meta(min_length=1, max_length=MAX_AGENT)]
 Title: TypeAlias = Annotated[str, Meta(max_length=MAX_NAMED)]
 NewName: TypeAlias = Annotated[Name, Meta(extra_json_schema={"pattern": NEW_NAME})]
 """Name of a session to be opened; what does not fit is refused as a name, not as a body."""
@@ -59,7 +63,7 @@ class ChatBody(CallBody):
 
     message: Words
     """What is said: a text, or a list of parts."""
-    agent: Name | None = None
+    agent: AgentName | None = None
     """Name of the profile, for a new session; the first one if not given."""
     session: SessionId | None = None
     """Id of the session; if not given, a new one is opened. A name that is not there yet is given to a new one."""
@@ -72,7 +76,7 @@ class ChatBody(CallBody):
 class OpenBody(CallBody):
     """A session to be opened."""
 
-    agent: Name | None = None
+    agent: AgentName | None = None
     """Name of the profile; the first one if not given."""
     session: NewName | None = None
     """Name of the session; the host makes one up if not given."""

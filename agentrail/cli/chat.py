@@ -1,31 +1,46 @@
-"""`agentrail chat`: a conversation with a session in the terminal."""
+"""`agentrail chat`: a conversation with a session in the terminal, which outlives it."""
 
 from __future__ import annotations
 
-import argparse
 import logging
 import os
+import secrets
 import sys
 import tempfile
 from collections.abc import Generator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Final
 
+import trio
+
 import agentrail
 from agentrail.app import process
-from agentrail.app.supervisor import open_supervisor
+from agentrail.cli.agent_source import AgentSource
+from agentrail.cli.bad_input import BadInputError
+from agentrail.cli.chat_options import LAST, ChatOptions, parsed
 from agentrail.cli.command import INTERRUPTED
 from agentrail.cli.console import Console
-from agentrail.cli.default_agent import DEMO, STOP_WITHIN, spec_for, usual_model
+from agentrail.cli.console_commands import ConsoleCommands, last_used
+from agentrail.cli.default_agent import usual_model
 from agentrail.cli.help_text import greeting
-from agentrail.cli.screen import line
+from agentrail.cli.past import past_of
+from agentrail.cli.screen import Tone, line
+from agentrail.cli.shared_host import open_shared
 from agentrail.cli.terminal import Terminal
-from agentrail.errors import AgentrailError, SupervisorStuck, UsageError
-from agentrail.values.value import Value
+from agentrail.errors import AgentrailError, SessionParked, SupervisorStuck, UsageError
+from agentrail.host.plugins.plugin_values import RequestContext
+from agentrail.host.profiles import Profile
+from agentrail.remote.remote_session import RemoteSession
+from agentrail.remote.remote_supervisor import RemoteSupervisor
 
 WRONG_USAGE: Final = 2
+
+STOP_WITHIN: Final = 6.0
+"""The most seconds that the program may take to end: other programs go on with its sessions, or the next one does."""
+
+NONE_YET: Final = "no session of this folder is kept yet, so this is a new one"
 
 
 SAMPLES: Final[Mapping[str, str]] = {
@@ -62,19 +77,14 @@ def fill(folder: Path) -> None:
         file.write_text(text, encoding="utf-8")
 
 
-class ChatOptions(Value, gc=True):
-    """The parsed arguments of the command line."""
-
-    model: str = DEMO
-    """Name of the model."""
-    folder: Path | None = None
-    """Folder to work in; `None` if a fresh one with sample files is to be made."""
-
-
 def main(argv: Sequence[str]) -> int:
     """Run `agentrail chat` with the arguments *argv*, and return the exit code."""
     logging.getLogger("agentrail").addHandler(logging.NullHandler())
-    options = parsed(argv)
+    try:
+        options = parsed(argv)
+    except BadInputError as error:
+        print(f"agentrail chat: {error}", file=sys.stderr)
+        return WRONG_USAGE
     terminal = Terminal(sys.stdin, sys.stdout)
     code = process.run(partial(conversation, options, terminal), stop_within=STOP_WITHIN)
     if terminal.gone:
@@ -85,8 +95,8 @@ def main(argv: Sequence[str]) -> int:
 async def conversation(options: ChatOptions, terminal: Terminal) -> int:
     """Run the conversation in its folder, and return the exit code; print an `AgentrailError` that ends it."""
     try:
-        with working_folder(options.folder) as folder:
-            well = await talk(options, folder, terminal)
+        with _places(options) as (folder, journal):
+            well = await Chat(_source(options, folder), terminal, options).run(journal)
     except AgentrailError as error:
         print(f"agentrail: {error}", file=sys.stderr, flush=True)
         if isinstance(error, SupervisorStuck):
@@ -96,42 +106,70 @@ async def conversation(options: ChatOptions, terminal: Terminal) -> int:
     return int(not well)
 
 
-def parsed(argv: Sequence[str]) -> ChatOptions:
-    """Parse *argv*; invalid arguments end the program with exit code 2."""
-    parser = argparse.ArgumentParser(
-        prog="agentrail chat",
-        description="Talk to an agent in the terminal; `agentrail run` answers one prompt, for scripts.",
-        epilog="example: agentrail chat --model openai:gpt-5.4 --dir .",
-    )
-    parser.add_argument(
-        "--model",
-        metavar="NAME",
-        help=f"which model (default: of the first provider whose key is in the environment, else {DEMO}, offline)",
-    )
-    parser.add_argument("--dir", metavar="FOLDER", help="where its tools work (default: a fresh folder with samples)")
-    args = parser.parse_args(argv)
-    folder = None if args.dir is None else Path(args.dir)
-    if folder is not None and not folder.is_dir():
-        parser.error(f"--dir: there is no folder {args.dir!r}")
-    model = usual_model(os.environ.get) if args.model is None else args.model
-    return ChatOptions(model, folder)
+def _source(options: ChatOptions, folder: Path) -> AgentSource:
+    if options.file is not None:
+        return AgentSource(str(folder), str(options.file), options.name, options.model or "")
+    return AgentSource(str(folder), model=options.model or usual_model(os.environ.get))
 
 
 @contextmanager
-def working_folder(path: Path | None) -> Generator[Path, None, None]:
-    """Use *path*, or a fresh folder with sample files that is deleted at the end."""
-    if path is not None:
-        yield path.resolve()
+def _places(options: ChatOptions) -> Generator[tuple[Path, Path | None], None, None]:
+    """Give the folder and the journal; with samples, fresh ones that are deleted at the end."""
+    if not options.has_samples:
+        yield options.folder, options.journal
         return
     with tempfile.TemporaryDirectory(prefix="agentrail-", ignore_cleanup_errors=True) as fresh:
-        folder = Path(fresh).resolve()
+        folder = Path(fresh).resolve() / "samples"
         fill(folder)
-        yield folder
+        yield folder, folder.with_name("sessions.db")
 
 
-async def talk(options: ChatOptions, folder: Path, terminal: Terminal) -> bool:
-    """Open a supervisor and a session, run the conversation, and return whether it went well."""
-    async with open_supervisor(stop_within=STOP_WITHIN) as supervisor:
-        session = await supervisor.spawn(spec_for(options.model, folder))
-        terminal.show(greeting(agentrail.__version__, options.model, folder, fresh=options.folder is None))
-        return await Console(session, terminal).run()
+async def profile_of(context: RequestContext) -> Profile | None:
+    """Return the agent of a session, made from its name; `None` if another program has made the session."""
+    source = AgentSource.read(context.agent_id)
+    return None if source is None else await trio.to_thread.run_sync(source.profile)
+
+
+class Chat:
+    """One run of the program: a conversation with one session after another."""
+
+    def __init__(self, source: AgentSource, terminal: Terminal, options: ChatOptions) -> None:
+        self._source = source
+        self._terminal = terminal
+        self._options = options
+
+    async def run(self, journal: Path | None) -> bool:
+        """Converse until the person leaves; return whether it went well."""
+        await trio.to_thread.run_sync(self._source.check)
+        async with open_shared(journal, profile_of) as supervisor:
+            greeting_ = greeting(agentrail.__version__, self._source, has_samples=self._options.has_samples)
+            self._terminal.show(greeting_)
+            session_id: str | None = await self._first(supervisor)
+            is_well = True
+            while session_id is not None:
+                session = await self._opened(supervisor, session_id)
+                commands = ConsoleCommands(session, self._terminal, supervisor, self._source.label)
+                console = Console(session, self._terminal, commands, is_new=not session_id)
+                is_well = await console.run() and is_well
+                if not session_id and not console.has_prompted:
+                    await supervisor.delete(session.id)
+                session_id = commands.next_id
+            return is_well
+
+    async def _first(self, supervisor: RemoteSupervisor) -> str:
+        """Return the id of the session to begin with; empty for a new one."""
+        if self._options.session != LAST:
+            return self._options.session or ""
+        sessions = await last_used(supervisor, self._source.label)
+        if not sessions:
+            self._terminal.show((line(f"  {NONE_YET}", Tone.DIM),))
+        return sessions[0].session_id if sessions else ""
+
+    async def _opened(self, supervisor: RemoteSupervisor, session_id: str) -> RemoteSession:
+        if not session_id:
+            return await supervisor.spawn(self._source.id, secrets.token_hex(4), labels=[self._source.label])
+        session = supervisor.session(session_id)
+        with suppress(SessionParked):  # it is there, and the next prompt brings it back
+            await session.status()
+        self._terminal.show(past_of(await session.messages()))
+        return session

@@ -1,4 +1,4 @@
-"""`Console`: sends the lines that a person types to a session, and shows the session's events.
+"""`Console`: sends the lines that a person types to a session, here or at a host, and shows the session's events.
 
 A person sees what the session does, so a line that is typed while it works is steering. Lines from a pipe or a file are
 there before the session has begun: each waits until the session rests, and so is a prompt or an answer.
@@ -7,31 +7,48 @@ there before the session has begun: each waits until the session rests, and so i
 from __future__ import annotations
 
 import signal
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
 from typing import Final
 
 import trio
 
+from agentrail.api.protocols import AnySession, awaited
+from agentrail.api.session_values import Status
 from agentrail.cli.approval_prompts import PendingDecisions
-from agentrail.cli.help_text import HELP
-from agentrail.cli.rendering import described, piece_of
-from agentrail.cli.screen import Tone, line
+from agentrail.cli.console_commands import STEER, ConsoleCommands
+from agentrail.cli.rendering import piece_of
+from agentrail.cli.screen import Flow, ScreenText, Tone, clipped, line, one_line
 from agentrail.cli.terminal import Terminal
-from agentrail.core.vocabulary.commands import When
-from agentrail.errors import AgentrailError, SteeringQueueFull
-from agentrail.runtime.events.subscription import Subscription
-from agentrail.runtime.handle import SessionHandle
-from agentrail.values.events import AgentAbort, PromptRejected
+from agentrail.errors import AgentrailError, SessionNotAlive, SessionParked
+from agentrail.values.events import (
+    AgentAbort,
+    AgentEnd,
+    ApprovalRequired,
+    AskUser,
+    Envelope,
+    MessageDelta,
+    PromptDropped,
+    PromptReceived,
+    PromptRejected,
+    PromptWithdrawn,
+    SessionQuarantined,
+    StatusUpdate,
+    ThinkingDelta,
+    ToolExecutionUpdate,
+)
 
 AGAIN: Final = 2.0
 """Seconds within which a second Ctrl-C ends the program."""
 
-LOOK_AGAIN: Final = 0.1
-"""Seconds after which the state of a session without events is looked at again, after the input has ended."""
+LAST_EVENTS: Final = 1.0
+"""The most seconds to wait for the event of a call that waits for the person, before the person is asked about it."""
 
-STEER: Final = "/steer"
-"""The only command that does not wait for the session to rest when it comes from a pipe or a file."""
+TITLE: Final = 60
+"""The most columns of the title that a session gets from its first prompt."""
+
+PASSING: Final = (MessageDelta, StatusUpdate, ThinkingDelta, ToolExecutionUpdate)
+"""Events that come often, and after which the session does the same as before."""
 
 LEAVING: Final = tuple(getattr(signal, name) for name in ("SIGHUP", "SIGTERM") if hasattr(signal, name))
 CONTINUED: Final = tuple(getattr(signal, name) for name in ("SIGCONT",) if hasattr(signal, name))
@@ -40,15 +57,34 @@ CONTINUED: Final = tuple(getattr(signal, name) for name in ("SIGCONT",) if hasat
 class Console:
     """The conversation of one person with one session."""
 
-    def __init__(self, session: SessionHandle, terminal: Terminal) -> None:
+    def __init__(
+        self,
+        session: AnySession,
+        terminal: Terminal,
+        commands: ConsoleCommands | None = None,
+        *,
+        is_new: bool = False,
+    ) -> None:
+        """A session that *is_new* gets its title from the first prompt."""
+        self.has_prompted = False
+        """Whether a prompt was sent."""
+        self._is_new = is_new
         self._session = session
         self._terminal = terminal
+        self._commands = commands or ConsoleCommands(session, terminal)
         self._answering = PendingDecisions(session, terminal, advice=" /steer TEXT says something else instead.")
         self._leaving = trio.CancelScope()
         self._interrupted = -AGAIN
-        self._seen = 0
-        self._well = True
+        self._has_stopped = False  # a turn, or a prompt that was refused
+        self._status: Status | None = None
+        self._changed = trio.Event()
+        self._is_looking = False
         self._news = trio.Event()
+        self._texts: list[str] = []  # of prompts that were sent here, until their event has come
+        self._is_sending = False
+        self._open_refs: set[str] = set()  # of prompts that were sent here, until the event of their end is shown
+        self._ended_refs: set[str] = set()  # those that end while it is not known yet to which prompt they belong
+        self._waiting_ids: set[str] = set()  # of calls whose event is shown
 
     async def run(self) -> bool:
         """Run the conversation until the person leaves or the session ends.
@@ -57,126 +93,194 @@ class Console:
         """
         with trio.open_signal_receiver(signal.SIGINT, *LEAVING, *CONTINUED) as signals, self._terminal.opened():
             async with self._session.subscribe() as events:
-                self._seen = self._session.inspect().last_seq
                 with self._leaving:
                     async with trio.open_nursery() as nursery:  # noqa: TID251 - the command line has its own tasks
                         nursery.start_soon(self._listen, events)
                         nursery.start_soon(self._obey, signals)
-                        self._invite()
+                        self._look_again()
+                        nursery.start_soon(self._keep_looking)
                         await self._read()
-        return self._well or self._terminal.by_hand
+        return self._terminal.by_hand or not (self._has_stopped or self._commands.has_refused)
 
     def _leave(self) -> None:
         self._leaving.cancel()
 
     # From the session
 
-    async def _listen(self, events: Subscription) -> None:
-        """Show the session's events, and ask about held calls when all events so far are shown."""
-        async for envelope in events:
-            piece = piece_of(envelope)
-            if piece is not None:
-                self._terminal.show((piece,))
-            if isinstance(envelope.event, AgentAbort | PromptRejected):
-                self._well = False
-            self._seen = max(self._seen, envelope.seq)
-            if self._is_up_to_date:
-                self._answering.look(self._session.status().held)
-            self._invite()
-            self._news.set()
-            if self._terminal.gone:
-                break
+    async def _listen(self, events: AsyncIterator[Envelope]) -> None:
+        """Show the session's events, until it has ended."""
+        try:
+            async for envelope in events:
+                piece = self._piece_of(envelope)
+                if piece is not None:
+                    self._terminal.show((piece,))
+                self._note(envelope)
+                if self._terminal.gone:
+                    break
+        except AgentrailError as error:
+            self._commands.refuse(str(error))
         self._leave()
 
+    def _piece_of(self, envelope: Envelope) -> ScreenText | None:
+        """Return the text for an event; a prompt that was sent from elsewhere was not typed here, and is shown."""
+        piece = piece_of(envelope)
+        if piece is not None and isinstance(envelope.event, PromptReceived) and envelope.event.text not in self._texts:
+            return ScreenText(Flow.LINE, piece.text, piece.tone)
+        return piece
+
+    def _note(self, envelope: Envelope) -> None:
+        match envelope.event:
+            case PromptReceived(text=text):
+                with suppress(ValueError):  # somebody else sent it
+                    self._texts.remove(text)
+            case AgentEnd(ref=ref) | PromptDropped(ref=ref) | PromptWithdrawn(ref=ref):
+                self._end(ref)
+            case AgentAbort(ref=ref):
+                self._has_stopped = True
+                if ref is not None:
+                    self._end(ref)
+            case PromptRejected(ref=ref):
+                self._has_stopped = True
+                self._end(ref)
+            case SessionQuarantined():
+                self._open_refs.clear()
+            case ApprovalRequired(approval_id=ref) | AskUser(ref=ref):
+                self._waiting_ids.add(ref)
+            case event:
+                if isinstance(event, PASSING):
+                    return
+        self._look_again()
+
+    def _end(self, ref: str) -> None:
+        """Note that the end of a prompt is shown; while one is being sent, it may be that one."""
+        if self._is_sending:
+            self._ended_refs.add(ref)
+        self._open_refs.discard(ref)
+
+    def _look_again(self) -> None:
+        """Have the status asked for: it may have changed."""
+        self._changed.set()
+        self._news.set()
+
+    async def _keep_looking(self) -> None:
+        """Ask what the session does each time that this may have changed, and the person about what it waits for."""
+        is_first = True
+        try:
+            while True:
+                await self._changed.wait()
+                self._changed, self._is_looking = trio.Event(), True
+                status = await self._look()
+                held_calls = () if status is None else status.held
+                if is_first:  # they have waited since before the events that are shown
+                    self._waiting_ids.update(call.id for call in held_calls)
+                    is_first = False
+                await self._wait_for_events({call.id for call in held_calls if not call.path})
+                self._status, self._is_looking = status, False
+                if self._is_fresh:
+                    self._answering.look(held_calls)
+                    self._terminal.prompt(wanted=self._answering.is_open or self._is_resting)
+                    self._news.set()
+        except AgentrailError as error:
+            self._commands.refuse(str(error))
+            self._leave()
+
+    async def _wait_for_events(self, ids: set[str]) -> None:
+        """Wait until the events of the calls *ids* are shown, so that the question comes behind them."""
+        with trio.move_on_after(LAST_EVENTS):
+            await self._wait_until(lambda: ids <= self._waiting_ids)
+        self._waiting_ids |= ids
+
+    async def _look(self) -> Status | None:
+        """Return what the session does; `None` if it does not run now: a prompt brings it back."""
+        try:
+            return await awaited(self._session.status())
+        except (SessionNotAlive, SessionParked):
+            return None
+
     @property
-    def _is_up_to_date(self) -> bool:
-        """Whether all events so far are on the screen; true for a session that has ended."""
-        return self._session.status().phase == "ended" or self._seen >= self._session.inspect().last_seq
+    def _is_fresh(self) -> bool:
+        """Whether nothing has come since the session was looked at."""
+        return not (self._is_looking or self._changed.is_set())
 
     @property
     def _is_resting(self) -> bool:
-        """Whether the session is idle, and all its events are on the screen."""
-        return self._is_up_to_date and self._session.status().phase == "idle"
+        """Whether the session is idle, and all its events are on the screen; also if it waits for the person."""
+        if not self._is_fresh or (self._status is not None and self._status.phase not in {"idle", "ended"}):
+            return False
+        return not self._open_refs or (self._status is not None and bool(self._status.held))
 
-    def _invite(self) -> None:
-        self._terminal.prompt(wanted=self._answering.is_open or self._is_resting)
+    async def _wait_until(self, has_come: Callable[[], bool]) -> None:
+        while not has_come():
+            self._news = trio.Event()
+            await self._news.wait()
 
     # From the person
 
     async def _read(self) -> None:
         """Act on each typed line, until the input ends."""
         while (lines := await self._terminal.read()) is not None:
-            for text in lines:
+            for number, text in enumerate(lines, 1):
                 if self._leaving.cancel_called:
                     return
                 self._interrupted = -AGAIN
                 try:
                     await self._act(text.strip())
                 except AgentrailError as error:
-                    self._refuse(str(error))
-                self._invite()
+                    self._commands.refuse(str(error))
+                self._look_again()
+                if self._commands.is_leaving:
+                    self._terminal.put_back(lines[number:])
+                    self._leave()
+                    return
         if not self._terminal.by_hand:
             while await self._asks_or_rests():
                 await self._answering.answer_for_nobody()
+                self._look_again()
         elif not self._terminal.keys:
             await self._asks_or_rests()
         self._leave()
 
     async def _asks_or_rests(self) -> bool:
         """Wait until the session is idle, as it also is while a call waits for the person; return whether one waits."""
-        while not self._is_resting:
-            self._news = trio.Event()
-            with trio.move_on_after(LOOK_AGAIN):
-                await self._news.wait()
+        await self._wait_until(lambda: self._is_resting)
         return self._answering.is_open
 
     async def _act(self, text: str) -> None:
         if not (self._terminal.by_hand or text.startswith(STEER)):
             await self._asks_or_rests()
         if text.startswith("/"):
-            await self._command(*text.partition(" ")[::2])
+            await self._commands.carry_out(text)
         elif self._answering.is_open:
             await self._answering.answer(text)
-        elif not text:
-            return
-        elif self._session.status().held:  # a question that is not on the screen yet must not be answered by this line
-            self._refuse(f"not sent, for there is a question first: {text}")
-        elif self._session.status().turn_open:
-            await self._steer(text)
+        elif text:
+            await self._talk(text)
+
+    async def _talk(self, text: str) -> None:
+        """Send *text*: as steering while a turn is open, else as a prompt."""
+        status = await self._look()
+        if status is not None and status.held:  # a question that is not on the screen yet is not answered by this line
+            self._commands.refuse(f"not sent, for there is a question first: {text}")
+        elif status is not None and status.turn_open:
+            await self._commands.steer(text)
         else:
-            await self._session.prompt(text)
+            await self._prompt(text)
 
-    async def _command(self, name: str, rest: str) -> None:
-        match name, rest.strip():
-            case "/help", _:
-                self._say(HELP)
-            case "/status", _:
-                self._terminal.show(described(self._session.status()))
-            case "/quit" | "/exit", _:
-                self._leave()
-            case "/model", "":
-                self._say(f"  model: {self._session.status().model}; /model NAME uses another")
-            case "/model", model:
-                await self._session.switch_model(model)
-            case "/steer", "":
-                self._say("  /steer TEXT, or /steer now TEXT")
-            case "/steer", said:
-                now, _, more = said.partition(" ")
-                urgent = now == "now" and bool(more)
-                await self._steer(more if urgent else said, when="now" if urgent else "gap")
-            case _:
-                self._refuse(f"there is no {name}; /help tells what there is")
-
-    async def _steer(self, text: str, *, when: When = "gap") -> None:
-        with suppress(SteeringQueueFull):  # the event `SteeringReceived` shows it already
-            await self._session.steer(text, when=when)
-
-    def _refuse(self, why: str) -> None:
-        self._well = False
-        self._say(f"✗ {why}", Tone.BAD)
-
-    def _say(self, text: str, tone: Tone = Tone.PLAIN) -> None:
-        self._terminal.show((line(text, tone),))
+    async def _prompt(self, text: str) -> None:
+        is_first, self.has_prompted, self._is_sending = not self.has_prompted, True, True
+        self._texts.append(text)
+        try:
+            ref = (await self._session.prompt(text)).ref
+            if ref not in self._ended_refs:
+                self._open_refs.add(ref)
+        except AgentrailError:
+            with suppress(ValueError):  # its event has come all the same
+                self._texts.remove(text)
+            raise
+        finally:
+            self._is_sending = False
+            self._ended_refs.clear()
+        if is_first and self._is_new:
+            await self._session.label(title=clipped(one_line(text), TITLE))
 
     # From outside
 
@@ -198,11 +302,15 @@ class Console:
         again = trio.current_time() - self._interrupted < AGAIN
         self._interrupted = trio.current_time()
         typed = self._terminal.drop_typed()
-        if self._session.status().phase == "idle" and not self._session.status().turn_open:
-            again = again or not typed
-        elif not again:
-            self._say("  stopping; Ctrl-C again leaves", Tone.DIM)
-            self._answering.forget()
-            await self._session.abort()
         if again:
             self._leave()
+            return
+        status = await self._look()
+        if status is None or (status.phase == "idle" and not status.turn_open):
+            if not typed:
+                self._leave()
+            return
+        self._terminal.show((line("  stopping; Ctrl-C again leaves", Tone.DIM),))
+        self._answering.forget()
+        with suppress(AgentrailError):  # it has ended meanwhile, or its host is away, which `_keep_looking` tells
+            await self._session.abort()

@@ -1,11 +1,12 @@
-"""Texts of the terminal: the first screen and the help."""
+"""The first screen of a conversation in the terminal."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Final
 
-from agentrail.cli.screen import ScreenText, Tone, line
+from agentrail.cli.agent_source import AgentSource
+from agentrail.cli.default_agent import DEMO
+from agentrail.cli.screen import ScreenText, Tone, line, one_line
 
 TRY: Final = (
     ("list the files", "a tool call"),
@@ -16,32 +17,25 @@ TRY: Final = (
 )
 """Suggested prompts, in order, with what each demonstrates."""
 
-HELP: Final = """\
-  While nothing runs, what you type is a prompt. While the agent works, it is steering: the agent
-  reads it before it goes on, and tools that can be stopped are stopped for it. Lines from a pipe or
-  a file wait until nothing runs, but for /steer: each is a prompt, or the answer to a question.
 
-  Ctrl-C        stop what runs; twice within two seconds, or while nothing runs: leave
-  Ctrl-D        leave
-  /steer TEXT   steer; /steer now TEXT does not wait for the end of the answer
-  /status       what the session is doing
-  /model NAME   use another model from the next turn on
-  /help         this
-  /quit         leave"""
-"""All keys and commands."""
-
-
-def greeting(version: str, model: str, folder: Path, *, fresh: bool) -> tuple[ScreenText, ...]:
+def greeting(version: str, source: AgentSource, *, has_samples: bool) -> tuple[ScreenText, ...]:
     """Return the first screen: what this is, where it works, the keys, and what to try with the demo model."""
-    talks = "the built-in demo model, which only knows phrases" if model == "demo" else f"the model {model}"
-    what = "a fresh folder, deleted at the end" if fresh else "your folder; it asks before it writes"
+    is_demo = not source.file and source.model == DEMO
+    agent = f"the agent of {source.file}" if source.file else f"the model {source.model}"
+    talks = "the built-in demo model, which only knows phrases" if is_demo else agent
+    what = "a fresh folder, deleted at the end" if has_samples else "your folder"
+    asks = "" if source.file or has_samples else "; it asks before it writes"
+    keeps = "" if has_samples else "The session is kept: `agentrail chat --continue` goes on with it."
     width = max(len(phrase) for phrase, _ in TRY)
-    suggestions = tuple(line(f"    {phrase:{width}}   {shows}") for phrase, shows in TRY) if model == "demo" else ()
+    suggestions = (
+        tuple(line(f"    {phrase:{width}}   {shows}") for phrase, shows in TRY) if has_samples and is_demo else ()
+    )
     return (
         line(f"agentrail {version}: talk to {talks}.", Tone.BOLD),
-        line(f"Its tools work in {folder}, {what}."),
-        line("Shell commands are not confined to it: each runs only if you say yes."),
+        line(f"Its tools work in {one_line(source.folder)}, {what}{asks}."),
+        *(() if source.file else (line("Shell commands are not confined to it: each runs only if you say yes."),)),
         line("Type and press Enter. Ctrl-C stops what runs, twice: leaves. /help tells more."),
+        *((line(keeps),) if keeps else ()),
         *((line("\n  Try, in this order:", Tone.DIM), *suggestions) if suggestions else ()),
         line(""),
     )

@@ -10,12 +10,23 @@ from agentrail.values.value import Value
 
 ENTER: Final = "\n"
 END_OF_INPUT: Final = "\x04"
+LATER: Final = "later"
+"""Alt and Enter: what is typed is a prompt for later, even while a turn runs."""
+
+PASTE: Final = "\x1b[200~"
+"""What a terminal sends before a text that is pasted; with that text behind it, it is one key."""
+
+END_OF_PASTE: Final = "\x1b[201~"
+NEW_LINE: Final = "⏎"
+"""How the end of a line looks in the one line that is being typed."""
 
 _KEY: Final = re.compile(
     r"[^\x1b]|\x1b(?:\[[0-?]*+[ -/]*+(?:[@-~]|(?=[^ -/@-~]))|O(?:[^\x1b]|(?=\x1b))|(?=\x1b)|[^\[O\x1b])", re.DOTALL
 )
 _MEANS: Final = {
     "\r": ENTER,
+    "\x1b\r": LATER,
+    "\x1b\n": LATER,
     "\x7f": "back",
     "\x08": "back",
     "\x01": "home",
@@ -51,6 +62,13 @@ def keys_in(typed: str) -> tuple[tuple[str, ...], str]:
     keys: list[str] = []
     at = 0
     while match := _KEY.match(typed, at):
+        if match[0] == PASTE:
+            end = typed.find(END_OF_PASTE, match.end())
+            if end < 0:
+                break
+            keys.append(typed[at:end])
+            at = end + len(END_OF_PASTE)
+            continue
         at = match.end()
         keys.append(_MEANS.get(match[0], match[0]))
     return tuple(keys), typed[at:]
@@ -62,7 +80,7 @@ def is_text(key: str) -> bool:
 
 
 class EditedLine(Value):
-    """The line that is being typed, with its cursor and the earlier lines."""
+    """The text that is being typed, with its cursor and the earlier texts; a pasted one may have several lines."""
 
     text: str = ""
     """The text of the line."""
@@ -93,6 +111,8 @@ class EditedLine(Value):
                 return self.but(at=min(max(self.at + (1 if key == "right" else -1), 0), len(self.text)))
             case "up" | "down":
                 return self._fetched(self.back + (1 if key == "up" else -1))
+            case _ if key.startswith(PASTE):
+                return self.insert(key.removeprefix(PASTE))
             case _:
                 return self.insert(key) if is_text(key) else self
 
@@ -101,7 +121,8 @@ class EditedLine(Value):
 
         A paste is inserted at once: key by key, each would copy the whole line.
         """
-        return self._with(self.text[: self.at] + clean(text), self.text[self.at :])
+        lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+        return self._with(self.text[: self.at] + "\n".join(map(clean, lines)), self.text[self.at :])
 
     def end_line(self) -> EditedLine:
         """Return the next, empty line; this one joins the earlier lines, unless it is blank or repeats the last."""
@@ -121,7 +142,7 @@ class EditedLine(Value):
         room = width - columns(self.text[start : self.at])
         while end < len(self.text) and (room := room - columns(self.text[end])) >= 0:
             end += 1
-        return self.text[start:end], columns(self.text[start : self.at])
+        return self.text[start:end].replace("\n", NEW_LINE), columns(self.text[start : self.at])
 
     def _with(self, before: str, behind: str) -> EditedLine:
         return self.but(text=before + behind, at=len(before))

@@ -7,6 +7,7 @@ output is written above it; other output waits until the line is finished. With 
 from __future__ import annotations
 
 import codecs
+import math
 import os
 import shutil
 from collections.abc import Generator, Iterator, Sequence
@@ -17,11 +18,25 @@ from typing import Final, TextIO
 
 import trio
 
-from agentrail.cli.line_editor import END_OF_INPUT, ENTER, EditedLine, is_text, keys_in
+from agentrail.cli.line_editor import END_OF_INPUT, END_OF_PASTE, ENTER, LATER, PASTE, EditedLine, is_text, keys_in
 from agentrail.cli.screen import ERASE, Flow, Screen, ScreenText, TerminalStyle, Tone, columns, painted, put_all
 
 CHUNK: Final = 4096
 PROMPT: Final = "> "
+
+MARK_PASTES: Final = "\x1b[?2004h"
+"""Has a terminal say where a paste begins and ends."""
+
+MARK_NO_PASTES: Final = "\x1b[?2004l"
+
+LOST_END: Final = 1.0
+"""Seconds of silence after which a paste has ended without its end mark, which would be waited for ever."""
+
+CONTINUES: Final = "\\"
+"""At the end of a typed line: the text goes on in the next line."""
+
+QUEUES: Final = "/later "
+"""Begins a line whose text is a prompt for later."""
 
 
 def has_keys(source: TextIO, target: TextIO) -> bool:
@@ -65,6 +80,7 @@ class Terminal:
         self._waiting: list[ScreenText] = []
         self._decode = codecs.getincrementaldecoder("utf-8")("replace")
         self._rest = ""
+        self._unused: tuple[str, ...] = ()
         self._over = False
 
     # Opening and closing
@@ -83,6 +99,7 @@ class Terminal:
                 yield
             finally:
                 self.end_line()
+                self._write(MARK_NO_PASTES)
 
     def resume(self) -> None:
         """Set the terminal's modes, at the start and after a stop by job control."""
@@ -90,6 +107,7 @@ class Terminal:
             from agentrail.cli import terminal_modes  # noqa: PLC0415 - not there on every system
 
             terminal_modes.hand_over_keys(self._given)
+            self._write(MARK_PASTES)
             self._drawn = False
             self._draw()
 
@@ -188,14 +206,23 @@ class Terminal:
 
     async def read(self) -> tuple[str, ...] | None:
         """Wait for whole lines and return them; `None` if the input has ended."""
+        if self._unused:
+            lines, self._unused = self._unused, ()
+            return lines
         while not self._over:
-            typed = await self._receive()
+            typed = END_OF_PASTE.encode()
+            with trio.move_on_after(LOST_END if self._rest.startswith(PASTE) else math.inf):
+                typed = await self._receive()
             self._over = not typed
             self._rest += self._decode.decode(typed, final=not typed)
             lines = self._typed() if self.keys else self._come()
             if lines:
                 return lines
         return None
+
+    def put_back(self, lines: tuple[str, ...]) -> None:
+        """Have the next `read` return *lines*, which the caller has not used."""
+        self._unused = lines
 
     async def _receive(self) -> bytes:
         try:
@@ -224,14 +251,17 @@ class Terminal:
                 self._line = self._line.insert("".join(run))
             else:
                 lines.extend(self._pressed(run))
-        self._redraw()
+        if keys:
+            self._redraw()
         return tuple(lines)
 
     def _pressed(self, keys: Iterator[str]) -> Iterator[str]:
         """Apply *keys*, none of which is text, and yield the lines that they finish."""
         for key in keys:
-            if key == ENTER:
-                yield self._line.text
+            if key == ENTER and self._line.text.endswith(CONTINUES):
+                self._line = self._line.says(f"{self._line.text.removesuffix(CONTINUES)}\n")
+            elif key in {ENTER, LATER}:
+                yield f"{QUEUES}{self._line.text}" if key == LATER and self._line.text else self._line.text
                 self._finish()
             elif key == END_OF_INPUT and not self._line.text:
                 self._over = True

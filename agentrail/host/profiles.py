@@ -44,7 +44,10 @@ class Profile(Authored, gc=True):
     plugins: Sequence[Attachable] = ()
     """Session plugins that a session may be given by key while it runs, beside those of the specification."""
     models: Sequence[str] = ()
-    """Models that a session may be switched to by name while it runs, beside those of the specification."""
+    """Models that a session may be switched to by name while it runs, beside those of the specification.
+
+    `openai:*` stands for all models of that provider.
+    """
     plugin_options: Mapping[str, Sequence[str]] = NO_OPTIONS
     """By key of a session plugin: the names of its options that may be changed while a session runs."""
 
@@ -60,6 +63,10 @@ class Offered(NamedTuple):
     """Names of models."""
     options: Mapping[str, Sequence[str]]
     """Names of options, by the key of their plugin."""
+
+    def has_model(self, name: str) -> bool:
+        """Whether the session may be switched to the model *name*."""
+        return name in self.models or f"{name.partition(':')[0]}:*" in self.models
 
 
 def offered(profile: Profile, spec: SessionSpec) -> Offered:

@@ -6,6 +6,7 @@ import pty
 import select
 import subprocess
 import sys
+import tempfile
 import termios
 import time
 from collections.abc import Generator
@@ -21,6 +22,7 @@ ENVIRONMENT = {
     "TERM": "xterm",
     "LC_ALL": "C.UTF-8",
     "PYTHONPATH": str(HERE),
+    "AGENTRAIL_HOME": str(Path(tempfile.gettempdir(), f"agentrail-tests-{os.getpid()}")),
 }
 AT_A_TERMINAL = (
     "import os, sys; os.login_tty(0); os.execv(sys.executable, [sys.executable, '-m', 'agentrail', *sys.argv[1:]])"

@@ -190,5 +190,5 @@ async def test_the_status_says_what_waits() -> None:
     async with talking(script) as person:
         await person.says("burn", "[e]dit\n")
         assert "state     idle, turn 1, round 1\n" in await person.says("/status", "  waits for you: burn what=toast\n")
-        await person.says("/help", "  /quit         leave\n")
+        await person.says("/help", "  /quit            leave\n")
         await person.says("n", "Well.\n\n")

@@ -5,23 +5,22 @@ from pathlib import Path
 import pytest
 
 from agentrail.adapters.models.providers import PROVIDERS
+from agentrail.cli import console_commands
 from agentrail.cli.chat import SAMPLES
 from tests.cli.talking import COMMAND, ENVIRONMENT, through_pipes
 
 KNOWN = ", ".join(f"`{name}`" for name in sorted(["demo", *(f"{provider}:…" for provider in PROVIDERS)]))
+
+COMMANDS = ", ".join(f"`{name}`" for name in sorted(row.name for row in console_commands.COMMANDS))
+
+ANY = ", ".join(f"`{name}`" for name in sorted(["demo", *(f"{provider}:*" for provider in PROVIDERS)]))
 
 GREETING = """\
 agentrail 0.1.0: talk to the built-in demo model, which only knows phrases.
 Its tools work in FOLDER, your folder; it asks before it writes.
 Shell commands are not confined to it: each runs only if you say yes.
 Type and press Enter. Ctrl-C stops what runs, twice: leaves. /help tells more.
-
-  Try, in this order:
-    list the files         a tool call
-    read notes.txt         or: search for tea, run ls, remember that I like tea
-    write hello to a.txt   asks you first: answer y, n, a or e
-    count to 20            slow: type while it runs, which is steering
-    count to 20            once more, and stop it with Ctrl-C
+The session is kept: `agentrail chat --continue` goes on with it.
 
 """
 
@@ -123,12 +122,9 @@ I will write `bye` to `a.txt`.
     ("/model", "  model: demo; /model NAME uses another\n"),
     (
         "/model big",
-        (
-            f"✗ there is no model `big`; known here: {KNOWN}; "
-            "give a `Model` object, or register one with the supervisor\n"
-        ),
+        f"✗ no model is registered as 'big'; registered are {ANY}\n",
     ),
-    ("/fly", "✗ there is no /fly; /help tells what there is\n"),
+    ("/fly", f"✗ there is no /fly; there are {COMMANDS}\n"),
     ("/steer", "  /steer TEXT, or /steer now TEXT\n"),
     ("/steer list the files", None),
 ]
@@ -137,8 +133,8 @@ I will write `bye` to `a.txt`.
 @pytest.mark.long
 def test_a_conversation_through_pipes(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("tea\n")
-    with through_pipes("--dir", str(tmp_path)) as talk:
-        assert talk.wait_for("with Ctrl-C\n\n").replace(str(tmp_path), "FOLDER") == GREETING
+    with through_pipes("chat", "--dir", str(tmp_path), "--journal", str(tmp_path.with_suffix(".db"))) as talk:
+        assert talk.wait_for("goes on with it.\n\n").replace(str(tmp_path), "FOLDER") == GREETING
         for said, answer in TALK:
             talk.say(f"{said}\n")
             if answer is not None:
@@ -146,7 +142,7 @@ def test_a_conversation_through_pipes(tmp_path: Path) -> None:
         assert talk.wait_for("“a.txt 5 bytes b.txt 2 bytes notes.txt 4 bytes”.\n\n").startswith("> list the files\n")
         talk.say("/status\n")
         assert re.fullmatch(
-            r"  session   s-\w+\n  state     idle, 5 turns so far\n  model     demo\n"
+            r"  session   you\.\w+\n  state     idle, 5 turns so far\n  model     demo\n"
             r"  used      \d+ tokens read, \d+ written \(estimated\)\n  queued    0 prompts, 0 texts of steering\n",
             talk.wait_for("steering\n"),
         )
@@ -160,7 +156,7 @@ def test_a_conversation_through_pipes(tmp_path: Path) -> None:
 
 @pytest.mark.long
 def test_edited_arguments_that_do_not_fit_are_asked_for_again() -> None:
-    with through_pipes() as talk:
+    with through_pipes("chat", "--samples") as talk:
         talk.say("write hello to a.txt\n")
         talk.wait_for("[e]dit\n")
         talk.say('e\n{"content": 3, "path": "a.txt"}\n')
@@ -174,7 +170,7 @@ def test_edited_arguments_that_do_not_fit_are_asked_for_again() -> None:
 
 @pytest.mark.long
 def test_always_is_asked_once() -> None:
-    with through_pipes() as talk:
+    with through_pipes("chat", "--samples") as talk:
         talk.say("run date\n")
         talk.wait_for("[e]dit\n")
         talk.say("a\n")
@@ -189,7 +185,7 @@ def test_always_is_asked_once() -> None:
 
 @pytest.mark.long
 def test_steering_while_a_tool_runs() -> None:
-    with through_pipes() as talk:
+    with through_pipes("chat", "--samples") as talk:
         talk.say("count to 600\n")
         talk.wait_for("  … 1 of 600\n")
         talk.say("/steer read notes.txt\n")
@@ -203,7 +199,7 @@ def test_steering_while_a_tool_runs() -> None:
 
 @pytest.mark.long
 def test_a_question_can_be_left_for_something_else() -> None:
-    with through_pipes() as talk:
+    with through_pipes("chat", "--samples") as talk:
         talk.say("write hello to a.txt\n")
         talk.wait_for("[e]dit\n")
         talk.say("/steer list the files\n")
@@ -213,7 +209,7 @@ def test_a_question_can_be_left_for_something_else() -> None:
 
 @pytest.mark.long
 def test_the_fresh_folder_is_gone_at_the_end() -> None:
-    with through_pipes() as talk:
+    with through_pipes("chat", "--samples") as talk:
         found = re.search(
             r"Its tools work in (\S+), a fresh folder, deleted at the end", talk.wait_for("with Ctrl-C\n\n")
         )
@@ -228,7 +224,13 @@ def test_the_fresh_folder_is_gone_at_the_end() -> None:
 
 def run(*args: str, given: str = "") -> "subprocess.CompletedProcess[str]":
     return subprocess.run(  # noqa: S603 - our own
-        [*COMMAND, *args], input=given, capture_output=True, text=True, timeout=60, check=False, env=ENVIRONMENT
+        [*COMMAND, *(args or ("chat", "--samples"))],
+        input=given,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        env=ENVIRONMENT,
     )
 
 
@@ -280,7 +282,7 @@ def test_the_code_of_a_pipe_tells_whether_a_line_was_refused(given: str, code: i
 
 @pytest.mark.long
 def test_a_key_that_is_missing_is_told_once() -> None:
-    done = run("--model", "anthropic:claude-sonnet-5", given="hi\n")
+    done = run("--samples", "--model", "anthropic:claude-sonnet-5", given="hi\n")
     assert done.returncode == 1
     assert (done.stdout + done.stderr).count("`ANTHROPIC_API_KEY` is not set") == 1
     assert "■ stopped (provider_error)\n" in done.stdout
@@ -292,7 +294,13 @@ def test_lines_of_a_file_are_read(tmp_path: Path) -> None:
     script.write_text("list the files\r\n")
     with script.open() as given:
         done = subprocess.run(  # noqa: S603 - our own
-            COMMAND, stdin=given, capture_output=True, text=True, timeout=60, check=False, env=ENVIRONMENT
+            [*COMMAND, "chat", "--samples"],
+            stdin=given,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+            env=ENVIRONMENT,
         )
     assert "> list the files\n" in done.stdout
     assert done.stdout.endswith("”.\n\nBye.\n")
@@ -305,8 +313,8 @@ def test_lines_of_a_file_are_read(tmp_path: Path) -> None:
         (("--model", "big"), 2, f"agentrail: there is no model `big`; known here: {KNOWN};"),
         (("--model", " "), 2, "agentrail: cannot run this SessionSpec: its `model` is "),
         (("--dir", "/no/such/folder"), 2, "--dir: there is no folder '/no/such/folder'\n"),
-        (("--once", "hi"), 2, "unrecognized arguments: --once hi\n"),
-        (("--fly",), 2, "unrecognized arguments: --fly\n"),
+        (("--once", "hi"), 2, "agentrail chat: unrecognized arguments: --once; "),
+        (("--fly",), 2, "agentrail chat: unrecognized arguments: --fly; "),
     ],
 )
 def test_the_command_line(args: tuple[str, ...], code: int, said: str) -> None:

@@ -16,7 +16,7 @@ def begin(talk: Talk, text: str) -> None:
 
 @pytest.mark.long
 def test_ctrl_c_stops_a_slow_tool_and_twice_it_leaves() -> None:
-    with at_a_terminal(NO_COLOR="1") as (talk, theirs):
+    with at_a_terminal("chat", "--samples", NO_COLOR="1") as (talk, theirs):
         before = modes(theirs)
         begin(talk, "count to 600")
         talk.wait_for("… 2 of 600")
@@ -32,25 +32,25 @@ def test_ctrl_c_stops_a_slow_tool_and_twice_it_leaves() -> None:
         talk.say("\x03")
         talk.wait_for("stopping; Ctrl-C again leaves")
         talk.say("\x03")
-        assert re.search(r"(\n|\r\x1b\[K)Bye\.\r\n$", talk.wait_for("Bye.\r\n"))
+        assert re.search(r"(\n|\r\x1b\[K)\x1b\[\?2004lBye\.\r\n$", talk.wait_for("Bye.\r\n"))
         assert talk.code() == 0
         assert modes(theirs) == before
 
 
 @pytest.mark.long
 def test_ctrl_c_leaves_where_nothing_runs() -> None:
-    with at_a_terminal() as (talk, theirs):
+    with at_a_terminal("chat", "--samples") as (talk, theirs):
         before = modes(theirs)
         talk.wait_for("> ")
         talk.say("\x03")
-        assert talk.wait_for("Bye.\r\n").endswith(f"{ERASE}Bye.\r\n")
+        assert talk.wait_for("Bye.\r\n").endswith(f"{ERASE}\x1b[?2004lBye.\r\n")
         assert talk.code() == 0
         assert modes(theirs) == before
 
 
 @pytest.mark.long
 def test_ctrl_c_first_forgets_what_was_typed() -> None:
-    with at_a_terminal() as (talk, _):
+    with at_a_terminal("chat", "--samples") as (talk, _):
         talk.wait_for("> ")
         talk.say("lis")
         talk.wait_for("lis")
@@ -63,7 +63,7 @@ def test_ctrl_c_first_forgets_what_was_typed() -> None:
 
 @pytest.mark.long
 def test_ctrl_d_leaves() -> None:
-    with at_a_terminal() as (talk, theirs):
+    with at_a_terminal("chat", "--samples") as (talk, theirs):
         before = modes(theirs)
         talk.wait_for("> ")
         talk.say("\x04")
@@ -75,7 +75,7 @@ def test_ctrl_d_leaves() -> None:
 @pytest.mark.long
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_to_leave_leaves_the_terminal_in_order(number: int) -> None:
-    with at_a_terminal() as (talk, theirs):
+    with at_a_terminal("chat", "--samples") as (talk, theirs):
         before = modes(theirs)
         begin(talk, "count to 600")
         talk.wait_for("1 of 600")
@@ -87,7 +87,7 @@ def test_a_signal_to_leave_leaves_the_terminal_in_order(number: int) -> None:
 
 @pytest.mark.long
 def test_a_stop_by_job_control_gives_the_keys_back() -> None:
-    with at_a_terminal() as (talk, theirs):
+    with at_a_terminal("chat", "--samples") as (talk, theirs):
         before = modes(theirs)
         talk.wait_for("> ")
         while_reading = modes(theirs)
@@ -100,7 +100,7 @@ def test_a_stop_by_job_control_gives_the_keys_back() -> None:
 
 @pytest.mark.long
 def test_what_is_typed_while_a_tool_runs_is_neither_garbled_nor_lost() -> None:
-    with at_a_terminal(NO_COLOR="1") as (talk, _):
+    with at_a_terminal("chat", "--samples", NO_COLOR="1") as (talk, _):
         begin(talk, "count to 600")
         talk.wait_for("… 1 of 600")
         talk.say("list the")
@@ -114,7 +114,7 @@ def test_what_is_typed_while_a_tool_runs_is_neither_garbled_nor_lost() -> None:
 
 @pytest.mark.long
 def test_a_pasted_line_of_a_megabyte_is_sent() -> None:
-    with at_a_terminal(NO_COLOR="1") as (talk, _):
+    with at_a_terminal("chat", "--samples", NO_COLOR="1") as (talk, _):
         talk.wait_for("> ")
         for _ in range(250):
             talk.say("x" * 4000)
@@ -125,7 +125,7 @@ def test_a_pasted_line_of_a_megabyte_is_sent() -> None:
 
 @pytest.mark.long
 def test_an_approval_with_edited_arguments() -> None:
-    with at_a_terminal(NO_COLOR="1") as (talk, _):
+    with at_a_terminal("chat", "--samples", NO_COLOR="1") as (talk, _):
         begin(talk, "write hello to a.txt")
         talk.wait_for("[e]dit\r\n> ")
         talk.say("e\r")
@@ -139,7 +139,7 @@ def test_an_approval_with_edited_arguments() -> None:
 def test_colours_are_seen_unless_they_are_not_wanted() -> None:
     shown: dict[str, str] = {}
     for no_colour in ("", "1"):
-        with at_a_terminal(NO_COLOR=no_colour) as (talk, _):
+        with at_a_terminal("chat", "--samples", NO_COLOR=no_colour) as (talk, _):
             begin(talk, "hello")
             talk.wait_for("> ")
             talk.say("\x04")
@@ -151,10 +151,51 @@ def test_colours_are_seen_unless_they_are_not_wanted() -> None:
 
 @pytest.mark.long
 def test_a_terminal_that_can_do_nothing_is_read_line_by_line() -> None:
-    with at_a_terminal(TERM="dumb") as (talk, _):
+    with at_a_terminal("chat", "--samples", TERM="dumb") as (talk, _):
         talk.wait_for("with Ctrl-C\r\n\r\n")
         talk.say("list the files\n")
         talk.wait_for("✓ list_dir")
         talk.say("/quit\n")
         talk.wait_for("Bye.\r\n")
         assert "\x1b" not in talk.output
+
+
+@pytest.mark.long
+def test_what_is_pasted_is_one_prompt_whatever_lines_it_has() -> None:
+    with at_a_terminal("chat", "--samples", NO_COLOR="1") as (talk, _):
+        assert "\x1b[?2004h" in talk.wait_for("> ")
+        lines = "\r".join(f"line {number}" for number in range(10_000))
+        talk.say(f"\x1b[200~{lines}\x1b[201~")
+        talk.wait_for("line 9999")
+        talk.say("\r")
+        talk.wait_for("built-in demo model: there is no")
+        talk.wait_for("> ")
+        talk.say("/status\r")
+        assert "1 turns so far" in talk.wait_for("0 prompts, 0 texts of steering")
+        talk.say("/quit\r")
+        assert "\x1b[?2004l" in talk.wait_for("Bye.")
+
+
+@pytest.mark.long
+def test_a_paste_whose_end_is_lost_does_not_wait_for_ever() -> None:
+    with at_a_terminal("chat", "--samples", NO_COLOR="1") as (talk, _):
+        talk.wait_for("> ")
+        talk.say("\x1b[200~list\rthe files")
+        talk.wait_for("list⏎the files")
+        talk.say("\r")
+        talk.wait_for("✓ list_dir")
+
+
+@pytest.mark.long
+def test_a_text_may_have_several_lines_and_may_wait_for_the_turn() -> None:
+    with at_a_terminal("chat", "--samples", NO_COLOR="1") as (talk, _):
+        begin(talk, "count to 3\\")
+        talk.say("please\r")
+        talk.wait_for("… 1 of 3")
+        talk.say("list the files\x1b\r")
+        talk.wait_for("queued, place 1: list the files")
+        talk.say("/queue\r")
+        talk.wait_for("1. list the files")
+        talk.wait_for("counted to 3")
+        talk.wait_for("> list the files")
+        talk.wait_for("✓ list_dir")

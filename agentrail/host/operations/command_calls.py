@@ -100,10 +100,10 @@ class CommandCalls:
         if own_names:
             raise BadOptions(str(model), f"there is no option {_listed(own_names)}")
         _check_options(str(model), command.options)
-        models = (await self._sessions.offered(session)).models
+        offered = await self._sessions.offered(session)
         for name in [model] if isinstance(model, str) else model:
-            if name not in models:
-                raise NotRegistered.among("model", name, models)
+            if not offered.has_model(name):
+                raise NotRegistered.among("model", name, offered.models)
         return command.but(options=FrozenObject(command.options))  # a copy: the default itself would not be stored
 
     def _check_plugin(self, key: str, *, is_less: bool = False) -> None:

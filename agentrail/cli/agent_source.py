@@ -1,0 +1,102 @@
+"""`AgentSource`: what an agent of the command line is made of, written as the name under which its sessions are stored.
+
+Whoever takes these sessions over, in another process and another folder, makes the agent again from this name alone.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from hashlib import sha256
+from pathlib import Path
+from typing import Final, cast
+from urllib.parse import quote, unquote_to_bytes
+
+from agentrail.adapters.models.providers import PROVIDERS
+from agentrail.adapters.python_file import NothingUsableError, find_member
+from agentrail.app.model_chain import chain_of
+from agentrail.app.model_registry import check_set_up
+from agentrail.app.spec import SessionSpec, check_spec
+from agentrail.cli.default_agent import DEMO, spec_for
+from agentrail.errors import BadProfile, KeyMissing
+from agentrail.host.profiles import Profile
+from agentrail.values.value import Value
+
+SCHEME: Final = "agentrail:chat?"
+"""How the names begin."""
+
+KINDS: Final = (Profile, SessionSpec)
+"""What a file may have, in the order in which it is looked for."""
+
+ANY_MODEL: Final = (DEMO, *(f"{provider}:*" for provider in PROVIDERS))
+"""The models to which a person may switch."""
+
+MAX_LABEL: Final = 200
+"""The most characters of a label."""
+
+
+class AgentSource(Value):
+    """A file with an agent, or the agent that the command line has, in the folder in which it works."""
+
+    folder: str
+    """Where its tools work: an absolute path."""
+    file: str = ""
+    """The file with the agent: an absolute path; empty for the agent that the command line has."""
+    name: str = ""
+    """Name of the agent in the file; empty for the first one."""
+    model: str = ""
+    """Name of the model; empty for that of the file."""
+
+    @property
+    def id(self) -> str:
+        """The name of the agent, in printable ASCII."""
+        texts = {name: cast("str", getattr(self, name)) for name in self.__struct_fields__}
+        return SCHEME + "&".join(f"{name}={quote(os.fsencode(text))}" for name, text in texts.items() if text)
+
+    @property
+    def label(self) -> str:
+        """The label of its sessions, by which those of one folder are member."""
+        label = f"folder:{quote(os.fsencode(self.folder))}"
+        return label if len(label) <= MAX_LABEL else f"folder:{sha256(label.encode()).hexdigest()}"
+
+    @classmethod
+    def read(cls, agent_id: str) -> AgentSource | None:
+        """Return the source that has this name; `None` if it is that of another program."""
+        if not agent_id.startswith(SCHEME):
+            return None
+        pairs = [part.partition("=")[::2] for part in agent_id.removeprefix(SCHEME).split("&")]
+        texts = {name: os.fsdecode(unquote_to_bytes(text)) for name, text in pairs}
+        if "folder" not in texts or not texts.keys() <= set(cls.__struct_fields__):
+            return None
+        return cls(**texts)
+
+    def profile(self) -> Profile:
+        """Make the agent; raise `BadProfile` if its file has none, or cannot be run."""
+        if not self.file:
+            return Profile(self.id, spec_for(self.model, Path(self.folder)), models=ANY_MODEL)
+        try:
+            member = find_member(Path(self.file), self.name, KINDS).value
+        except NothingUsableError as error:
+            raise BadProfile(self.file, str(error)) from error
+        if isinstance(member, Profile):
+            spec = member.spec
+            return member.but(id=self.id, spec=spec if callable(spec) else self._in_folder(spec))
+        return Profile(self.id, self._in_folder(cast("SessionSpec", member)))
+
+    def check(self) -> None:
+        """Raise an error if the agent cannot be made, or no provider has its model: it tells whoever has asked for it.
+
+        A host would tell that its operator, and nobody else.
+        """
+        spec = self.profile().spec
+        if isinstance(spec, SessionSpec):
+            check_spec(spec)
+            for link, options in chain_of(spec.model, spec.model_options):
+                if isinstance(link, str):
+                    with suppress(KeyMissing):  # told by the first turn: a key may come meanwhile
+                        check_set_up(link, options)
+
+    def _in_folder(self, spec: SessionSpec) -> SessionSpec:
+        """Return *spec* with the folder and the model that were asked for: its own folder may be one inside of that."""
+        spec = spec.but(working_dir=str(Path(self.folder) / spec.working_dir))
+        return spec.but(model=self.model) if self.model else spec

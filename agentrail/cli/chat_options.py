@@ -1,0 +1,81 @@
+"""The command line of `agentrail chat`."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from agentrail.cli.bad_input import BadInputError
+from agentrail.cli.option_parser import OptionParser
+from agentrail.values.value import Value
+
+DESCRIPTION: Final = """\
+Talk to an agent in the terminal; `agentrail run` answers one prompt, for
+scripts. Sessions are kept: they outlive the terminal, and several terminals
+may talk in one of them. Without FILE, it is an agent that works in a folder."""
+
+EXAMPLES: Final = """\
+example: agentrail chat --continue
+         agentrail chat app.py:desk --dir ~/project"""
+
+LAST: Final = ""
+"""In place of the id of a session: the last used one."""
+
+
+class ChatOptions(Value, gc=True):
+    """The arguments of the command line."""
+
+    file: Path | None = None
+    """The file with the agent; `None` for the agent that the command line has."""
+    name: str = ""
+    """Name of the agent in the file; empty for the first one."""
+    model: str | None = None
+    """Name of the model; `None` for that of the file, or the usual one."""
+    folder: Path = Path()
+    """Where the tools work."""
+    has_samples: bool = False
+    """Whether they work in a fresh folder with samples; then nothing is kept."""
+    session: str | None = None
+    """Id of the session to go on with, or `LAST`; `None` for a new one."""
+    journal: Path | None = None
+    """The file of the journal; `None` for that of the user."""
+
+
+def parsed(argv: Sequence[str]) -> ChatOptions:
+    """Parse *argv*; raise `BadInputError` if it is not valid."""
+    parser = _parser()
+    args = parser.parse_args(argv)
+    file, _, name = (args.agent or "").partition(":")
+    if file and not Path(file).is_file():
+        raise BadInputError(f"there is no file {file!r}")
+    folder = Path() if args.dir is None else Path(args.dir)
+    if not folder.is_dir():
+        raise BadInputError(f"--dir: there is no folder {str(folder)!r}")
+    session: str | None = LAST if args.last else args.resume
+    if args.samples and (session is not None or args.dir is not None or args.journal is not None):
+        raise BadInputError("--samples: it has a folder and a journal of its own, in which no session is yet")
+    return ChatOptions(
+        Path(file).resolve() if file else None,
+        name,
+        args.model,
+        folder.resolve(),
+        args.samples,
+        session,
+        None if args.journal is None else Path(args.journal),
+    )
+
+
+def _parser() -> OptionParser:
+    parser = OptionParser("agentrail chat", "agentrail chat [FILE[:NAME]] [OPTION ...]", DESCRIPTION, EXAMPLES)
+    add = parser.add_argument
+    add("agent", nargs="?", help=argparse.SUPPRESS)
+    add("--model", metavar="NAME", help="which model (default: of the first provider whose key is in the environment)")
+    add("--dir", metavar="FOLDER", help="where its tools work (default: the current folder)")
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument("--continue", dest="last", action="store_true", help="go on with the last session of the folder")
+    which.add_argument("--resume", metavar="SESSION", help="go on with this session; /sessions lists them")
+    add("--journal", metavar="FILE", help="where sessions are kept (default: the journal of the user)")
+    add("--samples", action="store_true", help="work in a fresh folder with samples; keep nothing")
+    return parser

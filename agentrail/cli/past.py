@@ -1,0 +1,33 @@
+"""What was said in a session before, as a person sees it who comes back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from agentrail.cli.rendering import SHORT, shown_args
+from agentrail.cli.screen import ScreenText, Tone, clipped, line, one_line
+from agentrail.values.messages import AssistantMessage, Message, UserMessage
+
+MOST_SHOWN: Final = 12
+"""The most messages that are shown, the last ones."""
+
+
+def past_of(messages: Sequence[Message]) -> tuple[ScreenText, ...]:
+    """Return the last of *messages* as they looked when they came."""
+    left_out = max(len(messages) - MOST_SHOWN, 0)
+    first = (line(f"  ({left_out} earlier messages)", Tone.DIM),) if left_out else ()
+    return (*first, *(piece for message in messages[left_out:] for piece in _pieces(message)))
+
+
+def _pieces(message: Message) -> tuple[ScreenText, ...]:
+    match message:
+        case UserMessage():
+            return (line(f"> {one_line(message.text)}", Tone.BOLD),)
+        case AssistantMessage():
+            calls = tuple(line(f"  → {call.name} {shown_args(call.args)}".rstrip()) for call in message.calls)
+            text = message.text.strip()
+            return (*((line(text),) if text else ()), *calls, *(() if calls else (line(""),)))
+        case _:
+            mark, tone = ("✗", Tone.BAD) if message.is_error else ("✓", Tone.GOOD)
+            return (line(f"  {mark} {message.name}: {clipped(one_line(message.text), SHORT)}", tone),)
