@@ -8,7 +8,7 @@ import secrets
 import sys
 import tempfile
 from collections.abc import Generator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -26,10 +26,11 @@ from agentrail.cli.console_commands import ConsoleCommands, last_used
 from agentrail.cli.default_agent import usual_model
 from agentrail.cli.help_text import greeting
 from agentrail.cli.past import past_of
-from agentrail.cli.screen import Tone, line
+from agentrail.cli.screen import line
+from agentrail.cli.session_names import name_in_chat
 from agentrail.cli.shared_host import open_shared
 from agentrail.cli.terminal import Terminal
-from agentrail.errors import AgentrailError, SessionParked, SupervisorStuck, UsageError
+from agentrail.errors import AgentrailError, SessionParked, SupervisorStuck, UnknownSession, UsageError
 from agentrail.host.plugins.plugin_values import RequestContext
 from agentrail.host.profiles import Profile
 from agentrail.remote.remote_session import RemoteSession
@@ -40,7 +41,8 @@ WRONG_USAGE: Final = 2
 STOP_WITHIN: Final = 6.0
 """The most seconds that the program may take to end: other programs go on with its sessions, or the next one does."""
 
-NONE_YET: Final = "no session of this folder is kept yet, so this is a new one"
+NONE_YET: Final = "--continue: no session of this folder is kept yet; without it, `agentrail chat` begins one"
+LIST_THEM: Final = "`agentrail sessions` lists those that are kept, and so does /sessions"
 
 
 SAMPLES: Final[Mapping[str, str]] = {
@@ -97,6 +99,9 @@ async def conversation(options: ChatOptions, terminal: Terminal) -> int:
     try:
         with _places(options) as (folder, journal):
             well = await Chat(_source(options, folder), terminal, options).run(journal)
+    except BadInputError as error:
+        print(f"agentrail chat: {error}", file=sys.stderr, flush=True)
+        return WRONG_USAGE
     except AgentrailError as error:
         print(f"agentrail: {error}", file=sys.stderr, flush=True)
         if isinstance(error, SupervisorStuck):
@@ -142,34 +147,39 @@ class Chat:
         """Converse until the person leaves; return whether it went well."""
         await trio.to_thread.run_sync(self._source.check)
         async with open_shared(journal, profile_of) as supervisor:
-            greeting_ = greeting(agentrail.__version__, self._source, has_samples=self._options.has_samples)
-            self._terminal.show(greeting_)
-            session_id: str | None = await self._first(supervisor)
+            session = await self._first(supervisor)
+            self._terminal.show(greeting(agentrail.__version__, self._source, has_samples=self._options.has_samples))
             is_well = True
-            while session_id is not None:
-                session = await self._opened(supervisor, session_id)
+            while True:
+                is_new = session is None
+                if session is None:
+                    session = await supervisor.spawn(self._source.id, secrets.token_hex(4), labels=[self._source.label])
+                else:
+                    self._terminal.show(past_of(await session.messages()))
                 commands = ConsoleCommands(session, self._terminal, supervisor, self._source.label)
-                console = Console(session, self._terminal, commands, is_new=not session_id)
+                console = Console(session, self._terminal, commands, is_new=is_new)
                 is_well = await console.run() and is_well
-                if not session_id and not console.has_prompted:
+                if is_new and not console.has_prompted:
                     await supervisor.delete(session.id)
-                session_id = commands.next_id
-            return is_well
+                if commands.next_id is None:
+                    return is_well
+                session = supervisor.session(commands.next_id) if commands.next_id else None
 
-    async def _first(self, supervisor: RemoteSupervisor) -> str:
-        """Return the id of the session to begin with; empty for a new one."""
-        if self._options.session != LAST:
-            return self._options.session or ""
-        sessions = await last_used(supervisor, self._source.label)
-        if not sessions:
-            self._terminal.show((line(f"  {NONE_YET}", Tone.DIM),))
-        return sessions[0].session_id if sessions else ""
-
-    async def _opened(self, supervisor: RemoteSupervisor, session_id: str) -> RemoteSession:
-        if not session_id:
-            return await supervisor.spawn(self._source.id, secrets.token_hex(4), labels=[self._source.label])
-        session = supervisor.session(session_id)
-        with suppress(SessionParked):  # it is there, and the next prompt brings it back
+    async def _first(self, supervisor: RemoteSupervisor) -> RemoteSession | None:
+        """Return the session to begin with, `None` for a new one; raise `BadInputError` if it is not there."""
+        session_id = self._options.session
+        if session_id == LAST:
+            sessions = await last_used(supervisor, self._source.label)
+            if not sessions:
+                raise BadInputError(NONE_YET)
+            return supervisor.session(sessions[0].session_id)
+        if session_id is None:
+            return None
+        session = supervisor.session(name_in_chat(session_id))
+        try:
             await session.status()
-        self._terminal.show(past_of(await session.messages()))
+        except UnknownSession:
+            raise BadInputError(f"--resume: there is no session {session_id!r}; {LIST_THEM}") from None
+        except SessionParked:  # it is there, and the next prompt brings it back
+            pass
         return session

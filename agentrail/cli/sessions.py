@@ -18,6 +18,7 @@ from agentrail.adapters.journals.sqlite.journal import SqliteJournal
 from agentrail.cli.bad_input import BadInputError
 from agentrail.cli.journal_file import open_journal
 from agentrail.cli.screen import clean, clipped, one_line
+from agentrail.cli.session_names import id_of_chat, name_in_chat
 from agentrail.cli.session_options import SessionOptions, parsed
 from agentrail.codec.json_text import to_text
 from agentrail.core.vocabulary.state import State
@@ -66,6 +67,8 @@ async def _run(options: SessionOptions) -> int:
         if options.command != "import" and not journal.path.exists():
             message = f"there is no journal at {journal.path}; `--journal FILE` names another"
             raise BadInputError(message)
+        if options.words and options.command != "import":
+            options = options.but(words=(await _id_of(journal, options.words[0]), *options.words[1:]))
         try:
             return await COMMANDS[options.command](journal, options)
         except SessionNotStored as missing:
@@ -77,6 +80,12 @@ async def _run(options: SessionOptions) -> int:
             problem = f"the journal has a session `{taken.args[0]}` already"
             _tell(f"agentrail: {problem}; delete it first, or use another journal")
         return FAILED
+
+
+async def _id_of(journal: Journal, name: str) -> str:
+    """Return the id of the session *name*: sessions of `chat` have a longer id than the name that it shows."""
+    session_id = id_of_chat(name)
+    return session_id if await journal.read(session_id, 0, 1) and not await journal.read(name, 0, 1) else name
 
 
 # Looking
@@ -97,7 +106,12 @@ async def _list(journal: Journal, options: SessionOptions) -> int:
             print(to_text(_as_json(stored)))
         return DONE
     rows = [
-        (stored.session_id, _condition(stored), _day(stored.active), one_line(clean(stored.about.title or UNTITLED)))
+        (
+            name_in_chat(stored.session_id),
+            _condition(stored),
+            _day(stored.active),
+            one_line(clean(stored.about.title or UNTITLED)),
+        )
         for stored in listed
     ]
     widths = [max(len(row[column]) for row in rows) for column in range(3)] if rows else []

@@ -15,6 +15,7 @@ from contextlib import asynccontextmanager
 from hashlib import sha256
 from pathlib import Path
 from typing import Final
+from urllib.parse import quote
 
 import trio
 
@@ -156,5 +157,5 @@ async def open_shared(journal: Path | None, profiles: ProfileOf) -> AsyncGenerat
     async with open_shielded_nursery() as nursery:
         shared = SharedHost(SqliteJournal(journal).path, profiles, nursery)
         await shared.settle()
-        async with open_line(f"unix:{shared.socket}", KEY, dial=shared.dial) as line:
+        async with open_line(f"unix:{quote(os.fsencode(shared.socket))}", KEY, dial=shared.dial) as line:
             yield RemoteSupervisor(line)

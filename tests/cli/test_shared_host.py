@@ -1,6 +1,7 @@
 """Several terminals on one journal: whoever is first serves it, and when it ends, another does."""
 
 import os
+import re
 import signal
 import socket
 from collections.abc import Generator
@@ -213,4 +214,28 @@ def test_an_agent_of_a_file_is_talked_to(tmp_path: Path) -> None:
         assert "I can count (`count`), so" in talk.wait_for("\n\n")
     with through_pipes("chat", f"{file}:nobody", "--journal", str(tmp_path / "k.db")) as talk:
         assert "it has no `nobody` that is a Profile or SessionSpec" in talk.rest()
+        assert talk.code() == 2
+
+
+@pytest.mark.long
+def test_a_session_is_gone_on_with_by_any_of_its_names(tmp_path: Path) -> None:
+    with chat(tmp_path) as talk:
+        talk.say("Who are you?\n")
+        talk.wait_for("docs”.\n\n")
+        talk.say("/quit\n")
+        assert talk.code() == 0
+    journal = str(tmp_path.with_suffix(".db"))
+    with through_pipes("sessions", "list", "--journal", journal) as listing:
+        (name,) = re.findall(r"(\w{8})  idle .*  Who are you\?", listing.rest())
+    with through_pipes("sessions", "show", name, "--journal", journal) as shown:
+        assert f"h.local.you.{name}: Who are you?" in shown.rest()
+    for each in (name, f"you.{name}", f"h.local.you.{name}"):
+        with chat(tmp_path, "--resume", each) as talk:
+            talk.wait_for("> Who are you?\n")
+
+
+@pytest.mark.parametrize("args", [("--resume", "nobody"), ("--resume", "no body/../x"), ("--continue",)])
+def test_a_session_that_is_not_there_is_told_in_one_line(tmp_path: Path, args: tuple[str, ...]) -> None:
+    with through_pipes("chat", "--journal", str(tmp_path / "a #1?%20.db"), "--dir", str(tmp_path), *args) as talk:
+        assert re.fullmatch(r"agentrail chat: --\w+: .*\n", talk.rest())
         assert talk.code() == 2
