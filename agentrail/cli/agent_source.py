@@ -17,7 +17,7 @@ from agentrail.adapters.python_file import NothingUsableError, find_member
 from agentrail.app.model_chain import chain_of
 from agentrail.app.model_registry import check_set_up
 from agentrail.app.spec import SessionSpec, check_spec
-from agentrail.cli.default_agent import DEMO, spec_for
+from agentrail.cli.default_agent import DEMO, MODES, Mode, spec_for
 from agentrail.errors import BadProfile, KeyMissing
 from agentrail.host.profiles import Profile
 from agentrail.values.value import Value
@@ -30,6 +30,9 @@ KINDS: Final = (Profile, SessionSpec)
 
 ANY_MODEL: Final = (DEMO, *(f"{provider}:*" for provider in PROVIDERS))
 """The models to which a person may switch."""
+
+CHANGEABLE: Final = {"HumanApproval": ("tools",)}
+"""What `/mode` changes."""
 
 MAX_LABEL: Final = 200
 """The most characters of a label."""
@@ -46,6 +49,8 @@ class AgentSource(Value):
     """Name of the agent in the file; empty for the first one."""
     model: str = ""
     """Name of the model; empty for that of the file."""
+    mode: str = ""
+    """What the agent of the command line may do without asking, one of `MODES`; empty for the first."""
 
     @property
     def id(self) -> str:
@@ -73,15 +78,24 @@ class AgentSource(Value):
     def profile(self) -> Profile:
         """Make the agent; raise `BadProfile` if its file has none, or cannot be run."""
         if not self.file:
-            return Profile(self.id, spec_for(self.model, Path(self.folder)), models=ANY_MODEL)
+            return Profile(
+                self.id,
+                spec_for(self.model, Path(self.folder), self._mode),
+                models=ANY_MODEL,
+                plugin_options=CHANGEABLE,
+            )
         try:
             member = find_member(Path(self.file), self.name, KINDS).value
         except NothingUsableError as error:
             raise BadProfile(self.file, str(error)) from error
         if isinstance(member, Profile):
             spec = member.spec
-            return member.but(id=self.id, spec=spec if callable(spec) else self._in_folder(spec))
+            return member.but(id=self.id, spec=self._in_folder(spec) if isinstance(spec, SessionSpec) else spec)
         return Profile(self.id, self._in_folder(cast("SessionSpec", member)))
+
+    @property
+    def _mode(self) -> Mode:
+        return next((mode for mode in MODES if mode == self.mode), MODES[0])
 
     def check(self) -> None:
         """Raise an error if the agent cannot be made, or no provider has its model: it tells whoever has asked for it.

@@ -22,10 +22,9 @@ from agentrail.cli.bad_input import BadInputError
 from agentrail.cli.chat_options import LAST, ChatOptions, parsed
 from agentrail.cli.command import INTERRUPTED
 from agentrail.cli.console import Console
-from agentrail.cli.console_commands import ConsoleCommands, last_used
+from agentrail.cli.console_commands import ConsoleCommands, last_used, set_mode
 from agentrail.cli.default_agent import usual_model
 from agentrail.cli.help_text import greeting
-from agentrail.cli.past import past_of
 from agentrail.cli.screen import line
 from agentrail.cli.session_names import name_in_chat
 from agentrail.cli.shared_host import open_shared
@@ -114,7 +113,7 @@ async def conversation(options: ChatOptions, terminal: Terminal) -> int:
 def _source(options: ChatOptions, folder: Path) -> AgentSource:
     if options.file is not None:
         return AgentSource(str(folder), str(options.file), options.name, options.model or "")
-    return AgentSource(str(folder), model=options.model or usual_model(os.environ.get))
+    return AgentSource(str(folder), model=options.model or usual_model(os.environ.get), mode=options.mode or "")
 
 
 @contextmanager
@@ -154,8 +153,6 @@ class Chat:
                 is_new = session is None
                 if session is None:
                     session = await supervisor.spawn(self._source.id, secrets.token_hex(4), labels=[self._source.label])
-                else:
-                    self._terminal.show(past_of(await session.messages()))
                 commands = ConsoleCommands(session, self._terminal, supervisor, self._source.label)
                 console = Console(session, self._terminal, commands, is_new=is_new)
                 is_well = await console.run() and is_well
@@ -172,7 +169,7 @@ class Chat:
             sessions = await last_used(supervisor, self._source.label)
             if not sessions:
                 raise BadInputError(NONE_YET)
-            return supervisor.session(sessions[0].session_id)
+            return await self._changed(supervisor.session(sessions[0].session_id))
         if session_id is None:
             return None
         session = supervisor.session(name_in_chat(session_id))
@@ -182,4 +179,12 @@ class Chat:
             raise BadInputError(f"--resume: there is no session {session_id!r}; {LIST_THEM}") from None
         except SessionParked:  # it is there, and the next prompt brings it back
             pass
+        return await self._changed(session)
+
+    async def _changed(self, session: RemoteSession) -> RemoteSession:
+        """Have a stored session use the model, and ask as the mode says, if the person has named them."""
+        if self._options.model is not None:
+            await session.switch_model(self._options.model)
+        if self._options.mode is not None:
+            await set_mode(session, self._options.mode)
         return session

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from agentrail.cli.bad_input import BadInputError
+from agentrail.cli.default_agent import Mode
 from agentrail.cli.option_parser import OptionParser
 from agentrail.values.value import Value
 
@@ -19,6 +20,14 @@ may talk in one of them. Without FILE, it is an agent that works in a folder."""
 EXAMPLES: Final = """\
 example: agentrail chat --continue
          agentrail chat app.py:desk --dir ~/project"""
+
+MODES_ABOUT: Final[dict[Mode, str]] = {
+    "ask": "ask before it writes, runs commands or fetches pages (default)",
+    "edits": "do not ask before it writes files",
+    "yes": "do not ask at all",
+    "plan": "change nothing: explore, and write a plan",
+}
+"""What the agent of the command line may do without asking, by option."""
 
 LAST: Final = ""
 """In place of the id of a session: the last used one."""
@@ -37,6 +46,8 @@ class ChatOptions(Value, gc=True):
     """Where the tools work."""
     has_samples: bool = False
     """Whether they work in a fresh folder with samples; then nothing is kept."""
+    mode: Mode | None = None
+    """What the agent of the command line may do without asking; `None`: what it may already, in a new session `ask`."""
     session: str | None = None
     """Id of the session to go on with, or `LAST`; `None` for a new one."""
     journal: Path | None = None
@@ -54,6 +65,8 @@ def parsed(argv: Sequence[str]) -> ChatOptions:
     if not folder.is_dir():
         raise BadInputError(f"--dir: there is no folder {str(folder)!r}")
     session: str | None = LAST if args.last else args.resume
+    if file and args.mode is not None:
+        raise BadInputError(f"--{args.mode}: {file!r} says itself what its agent may do")
     if args.samples and (session is not None or args.dir is not None or args.journal is not None):
         raise BadInputError("--samples: it has a folder and a journal of its own, in which no session is yet")
     return ChatOptions(
@@ -62,6 +75,7 @@ def parsed(argv: Sequence[str]) -> ChatOptions:
         args.model,
         folder.resolve(),
         args.samples,
+        args.mode,
         session,
         None if args.journal is None else Path(args.journal),
     )
@@ -77,5 +91,8 @@ def _parser() -> OptionParser:
     which.add_argument("--continue", dest="last", action="store_true", help="go on with the last session of the folder")
     which.add_argument("--resume", metavar="SESSION", help="go on with this session; /sessions lists them")
     add("--journal", metavar="FILE", help="where sessions are kept (default: the journal of the user)")
+    modes = parser.add_mutually_exclusive_group()
+    for mode, about in MODES_ABOUT.items():
+        modes.add_argument(f"--{mode}", dest="mode", action="store_const", const=mode, help=about)
     add("--samples", action="store_true", help="work in a fresh folder with samples; keep nothing")
     return parser

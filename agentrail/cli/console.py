@@ -17,6 +17,7 @@ from agentrail.api.protocols import AnySession, awaited
 from agentrail.api.session_values import Status
 from agentrail.cli.approval_prompts import PendingDecisions
 from agentrail.cli.console_commands import STEER, ConsoleCommands
+from agentrail.cli.past import past_of
 from agentrail.cli.rendering import piece_of
 from agentrail.cli.screen import Flow, ScreenText, Tone, clipped, line, one_line
 from agentrail.cli.terminal import Terminal
@@ -65,7 +66,7 @@ class Console:
         *,
         is_new: bool = False,
     ) -> None:
-        """A session that *is_new* gets its title from the first prompt."""
+        """A session that *is_new* gets its title from the first prompt; of others, the past is shown."""
         self.has_prompted = False
         """Whether a prompt was sent."""
         self._is_new = is_new
@@ -93,6 +94,8 @@ class Console:
         """
         with trio.open_signal_receiver(signal.SIGINT, *LEAVING, *CONTINUED) as signals, self._terminal.opened():
             async with self._session.subscribe() as events:
+                if not self._is_new:  # what comes meanwhile may be shown twice, and is not missed
+                    self._terminal.show(past_of(await awaited(self._session.messages())))
                 with self._leaving:
                     async with trio.open_nursery() as nursery:  # noqa: TID251 - the command line has its own tasks
                         nursery.start_soon(self._listen, events)

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import Final, NamedTuple
 
 from agentrail.api.protocols import AnySession, awaited
+from agentrail.cli.default_agent import ASK_FIRST, Mode
 from agentrail.cli.rendering import SHORT, described
 from agentrail.cli.screen import Tone, clipped, line, one_line
 from agentrail.cli.terminal import Terminal
@@ -33,7 +34,8 @@ INTRODUCTION: Final = """\
   Alt-Enter        what you typed is a prompt for later, also while the agent works
   \\ and Enter      another line; what you paste is one text, whatever lines it has"""
 
-NO_SESSIONS: Final = "it is for sessions that are kept"
+CHANGEABLE_MODES: Final[tuple[Mode, ...]] = ("ask", "edits", "yes")
+"""The modes that differ by what is asked alone."""
 
 
 class ConsoleCommand(NamedTuple):
@@ -114,6 +116,15 @@ class ConsoleCommands:
             await self._session.switch_model(name)
         else:
             self._say(f"  model: {(await awaited(self._session.status())).model}; /model NAME uses another")
+
+    async def mode(self, name: str) -> None:
+        """Change what runs without asking."""
+        mode = next((mode for mode in CHANGEABLE_MODES if mode == name), None)
+        if mode is None:
+            self._say(f"  /mode {' or '.join(CHANGEABLE_MODES)}: what runs without asking")
+            return
+        await set_mode(self._session, mode)
+        self._say(f"  asks before {', '.join(ASK_FIRST[mode]) or 'nothing'}")
 
     async def steer_text(self, text: str) -> None:
         """Steer, at once if the text begins with `now`."""
@@ -200,6 +211,11 @@ class ConsoleCommands:
         return f"{mark} {_short(session.session_id):<14} {_when(session.active)}  {title}"
 
 
+async def set_mode(session: AnySession, mode: Mode) -> None:
+    """Have the agent of the command line ask as *mode* says; one with a plan only has no tools for more."""
+    await session.update_plugin("HumanApproval", tools=list(ASK_FIRST[mode]), pin=True)
+
+
 async def last_used(supervisor: RemoteSupervisor, label: str | None) -> list[StoredSession]:
     """Return the sessions with *label*, if one is given, that have not ended, the last used one first."""
     sessions = await supervisor.stored(label=label, ended=False)
@@ -223,6 +239,7 @@ _HERE: Final = (
     ("/later", "TEXT", "a prompt for when nothing runs; Alt-Enter behind a text does the same", ConsoleCommands.later),
     ("/status", "", "what the session is doing, and what it has used", ConsoleCommands.status),
     ("/model", "NAME", "use another model from the next turn on", ConsoleCommands.model),
+    ("/mode", "MODE", "`ask`, `edits` or `yes`: what runs without asking, from now on", ConsoleCommands.mode),
     ("/queue", "NUMBER", "list the prompts that wait; with a number, take one back", ConsoleCommands.queue),
     ("/tasks", "", "list the sub-agents", ConsoleCommands.tasks),
     ("/compact", "REASON", "shorten the conversation that the model gets", ConsoleCommands.compact),

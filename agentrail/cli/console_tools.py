@@ -10,9 +10,6 @@ from agentrail.ports.tool import Tool, ToolContext
 from agentrail.tools import EffectClass, Range, tool
 from agentrail.tools.builtin import standard_tools
 
-ASK_FIRST = ("write_file", "edit_file", "shell", "web_fetch")
-"""Tools whose calls a person must approve: those that change something, and those that reach beyond the folder."""
-
 
 @tool(effect=EffectClass.PURE, timeout=3700)
 async def count(to: Annotated[int, Range(ge=1, le=3600)], ctx: ToolContext) -> str:  # noqa: D417 - the model does not see `ctx`

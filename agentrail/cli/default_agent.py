@@ -1,20 +1,61 @@
-"""The agent that the command line has if none is named: its model, by the keys in the environment, and its tools."""
+"""The agent that the command line has if none is named: its model, by the keys in the environment, tools and limits."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal, TypeAlias, cast, get_args
 
 from agentrail.adapters.models.providers import PROVIDERS
+from agentrail.adapters.sandboxes.bubblewrap import BubblewrapSandbox, check_bwrap, find_bwrap
 from agentrail.app.spec import SessionSpec
-from agentrail.cli.console_tools import ASK_FIRST, terminal_tools
-from agentrail.plugins.approval import HumanApproval
+from agentrail.cli.console_tools import terminal_tools
+from agentrail.errors import SandboxMissing
+from agentrail.plugins.approval import SAFE_COMMANDS, HumanApproval
+from agentrail.plugins.security import SecurityGuard
+from agentrail.ports.sandbox import Sandbox
+from agentrail.tools.builtin import ask_user, glob, grep, list_dir, read_file, standard_tools, web_fetch, write_todos
 
 STOP_WITHIN: Final = 3.0
 """The most seconds that the program may take to end; short, because a person waits."""
-SYSTEM: Final = "You help in a terminal. You have tools for the files of one folder; use them rather than guess."
 DEMO: Final = "demo"
+
+Mode: TypeAlias = Literal["ask", "edits", "yes", "plan"]
+"""What the agent may do without asking: read; also edit files; everything; or read alone, for a plan."""
+
+MODES: Final = cast("tuple[Mode, ...]", get_args(Mode))
+
+ASK_FIRST: Final[dict[Mode, tuple[str, ...]]] = {
+    "ask": ("write_file", "edit_file", "shell", "web_fetch"),
+    "edits": ("shell", "web_fetch"),
+    "yes": (),
+    "plan": ("web_fetch",),
+}
+"""By mode: tools whose calls a person must approve, that change something or reach beyond the folder."""
+
+READERS: Final = (read_file, grep, glob, list_dir)
+
+SYSTEM: Final = """\
+You help in a terminal, in the folder of a project. You have tools for its files and for commands; use them rather than
+guess. Look before you change: read a file before you edit it, and search before you say that something is not there.
+Make the smallest change that does what is wanted, in the style of the code around it. When you have changed code, run
+the checks of the project that are quick. Say what you did in few sentences, and what you could not check."""
+
+PLANNING: Final = """\
+You have no tools that change anything. Explore the project and write a plan: what is to be changed, in which files,
+how it will be checked, and what is open. The person decides whether it is carried out."""
+
+EXPLORER: Final = "Searches the project and answers a question about it, with paths and lines. It changes nothing."
+
+MEMORY: Final = ("AGENTS.md", "CLAUDE.md")
+"""Files of a project in which people say what agents have to know."""
+
+SKILLS: Final = ("~/.agents/skills", ".agents/skills", ".claude/skills")
+"""Folders of skills, of the user and of the project."""
+
+TOOLCHAINS: Final = ("~/.local/share/uv", "~/.pyenv", "~/.rustup", "~/.cargo/bin", "~/.nvm")
+"""Folders in a user's home to which virtual environments and the like lead; none of them holds keys."""
 
 USUAL: Final = (
     "anthropic:claude-sonnet-5",
@@ -38,12 +79,36 @@ def has_key(model: str, look_up: Callable[[str], str | None]) -> bool:
     return any((look_up(key) or "").strip() for key in PROVIDERS[provider].keys)
 
 
-def spec_for(model: str, folder: Path) -> SessionSpec:
-    """Return the specification of the session to talk to."""
+def confines() -> bool:
+    """Whether this machine lets commands be confined to a folder."""
+    try:
+        check_bwrap(find_bwrap())
+    except SandboxMissing:
+        return False
+    return True
+
+
+def spec_for(model: str, folder: Path, mode: Mode = "ask") -> SessionSpec:
+    """Return the specification of an agent that works in *folder*, where commands are confined to it if they can be."""
+    sandbox = _sandbox(folder) if confines() else None
+    safe_commands = () if sandbox is None else SAFE_COMMANDS  # unconfined, a command reads all that the user may read
+    approval = HumanApproval(tools=ASK_FIRST[mode], safe_commands=safe_commands, timeout=None)
+    is_plan = mode == "plan"
+    tools = terminal_tools() if model == DEMO else standard_tools()
     return SessionSpec(
         model=model,
-        tools=terminal_tools(),
-        plugins=(HumanApproval(tools=ASK_FIRST, safe_commands=(), timeout=None),),
-        system=SYSTEM,
+        tools=(*READERS, web_fetch, write_todos, ask_user) if is_plan else tools,
+        plugins=(SecurityGuard(), approval),
+        system=f"{SYSTEM}\n\n{PLANNING}" if is_plan else SYSTEM,
+        memory=MEMORY,
+        skills=SKILLS,
+        agents={"explorer": SessionSpec(description=EXPLORER, tools=READERS, system=EXPLORER)},
+        sandbox=sandbox,
         working_dir=str(folder),
     )
+
+
+def _sandbox(folder: Path) -> Sandbox:
+    """Return a sandbox whose commands see *folder*, the system, and what environments in the folder may lead to."""
+    paths = [Path(sys.base_prefix), *(Path(name).expanduser() for name in TOOLCHAINS)]
+    return BubblewrapSandbox(folder, network=True, readable=[str(path) for path in paths if path.is_dir()])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from agentrail.cli.agent_source import AgentSource
-from agentrail.cli.default_agent import DEMO
+from agentrail.cli.default_agent import DEMO, confines
 from agentrail.cli.screen import ScreenText, Tone, line, one_line
 
 TRY: Final = (
@@ -18,13 +18,28 @@ TRY: Final = (
 """Suggested prompts, in order, with what each demonstrates."""
 
 
+ASKS: Final = {
+    "": "it asks before it writes",
+    "ask": "it asks before it writes",
+    "edits": "it writes there without asking",
+    "yes": "it asks before nothing",
+    "plan": "it changes nothing",
+}
+"""What the agent does without asking, by mode."""
+
+
 def greeting(version: str, source: AgentSource, *, has_samples: bool) -> tuple[ScreenText, ...]:
     """Return the first screen: what this is, where it works, the keys, and what to try with the demo model."""
     is_demo = not source.file and source.model == DEMO
     agent = f"the agent of {source.file}" if source.file else f"the model {source.model}"
     talks = "the built-in demo model, which only knows phrases" if is_demo else agent
+    confined = (
+        "Shell commands see this folder and the system alone."
+        if confines()
+        else "Shell commands are not confined to it: each runs only if you say yes."
+    )
     what = "a fresh folder, deleted at the end" if has_samples else "your folder"
-    asks = "" if source.file or has_samples else "; it asks before it writes"
+    asks = "" if source.file or has_samples else f"; {ASKS[source.mode]}"
     keeps = "" if has_samples else "The session is kept: `agentrail chat --continue` goes on with it."
     width = max(len(phrase) for phrase, _ in TRY)
     suggestions = (
@@ -33,7 +48,7 @@ def greeting(version: str, source: AgentSource, *, has_samples: bool) -> tuple[S
     return (
         line(f"agentrail {version}: talk to {talks}.", Tone.BOLD),
         line(f"Its tools work in {one_line(source.folder)}, {what}{asks}."),
-        *(() if source.file else (line("Shell commands are not confined to it: each runs only if you say yes."),)),
+        *(() if source.file else (line(confined),)),
         line("Type and press Enter. Ctrl-C stops what runs, twice: leaves. /help tells more."),
         *((line(keeps),) if keeps else ()),
         *((line("\n  Try, in this order:", Tone.DIM), *suggestions) if suggestions else ()),

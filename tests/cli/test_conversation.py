@@ -7,6 +7,7 @@ import pytest
 from agentrail.adapters.models.providers import PROVIDERS
 from agentrail.cli import console_commands
 from agentrail.cli.chat import SAMPLES
+from agentrail.cli.default_agent import confines
 from tests.cli.talking import COMMAND, ENVIRONMENT, through_pipes
 
 KNOWN = ", ".join(f"`{name}`" for name in sorted(["demo", *(f"{provider}:…" for provider in PROVIDERS)]))
@@ -15,10 +16,15 @@ COMMANDS = ", ".join(f"`{name}`" for name in sorted(row.name for row in console_
 
 ANY = ", ".join(f"`{name}`" for name in sorted(["demo", *(f"{provider}:*" for provider in PROVIDERS)]))
 
-GREETING = """\
+confined = (
+    "Shell commands see this folder and the system alone."
+    if confines()
+    else "Shell commands are not confined to it: each runs only if you say yes."
+)
+GREETING = f"""\
 agentrail 0.1.0: talk to the built-in demo model, which only knows phrases.
 Its tools work in FOLDER, your folder; it asks before it writes.
-Shell commands are not confined to it: each runs only if you say yes.
+{confined}
 Type and press Enter. Ctrl-C stops what runs, twice: leaves. /help tells more.
 The session is kept: `agentrail chat --continue` goes on with it.
 

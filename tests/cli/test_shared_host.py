@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 import trio
 
+from agentrail.adapters.journals.auditing import model_requests
 from agentrail.adapters.journals.sqlite import SqliteJournal
 from agentrail.cli import shared_host
 from agentrail.cli.agent_source import AgentSource
@@ -239,3 +240,47 @@ def test_a_session_that_is_not_there_is_told_in_one_line(tmp_path: Path, args: t
     with through_pipes("chat", "--journal", str(tmp_path / "a #1?%20.db"), "--dir", str(tmp_path), *args) as talk:
         assert re.fullmatch(r"agentrail chat: --\w+: .*\n", talk.rest())
         assert talk.code() == 2
+
+
+@pytest.mark.long
+def test_what_is_asked_about_is_said_at_the_start_and_changed_later(tmp_path: Path) -> None:
+    with chat(tmp_path, "--edits") as talk:
+        talk.say("write hello to a.txt\n")
+        assert "[e]dit" not in talk.wait_for("created `a.txt`")
+        talk.say("/mode ask\n")
+        talk.wait_for("asks before write_file")
+        talk.say("write hello to b.txt\n")
+        talk.wait_for("[e]dit\n")
+        talk.say("n\n/mode all\n/quit\n")
+        talk.wait_for("/mode ask or edits or yes")
+    with chat(tmp_path, "--continue", "--yes") as talk:
+        talk.say("run echo done > c.txt\n")
+        assert "[e]dit" not in talk.wait_for("✓ shell")
+    assert (tmp_path / "c.txt").read_text() == "done\n"
+    with chat(tmp_path, "--plan") as talk:
+        talk.say("write hello to d.txt\n")
+        talk.wait_for("I have no tool for that")
+
+
+@pytest.mark.long
+def test_what_a_project_has_for_agents_is_read(tmp_path: Path) -> None:
+    (tmp_path / "AGENTS.md").write_text("Speak of tea.")
+    skill = tmp_path / ".agents" / "skills" / "brew"
+    skill.mkdir(parents=True)
+    (skill / "SKILL.md").write_text("---\nname: brew\ndescription: How tea is made.\n---\nBoil water.\n")
+    with chat(tmp_path) as talk:
+        talk.say("Who are you?\n/quit\n")
+        assert talk.code() == 0
+    journal = str(tmp_path.with_suffix(".db"))
+    with through_pipes("sessions", "list", "--journal", journal, "--json") as listing:
+        (name,) = re.findall(r'"session":\s*"([^"]+)"', listing.rest())
+    found = trio.run(_last_request, Path(journal), name)
+    assert "Speak of tea." in found
+    assert "How tea is made." in found
+
+
+async def _last_request(journal: Path, name: str) -> str:
+    opened = SqliteJournal(journal)
+    requests = await model_requests(opened, name)
+    await opened.close()
+    return repr(requests[-1])

@@ -1,13 +1,17 @@
 from pathlib import Path
 
+import pytest
 import trio.testing
 
+from agentrail.adapters.sandboxes.bubblewrap import BubblewrapSandbox
 from agentrail.app.spec import SessionSpec
-from agentrail.cli.console_tools import ASK_FIRST, remembering, terminal_tools
-from agentrail.cli.default_agent import spec_for
+from agentrail.cli import default_agent
+from agentrail.cli.console_tools import remembering, terminal_tools
+from agentrail.cli.default_agent import ASK_FIRST, Mode, spec_for
 from agentrail.plugins.approval import HumanApproval
+from agentrail.plugins.security import SecurityGuard
 from agentrail.ports.tool import Tool, ToolContext
-from agentrail.tools import EffectClass, Ok, ok
+from agentrail.tools import EffectClass, Ok, as_tool, ok
 from agentrail.values.content import text_of
 from agentrail.values.json import freeze_object
 
@@ -36,10 +40,34 @@ async def test_counting_takes_a_second_for_each_number(autojump_clock: trio.test
     assert told == [(0, "1 of 3"), (1, "2 of 3"), (2, "3 of 3")]
 
 
-def test_whatever_may_change_something_or_reaches_further_asks_first(tmp_path: Path) -> None:
-    spec: SessionSpec = spec_for("demo", tmp_path)
-    (plugin,) = spec.plugins
-    assert plugin == HumanApproval(tools=ASK_FIRST, safe_commands=(), timeout=None)
-    changing = {tool.spec.name for tool in terminal_tools() if tool.spec.effect is not EffectClass.PURE}
-    assert changing - set(ASK_FIRST) == {"shell_kill", "write_todos", "ask_user", "remember", "compact_conversation"}
-    assert {name for name, tool in TOOLS.items() if "network" in tool.spec.requires} <= set(ASK_FIRST)
+@pytest.mark.parametrize(
+    ("mode", "unasked"), [("ask", set()), ("edits", {"write_file", "edit_file"}), ("yes", None), ("plan", set())]
+)
+def test_whatever_may_change_something_or_reaches_further_asks_first(
+    tmp_path: Path, mode: Mode, unasked: set[str] | None
+) -> None:
+    spec: SessionSpec = spec_for("demo", tmp_path, mode)
+    guard, approval = spec.plugins
+    assert guard == SecurityGuard()
+    assert isinstance(approval, HumanApproval)
+    tools = {tool.spec.name: tool.spec for tool in map(as_tool, spec.tools)}
+    inward = {"shell_kill", "write_todos", "ask_user", "remember", "compact_conversation"}
+    changing = {name for name, tool in tools.items() if tool.effect is not EffectClass.PURE} - inward
+    outward = {name for name, tool in tools.items() if "network" in tool.requires}
+    asked = set(approval.tools)
+    assert (changing | outward) - asked == (changing | outward if unasked is None else unasked)
+    assert approval.timeout is None
+    if mode == "plan":
+        assert changing <= {"web_fetch"}
+
+
+def test_commands_are_confined_to_the_folder_or_each_is_asked_about(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(default_agent, "confines", lambda: True)
+    spec = spec_for("demo", tmp_path)
+    assert isinstance(spec.sandbox, BubblewrapSandbox)
+    monkeypatch.setattr(default_agent, "confines", lambda: False)
+    spec = spec_for("demo", tmp_path)
+    assert spec.sandbox is None
+    assert spec.plugins[1] == HumanApproval(tools=ASK_FIRST["ask"], safe_commands=(), timeout=None)
