@@ -17,7 +17,7 @@ from agentrail.adapters.python_file import NothingUsableError, find_member
 from agentrail.app.model_chain import chain_of
 from agentrail.app.model_registry import check_set_up
 from agentrail.app.spec import SessionSpec, check_spec
-from agentrail.cli.default_agent import DEMO, MODES, Mode, spec_for
+from agentrail.cli.default_agent import DEMO, MODES, Mode, mode_named, spec_for
 from agentrail.errors import BadProfile, KeyMissing
 from agentrail.host.profiles import Profile
 from agentrail.values.value import Value
@@ -95,7 +95,7 @@ class AgentSource(Value):
 
     @property
     def _mode(self) -> Mode:
-        return next((mode for mode in MODES if mode == self.mode), MODES[0])
+        return mode_named(self.mode) or MODES[0]
 
     def check(self) -> None:
         """Raise an error if the agent cannot be made, or no provider has its model: it tells whoever has asked for it.

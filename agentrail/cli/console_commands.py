@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Final, NamedTuple
 
 from agentrail.api.protocols import AnySession, awaited
-from agentrail.cli.default_agent import ASK_FIRST, Mode
+from agentrail.cli.default_agent import ASK_FIRST, Mode, mode_named
 from agentrail.cli.rendering import SHORT, described
 from agentrail.cli.screen import Tone, clipped, line, one_line
 from agentrail.cli.terminal import Terminal
@@ -119,8 +119,8 @@ class ConsoleCommands:
 
     async def mode(self, name: str) -> None:
         """Change what runs without asking."""
-        mode = next((mode for mode in CHANGEABLE_MODES if mode == name), None)
-        if mode is None:
+        mode = mode_named(name)
+        if mode not in CHANGEABLE_MODES:
             self._say(f"  /mode {' or '.join(CHANGEABLE_MODES)}: what runs without asking")
             return
         await set_mode(self._session, mode)

@@ -68,6 +68,12 @@ USUAL: Final = (
 """The default models, one of each provider, in the order in which API keys are looked for."""
 
 
+def mode_named(name: str) -> Mode | None:
+    """Return the mode of this *name*; `None` if there is none."""
+    names: dict[str, Mode] = {mode: mode for mode in MODES}
+    return names.get(name)
+
+
 def usual_model(look_up: Callable[[str], str | None]) -> str:
     """Return the first model of `USUAL` for which *look_up* finds an API key; without any, the offline demo model."""
     return next((name for name in USUAL if has_key(name, look_up)), DEMO)
