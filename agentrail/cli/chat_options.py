@@ -24,7 +24,7 @@ example: agentrail chat --continue
 MODES_ABOUT: Final[dict[Mode, str]] = {
     "ask": "ask before it writes, runs commands or fetches pages (default)",
     "edits": "do not ask before it writes files",
-    "yes": "do not ask at all",
+    "yes": "ask only where the guard against accidents is not sure",
     "plan": "change nothing: explore, and write a plan",
 }
 """What the agent of the command line may do without asking, by option."""
@@ -67,6 +67,8 @@ def parsed(argv: Sequence[str]) -> ChatOptions:
     session: str | None = LAST if args.last else args.resume
     if file and args.mode is not None:
         raise BadInputError(f"--{args.mode}: {file!r} says itself what its agent may do")
+    if args.mode == "plan" and session is not None:
+        raise BadInputError("--plan: a session keeps the tools that it began with; `agentrail chat --plan` begins one")
     if args.samples and (session is not None or args.dir is not None or args.journal is not None):
         raise BadInputError("--samples: it has a folder and a journal of its own, in which no session is yet")
     return ChatOptions(

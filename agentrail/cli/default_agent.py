@@ -30,7 +30,7 @@ ASK_FIRST: Final[dict[Mode, tuple[str, ...]]] = {
     "ask": ("write_file", "edit_file", "shell", "web_fetch"),
     "edits": ("shell", "web_fetch"),
     "yes": (),
-    "plan": ("web_fetch",),
+    "plan": ("write_file", "edit_file", "shell", "web_fetch"),  # should another session be told to ask so
 }
 """By mode: tools whose calls a person must approve, that change something or reach beyond the folder."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from agentrail.cli.agent_source import AgentSource
-from agentrail.cli.default_agent import DEMO, confines
+from agentrail.cli.default_agent import DEMO, MODES, confines
 from agentrail.cli.screen import ScreenText, Tone, line, one_line
 
 TRY: Final = (
@@ -19,13 +19,16 @@ TRY: Final = (
 
 
 ASKS: Final = {
-    "": "it asks before it writes",
     "ask": "it asks before it writes",
     "edits": "it writes there without asking",
-    "yes": "it asks before nothing",
+    "yes": "it asks only where its guard is not sure",
     "plan": "it changes nothing",
 }
 """What the agent does without asking, by mode."""
+
+CONFINED: Final = "Shell commands see this folder and the system alone."
+UNCONFINED: Final = "Shell commands are not confined to it: each runs only if you say yes."
+UNASKED: Final = "Shell commands are not confined to it, and run without asking."
 
 
 def greeting(version: str, source: AgentSource, *, has_samples: bool) -> tuple[ScreenText, ...]:
@@ -33,13 +36,9 @@ def greeting(version: str, source: AgentSource, *, has_samples: bool) -> tuple[S
     is_demo = not source.file and source.model == DEMO
     agent = f"the agent of {source.file}" if source.file else f"the model {source.model}"
     talks = "the built-in demo model, which only knows phrases" if is_demo else agent
-    confined = (
-        "Shell commands see this folder and the system alone."
-        if confines()
-        else "Shell commands are not confined to it: each runs only if you say yes."
-    )
+    confined = CONFINED if confines() else UNASKED if source.mode == "yes" else UNCONFINED
     what = "a fresh folder, deleted at the end" if has_samples else "your folder"
-    asks = "" if source.file or has_samples else f"; {ASKS[source.mode]}"
+    asks = "" if source.file or has_samples else f"; {ASKS[source.mode or MODES[0]]}"
     keeps = "" if has_samples else "The session is kept: `agentrail chat --continue` goes on with it."
     width = max(len(phrase) for phrase, _ in TRY)
     suggestions = (
@@ -48,7 +47,7 @@ def greeting(version: str, source: AgentSource, *, has_samples: bool) -> tuple[S
     return (
         line(f"agentrail {version}: talk to {talks}.", Tone.BOLD),
         line(f"Its tools work in {one_line(source.folder)}, {what}{asks}."),
-        *(() if source.file else (line(confined),)),
+        *(() if source.file or source.mode == "plan" else (line(confined),)),
         line("Type and press Enter. Ctrl-C stops what runs, twice: leaves. /help tells more."),
         *((line(keeps),) if keeps else ()),
         *((line("\n  Try, in this order:", Tone.DIM), *suggestions) if suggestions else ()),

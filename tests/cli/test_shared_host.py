@@ -16,6 +16,7 @@ from agentrail.adapters.journals.sqlite import SqliteJournal
 from agentrail.cli import shared_host
 from agentrail.cli.agent_source import AgentSource
 from agentrail.cli.chat import profile_of
+from agentrail.cli.default_agent import ASK_FIRST
 from agentrail.cli.shared_host import open_shared, socket_of
 from agentrail.errors import CannotListen, JournalInUse
 from agentrail.values.events import AgentEnd
@@ -28,6 +29,11 @@ def chat(folder: Path, *args: str) -> Generator[Talk, None, None]:
     with through_pipes("chat", "--model", "demo", "--dir", str(folder), "--journal", journal, *args) as talk:
         talk.wait_for("goes on with it.\n\n")
         yield talk
+
+
+def kill(talk: Talk) -> None:
+    talk.stop(signal.SIGKILL)
+    assert talk.code() == -signal.SIGKILL
 
 
 def source_in(folder: Path) -> AgentSource:
@@ -128,8 +134,7 @@ def test_a_terminal_goes_on_when_the_one_that_serves_is_killed_in_mid_stream(tmp
         first.say("count to 3\n")
         first.wait_for("→ count to=3")
         with chat(tmp_path, "--continue") as second:
-            first.process.send_signal(signal.SIGKILL)
-            first.code()
+            kill(first)
             second.say("/status\n")
             shown = second.wait_for("texts of steering\n")
             assert "goes on" in shown or "count" in shown
@@ -144,8 +149,7 @@ def test_an_approval_outlives_the_one_that_serves_and_is_answered_elsewhere(tmp_
         first.wait_for("[e]dit\n")
         with chat(tmp_path, "--continue") as second:
             second.wait_for("[e]dit\n")
-            first.process.send_signal(signal.SIGKILL)
-            first.code()
+            kill(first)
             second.say("y\n")
             second.wait_for("created `a.txt`")
     assert (tmp_path / "a.txt").read_text() == "hello"
@@ -175,8 +179,7 @@ def test_a_session_that_was_killed_alone_goes_on_later(tmp_path: Path) -> None:
     with chat(tmp_path) as first:
         first.say("write hello to a.txt\n")
         first.wait_for("[e]dit\n")
-        first.process.send_signal(signal.SIGKILL)
-        first.code()
+        kill(first)
     with chat(tmp_path, "--continue") as second:
         second.wait_for("> write hello to a.txt\n")
         second.wait_for("[e]dit\n")
@@ -284,3 +287,14 @@ async def _last_request(journal: Path, name: str) -> str:
     requests = await model_requests(opened, name)
     await opened.close()
     return repr(requests[-1])
+
+
+@pytest.mark.parametrize("which", [("--continue",), ("--resume", "trip")])
+def test_a_session_that_may_write_is_not_made_one_that_plans(tmp_path: Path, which: tuple[str, ...]) -> None:
+    with through_pipes("chat", "--plan", "--dir", str(tmp_path), "--journal", str(tmp_path / "j.db"), *which) as talk:
+        assert talk.rest().startswith("agentrail chat: --plan: a session keeps the tools that it began with")
+        assert talk.code() == 2
+
+
+def test_no_mode_but_yes_lets_more_pass_than_it_says() -> None:
+    assert set(ASK_FIRST["ask"]) == set(ASK_FIRST["plan"]) > set(ASK_FIRST["edits"]) > set(ASK_FIRST["yes"]) == set()
