@@ -14,6 +14,7 @@ from urllib.parse import quote, unquote_to_bytes
 
 from agentrail.adapters.models.providers import PROVIDERS
 from agentrail.adapters.python_file import NothingUsableError, find_member
+from agentrail.api.command_checks import LONGEST_NAME
 from agentrail.app.model_chain import chain_of
 from agentrail.app.model_registry import check_set_up
 from agentrail.app.spec import SessionSpec, check_spec
@@ -33,9 +34,6 @@ ANY_MODEL: Final = (DEMO, *(f"{provider}:*" for provider in PROVIDERS))
 
 CHANGEABLE: Final = {"HumanApproval": ("tools",)}
 """What `/mode` changes."""
-
-MAX_LABEL: Final = 200
-"""The most characters of a label."""
 
 
 class AgentSource(Value):
@@ -60,9 +58,9 @@ class AgentSource(Value):
 
     @property
     def label(self) -> str:
-        """The label of its sessions, by which those of one folder are member."""
+        """The label of its sessions, by which those of one folder are found."""
         label = f"folder:{quote(os.fsencode(self.folder))}"
-        return label if len(label) <= MAX_LABEL else f"folder:{sha256(label.encode()).hexdigest()}"
+        return label if len(label) <= LONGEST_NAME else f"folder:{sha256(label.encode()).hexdigest()}"
 
     @classmethod
     def read(cls, agent_id: str) -> AgentSource | None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from datetime import UTC, datetime
 from typing import Final, NamedTuple
 
 from agentrail.api.protocols import AnySession, awaited
 from agentrail.cli.default_agent import ASK_FIRST, Mode, mode_named
 from agentrail.cli.rendering import SHORT, described
-from agentrail.cli.screen import Tone, clipped, line, one_line
+from agentrail.cli.screen import Tone, clipped, date_and_time, line, one_line
+from agentrail.cli.session_names import OWN
 from agentrail.cli.terminal import Terminal
 from agentrail.core.vocabulary.commands import When
 from agentrail.errors import SteeringQueueFull
@@ -49,8 +49,6 @@ class ConsoleCommand(NamedTuple):
     """What it does, as the help says it."""
     carry_out: Callable[[ConsoleCommands, str], Awaitable[None]]
     """The function that does it, which gets what follows the name."""
-    needs_supervisor: bool = False
-    """Whether it is about other sessions."""
 
 
 class ConsoleCommands:
@@ -78,12 +76,17 @@ class ConsoleCommands:
     async def carry_out(self, text: str) -> None:
         """Carry out the command *text*."""
         name, _, rest = text.partition(" ")
-        rows = {row.name: row for row in COMMANDS if self._supervisor is not None or not row.needs_supervisor}
+        rows = {row.name: row for row in self._rows}
         row = rows.get(ALIASES.get(name, name))
         if row is None:
             self.refuse(f"there is no {name}; {advice(name, rows, 'there are')}")
         else:
             await row.carry_out(self, rest.strip())
+
+    @property
+    def _rows(self) -> tuple[ConsoleCommand, ...]:
+        """The commands that there are in this conversation."""
+        return HERE if self._supervisor is None else COMMANDS
 
     def refuse(self, why: str) -> None:
         """Say that something was not done."""
@@ -102,8 +105,7 @@ class ConsoleCommands:
 
     async def help(self, _: str) -> None:
         """Show the table."""
-        rows = [row for row in COMMANDS if self._supervisor is not None or not row.needs_supervisor]
-        table = "\n".join(f"  {f'{row.name} {row.argument}':<16} {row.purpose}" for row in rows)
+        table = "\n".join(f"  {f'{row.name} {row.argument}':<16} {row.purpose}" for row in self._rows)
         self._say(f"{INTRODUCTION}\n{table}")
 
     async def status(self, _: str) -> None:
@@ -124,7 +126,7 @@ class ConsoleCommands:
             self._say(f"  /mode {' or '.join(CHANGEABLE_MODES)}: what runs without asking")
             return
         await set_mode(self._session, mode)
-        self._say(f"  asks before {', '.join(ASK_FIRST[mode]) or 'nothing'}")
+        self._say(f"  asks before {', '.join(ASK_FIRST[mode]) or 'what its guard is not sure about'}")
 
     async def steer_text(self, text: str) -> None:
         """Steer, at once if the text begins with `now`."""
@@ -184,8 +186,7 @@ class ConsoleCommands:
         if session_id.isdecimal() and 0 < int(session_id) <= len(sessions):
             self._go(sessions[int(session_id) - 1].session_id)
             return
-        ids = {name for session in sessions for name in (session.session_id, _short(session.session_id))}
-        if session_id not in ids:
+        if session_id.removeprefix(OWN) not in {session.session_id.removeprefix(OWN) for session in sessions}:
             self.refuse(f"there is no session {session_id!r} in this list; /sessions shows it")
             return
         self._go(session_id)
@@ -206,9 +207,10 @@ class ConsoleCommands:
         return [] if self._supervisor is None else await last_used(self._supervisor, self._label)
 
     def _row(self, session: StoredSession) -> str:
-        mark = "*" if session.session_id.endswith(self._session.id.rpartition(".")[2]) else " "
+        name = session.session_id.removeprefix(OWN)
+        mark = "*" if name == self._session.id.removeprefix(OWN) else " "
         title = clipped(one_line(session.about.title), 60) or "(nothing was said)"
-        return f"{mark} {_short(session.session_id):<14} {_when(session.active)}  {title}"
+        return f"{mark} {name:<14} {date_and_time(session.active)}  {title}"
 
 
 async def set_mode(session: AnySession, mode: Mode) -> None:
@@ -222,41 +224,37 @@ async def last_used(supervisor: RemoteSupervisor, label: str | None) -> list[Sto
     return sorted(sessions, key=lambda session: session.active, reverse=True)[:MOST_LISTED]
 
 
-def _short(session_id: str) -> str:
-    """Return the name of a session, without that of its user."""
-    return session_id.partition(".")[2] or session_id
-
-
-def _when(milliseconds: int) -> str:
-    return f"{datetime.fromtimestamp(milliseconds / 1000, UTC).astimezone():%Y-%m-%d %H:%M}"
-
-
 ALIASES: Final = {"/exit": "/quit"}
 """Other names of commands."""
 
-_HERE: Final = (
-    (STEER, "TEXT", "steer; /steer now TEXT does not wait for the end of the answer", ConsoleCommands.steer_text),
-    ("/later", "TEXT", "a prompt for when nothing runs; Alt-Enter behind a text does the same", ConsoleCommands.later),
-    ("/status", "", "what the session is doing, and what it has used", ConsoleCommands.status),
-    ("/model", "NAME", "use another model from the next turn on", ConsoleCommands.model),
-    ("/mode", "MODE", "`ask`, `edits` or `yes`: what runs without asking, from now on", ConsoleCommands.mode),
-    ("/queue", "NUMBER", "list the prompts that wait; with a number, take one back", ConsoleCommands.queue),
-    ("/tasks", "", "list the sub-agents", ConsoleCommands.tasks),
-    ("/compact", "REASON", "shorten the conversation that the model gets", ConsoleCommands.compact),
-    ("/help", "", "this", ConsoleCommands.help),
-    ("/quit", "", "leave", ConsoleCommands.quit),
-)
-_OTHERS: Final = (
-    ("/sessions", "", "list the sessions of this folder", ConsoleCommands.sessions),
-    ("/resume", "NUMBER", "go on with one of them", ConsoleCommands.resume),
-    ("/new", "", "begin a new session; this one is kept", ConsoleCommands.new),
-    ("/fork", "", "go on in a copy of this session", ConsoleCommands.fork),
-)
-COMMANDS: Final = (
-    *(
-        ConsoleCommand(name, argument, purpose, carry_out, needs_supervisor=True)
-        for name, argument, purpose, carry_out in _OTHERS
+HERE: Final = (
+    ConsoleCommand(
+        STEER, "TEXT", "steer; /steer now TEXT does not wait for the end of the answer", ConsoleCommands.steer_text
     ),
-    *(ConsoleCommand(*row) for row in _HERE),
+    ConsoleCommand(
+        "/later", "TEXT", "a prompt for when nothing runs; Alt-Enter behind a text does the same", ConsoleCommands.later
+    ),
+    ConsoleCommand("/status", "", "what the session is doing, and what it has used", ConsoleCommands.status),
+    ConsoleCommand("/model", "NAME", "use another model from the next turn on", ConsoleCommands.model),
+    ConsoleCommand(
+        "/mode", "MODE", "`ask`, `edits` or `yes`: what runs without asking, from now on", ConsoleCommands.mode
+    ),
+    ConsoleCommand(
+        "/queue", "NUMBER", "list the prompts that wait; with a number, take one back", ConsoleCommands.queue
+    ),
+    ConsoleCommand("/tasks", "", "list the sub-agents", ConsoleCommands.tasks),
+    ConsoleCommand("/compact", "REASON", "shorten the conversation that the model gets", ConsoleCommands.compact),
+    ConsoleCommand("/help", "", "this", ConsoleCommands.help),
+    ConsoleCommand("/quit", "", "leave", ConsoleCommands.quit),
 )
-"""All commands, in the order of the help."""
+"""The commands about this session, in the order of the help."""
+
+OTHERS: Final = (
+    ConsoleCommand("/sessions", "", "list the sessions of this folder", ConsoleCommands.sessions),
+    ConsoleCommand("/resume", "NUMBER", "go on with one of them", ConsoleCommands.resume),
+    ConsoleCommand("/new", "", "begin a new session; this one is kept", ConsoleCommands.new),
+    ConsoleCommand("/fork", "", "go on in a copy of this session", ConsoleCommands.fork),
+)
+"""Those about other sessions."""
+
+COMMANDS: Final = (*OTHERS, *HERE)

@@ -121,8 +121,8 @@ class EditedLine(Value):
 
         A paste is inserted at once: key by key, each would copy the whole line.
         """
-        lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
-        return self._with(self.text[: self.at] + "\n".join(map(clean, lines)), self.text[self.at :])
+        lines = clean(text.replace("\r\n", "\n").replace("\r", "\n"))
+        return self._with(self.text[: self.at] + lines, self.text[self.at :])
 
     def end_line(self) -> EditedLine:
         """Return the next, empty line; this one joins the earlier lines, unless it is blank or repeats the last."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable
+from datetime import UTC, datetime
 from enum import Enum
 from typing import Final
 
@@ -155,3 +156,8 @@ def columns(text: str) -> int:
         else 1 + (unicodedata.east_asian_width(char) in "WF")
         for char in text
     )
+
+
+def date_and_time(milliseconds: int) -> str:
+    """Return the local date and time, to the minute, of *milliseconds* since 1970."""
+    return f"{datetime.fromtimestamp(milliseconds / 1000, UTC).astimezone():%Y-%m-%d %H:%M}"

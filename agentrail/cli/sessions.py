@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
@@ -17,7 +16,7 @@ from agentrail.adapters.journals.archive import export_session, import_session
 from agentrail.adapters.journals.sqlite.journal import SqliteJournal
 from agentrail.cli.bad_input import BadInputError
 from agentrail.cli.journal_file import open_journal
-from agentrail.cli.screen import clean, clipped, one_line
+from agentrail.cli.screen import clean, clipped, date_and_time, one_line
 from agentrail.cli.session_names import id_of_chat, name_in_chat
 from agentrail.cli.session_options import SessionOptions, parsed
 from agentrail.codec.json_text import to_text
@@ -109,7 +108,7 @@ async def _list(journal: Journal, options: SessionOptions) -> int:
         (
             name_in_chat(stored.session_id),
             _condition(stored),
-            _day(stored.active),
+            date_and_time(stored.active),
             one_line(clean(stored.about.title or UNTITLED)),
         )
         for stored in listed
@@ -131,10 +130,6 @@ def _condition(stored: StoredSession) -> str:
     if stored.at_work:
         return "working"
     return "idle" if stored.due is None else "waiting"
-
-
-def _day(at_ms: int) -> str:
-    return datetime.fromtimestamp(at_ms / 1000, UTC).astimezone().strftime("%Y-%m-%d %H:%M")
 
 
 def _as_json(stored: StoredSession) -> JsonObject:

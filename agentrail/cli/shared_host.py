@@ -82,7 +82,7 @@ class SharedHost:
     async def settle(self) -> None:
         """Return when the journal is served, by this process if by no other.
 
-        Raise `JournalInUse` if a program has it that does not serve it so.
+        Raise `JournalInUse` if a program has it that does not serve it so, and `CannotListen` if nobody can be reached.
         """
         until = trio.current_time() + PATIENCE
         while True:
@@ -91,8 +91,9 @@ class SharedHost:
             except JournalInUse:
                 if trio.current_time() >= until:
                     raise
-            except OSError:  # who served has just ended
-                pass
+            except OSError as error:  # who served has just ended
+                if trio.current_time() >= until:
+                    raise CannotListen(f"unix:{self.socket}", str(error), ANOTHER_PLACE) from error
             else:
                 return
             await trio.sleep(AGAIN)

@@ -211,7 +211,8 @@ class Terminal:
             return lines
         while not self._over:
             typed = END_OF_PASTE.encode()
-            with trio.move_on_after(LOST_END if self._rest.startswith(PASTE) else math.inf):
+            is_in_paste = self.keys and self._rest.startswith(PASTE)
+            with trio.move_on_after(LOST_END if is_in_paste else math.inf):
                 typed = await self._receive()
             self._over = not typed
             self._rest += self._decode.decode(typed, final=not typed)
