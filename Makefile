@@ -14,7 +14,7 @@ SOURCES := $(wildcard agentrail tests property_tests docs/__init__.py docs/examp
 COGGED := README.md $(shell find docs -name '*.md')
 COG := $(PY) -m cogapp
 WHEEL := $(CURDIR)/build/wheel
-EXTRAS := mcp prices testing
+EXTRAS := cli mcp prices testing
 
 # Tests start many interpreters: what one has compiled the next ones read, whatever the environment says.
 export PYTHONDONTWRITEBYTECODE :=
@@ -141,7 +141,7 @@ pyright: .venv/lint
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "agentrail needs Python 3.11 or newer: make PYTHON=python3.11")'
 	$(PYTHON) -m venv .venv
 	$(PIP) install 'pip>=25.1' # the first that knows dependency groups
-	$(PIP) install --editable .
+	$(PIP) install --editable '.[cli]'
 	@touch $@
 
 .venv/test: .venv/core

@@ -26,6 +26,7 @@ OURS: Final = {"agentrail", "docs", "property_tests", "tests"}
 PROVIDES: Final = {
     "attrs": {"attr", "attrs"},
     "genai-prices": {"genai_prices"},
+    "rich": {"rich", "markdown_it"},
     "mcp": {"mcp", "mcp_types", "anyio", "httpx2", "pydantic"},
     "pytest-trio": {"pytest_trio"},
     "typing-extensions": {"typing_extensions"},
@@ -91,6 +92,7 @@ EXTRAS: Final = PROJECT["optional-dependencies"]
 NEEDS_EXTRA: Final = {
     "agentrail/adapters/mcp/": "mcp",
     "agentrail/adapters/published_prices.py": "prices",
+    "agentrail/cli/markdown_rows.py": "cli",
     "agentrail/testing/": "testing",
 }
 """Which extra the modules of a place may import from; all others import from the core's requirements alone."""

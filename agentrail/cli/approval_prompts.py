@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Final
 
 from agentrail.api.protocols import AnySession
 from agentrail.api.session_values import HeldCall
-from agentrail.cli.rendering import question_about
-from agentrail.cli.screen import ScreenText, Tone, line
+from agentrail.cli.questions import question_about
+from agentrail.cli.screen import Tone, line
 from agentrail.cli.terminal import Terminal
 from agentrail.errors import UnknownApproval
 from agentrail.values.json import freeze
@@ -26,13 +26,11 @@ class PendingDecisions:
         self,
         session: AnySession,
         terminal: Terminal,
-        describe: Callable[[HeldCall], tuple[ScreenText, ...]] = question_about,
         advice: str = "",
     ) -> None:
-        """*describe* returns what is asked, and *advice* is added where a line is no valid answer."""
+        """*advice* is added where a line is no valid answer."""
         self._session = session
         self._terminal = terminal
-        self._describe = describe
         self._advice = advice
         self._held: HeldCall | None = None
         self._edits = False
@@ -62,7 +60,7 @@ class PendingDecisions:
     def ask(self, call: HeldCall) -> None:
         """Ask about *call*: the next line is the answer."""
         self._held = call
-        self._terminal.show(self._describe(call))
+        self._terminal.show(question_about(call))
 
     def forget(self, call: HeldCall | None = None) -> None:
         """Withdraw the open question; if *call* is given, only if the question is still about that call."""

@@ -153,7 +153,9 @@ class Chat:
                 is_new = session is None
                 if session is None:
                     session = await supervisor.spawn(self._source.id, secrets.token_hex(4), labels=[self._source.label])
-                commands = ConsoleCommands(session, self._terminal, supervisor, self._source.label)
+                commands = ConsoleCommands(
+                    session, self._terminal, supervisor, self._source.label, Path(self._source.folder)
+                )
                 console = Console(session, self._terminal, commands, is_new=is_new)
                 is_well = await console.run() and is_well
                 if is_new and not console.has_prompted:

@@ -16,12 +16,14 @@ import trio
 from agentrail.api.protocols import AnySession, awaited
 from agentrail.api.session_values import Status
 from agentrail.cli.approval_prompts import PendingDecisions
+from agentrail.cli.bad_input import BadInputError
 from agentrail.cli.console_commands import STEER, ConsoleCommands
-from agentrail.cli.past import past_of
-from agentrail.cli.rendering import piece_of
+from agentrail.cli.past import past_of, prompts_in, thoughts_in
+from agentrail.cli.rendering import about, piece_of
 from agentrail.cli.screen import Flow, ScreenText, Tone, clipped, line, one_line
 from agentrail.cli.terminal import Terminal
 from agentrail.errors import AgentrailError, SessionNotAlive, SessionParked
+from agentrail.values.content import text_of
 from agentrail.values.events import (
     AgentAbort,
     AgentEnd,
@@ -33,9 +35,11 @@ from agentrail.values.events import (
     PromptReceived,
     PromptRejected,
     PromptWithdrawn,
+    ResponseComplete,
     SessionQuarantined,
     StatusUpdate,
     ThinkingDelta,
+    ToolExecutionEnd,
     ToolExecutionUpdate,
 )
 
@@ -52,7 +56,6 @@ PASSING: Final = (MessageDelta, StatusUpdate, ThinkingDelta, ToolExecutionUpdate
 """Events that come often, and after which the session does the same as before."""
 
 LEAVING: Final = tuple(getattr(signal, name) for name in ("SIGHUP", "SIGTERM") if hasattr(signal, name))
-CONTINUED: Final = tuple(getattr(signal, name) for name in ("SIGCONT",) if hasattr(signal, name))
 
 
 class Console:
@@ -86,18 +89,22 @@ class Console:
         self._open_refs: set[str] = set()  # of prompts that were sent here, until the event of their end is shown
         self._ended_refs: set[str] = set()  # those that end while it is not known yet to which prompt they belong
         self._waiting_ids: set[str] = set()  # of calls whose event is shown
+        self._last_read = 0  # the tokens of the last request and its response: what the next one reads at least
 
     async def run(self) -> bool:
         """Run the conversation until the person leaves or the session ends.
 
         Return false if the lines came from a pipe or a file, and one was refused or its turn was stopped.
         """
-        with trio.open_signal_receiver(signal.SIGINT, *LEAVING, *CONTINUED) as signals, self._terminal.opened():
+        with trio.open_signal_receiver(signal.SIGINT, *LEAVING) as signals, self._terminal.opened():
             async with self._session.subscribe() as events:
-                if not self._is_new:  # what comes meanwhile may be shown twice, and is not missed
-                    self._terminal.show(past_of(await awaited(self._session.messages())))
+                # What comes meanwhile may be shown twice, and is not missed.
+                messages = () if self._is_new else await awaited(self._session.messages())
+                self._terminal.show(past_of(messages))
+                self._terminal.complete_by(self._commands.ways_to_go_on, prompts_in(messages))
                 with self._leaving:
                     async with trio.open_nursery() as nursery:  # noqa: TID251 - the command line has its own tasks
+                        nursery.start_soon(self._terminal.keep_drawing)
                         nursery.start_soon(self._listen, events)
                         nursery.start_soon(self._obey, signals)
                         self._look_again()
@@ -149,6 +156,11 @@ class Console:
                 self._open_refs.clear()
             case ApprovalRequired(approval_id=ref) | AskUser(ref=ref):
                 self._waiting_ids.add(ref)
+            case ResponseComplete(message=message):
+                self._last_read = message.usage.total_tokens or self._last_read
+                self._commands.fold("thoughts", thoughts_in(message))
+            case ToolExecutionEnd(name=name, text=text):
+                self._commands.fold(name, text)
             case event:
                 if isinstance(event, PASSING):
                     return
@@ -182,6 +194,7 @@ class Console:
                 if self._is_fresh:
                     self._answering.look(held_calls)
                     self._terminal.prompt(wanted=self._answering.is_open or self._is_resting)
+                    self._terminal.tell("" if status is None else about(status, self._last_read))
                     self._news.set()
         except AgentrailError as error:
             self._commands.refuse(str(error))
@@ -228,7 +241,7 @@ class Console:
                 self._interrupted = -AGAIN
                 try:
                     await self._act(text.strip())
-                except AgentrailError as error:
+                except (AgentrailError, BadInputError) as error:
                     self._commands.refuse(str(error))
                 self._look_again()
                 if self._commands.is_leaving:
@@ -270,12 +283,14 @@ class Console:
 
     async def _prompt(self, text: str) -> None:
         is_first, self.has_prompted, self._is_sending = not self.has_prompted, True, True
-        self._texts.append(text)
         try:
-            ref = (await self._session.prompt(text)).ref
+            said = await self._commands.with_files(text)
+            text = said if isinstance(said, str) else text_of(said)
+            self._texts.append(text)
+            ref = (await self._session.prompt(said)).ref
             if ref not in self._ended_refs:
                 self._open_refs.add(ref)
-        except AgentrailError:
+        except (AgentrailError, BadInputError):
             with suppress(ValueError):  # its event has come all the same
                 self._texts.remove(text)
             raise
@@ -288,11 +303,9 @@ class Console:
     # From outside
 
     async def _obey(self, signals: AsyncIterator[int]) -> None:
-        """Handle signals: set up the terminal again after a stop by job control, leave, or interrupt (Ctrl-C)."""
+        """Handle signals: leave, or interrupt (Ctrl-C)."""
         async for number in signals:
-            if number in CONTINUED:
-                self._terminal.resume()
-            elif number in LEAVING:
+            if number in LEAVING:
                 self._leave()
             else:
                 await self._interrupt()

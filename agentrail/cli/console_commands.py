@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import Final, NamedTuple
 
 from agentrail.api.protocols import AnySession, awaited
-from agentrail.cli.default_agent import ASK_FIRST, Mode, mode_named
+from agentrail.api.views import DetailView
+from agentrail.cli.attachments import AT, parts_of, paths_behind
+from agentrail.cli.default_agent import ASK_FIRST, DEMO, USUAL, Mode, mode_named
 from agentrail.cli.rendering import SHORT, described
-from agentrail.cli.screen import Tone, clipped, date_and_time, line, one_line
+from agentrail.cli.screen import Tone, aside, clipped, date_and_time, one_line
 from agentrail.cli.session_names import OWN
 from agentrail.cli.terminal import Terminal
 from agentrail.core.vocabulary.commands import When
@@ -17,9 +21,13 @@ from agentrail.errors import SteeringQueueFull
 from agentrail.errors.agentrail_error import advice
 from agentrail.ports.journal import StoredSession
 from agentrail.remote.remote_supervisor import RemoteSupervisor
+from agentrail.values.content import Part
 
 STEER: Final = "/steer"
 """The only command that does not wait for the session to rest when it comes from a pipe or a file."""
+
+MOST_FOLDED: Final = 20
+"""The most results and thoughts that are kept to be shown in whole, the last ones."""
 
 MOST_LISTED: Final = 20
 """The most sessions that are listed, the last used ones."""
@@ -32,6 +40,8 @@ INTRODUCTION: Final = """\
   Ctrl-C           stop what runs; twice within two seconds, or while nothing runs: leave
   Ctrl-D           leave
   Alt-Enter        what you typed is a prompt for later, also while the agent works
+  Tab              complete a command, or the path of a file behind @
+  @FILE            send that file with the prompt: a text, a picture or a PDF
   \\ and Enter      another line; what you paste is one text, whatever lines it has"""
 
 CHANGEABLE_MODES: Final[tuple[Mode, ...]] = ("ask", "edits", "yes")
@@ -60,8 +70,9 @@ class ConsoleCommands:
         terminal: Terminal,
         supervisor: RemoteSupervisor | None = None,
         label: str | None = None,
+        folder: Path = Path(),
     ) -> None:
-        """*label* is that of the sessions which are listed; `None`: all are."""
+        """*label* is that of the sessions which are listed; `None`: all are. *folder*: where named files are."""
         self.has_refused = False
         """Whether something that the person wanted was not done."""
         self.is_leaving = False
@@ -72,6 +83,23 @@ class ConsoleCommands:
         self._terminal = terminal
         self._supervisor = supervisor
         self._label = label
+        self._folder = folder
+        self._folded: deque[tuple[str, str]] = deque(maxlen=MOST_FOLDED)
+
+    def fold(self, name: str, text: str) -> None:
+        """Keep *text*, of which only a row is on the screen, for `/show`."""
+        if text:
+            self._folded.append((name, text))
+
+    def ways_to_go_on(self, typed: str) -> Sequence[str]:
+        """Return what may follow *typed*: the rest of a command, the name of a model or a mode, the rest of a path."""
+        name, space, rest = typed.partition(" ")
+        if typed.startswith("/") and not space:
+            return _ends_of((f"{row.name}{' ' if row.argument else ''}" for row in self._rows), typed)
+        if name in CHOICES:
+            return _ends_of(CHOICES[name], rest)
+        word = typed.rpartition(" ")[2]
+        return paths_behind(word.removeprefix(AT), self._folder) if word.startswith(AT) else ()
 
     async def carry_out(self, text: str) -> None:
         """Carry out the command *text*."""
@@ -91,7 +119,11 @@ class ConsoleCommands:
     def refuse(self, why: str) -> None:
         """Say that something was not done."""
         self.has_refused = True
-        self._terminal.show((line(f"✗ {why}", Tone.BAD),))
+        self._terminal.show((aside(f"✗ {why}", Tone.BAD),))
+
+    async def with_files(self, text: str) -> str | tuple[Part, ...]:
+        """Return the prompt *text* with the files that it names."""
+        return await parts_of(text, self._folder)
 
     async def steer(self, text: str, *, when: When = "gap") -> None:
         """Send *text* as steering."""
@@ -99,7 +131,7 @@ class ConsoleCommands:
             await self._session.steer(text, when=when)
 
     def _say(self, text: str) -> None:
-        self._terminal.show((line(text),))
+        self._terminal.show((aside(text),))
 
     # About this session
 
@@ -111,6 +143,26 @@ class ConsoleCommands:
     async def status(self, _: str) -> None:
         """Show what the session does."""
         self._terminal.show(described(await awaited(self._session.status())))
+
+    async def show(self, number: str) -> None:
+        """Show in whole what was folded to one row."""
+        if number and not (number.isdecimal() and 0 < int(number) <= len(self._folded)):
+            self.refuse(f"/show {number}: {len(self._folded)} texts are kept; 1 is the last one")
+        elif self._folded:
+            name, text = self._folded[-int(number or 1)]
+            self._say(f"  {name}:\n{text}")
+        else:
+            self._say("  nothing was folded yet")
+
+    async def cost(self, _: str) -> None:
+        """Show what the session has used."""
+        usage = (await awaited(self._session.status())).usage
+        cost = "unknown: there is no price for a model" if usage.cost_usd is None else f"${usage.cost_usd:.4f}"
+        self._say(
+            f"  read      {usage.input_tokens} tokens, {usage.cached_tokens} of them from the provider's cache\n"
+            f"  written   {usage.output_tokens} tokens, {usage.reasoning_tokens} of them thoughts\n"
+            f"  cost      {cost}{' (estimated)' if usage.estimated else ''}"
+        )
 
     async def model(self, name: str) -> None:
         """Use another model, or show which one is used."""
@@ -140,7 +192,7 @@ class ConsoleCommands:
     async def later(self, text: str) -> None:
         """Send a prompt, which is queued while a turn is open."""
         if text:
-            await self._session.prompt(text)
+            await self._session.prompt(await self.with_files(text))
         else:
             self._say("  /later TEXT")
 
@@ -168,6 +220,26 @@ class ConsoleCommands:
     async def quit(self, _: str) -> None:
         """Leave."""
         self.is_leaving = True
+
+    # What only a host tells
+
+    async def tools(self, _: str) -> None:
+        """List the tools."""
+        detail = await self._detail()
+        self._list("tool", () if detail is None else detail.tools)
+
+    async def plugins(self, _: str) -> None:
+        """List the plugins."""
+        detail = await self._detail()
+        self._list("plugin", () if detail is None else detail.plugins)
+
+    def _list(self, kind: str, names: Sequence[str]) -> None:
+        none = f"  no {kind}, or the session does not run: prompt it first"
+        self._say("\n".join(f"  {name}" for name in names) or none)
+
+    async def _detail(self) -> DetailView | None:
+        """Return what the host shows of the session; `None` if it is here."""
+        return None if self._supervisor is None else await self._supervisor.session(self._session.id).detail()
 
     # About other sessions
 
@@ -224,6 +296,13 @@ async def last_used(supervisor: RemoteSupervisor, label: str | None) -> list[Sto
     return sorted(sessions, key=lambda session: session.active, reverse=True)[:MOST_LISTED]
 
 
+def _ends_of(words: Iterable[str], beginning: str) -> Sequence[str]:
+    return [word.removeprefix(beginning) for word in words if word.startswith(beginning)]
+
+
+CHOICES: Final[Mapping[str, Sequence[str]]] = {"/model": (*USUAL, DEMO), "/mode": CHANGEABLE_MODES}
+"""What may follow a command."""
+
 ALIASES: Final = {"/exit": "/quit"}
 """Other names of commands."""
 
@@ -234,7 +313,9 @@ HERE: Final = (
     ConsoleCommand(
         "/later", "TEXT", "a prompt for when nothing runs; Alt-Enter behind a text does the same", ConsoleCommands.later
     ),
+    ConsoleCommand("/show", "NUMBER", "the last result or thought in whole; 2: the one before", ConsoleCommands.show),
     ConsoleCommand("/status", "", "what the session is doing, and what it has used", ConsoleCommands.status),
+    ConsoleCommand("/cost", "", "tokens and money of this session", ConsoleCommands.cost),
     ConsoleCommand("/model", "NAME", "use another model from the next turn on", ConsoleCommands.model),
     ConsoleCommand(
         "/mode", "MODE", "`ask`, `edits` or `yes`: what runs without asking, from now on", ConsoleCommands.mode
@@ -254,7 +335,9 @@ OTHERS: Final = (
     ConsoleCommand("/resume", "NUMBER", "go on with one of them", ConsoleCommands.resume),
     ConsoleCommand("/new", "", "begin a new session; this one is kept", ConsoleCommands.new),
     ConsoleCommand("/fork", "", "go on in a copy of this session", ConsoleCommands.fork),
+    ConsoleCommand("/tools", "", "list the tools of this session", ConsoleCommands.tools),
+    ConsoleCommand("/plugins", "", "list its plugins, in the order in which they are asked", ConsoleCommands.plugins),
 )
-"""Those about other sessions."""
+"""Those about other sessions, and those for which a host is asked."""
 
 COMMANDS: Final = (*OTHERS, *HERE)

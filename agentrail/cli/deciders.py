@@ -5,7 +5,6 @@ A decider returns `None`, or why it has not decided.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from contextlib import suppress
 from typing import Final
 
@@ -14,9 +13,7 @@ import trio
 from agentrail.api.protocols import AnySession
 from agentrail.api.session_values import HeldCall
 from agentrail.cli.approval_prompts import NOBODY, PendingDecisions
-from agentrail.cli.console import CONTINUED
-from agentrail.cli.run_outcome import described
-from agentrail.cli.screen import ScreenText, Tone, line
+from agentrail.cli.screen import Tone, line
 from agentrail.cli.terminal import Terminal
 from agentrail.errors import AgentrailError, UnknownApproval
 
@@ -59,18 +56,13 @@ class LineDecider:
 
     async def __call__(self, session: AnySession, calls: tuple[HeldCall, ...]) -> str | None:
         """Ask about each of *calls*."""
-        pending = PendingDecisions(session, self._terminal, question_about)
-        with self._terminal.opened(), trio.open_signal_receiver(*CONTINUED) as signals:
+        pending = PendingDecisions(session, self._terminal)
+        with self._terminal.opened():
             async with trio.open_nursery() as nursery:  # noqa: TID251 - the command line has its own tasks
-                nursery.start_soon(self._resume, signals)
+                nursery.start_soon(self._terminal.keep_drawing)
                 problem = await self._ask_all(pending, calls)
                 nursery.cancel_scope.cancel()
         return problem
-
-    async def _resume(self, signals: AsyncIterator[int]) -> None:
-        """Set up the terminal again after a stop by job control."""
-        async for _ in signals:
-            self._terminal.resume()
 
     async def _ask_all(self, pending: PendingDecisions, calls: tuple[HeldCall, ...]) -> str | None:
         for call in calls:
@@ -107,15 +99,3 @@ class LineDecider:
         if not self._lines:
             self._lines.extend(await self._terminal.read() or ())
         return self._lines.pop(0).strip() if self._lines else None
-
-
-def question_about(call: HeldCall) -> tuple[ScreenText, ...]:
-    """Return what a person is asked about *call*, whose arguments are shown exactly as they are."""
-    if call.kind == "question":
-        options = tuple(line(f"    {number}. {option}") for number, option in enumerate(call.options, 1))
-        return (line(f"? {described(call)}", Tone.ASKING), *options)
-    always = " / [a]lways" if call.family is not None else ""
-    return (
-        line(f"? {described(call)}", Tone.ASKING),
-        line(f"  [y]es / [n]o{always} / [e]dit", Tone.ASKING),
-    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from agentrail.cli.screen import clean, columns
+from agentrail.cli.screen import clean, columns, cut_to_rows
 from agentrail.values.value import Value
 
 ENTER: Final = "\n"
@@ -17,8 +17,8 @@ PASTE: Final = "\x1b[200~"
 """What a terminal sends before a text that is pasted; with that text behind it, it is one key."""
 
 END_OF_PASTE: Final = "\x1b[201~"
-NEW_LINE: Final = "⏎"
-"""How the end of a line looks in the one line that is being typed."""
+COMPLETE: Final = "\t"
+"""Completes a word, where that is possible; elsewhere it is inserted."""
 
 _KEY: Final = re.compile(
     r"[^\x1b]|\x1b(?:\[[0-?]*+[ -/]*+(?:[@-~]|(?=[^ -/@-~]))|O(?:[^\x1b]|(?=\x1b))|(?=\x1b)|[^\[O\x1b])", re.DOTALL
@@ -80,7 +80,7 @@ def is_text(key: str) -> bool:
 
 
 class EditedLine(Value):
-    """The text that is being typed, with its cursor and the earlier texts; a pasted one may have several lines."""
+    """The text that is being typed, with its cursor and the earlier texts."""
 
     text: str = ""
     """The text of the line."""
@@ -110,7 +110,7 @@ class EditedLine(Value):
             case "left" | "right":
                 return self.but(at=min(max(self.at + (1 if key == "right" else -1), 0), len(self.text)))
             case "up" | "down":
-                return self._fetched(self.back + (1 if key == "up" else -1))
+                return self._moved(key)
             case _ if key.startswith(PASTE):
                 return self.insert(key.removeprefix(PASTE))
             case _:
@@ -133,16 +133,31 @@ class EditedLine(Value):
         """Return the line with its text replaced by *text*, and the cursor at its end."""
         return self._with(text, "")
 
-    def visible_part(self, width: int) -> tuple[str, int]:
-        """Return the part of the text that fits into *width* columns, and the cursor's column."""
-        start, end = self.at, self.at
-        room = width - 1
-        while start and (room := room - columns(self.text[start - 1])) >= 0:
-            start -= 1
-        room = width - columns(self.text[start : self.at])
-        while end < len(self.text) and (room := room - columns(self.text[end])) >= 0:
-            end += 1
-        return self.text[start:end].replace("\n", NEW_LINE), columns(self.text[start : self.at])
+    def visible_rows(self, width: int, most: int) -> tuple[list[str], tuple[int, int]]:
+        """Return the rows of the text, at most *most* around the cursor, and the cursor's row and column among them.
+
+        Of a long text, only what may be among them is looked at.
+        """
+        start = max(self.at - width * most, 0)
+        before = _full_rows(self.text[start : self.at], width)
+        behind = self.text[self.at : self.at + width * most]
+        rows = _full_rows(before[-1] + behind, width)
+        row, column = len(before) - 1, columns(before[-1])
+        rows = before[:-1] + rows
+        first = max(min(row - most // 2, len(rows) - most), 0)
+        return rows[first : first + most], (row - first, column)
+
+    def _moved(self, key: str) -> EditedLine:
+        """Return the text with the cursor in the line above or below; from the first one or the last, another text."""
+        start = self.text.rfind("\n", 0, self.at) + 1
+        end = self.text.find("\n", self.at)
+        if key == "up" and start:
+            above = self.text.rfind("\n", 0, start - 1) + 1
+            return self.but(at=min(above + self.at - start, start - 1))
+        if key == "down" and end >= 0:
+            last = self.text.find("\n", end + 1)
+            return self.but(at=min(end + 1 + self.at - start, last if last >= 0 else len(self.text)))
+        return self._fetched(self.back + (1 if key == "up" else -1))
 
     def _with(self, before: str, behind: str) -> EditedLine:
         return self.but(text=before + behind, at=len(before))
@@ -152,3 +167,8 @@ class EditedLine(Value):
             return self
         text = self.past[-back] if back else ""
         return self.but(text=text, at=len(text), back=back)
+
+
+def _full_rows(text: str, width: int) -> list[str]:
+    """Return *text* in rows of at most *width* columns: a row ends where it is full, or at the end of a line."""
+    return [row for line in text.split("\n") for row in cut_to_rows(line, width)]

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from agentrail.cli.rendering import SHORT, shown_args
+from agentrail.cli.rendering import LONG, SHORT, shown_args
 from agentrail.cli.screen import ScreenText, Tone, clipped, line, one_line
+from agentrail.values.content import Thinking
 from agentrail.values.messages import AssistantMessage, Message, UserMessage
 
 MOST_SHOWN: Final = 12
@@ -20,10 +21,20 @@ def past_of(messages: Sequence[Message]) -> tuple[ScreenText, ...]:
     return (*first, *(piece for message in messages[left_out:] for piece in _pieces(message)))
 
 
+def prompts_in(messages: Sequence[Message]) -> tuple[str, ...]:
+    """Return the texts of the person, the oldest first."""
+    return tuple([message.text for message in messages if isinstance(message, UserMessage)])
+
+
+def thoughts_in(message: AssistantMessage) -> str:
+    """Return what the model thought before it said *message*."""
+    return "\n\n".join(part.text for part in message.parts if isinstance(part, Thinking))
+
+
 def _pieces(message: Message) -> tuple[ScreenText, ...]:
     match message:
         case UserMessage():
-            return (line(f"> {one_line(message.text)}", Tone.BOLD),)
+            return (line(f"> {clipped(one_line(message.text), LONG)}", Tone.BOLD),)
         case AssistantMessage():
             calls = tuple(line(f"  → {call.name} {shown_args(call.args)}".rstrip()) for call in message.calls)
             text = message.text.strip()

@@ -55,10 +55,15 @@ def decoded(content: bytes) -> str:
 
 def with_context(prompt: str, context: str) -> str:
     """Return *prompt* with *context* below it, in a fence that no line of the context can close, and with a name."""
-    longest = max((len(run) for run in _BACKTICKS.findall(context)), default=0)
+    return f"{prompt}\n\nStandard input:\n\n{fenced(context, 'stdin')}\n"
+
+
+def fenced(text: str, name: str = "") -> str:
+    """Return *text* in a fence that no line of it can close, with a *name*."""
+    longest = max((len(run) for run in _BACKTICKS.findall(text)), default=0)
     fence = "`" * max(3, longest + 1)
-    end = "" if context.endswith("\n") else "\n"
-    return f"{prompt}\n\nStandard input:\n\n{fence}stdin\n{context}{end}{fence}\n"
+    end = "" if text.endswith("\n") else "\n"
+    return f"{fence}{name}\n{text}{end}{fence}"
 
 
 def _check_argument(argument: str) -> None:

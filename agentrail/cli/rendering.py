@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from agentrail.api.session_values import HeldCall, Status
-from agentrail.cli.screen import Flow, ScreenText, Tone, clipped, line, one_line
+from agentrail.api.session_values import Status
+from agentrail.cli.screen import Flow, ScreenText, Tone, aside, clipped, line, one_line
+from agentrail.core.context_window import window_of
 from agentrail.values import events as e
 from agentrail.values.content import in_words
 from agentrail.values.json import Json, JsonObject, canonical
@@ -14,13 +15,15 @@ from agentrail.values.json import Json, JsonObject, canonical
 SHORT: Final = 100
 """The most columns of a text that is shown in one line, such as arguments, a result or a queued prompt."""
 
-LONG: Final = 2_000
-"""The most columns of an argument, or of the hint, that are shown to a person who is to approve the call."""
+LONG: Final = 1_000
+"""The most columns of a prompt that was sent from elsewhere, or earlier."""
+
+THOUSAND: Final = 1000
 
 TOLD_BEFORE: Final = frozenset({"provider_error", "overflow"})
 """Kinds of aborts whose reason is not shown, because the event before the abort has shown it."""
 
-Show = Callable[..., ScreenText]
+Show = Callable[..., ScreenText | None]
 
 
 def piece_of(envelope: e.Envelope) -> ScreenText | None:
@@ -32,20 +35,6 @@ def piece_of(envelope: e.Envelope) -> ScreenText | None:
 def shown_args(args: JsonObject, limit: int = SHORT) -> str:
     """Return the arguments of a call in one line, cut to *limit* columns."""
     return clipped(" ".join(f"{name}={_value(arg)}" for name, arg in args.items()), limit)
-
-
-def question_about(call: HeldCall) -> tuple[ScreenText, ...]:
-    """Return the text that asks a person about a held call: the question or the arguments, and the possible answers."""
-    if call.kind == "question":
-        options = tuple(line(f"    {number}. {option}") for number, option in enumerate(call.options, 1))
-        return (line(f"? {call.hint}", Tone.ASKING), *options)
-    always = " / [a]lways" if call.family is not None else ""
-    return (
-        line(f"? {call.tool} waits for your approval", Tone.ASKING),
-        *(line(clipped(f"    {name}: {_value(arg)}", LONG)) for name, arg in call.args.items()),
-        line(f"    {clipped(one_line(call.hint), LONG)}", Tone.DIM),
-        line(f"  [y]es / [n]o{always} / [e]dit", Tone.ASKING),
-    )
 
 
 def described(status: Status) -> tuple[ScreenText, ...]:
@@ -67,6 +56,24 @@ def described(status: Status) -> tuple[ScreenText, ...]:
     )
 
 
+def about(status: Status, last_read: int) -> str:
+    """Return the row about a session: its phase and model, what it has used, and how much of the window is full.
+
+    *last_read* is how many tokens the model read and wrote last, which it reads again.
+    """
+    usage, window = status.usage, window_of(status.model)
+    cost = "" if usage.cost_usd is None else f" · ${usage.cost_usd:.2f}"
+    full = f" · context {100 * last_read // window} %" if window and last_read else ""
+    queued = f" · {status.queued} queued" if status.queued else ""
+    phase = "waits for you" if status.held else status.phase.replace("_", " ")
+    tokens = f"{_rounded(usage.input_tokens)} in, {_rounded(usage.output_tokens)} out"
+    return f"  {phase} · {status.model} · {tokens}{cost}{full}{queued}"
+
+
+def _rounded(tokens: int) -> str:
+    return str(tokens) if tokens < THOUSAND else f"{tokens / THOUSAND:.1f}k"
+
+
 def _value(arg: Json) -> str:
     return one_line(arg) if isinstance(arg, str) and arg.strip() else canonical(arg)
 
@@ -75,11 +82,15 @@ def _note(text: str, tone: Tone = Tone.DIM) -> ScreenText:
     return line(f"  {text}", tone)
 
 
+def _aside(text: str, tone: Tone = Tone.DIM) -> ScreenText:
+    return aside(f"  {text}", tone)
+
+
 # Life
 
 
 def _received(event: e.PromptReceived) -> ScreenText:
-    return ScreenText(Flow.ECHO, f"> {one_line(event.text)}", Tone.BOLD)
+    return ScreenText(Flow.ECHO, f"> {clipped(one_line(event.text), LONG)}", Tone.BOLD)
 
 
 def _ended(event: e.AgentEnd) -> ScreenText:
@@ -103,11 +114,11 @@ def _resumed(event: e.AgentResumed) -> ScreenText:
 
 
 def _queued(event: e.PromptQueued) -> ScreenText:
-    return _note(f"queued, place {event.position}: {clipped(one_line(event.text), SHORT)}")
+    return _aside(f"queued, place {event.position}: {clipped(one_line(event.text), SHORT)}")
 
 
 def _dropped(event: e.PromptDropped | e.PromptWithdrawn) -> ScreenText:
-    return _note(f"dropped from the queue: {clipped(one_line(event.text), SHORT)}")
+    return _aside(f"dropped from the queue: {clipped(one_line(event.text), SHORT)}")
 
 
 def _rejected(event: e.PromptRejected) -> ScreenText:
@@ -119,13 +130,13 @@ def _steering(event: e.SteeringReceived) -> ScreenText:
     preview = clipped(one_line(event.text), SHORT)
     match event.status:
         case "queued":
-            return _note(f"↳ steering: {preview}")
+            return _aside(f"↳ steering: {preview}")
         case "dropped":
-            return _note(f"↳ steering dropped: {preview}")
+            return _aside(f"↳ steering dropped: {preview}")
         case "rejected_full":
-            return _note(f"↳ steering refused, too many wait: {preview}", Tone.BAD)
+            return _aside(f"↳ steering refused, too many wait: {preview}", Tone.BAD)
         case _:
-            return _note(f"↳ steering refused: {event.reason or event.status}", Tone.BAD)
+            return _aside(f"↳ steering refused: {event.reason or event.status}", Tone.BAD)
 
 
 def _applied(event: e.SteeringApplied) -> ScreenText:
@@ -177,7 +188,7 @@ def _unfit(event: e.AnswerRejected) -> ScreenText:
 
 
 def _title(event: e.TitleGenerated) -> ScreenText:
-    return _note(f"title: {event.title}")
+    return _aside(f"title: {event.title}")
 
 
 def _status(event: e.StatusUpdate) -> ScreenText:
@@ -197,11 +208,13 @@ def _progress(event: e.ToolExecutionUpdate) -> ScreenText:
 
 
 def _tool_ended(event: e.ToolExecutionEnd) -> ScreenText:
-    preview = clipped(one_line(" ".join(map(in_words, event.content))), SHORT) or "(nothing)"
+    whole = " ".join(map(in_words, event.content))
+    preview = clipped(one_line(whole), SHORT) or "(nothing)"
+    more = f" ({whole.count(chr(10)) + 1} lines; /show)" if preview.endswith("…") else ""
     late = " (late)" if event.late else ""
     if event.is_error:
-        return _note(f"✗ {event.name}{late}: {preview}", Tone.BAD)
-    return _note(f"✓ {event.name}{late}: {preview}", Tone.GOOD)
+        return _note(f"✗ {event.name}{late}: {preview}{more}", Tone.BAD)
+    return _note(f"✓ {event.name}{late}: {preview}{more}", Tone.GOOD)
 
 
 def _blocked(event: e.ToolBlocked) -> ScreenText:
@@ -300,11 +313,31 @@ def _subagent_done(event: e.SubagentEnd) -> ScreenText:
     return _note(f"{mark} sub-agent: {clipped(one_line(event.text), SHORT)}", tone)
 
 
+def _of_subagent(event: e.SubAgentEvent) -> ScreenText | None:
+    inner, depth = event.event, 1
+    while isinstance(inner, e.SubAgentEvent):
+        inner, depth = inner.event, depth + 1
+    piece = SHOWN[type(inner)](inner) if isinstance(inner, IN_TREE) else None
+    return None if piece is None else _aside(f"{'│ ' * depth}{piece.text.strip()}")
+
+
 def _todos(event: e.TodoChange) -> ScreenText:
     marks = {"done": "x", "in_progress": "~"}
     lines = [f"  [{marks.get(todo.status, ' ')}] {one_line(todo.text)}" for todo in event.todos]
     return line("\n".join(lines) or "  nothing left to do")
 
+
+IN_TREE: Final = (
+    e.Retry,
+    e.StreamError,
+    e.SubagentEnd,
+    e.SubagentStart,
+    e.ToolBlocked,
+    e.ToolExecutionEnd,
+    e.ToolExecutionStart,
+    e.ToolKilled,
+)
+"""What is shown of a sub-agent, below its parent's call."""
 
 SHOWN: Final[Mapping[type[e.Event], Show]] = {
     e.AgentAbort: _aborted,
@@ -338,6 +371,7 @@ SHOWN: Final[Mapping[type[e.Event], Show]] = {
     e.SteeringReceived: _steering,
     e.StreamError: _failed,
     e.StreamStalled: _stalled,
+    e.SubAgentEvent: _of_subagent,
     e.SubagentEnd: _subagent_done,
     e.SubagentStart: _subagent,
     e.ThinkingDelta: _thought,
@@ -389,7 +423,6 @@ SILENT: Final[frozenset[type[e.Event]]] = frozenset(
         e.SessionHibernated,
         e.SessionStarted,
         e.SessionWoken,
-        e.SubAgentEvent,
         e.ThinkingStart,
         e.ToolAttached,
         e.ToolCalls,
@@ -400,4 +433,4 @@ SILENT: Final[frozenset[type[e.Event]]] = frozenset(
         e.UserResponded,
     }
 )
-"""The classes of events that are not shown; held calls are shown by `question_about` instead."""
+"""The classes of events that are not shown; held calls are shown by `questions.question_about` instead."""

@@ -10,6 +10,7 @@ from typing import Final
 
 from agentrail.api.session_values import HeldCall, Reply
 from agentrail.api.views import HeldView, UsageView, View, view
+from agentrail.cli.screen import escaped
 from agentrail.errors import (
     AgentrailError,
     AnswerUnfit,
@@ -21,7 +22,6 @@ from agentrail.errors import (
     TurnAborted,
     UsageError,
 )
-from agentrail.plugins.invisible_characters import visible
 from agentrail.values.events import (
     ApprovalResolved,
     Envelope,
@@ -251,18 +251,6 @@ def described(call: HeldCall) -> str:
         options = f" ({' / '.join(call.options)})" if call.options else ""
         return f"`{escaped(call.tool)}` asks: {escaped(call.hint + options)}"
     return f"`{escaped(call.tool)}` waits for approval with {escaped(canonical(call.args))}"
-
-
-def escaped(text: str) -> str:
-    """Return *text* with each control, direction or invisible character as JSON escapes it."""
-    return text if text.isascii() and text.isprintable() else "".join([_escaped_character(char) for char in text])
-
-
-def _escaped_character(char: str) -> str:
-    if char.isprintable() and visible(char):
-        return char
-    units = char.encode("utf-16-be", "surrogatepass")
-    return "".join([f"\\u{units[index] << 8 | units[index + 1]:04x}" for index in range(0, len(units), 2)])
 
 
 def run_view(ending: RunEnding, tally: RunTally, session: str, usage: Usage = NOTHING_USED) -> RunView:

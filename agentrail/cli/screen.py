@@ -12,26 +12,34 @@ from datetime import UTC, datetime
 from enum import Enum
 from typing import Final
 
+from agentrail.plugins.invisible_characters import visible
 from agentrail.values.value import Value
 
 ERASE: Final = "\r\x1b[K"
 """Characters that move to the beginning of the line and erase it."""
 
+TONES: Final = re.compile(r"\x1b\[[0-9;]*m")
+"""Codes of colours and the like, which take no column."""
+
 _RESET: Final = "\x1b[0m"
 _CONTROL: Final = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 _SPACE: Final = re.compile(r"\s+")
+_WORD: Final = re.compile(r" *[^ ]+| +")
 
 
 class Flow(Enum):
     """How a piece joins the text before it.
 
-    `TEXT` and `THOUGHT` continue an open line of the same kind; `LINE` is a line of its own. The next piece erases a
-    `STATUS`. An `ECHO` repeats what the person typed, unless the terminal has shown it already.
+    `TEXT` and `THOUGHT` continue an open line of the same kind; `LINE` is a line of its own. The next piece takes the
+    place of a `STATUS`, where rows can be drawn anew. An `ECHO` repeats what the person typed, unless the terminal has
+    shown it already. An `ASIDE` is a line that does not end the text which is being written, where the screen can show
+    it above that text.
     """
 
     TEXT = "text"
     THOUGHT = "thought"
     LINE = "line"
+    ASIDE = "aside"
     STATUS = "status"
     ECHO = "echo"
 
@@ -58,6 +66,13 @@ class TerminalStyle(Value):
     """Whether the terminal itself shows what the person types."""
     width: int = 100
     """The number of columns of a line."""
+    height: int = 24
+    """The number of rows."""
+
+    @property
+    def room(self) -> int:
+        """How many columns of a line are filled: the cursor stays behind them, in the same line."""
+        return max(self.width - 1, 1)
 
 
 class ScreenText(Value):
@@ -90,10 +105,11 @@ class Screen(Value):
                 return Screen(None if text.endswith("\n") else piece.flow), joint + painted(text, piece.tone, look)
             case Flow.STATUS if look.rewrites:
                 return Screen(Flow.STATUS), self.joint + painted(
-                    clipped(text.replace("\n", " "), look.width - 1), piece.tone, look
+                    clipped(text.replace("\n", " "), look.room), piece.tone, look
                 )
             case _:
-                return Screen(), f"{self.joint}{painted(text, piece.tone, look)}\n"
+                rows = "\n".join(wrapped(text, look.room)) if look.rewrites else text
+                return Screen(), f"{self.joint}{painted(rows, piece.tone, look)}\n"
 
     @property
     def joint(self) -> str:
@@ -106,6 +122,11 @@ class Screen(Value):
 def line(text: str, tone: Tone = Tone.PLAIN) -> ScreenText:
     """Return *text* as a piece that is a line of its own."""
     return ScreenText(Flow.LINE, text, tone)
+
+
+def aside(text: str, tone: Tone = Tone.PLAIN) -> ScreenText:
+    """Return *text* as a line that may come above the text which is being written."""
+    return ScreenText(Flow.ASIDE, text, tone)
 
 
 def put_all(screen: Screen, pieces: Iterable[ScreenText], look: TerminalStyle) -> tuple[Screen, str]:
@@ -127,6 +148,20 @@ def clean(text: str) -> str:
     return _CONTROL.sub("\N{REPLACEMENT CHARACTER}", text.replace("\r", "").replace("\t", "    "))
 
 
+def escaped(text: str, *, keep_lines: bool = False) -> str:
+    """Return *text* with each control, direction or invisible character as JSON escapes it."""
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join([char if keep_lines and char == "\n" else _escaped_character(char) for char in text])
+
+
+def _escaped_character(char: str) -> str:
+    if char.isprintable() and visible(char):
+        return char
+    units = char.encode("utf-16-be", "surrogatepass")
+    return "".join([f"\\u{units[index] << 8 | units[index + 1]:04x}" for index in range(0, len(units), 2)])
+
+
 def one_line(text: str) -> str:
     """Return *text* with each run of white space as one space, and none at its ends."""
     return _SPACE.sub(" ", text).strip()
@@ -144,6 +179,45 @@ def clipped(text: str, width: int) -> str:
             break
         line_count += 1
     return f"{text[:line_count]}…"
+
+
+def wrapped(text: str, width: int) -> list[str]:
+    """Return *text* in rows of at most *width* columns, broken between words; what is indented stays so."""
+    return [row for line_ in text.split("\n") for row in _rows_of(line_.rstrip(), width)]
+
+
+def _rows_of(text: str, width: int) -> list[str]:
+    if columns(text) <= width:
+        return [text]
+    indent = text[: len(text) - len(text.lstrip(" "))][: width // 2]
+    rows: list[str] = []
+    row, used = "", 0
+    for word in _WORD.findall(text):
+        more = columns(word)
+        if used + more > width and row.strip():
+            rows.append(row)
+            row = indent
+            word = word.lstrip(" ")  # noqa: PLW2901 - the break is in place of the space
+            used, more = columns(indent), columns(word)
+        row, used = row + word, used + more
+        if used > width:
+            *full, row = cut_to_rows(row, width)
+            rows.extend(full)
+            used = columns(row)
+    return [*rows, row]
+
+
+def cut_to_rows(text: str, width: int) -> list[str]:
+    """Return *text* in rows of at most *width* columns, broken wherever a row is full."""
+    rows: list[str] = []
+    row, used = "", 0
+    for char in text:
+        more = columns(char)
+        if used + more > width and row:
+            rows.append(row)
+            row, used = "", 0
+        row, used = row + char, used + more
+    return [*rows, row]
 
 
 def columns(text: str) -> int:

@@ -1,7 +1,7 @@
 """`Terminal`: reads typed lines and shows output, so that neither garbles the other.
 
-If input and output are a terminal that sends single keys, the line being typed stays below the output. A whole line of
-output is written above it; other output waits until the line is finished. With pipes, lines are read as they come.
+If input and output are a terminal that sends single keys, what is typed stays below the output (`LiveScreen`). With
+pipes, lines are read as they come, and output is written at once.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ import codecs
 import math
 import os
 import shutil
-from collections.abc import Generator, Iterator, Sequence
+import signal
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
 from itertools import groupby
@@ -18,11 +19,28 @@ from typing import Final, TextIO
 
 import trio
 
-from agentrail.cli.line_editor import END_OF_INPUT, END_OF_PASTE, ENTER, LATER, PASTE, EditedLine, is_text, keys_in
-from agentrail.cli.screen import ERASE, Flow, Screen, ScreenText, TerminalStyle, Tone, columns, painted, put_all
+from agentrail.cli.line_editor import (
+    COMPLETE,
+    END_OF_INPUT,
+    END_OF_PASTE,
+    ENTER,
+    LATER,
+    PASTE,
+    EditedLine,
+    is_text,
+    keys_in,
+)
+from agentrail.cli.live_screen import Format, LiveScreen
+from agentrail.cli.markdown_rows import plain_rows, text_format
+from agentrail.cli.screen import Flow, Screen, ScreenText, TerminalStyle, put_all
 
 CHUNK: Final = 4096
-PROMPT: Final = "> "
+
+FRAME: Final = 0.05
+"""Seconds between two drawings of what changes: text that comes faster is seen together."""
+
+MOST_OFFERED: Final = 8
+"""The most ways to go on with a word that are shown."""
 
 MARK_PASTES: Final = "\x1b[?2004h"
 """Has a terminal say where a paste begins and ends."""
@@ -50,17 +68,22 @@ def has_keys(source: TextIO, target: TextIO) -> bool:
 
 
 def look_of(source: TextIO, target: TextIO) -> TerminalStyle:
-    """Return whether the output takes colours, can rewrite lines and shows what is typed, and its width."""
+    """Return whether the output takes colours, can rewrite lines and shows what is typed, and its size."""
     return TerminalStyle(
         colours=target.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb",
         rewrites=has_keys(source, target),
         echoes=source.isatty() and target.isatty(),
-        width=_width(),
+        width=shutil.get_terminal_size().columns,
+        height=shutil.get_terminal_size().lines,
     )
 
 
-def _width() -> int:
-    return shutil.get_terminal_size().columns
+def _common(words: Sequence[str]) -> str:
+    """Return what all *words* begin with."""
+    if not words:
+        return ""
+    first, last = min(words), max(words)
+    return next((first[:at] for at, char in enumerate(first) if last[at : at + 1] != char), first)
 
 
 class Terminal:
@@ -71,13 +94,18 @@ class Terminal:
         self.keys = has_keys(source, target)
         self.by_hand = source.isatty()
         self.gone = False
+        self._source = source
         self._given = source.fileno()
         self._shown = target
         self._screen = Screen()
+        self._to_rows: Format = plain_rows
+        self._live: LiveScreen | None = None  # only while keys are read singly
+        self._changed = trio.Event()
         self._line = EditedLine()
+        self._complete: Callable[[str], Sequence[str]] | None = None
+        self._offered: Sequence[str] = ()
+        self._about = ""
         self._prompts = False
-        self._drawn = False
-        self._waiting: list[ScreenText] = []
         self._decode = codecs.getincrementaldecoder("utf-8")("replace")
         self._rest = ""
         self._unused: tuple[str, ...] = ()
@@ -94,22 +122,63 @@ class Terminal:
         from agentrail.cli import terminal_modes  # noqa: PLC0415 - not there on every system
 
         with terminal_modes.kept(self._given):
+            self._live = LiveScreen(self.look, self._to_rows)
             self.resume()
             try:
                 yield
             finally:
-                self.end_line()
-                self._write(MARK_NO_PASTES)
+                text, self._live, self._prompts = self._live.end(), None, False
+                self._line, self._about, self._offered = self._line.says(""), "", ()
+                self._write(f"{text}{MARK_NO_PASTES}")
+
+    async def keep_drawing(self) -> None:
+        """Draw what changes while keys are read singly, until cancelled; no-op if `keys` is false."""
+        if self.keys:
+            with trio.open_signal_receiver(signal.SIGCONT, signal.SIGWINCH) as signals:
+                async with trio.open_nursery() as nursery:  # noqa: TID251 - the command line has its own tasks
+                    nursery.start_soon(self._draw)
+                    nursery.start_soon(self._lay_out)
+                    async for number in signals:
+                        if number == signal.SIGCONT:
+                            self.resume()
+                        else:
+                            self._resize()
+
+    async def _draw(self) -> None:
+        """Draw what changes, until cancelled.
+
+        It writes in a thread: a terminal that takes nothing, as behind a slow line, holds up nobody but its person.
+        """
+        while True:
+            await self._changed.wait()
+            self._changed = trio.Event()
+            if self._live is not None:
+                below = (*self._offered, *([self._about] if self._about else ()))
+                text = self._live.draw(self._line, prompts=self._prompts, below=below)
+                await trio.to_thread.run_sync(self._write, text)
+            await trio.sleep(FRAME)
 
     def resume(self) -> None:
         """Set the terminal's modes, at the start and after a stop by job control."""
-        if self.keys:
+        if self._live is not None:
             from agentrail.cli import terminal_modes  # noqa: PLC0415 - not there on every system
 
             terminal_modes.hand_over_keys(self._given)
             self._write(MARK_PASTES)
-            self._drawn = False
-            self._draw()
+            self._live.forget()
+            self._changed.set()
+
+    async def _lay_out(self) -> None:
+        """Lay out what the model says as Markdown from now on, if the extra `cli` is installed."""
+        if self._live is not None:
+            self._to_rows = self._live.to_rows = await trio.to_thread.run_sync(text_format)
+
+    def _resize(self) -> None:
+        """Lay out what comes from now on for the size that the terminal has now."""
+        self.look = look_of(self._source, self._shown)
+        if self._live is not None:
+            self._live.resize(self.look)
+            self._changed.set()
 
     def drop_typed_ahead(self) -> None:
         """Drop what a person has typed and what is not read yet; no-op with a pipe."""
@@ -118,37 +187,38 @@ class Terminal:
 
             terminal_modes.drop_typed_ahead(self._given)
 
-    def end_line(self) -> None:
-        """Drop the typed text, and leave the cursor at the beginning of a line."""
-        self._prompts = False
-        self.drop_typed()
-        self._write(self._screen.joint)
-        self._screen = Screen()
-
     # Out
 
     def show(self, pieces: Sequence[ScreenText]) -> None:
-        """Put *pieces* on the screen.
+        """Put *pieces* on the screen."""
+        if self._live is None:
+            self._screen, text = put_all(self._screen, pieces, self.look)
+            self._write(text)
+            return
+        for piece in pieces:
+            self._live.put(piece)
+        self._changed.set()
 
-        While a line is typed, they wait until it is sent or emptied, or until one of *pieces* is a line of its own.
-        Then all that wait are written above the typed line.
-        """
-        self._waiting.extend(pieces)
-        ends_in_a_line = any(piece.flow is Flow.LINE for piece in pieces)
-        if not self._line.text or ends_in_a_line:
-            self._flush()
+    def end_line(self) -> None:
+        """Leave the cursor at the beginning of a line, where keys are not read."""
+        self._write(self._screen.joint)
+        self._screen = Screen()
 
     def prompt(self, *, wanted: bool) -> None:
         """Show or hide the prompt: it is hidden while a session works."""
-        if wanted != self._prompts:
-            self._prompts = wanted
-            self._redraw()
+        self._prompts = wanted
+        self._changed.set()
+
+    def tell(self, about: str) -> None:
+        """Show *about* below what is typed, in one row, where keys are read singly."""
+        self._about = about
+        self._changed.set()
 
     def offer(self, text: str) -> None:
         """Begin the next line with *text*, which the person may edit; if keys are not read singly, only show it."""
         if self.keys:
             self._line = self._line.says(text)
-            self._redraw()
+            self._changed.set()
         else:
             self.show((ScreenText(Flow.LINE, text),))
 
@@ -156,41 +226,8 @@ class Terminal:
         """Drop the text that was typed and not sent; return whether there was any."""
         typed = bool(self._line.text)
         self._line = self._line.says("")
-        self._redraw()
+        self._changed.set()
         return typed
-
-    def _flush(self) -> None:
-        self._undraw()
-        self.look = self.look.but(width=_width())
-        waiting, self._waiting = self._waiting, []
-        self._screen, text = put_all(self._screen, waiting, self.look)
-        self._write(text)
-        self._draw()
-
-    def _redraw(self) -> None:
-        if self._line.text:
-            self._undraw()
-            self._draw()
-        else:
-            self._flush()
-
-    def _undraw(self) -> None:
-        if self._drawn:
-            self._write(ERASE)
-            self._drawn = False
-
-    def _draw(self) -> None:
-        if not self.keys or not (self._line.text or (self._prompts and self._screen.open is None)):
-            self._write("")
-            return
-        room = max(_width() - columns(PROMPT) - 1, 1)
-        text, at = self._line.visible_part(room)
-        back = columns(text) - at
-        self._write(
-            self._screen.joint + painted(PROMPT, Tone.BOLD, self.look) + text + (f"\x1b[{back}D" if back else "")
-        )
-        self._screen = Screen()
-        self._drawn = True
 
     def _write(self, text: str) -> None:
         """Write *text*; if the output is closed, set `gone`, and write nothing from then on."""
@@ -221,6 +258,11 @@ class Terminal:
                 return lines
         return None
 
+    def complete_by(self, complete: Callable[[str], Sequence[str]] | None, past: Sequence[str] = ()) -> None:
+        """Complete words by *complete*: it returns what may follow a text; and fetch *past* as earlier lines."""
+        self._complete = complete
+        self._line = self._line.but(past=(*past, *self._line.past))
+
     def put_back(self, lines: tuple[str, ...]) -> None:
         """Have the next `read` return *lines*, which the caller has not used."""
         self._unused = lines
@@ -245,15 +287,16 @@ class Terminal:
         """Apply the received keys to the line, and return the lines that they finished."""
         keys, self._rest = keys_in(self._rest)
         lines: list[str] = []
-        for are_text, run in groupby(keys, is_text):
+        for are_text, run in groupby(keys, lambda key: is_text(key) and key != COMPLETE):
             if self._over:
                 break
+            self._offered = ()
             if are_text:
                 self._line = self._line.insert("".join(run))
             else:
                 lines.extend(self._pressed(run))
         if keys:
-            self._redraw()
+            self._changed.set()
         return tuple(lines)
 
     def _pressed(self, keys: Iterator[str]) -> Iterator[str]:
@@ -267,15 +310,24 @@ class Terminal:
             elif key == END_OF_INPUT and not self._line.text:
                 self._over = True
                 break
+            elif key == COMPLETE and self._complete is not None:
+                self._go_on(self._complete(self._line.text[: self._line.at]))
             else:
                 self._line = self._line.press(key)
 
+    def _go_on(self, ways: Sequence[str]) -> None:
+        """Insert what all *ways* to go on with the typed text begin with; if that is nothing, show them."""
+        common = _common(ways)
+        if common:
+            self._line = self._line.insert(common)
+        elif ways:
+            word = self._line.text[: self._line.at].rpartition(" ")[2]
+            more = [f"… {len(ways) - MOST_OFFERED} more"] if len(ways) > MOST_OFFERED else []
+            self._offered = ["  ".join([*(f"{word}{way}" for way in ways[:MOST_OFFERED]), *more])]
+
     def _finish(self) -> None:
         """Leave the finished line on the screen, and begin a new one; `prompt` shows the next prompt."""
-        if self._line.text or self._drawn:
-            self._undraw()
-            self._draw()
-            self._write("\n")
-            self._drawn = False
+        if self._live is not None and (self._line.text or self._prompts):
+            self._live.send(self._line)
         self._prompts = False
         self._line = self._line.end_line()

@@ -157,12 +157,16 @@ class RemoteSession(SessionCalls):
 
     async def status(self) -> Status:
         """Return what the session does; raise `SessionParked` if it does not run now: a prompt brings it back."""
-        view = await self._see("show_session", DetailView)
+        view = await self.detail()
         if view.status is None:
             parked = SessionParked(self.id)
             parked.told = PARKED.format(self.id)
             raise parked
         return value_of(Status, view.status, session_id=view.session)
+
+    async def detail(self) -> DetailView:
+        """Return the session as its host shows it: what is stored about it, what it does, its tools and plugins."""
+        return await self._see("show_session", DetailView)
 
     async def messages(self) -> tuple[Message, ...]:
         """Return the conversation, as of the last journaled step."""

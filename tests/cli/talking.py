@@ -1,9 +1,12 @@
 """Talking to `python -m agentrail` as another program, or as a person at a terminal, would."""
 
 import codecs
+import fcntl
 import os
 import pty
 import select
+import signal
+import struct
 import subprocess
 import sys
 import tempfile
@@ -12,6 +15,8 @@ import time
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
+
+import pyte
 
 from tests.patience import PATIENCE
 
@@ -38,6 +43,8 @@ class Talk:
         self._given = given
         self._shown = shown
         self._read_to = 0
+        self.screen = pyte.HistoryScreen(80, 24, history=100_000, ratio=0.001)
+        self._stream = pyte.Stream(self.screen)
         self._decode = codecs.getincrementaldecoder("utf-8")()
 
     def say(self, text: str) -> None:
@@ -59,6 +66,23 @@ class Talk:
         start, self._read_to = self._read_to, len(self.output)
         return self.output[start:]
 
+    def sees(self, *texts: str) -> str:
+        """Wait until *texts* are on the screen, or above it, in this order; return all that is there."""
+        deadline = time.monotonic() + PATIENCE
+        while not _in_order(texts, seen := self.seen()):
+            assert self._receive(deadline), f"waited for {texts!r} in:\n{seen}"
+        return seen
+
+    def seen(self) -> str:
+        """Return the rows that a person sees, and those that have gone up, without spaces at their ends."""
+        above = ["".join(row[column].data for column in range(self.screen.columns)) for row in self.screen.history.top]
+        return "\n".join(row.rstrip() for row in [*above, *self.screen.display]).rstrip()
+
+    def resize(self, columns: int, rows: int) -> None:
+        fcntl.ioctl(self._shown, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+        self.screen.resize(rows, columns)
+        self.process.send_signal(signal.SIGWINCH)
+
     def code(self) -> int:
         return self.process.wait(PATIENCE)
 
@@ -67,13 +91,25 @@ class Talk:
 
     def _receive(self, deadline: float) -> bool:
         readable, _, _ = select.select([self._shown], [], [], max(deadline - time.monotonic(), 0))
-        assert readable, f"nothing came behind {self.output!r}"
+        assert readable, f"nothing came behind {self.output[-2000:]!r}, which is\n{self.seen()}"
         try:
             chunk = os.read(self._shown, 4096)
         except OSError:  # the other side of the terminal is gone
             return False
-        self.output += self._decode.decode(chunk)
+        text = self._decode.decode(chunk)
+        self.output += text
+        self._stream.feed(text)
         return bool(chunk)
+
+
+def _in_order(texts: tuple[str, ...], seen: str) -> bool:
+    at = 0
+    for text in texts:
+        at = seen.find(text, at)
+        if at < 0:
+            return False
+        at += len(text)
+    return True
 
 
 def _see_off(process: "subprocess.Popen[bytes]") -> None:

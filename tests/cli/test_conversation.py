@@ -52,7 +52,6 @@ I will write `hello` to `a.txt`.
 ? write_file waits for your approval
     content: hello
     path: a.txt
-    `write_file` wants to run with {"content": "hello", "path": "a.txt"}
   [y]es / [n]o / [a]lways / [e]dit
 """,
     ),
@@ -101,7 +100,6 @@ I will write `bye` to `a.txt`.
 ? write_file waits for your approval
     content: bye
     path: a.txt
-    `write_file` wants to run with {"content": "bye", "path": "a.txt"}
   [y]es / [n]o / [a]lways / [e]dit
 """,
     ),

@@ -96,12 +96,35 @@ def test_a_text_can_be_offered() -> None:
     assert with_cursor(typed("\x7f)", EditedLine().says("f(x]"))) == "f(x)|"
 
 
-@given(st.text(st.sampled_from("abé日\u0301"), max_size=20), st.integers(0, 20), st.integers(1, 12))
-def test_what_is_shown_fits_and_has_the_cursor_in_it(text: str, at: int, width: int) -> None:
-    shown, cursor = EditedLine(text, min(at, len(text))).visible_part(width)
-    assert columns(shown) <= width
-    assert shown in text
-    assert 0 <= cursor < max(width, 1)
+@given(
+    st.text(st.sampled_from("abé日\u0301\n"), max_size=60), st.integers(0, 60), st.integers(2, 12), st.integers(1, 5)
+)
+def test_what_is_shown_fits_and_has_the_cursor_in_it(text: str, at: int, width: int, most: int) -> None:
+    at = min(at, len(text))
+    rows, (row, column) = EditedLine(text, at).visible_rows(width, most)
+    assert 0 < len(rows) <= most
+    assert all(columns(shown) <= width for shown in rows)
+    assert "".join(rows) in text.replace("\n", "")
+    assert 0 <= row < len(rows)
+    assert 0 <= column <= width
+    before = text[:at].rpartition("\n")[2]
+    assert any(before.endswith(cut) for cut in prefixes(rows[row]) if columns(cut) == column)
+
+
+def prefixes(text: str) -> list[str]:
+    return [text[:end] for end in range(len(text) + 1)]
+
+
+def test_the_cursor_moves_between_the_lines_of_a_text() -> None:
+    line = typed("first", EditedLine()).end_line()
+    text = line.says("one\ntwo two\n3")
+    assert [with_cursor(typed(keys, text)) for keys in ("\x1b[A", "\x10\x10", "\x10\x10\x10", "\x10\x10\x0e\x05")] == [
+        "one\nt|wo two\n3",
+        "o|ne\ntwo two\n3",
+        "first|",
+        "one\ntwo two\n3|",
+    ]
+    assert with_cursor(text.press("up").press("up").press("down")) == "one\nt|wo two\n3"
 
 
 @pytest.mark.parametrize("at", [0, 50_000, 100_000])
@@ -109,5 +132,5 @@ def test_what_is_shown_fits_and_has_the_cursor_in_it(text: str, at: int, width: 
 def test_of_a_long_line_only_what_is_shown_is_measured(char: str, at: int) -> None:
     line = EditedLine(char * 100_000, at)
     with counted_opcodes() as counted:
-        line.visible_part(80)
-    assert counted[0] < 30_000
+        line.visible_rows(80, 10)
+    assert counted[0] < 300_000

@@ -3,7 +3,8 @@ from collections.abc import Iterable
 import pytest
 
 from agentrail.api.session_values import Background, HeldCall, Status
-from agentrail.cli.rendering import SHOWN, SILENT, described, piece_of, question_about, shown_args
+from agentrail.cli.questions import question_about
+from agentrail.cli.rendering import SHOWN, SILENT, described, piece_of, shown_args
 from agentrail.cli.screen import (
     Flow,
     Screen,
@@ -185,6 +186,10 @@ LINES: list[tuple[e.Event, str]] = [
     (
         e.ToolExecutionEnd("c1", "look", (Image("image/png", ""), Data(args(a=1))), is_error=False),
         '  ✓ look: (an image) {"a":1}',
+    ),
+    (
+        e.SubAgentEvent("c1", "child", e.SubAgentEvent("c2", "grandchild", e.ToolExecutionStart("c3", "grep", args()))),
+        "  │ │ → grep",
     ),
     (e.ToolExecutionStart("c1", "pwd", args()), "  → pwd"),
     (e.ToolExecutionStart("c1", "run", args(command="ls"), 2), "  → run command=ls (attempt 2)"),

@@ -17,10 +17,10 @@ from agentrail.cli.run_outcome import (
     described,
     ending_of_error,
     ending_of_reply,
-    escaped,
     held_ending,
     run_view,
 )
+from agentrail.cli.screen import escaped
 from agentrail.errors import AgentrailError, TurnAborted
 from agentrail.plugins.invisible_characters import visible
 from agentrail.values.events import Envelope, Event, PluginError, StreamError

@@ -1,16 +1,17 @@
 import re
 import signal
 import termios
+from pathlib import Path
 
 import pytest
 
 from tests.cli.talking import Talk, at_a_terminal, modes
 
-ERASE = "\r\x1b[K"
+PNG = b"\x89PNG\r\n\x1a\n" + b"0" * 20
 
 
 def begin(talk: Talk, text: str) -> None:
-    talk.wait_for("> ")
+    talk.sees(">\n  idle")
     talk.say(f"{text}\r")
 
 
@@ -19,20 +20,17 @@ def test_ctrl_c_stops_a_slow_tool_and_twice_it_leaves() -> None:
     with at_a_terminal("chat", "--samples", NO_COLOR="1") as (talk, theirs):
         before = modes(theirs)
         begin(talk, "count to 600")
-        talk.wait_for("… 2 of 600")
+        talk.sees("… 2 of 600")
         assert modes(theirs) != before
         talk.say("\x03")
-        assert (
-            talk.wait_for("> ")
-            .replace("\r\n", "\n")
-            .endswith(f"{ERASE}  stopping; Ctrl-C again leaves\n  ✗ count was stopped\n■ stopped (user)\n\n> ")
-        )
+        shown = talk.sees("  stopping; Ctrl-C again leaves\n  ✗ count was stopped\n■ stopped (user)\n\n>\n  idle")
+        assert "of 600" not in shown
         talk.say("count to 600\r")
-        talk.wait_for("… 1 of 600")
+        talk.sees("■ stopped", "… 1 of 600")
         talk.say("\x03")
-        talk.wait_for("stopping; Ctrl-C again leaves")
+        talk.sees("■ stopped", "stopping; Ctrl-C again leaves")
         talk.say("\x03")
-        assert re.search(r"(\n|\r\x1b\[K)\x1b\[\?2004lBye\.\r\n$", talk.wait_for("Bye.\r\n"))
+        assert talk.sees("Bye.").endswith("\nBye.")
         assert talk.code() == 0
         assert modes(theirs) == before
 
@@ -41,33 +39,43 @@ def test_ctrl_c_stops_a_slow_tool_and_twice_it_leaves() -> None:
 def test_ctrl_c_leaves_where_nothing_runs() -> None:
     with at_a_terminal("chat", "--samples") as (talk, theirs):
         before = modes(theirs)
-        talk.wait_for("> ")
+        talk.sees(">\n  idle")
         talk.say("\x03")
-        assert talk.wait_for("Bye.\r\n").endswith(f"{ERASE}\x1b[?2004lBye.\r\n")
+        assert talk.sees("Bye.").endswith("leaves. /help tells more.\n\n" + TRY + "\nBye.")
+        assert talk.output.endswith("\x1b[?2004lBye.\r\n")
         assert talk.code() == 0
         assert modes(theirs) == before
+
+
+TRY = """\
+  Try, in this order:
+    list the files         a tool call
+    read notes.txt         or: search for tea, run ls, remember that I like tea
+    write hello to a.txt   asks you first: answer y, n, a or e
+    count to 20            slow: type while it runs, which is steering
+    count to 20            once more, and stop it with Ctrl-C
+"""
 
 
 @pytest.mark.long
 def test_ctrl_c_first_forgets_what_was_typed() -> None:
     with at_a_terminal("chat", "--samples") as (talk, _):
-        talk.wait_for("> ")
+        talk.sees(">\n  idle")
         talk.say("lis")
-        talk.wait_for("lis")
+        talk.sees("> lis\n  idle")
         talk.say("\x03")
-        talk.wait_for(f"{ERASE}\x1b[1m> \x1b[0m")
+        talk.sees(">\n  idle")
         talk.say("/status\r")
-        talk.wait_for("idle, 0 turns so far")
-        assert "Bye" not in talk.output
+        assert "Bye" not in talk.sees("idle, 0 turns so far")
 
 
 @pytest.mark.long
 def test_ctrl_d_leaves() -> None:
     with at_a_terminal("chat", "--samples") as (talk, theirs):
         before = modes(theirs)
-        talk.wait_for("> ")
+        talk.sees(">\n  idle")
         talk.say("\x04")
-        talk.wait_for("Bye.\r\n")
+        talk.sees("Bye.")
         assert talk.code() == 0
         assert modes(theirs) == before
 
@@ -78,9 +86,9 @@ def test_a_signal_to_leave_leaves_the_terminal_in_order(number: int) -> None:
     with at_a_terminal("chat", "--samples") as (talk, theirs):
         before = modes(theirs)
         begin(talk, "count to 600")
-        talk.wait_for("1 of 600")
+        talk.sees("1 of 600")
         talk.stop(number)
-        talk.wait_for("Bye.\r\n")
+        talk.sees("Bye.")
         assert talk.code() == 0
         assert modes(theirs) == before
 
@@ -89,12 +97,12 @@ def test_a_signal_to_leave_leaves_the_terminal_in_order(number: int) -> None:
 def test_a_stop_by_job_control_gives_the_keys_back() -> None:
     with at_a_terminal("chat", "--samples") as (talk, theirs):
         before = modes(theirs)
-        talk.wait_for("> ")
+        talk.sees(">\n  idle")
         while_reading = modes(theirs)
         talk.stop(signal.SIGSTOP)
         termios.tcsetattr(theirs, termios.TCSANOW, before)
         talk.stop(signal.SIGCONT)
-        talk.wait_for("> ")
+        talk.wait_for("\x1b[?2026l\x1b[?2004h")
         assert modes(theirs) == while_reading
 
 
@@ -102,37 +110,36 @@ def test_a_stop_by_job_control_gives_the_keys_back() -> None:
 def test_what_is_typed_while_a_tool_runs_is_neither_garbled_nor_lost() -> None:
     with at_a_terminal("chat", "--samples", NO_COLOR="1") as (talk, _):
         begin(talk, "count to 600")
-        talk.wait_for("… 1 of 600")
+        talk.sees("… 1 of 600")
         talk.say("list the")
-        talk.wait_for("> list the")
+        talk.sees("of 600\n> list the\n  executing tools")
         talk.say("m\x7f files\r")
-        said = talk.wait_for("`list_dir` answered")
-        assert re.search(r"> list the files\r\n  ↳ steering: list the files\r\n", said)
-        assert "600" not in said
-        assert "  ✗ count was stopped for what you said\r\n  ↳ the model reads it now\r\n" in said
+        said = talk.sees("list_dir answered")
+        assert "> list the files\n  ↳ steering: list the files\n" in said
+        assert "of 600" not in said
+        assert "  ✗ count was stopped for what you said\n  ↳ the model reads it now\n" in said
 
 
 @pytest.mark.long
 def test_a_pasted_line_of_a_megabyte_is_sent() -> None:
     with at_a_terminal("chat", "--samples", NO_COLOR="1") as (talk, _):
-        talk.wait_for("> ")
+        talk.sees(">\n  idle")
         for _ in range(250):
             talk.say("x" * 4000)
-            talk.wait_for(f"{ERASE}> x")  # it keeps up
         talk.say("\r")
-        talk.wait_for("I am the built-in demo model")
+        talk.sees("I am the built-in demo model")
 
 
 @pytest.mark.long
 def test_an_approval_with_edited_arguments() -> None:
     with at_a_terminal("chat", "--samples", NO_COLOR="1") as (talk, _):
         begin(talk, "write hello to a.txt")
-        talk.wait_for("[e]dit\r\n> ")
+        talk.sees("? write_file waits for your approval\n    content: hello\n    path: a.txt\n", "[e]dit\n>")
         talk.say("e\r")
-        talk.wait_for('> {"content": "hello", "path": "a.txt"}')
+        talk.sees('> {"content": "hello", "path": "a.txt"}')
         talk.say('\x7f\x7f\x7f\x7f\x7fmd"}\r')
-        assert "write_file with edited arguments\r\n" in talk.wait_for("→ write_file content=hello path=a.md\r\n")
-        talk.wait_for("created `a.md`: 1 line, 5 bytes”.\r\n\r\n> ")
+        talk.sees("write_file with edited arguments\n", "→ write_file content=hello path=a.md\n")
+        talk.sees("created a.md: 1 line, 5 bytes”.\n\n>")
 
 
 @pytest.mark.long
@@ -141,9 +148,9 @@ def test_colours_are_seen_unless_they_are_not_wanted() -> None:
     for no_colour in ("", "1"):
         with at_a_terminal("chat", "--samples", NO_COLOR=no_colour) as (talk, _):
             begin(talk, "hello")
-            talk.wait_for("> ")
+            talk.sees("I am the built-in", ">\n  idle")
             talk.say("\x04")
-            talk.wait_for("Bye.\r\n")
+            talk.sees("Bye.")
             shown[no_colour] = talk.output
     assert "\x1b[1m" in shown[""]
     assert not re.search(r"\x1b\[[0-9;]*m", shown["1"])
@@ -163,27 +170,28 @@ def test_a_terminal_that_can_do_nothing_is_read_line_by_line() -> None:
 @pytest.mark.long
 def test_what_is_pasted_is_one_prompt_whatever_lines_it_has() -> None:
     with at_a_terminal("chat", "--samples", NO_COLOR="1") as (talk, _):
-        assert "\x1b[?2004h" in talk.wait_for("> ")
+        talk.sees(">\n  idle")
+        assert "\x1b[?2004h" in talk.output
         lines = "\r".join(f"line {number}" for number in range(10_000))
         talk.say(f"\x1b[200~{lines}\x1b[201~")
-        talk.wait_for("line 9999")
+        talk.sees("\n  line 9999\n")
         talk.say("\r")
-        talk.wait_for("built-in demo model: there is no")
-        talk.wait_for("> ")
+        talk.sees("> line 0\n  line 1\n", "  … 10000 lines\n", "I am the built-in demo model", ">\n  idle")
         talk.say("/status\r")
-        assert "1 turns so far" in talk.wait_for("0 prompts, 0 texts of steering")
+        talk.sees("1 turns so far", "0 prompts, 0 texts of steering")
         talk.say("/quit\r")
-        assert "\x1b[?2004l" in talk.wait_for("Bye.")
+        talk.sees("Bye.")
+        assert "\x1b[?2004l" in talk.output
 
 
 @pytest.mark.long
 def test_a_paste_whose_end_is_lost_does_not_wait_for_ever() -> None:
     with at_a_terminal("chat", "--samples", NO_COLOR="1") as (talk, _):
-        talk.wait_for("> ")
+        talk.sees(">\n  idle")
         talk.say("\x1b[200~list\rthe files")
-        talk.wait_for("list⏎the files")
+        talk.sees("> list\n  the files\n  idle")
         talk.say("\r")
-        talk.wait_for("✓ list_dir")
+        talk.sees("✓ list_dir")
 
 
 @pytest.mark.long
@@ -191,11 +199,75 @@ def test_a_text_may_have_several_lines_and_may_wait_for_the_turn() -> None:
     with at_a_terminal("chat", "--samples", NO_COLOR="1") as (talk, _):
         begin(talk, "count to 3\\")
         talk.say("please\r")
-        talk.wait_for("… 1 of 3")
+        talk.sees("> count to 3\n  please\n", "… 1 of 3")
         talk.say("list the files\x1b\r")
-        talk.wait_for("queued, place 1: list the files")
+        talk.sees("queued, place 1: list the files", "1 queued")
         talk.say("/queue\r")
-        talk.wait_for("1. list the files")
-        talk.wait_for("counted to 3")
-        talk.wait_for("> list the files")
-        talk.wait_for("✓ list_dir")
+        talk.sees("1. list the files", "counted to 3", "✓ list_dir")
+
+
+@pytest.mark.long
+def test_a_terminal_may_be_narrow_and_change_its_size() -> None:
+    with at_a_terminal("chat", "--samples", NO_COLOR="1") as (talk, _):
+        begin(talk, "count to 600")
+        talk.sees("… 1 of 600")
+        talk.resize(40, 12)
+        talk.sees("… 2 of 600")
+        talk.say("x" * 60)
+        talk.sees(f"> {'x' * 37}\n  {'x' * 23}\n")
+        talk.say("\x15hello\r")
+        talk.sees("> hello\n", "demo model: there is\nno real language model behind me, only\n", "idle")
+
+
+@pytest.mark.long
+def test_words_are_completed_and_earlier_texts_are_fetched() -> None:
+    with at_a_terminal("chat", "--samples", NO_COLOR="1") as (talk, _):
+        talk.sees(">\n  idle")
+        talk.say("/st\t")
+        talk.sees("> /st\n/steer   /status\n  idle")
+        talk.say("a\t\r")
+        talk.sees("> /status\n", "0 turns so far")
+        talk.say("what is in @no\t")
+        talk.sees("> what is in @notes.txt")
+        talk.say("\r")
+        talk.sees("> what is in @notes.txt\nI am the built-in demo model", ">\n  idle")
+        talk.say("\x1b[A\x1b[A\r")
+        talk.sees("> /status\n", "1 turns so far")
+
+
+@pytest.mark.long
+def test_a_file_goes_with_a_prompt(tmp_path: Path) -> None:
+    (tmp_path / "my notes.txt").write_text("Water the plants.\n")
+    (tmp_path / "big.txt").write_bytes(b"x" * 300_000)
+    (tmp_path / "odd.bin").write_bytes(b"\xff\xfe\x00")
+    args = ("chat", "--dir", str(tmp_path), "--journal", str(tmp_path / "j.db"))
+    with at_a_terminal(*args, NO_COLOR="1") as (talk, _):
+        begin(talk, "hello @my\t\r")
+        talk.sees("> hello @my\\ notes.txt\n", "built-in demo model", ">\n  idle")
+        for name, why in (("big.txt", "it has more than 256 KiB"), ("odd.bin", "it is neither a text, a picture")):
+            talk.say(f"hello @{name}\r")
+            talk.sees(f"✗ @{name}: {why}")
+        talk.say("\x04")
+        talk.sees("Bye.")
+    with at_a_terminal(*args, "--continue", NO_COLOR="1") as (talk, _):
+        talk.sees("> hello @my\\ notes.txt my notes.txt: ``` Water the plants. ```")
+
+
+@pytest.mark.long
+def test_what_was_folded_is_shown_in_whole() -> None:
+    with at_a_terminal("chat", "--samples", NO_COLOR="1") as (talk, _):
+        begin(talk, "list the files")
+        talk.sees("✻ I am asked to list files, and `list_dir` does that. (10 words; /show)", "✓ list_dir: ")
+        talk.sees(">\n  idle")
+        talk.say("/show\r")
+        talk.sees("  list_dir:\nREADME.md", "\nsrc/")
+        talk.say("/show 2\r")
+        talk.sees("  thoughts:\nI am asked to list files, and `list_dir` does that.")
+        talk.say("/show 9\r")
+        talk.sees("✗ /show 9: 2 texts are kept; 1 is the last one")
+        talk.say("/tools\r")
+        talk.sees("  edit_file\n")
+        talk.say("/plugins\r")
+        talk.sees("  SecurityGuard\n  HumanApproval\n")
+        talk.say("/cost\r")
+        talk.sees("  cost ")

@@ -1,0 +1,82 @@
+"""Files that a person names in a prompt, as `@notes.txt`: a text is added to it, a picture or a PDF goes with it."""
+
+from __future__ import annotations
+
+import os
+import re
+from base64 import b64encode
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+import trio
+
+from agentrail.cli.bad_input import BadInputError
+from agentrail.cli.prompt_input import fenced
+from agentrail.host.uploads.file_kinds import HEAD, PDF, shown_media
+from agentrail.values.content import File, Image, Part, Text
+
+AT: Final = "@"
+
+MAX_TEXT: Final = 256 * 1024
+"""The most bytes of a text that is added: a model can read a larger one by its tools, in parts."""
+
+MAX_PICTURE: Final = 8 * 1024 * 1024
+"""The most bytes of a picture or a PDF."""
+
+_NAMED: Final = re.compile(r"(?<!\S)@((?:\\.|[^\s\\])+)")
+_ESCAPED: Final = re.compile(r"\\(.)")
+
+
+async def parts_of(text: str, folder: Path) -> str | tuple[Part, ...]:
+    """Return the prompt *text* with the files that it names, in *folder* or by a whole path; raise `BadInputError`.
+
+    What follows an `@` and is no file stays as it is: people are called so, too.
+    """
+    named = dict.fromkeys(_ESCAPED.sub(r"\1", match) for match in _NAMED.findall(text))
+    files = [await trio.to_thread.run_sync(_read, folder, name) for name in named] if named else []
+    texts = "".join(f"\n\n{part.text}" for part in files if isinstance(part, Text))
+    others = [part for part in files if part is not None and not isinstance(part, Text)]
+    return (Text(f"{text}{texts}"), *others) if others else f"{text}{texts}"
+
+
+def paths_behind(typed: str, folder: Path) -> Sequence[str]:
+    """Return what may follow *typed*, the beginning of a path in *folder*: the rest of each name that begins so."""
+    head, _, beginning = _ESCAPED.sub(r"\1", typed).rpartition("/")
+    place = folder / Path(f"{head}/" if typed.startswith("/") else head).expanduser()
+    try:
+        with os.scandir(place) as entries:
+            names = sorted(f"{entry.name}{'/' if entry.is_dir() else ' '}" for entry in entries)
+    except (OSError, ValueError):  # a character that no path has
+        return ()
+    hidden = beginning.startswith(".")
+    fitting = [name for name in names if name.startswith(beginning) and (hidden or not name.startswith("."))]
+    return [_with_escapes(name.removeprefix(beginning)) for name in fitting]
+
+
+def _with_escapes(name: str) -> str:
+    end = name[-1:]
+    return name[:-1].replace("\\", "\\\\").replace(" ", "\\ ") + end
+
+
+def _read(folder: Path, name: str) -> Part | None:
+    path = folder / Path(name).expanduser()
+    try:
+        if not path.is_file():
+            return None
+        with path.open("rb") as file:
+            content = file.read(MAX_PICTURE + 1)
+    except OSError as error:
+        raise BadInputError(f"@{name}: {error.strerror or error}") from None
+    media = shown_media(content[:HEAD])
+    if media is not None:
+        if len(content) > MAX_PICTURE:
+            raise BadInputError(f"@{name}: it has more than {MAX_PICTURE // 1024 // 1024} MiB")
+        data = b64encode(content).decode()
+        return File(media, data, name=path.name) if media == PDF else Image(media, data)
+    if len(content) > MAX_TEXT:
+        raise BadInputError(f"@{name}: it has more than {MAX_TEXT // 1024} KiB; ask for a part of it instead")
+    try:
+        return Text(f"{name}:\n\n{fenced(content.decode('utf-8-sig'))}")
+    except UnicodeDecodeError:
+        raise BadInputError(f"@{name}: it is neither a text, a picture nor a PDF") from None

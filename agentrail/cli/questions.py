@@ -1,0 +1,92 @@
+"""What a person is asked about a call that waits, with its arguments exactly as they are: the person decides by them.
+
+A character that nobody sees is escaped as in JSON, and nothing is shortened. Texts of several lines are shown as such,
+and the replacement of one by another as the lines that differ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from difflib import SequenceMatcher
+from json import loads
+from typing import Final
+
+from agentrail.api.session_values import HeldCall
+from agentrail.cli.screen import ScreenText, Tone, escaped, line
+from agentrail.plugins.arguments import shown_as_json
+from agentrail.values.json import Json, JsonObject, canonical
+
+OLD: Final = "old_text"
+NEW: Final = "new_text"
+"""Arguments of which the second takes the place of the first."""
+
+NO_END: Final = "(no end of line)"
+"""Behind the last line of a text if it has none."""
+
+TONES_OF_MARKS: Final = {"-": Tone.BAD, "+": Tone.GOOD}
+
+
+def question_about(call: HeldCall) -> tuple[ScreenText, ...]:
+    """Return the text that asks a person about a held call: the question or the arguments, and the possible answers."""
+    if call.kind == "question":
+        options = tuple(line(f"    {number}. {escaped(option)}") for number, option in enumerate(call.options, 1))
+        return (line(f"? {escaped(call.hint, keep_lines=True)}", Tone.ASKING), *options)
+    always = " / [a]lways" if call.family is not None else ""
+    by = " (a sub-agent's)" if call.path else ""
+    return (
+        line(f"? {escaped(call.tool)} waits for your approval{by}", Tone.ASKING),
+        *exact_args(call.args),
+        *((line(f"    {escaped(reason)}", Tone.DIM),) if (reason := _reason(call)) else ()),
+        line(f"  [y]es / [n]o{always} / [e]dit", Tone.ASKING),
+    )
+
+
+def _reason(call: HeldCall) -> str:
+    """Return what is to be known about a call beside its name and its arguments."""
+    said = f"`{call.tool}` wants to run with {shown_as_json(call.args)}"
+    return call.hint.removeprefix(said).removeprefix("; ")
+
+
+def exact_args(args: JsonObject) -> Iterator[ScreenText]:
+    """Yield the rows that show the arguments of a call."""
+    for name, arg in args.items():
+        old, new = args.get(OLD), args.get(NEW)
+        if isinstance(old, str) and isinstance(new, str) and name in {OLD, NEW}:
+            if name == OLD:
+                yield from replaced_lines(old, new)
+        elif isinstance(arg, str) and "\n" in arg.rstrip("\n"):
+            yield line(f"    {escaped(name)}:")
+            yield from (line(f"    │ {row}") for row in _lines(arg))
+        else:
+            yield line(f"    {escaped(name)}: {_exact(arg)}")
+
+
+def replaced_lines(old: str, new: str) -> Iterator[ScreenText]:
+    """Yield the lines of *old* and *new*, those that go or come with a mark."""
+    before, after = _lines(old), _lines(new)
+    for kind, start, end, new_start, new_end in SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
+        if kind == "equal":
+            yield from (line(f"      {row}", Tone.DIM) for row in before[start:end])
+            continue
+        yield from (_changed_line("-", row) for row in before[start:end])
+        yield from (_changed_line("+", row) for row in after[new_start:new_end])
+
+
+def _changed_line(mark: str, row: str) -> ScreenText:
+    return line(f"    {mark} {row}", TONES_OF_MARKS[mark])
+
+
+def _lines(text: str) -> list[str]:
+    *lines, last = text.split("\n")
+    return [escaped(row) for row in lines] + ([f"{escaped(last)} {NO_END}"] if last else [])
+
+
+def _exact(arg: Json) -> str:
+    """Return a value on one line: a text as it is, unless it could be taken for another value."""
+    if isinstance(arg, str) and arg.strip() == arg and arg:
+        with suppress(ValueError):
+            loads(arg)
+            return escaped(canonical(arg))
+        return escaped(arg)
+    return escaped(canonical(arg))

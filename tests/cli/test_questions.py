@@ -1,0 +1,61 @@
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentrail.api.session_values import HeldCall
+from agentrail.cli.questions import question_about
+from agentrail.cli.screen import Tone, escaped
+from tests.cli.test_rendering import args
+
+
+def asked(call: HeldCall) -> list[str]:
+    return [piece.text for piece in question_about(call)]
+
+
+def held(hint: str = "", **given: object) -> HeldCall:
+    return HeldCall("a1", "approval", "c1", "write_file", args(**given), hint)
+
+
+def test_a_text_of_several_lines_has_a_row_for_each() -> None:
+    assert asked(held(path="a.py", content="x = 1\n\ty\u202e\n")) == [
+        "? write_file waits for your approval",
+        "    path: a.py",
+        "    content:",
+        "    │ x = 1",
+        "    │ \\u0009y\\u202e",
+        "  [y]es / [n]o / [e]dit",
+    ]
+    assert asked(held(content="a\nb"))[-2] == "    │ b (no end of line)"
+
+
+def test_an_edit_is_shown_as_the_lines_that_go_and_come() -> None:
+    call = held(path="a.py", old_text="one\ntwo\nthree\n", new_text="one\n2\nthree\nfour\n")
+    pieces = question_about(call)[2:-1]
+    assert [piece.text for piece in pieces] == ["      one", "    - two", "    + 2", "      three", "    + four"]
+    assert [piece.tone for piece in pieces] == [Tone.DIM, Tone.BAD, Tone.GOOD, Tone.DIM, Tone.GOOD]
+
+
+def test_values_are_not_taken_for_one_another() -> None:
+    assert asked(held(a="true", b=True, c="", d=" x", e="5", f=None, g="a\n"))[1:-1] == [
+        '    a: "true"',
+        "    b: true",
+        '    c: ""',
+        '    d: " x"',
+        '    e: "5"',
+        "    f: null",
+        '    g: "a\\n"',
+    ]
+
+
+def test_arguments_are_said_once_and_the_rule_that_asks_is_said() -> None:
+    assert asked(held('`write_file` wants to run with {"path": "a"}', path="a"))[1:-1] == ["    path: a"]
+    hint = '`write_file` wants to run with {"path": "a"}; the rule `write *` asks'
+    assert asked(held(hint, path="a"))[1:-1] == ["    path: a", "    the rule `write *` asks"]
+
+
+@given(st.text(min_size=1, max_size=40), st.text(max_size=40))
+def test_nothing_of_an_edit_is_lost(old: str, new: str) -> None:
+    rows = asked(held(old_text=old, new_text=new))[1:-1]
+    for mark, text in (("-", old), ("+", new)):
+        lines = [row[6:] for row in rows if row[4] in {mark, " "}]
+        *whole, last = [escaped(line) for line in text.split("\n")]
+        assert lines == whole + ([f"{last} (no end of line)"] if last else [])
