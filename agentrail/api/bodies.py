@@ -109,8 +109,8 @@ class SteerBody(CallBody):
 class ForkBody(CallBody):
     """A new session with the past of this one."""
 
-    at: Positive | None = None
-    """Number of the last record of the past; all of it if not given."""
+    at: Positive | Filled | None = None
+    """Number of the last record of the past, or ref of the prompt before whose turn it ends; all if not given."""
     session: NewName | None = None
     """Name of the new session; the host makes one up if not given."""
 

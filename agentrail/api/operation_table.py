@@ -397,7 +397,7 @@ _CALLS: Final = (
         gives=views.OpenedView,
         status=201,
         command=True,
-        raises=(*OPENING, errors.SessionExists, errors.UnknownRecord),
+        raises=(*OPENING, errors.SessionExists, errors.UnknownRecord, errors.UnknownTurn),
     ),
     # Looking
     HostCall(

@@ -131,6 +131,7 @@ USAGE: Final[Mapping[type[AgentrailError], Row]] = {
     errors.UnknownTool: Row(404, "`GET /v1/sessions/{id}` lists the tools of the session"),
     errors.UnknownPlugin: Row(404, "`GET /v1/sessions/{id}` lists the plugins of the session"),
     errors.UnknownPrompt: Row(404, _SEE),
+    errors.UnknownTurn: Row(404, _SEE),
     errors.UnknownTask: Row(404, _SEE),
     errors.UnknownChild: Row(404, "`GET /v1/tree` shows what there is"),
     errors.UnknownRecord: Row(404, "give the number of a record that the session has; they begin with 1"),

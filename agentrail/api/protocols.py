@@ -117,8 +117,8 @@ class AnySession(SessionCalls, Protocol):
         """Return a monitor: `async with` it, then `wait()` for the end of the session."""
         ...
 
-    async def fork(self, at: int | None = None, id: str | None = None) -> AnySession:  # noqa: A002 - what users call it
-        """Start a session with the past of this one, up to record *at* (default: all)."""
+    async def fork(self, at: int | str | None = None, id: str | None = None) -> AnySession:  # noqa: A002 - what users call it
+        """Start a session with the past of this one, up to record *at*, or before the turn of the prompt *at*."""
         ...
 
 

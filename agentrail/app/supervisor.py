@@ -161,11 +161,13 @@ class Supervisor:
         origin: str,
         spec: SessionSpec | None = None,
         *,
-        at: int | None = None,
+        at: int | str | None = None,
         id: str | None = None,  # noqa: A002 - what users call it
         command: str | None = None,
     ) -> SessionHandle:
         """Start a new session with the history of a stored one, up to record *at* or to its last record.
+
+        *at* may also be the ref of a prompt: the history ends before its turn.
 
         The origin need not run: a session that has ended or was set aside can be forked too. The code comes from
         *spec*, else from the running origin, else from `specs` by the name of the origin's specification.

@@ -148,7 +148,7 @@ class Chat:
         async with open_shared(journal, profile_of) as supervisor:
             session = await self._first(supervisor)
             self._terminal.show(greeting(agentrail.__version__, self._source, has_samples=self._options.has_samples))
-            is_well = True
+            is_well, offered = True, ""
             while True:
                 is_new = session is None
                 if session is None:
@@ -157,7 +157,8 @@ class Chat:
                     session, self._terminal, supervisor, self._source.label, Path(self._source.folder)
                 )
                 console = Console(session, self._terminal, commands, is_new=is_new)
-                is_well = await console.run() and is_well
+                is_well = await console.run(offered) and is_well
+                offered = commands.next_text
                 if is_new and not console.has_prompted:
                     await supervisor.delete(session.id)
                 if commands.next_id is None:

@@ -91,8 +91,8 @@ class Console:
         self._waiting_ids: set[str] = set()  # of calls whose event is shown
         self._last_read = 0  # the tokens of the last request and its response: what the next one reads at least
 
-    async def run(self) -> bool:
-        """Run the conversation until the person leaves or the session ends.
+    async def run(self, offered: str = "") -> bool:
+        """Run the conversation until the person leaves or the session ends; *offered* is a first text to change.
 
         Return false if the lines came from a pipe or a file, and one was refused or its turn was stopped.
         """
@@ -101,6 +101,8 @@ class Console:
                 # What comes meanwhile may be shown twice, and is not missed.
                 messages = () if self._is_new else await awaited(self._session.messages())
                 self._terminal.show(past_of(messages))
+                if offered:
+                    self._terminal.offer(offered)
                 self._terminal.complete_by(self._commands.ways_to_go_on, prompts_in(messages))
                 with self._leaving:
                     async with trio.open_nursery() as nursery:  # noqa: TID251 - the command line has its own tasks
@@ -221,7 +223,11 @@ class Console:
     @property
     def _is_resting(self) -> bool:
         """Whether the session is idle, and all its events are on the screen; also if it waits for the person."""
-        if not self._is_fresh or (self._status is not None and self._status.phase not in {"idle", "ended"}):
+        if (
+            self._is_sending
+            or not self._is_fresh
+            or (self._status is not None and self._status.phase not in {"idle", "ended"})
+        ):
             return False
         return not self._open_refs or (self._status is not None and bool(self._status.held))
 

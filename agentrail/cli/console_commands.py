@@ -8,6 +8,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple
 
+import trio
+
 from agentrail.api.protocols import AnySession, awaited
 from agentrail.api.views import DetailView
 from agentrail.cli.attachments import AT, parts_of, paths_behind
@@ -22,12 +24,16 @@ from agentrail.errors.agentrail_error import advice
 from agentrail.ports.journal import StoredSession
 from agentrail.remote.remote_supervisor import RemoteSupervisor
 from agentrail.values.content import Part
+from agentrail.values.events import PromptReceived, SessionForked
 
 STEER: Final = "/steer"
 """The only command that does not wait for the session to rest when it comes from a pipe or a file."""
 
 MOST_FOLDED: Final = 20
 """The most results and thoughts that are kept to be shown in whole, the last ones."""
+
+LAST_PROMPT: Final = 3.0
+"""The most seconds to wait for the prompts of a session: it may have taken none of its own, as a copy."""
 
 MOST_LISTED: Final = 20
 """The most sessions that are listed, the last used ones."""
@@ -79,6 +85,8 @@ class ConsoleCommands:
         """Whether the person wants to leave this conversation."""
         self.next_id: str | None = None
         """The session to which they want to go from here; empty for a new one, `None` for none."""
+        self.next_text = ""
+        """What the person may change and send there."""
         self._session = session
         self._terminal = terminal
         self._supervisor = supervisor
@@ -267,6 +275,33 @@ class ConsoleCommands:
         """Go to a new session."""
         self._go("")
 
+    async def rewind(self, number: str) -> None:
+        """List the prompts, or go to a copy of the session that ends before one, with that prompt to be changed."""
+        prompts = await self._taken()
+        if not number:
+            rows = [f"  {place}. {clipped(one_line(text), SHORT)}" for place, (_, text) in enumerate(prompts, 1)]
+            self._say("\n".join([*rows, "  /rewind NUMBER goes on before that prompt, in a copy of this session"]))
+        elif number.isdecimal() and 0 < int(number) <= len(prompts):
+            ref, self.next_text = prompts[int(number) - 1]
+            fork = await self._session.fork(ref)
+            self._say(await _left_behind(fork))
+            self._go(fork.id)
+        else:
+            self.refuse(f"/rewind {number}: {len(prompts)} prompts were taken; /rewind lists them")
+
+    async def _taken(self) -> list[tuple[str, str]]:
+        """Return the prompts of this session's own turns, the first one first: the ref and text of each."""
+        turns = (await awaited(self._session.status())).turn
+        prompts: list[tuple[str, str]] = []
+        with trio.move_on_after(LAST_PROMPT):
+            async with self._session.subscribe(since=0, types=[PromptReceived]) as events:
+                async for envelope in events:
+                    if isinstance(envelope.event, PromptReceived):
+                        prompts.append((envelope.event.ref, envelope.event.text))
+                    if envelope.turn >= turns:
+                        break
+        return prompts
+
     async def fork(self, _: str) -> None:
         """Go to a copy of this session."""
         self._go((await self._session.fork()).id)
@@ -294,6 +329,20 @@ async def last_used(supervisor: RemoteSupervisor, label: str | None) -> list[Sto
     """Return the sessions with *label*, if one is given, that have not ended, the last used one first."""
     sessions = await supervisor.stored(label=label, ended=False)
     return sorted(sessions, key=lambda session: session.active, reverse=True)[:MOST_LISTED]
+
+
+async def _left_behind(fork: AnySession) -> str:
+    """Return what the session of which *fork* is a copy has done since then, and what cannot be undone."""
+    async with fork.subscribe(since=0, types=[SessionForked]) as events:
+        async for envelope in events:
+            if isinstance(envelope.event, SessionForked):
+                rows = [f"    {clipped(one_line(call), SHORT)}" for call in envelope.event.left_behind]
+                return (
+                    "\n".join(["  this has been done since, and stays:", *rows])
+                    if rows
+                    else "  nothing else was done since"
+                )
+    return ""
 
 
 def _ends_of(words: Iterable[str], beginning: str) -> Sequence[str]:
@@ -335,6 +384,7 @@ OTHERS: Final = (
     ConsoleCommand("/resume", "NUMBER", "go on with one of them", ConsoleCommands.resume),
     ConsoleCommand("/new", "", "begin a new session; this one is kept", ConsoleCommands.new),
     ConsoleCommand("/fork", "", "go on in a copy of this session", ConsoleCommands.fork),
+    ConsoleCommand("/rewind", "NUMBER", "list the prompts; go back before one, in a copy", ConsoleCommands.rewind),
     ConsoleCommand("/tools", "", "list the tools of this session", ConsoleCommands.tools),
     ConsoleCommand("/plugins", "", "list its plugins, in the order in which they are asked", ConsoleCommands.plugins),
 )

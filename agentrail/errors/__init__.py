@@ -140,6 +140,7 @@ from agentrail.errors.stored import SessionUnfinished as SessionUnfinished
 from agentrail.errors.stored import SpecMissing as SpecMissing
 from agentrail.errors.stored import TooManyLabels as TooManyLabels
 from agentrail.errors.stored import UnknownRecord as UnknownRecord
+from agentrail.errors.stored import UnknownTurn as UnknownTurn
 from agentrail.errors.usage import AlreadyLeft as AlreadyLeft
 from agentrail.errors.usage import AlreadyRead as AlreadyRead
 from agentrail.errors.usage import BadArguments as BadArguments

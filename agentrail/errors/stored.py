@@ -119,6 +119,21 @@ class SessionParked(UsageError):
 
 
 @error
+class UnknownTurn(UsageError):
+    """The session has begun no turn with this prompt."""
+
+    wording = (
+        "session `{session}` has begun no turn with the prompt `{ref}`; its events `PromptReceived` have the refs, and a "
+        "fork has those of its own turns alone"
+    )
+
+    session: str
+    """Id of the session."""
+    ref: str
+    """The ref that was asked for."""
+
+
+@error
 class UnknownRecord(UsageError):
     """The session has no record with this number."""
 

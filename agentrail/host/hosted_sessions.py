@@ -164,9 +164,9 @@ class HostedSessions:
             await handle.stop()
 
     async def forked(
-        self, origin: SessionName, agent: str, name: SessionName, at: int | None, command: str | None = None
+        self, origin: SessionName, agent: str, name: SessionName, at: int | str | None, command: str | None = None
     ) -> SessionHandle:
-        """Start a session with the past of *origin*, up to its record *at*, and code that is made for itself.
+        """Start a session with the past of *origin*, up to *at* as in `fork`, and code that is made for itself.
 
         *agent* is the profile of *origin*.
         """

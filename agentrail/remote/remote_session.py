@@ -213,8 +213,11 @@ class RemoteSession(SessionCalls):
         """Return a monitor: `async with` it, then `wait()` for the end of the session."""
         return RemoteMonitor(self._line, self.id)
 
-    async def fork(self, at: int | None = None, id: str | None = None) -> RemoteSession:  # noqa: A002 - what users call it
-        """Start a session with the past of this one, up to record *at* (default: all); running work is not copied."""
+    async def fork(self, at: int | str | None = None, id: str | None = None) -> RemoteSession:  # noqa: A002 - what users call it
+        """Start a session with the past of this one, up to record *at* (default: all); running work is not copied.
+
+        *at* may also be the ref of a prompt: the past ends before its turn.
+        """
         return RemoteSession(self._line, answer_of(OpenedView, await self._do("fork", None, at=at, session=id)).session)
 
 

@@ -80,11 +80,14 @@ class RemoteSupervisor:
         self,
         origin: str,
         *,
-        at: int | None = None,
+        at: int | str | None = None,
         id: str | None = None,  # noqa: A002 - what users call it
         command: str | None = None,
     ) -> RemoteSession:
-        """Start a new session with the history of a stored one, up to record *at* or to its last record."""
+        """Start a new session with the history of a stored one, up to record *at* or to its last record.
+
+        *at* may also be the ref of a prompt: the history ends before its turn.
+        """
         answer = await self._line.call("fork", session=origin, body=without_none(at=at, session=id), command=command)
         return self._opened(answer)
 

@@ -299,8 +299,11 @@ class SessionHandle(SessionCalls):
 
     # Suspending and inspecting the session
 
-    async def fork(self, at: int | None = None, id: str | None = None) -> SessionHandle:  # noqa: A002 - see `spawn`
-        """Start a session with the past of this one, up to record *at* (default: all); running work is not copied."""
+    async def fork(self, at: int | str | None = None, id: str | None = None) -> SessionHandle:  # noqa: A002 - see `spawn`
+        """Start a session with the past of this one, up to record *at* (default: all); running work is not copied.
+
+        *at* may also be the ref of a prompt: the past ends before its turn.
+        """
         self._session.records.check_kept()  # another session may have the id by now
         forked = await self._session.shared.fork(self.id, at, commands.new_id() if id is None else id)
         return cast("SessionHandle", forked)

@@ -76,7 +76,7 @@ class SharedServices:
         "watchdog",
     )
 
-    fork: Callable[[str, int | None, str], Awaitable[object]]
+    fork: Callable[[str, int | str | None, str], Awaitable[object]]
     """Forks a stored session; set by the sessions of the tree."""
 
     def __init__(

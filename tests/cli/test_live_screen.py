@@ -88,6 +88,7 @@ PIECES = st.lists(
 )
 
 
+@pytest.mark.long
 @given(PIECES, st.lists(st.text("pq\n日", max_size=80), min_size=1, max_size=4))
 def test_how_often_it_is_drawn_changes_nothing_that_stays(pieces: list[ScreenText], typed: list[str]) -> None:
     often, once = Shown(), Shown()

@@ -271,3 +271,24 @@ def test_what_was_folded_is_shown_in_whole() -> None:
         talk.sees("  SecurityGuard\n  HumanApproval\n")
         talk.say("/cost\r")
         talk.sees("  cost ")
+
+
+@pytest.mark.long
+def test_one_goes_back_before_a_prompt(tmp_path: Path) -> None:
+    args = ("chat", "--dir", str(tmp_path), "--journal", str(tmp_path / "j.db"), "--edits")
+    with at_a_terminal(*args, NO_COLOR="1") as (talk, _):
+        begin(talk, "hello")
+        talk.sees("I am the built-in", ">\n  idle")
+        talk.say("write tea to a.txt\r")
+        talk.sees("created a.txt", ">\n  idle")
+        talk.say("/rewind\r")
+        talk.sees("  1. hello\n  2. write tea to a.txt\n  /rewind NUMBER")
+        talk.say("/rewind 3\r")
+        talk.sees("✗ /rewind 3: 2 prompts were taken")
+        talk.say("/rewind 2\r")
+        talk.sees("this has been done since, and stays:\n    write_file ", "> write tea to a.txt\n  idle")
+        talk.say("\x17b.txt\r")
+        talk.sees("created b.txt", ">\n  idle")
+        talk.say("/rewind\r")
+        talk.sees("  1. write tea to b.txt\n  /rewind NUMBER")
+    assert {path.name for path in tmp_path.glob("*.txt")} == {"a.txt", "b.txt"}

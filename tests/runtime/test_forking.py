@@ -1,6 +1,7 @@
 """Sessions forked from others, and what stays as it was in the original."""
 
 import pytest
+import trio
 
 from agentrail import SessionSpec, open_supervisor
 from agentrail.errors import (
@@ -12,6 +13,7 @@ from agentrail.errors import (
     SpecMissing,
     UnknownRecord,
     UnknownSession,
+    UnknownTurn,
     WrongType,
 )
 from agentrail.plugins import BudgetGuard, HumanApproval
@@ -59,6 +61,32 @@ async def test_a_fork_of_an_earlier_time_lists_what_was_done_since(world: World)
     (first,) = await world.journal.read(fork.id, 0, 1)
     assert [envelope.event for envelope in first.events] == [SessionForked("s", at, ('send {"to":"ann"}',))]
     assert (await fork.ask("rather not")).text == "other"
+
+
+async def test_a_fork_may_end_before_the_turn_of_a_prompt(world: World) -> None:
+    origin = await world.spawn(["one", "two", "three", "other", "again"], "s")
+    refs = [(await origin.ask(text)).ref for text in ("hi", "and?", "or?")]
+    fork = await origin.fork(at=refs[1])
+    assert [message.text for message in fork.messages()] == ["hi", "one"]
+    await fork.ask("rather?")
+    assert [message.text for message in fork.messages()] == ["hi", "one", "rather?", "other"]
+    first = await world.supervisor.fork("s", at=refs[0])
+    assert first.messages() == ()
+    for handle, ref in ((origin, "p-none"), (fork, refs[0])):  # a turn of the original is none of the fork
+        with pytest.raises(UnknownTurn, match=f"session `{handle.id}` has begun no turn with the prompt `{ref}`"):
+            await handle.fork(at=ref)
+
+
+async def test_a_queued_prompt_has_no_turn_before_it_is_taken(world: World) -> None:
+    async def wait(_args: JsonObject, _ctx: ToolContext) -> Ok:
+        await trio.sleep_forever()
+        raise AssertionError
+
+    origin = await world.spawn([say(calls=[call("wait")])], "s", tools=[fake("wait", wait)])
+    await origin.prompt("hi")
+    queued = await origin.prompt("later")
+    with pytest.raises(UnknownTurn):
+        await origin.fork(at=queued.ref)
 
 
 @pytest.mark.parametrize("at", [0, -1, 1000])

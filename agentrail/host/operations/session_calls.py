@@ -104,7 +104,7 @@ class SessionLifeCalls:
             first = await self._first(exchange, name)
             if not isinstance(first, SessionBranched) or first.origin != origin.internal:
                 raise exists
-            if body.at not in (None, first.at):
+            if isinstance(body.at, int) and body.at != first.at:
                 raise exists
         return _opened(exchange, name)
 

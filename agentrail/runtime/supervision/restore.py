@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Final, TypeAlias
 
@@ -26,16 +26,18 @@ from agentrail.errors import (
     SessionNotAlive,
     SessionNotStored,
     UnknownRecord,
+    UnknownTurn,
 )
 from agentrail.hooks.ruling import Section
 from agentrail.ports.failpoints import reach
-from agentrail.ports.journal import Journal, SessionFilter, StoredSession, opening_of
+from agentrail.ports.journal import Journal, Record, SessionFilter, StoredSession, opening_of
 from agentrail.runtime.actor.journal_log import PAGE, rebuilt
 from agentrail.runtime.actor.session import Session
 from agentrail.runtime.resources import FindCode, SessionCode, SharedServices
 from agentrail.runtime.shared.clock import Key
 from agentrail.runtime.shared.journal_retry import patiently
 from agentrail.runtime.shared.untrusted_calls import Contained, traced
+from agentrail.values.events.life import PromptReceived
 from agentrail.values.events.tools import ToolExecutionStart
 from agentrail.values.json import INT_MAX, canonical
 from agentrail.values.tools import EffectClass
@@ -108,12 +110,17 @@ async def stored_state(shared: SharedServices, session_id: str) -> State:
 
 
 async def forked(
-    shared: SharedServices, origin: str, at: int | None, session_id: str, find_code: FindCode
+    shared: SharedServices, origin: str, at: int | str | None, session_id: str, find_code: FindCode
 ) -> tuple[State, SessionCode, SessionBranched]:
-    """Return state, code and first input of a fork of *origin* after record *at* (the last one if `None`)."""
-    if at is not None and at < 1:
+    """Return state, code and first input of a fork of *origin* after record *at* (the last one if `None`).
+
+    If *at* is the ref of a prompt, it is the record before the one with which the turn of that prompt began.
+    """
+    if isinstance(at, int) and at < 1:
         raise UnknownRecord(origin, at)
     await read_opening(shared, origin)  # raises if it does not exist
+    if isinstance(at, str):
+        at = await _record_before(shared.journal, origin, at)
     state, number, *_ = await rebuilt(shared.journal, origin, at)
     if at is not None and number != at:
         raise UnknownRecord(origin, at)
@@ -126,26 +133,42 @@ async def forked(
     )
 
 
+async def _record_before(journal: Journal, origin: str, ref: str) -> int:
+    """Return the number of the record before the one with which the turn of a prompt began."""
+    after = 0
+    while records := await _intact(journal, origin, after):
+        if isinstance(records, BadRecord):
+            raise records
+        for record in records:
+            if any(isinstance(each.event, PromptReceived) and each.event.ref == ref for each in record.events):
+                return record.number - 1
+        after = records[-1].number
+    raise UnknownTurn(origin, ref)
+
+
 async def _left_behind(journal: Journal, origin: str, after: int, state: State) -> tuple[str, ...]:
     """Return the calls that *origin* started after the fork and that cannot be undone, as text."""
     calls: dict[str, str] = {}
-    most = PAGE
-    while True:
-        try:
-            records = await journal.read(origin, after, most)
-        except BadRecord as damage:
-            _, number, _ = damage.args
-            whole = number - after - 1
-            if not 0 < whole < most:
-                return (*calls.values(), f"whatever stood from record {after + 1} on: {damage}")
-            most = whole
-            continue
-        if not records:
-            return tuple(calls.values())
+    while records := await _intact(journal, origin, after):
+        if isinstance(records, BadRecord):
+            return (*calls.values(), f"whatever stood from record {after + 1} on: {records}")
         after = records[-1].number
         for event in (envelope.event for record in records for envelope in record.events):
             if isinstance(event, ToolExecutionStart) and not _only_reads(state, event.name):
                 calls[event.call_id] = f"{event.name} {canonical(event.args)[:MOST_SHOWN]}"
+    return tuple(calls.values())
+
+
+async def _intact(journal: Journal, origin: str, after: int) -> Sequence[Record] | BadRecord:
+    """Return the next page of records, up to one that is damaged; the damage if it is the next."""
+    try:
+        return await journal.read(origin, after, PAGE)
+    except BadRecord as damage:
+        _, number, _ = damage.args
+        whole = number - after - 1
+        if not 0 < whole < PAGE:
+            return damage
+    return await journal.read(origin, after, whole)
 
 
 def _only_reads(state: State, tool: str) -> bool:

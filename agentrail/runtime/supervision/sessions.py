@@ -112,7 +112,7 @@ class Sessions:
             session.links.above = above
             return await self._begin(node, session, SessionOpened(), restart, command)
 
-    async def _fork_here(self, origin: str, at: int | None, session_id: str) -> SessionHandle:
+    async def _fork_here(self, origin: str, at: int | str | None, session_id: str) -> SessionHandle:
         """Fork a session of this tree, with its code, under the root supervisor."""
         session = session_of(self.tree.sessions.get(origin))
         if session is None:
@@ -123,12 +123,12 @@ class Sessions:
         self,
         node: SupervisorNode,
         origin: str,
-        at: int | None,
+        at: int | str | None,
         session_id: str,
         find_code: FindCode,
         command: str | None = None,
     ) -> SessionHandle:
-        """Start a fork of a stored session, up to a record; the original is not changed."""
+        """Start a fork of a stored session, up to a record or a turn; the original is not changed."""
         with self._taking(node, session_id):
             fork = partial(forked, self.shared, origin, at, session_id, find_code)
             state, code, branched = await self._reading(session_id, fork)
