@@ -242,7 +242,7 @@ _CALLS: Final = (
         "talk",
         "observe",
         gives=views.DetailView,
-        methods=("status",),
+        methods=("status", "detail"),
     ),
     HostCall(
         "delete_session",
