@@ -123,8 +123,8 @@ class UnknownTurn(UsageError):
     """The session has begun no turn with this prompt."""
 
     wording = (
-        "session `{session}` has begun no turn with the prompt `{ref}`; its events `PromptReceived` have the refs, and a "
-        "fork has those of its own turns alone"
+        "session `{session}` has begun no turn with the prompt `{ref}`; its events `PromptReceived` have the refs, "
+        "and a fork has those of its own turns alone"
     )
 
     session: str
