@@ -18,13 +18,18 @@ from agentrail.api.command_checks import LONGEST_NAME
 from agentrail.app.model_chain import chain_of
 from agentrail.app.model_registry import check_set_up
 from agentrail.app.spec import SessionSpec, check_spec
+from agentrail.cli.bad_input import BadInputError
 from agentrail.cli.default_agent import DEMO, MODES, Mode, mode_named, spec_for
+from agentrail.cli.settings_code import with_settings
+from agentrail.cli.trust_store import settings_of
 from agentrail.errors import BadProfile, KeyMissing
 from agentrail.host.profiles import Profile
 from agentrail.values.value import Value
 
 SCHEME: Final = "agentrail:chat?"
 """How the names begin."""
+
+NO_CONFIG: Final = "none"
 
 KINDS: Final = (Profile, SessionSpec)
 """What a file may have, in the order in which it is looked for."""
@@ -47,6 +52,8 @@ class AgentSource(Value):
     """Name of the agent in the file; empty for the first one."""
     model: str = ""
     """Name of the model; empty for that of the file."""
+    config: str = ""
+    """`none` if the settings of the folder do not count; else empty."""
     mode: str = ""
     """What the agent of the command line may do without asking, one of `MODES`; empty for the first."""
 
@@ -76,12 +83,7 @@ class AgentSource(Value):
     def profile(self) -> Profile:
         """Make the agent; raise `BadProfile` if its file has none, or cannot be run."""
         if not self.file:
-            return Profile(
-                self.id,
-                spec_for(self.model, Path(self.folder), self._mode),
-                models=ANY_MODEL,
-                plugin_options=CHANGEABLE,
-            )
+            return Profile(self.id, self._spec(), models=ANY_MODEL, plugin_options=CHANGEABLE)
         try:
             member = find_member(Path(self.file), self.name, KINDS).value
         except NothingUsableError as error:
@@ -90,6 +92,17 @@ class AgentSource(Value):
             spec = member.spec
             return member.but(id=self.id, spec=self._in_folder(spec) if isinstance(spec, SessionSpec) else spec)
         return Profile(self.id, self._in_folder(cast("SessionSpec", member)))
+
+    def _spec(self) -> SessionSpec:
+        """Return the agent of the command line, with the settings of its folder, which somebody must have allowed."""
+        spec = spec_for(self.model, Path(self.folder), self._mode)
+        if self.config == NO_CONFIG:
+            return spec
+        try:
+            settings = settings_of(Path(self.folder))
+            return spec if settings is None else with_settings(spec, settings)
+        except BadInputError as error:
+            raise BadProfile(self.folder, str(error)) from error
 
     @property
     def _mode(self) -> Mode:

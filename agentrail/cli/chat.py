@@ -17,18 +17,21 @@ import trio
 
 import agentrail
 from agentrail.app import process
-from agentrail.cli.agent_source import AgentSource
+from agentrail.cli.agent_source import NO_CONFIG, AgentSource
 from agentrail.cli.bad_input import BadInputError
 from agentrail.cli.chat_options import LAST, ChatOptions, parsed
 from agentrail.cli.command import INTERRUPTED
 from agentrail.cli.console import Console
 from agentrail.cli.console_commands import ConsoleCommands, last_used, set_mode
-from agentrail.cli.default_agent import usual_model
 from agentrail.cli.help_text import greeting
+from agentrail.cli.project_settings import ProjectSettings
 from agentrail.cli.screen import line
 from agentrail.cli.session_names import name_in_chat
+from agentrail.cli.setting_order import chosen_journal, chosen_mode, chosen_model
 from agentrail.cli.shared_host import open_shared
 from agentrail.cli.terminal import Terminal
+from agentrail.cli.trust_question import ask_about
+from agentrail.cli.trust_store import settings_of
 from agentrail.errors import AgentrailError, SessionParked, SupervisorStuck, UnknownSession, UsageError
 from agentrail.host.plugins.plugin_values import RequestContext
 from agentrail.host.profiles import Profile
@@ -83,6 +86,8 @@ def main(argv: Sequence[str]) -> int:
     logging.getLogger("agentrail").addHandler(logging.NullHandler())
     try:
         options = parsed(argv)
+        if not _is_alone(options):
+            ask_about(options.folder)
     except BadInputError as error:
         print(f"agentrail chat: {error}", file=sys.stderr)
         return WRONG_USAGE
@@ -96,8 +101,9 @@ def main(argv: Sequence[str]) -> int:
 async def conversation(options: ChatOptions, terminal: Terminal) -> int:
     """Run the conversation in its folder, and return the exit code; print an `AgentrailError` that ends it."""
     try:
-        with _places(options) as (folder, journal):
-            well = await Chat(_source(options, folder), terminal, options).run(journal)
+        settings = _settings(options)
+        with _places(options, settings) as (folder, journal):
+            well = await Chat(_source(options, folder, settings), terminal, options).run(journal)
     except BadInputError as error:
         print(f"agentrail chat: {error}", file=sys.stderr, flush=True)
         return WRONG_USAGE
@@ -110,17 +116,29 @@ async def conversation(options: ChatOptions, terminal: Terminal) -> int:
     return int(not well)
 
 
-def _source(options: ChatOptions, folder: Path) -> AgentSource:
+def _source(options: ChatOptions, folder: Path, settings: ProjectSettings | None) -> AgentSource:
     if options.file is not None:
         return AgentSource(str(folder), str(options.file), options.name, options.model or "")
-    return AgentSource(str(folder), model=options.model or usual_model(os.environ.get), mode=options.mode or "")
+    model, mode = chosen_model(options.model, settings), chosen_mode(options.mode, settings)
+    config = "" if options.has_config else NO_CONFIG
+    return AgentSource(str(folder), model=model, config=config, mode=mode or "")
+
+
+def _settings(options: ChatOptions) -> ProjectSettings | None:
+    """Return the settings of the folder, which somebody has allowed, for the agent of the command line alone."""
+    return None if _is_alone(options) else settings_of(options.folder)
+
+
+def _is_alone(options: ChatOptions) -> bool:
+    """Whether the settings of the folder do not count."""
+    return options.file is not None or options.has_samples or not options.has_config
 
 
 @contextmanager
-def _places(options: ChatOptions) -> Generator[tuple[Path, Path | None], None, None]:
+def _places(options: ChatOptions, settings: ProjectSettings | None) -> Generator[tuple[Path, Path | None], None, None]:
     """Give the folder and the journal; with samples, fresh ones that are deleted at the end."""
     if not options.has_samples:
-        yield options.folder, options.journal
+        yield options.folder, chosen_journal(options.journal, settings)
         return
     with tempfile.TemporaryDirectory(prefix="agentrail-", ignore_cleanup_errors=True) as fresh:
         folder = Path(fresh).resolve() / "samples"

@@ -50,6 +50,8 @@ class ChatOptions(Value, gc=True):
     """What the agent of the command line may do without asking; `None`: what it may already, in a new session `ask`."""
     session: str | None = None
     """Id of the session to go on with, or `LAST`; `None` for a new one."""
+    has_config: bool = True
+    """Whether the settings of the folder count."""
     journal: Path | None = None
     """The file of the journal; `None` for that of the user."""
 
@@ -79,6 +81,7 @@ def parsed(argv: Sequence[str]) -> ChatOptions:
         args.samples,
         args.mode,
         session,
+        args.has_config,
         None if args.journal is None else Path(args.journal),
     )
 
@@ -93,6 +96,7 @@ def _parser() -> OptionParser:
     which.add_argument("--continue", dest="last", action="store_true", help="go on with the last session of the folder")
     which.add_argument("--resume", metavar="SESSION", help="go on with this session; /sessions lists them")
     add("--journal", metavar="FILE", help="where sessions are kept (default: the journal of the user)")
+    add("--no-config", dest="has_config", action="store_false", help="do without agentrail.toml of the folder")
     modes = parser.add_mutually_exclusive_group()
     for mode, about in MODES_ABOUT.items():
         modes.add_argument(f"--{mode}", dest="mode", action="store_const", const=mode, help=about)

@@ -34,6 +34,7 @@ SUBCOMMANDS: Final = (
     Subcommand("run", "agentrail.cli.run", "answer one prompt, for scripts", lasts=True),
     Subcommand("sessions", "agentrail.cli.sessions", "list, show, move and delete stored sessions", lasts=False),
     Subcommand("doctor", "agentrail.cli.doctor", "look at what agents need on this machine", lasts=False),
+    Subcommand("trust", "agentrail.cli.trust", "allow what agentrail.toml of a folder wants", lasts=False),
     Subcommand("check", "agentrail.cli.check", "check the plugins of a file", lasts=False),  # Hypothesis looks there
     Subcommand("serve", "agentrail.host.serve_command", "serve agents over HTTP", lasts=True, is_host=True),
 )

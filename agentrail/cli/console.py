@@ -290,10 +290,10 @@ class Console:
     async def _prompt(self, text: str) -> None:
         is_first, self.has_prompted, self._is_sending = not self.has_prompted, True, True
         try:
-            said = await self._commands.with_files(text)
-            text = said if isinstance(said, str) else text_of(said)
+            message = await self._commands.with_files(text)
+            text = message if isinstance(message, str) else text_of(message)
             self._texts.append(text)
-            ref = (await self._session.prompt(said)).ref
+            ref = (await self._session.prompt(message)).ref
             if ref not in self._ended_refs:
                 self._open_refs.add(ref)
         except (AgentrailError, BadInputError):

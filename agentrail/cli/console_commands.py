@@ -277,7 +277,7 @@ class ConsoleCommands:
 
     async def rewind(self, number: str) -> None:
         """List the prompts, or go to a copy of the session that ends before one, with that prompt to be changed."""
-        prompts = await self._taken()
+        prompts = await self._own_prompts()
         if not number:
             rows = [f"  {place}. {clipped(one_line(text), SHORT)}" for place, (_, text) in enumerate(prompts, 1)]
             self._say("\n".join([*rows, "  /rewind NUMBER goes on before that prompt, in a copy of this session"]))
@@ -289,7 +289,7 @@ class ConsoleCommands:
         else:
             self.refuse(f"/rewind {number}: {len(prompts)} prompts were taken; /rewind lists them")
 
-    async def _taken(self) -> list[tuple[str, str]]:
+    async def _own_prompts(self) -> list[tuple[str, str]]:
         """Return the prompts of this session's own turns, the first one first: the ref and text of each."""
         turns = (await awaited(self._session.status())).turn
         prompts: list[tuple[str, str]] = []

@@ -21,6 +21,7 @@ from agentrail.adapters.journals.sqlite.journal import SqliteJournal
 from agentrail.adapters.models.providers import PROVIDERS
 from agentrail.adapters.sandboxes.bubblewrap import check_bwrap, find_bwrap
 from agentrail.cli.bad_input import BadInputError
+from agentrail.cli.config_report import config_report
 from agentrail.cli.journal_file import open_journal
 from agentrail.cli.option_parser import OptionParser
 from agentrail.cli.screen import clean, one_line
@@ -82,6 +83,8 @@ class DoctorOptions(Value, gc=True):
     """Where agents work."""
     as_json: bool = False
     """Whether lines of JSON are printed."""
+    has_config: bool = False
+    """Whether the settings of the folder are printed instead."""
 
 
 def main(argv: Sequence[str]) -> int:
@@ -100,15 +103,21 @@ def parsed(argv: Sequence[str]) -> DoctorOptions:
     parser = OptionParser("agentrail doctor", "agentrail doctor [OPTION ...]", DESCRIPTION, EXAMPLES)
     parser.add_argument("--journal", metavar="FILE", help="the journal (default: the one of the user)")
     parser.add_argument("--dir", metavar="FOLDER", help="where agents work (default: here)")
+    parser.add_argument("--config", action="store_true", help="print the settings of the folder instead, with sources")
     parser.add_argument("--json", action="store_true", help="print lines of JSON")
     args = parser.parse_args(argv)
     folder = Path(args.dir or ".")
     if not folder.is_dir():
         parser.error(f"--dir: there is no folder {args.dir!r}")
-    return DoctorOptions(None if args.journal is None else Path(args.journal), folder, args.json)
+    return DoctorOptions(None if args.journal is None else Path(args.journal), folder, args.json, args.config)
 
 
 async def _run(options: DoctorOptions) -> int:
+    if options.has_config:
+        for key, row in config_report(options.folder):
+            entry = {"key": key, "value": row.value, "source": row.source}
+            print(to_text(entry) if options.as_json else clean(f"{key:24}  {row.value:32}  {row.source}"))
+        return 0
     diagnoses = (
         *(_python(), await _sqlite(), *await _journal(options.journal), await _sandbox()),
         *(_keys(), *_extras(), *_disk(options), _clock()),

@@ -143,7 +143,7 @@ class LiveScreen:
         self._open, self._status = flow, ""
         self._blocks.add(text)
         if flow is Flow.TEXT:
-            for block in self._blocks.taken():
+            for block in self._blocks.take():
                 self._finish(block)
 
     def _finish(self, block: str) -> None:
@@ -196,6 +196,6 @@ def _typed_rows(line: EditedLine, look: TerminalStyle) -> tuple[list[str], tuple
     """Return the rows of the typed text around its cursor, and the row and column of the cursor among them."""
     most = max(min(MOST_TYPED, look.height - MOST_OTHERS), 1)
     rows, (row, column) = line.visible_rows(max(look.room - len(PROMPT), 1), most)
-    shown = [f"{PROMPT if number == 0 else MORE}{text}" for number, text in enumerate(rows)]
-    shown[0] = painted(PROMPT, Tone.BOLD, look) + rows[0]
-    return shown, (row, column + len(PROMPT))
+    lines = [f"{PROMPT if number == 0 else MORE}{text}" for number, text in enumerate(rows)]
+    lines[0] = painted(PROMPT, Tone.BOLD, look) + rows[0]
+    return lines, (row, column + len(PROMPT))

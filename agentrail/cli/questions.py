@@ -44,8 +44,8 @@ def question_about(call: HeldCall) -> tuple[ScreenText, ...]:
 
 def _reason(call: HeldCall) -> str:
     """Return what is to be known about a call beside its name and its arguments."""
-    said = f"`{call.tool}` wants to run with {shown_as_json(call.args)}"
-    return call.hint.removeprefix(said).removeprefix("; ")
+    head = f"`{call.tool}` wants to run with {shown_as_json(call.args)}"
+    return call.hint.removeprefix(head).removeprefix("; ")
 
 
 def exact_args(args: JsonObject) -> Iterator[ScreenText]:

@@ -20,15 +20,18 @@ from agentrail.app.spec import SessionSpec
 from agentrail.app.supervisor import open_supervisor
 from agentrail.cli.bad_input import BadInputError
 from agentrail.cli.deciders import LineDecider, approve_all, decide_nothing, refuse_all
-from agentrail.cli.default_agent import DEMO, STOP_WITHIN, spec_for, usual_model
+from agentrail.cli.default_agent import DEMO, MODES, STOP_WITHIN, spec_for
 from agentrail.cli.prompt_input import MOST_BYTES, STDIN, prompt_of
 from agentrail.cli.prompt_run import INTERRUPTED, Decide, PromptRun
 from agentrail.cli.rendering import SHORT, piece_of
 from agentrail.cli.run_options import RunOptions, parsed, wants_json
 from agentrail.cli.run_outcome import Outcome, RunEnding, RunTally, ending_of_error, run_view
 from agentrail.cli.screen import ScreenText, Tone, clean, clipped, line, one_line
+from agentrail.cli.setting_order import chosen_mode, chosen_model
+from agentrail.cli.settings_code import with_settings
 from agentrail.cli.standard_output import StandardOutput, open_what_is_closed
 from agentrail.cli.terminal import Terminal
+from agentrail.cli.trust_store import settings_of
 from agentrail.codec.json_text import to_text
 from agentrail.errors import AgentrailError, PluginRefused, SupervisorStuck
 from agentrail.hooks.plugin import Keyed
@@ -148,8 +151,11 @@ def _spec_of(options: RunOptions) -> SessionSpec:
         spec = spec if options.model is None else spec.but(model=options.model)
         spec = spec if options.folder is None else spec.but(working_dir=str(options.folder.resolve()))
     else:
-        model = usual_model(os.environ.get) if options.model is None else options.model
-        spec = spec_for(model, (options.folder or Path()).resolve())
+        folder = (options.folder or Path()).resolve()
+        settings = settings_of(folder) if options.has_config else None
+        model, mode = chosen_model(options.model, settings), chosen_mode(None, settings)
+        spec = spec_for(model, folder, mode or MODES[0])
+        spec = spec if settings is None else with_settings(spec, settings)
     if options.max_rounds is not None:
         spec = spec.but(max_turns=options.max_rounds)
     if options.max_seconds is not None:

@@ -21,8 +21,7 @@ Have an agent answer one prompt: the answer alone goes to standard output.
 What a pipe brings is placed below the prompt; without one, it is the prompt."""
 
 EXAMPLES: Final = """\
-exit status: 0 done, 1 failed, 2 usage, 3 held for a person, 4 refused,
-             5 limit reached, 6 provider failed, 130 interrupted
+exit status: 0 done, 1 failed, 2 usage, 3 held, 4 refused, 5 limit, 6 provider
 example: git diff | agentrail run "Write a commit message." > message.txt"""
 
 
@@ -51,6 +50,8 @@ class RunOptions(Value, gc=True):
     """The most requests to the model."""
     max_seconds: float | None = None
     """The most seconds of the turn."""
+    has_config: bool = True
+    """Whether the settings of the folder count."""
 
 
 def parsed(argv: Sequence[str]) -> RunOptions:
@@ -76,6 +77,7 @@ def parsed(argv: Sequence[str]) -> RunOptions:
         args.max_usd,
         args.max_rounds,
         args.max_seconds,
+        args.has_config,
     )
 
 
@@ -130,6 +132,7 @@ def _parser() -> OptionParser:
     add("--max-usd", type=_positive, metavar="X", help="stop before it costs more")
     add("--max-rounds", type=_count, metavar="N", help="stop after so many requests to the model")
     add("--max-seconds", type=_positive, metavar="X", help="stop after so many seconds")
+    add("--no-config", dest="has_config", action="store_false", help="do without agentrail.toml of the folder")
     telling = parser.add_mutually_exclusive_group()
     telling.add_argument("--verbose", dest="progress", action="store_true", default=None, help="show progress anyway")
     telling.add_argument("--quiet", dest="progress", action="store_false", default=None, help="show no progress")

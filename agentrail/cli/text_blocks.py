@@ -29,7 +29,7 @@ class TextBlocks:
         """Append *text*."""
         self.text += text
 
-    def taken(self) -> Iterator[str]:
+    def take(self) -> Iterator[str]:
         """Take out the blocks that are finished."""
         while (end := self._next_end()) >= 0:
             block, self.text = self.text[:end], self.text[end:]

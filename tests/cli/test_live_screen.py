@@ -104,13 +104,13 @@ def test_how_often_it_is_drawn_changes_nothing_that_stays(pieces: list[ScreenTex
 def test_it_does_not_matter_how_a_text_arrives(text: str, cuts: list[int]) -> None:
     whole, parts = TextBlocks(), TextBlocks()
     whole.add(text)
-    expected = [*whole.taken(), whole.rest()]
+    expected = [*whole.take(), whole.rest()]
     blocks: list[str] = []
     at = 0
     for cut in sorted({*cuts, len(text)}):
         parts.add(text[at:cut])
         at = max(at, cut)
-        blocks.extend(parts.taken())
+        blocks.extend(parts.take())
     assert [*blocks, parts.rest()] == expected
     assert re.sub(r"\s+", "", "".join(expected)) == re.sub(r"\s+", "", text)
 
@@ -118,7 +118,7 @@ def test_it_does_not_matter_how_a_text_arrives(text: str, cuts: list[int]) -> No
 def test_a_list_and_a_fence_are_one_block() -> None:
     blocks = TextBlocks()
     blocks.add("Intro.\n\n- one\n\n  more of it\n- two\n\n```\na\n\nb\n```\n\nEnd.\n")
-    assert list(blocks.taken()) == ["Intro.", "- one\n\n  more of it\n- two", "```\na\n\nb\n```"]
+    assert list(blocks.take()) == ["Intro.", "- one\n\n  more of it\n- two", "```\na\n\nb\n```"]
     assert blocks.rest() == "End."
 
 

@@ -1,4 +1,4 @@
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentrail.api.session_values import HeldCall
@@ -52,7 +52,8 @@ def test_arguments_are_said_once_and_the_rule_that_asks_is_said() -> None:
     assert asked(held(hint, path="a"))[1:-1] == ["    path: a", "    the rule `write *` asks"]
 
 
-@given(st.text(min_size=1, max_size=40), st.text(max_size=40))
+@settings(max_examples=25)
+@given(st.text(min_size=1, max_size=12), st.text(max_size=12))
 def test_nothing_of_an_edit_is_lost(old: str, new: str) -> None:
     rows = asked(held(old_text=old, new_text=new))[1:-1]
     for mark, text in (("-", old), ("+", new)):

@@ -37,6 +37,7 @@ from agentrail.runtime.resources import FindCode, SessionCode, SharedServices
 from agentrail.runtime.shared.clock import Key
 from agentrail.runtime.shared.journal_retry import patiently
 from agentrail.runtime.shared.untrusted_calls import Contained, traced
+from agentrail.values.events.envelope import Event
 from agentrail.values.events.life import PromptReceived
 from agentrail.values.events.tools import ToolExecutionStart
 from agentrail.values.json import INT_MAX, canonical
@@ -140,7 +141,7 @@ async def _record_before(journal: Journal, origin: str, ref: str) -> int:
         if isinstance(records, BadRecord):
             raise records
         for record in records:
-            if any(isinstance(each.event, PromptReceived) and each.event.ref == ref for each in record.events):
+            if any(isinstance(event, PromptReceived) and event.ref == ref for event in _events(record)):
                 return record.number - 1
         after = records[-1].number
     raise UnknownTurn(origin, ref)
@@ -153,7 +154,7 @@ async def _left_behind(journal: Journal, origin: str, after: int, state: State) 
         if isinstance(records, BadRecord):
             return (*calls.values(), f"whatever stood from record {after + 1} on: {records}")
         after = records[-1].number
-        for event in (envelope.event for record in records for envelope in record.events):
+        for event in (event for record in records for event in _events(record)):
             if isinstance(event, ToolExecutionStart) and not _only_reads(state, event.name):
                 calls[event.call_id] = f"{event.name} {canonical(event.args)[:MOST_SHOWN]}"
     return tuple(calls.values())
@@ -169,6 +170,10 @@ async def _intact(journal: Journal, origin: str, after: int) -> Sequence[Record]
         if not 0 < whole < PAGE:
             return damage
     return await journal.read(origin, after, whole)
+
+
+def _events(record: Record) -> list[Event]:
+    return [envelope.event for envelope in record.events]
 
 
 def _only_reads(state: State, tool: str) -> bool:

@@ -1,0 +1,44 @@
+"""What `agentrail doctor --config` prints: each setting of a folder, where it comes from, what is not allowed yet."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from agentrail.adapters.journals.sqlite.journal import SqliteJournal
+from agentrail.cli.default_agent import MODES, usual_model
+from agentrail.cli.project_settings import OF_SPEC, ProjectSettings, read_settings
+from agentrail.cli.screen import escaped
+from agentrail.cli.setting_order import VARIABLES, Setting, setting
+from agentrail.cli.trust_store import open_surfaces
+from agentrail.core.vocabulary.options import Options
+from agentrail.values.json import canonical
+
+
+def config_report(folder: Path) -> Iterator[tuple[str, Setting]]:
+    """Yield the settings of *folder* by key; raise `BadInputError` if its file cannot be used."""
+    settings = read_settings(folder)
+    defaults = {"model": usual_model(os.environ.get), "mode": MODES[0], "journal": str(SqliteJournal(None).path)}
+    for key in VARIABLES:
+        yield key, setting(key, None, settings, defaults[key])
+    yield from _of_file(settings)
+    in_file = frozenset[str]() if settings is None else settings.values.keys()
+    defaults_of_options = Options()
+    for key in defaults_of_options.__struct_fields__:
+        if key not in in_file:
+            yield key, Setting(str(getattr(defaults_of_options, key)), "default")
+    for key in OF_SPEC:
+        if key not in in_file and key not in VARIABLES:
+            yield key, Setting("", "default")
+
+
+def _of_file(settings: ProjectSettings | None) -> Iterator[tuple[str, Setting]]:
+    if settings is None:
+        return
+    waiting = {surface.name for surface in open_surfaces(settings)}
+    for key, value in settings.values.items():
+        if key not in VARIABLES:
+            names = [name for name in waiting if name.partition(".")[0] == key]
+            blocked = f"; not allowed yet: {', '.join(escaped(name) for name in sorted(names))}" if names else ""
+            yield key, Setting(escaped(canonical(value)), f"{settings.path}{blocked}")

@@ -1,0 +1,244 @@
+"""The settings that a folder has for the agent of the command line: `agentrail.toml`, or a table of `pyproject.toml`.
+
+Reading them runs nothing. What could run something, loosen what is asked or reach out of the folder is listed as
+surfaces: somebody has to allow each of them before anything of the file is used (`cli.trust_store`).
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from hashlib import sha256
+from pathlib import Path
+from typing import Final, Literal, cast, get_type_hints
+
+import attrs
+import msgspec
+
+from agentrail.adapters.mcp.server import McpServer
+from agentrail.cli.bad_input import BadInputError
+from agentrail.cli.default_agent import MODES, Mode, mode_named
+from agentrail.core.vocabulary.options import Options
+from agentrail.errors import NotJson
+from agentrail.errors.agentrail_error import advice
+from agentrail.values.json import EMPTY, Json, canonical, freeze
+from agentrail.values.value import Value
+
+FILE: Final = "agentrail.toml"
+PYPROJECT: Final = "pyproject.toml"
+TABLE: Final = "agentrail"
+"""Name of the table below `[tool]` in `pyproject.toml`."""
+
+MAX_SIZE: Final = 1024 * 1024
+"""The most bytes of such a file."""
+
+OF_SPEC: Final[Mapping[str, object]] = {
+    "model": str,
+    "system": str,
+    "base": str,
+    "identity": str,
+    "prompt_mode": Literal["full", "task", "minimal", "none"],
+    "skills": tuple[str, ...],
+    "environment": bool,
+    "memory": tuple[str, ...],
+    "model_options": dict[str, object],
+    "user_data": dict[str, object],
+}
+"""The arguments of `SessionSpec` that are data, beside those of `Options`, with their types in a file."""
+
+PATHS: Final = ("skills", "memory")
+"""Those that are lists of paths."""
+
+USE: Final = "use"
+"""Key of a plugin's table that says which plugin it is: the name of one that comes with agentrail, or `FILE:CLASS`."""
+
+SERVER: Final = tuple([field.name for field in attrs.fields(McpServer) if field.name != "name"])
+"""What the table of an MCP server may say."""
+
+
+class Surface(Value):
+    """Something in the settings that could run something, loosen what is asked, or reach out of the folder."""
+
+    name: str
+    """Where it is in the file, such as `mcp.files`."""
+    content: str
+    """Its value as JSON, exactly."""
+    code: str = ""
+    """Digest of the file of the folder that it runs; empty if it runs none."""
+
+
+class ProjectSettings(Value, gc=True):
+    """What the file of a folder says."""
+
+    path: Path
+    """The file."""
+    values: Mapping[str, Json]
+    """Its values, by key; those of tables are objects."""
+
+    @property
+    def folder(self) -> Path:
+        """The folder that they are for."""
+        return self.path.parent
+
+    @property
+    def model(self) -> str:
+        """The model; empty if it is not said."""
+        return str(self.values.get("model", ""))
+
+    @property
+    def mode(self) -> Mode | None:
+        """What the agent may do without asking; `None` if it is not said."""
+        return mode_named(str(self.values.get("mode", "")))
+
+    @property
+    def journal(self) -> Path | None:
+        """The file of the journal; `None` if it is not said."""
+        file = table(self.values.get("journal", EMPTY)).get("file")
+        return None if file is None else self.folder / Path(str(file)).expanduser()
+
+    @property
+    def spec_fields(self) -> Mapping[str, Json]:
+        """What they say of the arguments of `SessionSpec`, but for the model."""
+        return {key: value for key, value in self.values.items() if key in _kinds() and key != "model"}
+
+    @property
+    def servers(self) -> Mapping[str, Mapping[str, Json]]:
+        """The tables of MCP servers, by name."""
+        return {name: table(value) for name, value in table(self.values.get("mcp", EMPTY)).items()}
+
+    @property
+    def plugins(self) -> Sequence[Mapping[str, Json]]:
+        """The tables of plugins."""
+        return [table(value) for value in cast("Sequence[Json]", self.values.get("plugins", ()))]
+
+    @property
+    def surfaces(self) -> tuple[Surface, ...]:
+        """What has to be allowed."""
+        return tuple(self._surfaces())
+
+    def _surfaces(self) -> Iterator[Surface]:
+        for key in ("mode", "model_options", "journal"):
+            if key in self.values and self.values[key] not in {"ask", "plan"}:
+                yield Surface(key, canonical(self.values[key]))
+        for key in PATHS:
+            outside = [str(path) for path in cast("Sequence[Json]", self.values.get(key, ())) if self._leads_out(path)]
+            if outside:
+                yield Surface(key, canonical(outside))
+        for name, server in self.servers.items():
+            yield Surface(f"mcp.{name}", canonical(server))
+        for number, plugin in enumerate(self.plugins, 1):
+            yield Surface(f"plugins.{number}", canonical(plugin), self._code_of(plugin))
+
+    def _leads_out(self, path: Json) -> bool:
+        inside = self.folder.resolve()
+        return not (inside / Path(str(path)).expanduser()).resolve().is_relative_to(inside)
+
+    def _code_of(self, plugin: Mapping[str, Json]) -> str:
+        """Return a digest of the file that a plugin is in; empty for one that comes with agentrail."""
+        file, colon, _ = str(plugin[USE]).rpartition(":")
+        return sha256(_content(self.folder / file)).hexdigest() if colon else ""
+
+
+def read_settings(folder: Path) -> ProjectSettings | None:
+    """Return the settings of *folder*; `None` if it has none. Raise `BadInputError` if they cannot be used."""
+    path = folder / FILE
+    if path.exists():
+        return ProjectSettings(path, _checked(path, _parsed(path)))
+    path = folder / PYPROJECT
+    if not path.exists() or TABLE.encode() not in _content(path):
+        return None
+    tools = _a_table(f"{path}: `tool`", _parsed(path).get("tool", {}))
+    if TABLE not in tools:
+        return None
+    return ProjectSettings(path, _checked(path, _a_table(f"{path}: `tool.{TABLE}`", tools[TABLE])))
+
+
+def table(value: Json) -> Mapping[str, Json]:
+    """Return a value that was checked to be a table."""
+    return cast("Mapping[str, Json]", value)
+
+
+def _content(path: Path) -> bytes:
+    """Return the bytes of a regular file; a pipe or a device would be read for ever."""
+    if not path.is_file():
+        raise BadInputError(f"{path}: there is no such file, and it has to be one")
+    try:
+        with path.open("rb") as file:
+            content = file.read(MAX_SIZE + 1)
+    except OSError as error:
+        raise BadInputError(f"{path} cannot be read: {error.strerror}") from None
+    if len(content) > MAX_SIZE:
+        raise BadInputError(f"{path} has more than {MAX_SIZE // 1024} KiB")
+    return content
+
+
+def _parsed(path: Path) -> dict[str, object]:
+    try:
+        return tomllib.loads(_content(path).decode("utf-8-sig"))
+    except UnicodeDecodeError:
+        raise BadInputError(f"{path} is no UTF-8") from None
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise BadInputError(f"{path} is no TOML: {error}") from None
+
+
+@cache
+def _kinds() -> Mapping[str, object]:
+    """Return the types of the values by key: of the arguments of `SessionSpec` that are data, and of all `Options`."""
+    return {**OF_SPEC, **{key: kind for key, kind in get_type_hints(Options).items() if not key.startswith("_")}}
+
+
+def keys() -> Sequence[str]:
+    """Return the keys that settings may have."""
+    return sorted({*_kinds(), "mode", "mcp", "plugins", "journal"})
+
+
+def _checked(path: Path, values: Mapping[str, object]) -> Mapping[str, Json]:
+    """Return *values*; raise `BadInputError` for a key that there is not, or a value that is none."""
+    for key in values:
+        if key not in keys():
+            raise BadInputError(f"{path}: there is no key `{key}`; {advice(key, keys(), 'there are')}")
+    return {key: _value_of(f"{path}: `{key}`", key, value) for key, value in values.items()}
+
+
+def _value_of(where: str, key: str, value: object) -> Json:
+    match key:
+        case "mode":
+            if value not in MODES:
+                raise BadInputError(f"{where}: {value!r} is none of {', '.join(MODES)}")
+        case "journal":
+            _check_table(where, value, ("file",))
+        case "mcp":
+            for name, server in _a_table(where, value).items():
+                _check_table(f"{where}, `{name}`", server, SERVER)
+        case "plugins":
+            for number, plugin in enumerate(_a_list(where, value), 1):
+                if not isinstance(_a_table(f"{where}, number {number}", plugin).get(USE), str):
+                    raise BadInputError(f'{where}, number {number}: it needs `{USE}`, such as {USE} = "BudgetGuard"')
+        case _:
+            try:
+                msgspec.convert(value, _kinds()[key])
+            except msgspec.ValidationError as error:
+                raise BadInputError(f"{where}: {error}") from None
+    try:
+        return freeze(value)
+    except NotJson as error:  # such as a date
+        raise BadInputError(f"{where}: {error}") from None
+
+
+def _a_table(where: str, value: object) -> Mapping[str, object]:
+    if not isinstance(value, dict):
+        raise BadInputError(f"{where}: it is no table")
+    return cast("dict[str, object]", value)
+
+
+def _a_list(where: str, value: object) -> Sequence[object]:
+    if not isinstance(value, list):
+        raise BadInputError(f"{where}: it is no list of tables, as [[plugins]] begins")
+    return cast("list[object]", value)
+
+
+def _check_table(where: str, value: object, allowed: Sequence[str]) -> None:
+    for key in _a_table(where, value):
+        if key not in allowed:
+            raise BadInputError(f"{where}: there is no key `{key}`; {advice(key, allowed, 'there are')}")

@@ -1,0 +1,63 @@
+"""Makes what the settings of a folder name: an agent with its plugins and MCP servers. Code of the folder is run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from typing import Final, cast
+
+from agentrail.adapters.mcp.server import McpServer
+from agentrail.adapters.python_file import NothingUsableError, find_member
+from agentrail.app.spec import SessionSpec
+from agentrail.cli.bad_input import BadInputError
+from agentrail.cli.project_settings import USE, ProjectSettings
+from agentrail.errors import AgentrailError
+from agentrail.errors.agentrail_error import advice
+from agentrail.hooks.plugin import AnyPlugin
+from agentrail.values.json import Json
+
+BUILT_IN: Final = "agentrail.plugins"
+"""Where the plugins are that come with agentrail."""
+
+
+def with_settings(spec: SessionSpec, settings: ProjectSettings) -> SessionSpec:
+    """Return *spec* with *settings*, which somebody has allowed; raise `BadInputError` if they cannot be used.
+
+    A plugin takes the place of one of the same class.
+    """
+    plugins = [_plugin(settings, table) for table in settings.plugins]
+    others = [plugin for plugin in spec.plugins if type(plugin) not in {type(own) for own in plugins}]
+    servers = [_server(settings, name, table) for name, table in settings.servers.items()]
+    return spec.but(**settings.spec_fields, plugins=(*others, *plugins), tools=(*spec.tools, *servers))
+
+
+def _server(settings: ProjectSettings, name: str, options: Mapping[str, Json]) -> McpServer:
+    try:
+        return McpServer(name=name, **cast("Mapping[str, str]", options))  # type: ignore[arg-type]  # it checks them
+    except (AgentrailError, TypeError, ValueError) as error:
+        raise BadInputError(f"{settings.path}: `mcp.{name}`: {error}") from error
+
+
+def _plugin(settings: ProjectSettings, table: Mapping[str, Json]) -> AnyPlugin:
+    use = str(table[USE])
+    make = _class_of(settings, use)
+    try:
+        plugin = make(**{key: value for key, value in table.items() if key != USE})
+    except Exception as error:
+        raise BadInputError(f"{settings.path}: the plugin `{use}`: {error}") from error
+    if not isinstance(plugin, AnyPlugin):
+        raise BadInputError(f"{settings.path}: `{use}` is no plugin")
+    return plugin
+
+
+def _class_of(settings: ProjectSettings, use: str) -> Callable[..., object]:
+    file, colon, name = use.rpartition(":")
+    if not colon:
+        public: list[str] = import_module(BUILT_IN).__all__
+        if use not in public:
+            raise BadInputError(f"{settings.path}: there is no plugin `{use}`; {advice(use, public, 'there are')}")
+        return cast("Callable[..., object]", getattr(import_module(BUILT_IN), use))
+    try:
+        return cast("Callable[..., object]", find_member(settings.folder / file, name, (type,)).value)
+    except NothingUsableError as error:
+        raise BadInputError(f"{settings.path}: the plugin `{use}`: {error}") from error

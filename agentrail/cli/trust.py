@@ -1,0 +1,62 @@
+"""`agentrail trust`: shows what the settings of a folder want to run or to loosen, and allows it once and for all."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from agentrail.cli.bad_input import BadInputError
+from agentrail.cli.option_parser import OptionParser
+from agentrail.cli.project_settings import ProjectSettings, read_settings
+from agentrail.cli.trust_question import says_yes
+from agentrail.cli.trust_store import allow, described, forget, open_surfaces
+
+DESCRIPTION: Final = """\
+Show what `agentrail.toml` of a folder wants to run, to loosen, or to read
+outside of it, and allow it after a question. What is allowed is kept for this
+user, with its exact content: if that changes, you are asked again."""
+
+EXAMPLES: Final = """\
+exit status: 0 if all is allowed, 1 if not, 2 usage
+example: agentrail trust ~/project"""
+
+WRONG_USAGE: Final = 2
+INTERRUPTED: Final = 130
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run `agentrail trust` with the arguments *argv*, and return the exit status."""
+    parser = OptionParser("agentrail trust", "agentrail trust [FOLDER] [OPTION ...]", DESCRIPTION, EXAMPLES)
+    parser.add_argument("folder", nargs="?", default=".", metavar="FOLDER", help="the folder (default: here)")
+    answers = parser.add_mutually_exclusive_group()
+    answers.add_argument("--yes", action="store_true", help="allow it without a question")
+    answers.add_argument("--forget", action="store_true", help="allow nothing of this folder any more")
+    try:
+        args = parser.parse_args(argv)
+        folder = Path(args.folder)
+        if args.forget:
+            print(f"forgotten: {forget(folder)} allowed before")
+            return 0
+        settings = read_settings(folder)
+        return int(settings is not None and not _is_allowed(settings, yes=args.yes))
+    except BadInputError as problem:
+        print(f"agentrail trust: {problem}", file=sys.stderr)
+        return WRONG_USAGE
+    except KeyboardInterrupt:
+        return INTERRUPTED
+
+
+def _is_allowed(settings: ProjectSettings, *, yes: bool) -> bool:
+    surfaces = open_surfaces(settings)
+    if not surfaces:
+        print(f"nothing in {settings.path} has to be allowed, or all is")
+        return True
+    print(f"{settings.path} wants:\n{described(surfaces)}")
+    if yes or says_yes():
+        allow(settings.folder, surfaces)
+        print("allowed")
+        return True
+    print("not allowed")
+    return False

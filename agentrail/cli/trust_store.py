@@ -1,0 +1,92 @@
+"""What a user has allowed the settings of folders to do: digests in a file of the user, and never in the folder.
+
+A surface is allowed with its exact content, for one folder. Another content, also of the file whose code it runs, is
+another surface, and is asked for again.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from hashlib import sha256
+from pathlib import Path
+from typing import Final
+
+from agentrail.adapters.journals.sqlite.writer_lock import home
+from agentrail.cli.bad_input import BadInputError
+from agentrail.cli.project_settings import ProjectSettings, Surface, read_settings
+from agentrail.cli.screen import escaped
+from agentrail.values.json import canonical
+
+NAME: Final = "allowed"
+"""Name of the file in the user's folder: a line for each surface, which begins with its digest."""
+
+ONLY_OF_THE_USER: Final = 0o600
+
+
+def settings_of(folder: Path) -> ProjectSettings | None:
+    """Return the settings of *folder*, if it has any; raise `BadInputError` if something in them is not allowed."""
+    settings = read_settings(folder)
+    if settings is not None and (surfaces := open_surfaces(settings)):
+        names = ", ".join(f"`{escaped(surface.name)}`" for surface in surfaces)
+        to_do = "`agentrail trust` shows and allows it, and --no-config works without the file"
+        raise BadInputError(f"{settings.path}: {names}: nobody has allowed this yet; {to_do}")
+    return settings
+
+
+def open_surfaces(settings: ProjectSettings) -> tuple[Surface, ...]:
+    """Return what *settings* want and nobody has allowed yet."""
+    allowed = _allowed()
+    folder = settings.folder.resolve()
+    return tuple([surface for surface in settings.surfaces if _digest(folder, surface) not in allowed])
+
+
+def allow(folder: Path, surfaces: Iterable[Surface]) -> None:
+    """Keep that *surfaces* are allowed for *folder*."""
+    folder = folder.resolve()
+    place = escaped(str(folder))
+    rows = "".join(f"{_digest(folder, surface)} {escaped(surface.name)} {place}\n" for surface in surfaces)
+    _file().parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    number = os.open(_file(), os.O_WRONLY | os.O_APPEND | os.O_CREAT, ONLY_OF_THE_USER)
+    with os.fdopen(number, "a", encoding="utf-8") as file:
+        file.write(rows)
+
+
+def forget(folder: Path) -> int:
+    """Forget all that is allowed for *folder*; return how much that was."""
+    end = f" {escaped(str(folder.resolve()))}"
+    rows = _rows()
+    others = [row for row in rows if not row.endswith(end)]
+    if len(others) < len(rows):
+        new = _file().with_suffix(".new")
+        new.touch(ONLY_OF_THE_USER)
+        new.write_text("".join(f"{row}\n" for row in others), encoding="utf-8")
+        new.replace(_file())
+    return len(rows) - len(others)
+
+
+def described(surfaces: Sequence[Surface]) -> str:
+    """Return the lines that show *surfaces* exactly."""
+    code = {True: "  # runs code of this folder", False: ""}
+    return "\n".join(
+        f"  {escaped(surface.name)} = {escaped(surface.content)}{code[bool(surface.code)]}" for surface in surfaces
+    )
+
+
+def _digest(folder: Path, surface: Surface) -> str:
+    return sha256(canonical([str(folder), surface.name, surface.content, surface.code]).encode()).hexdigest()
+
+
+def _allowed() -> frozenset[str]:
+    return frozenset([row.partition(" ")[0] for row in _rows()])
+
+
+def _rows() -> list[str]:
+    try:
+        return _file().read_text(encoding="utf-8").splitlines()
+    except FileNotFoundError:
+        return []
+
+
+def _file() -> Path:
+    return home() / NAME
