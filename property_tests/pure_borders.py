@@ -83,6 +83,8 @@ def _responses(found: object) -> tuple[object, ...]:
         Response((), (ToolCall(odd, "x"),)),  # type: ignore[arg-type]
         Response((), (ToolCall("x", odd),)),  # type: ignore[arg-type]
         Response((), (ToolCall("x", "x", odd, ""),)),  # type: ignore[arg-type]
+        Response((), (ToolCall("x", "x", provider_id=odd),)),  # type: ignore[arg-type]
+        Response((), (ToolCall("x", "x", via=odd),)),  # type: ignore[arg-type]
         Response((), (), odd),  # type: ignore[arg-type]
         Response(usage=odd),  # type: ignore[arg-type]
         Response(usage=Usage(odd, 3)),  # type: ignore[arg-type]

@@ -44,7 +44,7 @@ MAX_IMAGES: Final = 20_000_000
 """Most characters of all images and files of one result in base64; providers accept no more in one request."""
 
 MAX_NAME: Final = 64 * 1024
-"""The most characters of each id, and of the tool's name, in a call that a model makes."""
+"""The most characters of each id, and of each tool's name, in a call that a model makes."""
 
 MAX_PARTS: Final = 10_000
 """The most items of a list that a tool or a model returns, such as the parts of a message."""
@@ -211,12 +211,13 @@ def fit_call(call: object, room: list[int] | None = None) -> ToolCall:
     than *room* still allows.
     """
     match call:
-        case ToolCall(call_id=call_id, name=name, args=args, provider_id=provider_id):
+        case ToolCall(call_id=call_id, name=name, args=args, provider_id=provider_id, via=via):
             own, tool, theirs = fit_text(call_id, MAX_NAME), fit_text(name, MAX_NAME), fit_text(provider_id, MAX_NAME)
-            frozen = freeze_object(args, room)
-            if type(call) is ToolCall and frozen is args and own is call_id and tool is name and theirs is provider_id:
+            frozen, caller = freeze_object(args, room), fit_text(via, MAX_NAME)
+            is_plain = type(call) is ToolCall and frozen is args and own is call_id and tool is name
+            if is_plain and theirs is provider_id and caller is via:
                 return call
-            return ToolCall(own, tool, frozen, theirs)
+            return ToolCall(own, tool, frozen, theirs, caller)
         case _:
             raise UnfitError(call, "a ToolCall", "its `calls`")
 

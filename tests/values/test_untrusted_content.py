@@ -2,24 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+from typing import get_args
+
 import pytest
 
-from agentrail.values.content import Image, Text, Thinking
+from agentrail.errors import NotJson
+from agentrail.values.content import Data, File, Image, Part, Said, Text, Thinking, ToolCall
 from agentrail.values.json import FrozenObject, freeze_object
-from agentrail.values.messages import AssistantMessage, Message, Origin, UserMessage
-from agentrail.values.stream import Response
+from agentrail.values.messages import AssistantMessage, Message, Origin, StopReason, ToolMessage, UserMessage
+from agentrail.values.stream import CallChunk, Chunk, PingChunk, Response, TextChunk, ThinkingChunk, UsageChunk
+from agentrail.values.tools import AskPerson, CompactNow, Effect, Err, Ok, SetTodos, Todo, ToolEffect, ToolResult
 from agentrail.values.untrusted_content import (
     MAX_PARTS,
     MAX_TEXT,
     UnfitError,
+    fit_call,
+    fit_chunk,
     fit_items,
     fit_message,
     fit_part,
     fit_response,
+    fit_result,
     fit_said,
     fit_text,
+    fit_usage,
 )
 from agentrail.values.usage import Usage
+from agentrail.values.value import Value
 
 
 class Words(str):
@@ -134,3 +145,68 @@ def test_another_one_is_rebuilt_of_plain_parts(message: Message) -> None:
 def test_one_that_cannot_be_kept_is_refused(message: object) -> None:
     with pytest.raises(TypeError):
         fit_message(message)
+
+
+# Each field: the values have other fields than the defaults, and texts that are rebuilt because they are not plain
+
+WORD, ARGS = Words("na\u00efve"), {"a": 1}
+CALL = ToolCall(WORD, WORD, ARGS, WORD, WORD)
+USAGE = Usage(1, 2, 3, 4, 5.0, estimated=True, cache_write_tokens=6)
+OK = Ok((Text(WORD),), ARGS)
+
+
+def _fit_effect(effect: object) -> ToolEffect:
+    result = fit_result(Effect(effect))  # type: ignore[arg-type]
+    assert isinstance(result, Effect)
+    return result.effect
+
+
+def _fit_todo(todo: object) -> Todo:
+    effect = _fit_effect(SetTodos((todo,)))  # type: ignore[arg-type]
+    assert isinstance(effect, SetTodos)
+    return effect.todos[0]
+
+
+FIT: dict[type[Value], tuple[Value, Callable[[object], object]]] = {
+    Text: (Text(WORD), fit_part),
+    Image: (Image(WORD, WORD), fit_part),
+    File: (File(WORD, "", WORD, WORD, WORD), fit_part),
+    Data: (Data(ARGS), fit_part),
+    Thinking: (Thinking(WORD, WORD), fit_said),
+    ToolCall: (CALL, fit_call),
+    UserMessage: (UserMessage((Text(WORD),), Origin.STEERING), fit_message),
+    AssistantMessage: (AssistantMessage((Text(WORD),), (CALL,), WORD, StopReason.LENGTH, USAGE, True), fit_message),
+    ToolMessage: (ToolMessage(WORD, WORD, (Text(WORD),), True, ARGS), fit_message),
+    Usage: (USAGE, fit_usage),
+    Response: (Response((Text(WORD),), (CALL,), StopReason.LENGTH, USAGE, True), fit_response),
+    TextChunk: (TextChunk(WORD), partial(fit_chunk, room=MAX_TEXT)),
+    ThinkingChunk: (ThinkingChunk(WORD), partial(fit_chunk, room=MAX_TEXT)),
+    CallChunk: (CallChunk(WORD), partial(fit_chunk, room=MAX_TEXT)),
+    UsageChunk: (UsageChunk(USAGE), partial(fit_chunk, room=MAX_TEXT)),
+    Ok: (OK, fit_result),
+    Err: (Err(OK.content, OK.details), fit_result),
+    Effect: (Effect(AskPerson(WORD, (WORD,))), fit_result),
+    AskPerson: (AskPerson(WORD, (WORD,)), _fit_effect),
+    CompactNow: (CompactNow(WORD), _fit_effect),
+    SetTodos: (SetTodos((Todo(WORD, WORD),)), _fit_effect),
+    Todo: (Todo(WORD, WORD), _fit_todo),
+}
+FIELDS = [(kind, field) for kind in FIT for field in kind.__struct_fields__]
+
+
+def test_each_class_of_the_unions_is_tried() -> None:
+    members = {kind for union in (Part, Said, Message, Chunk, ToolResult, ToolEffect) for kind in get_args(union)}
+    assert members - set(FIT) == {PingChunk}, "only what has no fields needs no check of them"
+
+
+@pytest.mark.parametrize(("kind", "field"), FIELDS, ids=[f"{kind.__name__}.{field}" for kind, field in FIELDS])
+def test_no_field_goes_unchecked(kind: type[Value], field: str) -> None:
+    value, fit = FIT[kind]
+    with pytest.raises((TypeError, NotJson)):
+        fit(value.but(**{field: object()}))
+
+
+@pytest.mark.parametrize("kind", FIT, ids=lambda kind: kind.__name__)
+def test_no_field_is_lost_when_a_value_is_rebuilt(kind: type[Value]) -> None:
+    value, fit = FIT[kind]
+    assert fit(value) == value
