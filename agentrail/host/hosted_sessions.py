@@ -105,7 +105,7 @@ class HostedSessions:
         self._specs = specs
         self._turns = turns
         self._limits = limits
-        self._rooms = TenantRooms(limits.sessions, self._count)
+        self._rooms = TenantRooms(limits.sessions, self._living)
         self._doors: WeakValueDictionary[str, trio.Lock] = WeakValueDictionary()  # by session; kept while in use
 
     def name(self, call: HostCall, who: Identity, visible: str) -> SessionName:
@@ -173,7 +173,7 @@ class HostedSessions:
         spec = None
         if origin == origin.root:  # the code of a sub-agent is its parent's
             spec = await self._specs.forking(name.internal, origin.internal, agent)
-        async with self._door(name), self._rooms.taken(name.tenant):
+        async with self._door(name), self._rooms.taken(name.tenant, name.internal):
             with _set_up(name):
                 handle = await self._supervisor.fork(origin.internal, spec, at=at, id=name.internal, command=command)
         if spec is None:
@@ -260,7 +260,7 @@ class HostedSessions:
     ) -> SessionHandle:
         """Start a session of the profile `context.agent_id`; raise `SessionExists` if there is one of this name."""
         spec = await self._specs.new(context)
-        async with self._door(name), self._rooms.taken(who.tenant):
+        async with self._door(name), self._rooms.taken(who.tenant, name.internal):
             with _set_up(name):
                 handle = await self._supervisor.spawn(
                     spec, name.internal, tenant=who.tenant, owner=who.user, title=title, labels=labels, command=command
@@ -273,9 +273,10 @@ class HostedSessions:
         """Return the lock within which a session of this *name* starts: who comes second finds it there."""
         return self._doors.setdefault(name.internal, trio.Lock())
 
-    async def _count(self, tenant: str) -> int:
-        """Return how many sessions of *tenant* have not ended, up to the limit."""
-        return len(await self.listed(SessionFilter(tenant=tenant, ended=False), None, self._limits.sessions))
+    async def _living(self, tenant: str) -> frozenset[str]:
+        """Return the ids of the sessions of *tenant* that have not ended, up to the limit."""
+        sessions = await self.listed(SessionFilter(tenant=tenant, ended=False), None, self._limits.sessions)
+        return frozenset([session.session_id for session in sessions])
 
 
 @contextmanager

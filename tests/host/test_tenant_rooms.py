@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from functools import partial
 from random import Random
 from typing import Final
 
@@ -11,6 +12,8 @@ import pytest
 import trio
 
 from agentrail.api.limits import HostLimits
+from agentrail.errors import TooManySessions
+from agentrail.host.tenant_quotas import TenantRooms
 from agentrail.journals import MemoryJournal
 from agentrail.ports.journal import ALL_SESSIONS, SessionFilter, StoredSession
 from tests.host.hosted import Desk, open_desk, scripted
@@ -96,3 +99,98 @@ async def test_sessions_that_are_opened_together_are_not_listed_each_time() -> N
     async with open_desk(scripted("one"), journal=journal, limits=limits) as desk:
         assert sorted(await opened(desk, names)) == sorted(names)
         assert journal.listings < len(names) / 4  # once a second
+
+
+COUNTING: Final = 0.01
+"""How many seconds it takes to look which sessions there are."""
+
+
+class Starts:
+    """Sessions of one tenant that start, slowly or not, and are in a list from somewhere during their start on."""
+
+    def __init__(self, most: int, *living: str) -> None:
+        self.rooms = TenantRooms(most, self._find)
+        self.living = set(living)
+        self.starting = set[str]()
+        self.refused = set[str]()
+        self.begun_at: dict[str, float] = {}
+
+    async def _find(self, tenant: str) -> frozenset[str]:
+        await trio.sleep(COUNTING)
+        return frozenset(self.living)
+
+    async def start(self, name: str, at: float, lasts: float, listed_after: float, *, fails: bool = False) -> None:
+        await trio.sleep(at)
+        try:
+            async with self.rooms.taken("acme", name):
+                self.begun_at[name] = trio.current_time()
+                self.starting.add(name)
+                await trio.sleep(listed_after)
+                if not fails:
+                    self.living.add(name)
+                await trio.sleep(lasts - listed_after)
+                self.starting.remove(name)
+        except TooManySessions:
+            self.refused.add(name)
+
+    async def stop(self, name: str, at: float) -> None:
+        await trio.sleep(at)
+        self.living.discard(name)
+
+
+@pytest.mark.parametrize("listed_after", [0.0, 8.0])
+async def test_a_slow_start_holds_up_no_other(autojump_clock: object, listed_after: float) -> None:  # noqa: ARG001
+    starts = Starts(3, "old")
+    now = trio.current_time()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(starts.start, "slow", 0.0, 8.0, listed_after)
+        nursery.start_soon(starts.start, "quick", 2.0, 0.1, 0.0)
+    assert starts.begun_at["quick"] - now == pytest.approx(2.0, abs=0.1)
+
+
+async def test_who_has_room_only_if_a_start_fails_waits_for_the_first_that_does(autojump_clock: object) -> None:  # noqa: ARG001
+    starts = Starts(3, "old")
+    now = trio.current_time()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(starts.start, "slow", 0.0, 8.0, 8.0)
+        nursery.start_soon(partial(starts.start, "failing", 0.0, 5.0, 5.0, fails=True))
+        nursery.start_soon(starts.start, "waiting", 2.0, 0.1, 0.0)
+    assert starts.begun_at["waiting"] - now == pytest.approx(5.0, abs=0.1)
+    assert starts.living == {"old", "slow", "waiting"}
+
+
+async def test_a_start_that_fails_during_a_count_leaves_its_room(autojump_clock: object) -> None:  # noqa: ARG001
+    starts = Starts(2, "old")
+    with trio.fail_after(60):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(partial(starts.start, "failing", 0.0, 2.0 + COUNTING / 2, 2.0, fails=True))
+            nursery.start_soon(starts.start, "waiting", 2.0, 0.1, 0.0)
+    assert starts.living == {"old", "waiting"}
+
+
+@pytest.mark.parametrize("seed", range(25))
+async def test_whatever_starts_fails_and_ends_no_room_is_lost_or_given_twice(
+    autojump_clock: object,  # noqa: ARG001
+    seed: int,
+) -> None:
+    chance = Random(seed)
+    most = chance.randint(1, 6)
+    starts = Starts(most)
+    async with trio.open_nursery() as nursery:
+        for name in map(str, range(chance.randint(1, 14))):
+            at, lasts = 4 * chance.random(), chance.choice((0.1, 1.0, 8.0))
+            fails = chance.random() < 0.3
+            nursery.start_soon(
+                partial(starts.start, name, at, lasts, chance.choice((0.0, lasts / 2, lasts)), fails=fails)
+            )
+            if chance.random() < 0.3:
+                nursery.start_soon(starts.stop, name, at + lasts + chance.random())
+        for _ in range(300):
+            await trio.sleep(0.05)
+            assert len(starts.living | starts.starting) <= most
+    before = len(starts.living)
+    starts.begun_at.clear()
+    async with trio.open_nursery() as nursery:
+        for name in "abcdefgh":
+            nursery.start_soon(starts.start, name, 0.0, 0.1, 0.1)
+    assert len(starts.begun_at) == most - before
