@@ -122,6 +122,39 @@ async def test_a_session_that_is_taken_over_ends_where_it_was(kind: str) -> None
         assert (await taken.ask("and you?")).text == "fine"
 
 
+class Renewing(MemoryJournal):
+    """A journal whose leases are renewed when the test says so."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.may_renew = trio.Event()
+
+    async def renew(self, claims: Sequence[Claim], lease: Lease) -> tuple[Claim, ...]:
+        await self.may_renew.wait()
+        return await super().renew(claims, lease)
+
+
+@pytest.mark.parametrize("_", range(2))
+async def test_a_sleeping_session_that_is_taken_over_while_it_is_woken_to_stop_holds_up_no_one(_: int) -> None:
+    """Trio decides in which order the tasks run: of so many, nearly always some are stopped before the renewal."""
+    journal = Renewing()
+    names = [f"s{number}" for number in range(20)]
+    async with open_supervisor(journal=journal) as here, open_supervisor(journal=journal) as there:
+        for name in names:
+            below = await here.start_supervisor(name)
+            await below.spawn(talks().but(hibernate_after=5.0), name)
+        await trio.sleep(20)
+        for name in names:
+            await there.resume(name, talks(), take_over=True)
+        began = trio.current_time()
+        async with trio.open_nursery() as nursery:
+            for name in names:
+                nursery.start_soon(here.stop_child, name)
+            journal.may_renew.set()
+        assert trio.current_time() == began
+        assert here.tree().children == ()
+
+
 async def test_leases_of_all_sessions_are_renewed_by_one_call_and_released_by_one() -> None:
     journal = Counting()
     async with open_supervisor(journal=journal) as supervisor:

@@ -27,6 +27,7 @@ from agentrail.runtime.supervision.children import Service
 from agentrail.testing import ScriptedModel
 from tests.runtime.journals import TestJournal
 from tests.runtime.test_restarting import times
+from tests.runtime.test_supervisor import tasks
 from tests.runtime.world import open_world, settle, spec_of
 
 
@@ -550,6 +551,89 @@ async def test_a_session_that_ends_while_it_is_stopped_with_others_is_not_starte
         assert [report.path for report in supervisor.crashes()] == [("a",)]
         (stored,) = await supervisor.stored()
         assert (stored.head, stored.ended) == (2, True)
+
+
+async def test_a_group_that_is_stopped_while_it_is_started_again_leaves_no_task() -> None:
+    """`slow_to_stop` holds up the end of the supervisor until the child that is not ready yet has crashed."""
+    crashes: list[float] = []
+
+    async def crashing(task_status: trio.TaskStatus[None]) -> None:
+        if crashes:
+            await trio.sleep(10)
+        else:
+            task_status.started()
+            await trio.sleep(1)
+        crashes.append(trio.current_time())
+        raise ValueError("crashing")
+
+    async with open_supervisor(stop_within=None) as root:
+        before = tasks()
+        below = await root.start_supervisor("below", strategy="one_for_all")
+        await below.start_service(crashing, "crashing")
+        await below.start_service(trio.sleep_forever, "other")
+        await trio.sleep(2)
+        await below.start_service(slow_to_stop, "slow", shutdown=100.0)
+        await root.stop_child("below")
+        await settle()
+        assert len(crashes) == 2
+        assert tasks() == before
+
+
+async def test_a_group_that_rests_starts_no_child_again() -> None:
+    """The child `late` is stopped before it is ready, and is ready nonetheless, as its start is shielded."""
+    said: list[str] = []
+    starts: list[float] = []
+
+    async def late(task_status: trio.TaskStatus[None]) -> None:
+        said.append("+late")
+        starts.append(trio.current_time())
+        if len(starts) == 2:
+            with trio.CancelScope(shield=True):
+                await trio.sleep(3)
+        task_status.started()
+        await trio.sleep(1 if len(starts) == 1 else math.inf)
+        raise ValueError("late")
+
+    async with open_supervisor(strategy="one_for_all") as root:
+        below = await root.start_supervisor("below", strategy="one_for_all")
+        await below.start_service(late, "late")
+        await below.start_service(Part("b", said), "b")
+        part = Part("a", said)
+        await root.start_service(part, "a")
+        await trio.sleep(2)
+        part.breaking.set()
+        await trio.sleep(10)
+        assert said == ["+late", "+b", "+a", "-b", "+late", "+late", "+b", "+a"]
+        said.clear()
+    assert said == ["-a", "-b"]
+
+
+async def test_a_child_that_is_left_behind_before_it_is_ready_holds_up_no_other() -> None:
+    said: list[str] = []
+    starts: list[float] = []
+    part = Part("a", said)
+
+    async def stubborn(task_status: trio.TaskStatus[None]) -> None:
+        said.append("+stubborn")
+        starts.append(trio.current_time())
+        if len(starts) == 2:
+            with trio.CancelScope(shield=True):
+                await trio.sleep(1000)
+        task_status.started()
+        await trio.sleep_forever()
+
+    async with open_supervisor(strategy="one_for_all", stop_within=None) as root:
+        await root.start_service(part, "a")
+        await root.start_service(stubborn, "stubborn", shutdown=2.0)
+        await settle()
+        said.clear()
+        part.breaking.set()
+        await trio.sleep(1)
+        await root.stop_child("stubborn")
+        await settle()
+        part.breaking.set()
+        await trio.sleep(1)
+        assert said == ["+a", "+stubborn", "+a"]
 
 
 async def test_wrong_words_and_figures_are_refused() -> None:

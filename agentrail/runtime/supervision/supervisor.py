@@ -201,17 +201,16 @@ class SupervisorNode:
             if body.lost is not None:  # in the very pass in which the task ended
                 self.rouse(child)
             return
-        stuck = child.state == "stuck"
+        is_stuck, has_not_started = child.state == "stuck", not_started(child, error)
         child.end()
+        child.ready.settle(NotReady(child.key) if child.expected else error)  # however it is dealt with below
         if child.expected:
-            child.ready.settle(NotReady(child.key))
-            halted = stuck and self._children.get(child.key) is child  # a child that was stopped for good was removed
+            halted = is_stuck and self._children.get(child.key) is child  # else it was stopped for good
             if halted and not self._stopping and not self.tree.closing:
                 self._begin_again(child, "it has ended at last", 0.0)
-        elif not_started(child, error) or self._stopping or self.tree.closing:
+        elif has_not_started or self._stopping or self.tree.closing:
             self._forget(child, error)
         elif self._busy:
-            child.ready.settle(error)
             self._later.append((child, error))
         else:
             self._carry_out(child, error)
@@ -279,14 +278,16 @@ class SupervisorNode:
                 self._forget(self._children[key], None)
         for key in decided.start:
             child = self._children.get(key)
-            if child is not None and child.state == "down" and await self._again(child, cause) is not None:
+            if child is None or child.state != "down":
+                continue
+            if self._stopping or await self._again(child, cause) is not None:
                 break
         self._go_on()
 
     def _go_on(self) -> None:
-        """Handle the endings that had to wait, and those that come from now on."""
+        """Handle the endings that had to wait, and those that come from now on; none once the supervisor stops."""
         self._busy = False
-        while self._later and not self._busy:
+        while self._later and not self._busy and not self._stopping:
             child, error = self._later.popleft()
             if child.state == "down" and self._children.get(child.key) is child:
                 self._carry_out(child, error)
@@ -374,6 +375,7 @@ class SupervisorNode:
             await child.wait_ended()
         if child.lives():
             child.state = "stuck"
+            child.ready.settle(NotReady(child.key))  # its siblings do not wait for one that may never end
             name = "/".join((*self.path, child.key))
             log.warning("%s %s ignores its cancellation and is left behind", child.body.kind, name)
 
