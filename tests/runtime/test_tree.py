@@ -636,6 +636,23 @@ async def test_a_child_that_is_left_behind_before_it_is_ready_holds_up_no_other(
         assert said == ["+a", "+stubborn", "+a"]
 
 
+async def test_a_child_that_two_tasks_stop_takes_no_later_one_of_its_name_with_it() -> None:
+    async with open_supervisor() as root, trio.open_nursery() as nursery:
+
+        async def replace() -> None:
+            await root.stop_child("a")
+            if not replaced:
+                replaced.append(True)
+                await root.start_service(trio.sleep_forever, "a")
+
+        replaced: list[bool] = []
+        await root.start_service(slow_to_stop, "a", shutdown=100.0)
+        nursery.start_soon(replace)
+        nursery.start_soon(replace)
+        await trio.sleep(100)
+        assert [child.name for child in root.tree().children] == ["a"]
+
+
 async def test_wrong_words_and_figures_are_refused() -> None:
     with pytest.raises(BadChoice):
         async with open_supervisor(strategy="one_for_none"):  # type: ignore[arg-type]  # on purpose

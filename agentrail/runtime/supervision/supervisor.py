@@ -381,7 +381,8 @@ class SupervisorNode:
 
     def _forget(self, child: Child, error: BaseException | None) -> None:
         """Remove *child*: it will not be restarted."""
-        if self._children.pop(child.key, None) is child:
+        if self._children.get(child.key) is child:  # another one of its name may have been started since
+            del self._children[child.key]
             if child.lives():
                 child.cancel()  # it was asleep when its siblings were stopped, and a message has woken it since
             child.started.settle(error or NotReady(child.key))
