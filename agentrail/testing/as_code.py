@@ -10,6 +10,7 @@ from typing import Final, NamedTuple, cast
 
 import attrs
 
+from agentrail.errors import AgentrailError
 from agentrail.values.json import FrozenObject
 from agentrail.values.value import Value, defaults_of, names_by_place
 
@@ -61,8 +62,8 @@ class CodeSource:
                 return self.plain(cast("object", value))
             case str() if type(value) is str:
                 return quoted(value)
-            case type():
-                return self.name(value)
+            case BaseException():
+                return f"{self.name(type(value))}({', '.join(map(self.code, _facts_of(value)))})"
             case Value():
                 return self._made(value, _value_parts(value))
             case _ if attrs.has(type(value)):
@@ -121,6 +122,25 @@ def quoted(text: str) -> str:
     """Return *text* as a string literal, in double quotes if *text* has no quotes itself."""
     code = repr(text)
     return code if '"' in code or "\\'" in code else f'"{code[1:-1]}"'
+
+
+def _facts_of(error: BaseException) -> tuple[object, ...]:
+    """Return the arguments that make an error like *error*; for a class that takes others, its text alone."""
+    facts = cast("tuple[object, ...]", error.args)
+    if not _makes(error, facts):
+        return (str(error),)
+    while isinstance(error, AgentrailError) and facts and _makes(error, facts[:-1]):  # its last fields are defaults
+        facts = facts[:-1]
+    return facts
+
+
+def _makes(error: BaseException, facts: tuple[object, ...]) -> bool:
+    """Whether the class of *error* makes an error with the same arguments and text of *facts*."""
+    try:
+        made = type(error)(*facts)
+    except Exception:  # noqa: BLE001 - whatever the class of a user raises
+        return False
+    return made.args == error.args and str(made) == str(error)
 
 
 class _CodeArgument(NamedTuple):

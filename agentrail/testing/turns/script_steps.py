@@ -8,21 +8,36 @@ Writes the cues of a script as Python code, so that a printed failure can be pas
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Final, TypeAlias
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from inspect import Parameter, signature
+from itertools import dropwhile
+from types import MappingProxyType
+from typing import Final, TypeAlias, cast
 
-from agentrail.errors import ContextTooLong, ModelError, PermanentModelError, TransientModelError
+from agentrail.errors import ContextTooLong, PermanentModelError, TransientModelError
 from agentrail.hooks.actions import AskAnswer
 from agentrail.testing.as_code import CodeSource, quoted
-from agentrail.testing.scripted import Cue, Failing, Saying, Stalling
+from agentrail.testing.scripted import (
+    Cue,
+    Failing,
+    Saying,
+    Scripted,
+    Stalling,
+    fail,
+    overflow,
+    permanent,
+    say,
+    stall,
+    transient,
+)
+from agentrail.testing.scripted import call as make_call
 from agentrail.values.argument_checks import checked
-from agentrail.values.content import Text, Thinking, text_of
+from agentrail.values.content import Text, Thinking, ToolCall, text_of
 from agentrail.values.json import Json, JsonObject, freeze_object
 from agentrail.values.messages import StopReason
-from agentrail.values.stream import Response
+from agentrail.values.stream import Chunk, Response, TextChunk, ThinkingChunk
 from agentrail.values.tools import Ok as Done
 from agentrail.values.tools import ToolResult, ok, result_text
-from agentrail.values.usage import NOTHING_USED
 from agentrail.values.value import defaults_of
 
 
@@ -226,22 +241,17 @@ _NAMES: Final[dict[type[object], tuple[str, int]]] = {
 }
 """The public function that makes each cue, and how many of its arguments are written without their name."""
 
-_FAILURES: Final[tuple[tuple[type[ModelError], str], ...]] = (
-    (ContextTooLong, "overflow"),
-    (TransientModelError, "transient"),
-    (PermanentModelError, "permanent"),
+_FAILURES: Final[Mapping[type[Exception], Callable[..., Failing]]] = MappingProxyType(
+    {ContextTooLong: overflow, TransientModelError: transient, PermanentModelError: permanent}
 )
+"""The public function that makes a failure with an error of exactly this class."""
 
 
 def cue_code(cue: Cue, source: CodeSource) -> str:
     """Return the code of the call that makes *cue*, such as `prompt("go")`; *source* collects the imports."""
     match cue:
-        case Saying(response=response):
-            return _say(response, source)
-        case Failing(error=error, chunks=chunks):
-            return _fail(error, len(chunks), source)
-        case Stalling(chunks=chunks):
-            return f"{source.wants(KIT, 'stall')}({_after(len(chunks))})"
+        case Saying() | Failing() | Stalling():
+            return _scripted(cue, source)
         case Returned(result=result):
             return f"{source.wants(KIT, 'returns')}({_result(result, source)})"
         case _:
@@ -260,45 +270,83 @@ def _arguments(cue: Cue, positional: int, source: CodeSource) -> str:
     return ", ".join(arguments)
 
 
-def _say(response: Response, source: CodeSource) -> str:
-    arguments: list[str] = []
-    text = text_of(tuple(part for part in response.parts if isinstance(part, Text)))
-    thought = "".join(part.text for part in response.parts if isinstance(part, Thinking))
-    if text:
-        arguments.append(quoted(text))
-    if thought:
-        arguments.append(f"thinking={quoted(thought)}")
-    if response.calls:
-        make = source.wants(KIT, "call")
-        calls = (
-            f"{make}({quoted(call.name)}"
-            + (f", {source.plain(call.args)}" if call.args else "")
-            + (f", id={quoted(call.provider_id)})" if call.provider_id else ")")
-            for call in response.calls
-        )
-        arguments.append(f"calls=[{', '.join(calls)}]")
-    if response.stop is not (StopReason.TOOL_CALLS if response.calls else StopReason.END):
-        arguments.append(f"stop={source.code(response.stop)}")
-    if response.usage != NOTHING_USED:
-        arguments.append(f"usage={source.code(response.usage)}")
-    return f"{source.wants(KIT, 'say')}({', '.join(arguments)})"
+def _scripted(cue: Scripted, source: CodeSource) -> str:
+    """Return the code of the shortest call of a public function that makes *cue*, else of the call of its class."""
+    for make, arguments in _makings(cue):
+        if make(**arguments) == cue:
+            parameters = signature(make).parameters.values()
+            wanted = [
+                parameter
+                for parameter in parameters
+                if parameter.name in arguments and arguments[parameter.name] != parameter.default
+            ]
+            code = [_argument(parameter, arguments[parameter.name], source) for parameter in wanted]
+            return f"{source.wants(KIT, make.__name__)}({', '.join(code)})"
+    return source.code(cue)
 
 
-def _fail(error: Exception, after: int, source: CodeSource) -> str:
-    for cls, name in _FAILURES:
-        if type(error) is cls:
-            arguments = [quoted(str(error))]
-            retry_after: object = getattr(error, "retry_after", None)
-            if retry_after is not None:
-                arguments.append(f"retry_after={retry_after!r}")
-            if after:
-                arguments.append(_after(after))
-            return f"{source.wants(KIT, name)}({', '.join(arguments)})"
-    return f"{source.wants(KIT, 'fail')}({source.name(type(error))}({quoted(str(error))}))"
+def _makings(cue: Scripted) -> Iterator[tuple[Callable[..., Scripted], Mapping[str, object]]]:
+    """Yield the functions that may make *cue*, each with arguments, the shortest first."""
+    text = "".join(chunk.text for chunk in cue.chunks if isinstance(chunk, TextChunk))
+    match cue:
+        case Saying(response=response):
+            pieces = tuple(dropwhile(lambda chunk: isinstance(chunk, ThinkingChunk), cue.chunks))
+            for chunks in (None, len(pieces) or None, pieces):
+                yield say, {**_said(response), "chunks": chunks, "delay": cue.delay}
+        case Failing(error=error):
+            make = _FAILURES.get(type(error))
+            if make is not None:
+                yield make, {**_facts(error, make), "after": len(cue.chunks)}
+            for text_ in ("", text):
+                yield fail, {"error": error, "after": len(cue.chunks), "text": text_, "delay": cue.delay}
+        case Stalling():
+            for text_ in ("", text):
+                yield stall, {"after": len(cue.chunks), "text": text_, "delay": cue.delay}
 
 
-def _after(chunks: int) -> str:
-    return f"after={chunks}" if chunks else ""
+def _said(response: Response) -> Mapping[str, object]:
+    usual = StopReason.TOOL_CALLS if response.calls else StopReason.END
+    return {
+        "text": text_of(tuple(part for part in response.parts if isinstance(part, Text))),
+        "thinking": "".join(part.text for part in response.parts if isinstance(part, Thinking)),
+        "calls": response.calls,
+        "stop": None if response.stop is usual else response.stop,
+        "usage": response.usage,
+    }
+
+
+def _facts(error: Exception, make: Callable[..., Failing]) -> Mapping[str, object]:
+    """Return the fields of *error* that *make* takes."""
+    names = signature(make).parameters
+    return {name: getattr(error, name) for name in ("message", "retry_after") if name in names}
+
+
+def _argument(parameter: Parameter, value: object, source: CodeSource) -> str:
+    """Return the code of an argument of a function that makes a cue, with its name if it must have that."""
+    match parameter.name:
+        case "calls":
+            code = _list(_call(call, source) for call in cast("tuple[ToolCall, ...]", value))
+        case "chunks" if isinstance(value, tuple):
+            code = _list(_chunk(chunk, source) for chunk in cast("tuple[Chunk, ...]", value))
+        case _:
+            code = source.code(value)
+    return code if parameter.kind is Parameter.POSITIONAL_OR_KEYWORD else f"{parameter.name}={code}"
+
+
+def _list(items: Iterable[str]) -> str:
+    return f"[{', '.join(items)}]"
+
+
+def _chunk(chunk: Chunk, source: CodeSource) -> str:
+    return quoted(chunk.text) if isinstance(chunk, TextChunk) else source.code(chunk)
+
+
+def _call(call: ToolCall, source: CodeSource) -> str:
+    if call != make_call(call.name, call.args, id=call.provider_id):
+        return source.code(call)
+    args = f", {source.plain(call.args)}" if call.args else ""
+    id_ = f", id={quoted(call.provider_id)}" if call.provider_id else ""
+    return f"{source.wants(KIT, 'call')}({quoted(call.name)}{args}{id_})"
 
 
 def _result(result: ToolResult, source: CodeSource) -> str:
