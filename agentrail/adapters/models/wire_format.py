@@ -190,6 +190,15 @@ def text(fields: Mapping[str, object], key: str) -> str:
     return item if isinstance(item, str) else ""
 
 
+def index_of(fields: Mapping[str, object], key: str = "index") -> int | str | None:
+    """Return the index under *key* of *fields*; `None` if there is none, or it is no whole number or text.
+
+    Decoders use it as a key, and a server that imitates another may send an object there, which cannot be one.
+    """
+    index = fields.get(key)
+    return index if isinstance(index, int | str) else None
+
+
 def count(fields: Mapping[str, object], key: str) -> int:
     """Return the count of tokens under *key* of *fields*; 0 if there is none, or it is negative or above `LARGEST`."""
     item = fields.get(key)

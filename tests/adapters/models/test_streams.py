@@ -1,9 +1,15 @@
+import json
+from collections.abc import Iterator
+from contextlib import suppress
+from itertools import count
+from typing import Final, cast
+
 import pytest
 
 from agentrail.adapters.models.providers import PROVIDERS, format_of
 from agentrail.adapters.models.redaction import Redactor
 from agentrail.adapters.models.remote_model import Hearing
-from agentrail.errors import StreamEndedEarly
+from agentrail.errors import ModelError, StreamEndedEarly
 from agentrail.values.content import Text, Thinking
 from agentrail.values.stream import Chunk, Response, TextChunk, ThinkingChunk, UsageChunk
 from agentrail.values.usage import NOTHING_USED
@@ -85,3 +91,32 @@ def test_a_stream_that_ends_before_its_last_event_is_no_answer(name: str) -> Non
 @pytest.mark.parametrize("name", RESPONSES)
 def test_the_last_event_needs_no_empty_line_behind_it(name: str) -> None:
     assert heard(name, recorded(f"{name}.sse").rstrip(b"\n"))[0] == RESPONSES[name]
+
+
+ODD: Final[tuple[object, ...]] = ({}, [], None, "x", 1.5, -1, True)
+"""Values that a server of another maker may write where the format wants something else."""
+
+
+def replaced(value: object, odd: object) -> Iterator[object]:
+    """Yield *value*, which is JSON, with each of its items replaced in turn by *odd*."""
+    items = list(value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ())
+    for key, item in items:
+        for other in (odd, *replaced(item, odd)):
+            copy = cast("dict[object, object]", value.copy())  # type: ignore[attr-defined]
+            copy[key] = other
+            yield copy
+
+
+@pytest.mark.parametrize("name", RESPONSES)
+def test_an_odd_value_anywhere_is_read_or_is_an_error_of_the_model(name: str) -> None:
+    events = recorded(f"{name}.sse").strip().split(b"\n\n")
+    number = count()
+    for place, event in enumerate(events):
+        head, mark, data = event.rpartition(b"data: ")
+        if not data.startswith(b"{"):
+            continue
+        for odd in (ODD[0], ODD[next(number) % len(ODD)]):
+            for value in replaced(json.loads(data), odd):
+                changed = head + mark + json.dumps(value).encode()
+                with suppress(ModelError):
+                    heard(name, b"\n\n".join((*events[:place], changed, *events[place + 1 :], b"")))

@@ -12,7 +12,7 @@ from agentrail.adapters.models.anthropic.faults import FAULTS
 from agentrail.adapters.models.anthropic.requests import REDACTED
 from agentrail.adapters.models.provider_errors import error_of
 from agentrail.adapters.models.sse import ServerEvent
-from agentrail.adapters.models.wire_format import arguments, count, object_of, sub, text
+from agentrail.adapters.models.wire_format import arguments, count, index_of, object_of, sub, text
 from agentrail.errors import StreamEndedEarly, StreamGarbled
 from agentrail.values.content import Said, Text, Thinking, ToolCall
 from agentrail.values.messages import StopReason
@@ -60,7 +60,7 @@ class MessageDecoder:
 
     def __init__(self) -> None:
         self._blocks: list[Block] = []
-        self._at: dict[object, Block] = {}
+        self._at: dict[int | str | None, Block] = {}
         self._counts: dict[str, int] = {}
         self._started = False
         self._ended = False
@@ -121,13 +121,13 @@ class MessageDecoder:
         if args := sub(begun, "input"):
             block.given = json.dumps(args)
         self._blocks.append(block)
-        self._at[fields.get("index")] = block
+        self._at[index_of(fields)] = block
         if block.kind == "redacted_thinking":
             block.signature = REDACTED + text(begun, "data")
         return self._more(block, text(begun, "text") or text(begun, "thinking"))
 
     def _block_delta(self, fields: Mapping[str, object]) -> Sequence[Chunk]:
-        block = self._at.get(fields.get("index"))
+        block = self._at.get(index_of(fields))
         if block is None or not block.open:
             problem = f"a piece came for the block {fields.get('index')!r}, which is not open"
             raise StreamGarbled(problem)
@@ -147,7 +147,7 @@ class MessageDecoder:
         return () if make is None else (make(piece),)
 
     def _block_stop(self, fields: Mapping[str, object]) -> Sequence[Chunk]:
-        block = self._at.get(fields.get("index"))
+        block = self._at.get(index_of(fields))
         if block is not None:
             block.open = False
         return ()

@@ -12,7 +12,7 @@ from agentrail.adapters.models.openai.faults import IN_STREAM
 from agentrail.adapters.models.openai.requests import PHASE, SEAL
 from agentrail.adapters.models.provider_errors import error_of
 from agentrail.adapters.models.sse import ServerEvent
-from agentrail.adapters.models.wire_format import arguments, count, object_of, sub, text
+from agentrail.adapters.models.wire_format import arguments, count, index_of, object_of, sub, text
 from agentrail.core.tools_on_demand import FINDER
 from agentrail.errors import StreamEndedEarly
 from agentrail.values.content import Said, Text, Thinking, ToolCall
@@ -55,7 +55,7 @@ class ResponseDecoder:
     __slots__ = ("_ended", "_items", "_refused", "_stop", "_takes", "_usage")
 
     def __init__(self) -> None:
-        self._items: dict[object, OutputItem] = {}
+        self._items: dict[int | str | None, OutputItem] = {}
         self._ended = False
         self._refused = False
         self._stop: StopReason | None = None
@@ -101,7 +101,7 @@ class ResponseDecoder:
 
     def _item(self, fields: Mapping[str, object], kind: str) -> OutputItem:
         """Return the item of the event *fields*; create it if the server did not announce it."""
-        return self._items.setdefault(fields.get("output_index"), OutputItem(kind))
+        return self._items.setdefault(index_of(fields, "output_index"), OutputItem(kind))
 
     def _added(self, fields: Mapping[str, object]) -> Sequence[Chunk]:
         begun = sub(fields, "item")

@@ -12,7 +12,7 @@ from agentrail.adapters.models.openai.faults import IN_STREAM
 from agentrail.adapters.models.openai_chat.requests import DETAILS, FIELDS
 from agentrail.adapters.models.provider_errors import error_of
 from agentrail.adapters.models.sse import ServerEvent
-from agentrail.adapters.models.wire_format import arguments, count, object_of, sub, text
+from agentrail.adapters.models.wire_format import arguments, count, index_of, object_of, sub, text
 from agentrail.errors import NotJson, StreamEndedEarly
 from agentrail.values.content import Said, Text, Thinking, ToolCall
 from agentrail.values.json import canonical, freeze
@@ -77,9 +77,9 @@ class ChatDecoder:
         self._said: list[str] = []
         self._thought: list[str] = []
         self._field = ""
-        self._details: dict[tuple[str, object], dict[str, object]] = {}
+        self._details: dict[tuple[str, int | str | None], dict[str, object]] = {}
         self._calls: list[ChatCall] = []
-        self._places: dict[object, ChatCall] = {}
+        self._places: dict[int | str | None, ChatCall] = {}
         self._usage = NOTHING_USED
 
     @property
@@ -164,7 +164,7 @@ class ChatDecoder:
     def _gather(self, details: object) -> None:
         """Join the pieces of `reasoning_details` (see `DETAILS`); pieces with the same type and index are one item."""
         for piece in _objects(details):
-            whole = self._details.setdefault((text(piece, "type"), piece.get("index")), {})
+            whole = self._details.setdefault((text(piece, "type"), index_of(piece)), {})
             for key, item in piece.items():
                 if key in _GROWING and isinstance(item, str):
                     whole[key] = text(whole, key) + item
@@ -182,7 +182,7 @@ class ChatDecoder:
 
     def _call(self, piece: Mapping[str, object]) -> ChatCall:
         """Return the call that *piece* belongs to. A different id or name begins a new call, even at the same index."""
-        call_id, place = text(piece, "id"), piece.get("index")
+        call_id, place = text(piece, "id"), index_of(piece)
         name = text(sub(piece, "function"), "name")
         if isinstance(place, int):
             call = self._places.get(place)
