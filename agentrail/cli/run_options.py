@@ -151,7 +151,11 @@ def _positive(text: str) -> float:
 
 
 def _count(text: str) -> int:
-    if not text.isascii() or not text.isdecimal() or int(text) < 1:
+    try:
+        number = int(text) if text.isascii() and text.isdecimal() else 0
+    except ValueError:  # it has thousands of digits
+        number = 0
+    if number < 1:
         problem = f"{text!r} is no whole number from 1 on"
         raise argparse.ArgumentTypeError(problem)
-    return int(text)
+    return number

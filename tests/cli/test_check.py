@@ -120,14 +120,22 @@ def test_a_pipe_is_told_of_a_long_phase_every_ten_seconds() -> None:
     assert out.getvalue().splitlines() == [f"{step:3}%  together: {step} of 100" for step in range(0, 100, 4)]
 
 
-@pytest.mark.parametrize("written", ["nan", "inf", "-1", "soon"])
+@pytest.mark.parametrize("written", ["nan", "inf", "-1", "soon", "1e400"])
 def test_a_time_that_never_ends_is_wrong_usage(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], written: str
 ) -> None:
     with pytest.raises(SystemExit) as left:
         check(tmp_path, "timed_plugins", CLEAN, f"--time={written}")
     assert left.value.code == 2
-    assert "argument --time: " in capsys.readouterr().err
+    assert f"argument --time: '{written}' is no number of seconds from 0 on\n" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("written", ["0", "-1", "1.5", "many", "9" * 5000])
+def test_a_count_that_is_none_is_wrong_usage(tmp_path: Path, capsys: pytest.CaptureFixture[str], written: str) -> None:
+    with pytest.raises(SystemExit) as left:
+        check(tmp_path, "counted_plugins", CLEAN, f"--examples={written}")
+    assert left.value.code == 2
+    assert f"argument --examples: '{written}' is no whole number from 1 on\n" in capsys.readouterr().err
 
 
 @pytest.mark.long

@@ -79,6 +79,7 @@ def test_standard_input_is_the_prompt() -> None:
         (("--dir", "/no/such", "x"), b"", "--dir: there is no folder '/no/such'; "),
         (("--max-usd", "0", "x"), b"", "argument --max-usd: '0' is no number above 0; "),
         (("--max-rounds", "x", "x"), b"", "argument --max-rounds: 'x' is no whole number from 1 on; "),
+        (("--max-rounds", "9" * 5000, "x"), b"", "argument --max-rounds: '9999"),
         (("--yes", "--deny", "x"), b"", "argument --deny: not allowed with argument --yes; "),
         (("--answers",), b"y", "--answers: standard input has the answers, so give the prompt as an argument; "),
         (("--fly", "x"), b"", "unrecognized arguments: --fly; "),

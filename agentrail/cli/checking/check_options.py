@@ -68,14 +68,22 @@ def parsed(argv: Sequence[str]) -> CheckOptions:
 
 
 def _count(text: str) -> int:
-    number = int(text)
+    try:
+        number = int(text)
+    except ValueError:
+        number = 0
     if number < 1:
-        raise argparse.ArgumentTypeError(f"{text} is not at least 1")
+        problem = f"{text!r} is no whole number from 1 on"
+        raise argparse.ArgumentTypeError(problem)
     return number
 
 
 def _seconds(text: str) -> float:
-    number = float(text)
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.inf
     if not 0 <= number < math.inf:
-        raise argparse.ArgumentTypeError(f"{text} is no number of seconds")
+        problem = f"{text!r} is no number of seconds from 0 on"
+        raise argparse.ArgumentTypeError(problem)
     return number
