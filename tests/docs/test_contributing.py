@@ -168,17 +168,36 @@ def _level(call: ast.Call, variable: str) -> str | None:
             return None
 
 
+def _bound(tree: ast.Module) -> Iterator[tuple[str, ast.expr | None]]:
+    """Yield each name that *tree* binds at its top, with what it is bound to."""
+    for node in tree.body:
+        match node:
+            case ast.Assign(targets=[ast.Name(id=name)], value=value):
+                yield name, value
+            case ast.AnnAssign(target=ast.Name(id=name), value=value):
+                yield name, value
+            case _:
+                pass
+
+
 def _written() -> Iterator[tuple[str, str, frozenset[str]]]:
     """Yield logger, module and levels, wherever a logger is used; `any` stands for a level chosen at run time."""
     for module, tree in _trees().items():
         calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
-        for node in tree.body:
-            if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
-                name, variable = _logger(node.value), node.targets[0].id
-                levels = {_level(call, variable) for call in calls} - {None}
-                if name is not None and levels:
-                    yield name, module, frozenset(level for level in levels if level is not None)
+        bound = dict(_bound(tree))
+        for variable, value in bound.items():
+            name = _logger(value)
+            levels = {_level(call, variable) for call in calls} - {None}
+            if name is not None and levels:
+                yield name, module, frozenset(level for level in levels if level is not None)
         for call in calls:
+            match call:
+                case ast.Call(func=ast.Attribute(attr="getLogger"), args=[ast.Name()]):  # users choose it
+                    texts = [value.value for value in bound.values() if isinstance(value, ast.Constant)]
+                    for default in (str(text) for text in texts if str(text).startswith("agentrail.")):
+                        yield default, module, frozenset({"any"})
+                case _:
+                    pass
             name = _logger(call.func.value) if isinstance(call.func, ast.Attribute) else None
             if name is not None:
                 yield name, module, frozenset()
