@@ -113,11 +113,29 @@ def as_model(value: GivenModel) -> NamedModel | None:
     if type(pair) not in (tuple, list) or len(cast("Sequence[object]", pair)) != PAIR:
         return value
     name, options = cast("tuple[str, Mapping[str, Json]]", pair)
-    frozen = as_object(options)
-    if type(frozen) is FrozenObject and named_secret(frozen) is not None:
-        # The JSON form of a `Secret` names it as well, and can be pinned: its class is not known to the type hint.
-        frozen = freeze_object(thaw(frozen))
-    return name, frozen
+    try:
+        return name, freeze_options(options)
+    except NotJson:
+        return name, options
+
+
+def freeze_options(options: Mapping[str, object]) -> JsonObject:
+    """Return *options* of a model, frozen, with the JSON form of each `Secret`; raise `NotJson` if they are no JSON.
+
+    The JSON form names the secret as well, and can be pinned: the class is not known to the type hint of an option.
+    """
+    frozen = freeze_object(options)
+    return frozen if named_secret(frozen) is None else freeze_object(thaw(frozen))
+
+
+def secret_problem(options: JsonObject) -> str | None:
+    """Return why *options* of a model may not be an option of a plugin, as they hold a plain secret; else `None`."""
+    where = plain_secret(options)
+    return (
+        None
+        if where is None
+        else f"has `{where}`, which looks like a secret, and options are kept; give `Secret(name)`"
+    )
 
 
 def is_model(plugin: AnyPlugin, field: attrs.Attribute[T], value: T) -> None:
@@ -130,9 +148,9 @@ def is_model(plugin: AnyPlugin, field: attrs.Attribute[T], value: T) -> None:
     if text is None or not text.strip() or type(options) is not FrozenObject:
         problem = f"is {brief(cast('object', value))}; give the name of a model, or a pair of name and options"
         _refuse(plugin, field, problem)
-    where = plain_secret(cast("JsonObject", options))
-    if where is not None:
-        _refuse(plugin, field, f"has `{where}`, which looks like a secret, and options are kept; give `Secret(name)`")
+    secret = secret_problem(cast("JsonObject", options))
+    if secret is not None:
+        _refuse(plugin, field, secret)
 
 
 def as_object(value: Mapping[str, Json]) -> JsonObject:

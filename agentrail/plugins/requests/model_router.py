@@ -15,8 +15,8 @@ from agentrail.hooks.actions import Continue, SwitchModel
 from agentrail.hooks.context import Context
 from agentrail.hooks.hook_types import BeforeRequest
 from agentrail.hooks.plugin import NamedModel, Plugin, Priority
-from agentrail.plugins.options import is_list
-from agentrail.values.json import EMPTY, FrozenObject, Json, JsonObject, canonical, freeze_object
+from agentrail.plugins.options import freeze_options, is_list, secret_problem
+from agentrail.values.json import EMPTY, FrozenObject, Json, JsonObject, canonical
 from agentrail.values.untrusted_values import brief, number, plain_text
 
 HOURS: Final = 24
@@ -161,6 +161,7 @@ def _read_rule(name: str, source: object) -> JsonObject:
             _refuse(f"its {name} has {key}={brief(condition)}; {problem}")
     if "model" not in rule:
         _refuse(f"its {name} names no `model`; give the name of one")
+    _check_options(name, cast("JsonObject", rule.get("options", EMPTY)))
     if not rule.keys() & CONDITIONS.keys():
         _refuse(f"its {name} has no condition, so no later one would count; name the model in `default_model`")
     return rule
@@ -168,9 +169,15 @@ def _read_rule(name: str, source: object) -> JsonObject:
 
 def _frozen(name: str, source: Mapping[str, object]) -> JsonObject:
     try:
-        return freeze_object(source)
+        return freeze_options(source)
     except NotJson as error:
         raise BadOptions("ModelRouter", f"its {name} is no JSON: {error}") from error
+
+
+def _check_options(name: str, options: JsonObject) -> None:
+    secret = secret_problem(options)
+    if secret is not None:
+        _refuse(f"its {name} {secret}")
 
 
 def _why_not(key: str, condition: Json) -> str | None:
@@ -215,7 +222,9 @@ def _why_no_data(conditions: Json) -> str | None:
 def _read_options(options: Mapping[str, Json]) -> JsonObject:
     if not isinstance(cast("object", options), Mapping):
         _refuse(f"its `default_options` is {brief(options)}; give a mapping of options")
-    return _frozen("`default_options`", options)
+    frozen = _frozen("`default_options`", options)
+    _check_options("`default_options`", frozen)
+    return frozen
 
 
 @frozen

@@ -13,9 +13,9 @@ from agentrail.hooks.actions import Abort, Continue, SwitchModel
 from agentrail.hooks.context import Context
 from agentrail.hooks.hook_types import AfterTool, AfterTurn, BeforeRequest, OnToolError
 from agentrail.hooks.plugin import NamedModel, Plugin, Priority
-from agentrail.plugins.options import is_flag, is_list, is_patience
+from agentrail.plugins.options import freeze_options, is_flag, is_list, is_patience, secret_problem
 from agentrail.values.content import text_of
-from agentrail.values.json import EMPTY, Json, JsonObject, freeze, freeze_object, weight
+from agentrail.values.json import EMPTY, Json, JsonObject, freeze, weight
 from agentrail.values.tools import Err
 from agentrail.values.untrusted_values import brief, mended, number, plain_text
 
@@ -81,9 +81,13 @@ def _read_link(model: object) -> Link:
         problem = f"its `models` has {brief(model)}; give the name of a model, or a pair of name and options"
         raise BadOptions("Recovery", problem)
     try:
-        return name, freeze_object(cast("Mapping[str, object]", pair[1]))
+        options = freeze_options(cast("Mapping[str, object]", pair[1]))
     except NotJson as error:
         raise BadOptions("Recovery", f"the options of `{name}` in its `models` are no JSON: {error}") from error
+    secret = secret_problem(options)
+    if secret is not None:
+        raise BadOptions("Recovery", f"its `models` {secret}")
+    return name, options
 
 
 def _has_models(_: Recovery, __: attrs.Attribute[tuple[Link, ...]], links: tuple[Link, ...]) -> None:

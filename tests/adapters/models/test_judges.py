@@ -9,11 +9,11 @@ import pytest
 from agentrail import Secret, SessionSpec, open_supervisor
 from agentrail.adapters.journals.memory import MemoryJournal
 from agentrail.errors import BadOptions
-from agentrail.hooks.plugin import AnyPlugin
+from agentrail.hooks.plugin import AnyPlugin, NamedModel, Plugin
 from agentrail.plugins import ContentPolicy, EpisodicMemory, MemoryFlush, ModelRouter, Recovery, Reflection
 from agentrail.ports.model import Model
 from agentrail.testing import ScriptedModel, transient
-from agentrail.values.json import Json
+from agentrail.values.json import Json, freeze_object
 from tests.adapters.models import openai_chat_events as chat
 from tests.adapters.models.server import Asked, Play, serving, streaming
 
@@ -131,8 +131,15 @@ async def test_options_that_a_named_model_does_not_take_are_refused_at_spawn(plu
             await supervisor.spawn(SessionSpec(model=ScriptedModel([]), plugins=[plugin]))
 
 
-@pytest.mark.parametrize("plugin", [Recovery([(JUDGE, {"api_key": KEY})]), ModelRouter((), JUDGE, {"api_key": KEY})])
-async def test_a_plain_secret_of_a_model_to_switch_to_is_refused_at_spawn(plugin: AnyPlugin) -> None:
+class Naming(Plugin):
+    """A plugin of a user that names a model, without a check of its options."""
+
+    @property
+    def models_named(self) -> tuple[NamedModel, ...]:
+        return ((JUDGE, freeze_object({"api_key": KEY})),)
+
+
+async def test_a_plain_secret_of_a_model_that_a_plugin_names_is_refused_at_spawn() -> None:
     async with open_supervisor(secrets=secrets) as supervisor:
         with pytest.raises(BadOptions, match="`api_key` looks like a secret"):
-            await supervisor.spawn(SessionSpec(model=ScriptedModel([]), plugins=[plugin]))
+            await supervisor.spawn(SessionSpec(model=ScriptedModel([]), plugins=[Naming()]))
