@@ -402,6 +402,23 @@ def test_a_word_of_a_list_is_refused_without_a_question(text: str, policies: tup
         assert event.policies == policies
 
 
+@pytest.mark.parametrize("service", [None, "judge"])
+def test_a_word_of_a_list_is_refused_whatever_is_judged(service: str | None) -> None:
+    policy = ContentPolicy(
+        judge_service=service,
+        categories=["off_topic"],
+        brand_keywords=["Zeta"],
+        competitor_keywords=["Acme"],
+        prohibited_keywords=["Voldemort"],
+    )
+    for text, category in (("How is Acme?", "brand_and_competitors"), ("Who is Voldemort?", "prohibited_content")):
+        refused = policy.before_prompt(BeforePrompt(text), NEW, CTX)
+        assert isinstance(refused, Abort)
+        assert refused.reason == f"the text is against the policy: {category}"
+    guessed = policy.before_prompt(BeforePrompt("Zeta is a scam."), NEW, CTX)
+    assert isinstance(guessed, Continue if service is None else Ask)
+
+
 @pytest.mark.parametrize("text", ["acme shoestring", "voldemorts", "stride is nice"])
 def test_words_that_are_longer_are_left_to_the_judge(text: str) -> None:
     assert isinstance(LISTS.before_prompt(BeforePrompt(text), NEW, CTX), Ask)

@@ -150,15 +150,15 @@ class ContentPolicy(Plugin[Judged]):
     judge_service: str | None = attrs.field(default=None, validator=_is_name)
     """Name of the session's service that judges, instead of a model: it gets `text` and returns what a model does."""
     categories: frozenset[str] = attrs.field(default=frozenset(POLICIES), converter=as_set, validator=_are_policies)
-    """Names of the categories of `POLICIES` that are judged."""
+    """Names of the categories of `POLICIES` that are judged; competitors and prohibited words are always refused."""
     rubric: str = attrs.field(default="", validator=_is_rubric)
     """What the judge should know beside the categories, such as what the assistant is for."""
     brand_keywords: tuple[str, ...] = attrs.field(default=(), converter=as_tuple, validator=_are_words)
-    """Names of our brands, for the judge; without one, a text that has one beside a word of contempt is refused."""
+    """Names of our brands, for the judge; without one, contempt for one is refused, if `categories` says so."""
     competitor_keywords: tuple[str, ...] = attrs.field(default=(), converter=as_tuple, validator=_are_words)
-    """Names of competitors; a text that has one as a word is refused."""
+    """Names of competitors; a text that has one as a word is refused, whatever `categories` says."""
     prohibited_keywords: tuple[str, ...] = attrs.field(default=(), converter=as_tuple, validator=_are_words)
-    """Words and phrases; a text that has one as a word is refused."""
+    """Words and phrases; a text that has one as a word is refused, whatever `categories` says."""
     fail_open: bool = attrs.field(default=True, validator=is_flag)
     """If the judge fails: let the heuristic decide, or with `False` refuse the text."""
     deadline: float = attrs.field(default=8.0, validator=_is_deadline)
