@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from agentrail.values.usage import Usage
+from agentrail.values.usage import Price, Usage
+
+if TYPE_CHECKING:
+    from decimal import Decimal
+
+    from genai_prices.types import PriceCalculation, TieredPrices
 
 PACKAGE: Final = "genai_prices"
 """The name of the package with the prices."""
@@ -28,6 +33,26 @@ PROVIDERS: Final[Mapping[str, str]] = {
 
 def published_cost(model: str, usage: Usage) -> float | None:
     """Return the cost in US dollars of *usage* of *model*; `None` if there is no price or the package is missing."""
+    calculation = _calculated(model, usage)
+    return None if calculation is None else float(calculation.total_price)
+
+
+def published_price(model: str) -> Price | None:
+    """Return the price of *model* now; `None` if there is none or the package is missing.
+
+    Of a model whose price is higher for long contexts, it is that for short ones.
+    """
+    calculation = _calculated(model, Usage(1, 1))
+    if calculation is None:
+        return None
+    prices = calculation.model_price
+    input_, output = _dollars(prices.input_mtok), _dollars(prices.output_mtok)
+    if input_ is None or output is None:
+        return None
+    return Price(input_, output, _dollars(prices.cache_read_mtok), _dollars(prices.cache_write_mtok))
+
+
+def _calculated(model: str, usage: Usage) -> PriceCalculation | None:
     provider, _, name = model.partition(":")
     theirs = PROVIDERS.get(provider)
     if theirs is None:
@@ -43,6 +68,14 @@ def published_cost(model: str, usage: Usage) -> float | None:
         output_tokens=usage.output_tokens,
     )
     try:
-        return float(genai_prices.calc_price(counted, name, provider_id=theirs).total_price)
+        return genai_prices.calc_price(counted, name, provider_id=theirs)
     except LookupError:
         return None
+
+
+def _dollars(price: Decimal | TieredPrices | None) -> float | None:
+    from genai_prices.types import TieredPrices  # noqa: PLC0415 - as above
+
+    if price is None:
+        return None
+    return float(price.base if isinstance(price, TieredPrices) else price)

@@ -76,13 +76,12 @@ def mode_named(name: str) -> Mode | None:
 
 def usual_model(look_up: Callable[[str], str | None]) -> str:
     """Return the first model of `USUAL` for which *look_up* finds an API key; without any, the offline demo model."""
-    return next((name for name in USUAL if has_key(name, look_up)), DEMO)
+    return next((name for name in USUAL if key_of(name.partition(":")[0], look_up) is not None), DEMO)
 
 
-def has_key(model: str, look_up: Callable[[str], str | None]) -> bool:
-    """Whether *look_up* finds a usual API key of the provider of *model*."""
-    provider = model.partition(":")[0]
-    return any((look_up(key) or "").strip() for key in PROVIDERS[provider].keys)
+def key_of(provider: str, look_up: Callable[[str], str | None]) -> str | None:
+    """Return the name of the first usual API key of *provider* that *look_up* finds; `None` if it finds none."""
+    return next((key for key in PROVIDERS[provider].keys if (look_up(key) or "").strip()), None)
 
 
 def confines() -> bool:

@@ -15,23 +15,20 @@ import trio
 from agentrail.adapters.journals.archive import export_session, import_session
 from agentrail.adapters.journals.sqlite.journal import SqliteJournal
 from agentrail.cli.bad_input import BadInputError
+from agentrail.cli.exit_status import DONE, FAILED, exit_status, tell
 from agentrail.cli.journal_file import open_journal
-from agentrail.cli.screen import clean, clipped, date_and_time, one_line
+from agentrail.cli.screen import clean, date_and_time, one_line
 from agentrail.cli.session_names import id_of_chat, name_in_chat
 from agentrail.cli.session_options import SessionOptions, parsed
+from agentrail.cli.text_table import aligned
 from agentrail.codec.json_text import to_text
 from agentrail.core.vocabulary.state import State
-from agentrail.errors import AgentrailError, SessionExists, SessionNotStored
+from agentrail.errors import SessionExists, SessionNotStored
 from agentrail.errors.agentrail_error import suggestion
 from agentrail.ports.journal import ALL_SESSIONS, Journal, Record, SessionFilter, StoredSession, folded, opening_of
 from agentrail.runtime.shared.clock import Clock
 from agentrail.values.json import JsonObject
 from agentrail.values.messages import AssistantMessage, Message, ToolMessage
-
-DONE: Final = 0
-FAILED: Final = 1
-WRONG_USAGE: Final = 2
-INTERRUPTED: Final = 130
 
 PAGE: Final = 500
 """Sessions, or records, that are read at once."""
@@ -44,21 +41,7 @@ UNTITLED: Final = "(no title)"
 
 def main(argv: Sequence[str]) -> int:
     """Run `agentrail sessions` with the arguments *argv*, and return the exit status."""
-    try:
-        status = trio.run(_run, parsed(argv))
-        sys.stdout.flush()
-    except BadInputError as problem:
-        _tell(f"agentrail: {problem}")
-        return WRONG_USAGE
-    except BrokenPipeError:  # whoever reads has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return DONE
-    except (AgentrailError, OSError) as error:
-        _tell(f"agentrail: {error}")
-        return FAILED
-    except KeyboardInterrupt:
-        return INTERRUPTED
-    return status
+    return exit_status(lambda: trio.run(_run, parsed(argv)))
 
 
 async def _run(options: SessionOptions) -> int:
@@ -74,10 +57,10 @@ async def _run(options: SessionOptions) -> int:
             name = str(missing.args[0])
             ids = [stored.session_id for stored in await _sessions(journal, ALL_SESSIONS)]
             advised = suggestion(name, ids) or "; `agentrail sessions` lists those there are"
-            _tell(f"agentrail: there is no session `{name}` in {journal.path}{advised}")
+            tell(f"agentrail: there is no session `{name}` in {journal.path}{advised}")
         except SessionExists as taken:
             problem = f"the journal has a session `{taken.args[0]}` already"
-            _tell(f"agentrail: {problem}; delete it first, or use another journal")
+            tell(f"agentrail: {problem}; delete it first, or use another journal")
         return FAILED
 
 
@@ -109,15 +92,13 @@ async def _list(journal: Journal, options: SessionOptions) -> int:
             name_in_chat(stored.session_id),
             _condition(stored),
             date_and_time(stored.active),
-            one_line(clean(stored.about.title or UNTITLED)),
+            stored.about.title or UNTITLED,
         )
         for stored in listed
     ]
-    widths = [max(len(row[column]) for row in rows) for column in range(3)] if rows else []
-    for row in rows:
-        cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=False)]
-        print(clipped("  ".join([*cells, row[3]]), WIDTH).rstrip())
-    _tell("1 session" if len(rows) == 1 else f"{len(rows)} sessions")
+    for row in aligned(rows, WIDTH):
+        print(row)
+    tell("1 session" if len(rows) == 1 else f"{len(rows)} sessions")
     return DONE
 
 
@@ -213,13 +194,13 @@ async def _stored(journal: Journal, session_id: str) -> tuple[State, int]:
 async def _export(journal: Journal, options: SessionOptions) -> int:
     session_id, file = options.words
     count = await export_session(journal, session_id, file)
-    _tell(f"{session_id}: {count} records are in {file}")
+    tell(f"{session_id}: {count} records are in {file}")
     return DONE
 
 
 async def _import(journal: Journal, options: SessionOptions) -> int:
     session_id = await import_session(journal, options.words[0])
-    _tell(f"{session_id} is in the journal")
+    tell(f"{session_id} is in the journal")
     return DONE
 
 
@@ -231,7 +212,7 @@ async def _copy(journal: Journal, options: SessionOptions) -> int:
         if claim.head:
             raise SessionExists(session_id)
         await other.append(claim, 0, records)
-    _tell(f"{session_id}: {len(records)} records are in {file}")
+    tell(f"{session_id}: {len(records)} records are in {file}")
     return DONE
 
 
@@ -240,12 +221,12 @@ async def _delete(journal: Journal, options: SessionOptions) -> int:
     if not await journal.read(session_id, 0, 1):
         raise SessionNotStored(session_id)
     if not options.is_sure and not await _confirmed(f"Delete {session_id} and its sub-agents for good?"):
-        _tell("nothing is deleted")
+        tell("nothing is deleted")
         return FAILED
     count = await journal.delete(session_id, _holder(), Clock().now_ms())
     if not count:
         raise SessionNotStored(session_id)
-    _tell(f"{session_id} is deleted" if count == 1 else f"{session_id} and {count - 1} sub-agents are deleted")
+    tell(f"{session_id} is deleted" if count == 1 else f"{session_id} and {count - 1} sub-agents are deleted")
     return DONE
 
 
@@ -260,10 +241,6 @@ async def _confirmed(question: str) -> bool:
 
 def _holder() -> str:
     return f"agentrail sessions, process {os.getpid()}"
-
-
-def _tell(text: str) -> None:
-    print(text, file=sys.stderr)
 
 
 COMMANDS: Final[Mapping[str, Callable[[SqliteJournal, SessionOptions], Awaitable[int]]]] = MappingProxyType(

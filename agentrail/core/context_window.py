@@ -88,9 +88,13 @@ SAME: Final = {"openai-chat": "openai"}
 """Providers that have the models of another one."""
 
 
+def windows_of(provider: str) -> Mapping[str, int]:
+    """Return the windows of the models of *provider*, in tokens, by the beginnings of their names."""
+    return _rows(SAME.get(provider, provider))
+
+
 @cache
 def _rows(provider: str) -> Mapping[str, int]:
-    """Return the windows of the models of *provider* by the beginnings of their names."""
     from agentrail.core.printed_windows import PRINTED  # noqa: PLC0415 - 18 kB, which many programs never need
 
     rows: dict[str, int] = {}
@@ -106,7 +110,7 @@ def _rows(provider: str) -> Mapping[str, int]:
 def window_of(model: str) -> int | None:
     """Return how many tokens *model* can read; `None` if no row has its name, or the beginning of it."""
     provider, _, name = model.partition(":")
-    rows = _rows(SAME.get(provider, provider))
+    rows = windows_of(provider)
     return next((rows[name[:length]] for length in range(len(name), -1, -1) if name[:length] in rows), None)
 
 

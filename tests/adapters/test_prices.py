@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from agentrail.adapters.published_prices import PROVIDERS, published_cost
+from agentrail.adapters.published_prices import PROVIDERS, published_cost, published_price
 from agentrail.app.pricing import PriceFunction, PriceList
 from agentrail.app.spec import NO_PRICES
 from agentrail.values.json import EMPTY, FrozenObject
@@ -83,3 +83,11 @@ def test_a_function_that_breaks_knows_nothing_and_is_written_to_the_log(
     wrong: PriceFunction = cost
     assert PriceList(wrong).priced("acme:large", EMPTY, USED).cost_usd is None
     assert "the price of `acme:large` is unknown" in caplog.text
+
+
+def test_the_published_price_of_a_model_is_that_of_short_contexts() -> None:
+    pytest.importorskip("genai_prices", reason="the extra `prices` is not installed")
+    assert published_price(SONNET) == Price(3.0, 15.0, 0.3, 3.75)
+    assert published_price("deepseek:deepseek-chat") == Price(0.135, 0.55, 0.035)
+    assert published_price("anthropic:no-such-model") is None
+    assert published_price("demo") is None

@@ -150,10 +150,18 @@ def test_a_subcommand_without_its_extra_says_which() -> None:
 
 
 @pytest.mark.parametrize("row", SUBCOMMANDS, ids=lambda row: row.name)
-def test_the_help_of_a_subcommand_needs_no_extra(row: Subcommand) -> None:
+def test_the_help_of_a_subcommand_needs_no_extra_and_fits_a_screen(
+    row: Subcommand, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
     ran = _without_the_extra(row.name, "--help")
     assert (ran.returncode, ran.stderr) == (0, "")
     assert ran.stdout.startswith(f"usage: agentrail {row.name} ")
+    assert "example: " in ran.stdout
+    if row.name != "serve":  # it has more options than a screen has lines
+        lines = ran.stdout.splitlines()
+        assert len(lines) <= 24
+        assert max(map(len, lines)) <= 80
 
 
 def test_the_command_to_install_an_extra_is_one_that_any_shell_takes(tmp_path: Path) -> None:

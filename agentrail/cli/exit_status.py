@@ -1,0 +1,40 @@
+"""`exit_status`: runs a subcommand that prints something and ends, and turns its errors into one line and a status."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from typing import Final
+
+from agentrail.cli.bad_input import BadInputError
+from agentrail.errors import AgentrailError
+
+DONE: Final = 0
+FAILED: Final = 1
+WRONG_USAGE: Final = 2
+INTERRUPTED: Final = 130
+
+
+def exit_status(run: Callable[[], int]) -> int:
+    """Call *run* and return its exit status; print an error that it raises as one line on standard error."""
+    try:
+        status = run()
+        sys.stdout.flush()
+    except BadInputError as problem:
+        tell(f"agentrail: {problem}")
+        return WRONG_USAGE
+    except BrokenPipeError:  # whoever reads has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return DONE
+    except (AgentrailError, OSError) as error:
+        tell(f"agentrail: {error}")
+        return FAILED
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    return status
+
+
+def tell(text: str) -> None:
+    """Print *text* on standard error."""
+    print(text, file=sys.stderr)
