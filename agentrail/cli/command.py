@@ -33,6 +33,7 @@ SUBCOMMANDS: Final = (
     Subcommand("chat", "agentrail.cli.chat", "talk to an agent in the terminal", lasts=True),
     Subcommand("run", "agentrail.cli.run", "answer one prompt, for scripts", lasts=True),
     Subcommand("sessions", "agentrail.cli.sessions", "list, show, move and delete stored sessions", lasts=False),
+    Subcommand("tools", "agentrail.cli.tool_list", "list the tools of an agent", lasts=False),
     Subcommand("models", "agentrail.cli.model_list", "list providers, keys, models, their prices", lasts=False),
     Subcommand("doctor", "agentrail.cli.doctor", "look at what agents need on this machine", lasts=False),
     Subcommand("trust", "agentrail.cli.trust", "allow what agentrail.toml of a folder wants", lasts=False),

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Final
 
 from agentrail.cli.bad_input import BadInputError
-from agentrail.errors import AgentrailError
+from agentrail.errors import AgentrailError, UsageError
 
 DONE: Final = 0
 FAILED: Final = 1
@@ -29,7 +29,7 @@ def exit_status(run: Callable[[], int]) -> int:
         return DONE
     except (AgentrailError, OSError) as error:
         tell(f"agentrail: {error}")
-        return FAILED
+        return WRONG_USAGE if isinstance(error, UsageError) else FAILED
     except KeyboardInterrupt:
         return INTERRUPTED
     return status

@@ -201,9 +201,13 @@ class HumanApproval(Plugin[None]):
         """Names in `tools`, without patterns and the defaults; the session refuses to start if it has no such tool."""
         return tuple(name for name in self.tools if name not in TOOLS and not {"*", "?", "["} & set(name))
 
+    def asks_about(self, tool: str) -> bool:
+        """Whether calls of the *tool* are held, unless they run commands that only read."""
+        return any(meets(pattern, tool, hidden=True) for pattern in self.tools)
+
     def before_tool(self, hook: BeforeTool, state: None, ctx: Context) -> Continue[None] | HoldTool[None]:
         """Hold the call that is about to run if a person should decide about it."""
-        if hook.approved or not any(meets(pattern, hook.name, hidden=True) for pattern in self.tools):
+        if hook.approved or not self.asks_about(hook.name):
             return Continue()
         judged = self._judge(hook.name, hook.args)
         if judged.safe:

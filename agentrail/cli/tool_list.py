@@ -1,0 +1,151 @@
+"""`agentrail tools`: the tools of an agent, what a second run of each would do, and about which a person is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from agentrail.app.session_code import attachments, brought_by, sources_of, tools_of
+from agentrail.app.spec import SessionSpec
+from agentrail.cli.agent_options import add_agent_options, named_spec
+from agentrail.cli.bad_input import BadInputError
+from agentrail.cli.exit_status import DONE, exit_status
+from agentrail.cli.option_parser import OptionParser
+from agentrail.cli.screen import clean
+from agentrail.cli.text_table import aligned
+from agentrail.codec.json_text import to_text
+from agentrail.errors.agentrail_error import advice
+from agentrail.hooks.attachments import implemented
+from agentrail.plugins.approval import HumanApproval
+from agentrail.values.json import JsonObject
+from agentrail.values.tools import ToolSpec
+from agentrail.values.value import Value
+
+DESCRIPTION: Final = """\
+List the tools of an agent: the one of the command line, or that of a file.
+Nothing is run, and no server is asked for its tools.
+
+  EFFECT  what a call that ran does if it runs again: nothing (pure), the same
+          (idempotent), it can tell (checkable), nobody knows (unsafe)
+  ASKS    whether `HumanApproval` asks a person before a call runs"""
+
+EXAMPLES: Final = """\
+example: agentrail tools --plan
+         agentrail tools app.py:desk --tool shell"""
+
+WIDTH: Final = 110
+"""Columns of a line."""
+
+READS: Final = "unless it reads"
+"""In place of `yes`, for a tool whose commands pass without a question if they only read."""
+
+
+class ListedTool(Value, gc=True):
+    """A tool of an agent."""
+
+    spec: ToolSpec
+    """Its description."""
+    asks: str
+    """Whether a person is asked before a call runs: `yes`, `no`, or `READS`."""
+    source: str = ""
+    """Key of the plugin that may attach it while a session runs; empty if each session has it."""
+
+    @property
+    def summary(self) -> str:
+        """The first line of its description."""
+        return self.spec.description.strip().partition("\n")[0]
+
+    @property
+    def as_json(self) -> JsonObject:
+        """All that is told of it."""
+        spec = self.spec
+        return {
+            "name": spec.name,
+            "effect": spec.effect.value,
+            "asks": self.asks,
+            "description": spec.description,
+            "parameters": spec.parameters,
+            "requires": sorted(spec.requires),
+            "timeout": spec.timeout,
+            "attached_by": self.source or None,
+        }
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run `agentrail tools` with the arguments *argv*, and return the exit status."""
+    return exit_status(lambda: _run(argv))
+
+
+def parser() -> OptionParser:
+    """Return the parser of the command line."""
+    options = OptionParser("agentrail tools", "agentrail tools [FILE[:NAME]] [OPTION ...]", DESCRIPTION, EXAMPLES)
+    add_agent_options(options)
+    options.add_argument("--tool", metavar="NAME", help="show all of this tool, with the schema of its arguments")
+    return options
+
+
+def _run(argv: Sequence[str]) -> int:
+    args = parser().parse_args(argv)
+    spec = named_spec(args)
+    tools = listed_tools(spec)
+    if args.tool is not None:
+        tools = [tool for tool in tools if tool.spec.name == args.tool]
+        if not tools:
+            names = [tool.spec.name for tool in listed_tools(spec)]
+            raise BadInputError(f"--tool: there is no tool `{args.tool}`; {advice(args.tool, names, 'there are')}")
+    if args.json:
+        for tool in tools:
+            print(to_text(tool.as_json))
+    elif args.tool is not None:
+        _show(tools[0])
+    else:
+        _list(spec, tools)
+    return DONE
+
+
+def listed_tools(spec: SessionSpec) -> list[ListedTool]:
+    """Return the tools of sessions of *spec*, and those that their plugins may attach; none is asked of a server."""
+    tools = tools_of(spec)
+    approvals = [plugin for _, plugin in attachments(spec) if isinstance(plugin, HumanApproval)]
+    listed = [ListedTool(tool.spec, _asks(tool.spec, approvals)) for tool in tools.values()]
+    for key, plugin in attachments(spec):
+        listed += [
+            ListedTool(tool.spec, _asks(tool.spec, approvals), key) for tool in brought_by([plugin], tools).values()
+        ]
+    return listed
+
+
+def _asks(spec: ToolSpec, approvals: Sequence[HumanApproval]) -> str:
+    asking = [plugin for plugin in approvals if plugin.asks_about(spec.name)]
+    if not asking:
+        return "no"
+    return READS if "shell" in spec.requires and all(plugin.safe_commands for plugin in asking) else "yes"
+
+
+def _list(spec: SessionSpec, tools: Sequence[ListedTool]) -> None:
+    rows = [(tool.spec.name, tool.spec.effect.value, tool.asks, tool.summary) for tool in tools]
+    for line in aligned((("TOOL", "EFFECT", "ASKS", "WHAT IT DOES"), *rows), WIDTH):
+        print(line)
+    for note in _notes(spec, tools):
+        print(f"\n{clean(note)}")
+
+
+def _notes(spec: SessionSpec, tools: Sequence[ListedTool]) -> list[str]:
+    notes = [f"From `{source.name}` come more tools, when a session is connected to it." for source in sources_of(spec)]
+    notes += [f"`{tool.spec.name}` is attached by `{tool.source}` when it is wanted." for tool in tools if tool.source]
+    notes += [f"Sub-agents have tools of their own: {', '.join(spec.agents)}."] if spec.agents else []
+    guards = [
+        key
+        for key, plugin in attachments(spec)
+        if "before_tool" in implemented(plugin) and not isinstance(plugin, HumanApproval)
+    ]
+    if guards:
+        notes.append(f"Beside ASKS, these plugins may stop a call or ask about it: {', '.join(guards)}.")
+    return notes
+
+
+def _show(tool: ListedTool) -> None:
+    spec = tool.spec
+    print(f"{spec.name}: {spec.effect.value}, asks: {tool.asks}, at most {spec.timeout:g} seconds a call")
+    print(f"\n{clean(spec.description.strip())}\n")
+    print(to_text(spec.parameters))
