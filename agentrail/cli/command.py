@@ -34,6 +34,7 @@ SUBCOMMANDS: Final = (
     Subcommand("run", "agentrail.cli.run", "answer one prompt, for scripts", lasts=True),
     Subcommand("sessions", "agentrail.cli.sessions", "list, show, move and delete stored sessions", lasts=False),
     Subcommand("tools", "agentrail.cli.tool_list", "list the tools of an agent", lasts=False),
+    Subcommand("plugins", "agentrail.cli.plugin_list", "list the plugins of an agent, and their order", lasts=False),
     Subcommand("models", "agentrail.cli.model_list", "list providers, keys, models, their prices", lasts=False),
     Subcommand("doctor", "agentrail.cli.doctor", "look at what agents need on this machine", lasts=False),
     Subcommand("trust", "agentrail.cli.trust", "allow what agentrail.toml of a folder wants", lasts=False),

@@ -1,0 +1,157 @@
+"""`agentrail plugins`: the plugins of an agent in the order in which they are asked, and whether that order matters."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from typing import Final
+
+from agentrail.app.session_code import attachments
+from agentrail.app.spec import SessionSpec
+from agentrail.cli.agent_options import add_agent_options, named_spec
+from agentrail.cli.exit_status import DONE, exit_status
+from agentrail.cli.option_parser import OptionParser
+from agentrail.cli.screen import ERASE, clean, clipped, one_line
+from agentrail.codec.json_text import to_text
+from agentrail.hooks.attachments import AttachedPlugin, in_order, seat_for, unkeyed
+from agentrail.hooks.hook_types import HOOKS
+from agentrail.hooks.plugin import ON_EVENT, SCREEN
+from agentrail.testing.turns.orders import OrderMatters, order_report
+from agentrail.values.json import JsonObject
+from agentrail.values.value import Value
+
+DESCRIPTION: Final = """\
+List the plugins of an agent, the one of the command line or that of a file, in
+the order in which they are asked: their hooks, their options, and for which two
+of them that order matters. No model is asked, and no session is started."""
+
+EXAMPLES: Final = """\
+example: agentrail plugins app.py:desk
+         agentrail plugins app.py:desk --examples 5000"""
+
+WIDTH: Final = 110
+"""Columns of a line."""
+
+EXAMPLES_OF_A_PAIR: Final = 600
+"""How many scripts are played with each two plugins, unless another number is given."""
+
+SETTLED: Final = {True: "their priorities settle it", False: "the order in `plugins=[…]` settles it"}
+"""What decides who of two is asked first, by whether their priorities differ."""
+
+
+class ListedPlugins(Value, gc=True):
+    """The plugins of an agent, and what their order does."""
+
+    seats: tuple[AttachedPlugin, ...]
+    """The plugins, in the order in which they are asked."""
+    orders: tuple[OrderMatters, ...]
+    """Pairs of them, and hooks, for which the order matters."""
+    examples: int
+    """How many scripts were played with each pair; 0 if none was."""
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run `agentrail plugins` with the arguments *argv*, and return the exit status."""
+    return exit_status(lambda: _run(argv))
+
+
+def parser() -> OptionParser:
+    """Return the parser of the command line."""
+    usage = "agentrail plugins [FILE[:NAME]] [OPTION ...]"
+    options = OptionParser("agentrail plugins", usage, DESCRIPTION, EXAMPLES)
+    add_agent_options(options)
+    options.add_argument(
+        "--examples",
+        type=_count,
+        default=EXAMPLES_OF_A_PAIR,
+        metavar="N",
+        help=f"random scripts for each two of them (default: {EXAMPLES_OF_A_PAIR}; 0: none)",
+    )
+    return options
+
+
+def _count(text: str) -> int:
+    if not text.isascii() or not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of scripts")
+    return int(text)
+
+
+def _run(argv: Sequence[str]) -> int:
+    args = parser().parse_args(argv)
+    plugins = listed_plugins(named_spec(args), args.examples)
+    for line in _json_lines(plugins) if args.json else _lines(plugins):
+        print(line)
+    return DONE
+
+
+def listed_plugins(spec: SessionSpec, examples: int) -> ListedPlugins:
+    """Return the plugins of *spec*, and what *examples* scripts with each pair of them tell about their order."""
+    keyed = attachments(spec)
+    seats = tuple(seat_for(key, plugin) for key, plugin in keyed)
+    orders = order_report(spec.plugins, examples=examples, progress=_show_progress) if examples else ()
+    if sys.stderr.isatty():
+        print(ERASE, end="", file=sys.stderr, flush=True)
+    return ListedPlugins(tuple(seats[place] for place in in_order(seats)), orders, examples)
+
+
+def _show_progress(count: int, total: int) -> None:
+    if sys.stderr.isatty():
+        print(f"{ERASE}orders: {count} of {total} pairs", end="", file=sys.stderr, flush=True)
+
+
+def _hooks(seat: AttachedPlugin) -> list[str]:
+    """Return the hooks of a plugin, in the order in which a turn comes to them."""
+    return [name for name in (*(hook.moment for hook in HOOKS), ON_EVENT, SCREEN) if name in seat.hooks]
+
+
+def _lines(plugins: ListedPlugins) -> list[str]:
+    if not plugins.seats:
+        return ["This agent has no plugins."]
+    lines: list[str] = []
+    for number, seat in enumerate(plugins.seats, 1):
+        critical = ", critical: its failure stops what it rules on" if seat.critical else ""
+        lines.append(f"{number}. {clean(seat.key)} ({seat.plugin}), priority {seat.priority}{critical}")
+        lines.append(f"   hooks: {', '.join(_hooks(seat)) or 'none'}")
+        for name, value in seat.options.items():
+            lines.append(clipped(f"   {name} = {one_line(clean(to_text(value)))}", WIDTH))
+    return [*lines, "", *_order_lines(plugins)]
+
+
+def _order_lines(plugins: ListedPlugins) -> list[str]:
+    if not plugins.examples:
+        return ["Whether their order matters was not tried."]
+    if len(plugins.seats) == 1:
+        return ["There is one plugin, so no order of two can matter."]
+    tried = f"{plugins.examples:,} random scripts for each two of them"
+    if not plugins.orders:
+        return [f"Their order made no difference in {tried}."]
+    lines = [f"Where their order matters, by {tried}:"]
+    for matters in plugins.orders:
+        first, second = unkeyed(matters.first)[0], unkeyed(matters.second)[0]
+        lines.append(f"  {matters.hook}: {first} is asked before {second}; {SETTLED[matters.settled]}")
+    return [*lines, "`agentrail.testing.order_report` gives a script for each, with what happens in both orders."]
+
+
+def _json_lines(plugins: ListedPlugins) -> list[str]:
+    rows: list[JsonObject] = [
+        {
+            "plugin": seat.key,
+            "class": seat.plugin,
+            "priority": seat.priority,
+            "critical": seat.critical,
+            "hooks": _hooks(seat),
+            "options": seat.options,
+        }
+        for seat in plugins.seats
+    ]
+    rows += [
+        {
+            "first": unkeyed(matters.first)[0],
+            "second": unkeyed(matters.second)[0],
+            "hook": matters.hook,
+            "settled_by_priority": matters.settled,
+        }
+        for matters in plugins.orders
+    ]
+    return [to_text(row) for row in rows]
