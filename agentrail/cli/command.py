@@ -36,6 +36,7 @@ SUBCOMMANDS: Final = (
     Subcommand("tools", "agentrail.cli.tool_list", "list the tools of an agent", lasts=False),
     Subcommand("plugins", "agentrail.cli.plugin_list", "list the plugins of an agent, and their order", lasts=False),
     Subcommand("models", "agentrail.cli.model_list", "list providers, keys, models, their prices", lasts=False),
+    Subcommand("new", "agentrail.cli.new", "write a folder to begin an agent, plugin, tool, host", lasts=False),
     Subcommand("doctor", "agentrail.cli.doctor", "look at what agents need on this machine", lasts=False),
     Subcommand("trust", "agentrail.cli.trust", "allow what agentrail.toml of a folder wants", lasts=False),
     Subcommand("check", "agentrail.cli.check", "check the plugins of a file", lasts=False),  # Hypothesis looks there

@@ -1,0 +1,64 @@
+"""`agentrail new`: writes a folder with an agent, a plugin, a tool or a host to begin with, and its test."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from agentrail.cli.bad_input import BadInputError
+from agentrail.cli.exit_status import DONE, exit_status
+from agentrail.cli.new_files import KINDS, NewKind
+from agentrail.cli.option_parser import OptionParser
+from agentrail.errors.agentrail_error import advice
+
+DESCRIPTION: Final = """\
+Write a folder to begin with: code, its test, which passes, and a project for
+both. Nothing that is there is overwritten.
+
+  agent FOLDER    an agent with a tool and a limit
+  plugin FOLDER   a plugin with options and a state
+  tool FOLDER     a tool, and an agent that has it
+  host FOLDER     a host that serves an agent over HTTP"""
+
+EXAMPLES: Final = "example: agentrail new agent teahouse"
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run `agentrail new` with the arguments *argv*, and return the exit status."""
+    return exit_status(lambda: _run(argv))
+
+
+def parser() -> OptionParser:
+    """Return the parser of the command line."""
+    options = OptionParser("agentrail new", "agentrail new KIND FOLDER", DESCRIPTION, EXAMPLES)
+    options.add_argument("kind", metavar="KIND", help=argparse.SUPPRESS)
+    options.add_argument("folder", metavar="FOLDER", help=argparse.SUPPRESS)
+    return options
+
+
+def _run(argv: Sequence[str]) -> int:
+    args = parser().parse_args(argv)
+    kind = KINDS.get(args.kind)
+    if kind is None:
+        raise BadInputError(f"nothing is made for `{args.kind}`; {advice(args.kind, KINDS, 'there are')}")
+    folder = Path(args.folder)
+    write(kind, folder)
+    python = shlex.quote(sys.executable)
+    print(f"{folder} has {', '.join(sorted(kind.files(folder.name)))}. Go on with:\n")
+    print(f"  cd {shlex.quote(str(folder))} && {python} -m pytest")
+    print(f"  {python} -m agentrail {kind.try_it}")
+    return DONE
+
+
+def write(kind: NewKind, folder: Path) -> None:
+    """Write the files of *kind* into *folder*, which is made; raise `BadInputError` if something is there already."""
+    if folder.is_symlink() or (folder.exists() and (not folder.is_dir() or any(folder.iterdir()))):
+        raise BadInputError(f"{str(folder)!r} is there already, and not empty; name a folder that is not there yet")
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in kind.files(folder.resolve().name).items():
+        with (folder / name).open("x", encoding="utf-8") as file:  # what another process writes meanwhile stays too
+            file.write(text)

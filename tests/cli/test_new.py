@@ -1,0 +1,102 @@
+"""`agentrail new`: each folder that it writes passes its own test, and nothing is overwritten."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from agentrail.cli.new import main
+from agentrail.cli.new_files import KINDS
+from tests.patience import PATIENCE
+
+
+def made(kind: str, folder: Path) -> Path:
+    assert main([kind, str(folder)]) == 0
+    return folder
+
+
+def python(folder: Path, *argv: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", *argv]
+    return subprocess.run(  # noqa: S603 - our own code
+        command, cwd=folder, check=False, capture_output=True, text=True, timeout=PATIENCE, stdin=subprocess.DEVNULL
+    )
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_test_of_a_folder_passes_as_it_is(kind: str, tmp_path: Path) -> None:
+    ran = python(made(kind, tmp_path / "first"), "pytest", "-q", "-p", "no:cacheprovider", "-W", "error")
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+
+
+@pytest.mark.long
+def test_what_is_written_holds_under_strict_types_and_is_formatted(tmp_path: Path) -> None:
+    for kind in KINDS:
+        for path in made(kind, tmp_path / kind).glob("*.py"):
+            path.rename(tmp_path / path.name)
+    (tmp_path / "pyproject.toml").write_text((tmp_path / "agent" / "pyproject.toml").read_text("utf-8"), "utf-8")
+    ran = python(tmp_path, "mypy", ".")
+    assert ran.stdout == f"Success: no issues found in {2 * len(KINDS)} source files\n", ran.stdout + ran.stderr
+    ruff = Path(sys.executable).with_name("ruff")
+    if not ruff.exists():
+        pytest.skip("ruff is not installed: whether the files are formatted was not looked at")
+    command = [str(ruff), "format", "--isolated", "--check", "--line-length=120", "."]
+    checked = subprocess.run(command, cwd=tmp_path, check=False, capture_output=True, text=True)  # noqa: S603
+    assert checked.returncode == 0, checked.stdout
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("kind", ["agent", "plugin", "tool"])
+def test_the_command_that_it_prints_tries_the_code(
+    kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = made(kind, tmp_path / "with space")
+    test, trial = (line for line in capsys.readouterr().out.splitlines() if line.startswith("  "))
+    assert test == f"  cd '{folder}' && {sys.executable} -m pytest"
+    monkeypatch.setenv("AGENTRAIL_HOME", str(tmp_path / "home"))
+    argv = trial.removeprefix(f"  {sys.executable} -m ").split()
+    ran = python(folder, *argv, *(("--time", "1") if kind == "plugin" else ()))
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+
+
+def test_the_project_is_called_like_the_folder(tmp_path: Path) -> None:
+    folder = made("tool", tmp_path / "above" / "My Tools_2")
+    project = tomllib.loads((folder / "pyproject.toml").read_text("utf-8"))
+    assert (project["project"]["name"], project["tool"]["pytest"]["ini_options"]) == ("my-tools-2", {"trio_mode": True})
+    assert (folder / "README.md").read_text("utf-8").startswith("# My Tools_2\n")
+    assert sorted(path.name for path in folder.iterdir()) == [
+        *("README.md", "converter.py", "pyproject.toml", "test_converter.py")
+    ]
+
+
+def test_nothing_is_overwritten(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "full" / "a.txt"
+    file.parent.mkdir()
+    file.write_text("mine", "utf-8")
+    dangling = tmp_path / "link"
+    dangling.symlink_to(tmp_path / "nowhere")
+    for path in (file.parent, file, dangling):
+        assert main(["agent", str(path)]) == 2
+        told = f"agentrail: {str(path)!r} is there already, and not empty; name a folder that is not there yet\n"
+        assert capsys.readouterr() == ("", told)
+    assert (file.read_text("utf-8"), [*file.parent.iterdir()]) == ("mine", [file])
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    assert main(["host", str(empty)]) == 0
+
+
+@pytest.mark.parametrize(
+    ("argv", "problem"),
+    [
+        (("agnet", "x"), "nothing is made for `agnet`; did you mean `agent`?"),
+        (("agent",), "the following arguments are required: FOLDER; `agentrail new --help` lists the options"),
+    ],
+    ids=["kind", "folder"],
+)
+def test_what_is_wrong_is_one_sentence(argv: tuple[str, ...], problem: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(argv) == 2
+    assert capsys.readouterr() == ("", f"agentrail: {problem}\n")
