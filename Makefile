@@ -87,6 +87,9 @@ counting-tools: ## install what counts instructions (valgrind), with the system'
 browser-tools: ## install the browser that tests drive (chromium), with the system's package manager
 	@command -v chromium >/dev/null || { [ "$$(id -u)" = 0 ] || exec sudo -n $(MAKE) $@; apt-get install -y -q chromium || { apt-get update -q && apt-get install -y -q chromium; }; }
 
+shell-tools: ## install the shells in which completions are tried (zsh, fish), with the system's package manager
+	@{ command -v zsh && command -v fish; } >/dev/null || { [ "$$(id -u)" = 0 ] || exec sudo -n $(MAKE) $@; apt-get install -y -q zsh fish || { apt-get update -q && apt-get install -y -q zsh fish; }; }
+
 mcp-servers: build/mcp/.installed ## install the MCP servers from npm that tests talk to
 
 model-servers: build/models/.installed ## install the imitations of providers from npm that tests talk to
@@ -208,5 +211,5 @@ build/wheel/.tried: .venv/core Makefile pyproject.toml tests/installed.py $(shel
 help: ## print this list
 	@awk 'BEGIN {FS = ":.*## "} /^##@ / {printf "\n%s\n", substr($$0, 5)} /^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-.PHONY: run matrix wheel sandbox-tools counting-tools browser-tools mcp-servers model-servers sdk-streams client-makers test long host properties campaign simulate bench instructions mutants check lint fix docs clean help
+.PHONY: run matrix wheel sandbox-tools counting-tools browser-tools shell-tools mcp-servers model-servers sdk-streams client-makers test long host properties campaign simulate bench instructions mutants check lint fix docs clean help
 .PHONY: format-check rules async-rules contracts docs-check mypy pyright python-client-maker typescript-client-maker

@@ -58,7 +58,7 @@ class ChatOptions(Value, gc=True):
 
 def parsed(argv: Sequence[str]) -> ChatOptions:
     """Parse *argv*; raise `BadInputError` if it is not valid."""
-    parser = _parser()
+    parser = options_parser()
     args = parser.parse_args(argv)
     file, _, name = (args.agent or "").partition(":")
     if file and not Path(file).is_file():
@@ -86,10 +86,11 @@ def parsed(argv: Sequence[str]) -> ChatOptions:
     )
 
 
-def _parser() -> OptionParser:
+def options_parser() -> OptionParser:
+    """Return the parser of the command line."""
     parser = OptionParser("agentrail chat", "agentrail chat [FILE[:NAME]] [OPTION ...]", DESCRIPTION, EXAMPLES)
     add = parser.add_argument
-    add("agent", nargs="?", help=argparse.SUPPRESS)
+    add("agent", nargs="?", metavar="FILE[:NAME]", help=argparse.SUPPRESS)
     add("--model", metavar="NAME", help="which model (default: of the first provider whose key is in the environment)")
     add("--dir", metavar="FOLDER", help="where its tools work (default: the current folder)")
     which = parser.add_mutually_exclusive_group()

@@ -25,22 +25,39 @@ class Subcommand(NamedTuple):
     """Purpose of the subcommand, as the help prints it."""
     lasts: bool
     """Whether it runs for long, so that it is worth to keep what it imports out of the sight of collections."""
+    options: str = ""
+    """The module whose `options_parser` returns the parser of its options; empty if that is the same one."""
     is_host: bool = False
     """Whether it reads files anew at SIGHUP: one that comes while it is imported and starts is noted."""
 
 
+_CLI: Final = "agentrail.cli"
+
 SUBCOMMANDS: Final = (
-    Subcommand("chat", "agentrail.cli.chat", "talk to an agent in the terminal", lasts=True),
-    Subcommand("run", "agentrail.cli.run", "answer one prompt, for scripts", lasts=True),
-    Subcommand("sessions", "agentrail.cli.sessions", "list, show, move and delete stored sessions", lasts=False),
-    Subcommand("tools", "agentrail.cli.tool_list", "list the tools of an agent", lasts=False),
-    Subcommand("plugins", "agentrail.cli.plugin_list", "list the plugins of an agent, and their order", lasts=False),
-    Subcommand("models", "agentrail.cli.model_list", "list providers, keys, models, their prices", lasts=False),
-    Subcommand("new", "agentrail.cli.new", "write a folder to begin an agent, plugin, tool, host", lasts=False),
-    Subcommand("doctor", "agentrail.cli.doctor", "look at what agents need on this machine", lasts=False),
-    Subcommand("trust", "agentrail.cli.trust", "allow what agentrail.toml of a folder wants", lasts=False),
-    Subcommand("check", "agentrail.cli.check", "check the plugins of a file", lasts=False),  # Hypothesis looks there
+    Subcommand("chat", f"{_CLI}.chat", "talk to an agent in the terminal", lasts=True, options=f"{_CLI}.chat_options"),
+    Subcommand("run", f"{_CLI}.run", "answer one prompt, for scripts", lasts=True, options=f"{_CLI}.run_options"),
+    Subcommand(
+        "sessions",
+        f"{_CLI}.sessions",
+        "list, show, move and delete stored sessions",
+        lasts=False,
+        options=f"{_CLI}.session_options",
+    ),
+    Subcommand("tools", f"{_CLI}.tool_list", "list the tools of an agent", lasts=False),
+    Subcommand("plugins", f"{_CLI}.plugin_list", "list the plugins of an agent, and their order", lasts=False),
+    Subcommand("models", f"{_CLI}.model_list", "list providers, keys, models, their prices", lasts=False),
+    Subcommand("new", f"{_CLI}.new", "write a folder to begin an agent, plugin, tool, host", lasts=False),
+    Subcommand("doctor", f"{_CLI}.doctor", "look at what agents need on this machine", lasts=False),
+    Subcommand("trust", f"{_CLI}.trust", "allow what agentrail.toml of a folder wants", lasts=False),
+    Subcommand(
+        "check",
+        f"{_CLI}.check",
+        "check the plugins of a file",
+        lasts=False,  # Hypothesis looks there
+        options=f"{_CLI}.checking.check_options",
+    ),
     Subcommand("serve", "agentrail.host.serve_command", "serve agents over HTTP", lasts=True, is_host=True),
+    Subcommand("completion", f"{_CLI}.completion", "print a script that completes all this in a shell", lasts=False),
 )
 """The subcommands by name; the first is run if no name is given."""
 

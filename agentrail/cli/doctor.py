@@ -100,16 +100,22 @@ def main(argv: Sequence[str]) -> int:
 
 def parsed(argv: Sequence[str]) -> DoctorOptions:
     """Parse *argv*; raise `BadInputError` if it is not valid."""
-    parser = OptionParser("agentrail doctor", "agentrail doctor [OPTION ...]", DESCRIPTION, EXAMPLES)
-    parser.add_argument("--journal", metavar="FILE", help="the journal (default: the one of the user)")
-    parser.add_argument("--dir", metavar="FOLDER", help="where agents work (default: here)")
-    parser.add_argument("--config", action="store_true", help="print the settings of the folder instead, with sources")
-    parser.add_argument("--json", action="store_true", help="print lines of JSON")
+    parser = options_parser()
     args = parser.parse_args(argv)
     folder = Path(args.dir or ".")
     if not folder.is_dir():
         parser.error(f"--dir: there is no folder {args.dir!r}")
     return DoctorOptions(None if args.journal is None else Path(args.journal), folder, args.json, args.config)
+
+
+def options_parser() -> OptionParser:
+    """Return the parser of the command line."""
+    parser = OptionParser("agentrail doctor", "agentrail doctor [OPTION ...]", DESCRIPTION, EXAMPLES)
+    parser.add_argument("--journal", metavar="FILE", help="the journal (default: the one of the user)")
+    parser.add_argument("--dir", metavar="FOLDER", help="where agents work (default: here)")
+    parser.add_argument("--config", action="store_true", help="print the settings of the folder instead, with sources")
+    parser.add_argument("--json", action="store_true", help="print lines of JSON")
+    return parser
 
 
 async def _run(options: DoctorOptions) -> int:

@@ -83,7 +83,7 @@ def main(argv: Sequence[str]) -> int:
     return exit_status(lambda: _run(argv))
 
 
-def parser() -> OptionParser:
+def options_parser() -> OptionParser:
     """Return the parser of the command line."""
     options = OptionParser("agentrail models", "agentrail models [NAME] [OPTION ...]", DESCRIPTION, EXAMPLES)
     options.add_argument("name", nargs="?", metavar="NAME", help=argparse.SUPPRESS)
@@ -92,7 +92,7 @@ def parser() -> OptionParser:
 
 
 def _run(argv: Sequence[str]) -> int:
-    args = parser().parse_args(argv)
+    args = options_parser().parse_args(argv)
     if args.name is None:
         _print_providers(as_json=args.json)
     else:

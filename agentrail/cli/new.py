@@ -32,16 +32,16 @@ def main(argv: Sequence[str]) -> int:
     return exit_status(lambda: _run(argv))
 
 
-def parser() -> OptionParser:
+def options_parser() -> OptionParser:
     """Return the parser of the command line."""
     options = OptionParser("agentrail new", "agentrail new KIND FOLDER", DESCRIPTION, EXAMPLES)
-    options.add_argument("kind", metavar="KIND", help=argparse.SUPPRESS)
+    options.add_argument("kind", metavar="|".join(KINDS), help=argparse.SUPPRESS)
     options.add_argument("folder", metavar="FOLDER", help=argparse.SUPPRESS)
     return options
 
 
 def _run(argv: Sequence[str]) -> int:
-    args = parser().parse_args(argv)
+    args = options_parser().parse_args(argv)
     kind = KINDS.get(args.kind)
     if kind is None:
         raise BadInputError(f"nothing is made for `{args.kind}`; {advice(args.kind, KINDS, 'there are')}")

@@ -56,7 +56,7 @@ def main(argv: Sequence[str]) -> int:
     return exit_status(lambda: _run(argv))
 
 
-def parser() -> OptionParser:
+def options_parser() -> OptionParser:
     """Return the parser of the command line."""
     usage = "agentrail plugins [FILE[:NAME]] [OPTION ...]"
     options = OptionParser("agentrail plugins", usage, DESCRIPTION, EXAMPLES)
@@ -78,7 +78,7 @@ def _count(text: str) -> int:
 
 
 def _run(argv: Sequence[str]) -> int:
-    args = parser().parse_args(argv)
+    args = options_parser().parse_args(argv)
     plugins = listed_plugins(named_spec(args), args.examples)
     for line in _json_lines(plugins) if args.json else _lines(plugins):
         print(line)

@@ -56,7 +56,7 @@ class RunOptions(Value, gc=True):
 
 def parsed(argv: Sequence[str]) -> RunOptions:
     """Parse *argv*; raise `BadInputError` if it is not valid."""
-    parser = _parser()
+    parser = options_parser()
     args = parser.parse_args(argv)
     if len(args.prompt) > 1:
         parser.error(f"the prompt is one argument, and here are {len(args.prompt)}: put quotes around it")
@@ -110,11 +110,14 @@ def schema_of(text: str) -> JsonObject:
         raise BadInputError(f"{source}: {error}") from None
 
 
-def _parser() -> OptionParser:
+def options_parser() -> OptionParser:
+    """Return the parser of the command line."""
     usage = "agentrail run [OPTION ...] [PROMPT | -]"
     parser = OptionParser("agentrail run", usage, DESCRIPTION, EXAMPLES)
     add = parser.add_argument
-    add("prompt", nargs="*", help=argparse.SUPPRESS)  # what is said of it is in the description: the help is a screen
+    add(
+        "prompt", nargs="*", metavar="PROMPT", help=argparse.SUPPRESS
+    )  # what is said of it is in the description: the help is a screen
     add("--model", metavar="NAME", help="which model (default: as `chat` chooses it)")
     add("--agent", metavar="FILE[:NAME]", help="a file with a SessionSpec (default: that of `chat`)")
     add("--dir", metavar="FOLDER", help="where its tools work (default: here)")

@@ -54,7 +54,7 @@ class SessionOptions(Value, gc=True):
 
 def parsed(argv: Sequence[str]) -> SessionOptions:
     """Parse *argv*; raise `BadInputError` if it is not valid."""
-    parser = _parser()
+    parser = options_parser()
     args = parser.parse_intermixed_args(argv)
     command, *words = args.words or ["list"]
     if command not in ARGUMENTS:
@@ -68,11 +68,12 @@ def parsed(argv: Sequence[str]) -> SessionOptions:
     return SessionOptions(command, tuple(words), journal, args.json, args.label, args.messages, args.yes)
 
 
-def _parser() -> OptionParser:
+def options_parser() -> OptionParser:
+    """Return the parser of the command line."""
     usage = "agentrail sessions [COMMAND] [ARGUMENT ...] [OPTION ...]"
     parser = OptionParser("agentrail sessions", usage, DESCRIPTION, EXAMPLES)
     add = parser.add_argument
-    add("words", nargs="*", help=argparse.SUPPRESS)
+    add("words", nargs="*", metavar="|".join(ARGUMENTS), help=argparse.SUPPRESS)
     add("--journal", metavar="FILE", help="the journal (default: the one of the user)")
     add("--json", action="store_true", help="print lines of JSON")
     add("--label", metavar="LABEL", help="list: only sessions that have this label")

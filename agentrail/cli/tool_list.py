@@ -76,7 +76,7 @@ def main(argv: Sequence[str]) -> int:
     return exit_status(lambda: _run(argv))
 
 
-def parser() -> OptionParser:
+def options_parser() -> OptionParser:
     """Return the parser of the command line."""
     options = OptionParser("agentrail tools", "agentrail tools [FILE[:NAME]] [OPTION ...]", DESCRIPTION, EXAMPLES)
     add_agent_options(options)
@@ -85,7 +85,7 @@ def parser() -> OptionParser:
 
 
 def _run(argv: Sequence[str]) -> int:
-    args = parser().parse_args(argv)
+    args = options_parser().parse_args(argv)
     spec = named_spec(args)
     tools = listed_tools(spec)
     if args.tool is not None:

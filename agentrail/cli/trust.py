@@ -28,13 +28,8 @@ INTERRUPTED: Final = 130
 
 def main(argv: Sequence[str]) -> int:
     """Run `agentrail trust` with the arguments *argv*, and return the exit status."""
-    parser = OptionParser("agentrail trust", "agentrail trust [FOLDER] [OPTION ...]", DESCRIPTION, EXAMPLES)
-    parser.add_argument("folder", nargs="?", default=".", metavar="FOLDER", help="the folder (default: here)")
-    answers = parser.add_mutually_exclusive_group()
-    answers.add_argument("--yes", action="store_true", help="allow it without a question")
-    answers.add_argument("--forget", action="store_true", help="allow nothing of this folder any more")
     try:
-        args = parser.parse_args(argv)
+        args = options_parser().parse_args(argv)
         folder = Path(args.folder)
         if args.forget:
             print(f"forgotten: {forget(folder)} allowed before")
@@ -46,6 +41,16 @@ def main(argv: Sequence[str]) -> int:
         return WRONG_USAGE
     except KeyboardInterrupt:
         return INTERRUPTED
+
+
+def options_parser() -> OptionParser:
+    """Return the parser of the command line."""
+    parser = OptionParser("agentrail trust", "agentrail trust [FOLDER] [OPTION ...]", DESCRIPTION, EXAMPLES)
+    parser.add_argument("folder", nargs="?", default=".", metavar="FOLDER", help="the folder (default: here)")
+    answers = parser.add_mutually_exclusive_group()
+    answers.add_argument("--yes", action="store_true", help="allow it without a question")
+    answers.add_argument("--forget", action="store_true", help="allow nothing of this folder any more")
+    return parser
 
 
 def _is_allowed(settings: ProjectSettings, *, yes: bool) -> bool:

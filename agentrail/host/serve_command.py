@@ -118,7 +118,7 @@ async def _serve(host: Host, description: str, options: ServeOptions) -> int:
 
 def parsed(argv: Sequence[str]) -> ServeOptions:
     """Parse *argv*; invalid arguments end the program with exit code 2."""
-    parser = _parser()
+    parser = options_parser()
     words = parser.parse_args(argv)
     text, _, name = (words.file or "").partition(":")
     if text and not Path(text).is_file():
@@ -147,7 +147,8 @@ def parsed(argv: Sequence[str]) -> ServeOptions:
     )
 
 
-def _parser() -> argparse.ArgumentParser:
+def options_parser() -> argparse.ArgumentParser:
+    """Return the parser of the command line."""
     parser = argparse.ArgumentParser(
         prog="agentrail serve",
         usage="agentrail serve [OPTION ...] [FILE[:NAME]]",

@@ -32,6 +32,17 @@ class CheckOptions(Value, gc=True):
 
 def parsed(argv: Sequence[str]) -> CheckOptions:
     """Parse *argv*; invalid arguments end the program with exit code 2."""
+    parser = options_parser()
+    args = parser.parse_args(argv)
+    files = tuple(Path(name) for name in args.files)
+    for path in files:
+        if not path.is_file():
+            parser.error(f"there is no file {str(path)!r}")
+    return CheckOptions(files, args.seed, args.examples, args.time, args.orders_may_differ)
+
+
+def options_parser() -> argparse.ArgumentParser:
+    """Return the parser of the command line."""
     parser = argparse.ArgumentParser(
         prog="agentrail check",
         usage="agentrail check [OPTION ...] FILE ...",
@@ -59,12 +70,7 @@ def parsed(argv: Sequence[str]) -> CheckOptions:
         action="store_true",
         help="only report for which two plugins the order matters, instead of counting it as a finding",
     )
-    args = parser.parse_args(argv)
-    files = tuple(Path(name) for name in args.files)
-    for path in files:
-        if not path.is_file():
-            parser.error(f"there is no file {str(path)!r}")
-    return CheckOptions(files, args.seed, args.examples, args.time, args.orders_may_differ)
+    return parser
 
 
 def _count(text: str) -> int:
