@@ -28,11 +28,16 @@ def exit_status(run: Callable[[], int]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return DONE
     except (AgentrailError, OSError) as error:
-        tell(f"agentrail: {error}")
-        return WRONG_USAGE if isinstance(error, UsageError) else FAILED
+        return status_of_error(error)
     except KeyboardInterrupt:
         return INTERRUPTED
     return status
+
+
+def status_of_error(error: AgentrailError | OSError) -> int:
+    """Print *error* as one line on standard error, and return the exit status that it stands for."""
+    tell(f"agentrail: {error}")
+    return WRONG_USAGE if isinstance(error, UsageError) else FAILED
 
 
 def tell(text: str) -> None:

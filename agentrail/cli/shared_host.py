@@ -148,6 +148,19 @@ def socket_of(journal: Path) -> Path:
     return folder / f"{sha256(os.fsencode(journal)).hexdigest()[:32]}.sock"
 
 
+async def is_served(journal: Path) -> bool:
+    """Whether a process of this user serves *journal* at its socket now."""
+    socket = socket_of(journal)
+    try:
+        if socket.lstat().st_uid != os.getuid():
+            return False
+        stream = await trio.open_unix_socket(socket)
+    except OSError:  # there is none, or who served has ended without removing it
+        return False
+    await trio.aclose_forcefully(stream)
+    return True
+
+
 @asynccontextmanager
 async def open_shared(journal: Path | None, profiles: ProfileOf) -> AsyncGenerator[RemoteSupervisor, None]:
     """Give the supervisor of the sessions in *journal*, by default that of the user, for the time of the `async with`.

@@ -1,0 +1,218 @@
+"""`agentrail top`: the sessions of a host as a tree, drawn anew each second; it only asks, and changes nothing."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import sys
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Final
+from urllib.parse import quote
+
+import trio
+
+from agentrail.adapters.journals.sqlite.journal import SqliteJournal
+from agentrail.api.session_values import ChildView, HeldCall, Status
+from agentrail.app import process
+from agentrail.cli.bad_input import BadInputError
+from agentrail.cli.exit_status import DONE, FAILED, INTERRUPTED, exit_status, status_of_error, tell
+from agentrail.cli.option_parser import OptionParser
+from agentrail.cli.screen import clean, clipped, one_line
+from agentrail.cli.session_names import OWN
+from agentrail.cli.shared_host import KEY, is_served, socket_of
+from agentrail.cli.text_table import aligned
+from agentrail.errors import AgentrailError, SessionNotAlive, SessionParked, UnknownSession
+from agentrail.remote.remote_supervisor import RemoteSupervisor, connect
+from agentrail.values.usage import NOTHING_USED, Usage
+from agentrail.values.value import Value
+
+DESCRIPTION: Final = """\
+Show the sessions that run at a host, with their sub-agents: what each does,
+which tokens and dollars it has used, and what waits for a person. At a terminal
+it is drawn anew each second, and Ctrl-C leaves; else it is printed once.
+
+  URL   of the host, such as `agentrail serve` prints it, or unix:/PATH; without
+        one, it is the journal that `agentrail chat` serves in another terminal"""
+
+EXAMPLES: Final = """\
+example: agentrail top
+         KEY=V2h5 agentrail top https://agents.example.com"""
+
+EVERY: Final = 1.0
+"""Seconds between two drawings."""
+
+STOP_WITHIN: Final = 3.0
+"""The most seconds that the program may take to end."""
+
+ANEW: Final = "\x1b[H\x1b[J"
+"""Characters that erase the screen from its beginning on."""
+
+WIDTH: Final = 120
+"""Columns of a line, where there is no terminal."""
+
+HEADS: Final = ("SESSION", "PHASE", "MODEL", "TOKENS", "COST", "WAITS FOR A PERSON")
+NOT_KNOWN: Final = "-"
+WAITS: Final = "waits"
+_BEFORE_KEY: Final = "#token="
+"""What `agentrail serve` prints between the URL of a host and its key."""
+
+
+class TopOptions(Value, gc=True):
+    """The arguments of the command line."""
+
+    url: str | None = None
+    """The URL of the host; `None` if it is whoever serves `journal`."""
+    key: str = ""
+    """The key of a host with a URL."""
+    journal: Path | None = None
+    """The file of the journal; `None` for that of the user."""
+
+
+class TopRow(Value, gc=True):
+    """A session that runs."""
+
+    depth: int
+    """How many sessions are above it."""
+    child: ChildView
+    """What its supervisor knows of it."""
+    status: Status | None
+    """What it does; `None` if it sleeps or has just ended: to ask it would wake it."""
+    waiting: tuple[HeldCall, ...]
+    """Its calls that wait for a person."""
+
+    @property
+    def phase(self) -> str:
+        """What it does, in a word."""
+        if self.child.state != "running":
+            return self.child.state
+        if self.waiting:
+            return WAITS
+        return "suspended" if self.child.suspended else self.child.phase
+
+    @property
+    def cells(self) -> tuple[str, ...]:
+        """What is shown of it, below `HEADS`."""
+        name = self.child.name.removeprefix(OWN) if self.depth == 0 else self.child.name.rpartition(".")[2]
+        label = f"{'· ' * self.depth}{name}"
+        waits = "; ".join(one_line(f"{call.kind}: {call.hint}") for call in self.waiting)
+        if self.status is None:
+            return label, self.phase, NOT_KNOWN, NOT_KNOWN, NOT_KNOWN, waits
+        usage = self.status.usage
+        return label, self.phase, self.status.model, f"{usage.total_tokens:,}", cost_text(usage), waits
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run `agentrail top` with the arguments *argv*, and return the exit status."""
+    return exit_status(lambda: _run(argv))
+
+
+def options_parser() -> OptionParser:
+    """Return the parser of the command line."""
+    parser = OptionParser("agentrail top", "agentrail top [URL] [OPTION ...]", DESCRIPTION, EXAMPLES)
+    parser.add_argument("url", nargs="?", metavar="URL", help=argparse.SUPPRESS)
+    parser.add_argument("--key", metavar="NAME", default="KEY", help="the variable with the host's key (default: KEY)")
+    parser.add_argument("--journal", metavar="FILE", help="without URL: the journal (default: the one of the user)")
+    return parser
+
+
+def parsed(argv: Sequence[str]) -> TopOptions:
+    """Parse *argv*; raise `BadInputError` if it is not valid."""
+    args = options_parser().parse_args(argv)
+    if args.url is None:
+        return TopOptions(journal=None if args.journal is None else Path(args.journal))
+    if args.journal is not None:
+        raise BadInputError("--journal: a host with a URL knows its journal itself")
+    url, _, token = args.url.partition(_BEFORE_KEY)
+    key = token or os.environ.get(args.key, "").strip()
+    if not key:
+        raise BadInputError(f"no key of the host is in the variable {args.key}; `--key NAME` names another variable")
+    return TopOptions(url.removesuffix("/"), key)
+
+
+def _run(argv: Sequence[str]) -> int:
+    status = process.run(partial(_watch, parsed(argv)), stop_within=STOP_WITHIN)
+    return INTERRUPTED if status is None else status
+
+
+async def _watch(options: TopOptions) -> int:
+    url, key = options.url, options.key
+    if url is None:
+        journal = SqliteJournal(options.journal).path
+        if not await is_served(journal):
+            tell(f"agentrail: nobody serves {journal} now; `agentrail chat` does while it runs, or give a host's URL")
+            return FAILED
+        url, key = f"unix:{quote(os.fsencode(socket_of(journal)))}", KEY
+    try:
+        async with connect(url, key) as supervisor:
+            return await _draw(supervisor, url)
+    except AgentrailError as error:  # here, because a nursery would put it into a group
+        return status_of_error(error)
+
+
+async def _draw(supervisor: RemoteSupervisor, url: str) -> int:
+    """Draw the sessions again and again, at a terminal; else once."""
+    while True:
+        text = await screen_text(supervisor, url)
+        if not sys.stdout.isatty():
+            print(text)
+            return DONE
+        print(f"{ANEW}{text}", flush=True)
+        await trio.sleep(EVERY)
+
+
+async def screen_text(supervisor: RemoteSupervisor, url: str) -> str:
+    """Return what is shown of the sessions of a host: as much as the terminal has room for, if there is one."""
+    width, height = shutil.get_terminal_size((WIDTH, 0)) if sys.stdout.isatty() else (WIDTH, 0)
+    rows = await _rows(supervisor, await supervisor.tree(), await supervisor.approvals(), 0)
+    lines = [clipped(clean(_head(url, rows)), width), ""]
+    table = aligned((HEADS, *(row.cells for row in rows)), width, right=(3, 4)) if rows else ["No session runs there."]
+    room = height - len(lines) - 1  # the cursor stands in the last line
+    if height and len(table) > room:
+        table = [*table[: room - 1], f"… and {len(table) - room + 1} more"]
+    return "\n".join([*lines, *table])
+
+
+async def _rows(
+    supervisor: RemoteSupervisor, parent: ChildView, waiting: Mapping[str, tuple[HeldCall, ...]], depth: int
+) -> list[TopRow]:
+    """Return the sessions below *parent*, each with its sub-agents after it."""
+    rows: list[TopRow] = []
+    for child in parent.children:
+        is_session = child.kind == "session"
+        if is_session:
+            status = await _status(supervisor, child)
+            rows.append(TopRow(depth, child, status, waiting.get(child.name, ())))
+        rows += await _rows(supervisor, child, waiting, depth + is_session)
+    return rows
+
+
+async def _status(supervisor: RemoteSupervisor, child: ChildView) -> Status | None:
+    """Ask a session what it does; `None` if it does not run: to ask it would bring it back."""
+    if child.state != "running":
+        return None
+    try:
+        return await supervisor.session(child.name).status()
+    except (SessionNotAlive, SessionParked, UnknownSession):  # it has ended since the tree was shown
+        return None
+
+
+def _head(url: str, rows: Sequence[TopRow]) -> str:
+    """Return the first line: how many sessions there are, and what they have used together."""
+    usage = NOTHING_USED
+    for row in rows:
+        if row.depth == 0 and row.status is not None:  # that of sub-agents is part of it
+            usage = usage.plus(row.status.usage)
+    count = sum(row.depth == 0 for row in rows)
+    waiting = sum(bool(row.waiting) for row in rows)
+    sessions = "1 session" if count == 1 else f"{count} sessions"
+    return f"{sessions}, {waiting} waiting, {usage.total_tokens:,} tokens, {cost_text(usage)} at {url}"
+
+
+def cost_text(usage: Usage) -> str:
+    """Return the cost of *usage* in dollars; `-` if it is not known."""
+    if usage.cost_usd is None:
+        return "$0" if usage.is_nothing else NOT_KNOWN
+    return f"${usage.cost_usd:.4f}"

@@ -1,0 +1,169 @@
+"""`agentrail top`: what runs at a host, what it has used, and what waits for a person."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from subprocess import CompletedProcess
+
+import pytest
+import trio
+
+import agentrail
+from agentrail import RemoteSupervisor, SessionSpec, tool
+from agentrail.api.session_values import ChildView
+from agentrail.cli.agent_source import AgentSource
+from agentrail.cli.chat import profile_of
+from agentrail.cli.exit_status import INTERRUPTED
+from agentrail.cli.shared_host import is_served, open_shared, socket_of
+from agentrail.cli.top import ANEW, TopRow, cost_text, main, screen_text
+from agentrail.host import Host, HostLimits, Profile
+from agentrail.plugins import HumanApproval
+from agentrail.testing import ScriptedModel, call, say, stall
+from agentrail.values.usage import NOTHING_USED, Usage
+from tests.cli.talking import at_a_terminal, through_pipes
+from tests.patience import PATIENCE
+
+
+@tool
+async def send(text: str) -> str:
+    """Send a letter."""
+    return text
+
+
+ASKING = SessionSpec(
+    model=ScriptedModel([say(calls=[call("send", {"text": "\x1b[2Jhi"})])]),
+    tools=[send],
+    plugins=[HumanApproval(tools=("send",), timeout=None)],
+)
+"""An agent whose first call waits for a person."""
+
+PARENT = SessionSpec(
+    model=ScriptedModel(
+        [say(calls=[call("task", {"agent": "helper", "description": "look", "prompt": "Look."})], usage=Usage(100, 23))]
+    ),
+    agents={"helper": SessionSpec(model=ScriptedModel([stall()]), description="helps")},
+)
+"""An agent with a sub-agent that never ends."""
+
+
+@asynccontextmanager
+async def host() -> AsyncGenerator[tuple[str, RemoteSupervisor]]:
+    """A host with two sessions, at work and waiting; give its entry too."""
+    profiles = [Profile("asking", ASKING), Profile("parent", PARENT)]
+    async with Host(profiles, limits=HostLimits(drain_seconds=0.1)).serving() as serving:
+        url, _, token = serving.entry.partition("/#token=")
+        async with agentrail.connect(url, token) as supervisor:
+            with trio.fail_after(PATIENCE):
+                parent = await supervisor.spawn("parent", "two")
+                async with supervisor.watch_tree() as trees:
+                    await parent.prompt("Go.")
+                    async for tree in trees:
+                        if any(child.children for child in tree.children):
+                            break
+                asking = await supervisor.spawn("asking", "one")
+                async with supervisor.watch_approvals() as approvals:
+                    await asking.prompt("Go.")
+                    async for held in approvals:
+                        if held:
+                            break
+                yield serving.entry, supervisor
+
+
+async def top(*argv: str, **environment: str) -> CompletedProcess[bytes]:
+    with trio.fail_after(PATIENCE):
+        return await trio.run_process(
+            [sys.executable, "-m", "agentrail", "top", *argv],
+            capture_stdout=True,
+            capture_stderr=True,
+            check=False,
+            env={**os.environ, **environment},
+        )
+
+
+@pytest.mark.long
+async def test_sessions_are_shown_with_their_sub_agents_and_what_waits() -> None:
+    async with host() as (entry, supervisor):
+        text = await screen_text(supervisor, "here")
+        head, _, titles, *rows = text.splitlines()
+        assert head == "2 sessions, 1 waiting, 123 tokens, - at here"
+        assert titles.split()[:5] == ["SESSION", "PHASE", "MODEL", "TOKENS", "COST"]
+        assert [row.split()[:2] for row in rows] == [["two", "executing_tools"], ["·", "c3"], ["one", "waits"]]
+        assert rows[0].split()[2:] == ["scripted", "123", "-"]
+        assert rows[2].endswith('approval: `send` wants to run with {"text": "\\u001b[2Jhi"}')
+        assert "\x1b" not in text
+        ran = await top(entry)
+        assert (ran.returncode, ran.stderr) == (0, b"")
+        assert ran.stdout.decode().splitlines()[1:] == text.splitlines()[1:]
+        url, _, token = entry.partition("/#token=")
+        assert (await top(url, "--key", "MINE", MINE=token)).stdout == ran.stdout
+        refused = await top(url, KEY="wrong")
+        assert (refused.returncode, refused.stdout, refused.stderr.count(b"\n")) == (1, b"", 1)
+
+
+@pytest.mark.long
+async def test_without_a_url_it_is_the_journal_that_chat_serves(tmp_path: Path) -> None:
+    journal = tmp_path / "j.db"
+    told = f"agentrail: nobody serves {journal} now; `agentrail chat` does while it runs, or give a host's URL\n"
+    ran = await top("--journal", str(journal))
+    assert (ran.returncode, ran.stderr.decode()) == (1, told)
+    source = AgentSource(str(tmp_path), model="demo")
+    async with open_shared(journal, profile_of) as supervisor:
+        assert await is_served(journal)
+        await (await supervisor.spawn(source.id, "talk")).ask("Who are you?")
+        ran = await top("--journal", str(journal))
+        assert (ran.returncode, ran.stderr) == (0, b"")
+        assert ran.stdout.decode().splitlines()[-1].split()[:3] == ["talk", "idle", "demo"]
+
+
+@pytest.mark.long
+def test_at_a_terminal_it_is_drawn_anew_until_the_person_leaves(tmp_path: Path) -> None:
+    journal = str(tmp_path / "j.db")
+    with through_pipes("chat", "--model", "demo", "--dir", str(tmp_path), "--journal", journal) as talk:
+        talk.wait_for("goes on with it.\n\n")
+        with at_a_terminal("top", "--journal", journal) as (watching, _):
+            watching.wait_for(ANEW)
+            watching.wait_for("1 session, 0 waiting, 0 tokens, $0")
+            talk.say("write hello to a.txt\n")
+            watching.wait_for(ANEW)
+            watching.wait_for("waits")
+            watching.wait_for("approval: `write_file` wants to run")
+            watching.say("\x03")
+            assert watching.code() == INTERRUPTED
+
+
+async def test_a_socket_that_nobody_listens_at_serves_nothing(tmp_path: Path) -> None:
+    journal = tmp_path / "j.db"
+    assert not await is_served(journal)
+    with trio.socket.socket(trio.socket.AF_UNIX) as listener:
+        await listener.bind(str(socket_of(journal)))
+    assert not await is_served(journal)
+
+
+def test_a_session_that_sleeps_is_shown_and_not_asked() -> None:
+    row = TopRow(0, ChildView("you.nap", "session", "asleep", "transient", phase="idle"), None, ())
+    assert row.cells == ("nap", "asleep", "-", "-", "-", "")
+
+
+def test_a_cost_that_is_not_known_is_never_nothing() -> None:
+    assert [cost_text(usage) for usage in (NOTHING_USED, Usage(1), Usage(1, cost_usd=0.25))] == ["$0", "-", "$0.2500"]
+
+
+@pytest.mark.parametrize(
+    ("argv", "problem"),
+    [
+        (("http://127.0.0.1:1",), "no key of the host is in the variable KEY; `--key NAME` names another variable"),
+        (("http://127.0.0.1:1", "--journal", "x"), "--journal: a host with a URL knows its journal itself"),
+        (("--every",), "unrecognized arguments: --every; `agentrail top --help` lists the options"),
+    ],
+    ids=["key", "journal", "option"],
+)
+def test_what_is_wrong_is_one_sentence(
+    argv: tuple[str, ...], problem: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("KEY", raising=False)
+    assert main(argv) == 2
+    assert capsys.readouterr() == ("", f"agentrail: {problem}\n")
