@@ -39,7 +39,7 @@ SUBCOMMANDS: Final = (
     Subcommand(
         "sessions",
         f"{_CLI}.sessions",
-        "list, show, move and delete stored sessions",
+        "list, show, move, fork and delete stored sessions",
         lasts=False,
         options=f"{_CLI}.session_options",
     ),

@@ -18,6 +18,7 @@ Look at the sessions of a journal; move or delete them. None of them is run.
   export SESSION FILE   write it to a file that `import` reads
   import FILE           read such a file into the journal
   copy SESSION JOURNAL  copy it into another journal
+  fork SESSION          begin a session with its past, for `chat --resume`
   delete SESSION        delete it and its sub-agents, for good"""
 
 EXAMPLES: Final = "example: agentrail sessions show trip --journal ./sessions.db"
@@ -28,6 +29,7 @@ ARGUMENTS: Final = {
     "export": ("SESSION", "FILE"),
     "import": ("FILE",),
     "copy": ("SESSION", "JOURNAL"),
+    "fork": ("SESSION",),
     "delete": ("SESSION",),
 }
 """What follows each command."""
@@ -46,6 +48,10 @@ class SessionOptions(Value, gc=True):
     """Whether lines of JSON are printed."""
     label: str | None = None
     """For `list`: a label that the sessions have; `None`: all."""
+    limit: int | None = None
+    """For `list`: the most sessions that are listed, the last used ones; `None`: all."""
+    at: int | None = None
+    """For `fork`: the number of the last record of its past; `None`: all of it."""
     messages: int = 10
     """For `show`: the most messages that are shown, the last ones."""
     is_sure: bool = False
@@ -62,10 +68,14 @@ def parsed(argv: Sequence[str]) -> SessionOptions:
     if len(words) != len(ARGUMENTS[command]):
         usage = " ".join([f"agentrail sessions {command}", *ARGUMENTS[command]])
         parser.error(f"`{command}` is followed by other words than these: `{usage}`")
-    if args.messages < 0:
-        parser.error(f"--messages: {args.messages} is no number of messages")
+    for name, least in (("messages", 0), ("limit", 1), ("at", 1)):
+        number: int | None = getattr(args, name)
+        if number is not None and number < least:
+            parser.error(f"--{name}: {number} is less than {least}")
     journal = None if args.journal is None else Path(args.journal)
-    return SessionOptions(command, tuple(words), journal, args.json, args.label, args.messages, args.yes)
+    return SessionOptions(
+        command, tuple(words), journal, args.json, args.label, args.limit, args.at, args.messages, args.yes
+    )
 
 
 def options_parser() -> OptionParser:
@@ -77,6 +87,8 @@ def options_parser() -> OptionParser:
     add("--journal", metavar="FILE", help="the journal (default: the one of the user)")
     add("--json", action="store_true", help="print lines of JSON")
     add("--label", metavar="LABEL", help="list: only sessions that have this label")
+    add("--limit", metavar="N", type=int, help="list: only the N that were used last")
+    add("--at", metavar="N", type=int, help="fork: the past up to its record N (default: all)")
     add("--messages", metavar="N", type=int, default=10, help="show: the last N messages (default: 10)")
     add("--yes", action="store_true", help="delete: do not ask")
     return parser

@@ -83,6 +83,7 @@ async def _sessions(journal: Journal, filter_: SessionFilter) -> list[StoredSess
 async def _list(journal: Journal, options: SessionOptions) -> int:
     listed = await _sessions(journal, ALL_SESSIONS if options.label is None else SessionFilter(label=options.label))
     listed.sort(key=lambda stored: (-stored.active, stored.session_id))
+    listed = listed[: options.limit]
     if options.as_json:
         for stored in listed:
             print(to_text(_as_json(stored)))
@@ -216,6 +217,16 @@ async def _copy(journal: Journal, options: SessionOptions) -> int:
     return DONE
 
 
+async def _fork(journal: SqliteJournal, options: SessionOptions) -> int:
+    from agentrail.cli.session_fork import fork_session  # noqa: PLC0415 - it brings all that runs sessions
+
+    state, _ = await _stored(journal, options.words[0])
+    name = await fork_session(journal, state, options.at)
+    print(name)
+    tell(f"`agentrail chat --resume {name}` goes on with it")
+    return DONE
+
+
 async def _delete(journal: Journal, options: SessionOptions) -> int:
     session_id = options.words[0]
     if not await journal.read(session_id, 0, 1):
@@ -244,6 +255,14 @@ def _holder() -> str:
 
 
 COMMANDS: Final[Mapping[str, Callable[[SqliteJournal, SessionOptions], Awaitable[int]]]] = MappingProxyType(
-    {"list": _list, "show": _show, "export": _export, "import": _import, "copy": _copy, "delete": _delete}
+    {
+        "list": _list,
+        "show": _show,
+        "export": _export,
+        "import": _import,
+        "copy": _copy,
+        "fork": _fork,
+        "delete": _delete,
+    }
 )
 """The function of each command."""

@@ -75,7 +75,8 @@ class SharedHost:
         """The path of the socket at which the journal is served."""
         self.serves = False
         """Whether this process is the one that serves."""
-        self._journal = journal
+        self.journal = journal
+        """The file of the journal."""
         self._profiles = profiles
         self._nursery = nursery
 
@@ -119,7 +120,7 @@ class SharedHost:
         return await trio.open_unix_socket(self.socket)
 
     async def _serve(self, task_status: trio.TaskStatus[None]) -> None:
-        journal = SqliteJournal(self._journal)
+        journal = SqliteJournal(self.journal)
         host = Host(self._profiles, authenticator=SocketOwner(), journal=journal, limits=LIMITS)
         try:
             await journal.release(())  # a host would begin without the journal, and wait for it
@@ -148,6 +149,11 @@ def socket_of(journal: Path) -> Path:
     return folder / f"{sha256(os.fsencode(journal)).hexdigest()[:32]}.sock"
 
 
+def address_of(journal: Path) -> str:
+    """Return the URL at which *journal* is served, if it is."""
+    return f"unix:{quote(os.fsencode(socket_of(journal)))}"
+
+
 async def is_served(journal: Path) -> bool:
     """Whether a process of this user serves *journal* at its socket now."""
     socket = socket_of(journal)
@@ -171,5 +177,5 @@ async def open_shared(journal: Path | None, profiles: ProfileOf) -> AsyncGenerat
     async with open_shielded_nursery() as nursery:
         shared = SharedHost(SqliteJournal(journal).path, profiles, nursery)
         await shared.settle()
-        async with open_line(f"unix:{quote(os.fsencode(shared.socket))}", KEY, dial=shared.dial) as line:
+        async with open_line(address_of(shared.journal), KEY, dial=shared.dial) as line:
             yield RemoteSupervisor(line)

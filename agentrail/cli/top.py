@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Final
-from urllib.parse import quote
 
 import trio
 
@@ -22,7 +21,7 @@ from agentrail.cli.exit_status import DONE, FAILED, INTERRUPTED, exit_status, st
 from agentrail.cli.option_parser import OptionParser
 from agentrail.cli.screen import clean, clipped, one_line
 from agentrail.cli.session_names import OWN
-from agentrail.cli.shared_host import KEY, is_served, socket_of
+from agentrail.cli.shared_host import KEY, address_of, is_served
 from agentrail.cli.text_table import aligned
 from agentrail.errors import AgentrailError, SessionNotAlive, SessionParked, UnknownSession
 from agentrail.remote.remote_supervisor import RemoteSupervisor, connect
@@ -144,7 +143,7 @@ async def _watch(options: TopOptions) -> int:
         if not await is_served(journal):
             tell(f"agentrail: nobody serves {journal} now; `agentrail chat` does while it runs, or give a host's URL")
             return FAILED
-        url, key = f"unix:{quote(os.fsencode(socket_of(journal)))}", KEY
+        url, key = address_of(journal), KEY
     try:
         async with connect(url, key) as supervisor:
             return await _draw(supervisor, url)

@@ -66,6 +66,11 @@ def test_only_those_with_a_label_are_listed(journal: Path, capsys: pytest.Captur
     assert (row["session"], row["condition"], row["title"], row["labels"]) == ("trip", "idle", TITLE, ["work"])
 
 
+def test_only_those_that_were_used_last_are_listed(journal: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    status, out, err = sessions(capsys, "--limit", 1, "--journal", journal)
+    assert (status, out.split()[0], err) == (0, "other", "1 session\n")
+
+
 def test_a_session_is_shown_with_its_messages(journal: Path, capsys: pytest.CaptureFixture[str]) -> None:
     status, out, _ = sessions(capsys, "show", "other", "--journal", journal)
     assert status == 0
@@ -105,7 +110,9 @@ def test_a_session_is_deleted_only_if_somebody_says_so(
     assert listed(capsys, journal) == ["other"]
 
 
-@pytest.mark.parametrize("command", [("show",), ("export", "x.jsonl"), ("copy", "x.db"), ("delete", "--yes")])
+@pytest.mark.parametrize(
+    "command", [("show",), ("export", "x.jsonl"), ("copy", "x.db"), ("fork",), ("delete", "--yes")]
+)
 def test_a_session_that_is_not_there_is_told_with_the_nearest(
     command: tuple[str, ...], journal: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -122,7 +129,9 @@ def test_a_session_that_is_not_there_is_told_with_the_nearest(
         (["show"], "`show` is followed by other words than these: `agentrail sessions show SESSION`"),
         (["list", "x"], "`list` is followed by other words than these: `agentrail sessions list`"),
         (["--journl=x"], "unrecognized arguments: --journl=x"),
-        (["show", "x", "--messages", "-1"], "--messages: -1 is no number of messages"),
+        (["show", "x", "--messages", "-1"], "--messages: -1 is less than 0"),
+        (["list", "--limit", "0"], "--limit: 0 is less than 1"),
+        (["fork", "x", "--at", "0"], "--at: 0 is less than 1"),
     ],
 )
 def test_wrong_usage_is_one_sentence(argv: list[str], problem: str, capsys: pytest.CaptureFixture[str]) -> None:

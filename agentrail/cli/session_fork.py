@@ -1,0 +1,40 @@
+"""`fork_session`: begins a copy of a session of `chat`, by whoever serves its journal, else by itself."""
+
+from __future__ import annotations
+
+import secrets
+
+import trio
+
+from agentrail.adapters.journals.sqlite.journal import SqliteJournal
+from agentrail.app.spec import SessionSpec
+from agentrail.app.supervisor import open_supervisor
+from agentrail.cli.agent_source import AgentSource
+from agentrail.cli.bad_input import BadInputError
+from agentrail.cli.session_names import OWN, STORED, name_in_chat
+from agentrail.cli.shared_host import KEY, address_of, is_served
+from agentrail.core.vocabulary.state import State
+from agentrail.remote.remote_supervisor import connect
+
+
+async def fork_session(journal: SqliteJournal, origin: State, at: int | None) -> str:
+    """Begin a copy of *origin* with its past up to record *at*, or all of it; return how `chat` calls the copy."""
+    if await is_served(journal.path):
+        async with connect(address_of(journal.path), KEY) as host:
+            return (await host.fork(name_in_chat(origin.session_id), at=at)).id.removeprefix(OWN)
+    spec = await trio.to_thread.run_sync(_spec_of, origin)
+    name = secrets.token_hex(4)
+    # Without `specs`, no session of the journal is brought back but this one.
+    async with open_supervisor(journal=journal) as supervisor:
+        await supervisor.fork(origin.session_id, spec, at=at, id=STORED + name)
+    return name
+
+
+def _spec_of(origin: State) -> SessionSpec:
+    """Make the agent of a session anew; raise `BadInputError` if only another program can."""
+    source = AgentSource.read(origin.setup.spec)
+    spec = None if source is None else source.profile().spec
+    if source is None or not isinstance(spec, SessionSpec):
+        problem = f"`{origin.session_id}` has the agent of another program"
+        raise BadInputError(f"{problem}; `supervisor.fork` forks it there, and `copy` takes it elsewhere")
+    return spec.but(name=source.id)
