@@ -19,6 +19,7 @@ from agentrail.cli.approval_prompts import PendingDecisions
 from agentrail.cli.bad_input import BadInputError
 from agentrail.cli.console_commands import STEER, ConsoleCommands
 from agentrail.cli.past import past_of, prompts_in, thoughts_in
+from agentrail.cli.questions import changed_lines
 from agentrail.cli.rendering import about, piece_of
 from agentrail.cli.screen import Flow, ScreenText, Tone, clipped, line, one_line
 from agentrail.cli.terminal import Terminal
@@ -40,6 +41,7 @@ from agentrail.values.events import (
     StatusUpdate,
     ThinkingDelta,
     ToolExecutionEnd,
+    ToolExecutionStart,
     ToolExecutionUpdate,
 )
 
@@ -51,6 +53,9 @@ LAST_EVENTS: Final = 1.0
 
 TITLE: Final = 60
 """The most columns of the title that a session gets from its first prompt."""
+
+MOST_CHANGED: Final = 12
+"""The most rows that are shown of what a call writes."""
 
 PASSING: Final = (MessageDelta, StatusUpdate, ThinkingDelta, ToolExecutionUpdate)
 """Events that come often, and after which the session does the same as before."""
@@ -89,6 +94,7 @@ class Console:
         self._open_refs: set[str] = set()  # of prompts that were sent here, until the event of their end is shown
         self._ended_refs: set[str] = set()  # those that end while it is not known yet to which prompt they belong
         self._waiting_ids: set[str] = set()  # of calls whose event is shown
+        self._asked_calls: set[str] = set()
         self._last_read = 0  # the tokens of the last request and its response: what the next one reads at least
 
     async def run(self, offered: str = "") -> bool:
@@ -123,9 +129,7 @@ class Console:
         """Show the session's events, until it has ended."""
         try:
             async for envelope in events:
-                piece = self._piece_of(envelope)
-                if piece is not None:
-                    self._terminal.show((piece,))
+                self._terminal.show(self._pieces_of(envelope))
                 self._note(envelope)
                 if self._terminal.gone:
                     break
@@ -133,14 +137,27 @@ class Console:
             self._commands.refuse(str(error))
         self._leave()
 
-    def _piece_of(self, envelope: Envelope) -> ScreenText | None:
-        """Return the text for an event; a prompt that was sent from elsewhere was not typed here, and is shown."""
+    def _pieces_of(self, envelope: Envelope) -> tuple[ScreenText, ...]:
+        """Return the text for an event; a prompt that was sent from elsewhere was not typed here, and is shown.
+
+        What a call writes is shown with it, unless the person was asked about the call.
+        """
         piece = piece_of(envelope)
-        if piece is not None and isinstance(envelope.event, PromptReceived) and envelope.event.text not in self._texts:
-            return ScreenText(Flow.LINE, piece.text, piece.tone)
-        return piece
+        match envelope.event:
+            case _ if piece is None:
+                return ()
+            case PromptReceived(text=text) if text not in self._texts:
+                return (ScreenText(Flow.LINE, piece.text, piece.tone),)
+            case ToolExecutionStart(call_id=call_id, args=args, name=name) if call_id not in self._asked_calls:
+                rows = changed_lines(args)
+                self._commands.fold(name, "\n".join(row.text for row in rows))
+                more = (line(f"      … {len(rows) - MOST_CHANGED} more lines; /show", Tone.DIM),)
+                return (piece, *rows[:MOST_CHANGED], *(more if len(rows) > MOST_CHANGED else ()))
+            case _:
+                return (piece,)
 
     def _note(self, envelope: Envelope) -> None:
+        self._commands.note_decision(envelope.event)
         match envelope.event:
             case PromptReceived(text=text):
                 with suppress(ValueError):  # somebody else sent it
@@ -156,7 +173,10 @@ class Console:
                 self._end(ref)
             case SessionQuarantined():
                 self._open_refs.clear()
-            case ApprovalRequired(approval_id=ref) | AskUser(ref=ref):
+            case ApprovalRequired(approval_id=ref, call_id=call_id):
+                self._waiting_ids.add(ref)
+                self._asked_calls.add(call_id)
+            case AskUser(ref=ref):
                 self._waiting_ids.add(ref)
             case ResponseComplete(message=message):
                 self._last_read = message.usage.total_tokens or self._last_read

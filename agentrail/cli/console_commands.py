@@ -13,6 +13,7 @@ import trio
 from agentrail.api.protocols import AnySession, awaited
 from agentrail.api.views import DetailView
 from agentrail.cli.attachments import AT, parts_of, paths_behind
+from agentrail.cli.decisions import decision_in
 from agentrail.cli.default_agent import ASK_FIRST, DEMO, USUAL, Mode, mode_named
 from agentrail.cli.rendering import SHORT, described
 from agentrail.cli.screen import Tone, aside, clipped, date_and_time, one_line
@@ -24,7 +25,7 @@ from agentrail.errors.agentrail_error import advice
 from agentrail.ports.journal import StoredSession
 from agentrail.remote.remote_supervisor import RemoteSupervisor
 from agentrail.values.content import Part
-from agentrail.values.events import PromptReceived, SessionForked
+from agentrail.values.events import Event, PromptReceived, SessionForked
 
 STEER: Final = "/steer"
 """The only command that does not wait for the session to rest when it comes from a pipe or a file."""
@@ -92,12 +93,18 @@ class ConsoleCommands:
         self._supervisor = supervisor
         self._label = label
         self._folder = folder
+        self._decisions: deque[str] = deque(maxlen=MOST_FOLDED)
         self._folded: deque[tuple[str, str]] = deque(maxlen=MOST_FOLDED)
 
     def fold(self, name: str, text: str) -> None:
         """Keep *text*, of which only a row is on the screen, for `/show`."""
         if text:
             self._folded.append((name, text))
+
+    def note_decision(self, event: Event) -> None:
+        """Keep what *event* tells about a decision, for `/why`."""
+        if (text := decision_in(event)) is not None:
+            self._decisions.append(text)
 
     def ways_to_go_on(self, typed: str) -> Sequence[str]:
         """Return what may follow *typed*: the rest of a command, the name of a model or a mode, the rest of a path."""
@@ -161,6 +168,10 @@ class ConsoleCommands:
             self._say(f"  {name}:\n{text}")
         else:
             self._say("  nothing was folded yet")
+
+    async def why(self, _: str) -> None:
+        """Show which plugins and people have decided lately."""
+        self._say("\n".join(f"  {text}" for text in self._decisions) or "  nothing was decided yet")
 
     async def cost(self, _: str) -> None:
         """Show what the session has used."""
@@ -364,6 +375,7 @@ HERE: Final = (
     ),
     ConsoleCommand("/show", "NUMBER", "the last result or thought in whole; 2: the one before", ConsoleCommands.show),
     ConsoleCommand("/status", "", "what the session is doing, and what it has used", ConsoleCommands.status),
+    ConsoleCommand("/why", "", "who has decided lately about calls, prompts and ends, and why", ConsoleCommands.why),
     ConsoleCommand("/cost", "", "tokens and money of this session", ConsoleCommands.cost),
     ConsoleCommand("/model", "NAME", "use another model from the next turn on", ConsoleCommands.model),
     ConsoleCommand(

@@ -24,6 +24,9 @@ NEW: Final = "new_text"
 NO_END: Final = "(no end of line)"
 """Behind the last line of a text if it has none."""
 
+CHANGES: Final = ("    -", "    +", "    │", "      ")
+"""How the rows of a text begin that is written."""
+
 TONES_OF_MARKS: Final = {"-": Tone.BAD, "+": Tone.GOOD}
 
 
@@ -60,6 +63,11 @@ def exact_args(args: JsonObject) -> Iterator[ScreenText]:
             yield from (line(f"    │ {row}") for row in _lines(arg))
         else:
             yield line(f"    {escaped(name)}: {_exact(arg)}")
+
+
+def changed_lines(args: JsonObject) -> tuple[ScreenText, ...]:
+    """Return the rows for what a call writes in place of something, or as a text of several lines; none for others."""
+    return tuple([row for row in exact_args(args) if row.text.startswith(CHANGES)])
 
 
 def replaced_lines(old: str, new: str) -> Iterator[ScreenText]:

@@ -292,3 +292,22 @@ def test_one_goes_back_before_a_prompt(tmp_path: Path) -> None:
         talk.say("/rewind\r")
         talk.sees("  1. write tea to b.txt\n  /rewind NUMBER")
     assert {path.name for path in tmp_path.glob("*.txt")} == {"a.txt", "b.txt"}
+
+
+@pytest.mark.long
+def test_what_a_call_writes_is_shown_and_who_decided_is_told(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("one\ntwo\n")
+    args = ("chat", "--dir", str(tmp_path), "--journal", str(tmp_path / "j.db"))
+    with at_a_terminal(*args, "--edits", NO_COLOR="1") as (talk, _):
+        begin(talk, "replace two with 2 in a.txt")
+        talk.sees("→ edit_file", "    - two (no end of line)\n    + 2 (no end of line)\n  ✓ edit_file", ">\n  idle")
+        talk.say("run date\r")
+        talk.sees("? shell waits for your approval\n    command: date\n", "[e]dit\n>")
+        talk.say("n not now\r")
+        talk.sees("rejected: shell: not now", ">\n  idle")
+        talk.say("/why\r")
+        talk.sees(
+            "  the turn ended: end\n",
+            "  shell waited for a person: HumanApproval held it: `shell` wants to run `date`\n",
+            "  shell was rejected: not now\n",
+        )
