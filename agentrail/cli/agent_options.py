@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import argparse
-import os
 from argparse import Namespace
 from pathlib import Path
 from typing import Final
 
 from agentrail.app.spec import SessionSpec, check_spec
-from agentrail.cli.agent_source import AgentSource
 from agentrail.cli.bad_input import BadInputError
 from agentrail.cli.chat_options import MODES_ABOUT
-from agentrail.cli.default_agent import usual_model
+from agentrail.cli.chosen_agent import chosen_source
 from agentrail.cli.option_parser import OptionParser
+from agentrail.cli.trust_store import settings_of
 
 BUILT_FOR_REQUESTS: Final = "its agent is built for each request by a function, so it has no tools and plugins before"
 
@@ -43,8 +42,9 @@ def named_spec(args: Namespace) -> SessionSpec:
         raise BadInputError(f"--dir: there is no folder {args.dir!r}")
     if file and args.mode is not None:
         raise BadInputError(f"--{args.mode}: {file!r} says itself what its agent may do")
-    path, model = (str(Path(file).resolve()), "") if file else ("", usual_model(os.environ.get))
-    spec = AgentSource(str(folder.resolve()), path, name, model, args.mode or "").profile().spec
+    path = Path(file) if file else None
+    settings = None if file else settings_of(folder)
+    spec = chosen_source(folder, path, name, None, args.mode, settings).profile().spec
     if not isinstance(spec, SessionSpec):
         raise BadInputError(f"{file}: {BUILT_FOR_REQUESTS}")
     check_spec(spec)

@@ -17,9 +17,10 @@ import trio
 
 import agentrail
 from agentrail.app import process
-from agentrail.cli.agent_source import NO_CONFIG, AgentSource
+from agentrail.cli.agent_source import AgentSource
 from agentrail.cli.bad_input import BadInputError
 from agentrail.cli.chat_options import LAST, ChatOptions, parsed
+from agentrail.cli.chosen_agent import chosen_source
 from agentrail.cli.command import INTERRUPTED
 from agentrail.cli.console import Console
 from agentrail.cli.console_commands import ConsoleCommands, last_used, set_mode
@@ -27,7 +28,7 @@ from agentrail.cli.help_text import greeting
 from agentrail.cli.project_settings import ProjectSettings
 from agentrail.cli.screen import line
 from agentrail.cli.session_names import name_in_chat
-from agentrail.cli.setting_order import chosen_journal, chosen_mode, chosen_model
+from agentrail.cli.setting_order import chosen_journal
 from agentrail.cli.shared_host import open_shared
 from agentrail.cli.terminal import Terminal
 from agentrail.cli.trust_question import ask_about
@@ -101,9 +102,12 @@ def main(argv: Sequence[str]) -> int:
 async def conversation(options: ChatOptions, terminal: Terminal) -> int:
     """Run the conversation in its folder, and return the exit code; print an `AgentrailError` that ends it."""
     try:
-        settings = _settings(options)
+        settings = None if _is_alone(options) else settings_of(options.folder)
         with _places(options, settings) as (folder, journal):
-            well = await Chat(_source(options, folder, settings), terminal, options).run(journal)
+            source = chosen_source(
+                folder, options.file, options.name, options.model, options.mode, settings, has_config=options.has_config
+            )
+            well = await Chat(source, terminal, options).run(journal)
     except BadInputError as error:
         print(f"agentrail chat: {error}", file=sys.stderr, flush=True)
         return WRONG_USAGE
@@ -114,19 +118,6 @@ async def conversation(options: ChatOptions, terminal: Terminal) -> int:
         return WRONG_USAGE if isinstance(error, UsageError) else 1
     terminal.show((line("Bye."),))
     return int(not well)
-
-
-def _source(options: ChatOptions, folder: Path, settings: ProjectSettings | None) -> AgentSource:
-    if options.file is not None:
-        return AgentSource(str(folder), str(options.file), options.name, options.model or "")
-    model, mode = chosen_model(options.model, settings), chosen_mode(options.mode, settings)
-    config = "" if options.has_config else NO_CONFIG
-    return AgentSource(str(folder), model=model, config=config, mode=mode or "")
-
-
-def _settings(options: ChatOptions) -> ProjectSettings | None:
-    """Return the settings of the folder, which somebody has allowed, for the agent of the command line alone."""
-    return None if _is_alone(options) else settings_of(options.folder)
 
 
 def _is_alone(options: ChatOptions) -> bool:

@@ -13,11 +13,11 @@ WIDTH: Final = 160
 
 def decision_in(event: e.Event) -> str | None:
     """Return the decision that *event* tells, in one line; `None` if it tells none."""
-    text = _told(event)
+    text = _sentence_about(event)
     return None if text is None else clipped(one_line(text), WIDTH)
 
 
-def _told(event: e.Event) -> str | None:
+def _sentence_about(event: e.Event) -> str | None:
     match event:
         case e.ApprovalRequired():
             return f"{event.tool} waited for a person: {event.plugin} held it: {event.hint}"

@@ -65,9 +65,9 @@ class CodeSource:
             case BaseException():
                 return f"{self.name(type(value))}({', '.join(map(self.code, _facts_of(value)))})"
             case Value():
-                return self._made(value, _value_parts(value))
+                return self._call_of(value, _value_parts(value))
             case _ if attrs.has(type(value)):
-                return self._made(value, _attrs_parts(value))
+                return self._call_of(value, _attrs_parts(value))
             case _ if type(value).__repr__ is object.__repr__:
                 return self.name(value) if callable(value) else f"{self.name(type(value))}()"
             case _ if callable(value):
@@ -93,7 +93,7 @@ class CodeSource:
             case _:
                 return self.code(value)
 
-    def _made(self, value: object, parts: Iterable[_CodeArgument]) -> str:
+    def _call_of(self, value: object, parts: Iterable[_CodeArgument]) -> str:
         """Return the constructor call that makes *value*; fields with their defaults are left out."""
         arguments: list[str] = []
         named = False
@@ -137,10 +137,10 @@ def _facts_of(error: BaseException) -> tuple[object, ...]:
 def _makes(error: BaseException, facts: tuple[object, ...]) -> bool:
     """Whether the class of *error* makes an error with the same arguments and text of *facts*."""
     try:
-        made = type(error)(*facts)
+        same = type(error)(*facts)
     except Exception:  # noqa: BLE001 - whatever the class of a user raises
         return False
-    return made.args == error.args and str(made) == str(error)
+    return same.args == error.args and str(same) == str(error)
 
 
 class _CodeArgument(NamedTuple):

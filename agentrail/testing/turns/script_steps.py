@@ -275,12 +275,12 @@ def _scripted(cue: Scripted, source: CodeSource) -> str:
     for make, arguments in _makings(cue):
         if make(**arguments) == cue:
             parameters = signature(make).parameters.values()
-            wanted = [
+            differing = [
                 parameter
                 for parameter in parameters
                 if parameter.name in arguments and arguments[parameter.name] != parameter.default
             ]
-            code = [_argument(parameter, arguments[parameter.name], source) for parameter in wanted]
+            code = [_argument(parameter, arguments[parameter.name], source) for parameter in differing]
             return f"{source.wants(KIT, make.__name__)}({', '.join(code)})"
     return source.code(cue)
 
