@@ -30,6 +30,7 @@ FULL_SIZE := tests/adapters/journals tests/adapters/models/test_answers_beside_s
   tests/test_memory.py tests/testing/test_simulator.py tests/tools/builtin tests/tools/test_cost.py tests/api
 NPM_MODELS := @copilotkit/aimock@1.43.0 openai-mock-api@0.4.0
 NPM_SERVERS := @modelcontextprotocol/server-everything@2026.8.31 @modelcontextprotocol/server-filesystem@2026.8.31
+NPM_EDITORS := @agentclientprotocol/sdk@2.4.0 acpx@0.19.1
 NPM_CLIENTS := openapi-fetch@0.17.0 openapi-typescript@7.13.0 typescript@5.9.3
 # The tests of the host: its edge on real sockets, its tables, and a browser that talks to it.
 HOST := tests/host tests/api
@@ -95,6 +96,8 @@ mcp-servers: build/mcp/.installed ## install the MCP servers from npm that tests
 model-servers: build/models/.installed ## install the imitations of providers from npm that tests talk to
 
 sdk-streams: build/sdks/.installed ## fetch the streams that the official SDKs are tested with
+
+editor-clients: build/editors/.installed ## install clients of the Agent Client Protocol, and its schema, for tests
 
 client-makers: python-client-maker typescript-client-maker ## install what makes clients of the OpenAPI document, for tests
 
@@ -162,6 +165,11 @@ build/models/.installed: Makefile
 	npm install --prefix build/models --no-save --ignore-scripts --no-audit --no-fund --loglevel=error $(NPM_MODELS)
 	@touch $@
 
+build/editors/.installed: Makefile
+	@command -v npm >/dev/null || { echo "npm is not installed: the tests with clients of the Agent Client Protocol are skipped" >&2; exit 1; }
+	npm install --prefix build/editors --no-save --ignore-scripts --no-audit --no-fund --loglevel=error $(NPM_EDITORS)
+	@touch $@
+
 # In an environment of its own: it needs a linter of another version.
 python-client-maker: build/clients/python/.installed
 
@@ -211,5 +219,5 @@ build/wheel/.tried: .venv/core Makefile pyproject.toml tests/installed.py $(shel
 help: ## print this list
 	@awk 'BEGIN {FS = ":.*## "} /^##@ / {printf "\n%s\n", substr($$0, 5)} /^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-.PHONY: run matrix wheel sandbox-tools counting-tools browser-tools shell-tools mcp-servers model-servers sdk-streams client-makers test long host properties campaign simulate bench instructions mutants check lint fix docs clean help
+.PHONY: run matrix wheel sandbox-tools counting-tools browser-tools shell-tools mcp-servers model-servers editor-clients sdk-streams client-makers test long host properties campaign simulate bench instructions mutants check lint fix docs clean help
 .PHONY: format-check rules async-rules contracts docs-check mypy pyright python-client-maker typescript-client-maker

@@ -9,16 +9,15 @@ from typing import Final
 
 from agentrail.app.spec import SessionSpec, check_spec
 from agentrail.cli.bad_input import BadInputError
-from agentrail.cli.chat_options import MODES_ABOUT
-from agentrail.cli.chosen_agent import chosen_source
+from agentrail.cli.chat_options import MODES_ABOUT, ChatOptions, named_agent
+from agentrail.cli.chosen_agent import source_of
 from agentrail.cli.option_parser import OptionParser
-from agentrail.cli.trust_store import settings_of
 
 BUILT_FOR_REQUESTS: Final = "its agent is built for each request by a function, so it has no tools and plugins before"
 
 
-def add_agent_options(parser: OptionParser) -> None:
-    """Add the argument and the options that name an agent."""
+def add_look_options(parser: OptionParser) -> None:
+    """Add the argument and the options that name an agent to look at."""
     add = parser.add_argument
     add("agent", nargs="?", metavar="FILE[:NAME]", help=argparse.SUPPRESS)
     add("--dir", metavar="FOLDER", help="where its tools work (default: here)")
@@ -34,17 +33,12 @@ def named_spec(args: Namespace) -> SessionSpec:
 
     Raise `BadInputError` if there is none.
     """
-    file, _, name = (args.agent or "").partition(":")
-    if file and not Path(file).is_file():
-        raise BadInputError(f"there is no file {file!r}")
+    file, name = named_agent(args)
     folder = Path(args.dir or ".")
     if not folder.is_dir():
         raise BadInputError(f"--dir: there is no folder {args.dir!r}")
-    if file and args.mode is not None:
-        raise BadInputError(f"--{args.mode}: {file!r} says itself what its agent may do")
-    path = Path(file) if file else None
-    settings = None if file else settings_of(folder)
-    spec = chosen_source(folder, path, name, None, args.mode, settings).profile().spec
+    options = ChatOptions(file, name, mode=args.mode)
+    spec = source_of(options, folder.resolve()).profile().spec
     if not isinstance(spec, SessionSpec):
         raise BadInputError(f"{file}: {BUILT_FOR_REQUESTS}")
     check_spec(spec)

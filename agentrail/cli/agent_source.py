@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Final, cast
 from urllib.parse import quote, unquote_to_bytes
 
+import trio
+
 from agentrail.adapters.models.providers import PROVIDERS
 from agentrail.adapters.python_file import NothingUsableError, find_member
 from agentrail.api.command_checks import LONGEST_NAME
@@ -23,6 +25,7 @@ from agentrail.cli.default_agent import DEMO, MODES, Mode, mode_named, spec_for
 from agentrail.cli.settings_code import with_settings
 from agentrail.cli.trust_store import settings_of
 from agentrail.errors import BadProfile, KeyMissing
+from agentrail.host.plugins.plugin_values import RequestContext
 from agentrail.host.profiles import Profile
 from agentrail.values.value import Value
 
@@ -125,3 +128,9 @@ class AgentSource(Value):
         """Return *spec* with the folder and the model that were asked for: its own folder may be one inside of that."""
         spec = spec.but(working_dir=str(Path(self.folder) / spec.working_dir))
         return spec.but(model=self.model) if self.model else spec
+
+
+async def profile_of(context: RequestContext) -> Profile | None:
+    """Return the agent of a session, made from its name; `None` if another program has made the session."""
+    source = AgentSource.read(context.agent_id)
+    return None if source is None else await trio.to_thread.run_sync(source.profile)

@@ -17,11 +17,11 @@ import trio
 
 import agentrail
 from agentrail.app import process
-from agentrail.cli.agent_source import AgentSource
+from agentrail.cli.agent_source import AgentSource, profile_of
 from agentrail.cli.bad_input import BadInputError
 from agentrail.cli.chat_options import LAST, ChatOptions, parsed
-from agentrail.cli.chosen_agent import chosen_source
-from agentrail.cli.command import INTERRUPTED
+from agentrail.cli.chosen_agent import counts_settings, settings_for, source_of
+from agentrail.cli.command import INTERRUPTED, WRONG_USAGE
 from agentrail.cli.console import Console
 from agentrail.cli.console_commands import ConsoleCommands, last_used, set_mode
 from agentrail.cli.help_text import greeting
@@ -29,20 +29,12 @@ from agentrail.cli.project_settings import ProjectSettings
 from agentrail.cli.screen import line
 from agentrail.cli.session_names import name_in_chat
 from agentrail.cli.setting_order import chosen_journal
-from agentrail.cli.shared_host import open_shared
+from agentrail.cli.shared_host import STOP_WITHIN, open_shared
 from agentrail.cli.terminal import Terminal
 from agentrail.cli.trust_question import ask_about
-from agentrail.cli.trust_store import settings_of
 from agentrail.errors import AgentrailError, SessionParked, SupervisorStuck, UnknownSession, UsageError
-from agentrail.host.plugins.plugin_values import RequestContext
-from agentrail.host.profiles import Profile
 from agentrail.remote.remote_session import RemoteSession
 from agentrail.remote.remote_supervisor import RemoteSupervisor
-
-WRONG_USAGE: Final = 2
-
-STOP_WITHIN: Final = 6.0
-"""The most seconds that the program may take to end: other programs go on with its sessions, or the next one does."""
 
 NONE_YET: Final = "--continue: no session of this folder is kept yet; without it, `agentrail chat` begins one"
 LIST_THEM: Final = "`agentrail sessions` lists those that are kept, and so does /sessions"
@@ -87,7 +79,7 @@ def main(argv: Sequence[str]) -> int:
     logging.getLogger("agentrail").addHandler(logging.NullHandler())
     try:
         options = parsed(argv)
-        if not _is_alone(options):
+        if counts_settings(options):
             ask_about(options.folder)
     except BadInputError as error:
         print(f"agentrail chat: {error}", file=sys.stderr)
@@ -102,12 +94,8 @@ def main(argv: Sequence[str]) -> int:
 async def conversation(options: ChatOptions, terminal: Terminal) -> int:
     """Run the conversation in its folder, and return the exit code; print an `AgentrailError` that ends it."""
     try:
-        settings = None if _is_alone(options) else settings_of(options.folder)
-        with _places(options, settings) as (folder, journal):
-            source = chosen_source(
-                folder, options.file, options.name, options.model, options.mode, settings, has_config=options.has_config
-            )
-            well = await Chat(source, terminal, options).run(journal)
+        with _places(options, settings_for(options, options.folder)) as (folder, journal):
+            well = await Chat(source_of(options, folder), terminal, options).run(journal)
     except BadInputError as error:
         print(f"agentrail chat: {error}", file=sys.stderr, flush=True)
         return WRONG_USAGE
@@ -120,11 +108,6 @@ async def conversation(options: ChatOptions, terminal: Terminal) -> int:
     return int(not well)
 
 
-def _is_alone(options: ChatOptions) -> bool:
-    """Whether the settings of the folder do not count."""
-    return options.file is not None or options.has_samples or not options.has_config
-
-
 @contextmanager
 def _places(options: ChatOptions, settings: ProjectSettings | None) -> Generator[tuple[Path, Path | None], None, None]:
     """Give the folder and the journal; with samples, fresh ones that are deleted at the end."""
@@ -135,12 +118,6 @@ def _places(options: ChatOptions, settings: ProjectSettings | None) -> Generator
         folder = Path(fresh).resolve() / "samples"
         fill(folder)
         yield folder, folder.with_name("sessions.db")
-
-
-async def profile_of(context: RequestContext) -> Profile | None:
-    """Return the agent of a session, made from its name; `None` if another program has made the session."""
-    source = AgentSource.read(context.agent_id)
-    return None if source is None else await trio.to_thread.run_sync(source.profile)
 
 
 class Chat:

@@ -60,21 +60,17 @@ def parsed(argv: Sequence[str]) -> ChatOptions:
     """Parse *argv*; raise `BadInputError` if it is not valid."""
     parser = options_parser()
     args = parser.parse_args(argv)
-    file, _, name = (args.agent or "").partition(":")
-    if file and not Path(file).is_file():
-        raise BadInputError(f"there is no file {file!r}")
+    file, name = named_agent(args)
     folder = Path() if args.dir is None else Path(args.dir)
     if not folder.is_dir():
         raise BadInputError(f"--dir: there is no folder {str(folder)!r}")
     session: str | None = LAST if args.last else args.resume
-    if file and args.mode is not None:
-        raise BadInputError(f"--{args.mode}: {file!r} says itself what its agent may do")
     if args.mode == "plan" and session is not None:
         raise BadInputError("--plan: a session keeps the tools that it began with; `agentrail chat --plan` begins one")
     if args.samples and (session is not None or args.dir is not None or args.journal is not None):
         raise BadInputError("--samples: it has a folder and a journal of its own, in which no session is yet")
     return ChatOptions(
-        Path(file).resolve() if file else None,
+        file,
         name,
         args.model,
         folder.resolve(),
@@ -89,17 +85,35 @@ def parsed(argv: Sequence[str]) -> ChatOptions:
 def options_parser() -> OptionParser:
     """Return the parser of the command line."""
     parser = OptionParser("agentrail chat", "agentrail chat [FILE[:NAME]] [OPTION ...]", DESCRIPTION, EXAMPLES)
+    add_agent_options(parser)
     add = parser.add_argument
-    add("agent", nargs="?", metavar="FILE[:NAME]", help=argparse.SUPPRESS)
-    add("--model", metavar="NAME", help="which model (default: of the first provider whose key is in the environment)")
     add("--dir", metavar="FOLDER", help="where its tools work (default: the current folder)")
     which = parser.add_mutually_exclusive_group()
     which.add_argument("--continue", dest="last", action="store_true", help="go on with the last session of the folder")
     which.add_argument("--resume", metavar="SESSION", help="go on with this session; /sessions lists them")
+    add("--samples", action="store_true", help="work in a fresh folder with samples; keep nothing")
+    return parser
+
+
+def add_agent_options(parser: OptionParser) -> None:
+    """Add the options that say which agent it is, what it may do, and where its sessions are kept."""
+    add = parser.add_argument
+    add("agent", nargs="?", metavar="FILE[:NAME]", help=argparse.SUPPRESS)
+    add("--model", metavar="NAME", help="which model (default: of the first provider whose key is in the environment)")
     add("--journal", metavar="FILE", help="where sessions are kept (default: the journal of the user)")
     add("--no-config", dest="has_config", action="store_false", help="do without agentrail.toml of the folder")
     modes = parser.add_mutually_exclusive_group()
     for mode, about in MODES_ABOUT.items():
         modes.add_argument(f"--{mode}", dest="mode", action="store_const", const=mode, help=about)
-    add("--samples", action="store_true", help="work in a fresh folder with samples; keep nothing")
-    return parser
+
+
+def named_agent(args: argparse.Namespace) -> tuple[Path | None, str]:
+    """Return the file with the agent, `None` for that of the command line, and the agent's name in it."""
+    file, _, name = (args.agent or "").partition(":")
+    if not file:
+        return None, name
+    if not Path(file).is_file():
+        raise BadInputError(f"there is no file {file!r}")
+    if args.mode is not None:
+        raise BadInputError(f"--{args.mode}: {file!r} says itself what its agent may do")
+    return Path(file).resolve(), name

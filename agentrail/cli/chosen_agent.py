@@ -5,26 +5,30 @@ from __future__ import annotations
 from pathlib import Path
 
 from agentrail.cli.agent_source import NO_CONFIG, AgentSource
-from agentrail.cli.default_agent import Mode
+from agentrail.cli.chat_options import ChatOptions
 from agentrail.cli.project_settings import ProjectSettings
 from agentrail.cli.setting_order import chosen_mode, chosen_model
+from agentrail.cli.trust_store import settings_of
 
 
-def chosen_source(
-    folder: Path,
-    file: Path | None,
-    name: str,
-    model: str | None,
-    mode: Mode | None,
-    settings: ProjectSettings | None,
-    *,
-    has_config: bool = True,
-) -> AgentSource:
-    """Return the agent in the *file* that has this *name*, or the one of the command line."""
-    place = str(folder.resolve())
-    if file is not None:
-        return AgentSource(place, str(file.resolve()), name, model or "")
-    found_mode = chosen_mode(mode, settings)
+def counts_settings(options: ChatOptions) -> bool:
+    """Whether the settings of the folder count: not for an agent in a file, which says itself what it is."""
+    return options.has_config and options.file is None and not options.has_samples
+
+
+def settings_for(options: ChatOptions, folder: Path) -> ProjectSettings | None:
+    """Return the settings of *folder* if they count; raise `BadInputError` if they are unfit or not allowed."""
+    return settings_of(folder) if counts_settings(options) else None
+
+
+def source_of(options: ChatOptions, folder: Path) -> AgentSource:
+    """Return the agent that the options name, at work in *folder*; raise `BadInputError` as `settings_for`."""
+    if options.file is not None:
+        return AgentSource(str(folder), str(options.file), options.name, options.model or "")
+    settings = settings_for(options, folder)
     return AgentSource(
-        place, model=chosen_model(model, settings), config="" if has_config else NO_CONFIG, mode=found_mode or ""
+        str(folder),
+        model=chosen_model(options.model, settings),
+        config="" if options.has_config else NO_CONFIG,
+        mode=chosen_mode(options.mode, settings) or "",
     )

@@ -37,6 +37,13 @@ SUBCOMMANDS: Final = (
     Subcommand("chat", f"{_CLI}.chat", "talk to an agent in the terminal", lasts=True, options=f"{_CLI}.chat_options"),
     Subcommand("run", f"{_CLI}.run", "answer one prompt, for scripts", lasts=True, options=f"{_CLI}.run_options"),
     Subcommand(
+        "acp",
+        f"{_CLI}.acp.acp_command",
+        "talk to an agent in an editor such as Zed",
+        lasts=True,
+        options=f"{_CLI}.acp.acp_options",
+    ),
+    Subcommand(
         "sessions",
         f"{_CLI}.sessions",
         "list, show, move, fork and delete stored sessions",

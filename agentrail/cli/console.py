@@ -78,6 +78,7 @@ class Console:
         self.has_prompted = False
         """Whether a prompt was sent."""
         self._is_new = is_new
+        self._title = ""  # what the session is to be called, until it is
         self._session = session
         self._terminal = terminal
         self._commands = commands or ConsoleCommands(session, terminal)
@@ -211,6 +212,8 @@ class Console:
                 if is_first:  # they have waited since before the events that are shown
                     self._waiting_ids.update(call.id for call in held_calls)
                     is_first = False
+                if status is not None and self._title:
+                    await self._entitle()
                 await self._wait_for_events({call.id for call in held_calls if not call.path})
                 self._status, self._is_looking = status, False
                 if self._is_fresh:
@@ -221,6 +224,12 @@ class Console:
         except AgentrailError as error:
             self._commands.refuse(str(error))
             self._leave()
+
+    async def _entitle(self) -> None:
+        """Give the session its title; not yet if it has just gone, as when another process takes it over."""
+        with suppress(SessionNotAlive, SessionParked):
+            await self._session.label(title=self._title)
+            self._title = ""
 
     async def _wait_for_events(self, ids: set[str]) -> None:
         """Wait until the events of the calls *ids* are shown, so that the question comes behind them."""
@@ -324,7 +333,7 @@ class Console:
             self._is_sending = False
             self._ended_refs.clear()
         if is_first and self._is_new:
-            await self._session.label(title=clipped(one_line(text), TITLE))
+            self._title = clipped(one_line(text), TITLE)
 
     # From outside
 

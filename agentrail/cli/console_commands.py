@@ -12,9 +12,9 @@ import trio
 
 from agentrail.api.protocols import AnySession, awaited
 from agentrail.api.views import DetailView
-from agentrail.cli.attachments import AT, parts_of, paths_behind
 from agentrail.cli.decisions import decision_in
 from agentrail.cli.default_agent import ASK_FIRST, DEMO, USUAL, Mode, mode_named
+from agentrail.cli.named_files import AT, parts_of, paths_behind
 from agentrail.cli.rendering import SHORT, described
 from agentrail.cli.screen import Tone, aside, clipped, date_and_time, one_line
 from agentrail.cli.session_names import OWN
@@ -53,6 +53,9 @@ INTRODUCTION: Final = """\
 
 CHANGEABLE_MODES: Final[tuple[Mode, ...]] = ("ask", "edits", "yes")
 """The modes that differ by what is asked alone."""
+
+MODE_LABEL: Final = "mode:"
+"""How the label begins that tells the mode of a session, if it was changed."""
 
 
 class ConsoleCommand(NamedTuple):
@@ -332,8 +335,18 @@ class ConsoleCommands:
 
 
 async def set_mode(session: AnySession, mode: Mode) -> None:
-    """Have the agent of the command line ask as *mode* says; one with a plan only has no tools for more."""
+    """Have the agent of the command line ask as *mode* says; one with a plan only has no tools for more.
+
+    A label tells other clients of the session.
+    """
     await session.update_plugin("HumanApproval", tools=list(ASK_FIRST[mode]), pin=True)
+    await session.label([MODE_LABEL + mode], [MODE_LABEL + other for other in CHANGEABLE_MODES if other != mode])
+
+
+def mode_labelled(labels: Iterable[str]) -> Mode | None:
+    """Return the mode that a session was set to, by its *labels*; `None` if it has the one that it began with."""
+    names = [label.removeprefix(MODE_LABEL) for label in labels if label.startswith(MODE_LABEL)]
+    return mode_named(names[0]) if names else None
 
 
 async def last_used(supervisor: RemoteSupervisor, label: str | None) -> list[StoredSession]:

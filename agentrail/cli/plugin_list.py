@@ -9,7 +9,7 @@ from typing import Final
 
 from agentrail.app.session_code import attachments
 from agentrail.app.spec import SessionSpec
-from agentrail.cli.agent_options import add_agent_options, named_spec
+from agentrail.cli.agent_options import add_look_options, named_spec
 from agentrail.cli.exit_status import DONE, exit_status
 from agentrail.cli.option_parser import OptionParser
 from agentrail.cli.screen import ERASE, clean, clipped, one_line
@@ -60,7 +60,7 @@ def options_parser() -> OptionParser:
     """Return the parser of the command line."""
     usage = "agentrail plugins [FILE[:NAME]] [OPTION ...]"
     options = OptionParser("agentrail plugins", usage, DESCRIPTION, EXAMPLES)
-    add_agent_options(options)
+    add_look_options(options)
     options.add_argument(
         "--examples",
         type=_count,

@@ -235,3 +235,8 @@ def columns(text: str) -> int:
 def date_and_time(milliseconds: int) -> str:
     """Return the local date and time, to the minute, of *milliseconds* since 1970."""
     return f"{datetime.fromtimestamp(milliseconds / 1000, UTC).astimezone():%Y-%m-%d %H:%M}"
+
+
+def iso_time(milliseconds: int) -> str:
+    """Return the time of *milliseconds* since 1970 in UTC, as ISO 8601 has it."""
+    return f"{datetime.fromtimestamp(milliseconds / 1000, UTC):%Y-%m-%dT%H:%M:%SZ}"

@@ -53,6 +53,9 @@ AGAIN: Final = 0.05
 MAX_PATH: Final = 100
 """The most bytes of the path of a socket; systems take 104 or 108."""
 
+STOP_WITHIN: Final = 6.0
+"""The most seconds that a program may take to end: other programs go on with its sessions, or the next one does."""
+
 NOT_OURS: Final = "it is not of this user alone"
 ANOTHER_PLACE: Final = "use a journal in a folder of your own"
 

@@ -7,7 +7,7 @@ from typing import Final
 
 from agentrail.app.session_code import attachments, brought_by, sources_of, tools_of
 from agentrail.app.spec import SessionSpec
-from agentrail.cli.agent_options import add_agent_options, named_spec
+from agentrail.cli.agent_options import add_look_options, named_spec
 from agentrail.cli.bad_input import BadInputError
 from agentrail.cli.exit_status import DONE, exit_status
 from agentrail.cli.option_parser import OptionParser
@@ -79,7 +79,7 @@ def main(argv: Sequence[str]) -> int:
 def options_parser() -> OptionParser:
     """Return the parser of the command line."""
     options = OptionParser("agentrail tools", "agentrail tools [FILE[:NAME]] [OPTION ...]", DESCRIPTION, EXAMPLES)
-    add_agent_options(options)
+    add_look_options(options)
     options.add_argument("--tool", metavar="NAME", help="show all of this tool, with the schema of its arguments")
     return options
 

@@ -72,6 +72,11 @@ class RemoteSubscription(ToldValues[Envelope]):
     def __init__(self, frames: LineSubscription, session: str) -> None:
         super().__init__(frames, partial(envelope_of, session))
 
+    @property
+    def cursor(self) -> Cursor:
+        """Place after the last event that has come, read or not; before the first, where the subscription began."""
+        return self._frames.cursor or BEFORE_ALL
+
 
 class RemoteMonitor:
     """Waits for the end of a session of a host: `wait` returns when it is gone for good."""

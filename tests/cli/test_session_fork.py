@@ -11,8 +11,7 @@ import pytest
 import trio
 
 from agentrail import SessionSpec, open_supervisor
-from agentrail.cli.agent_source import AgentSource
-from agentrail.cli.chat import profile_of
+from agentrail.cli.agent_source import AgentSource, profile_of
 from agentrail.cli.sessions import main
 from agentrail.cli.shared_host import open_shared
 from agentrail.journals import SqliteJournal

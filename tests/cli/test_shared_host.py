@@ -14,8 +14,7 @@ import trio
 from agentrail.adapters.journals.auditing import model_requests
 from agentrail.adapters.journals.sqlite import SqliteJournal
 from agentrail.cli import shared_host
-from agentrail.cli.agent_source import AgentSource
-from agentrail.cli.chat import profile_of
+from agentrail.cli.agent_source import AgentSource, profile_of
 from agentrail.cli.default_agent import ASK_FIRST
 from agentrail.cli.shared_host import open_shared, socket_of
 from agentrail.errors import CannotListen, JournalInUse

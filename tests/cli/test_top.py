@@ -15,8 +15,7 @@ import trio
 import agentrail
 from agentrail import RemoteSupervisor, SessionSpec, tool
 from agentrail.api.session_values import ChildView
-from agentrail.cli.agent_source import AgentSource
-from agentrail.cli.chat import profile_of
+from agentrail.cli.agent_source import AgentSource, profile_of
 from agentrail.cli.exit_status import INTERRUPTED
 from agentrail.cli.shared_host import is_served, open_shared, socket_of
 from agentrail.cli.top import ANEW, TopRow, cost_text, main, screen_text

@@ -3,8 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from agentrail.cli.attachments import MAX_PICTURE, parts_of, paths_behind
 from agentrail.cli.bad_input import BadInputError
+from agentrail.cli.named_files import MAX_PICTURE, parts_of, paths_behind
 from agentrail.values.content import File, Image, Text
 
 PNG = b"\x89PNG\r\n\x1a\n" + b"0" * 20

@@ -1,0 +1,68 @@
+"""`agentrail acp`: an agent for an editor, which starts it and talks to it by the Agent Client Protocol."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Sequence
+from functools import partial
+
+import trio
+
+from agentrail.app import process
+from agentrail.cli.acp.acp_options import parsed
+from agentrail.cli.acp.editor_connection import EditorConnection
+from agentrail.cli.acp.json_lines import LAST_WORDS, LineReader, LineWriter, own_input
+from agentrail.cli.acp.peer import Peer
+from agentrail.cli.agent_source import profile_of
+from agentrail.cli.bad_input import BadInputError
+from agentrail.cli.chat_options import ChatOptions
+from agentrail.cli.chosen_agent import source_of
+from agentrail.cli.command import INTERRUPTED, WRONG_USAGE
+from agentrail.cli.shared_host import STOP_WITHIN, open_shared
+from agentrail.cli.standard_output import StandardOutput, open_what_is_closed
+from agentrail.errors import AgentrailError, SupervisorStuck
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run `agentrail acp` with the arguments *argv*, and return the exit code."""
+    logging.getLogger("agentrail").addHandler(logging.StreamHandler(sys.stderr))
+    try:
+        options = parsed(argv)
+    except BadInputError as error:
+        print(f"agentrail acp: {error}", file=sys.stderr)
+        return WRONG_USAGE
+    open_what_is_closed()
+    output = StandardOutput(sys.stdout)
+    # What tools print must not get between the messages, and they must not read those that are for us.
+    with output.alone(), own_input() as descriptor:
+        code = process.run(partial(serve, options, LineReader(descriptor), output), stop_within=STOP_WITHIN)
+    return INTERRUPTED if code is None else code
+
+
+async def serve(options: ChatOptions, reader: LineReader, output: StandardOutput) -> int:
+    """Talk to the editor until it leaves, and return the exit code."""
+    try:
+        async with open_shared(options.journal, profile_of) as supervisor:
+            writer = LineWriter(output)
+            connection = EditorConnection(supervisor, partial(source_of, options), Peer(writer))
+            async with trio.open_nursery() as nursery:  # noqa: TID251 - the command line has its own tasks
+                nursery.start_soon(writer.run)
+                nursery.start_soon(_end_with, writer, nursery.cancel_scope)
+                await connection.run(reader)
+                writer.close()
+                with trio.move_on_after(LAST_WORDS):
+                    await writer.gone.wait()
+                nursery.cancel_scope.cancel()
+    except AgentrailError as error:
+        print(f"agentrail acp: {error}", file=sys.stderr, flush=True)
+        if isinstance(error, SupervisorStuck):
+            raise
+        return 1
+    return 0
+
+
+async def _end_with(writer: LineWriter, scope: trio.CancelScope) -> None:
+    """End when nobody reads any more what is written."""
+    await writer.gone.wait()
+    scope.cancel()

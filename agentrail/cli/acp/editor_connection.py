@@ -1,0 +1,360 @@
+"""`EditorConnection`: reads what an editor sends, and opens, lists and deletes the sessions that it wants."""
+
+from __future__ import annotations
+
+import logging
+import os
+import secrets
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+import trio
+
+import agentrail
+from agentrail.cli.acp.dialects import DIALECTS, FIRST, SECOND, VERSIONS, ClientAbilities, ProtocolVersion
+from agentrail.cli.acp.editor_session import EditorSession, Opening, SessionBeginning, error_of
+from agentrail.cli.acp.json_lines import LAST_WORDS, LONGEST_LINE, LineReader, LineTooLongError
+from agentrail.cli.acp.params import (
+    folder_in,
+    invalid,
+    number_in,
+    object_in,
+    objects_in,
+    path_in,
+    text_in,
+    text_or_none,
+)
+from agentrail.cli.acp.peer import Peer
+from agentrail.cli.acp.rpc_messages import (
+    INVALID_REQUEST,
+    METHOD_NOT_FOUND,
+    NOT_FOUND,
+    UNSUPPORTED_VERSION,
+    BadMessageError,
+    RpcAnswer,
+    RpcError,
+    RpcNotification,
+    RpcRequest,
+    read_message,
+)
+from agentrail.cli.acp.session_config import config_of
+from agentrail.cli.acp.updates import SessionUpdates
+from agentrail.cli.agent_source import AgentSource
+from agentrail.cli.bad_input import BadInputError
+from agentrail.cli.screen import iso_time
+from agentrail.cli.session_names import OWN
+from agentrail.errors import AgentrailError, UnknownSession
+from agentrail.ports.journal import StoredSession
+from agentrail.remote.remote_supervisor import RemoteSupervisor
+from agentrail.values.json import Json, JsonObject
+
+SourceIn = Callable[[Path], AgentSource]
+"""Returns the agent that works in a folder."""
+
+Carry = Callable[[RpcRequest], Awaitable[JsonObject]]
+
+OPENING: Final = ("session/load", "session/resume")
+OF_SESSIONS: Final = (
+    *("session/prompt", "session/set_mode", "session/set_config_option", "session/close", "_agentrail/steer"),
+)
+"""Methods that an open session carries out."""
+
+log = logging.getLogger("agentrail.acp")
+
+NO_LOGIN: Final = "no login is needed, and none is offered: the agent has the keys of its environment"
+
+
+class EditorConnection:
+    """One editor, from its first message to its last."""
+
+    def __init__(self, supervisor: RemoteSupervisor, source_in: SourceIn, peer: Peer) -> None:
+        self._supervisor = supervisor
+        self._source_in = source_in
+        self._peer = peer
+        self._dialect: ProtocolVersion | None = None
+        self._abilities = ClientAbilities()
+        self._sessions: dict[str, EditorSession] = {}
+        self._following: trio.Nursery | None = None  # of the tasks that follow sessions
+
+    async def run(self, reader: LineReader) -> None:
+        """Carry out what the editor wants, until it closes its side; sessions go on without it."""
+        async with trio.open_nursery() as sessions:  # noqa: TID251 - the command line has its own tasks
+            self._following = sessions
+            async with trio.open_nursery() as requests:  # noqa: TID251 - as above
+                while (line := await self._next_line(reader)) is not None:
+                    if line.strip():
+                        await self._take(line, requests)
+                requests.cancel_scope.deadline = trio.current_time() + LAST_WORDS
+            sessions.cancel_scope.cancel()
+
+    async def _next_line(self, reader: LineReader) -> bytes | None:
+        """Return the next line, empty for one that was too long; `None` after the last one."""
+        try:
+            return await reader.next_line()
+        except LineTooLongError:
+            problem = f"a line has at most {LONGEST_LINE} bytes; this one was passed over"
+            await self._peer.repeat(BadMessageError(INVALID_REQUEST, problem).answer)
+            return b""
+
+    async def _take(self, line: bytes, nursery: trio.Nursery) -> None:
+        """Take a message: what takes time is done by tasks, so that a cancellation is read at once."""
+        try:
+            message = read_message(line)
+        except BadMessageError as error:
+            await self._peer.repeat(error.answer)
+            return
+        match message:
+            case RpcAnswer():
+                self._peer.take(message)
+            case RpcNotification():
+                self._note(message)
+            case RpcRequest():
+                try:
+                    await self._begin(message, nursery)
+                except RpcError as error:
+                    await self._peer.refuse(message.id, error)
+
+    def _note(self, message: RpcNotification) -> None:
+        """Act on a notification; one that is not known, or not valid, gets no answer."""
+        with suppress(RpcError):
+            if message.method == "session/cancel":
+                session = self._sessions.get(_name_of(text_in(message.params, "sessionId")))
+                if session is not None:
+                    session.cancel()
+            elif message.method == "$/cancel_request":
+                request_id = message.params.get("requestId")
+                if isinstance(request_id, str | int):
+                    any(session.cancel_request(request_id) for session in self._sessions.values())
+
+    async def _begin(self, request: RpcRequest, nursery: trio.Nursery) -> None:
+        """Begin to carry out a request, or raise `RpcError`."""
+        if request.method == "initialize":
+            await self._peer.answer(request.id, self._initialize(request.params))
+            return
+        if self._dialect is None:
+            raise RpcError(INVALID_REQUEST, f"{request.method}: `initialize` comes first")
+        carry = self._methods(self._dialect).get(request.method)
+        if carry is not None:
+            nursery.start_soon(self._answer, request, carry)
+        elif request.method == "session/new":
+            nursery.start_soon(self._new, request, self._dialect)
+        elif request.method in OPENING and (request.method != OPENING[0] or self._dialect.version == FIRST):
+            self._open(request, self._dialect, nursery)
+        elif request.method in OF_SESSIONS:
+            self._session_of(request.params).handle(request)
+        else:
+            raise RpcError(METHOD_NOT_FOUND, f"there is no method {request.method!r}")
+
+    def _methods(self, dialect: ProtocolVersion) -> dict[str, Carry]:
+        methods: dict[str, Carry] = {"session/list": self._list, "session/delete": self._delete}
+        if dialect.version == FIRST:
+            methods["authenticate"] = self._authenticate
+        return methods
+
+    async def _answer(self, request: RpcRequest, carry: Carry) -> None:
+        try:
+            result = await carry(request)
+        except RpcError as error:
+            await self._peer.refuse(request.id, error)
+        except AgentrailError as error:
+            await self._peer.refuse(request.id, error_of(error, ""))
+        else:
+            await self._peer.answer(request.id, result)
+
+    # The connection
+
+    def _initialize(self, params: JsonObject) -> JsonObject:
+        requested = number_in(params, "protocolVersion")
+        version = max((version for version in VERSIONS if version <= requested), default=None)
+        if version is None:
+            details: JsonObject = {"requested": requested, "supported": list(VERSIONS)}
+            raise RpcError(UNSUPPORTED_VERSION, f"there is no version {requested}; there are 1 and 2", details)
+        self._dialect = DIALECTS[version]
+        able = object_in(params, "clientCapabilities" if version == FIRST else "capabilities")
+        in_session, elicitation = object_in(able, "session"), object_in(able, "elicitation")
+        self._abilities = ClientAbilities(
+            notices=version == SECOND or in_session.get("notices") is not None,
+            compactions=version == SECOND or in_session.get("compaction") is not None,
+            forms=elicitation.get("form") is not None,
+        )
+        return initialization(version)
+
+    async def _authenticate(self, request: RpcRequest) -> JsonObject:
+        del request
+        await trio.lowlevel.checkpoint()
+        raise invalid(NO_LOGIN)
+
+    # Sessions
+
+    def _session_of(self, params: JsonObject) -> EditorSession:
+        session_id = text_in(params, "sessionId")
+        session = self._sessions.get(_name_of(session_id))
+        if session is None:
+            problem = f"the session {session_id!r} is not open here; load or resume it first"
+            raise RpcError(NOT_FOUND, problem, {"sessionId": session_id})
+        return session
+
+    async def _new(self, request: RpcRequest, dialect: ProtocolVersion) -> None:
+        """Begin a session in a folder, and follow it."""
+        try:
+            source = await trio.to_thread.run_sync(self._source_in, _folder_of(request.params))
+            await trio.to_thread.run_sync(source.check)
+            remote = await self._supervisor.spawn(source.id, secrets.token_hex(4), labels=[source.label])
+        except RpcError as error:
+            await self._peer.refuse(request.id, error)
+            return
+        except BadInputError as error:  # settings of the folder that nobody has allowed, for one
+            await self._peer.refuse(request.id, invalid(str(error)))
+            return
+        except AgentrailError as error:
+            await self._peer.refuse(request.id, error_of(error, ""))
+            return
+
+        async def prepare() -> SessionBeginning:
+            await trio.lowlevel.checkpoint()
+            return SessionBeginning(config_of(source, source.model))
+
+        session = self._make(_name_of(remote.id), Path(source.folder), dialect)
+        await self._start(session, Opening(request.id, prepare, is_new=True, unused=_unused(request.params)))
+
+    def _open(self, request: RpcRequest, dialect: ProtocolVersion, nursery: trio.Nursery) -> None:
+        """Follow a stored session."""
+        name, folder = _name_of(text_in(request.params, "sessionId")), _folder_of(request.params)
+        since = _since(request, dialect)
+        before = self._sessions.get(name)
+        if before is not None and before.has_prompts:
+            raise invalid(f"the session {name!r} is open here, and a prompt waits for its answer; cancel it first")
+
+        async def prepare() -> SessionBeginning:
+            if before is not None:
+                await before.leave()
+            source, stored = await self._find(name, folder)
+            config = config_of(source, source.model, stored.about.labels)
+            return SessionBeginning(config, has_title=bool(stored.about.title))
+
+        session = self._make(name, folder, dialect)
+        nursery.start_soon(
+            self._start, session, Opening(request.id, prepare, unused=_unused(request.params), since=since)
+        )
+
+    def _make(self, name: str, folder: Path, dialect: ProtocolVersion) -> EditorSession:
+        updates = SessionUpdates(dialect, folder, self._abilities)
+        remote = self._supervisor.session(name)
+        session = EditorSession(remote, name, updates, self._peer, dialect, self._abilities)
+        self._sessions[name] = session
+        return session
+
+    async def _start(self, session: EditorSession, opening: Opening) -> None:
+        """Begin to follow a session; return when the request for it is answered."""
+        if self._following is not None:
+            await self._following.start(self._follow, session, opening)
+
+    async def _follow(  # noqa: ASYNC128 - the session does
+        self, session: EditorSession, opening: Opening, task_status: trio.TaskStatus[None]
+    ) -> None:
+        try:
+            await session.run(opening, task_status)
+        finally:
+            if self._sessions.get(session.id) is session:
+                del self._sessions[session.id]
+
+    async def _find(self, name: str, folder: Path) -> tuple[AgentSource, StoredSession]:
+        """Return the agent and the summary of a stored session, which works in *folder*."""
+        for stored in await self._supervisor.stored():
+            if _name_of(stored.session_id) == name:
+                source = AgentSource.read(stored.about.spec)
+                if source is None:
+                    raise invalid(f"the session {name!r} is that of another program")
+                if source.folder != str(folder):
+                    raise invalid(f"`cwd`: the session {name!r} works in {source.folder!r}, and not in {str(folder)!r}")
+                return source, stored
+        raise RpcError(NOT_FOUND, f"there is no session {name!r}; `session/list` lists them", {"sessionId": name})
+
+    async def _list(self, request: RpcRequest) -> JsonObject:
+        if text_or_none(request.params, "cursor") is not None:
+            raise invalid("`cursor`: there is one page, so no cursor was given")
+        has_folder = request.params.get("cwd") is not None
+        label = AgentSource(str(path_in(request.params, "cwd"))).label if has_folder else None
+        stored = sorted(
+            await self._supervisor.stored(label=label, ended=False), key=lambda session: session.active, reverse=True
+        )
+        rows = [(session, AgentSource.read(session.about.spec)) for session in stored]
+        return {"sessions": [_row(session, source) for session, source in rows if source is not None]}
+
+    async def _delete(self, request: RpcRequest) -> JsonObject:
+        name = _name_of(text_in(request.params, "sessionId"))
+        session = self._sessions.pop(name, None)
+        if session is not None:
+            await session.leave()
+        with suppress(UnknownSession):  # it is gone, as is wanted
+            await self._supervisor.delete(name)
+        return {}
+
+
+def initialization(version: int) -> JsonObject:
+    """Return the answer to `initialize` in *version*."""
+    info: JsonObject = {"name": "agentrail", "title": "agentrail", "version": agentrail.__version__}
+    if version == FIRST:
+        sessions: JsonObject = {"list": {}, "delete": {}, "resume": {}, "close": {}}
+        able: JsonObject = {
+            "loadSession": True,
+            "promptCapabilities": {"image": True, "audio": False, "embeddedContext": True},
+            "mcpCapabilities": {"http": False, "sse": False},
+            "sessionCapabilities": sessions,
+        }
+        return {"protocolVersion": version, "agentCapabilities": able, "authMethods": [], "agentInfo": info}
+    prompt: JsonObject = {"image": {}, "embeddedContext": {}}
+    return {"protocolVersion": version, "capabilities": {"session": {"prompt": prompt, "delete": {}}}, "info": info}
+
+
+def _name_of(session_id: str) -> str:
+    """Return what `chat` calls a session."""
+    return session_id.removeprefix(OWN)
+
+
+def _folder_of(params: JsonObject) -> Path:
+    """Return the folder of a session; raise `RpcError` for what is not offered."""
+    if params.get("additionalDirectories"):
+        raise invalid("`additionalDirectories`: an agent works in one folder, which is `cwd`")
+    return folder_in(params, "cwd")
+
+
+def _unused(params: JsonObject) -> str:
+    """Return what of *params* is not used, for the person; the log has it too."""
+    names = [text_in(server, "name") for server in objects_in(params, "mcpServers", may_lack=True)]
+    if not names:
+        return ""
+    problem = f"MCP servers of the editor are not used ({', '.join(names)}); an agent in a file can have its own"
+    log.warning(problem)
+    return problem
+
+
+def _since(request: RpcRequest, dialect: ProtocolVersion) -> int | None:
+    """Return after which event a session is told again; `None` if nothing is."""
+    if request.method == "session/load":
+        return 0
+    if dialect.version == FIRST:
+        ours = object_in(object_in(request.params, "_meta"), "agentrail")
+        return max(number_in(ours, "from") - 1, 0) if "from" in ours else None
+    start = object_in(request.params, "replayFrom")
+    if not start:
+        return None
+    kind = text_in(start, "type")
+    if kind == "start":
+        return 0
+    if kind == "_agentrail":
+        return max(number_in(start, "from") - 1, 0)
+    raise invalid(f"`replayFrom`: there is no type {kind!r}; use `start`, or `_agentrail` with a number `from`")
+
+
+def _row(session: StoredSession, source: AgentSource) -> Json:
+    row: dict[str, Json] = {
+        "sessionId": _name_of(session.session_id),
+        "cwd": os.fsencode(source.folder).decode(errors="replace"),
+        "updatedAt": iso_time(session.active),
+    }
+    if session.about.title:
+        row["title"] = session.about.title
+    return row

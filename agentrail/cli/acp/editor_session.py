@@ -1,0 +1,581 @@
+"""`EditorSession`: a session that an editor has open; what it sends goes there in order, what happens comes back."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import suppress
+from functools import partial
+from typing import Final, NamedTuple, TypeAlias
+
+import trio
+
+from agentrail.api.session_values import Status
+from agentrail.cli.acp.dialects import FIRST, ClientAbilities, ProtocolVersion, Update, chunk
+from agentrail.cli.acp.params import objects_in, text_in, text_or_none
+from agentrail.cli.acp.peer import Peer
+from agentrail.cli.acp.permissions import HeldCallRequests
+from agentrail.cli.acp.prompt_content import parts_of
+from agentrail.cli.acp.rpc_messages import (
+    CANCELLED,
+    INTERNAL_ERROR,
+    INVALID_PARAMS,
+    METHOD_NOT_FOUND,
+    NOT_FOUND,
+    RpcError,
+    RpcId,
+    RpcRequest,
+)
+from agentrail.cli.acp.session_config import MODE, SessionConfig
+from agentrail.cli.acp.turn_outcomes import CANCELLED as STOPPED
+from agentrail.cli.acp.turn_outcomes import TurnOutcome
+from agentrail.cli.acp.updates import SessionUpdates
+from agentrail.cli.console_commands import mode_labelled, set_mode
+from agentrail.cli.screen import clipped, one_line
+from agentrail.core.vocabulary.commands import When
+from agentrail.errors import AgentrailError, SessionNotAlive, SessionParked, UnknownSession, UsageError
+from agentrail.remote.remote_session import RemoteSession
+from agentrail.values import events as e
+from agentrail.values.content import text_of
+from agentrail.values.json import Json, JsonObject
+
+TITLE: Final = 60
+"""The most characters of the title that a session gets from its first prompt."""
+
+CLOSING: Final = 10.0
+"""The most seconds to wait for the end of a turn when its session is closed."""
+
+COMPACT: Final = "/compact"
+
+ABOUT_COMPACT: Final = "shorten the conversation that the model gets"
+
+LOOKED_AT: Final = (e.AgentResumed, e.ApprovalRequired, e.ApprovalResolved, e.AskUser, e.UserResponded)
+"""Events after which other calls may wait for a person."""
+
+NOT_REPLAYED: Final = ("state_update", "notice", "compaction_update")
+"""Updates about what went on then: nobody is to count a turn twice."""
+
+CLOSED: Final = "the session is closed here; load or resume it"
+ENDED: Final = "the session has ended"
+
+RECEIVED: Final = "received"
+"""News of a prompt: it is part of the conversation now."""
+
+PromptNews: TypeAlias = str | TurnOutcome | RpcError
+"""What has become of a prompt: `RECEIVED`, how its turn ended, or why there was none."""
+
+Job: TypeAlias = Callable[[], Awaitable[None]]
+
+
+class SessionBeginning(NamedTuple):
+    """What a session is when it is opened."""
+
+    config: SessionConfig
+    """What is chosen for it."""
+    has_title: bool = False
+    """Whether it has a title; if not, it gets one from the first prompt."""
+
+
+class Opening(NamedTuple):
+    """How a session is opened."""
+
+    request_id: RpcId
+    prepare: Callable[[], Awaitable[SessionBeginning]]
+    """Returns the beginning, or raises why the session cannot be opened."""
+    is_new: bool = False
+    unused: str = ""
+    """What the editor offers and is not used, in words; empty if there is nothing."""
+    since: int | None = None
+    """Place in the events after which they are told again; `None`: only what is new is told."""
+
+
+class PendingPrompt:
+    """A prompt of the editor that has no answer yet."""
+
+    def __init__(self, request_id: RpcId) -> None:
+        self.request_id = request_id
+        self.ref: str | None = None
+        """Id of the prompt in the session; `None` before it is known; empty if it answers a question of the turn."""
+        self.is_cancelled = False
+        self.has_started = False
+
+
+class EditorSession:
+    """One session that an editor has open."""
+
+    def __init__(
+        self,
+        session: RemoteSession,
+        session_id: str,
+        updates: SessionUpdates,
+        peer: Peer,
+        dialect: ProtocolVersion,
+        abilities: ClientAbilities,
+    ) -> None:
+        """*session_id* is what the editor calls it."""
+        self.id = session_id
+        self._session = session
+        self._updates = updates
+        self._peer = peer
+        self._dialect = dialect
+        self._requests = HeldCallRequests(session, session_id, peer, updates, dialect, abilities)
+        self._config = SessionConfig(None, "", ())
+        self._has_title = True
+        self._has_opened = False
+        self._is_closed = False
+        self._ending: RpcError | None = None  # set when the session is followed no longer
+        self._in_hand: RpcRequest | None = None  # the request that is carried out now, if it is no prompt
+        self._is_blocked = False
+        self._is_replaying = False
+        self._seq = 0
+        self._prompts: list[PendingPrompt] = []
+        self._unclaimed: dict[str, list[PromptNews]] = {}  # news of prompts while one is sent: it may be that one
+        self._scope = trio.CancelScope()
+        self._turn_ended = trio.Event()
+        self._has_ended = trio.Event()
+        # Of one task, in the order in which the editor sent them.
+        self._to_do, self._jobs = trio.open_memory_channel[Job](math.inf)  # noqa: TID251 - to one task of its own
+
+    # From the editor: these return at once
+
+    def handle(self, request: RpcRequest) -> None:
+        """Have a request carried out after those that came before it; raise `RpcError` if it cannot be."""
+        if self._is_closed:
+            raise RpcError(NOT_FOUND, CLOSED, {"sessionId": self.id})
+        match request.method:
+            case "session/prompt":
+                pending = PendingPrompt(request.id)
+                blocks = objects_in(request.params, "prompt")
+                parts_of(blocks)
+                self._prompts.append(pending)
+                self._post(partial(self._prompt, pending, blocks))
+            case "session/set_mode" if self._dialect.version == FIRST:
+                self._post(partial(self._answer, request, self._set_mode))
+            case "session/set_config_option":
+                self._post(partial(self._answer, request, self._set_option))
+            case "session/close":
+                self.cancel()
+                self._is_closed = True
+                self._post(partial(self._close, request))
+            case "_agentrail/steer":
+                self._post(partial(self._answer, request, self._steer))
+            case method:
+                raise RpcError(METHOD_NOT_FOUND, f"there is no method {method!r}")
+
+    def cancel(self) -> None:
+        """Stop the turn that is open now, and the prompts that were sent before; never one that is sent later."""
+        prompts = list(self._prompts)
+        for pending in prompts:
+            pending.is_cancelled = True
+        was_open = self._updates.cancel()
+        if was_open or prompts:
+            self._post(partial(self._abort, prompts, stops_turn=was_open))
+
+    def cancel_request(self, request_id: RpcId) -> bool:
+        """Stop the prompt whose request has this id; return whether it is one of this session."""
+        for pending in self._prompts:
+            if pending.request_id == request_id:
+                pending.is_cancelled = True
+                self._post(partial(self._abort, [pending], stops_turn=pending.has_started and self._updates.cancel()))
+                return True
+        return False
+
+    @property
+    def has_prompts(self) -> bool:
+        """Whether prompts of the editor have no answer yet."""
+        return bool(self._prompts)
+
+    async def leave(self) -> None:
+        """Follow the session no longer, when what the editor wanted before is done; it goes on without the editor."""
+        self._is_closed = True
+        self._post(self._depart)
+        await self._has_ended.wait()
+
+    async def _depart(self) -> None:
+        await self._requests.withdraw_all()
+        self._scope.cancel()
+
+    def _post(self, job: Job) -> None:
+        with suppress(trio.BrokenResourceError):  # the session has ended, and all of its requests have been answered
+            self._to_do.send_nowait(job)
+
+    # The life of it
+
+    async def run(self, opening: Opening, task_status: trio.TaskStatus[None]) -> None:
+        """Open the session, answer the request for it, and follow it to its end, or until the editor leaves it.
+
+        It has started when the request is answered.
+        """
+        problem: RpcError | None = RpcError(NOT_FOUND, CLOSED, {"sessionId": self.id})
+        with self._jobs:
+            with self._scope:
+                async with trio.open_nursery() as nursery:  # noqa: TID251 - the command line has its own tasks
+                    problem = await self._follow(opening, nursery, task_status)
+                    nursery.cancel_scope.cancel()
+            self._ending = problem or RpcError(INTERNAL_ERROR, ENDED)
+            if not self._has_opened:
+                await self._peer.refuse(opening.request_id, self._ending)
+                task_status.started()
+            if self._in_hand is not None:  # it was cut by the end
+                await self._peer.refuse(self._in_hand.id, self._ending)
+            for pending in list(self._prompts):
+                await self._tell(pending, self._ending)
+            with suppress(trio.WouldBlock):
+                while True:  # what the editor still wants is refused
+                    await self._jobs.receive_nowait()()
+        self._has_ended.set()
+
+    async def _follow(
+        self, opening: Opening, nursery: trio.Nursery, task_status: trio.TaskStatus[None]
+    ) -> RpcError | None:
+        """Follow the session; return why that ended, `None` if the session did."""
+        try:
+            self._config, self._has_title = await opening.prepare()
+            end = 0
+            if opening.since is not None:
+                async with self._session.subscribe() as live:
+                    end = live.cursor.seq
+            async with self._session.subscribe(opening.since) as events:
+                if opening.since is not None and end > opening.since:
+                    await self._replay(events, end)
+                await self._welcome(opening)
+                task_status.started()
+                nursery.start_soon(self._work)
+                await self._look(nursery)
+                async for envelope in events:
+                    await self._hear(envelope, nursery)
+        except RpcError as error:
+            return error
+        except AgentrailError as error:
+            return error_of(error, self.id)
+        return None
+
+    async def _replay(self, events: AsyncIterator[e.Envelope], end: int) -> None:
+        """Tell what has happened up to event *end*: before the request is answered, so that nobody takes it for new."""
+        self._is_replaying = True
+        fullness: Update | None = None
+        async for envelope in events:
+            self._seq = envelope.seq
+            for update in self._updates.of(envelope):
+                if update["sessionUpdate"] == "usage_update":
+                    fullness = update
+                elif update["sessionUpdate"] not in NOT_REPLAYED:
+                    await self._update(update)
+            if envelope.seq >= end:
+                break
+        await self._update(fullness)
+        self._is_replaying = False
+
+    async def _welcome(self, opening: Opening) -> None:
+        """Answer the request that opens the session; in version 2, its state comes before that."""
+        status = await self._status()
+        if status is not None:
+            self._updates.begin(status)
+            self._config = self._config.using(status.model)
+        self._is_blocked = _is_blocked(status)
+        if not opening.is_new:
+            state = "requires_action" if self._is_blocked else "running" if self._updates.turn_open else "idle"
+            await self._update(self._dialect.state(state))
+        fields = dict(self._config.fields(self._dialect.version))
+        if opening.is_new:
+            fields["sessionId"] = self.id
+        if self._dialect.version != FIRST:
+            fields["availableCommands"] = commands(self._dialect.version)
+        self._has_opened = True
+        await self._peer.answer(opening.request_id, fields)
+        if self._dialect.version == FIRST:
+            update = {"sessionUpdate": "available_commands_update", "availableCommands": commands(FIRST)}
+            await self._update(update)
+        if opening.unused:
+            await self._update(self._updates.notice("warning", "Not used", opening.unused))
+
+    async def _work(self) -> None:
+        """Carry out what the editor wants, one after the other."""
+        async for job in self._jobs:
+            await job()
+
+    # From the session
+
+    async def _show(self, envelope: e.Envelope) -> None:
+        self._seq = envelope.seq
+        for update in self._updates.of(envelope):
+            await self._update(update)
+
+    async def _update(self, update: Update | None) -> None:
+        if update is None:
+            return
+        place: dict[str, Json] = {"seq": self._seq}
+        if self._is_replaying:
+            place["replay"] = True
+        params: JsonObject = {"sessionId": self.id, "update": update, "_meta": {"agentrail": place}}
+        await self._peer.tell("session/update", params)
+
+    async def _hear(self, envelope: e.Envelope, nursery: trio.Nursery) -> None:
+        await self._show(envelope)
+        event = envelope.event
+        for ref, news in _news_of(event, self._updates.outcome):
+            await self._report(ref, news)
+        match event:
+            case e.AgentEnd() | e.AgentAbort():
+                self._is_blocked = False
+                self._turn_ended.set()
+                self._turn_ended = trio.Event()
+            case e.LabelsChanged(labels=labels):
+                mode = mode_labelled(labels)
+                if mode is not None and mode in self._config.modes:
+                    await self._reconfigure(self._config._replace(mode=mode))
+            case e.ModelSwitched(to=model, reason=None):
+                await self._reconfigure(self._config.using(model))
+            case _:
+                pass
+        if isinstance(event, LOOKED_AT) or (isinstance(event, e.ToolExecutionEnd) and self._requests.is_waiting):
+            await self._look(nursery)
+        elif isinstance(event, e.AgentEnd | e.AgentAbort) and self._requests.is_waiting:
+            await self._requests.look((), nursery)
+
+    async def _look(self, nursery: trio.Nursery) -> None:
+        """Ask the person about calls that wait; say if nothing else can go on."""
+        status = await self._status()
+        waiting = () if status is None else status.held
+        question = await self._requests.look(waiting, nursery)
+        if question is not None:
+            await self._put_question(question.id, question.hint)
+        is_blocked = _is_blocked(status)
+        if is_blocked != self._is_blocked and self._updates.turn_open:
+            self._is_blocked = is_blocked
+            await self._update(self._dialect.state("requires_action" if is_blocked else "running"))
+
+    async def _put_question(self, question_id: str, text: str) -> None:
+        """Have the person answer by the next prompt; in version 1, it can be sent when this one is answered."""
+        await self._update(chunk("agent", f"question {question_id}", text))
+        if self._dialect.version == FIRST:
+            for pending in [prompt for prompt in self._prompts if prompt.has_started or prompt.ref == ""]:
+                await self._tell(pending, TurnOutcome("end_turn"))
+
+    async def _status(self) -> Status | None:
+        """Return what the session does; `None` if it does not run now: a prompt brings it back."""
+        try:
+            return await self._session.status()
+        except (SessionNotAlive, SessionParked):
+            return None
+
+    async def _reconfigure(self, config: SessionConfig) -> None:
+        """Tell the editor what is chosen, if it is something else than it knows."""
+        if config == self._config:
+            return
+        has_other_mode, self._config = config.mode != self._config.mode, config
+        version = self._dialect.version
+        if has_other_mode and version == FIRST:
+            await self._update({"sessionUpdate": "current_mode_update", "currentModeId": config.mode})
+        await self._update({"sessionUpdate": "config_option_update", "configOptions": config.options(version)})
+
+    # Prompts
+
+    async def _prompt(self, pending: PendingPrompt, blocks: tuple[JsonObject, ...]) -> None:
+        if pending not in self._prompts:  # the session could not be opened
+            return
+        if pending.is_cancelled:
+            await self._tell(pending, TurnOutcome(STOPPED))
+            return
+        text = text_of(parts_of(blocks))
+        try:
+            if text.split(" ", 1)[0] == COMPACT:
+                await self._compact(pending, text.removeprefix(COMPACT).strip())
+                return
+            pending.ref = await self._send(text, blocks)
+        except AgentrailError as error:
+            self._updates.expect_no_more(text)
+            await self._tell(pending, error_of(error, self.id))
+            return
+        for news in self._unclaimed.pop(pending.ref, ()):
+            await self._tell(pending, news)
+        self._unclaimed.clear()
+        await self._name(text)
+
+    async def _send(self, text: str, blocks: tuple[JsonObject, ...]) -> str:
+        """Send a prompt, or the answer to a question; return the ref of what the editor waits for.
+
+        In version 1 that is the end of the turn, whose ref is empty if it is not known.
+        """
+        self._updates.expect(text)
+        question = self._requests.question
+        if question is None:
+            return (await self._session.prompt(parts_of(blocks))).ref
+        self._requests.question = None
+        await self._session.respond(question.id, text)
+        if self._dialect.version == FIRST:
+            return self._updates.turn_ref
+        self._unclaimed[question.id] = [RECEIVED]
+        return question.id
+
+    async def _name(self, text: str) -> None:
+        """Give a session without a title one from the first prompt."""
+        if not self._has_title:
+            self._has_title = True
+            with suppress(AgentrailError):
+                await self._session.label(title=clipped(one_line(text), TITLE))
+
+    async def _compact(self, pending: PendingPrompt, reason: str) -> None:
+        """Carry out the command `/compact`, which is a turn of its own for the editor."""
+        await self._session.compact(reason or None)
+        pending.ref = f"compact {pending.request_id}"
+        if self._dialect.version != FIRST:
+            await self._update(self._dialect.whole_message("user", pending.ref, f"{COMPACT} {reason}".rstrip()))
+            await self._tell(pending, RECEIVED)
+            if not self._updates.turn_open:
+                await self._update(self._dialect.state("running"))
+                await self._update(self._dialect.state("idle", "end_turn"))
+        else:
+            await self._tell(pending, TurnOutcome("end_turn"))
+
+    async def _report(self, ref: str, news: PromptNews) -> None:
+        """Tell the editor what has become of the prompt *ref*, if it is one of its own."""
+        for pending in list(self._prompts):
+            answers_turn = pending.ref == "" and isinstance(news, TurnOutcome)
+            if pending.ref == ref or answers_turn:
+                await self._tell(pending, news)
+                return
+        if any(pending.ref is None for pending in self._prompts):
+            self._unclaimed.setdefault(ref, []).append(news)
+
+    async def _tell(self, pending: PendingPrompt, news: PromptNews) -> None:
+        """Answer a prompt, if *news* are what its version of the protocol answers with, and it has no answer yet."""
+        if pending not in self._prompts:
+            return
+        if self._dialect.version == FIRST:
+            await self._tell_first(pending, news)
+        else:
+            await self._tell_second(pending, news)
+
+    async def _tell_first(self, pending: PendingPrompt, news: PromptNews) -> None:
+        if isinstance(news, str):
+            pending.has_started = True
+            return
+        self._prompts.remove(pending)
+        outcome = TurnOutcome("error", news) if isinstance(news, RpcError) else news
+        if pending.is_cancelled:
+            await self._peer.answer(pending.request_id, {"stopReason": STOPPED})
+        elif outcome.problem is None:
+            await self._peer.answer(pending.request_id, {"stopReason": outcome.stop_reason})
+        elif outcome.stop_reason == "error":
+            await self._peer.refuse(pending.request_id, outcome.problem)
+        else:
+            await self._update(chunk("agent", f"refusal {pending.ref}", outcome.problem.message))
+            await self._peer.answer(pending.request_id, {"stopReason": outcome.stop_reason})
+
+    async def _tell_second(self, pending: PendingPrompt, news: PromptNews) -> None:
+        self._prompts.remove(pending)
+        if isinstance(news, str):
+            await self._peer.answer(pending.request_id, {"messageId": pending.ref})
+        elif isinstance(news, RpcError):
+            await self._peer.refuse(pending.request_id, news)
+        else:
+            error = RpcError(CANCELLED, "the prompt was cancelled before it was part of the conversation")
+            await self._peer.refuse(pending.request_id, news.problem or error)
+
+    async def _abort(self, prompts: list[PendingPrompt], *, stops_turn: bool) -> None:
+        """Take back those of *prompts* that wait, and stop the turn of one that does not, or that was open."""
+        if self._ending is not None:
+            return
+        for pending in prompts:
+            if pending.has_started:
+                stops_turn = True
+            elif pending.ref:
+                try:
+                    await self._session.withdraw(pending.ref)
+                except AgentrailError:  # its turn has begun
+                    stops_turn = True
+        if stops_turn:
+            with suppress(AgentrailError):  # the session has ended
+                await self._session.abort()
+
+    # Other requests
+
+    async def _answer(self, request: RpcRequest, carry_out: Callable[[JsonObject], Awaitable[JsonObject]]) -> None:
+        self._in_hand = request
+        try:
+            if self._ending is not None:
+                raise self._ending
+            result = await carry_out(request.params)
+        except RpcError as error:
+            await self._peer.refuse(request.id, error)
+        except AgentrailError as error:
+            await self._peer.refuse(request.id, error_of(error, self.id))
+        else:
+            await self._peer.answer(request.id, result)
+        self._in_hand = None
+
+    async def _set_mode(self, params: JsonObject) -> JsonObject:
+        mode = self._config.mode_named(text_in(params, "modeId"))
+        await set_mode(self._session, mode)
+        await self._reconfigure(self._config._replace(mode=mode))
+        return {}
+
+    async def _set_option(self, params: JsonObject) -> JsonObject:
+        option, value = text_in(params, "configId"), text_in(params, "value")
+        if option == MODE:
+            mode = self._config.mode_named(value)
+            await set_mode(self._session, mode)
+            await self._reconfigure(self._config._replace(mode=mode))
+        else:
+            await self._session.switch_model(self._config.model_named(value))
+            await self._reconfigure(self._config.using(value))
+        return {"configOptions": self._config.options(self._dialect.version)}
+
+    async def _steer(self, params: JsonObject) -> JsonObject:
+        text = text_in(params, "text")
+        when: When = "now" if text_or_none(params, "when") == "now" else "gap"
+        self._updates.expect(text)
+        try:
+            return {"ref": (await self._session.steer(text, when=when)).ref}
+        except AgentrailError:
+            self._updates.expect_no_more(text)
+            raise
+
+    async def _close(self, request: RpcRequest) -> None:
+        """Wait for the end of the turn that was stopped, and follow the session no longer."""
+        with trio.move_on_after(CLOSING):
+            while self._updates.turn_open and self._ending is None:
+                await self._turn_ended.wait()
+        await self._requests.withdraw_all()
+        for pending in list(self._prompts):
+            await self._tell(pending, TurnOutcome(STOPPED))
+        await self._peer.answer(request.id, {})
+        self._scope.cancel()
+
+
+def _is_blocked(status: Status | None) -> bool:
+    """Whether nothing goes on before a person has decided something."""
+    return status is not None and bool(status.held) and status.turn_open and status.phase == "idle"
+
+
+def _news_of(event: e.Event, outcome: TurnOutcome | None) -> tuple[tuple[str, PromptNews], ...]:
+    """Return what an event says about a prompt; *outcome* is that of the turn, if it has ended."""
+    match event:
+        case e.PromptReceived(ref=ref):
+            return ((ref, RECEIVED),)
+        case e.AgentEnd(ref=ref) | e.AgentAbort(ref=str(ref)) if outcome is not None:
+            return ((ref, outcome),)
+        case e.PromptDropped(ref=ref) | e.PromptWithdrawn(ref=ref) | e.PromptRejected(ref=ref, plugin=None):
+            return ((ref, TurnOutcome(STOPPED)),)
+        case e.PromptRejected(ref=ref, reason=reason, plugin=plugin):
+            problem = RpcError(INTERNAL_ERROR, f"the prompt was refused by {plugin}: {reason}", {"plugin": plugin})
+            return ((ref, TurnOutcome("refusal", problem)),)
+        case _:
+            return ()
+
+
+def error_of(error: AgentrailError, session_id: str) -> RpcError:
+    """Return an error of ours as the protocol has it."""
+    if isinstance(error, UnknownSession):
+        return RpcError(NOT_FOUND, str(error), {"sessionId": session_id})
+    return RpcError(INVALID_PARAMS if isinstance(error, UsageError) else INTERNAL_ERROR, str(error))
+
+
+def commands(version: int) -> list[Json]:
+    """Return the commands that a person may type."""
+    hint: dict[str, Json] = {"hint": "why"}
+    command: dict[str, Json] = {"name": COMPACT.removeprefix("/"), "description": ABOUT_COMPACT, "input": hint}
+    if version != FIRST:
+        hint["type"], command["type"] = "text", "command"
+    return [command]

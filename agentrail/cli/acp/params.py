@@ -1,0 +1,81 @@
+"""Functions that read parameters of a request: each raises `RpcError` with what is wrong with one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from agentrail.cli.acp.rpc_messages import INVALID_PARAMS, RpcError
+from agentrail.values.json import EMPTY, Json, JsonObject
+
+
+def invalid(problem: str) -> RpcError:
+    """Return the error for parameters that cannot be used."""
+    return RpcError(INVALID_PARAMS, problem)
+
+
+def text_in(params: JsonObject, name: str) -> str:
+    """Return the text *name*."""
+    value = params.get(name)
+    if not isinstance(value, str):
+        raise invalid(f"`{name}` is a text; {_what_is_there(params, name)}")
+    return value
+
+
+def text_or_none(params: JsonObject, name: str) -> str | None:
+    """Return the text *name*; `None` if it is not there."""
+    return None if params.get(name) is None else text_in(params, name)
+
+
+def number_in(params: JsonObject, name: str) -> int:
+    """Return the whole number *name*, which is not negative."""
+    value = params.get(name)
+    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+        raise invalid(f"`{name}` is a whole number from 0 on; {_what_is_there(params, name)}")
+    return value
+
+
+def object_in(params: JsonObject, name: str) -> JsonObject:
+    """Return the object *name*; an empty one if it is not there."""
+    value = params.get(name)
+    if value is None:
+        return EMPTY
+    if not isinstance(value, Mapping):
+        raise invalid(f"`{name}` is an object; {_what_is_there(params, name)}")
+    return value
+
+
+def objects_in(params: JsonObject, name: str, *, may_lack: bool = False) -> tuple[JsonObject, ...]:
+    """Return the list of objects *name*; with *may_lack*, an empty one if it is not there."""
+    value = params.get(name)
+    if value is None and may_lack:
+        return ()
+    if isinstance(value, str) or not isinstance(value, Sequence):
+        raise invalid(f"`{name}` is a list of objects; {_what_is_there(params, name)}")
+    return tuple([_object(item, name) for item in value])
+
+
+def path_in(params: JsonObject, name: str) -> Path:
+    """Return the absolute path *name*, without links in it."""
+    text = text_in(params, name)
+    if not Path(text).is_absolute() or "\0" in text:
+        raise invalid(f"`{name}` is an absolute path; this is {text!r}")
+    return Path(text).resolve()
+
+
+def folder_in(params: JsonObject, name: str) -> Path:
+    """Return the folder whose absolute path is *name*, if it is there."""
+    path = path_in(params, name)
+    if not path.is_dir():
+        raise invalid(f"`{name}`: there is no folder {str(path)!r}")
+    return path
+
+
+def _object(item: Json, name: str) -> JsonObject:
+    if not isinstance(item, Mapping):
+        raise invalid(f"`{name}` is a list of objects; one of its items is none")
+    return item
+
+
+def _what_is_there(params: JsonObject, name: str) -> str:
+    return "it is not there" if name not in params else f"this is {type(params[name]).__name__}"

@@ -1,0 +1,188 @@
+"""`HeldCallRequests`: asks the person at the editor about calls that wait, and takes requests back if others decide."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
+from typing import Final
+
+import trio
+
+from agentrail.api.protocols import AnySession
+from agentrail.api.session_values import HeldCall
+from agentrail.cli.acp.dialects import ClientAbilities, ProtocolVersion, text_content
+from agentrail.cli.acp.peer import Peer
+from agentrail.cli.acp.rpc_messages import CANCELLED, RpcAnswer
+from agentrail.cli.acp.updates import SessionUpdates, inner_id
+from agentrail.errors import AgentrailError
+from agentrail.values.json import EMPTY, Json, JsonObject
+
+ALLOW: Final = "allow_once"
+ALWAYS: Final = "allow_always"
+REJECT: Final = "reject_once"
+
+NOBODY: Final = "the person has not decided"
+"""Why a call is rejected if the editor has taken the question away."""
+
+NO_ANSWER: Final = "the person gave no answer"
+"""What a tool gets that has asked a question."""
+
+CANNOT_ASK: Final = "the editor could not ask the person"
+
+Ask = Callable[[HeldCall], Awaitable[None]]
+
+
+class HeldCallRequests:
+    """The open requests about calls of one session."""
+
+    def __init__(
+        self,
+        session: AnySession,
+        session_id: str,
+        peer: Peer,
+        updates: SessionUpdates,
+        dialect: ProtocolVersion,
+        abilities: ClientAbilities,
+    ) -> None:
+        self.question: HeldCall | None = None
+        """A question that the next prompt answers, since the editor has no form for it."""
+        self._session = session
+        self._session_id = session_id
+        self._peer = peer
+        self._updates = updates
+        self._dialect = dialect
+        self._abilities = abilities
+        self._request_ids: dict[str, int] = {}  # of the calls that the editor is asked about, by their ids
+        self._decided: set[str] = set()  # ids of calls that were decided here
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether the person is asked something."""
+        return bool(self._request_ids) or self.question is not None
+
+    async def withdraw_all(self) -> None:
+        """Take back all requests: nobody follows the session here any more."""
+        while self._request_ids:
+            await self._peer.withdraw(self._request_ids.popitem()[1])
+
+    async def look(self, waiting: Sequence[HeldCall], nursery: trio.Nursery) -> HeldCall | None:
+        """Ask about the calls of *waiting* that are new, and take back the requests about those that are not in it.
+
+        Return the question that the next prompt answers, if it is new.
+        """
+        ids = {call.id for call in waiting}
+        for call_id in [call_id for call_id in self._request_ids if call_id not in ids]:
+            await self._peer.withdraw(self._request_ids.pop(call_id))
+        self._decided &= ids
+        if self.question is not None and self.question.id not in ids:
+            self.question = None
+        new_question = None
+        for call in waiting:
+            if call.id in self._request_ids or call.id in self._decided or call == self.question:
+                continue
+            if call.kind == "question" and not call.options and not self._abilities.forms:
+                self.question = new_question = self.question or call
+            else:
+                self._request_ids[call.id] = request_id = self._peer.new_id()
+                nursery.start_soon(self._ask, call, request_id)
+        return new_question
+
+    async def _ask(self, call: HeldCall, request_id: int) -> None:
+        if call.kind != "question":
+            method, params = "session/request_permission", self._permission(call)
+        elif self._abilities.forms:
+            method, params = "elicitation/create", self._form(call)
+        else:
+            method, params = "session/request_permission", self._choice(call)
+        answer = await self._peer.ask(request_id, method, {"sessionId": self._session_id, **params})
+        if answer is None or self._request_ids.pop(call.id, None) is None:
+            return
+        self._decided.add(call.id)
+        with suppress(AgentrailError):  # it was decided elsewhere meanwhile, or the session has ended
+            if call.kind == "question":
+                await self._respond(call, answer)
+            else:
+                await self._decide(call, answer)
+
+    # What is asked
+
+    def _permission(self, call: HeldCall) -> JsonObject:
+        options = [_option(ALLOW, "Allow"), _option(REJECT, "Reject")]
+        if call.family is not None:
+            options.insert(1, _option(ALWAYS, f"Always allow {call.family}"))
+        return self._dialect.permission(call, self._tool_call(call), options)
+
+    def _choice(self, call: HeldCall) -> JsonObject:
+        options = [
+            {"optionId": str(number), "name": option, "kind": ALLOW} for number, option in enumerate(call.options)
+        ]
+        return self._dialect.permission(call, self._tool_call(call), [*options, _option(REJECT, "None of these")])
+
+    def _tool_call(self, call: HeldCall) -> JsonObject:
+        fields = dict(self._updates.call_fields(inner_id(call.path, call.call_id), call.tool, call.args))
+        content = fields.get("content", ())
+        fields["content"] = [text_content(call.hint), *(content if isinstance(content, list) else ())]
+        return fields
+
+    def _form(self, call: HeldCall) -> JsonObject:
+        answer: dict[str, Json] = {"type": "string", "title": call.hint}
+        if call.options:
+            answer["enum"] = list(call.options)
+        schema: JsonObject = {"type": "object", "properties": {"answer": answer}, "required": ["answer"]}
+        tool_call_id = inner_id(call.path, call.call_id)
+        return {"mode": "form", "message": call.hint, "toolCallId": tool_call_id, "requestedSchema": schema}
+
+    # What is answered
+
+    async def _decide(self, call: HeldCall, answer: RpcAnswer) -> None:
+        match _chosen(answer):
+            case "allow_once":
+                await self._session.approve(call.id)
+            case "allow_always" if call.family is not None:
+                await self._session.approve(call.id, always=True)
+            case "reject_once":
+                await self._session.reject(call.id, auto_resume=True)
+            case _ if self._updates.is_cancelled or _was_cancelled(answer):  # the turn ends, or the editor leaves
+                return
+            case _:
+                reason = NOBODY if answer.error is None else f"{CANNOT_ASK}: {answer.error.get('message', '')}"
+                await self._session.reject(call.id, reason, auto_resume=True)
+
+    async def _respond(self, call: HeldCall, answer: RpcAnswer) -> None:
+        if self._updates.is_cancelled or _was_cancelled(answer):
+            return
+        text = _form_answer(answer) if self._abilities.forms else _option_answer(call, answer)
+        self._updates.expect(text)
+        await self._session.respond(call.id, text)
+
+
+def _option(kind: str, name: str) -> JsonObject:
+    return {"optionId": kind, "name": name, "kind": kind}
+
+
+def _was_cancelled(answer: RpcAnswer) -> bool:
+    return answer.error is not None and answer.error.get("code") == CANCELLED
+
+
+def _result(answer: RpcAnswer) -> JsonObject:
+    return answer.result if isinstance(answer.result, Mapping) else EMPTY
+
+
+def _chosen(answer: RpcAnswer) -> Json:
+    """Return the id of the option that was chosen; `None` if none was."""
+    outcome = _result(answer).get("outcome")
+    if not isinstance(outcome, Mapping) or outcome.get("outcome") != "selected":
+        return None
+    return outcome.get("optionId")
+
+
+def _option_answer(call: HeldCall, answer: RpcAnswer) -> str:
+    chosen = _chosen(answer)
+    by_id = {str(number): option for number, option in enumerate(call.options)}
+    return by_id.get(chosen, NO_ANSWER) if isinstance(chosen, str) else NO_ANSWER
+
+
+def _form_answer(answer: RpcAnswer) -> str:
+    content = _result(answer).get("content")
+    text = content.get("answer") if isinstance(content, Mapping) else None
+    return text if isinstance(text, str) and _result(answer).get("action") == "accept" else NO_ANSWER

