@@ -89,6 +89,7 @@ class Console:
         self._status: Status | None = None
         self._changed = trio.Event()
         self._is_looking = False
+        self._is_returning = False  # another process has taken it over, and brings it back
         self._news = trio.Event()
         self._texts: list[str] = []  # of prompts that were sent here, until their event has come
         self._is_sending = False
@@ -208,6 +209,7 @@ class Console:
                 await self._changed.wait()
                 self._changed, self._is_looking = trio.Event(), True
                 status = await self._look()
+                self._is_returning = status is None and await self._commands.is_returning()
                 held_calls = () if status is None else status.held
                 if is_first:  # they have waited since before the events that are shown
                     self._waiting_ids.update(call.id for call in held_calls)
@@ -254,6 +256,7 @@ class Console:
         """Whether the session is idle, and all its events are on the screen; also if it waits for the person."""
         if (
             self._is_sending
+            or self._is_returning
             or not self._is_fresh
             or (self._status is not None and self._status.phase not in {"idle", "ended"})
         ):

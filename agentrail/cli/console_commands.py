@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -250,6 +250,13 @@ class ConsoleCommands:
         detail = await self._detail()
         self._list("tool", () if detail is None else detail.tools)
 
+    async def mcp(self, _: str) -> None:
+        """List the MCP servers that have tools here: theirs are called `server__tool`."""
+        detail = await self._detail()
+        names = () if detail is None else detail.tools
+        servers = Counter(name.partition("__")[0] for name in names if "__" in name)
+        self._list("MCP server with tools", [f"{server}: {count} tools" for server, count in servers.items()])
+
     async def plugins(self, _: str) -> None:
         """List the plugins."""
         detail = await self._detail()
@@ -258,6 +265,11 @@ class ConsoleCommands:
     def _list(self, kind: str, names: Sequence[str]) -> None:
         none = f"  no {kind}, or the session does not run: prompt it first"
         self._say("\n".join(f"  {name}" for name in names) or none)
+
+    async def is_returning(self) -> bool:
+        """Whether the session does not run now, but is brought back by its host, since it was at work."""
+        detail = await self._detail()
+        return detail is not None and detail.status is None and detail.at_work and not (detail.ended or detail.problem)
 
     async def _detail(self) -> DetailView | None:
         """Return what the host shows of the session; `None` if it is here."""
@@ -411,6 +423,7 @@ OTHERS: Final = (
     ConsoleCommand("/fork", "", "go on in a copy of this session", ConsoleCommands.fork),
     ConsoleCommand("/rewind", "NUMBER", "list the prompts; go back before one, in a copy", ConsoleCommands.rewind),
     ConsoleCommand("/tools", "", "list the tools of this session", ConsoleCommands.tools),
+    ConsoleCommand("/mcp", "", "list the MCP servers that have tools here", ConsoleCommands.mcp),
     ConsoleCommand("/plugins", "", "list its plugins, in the order in which they are asked", ConsoleCommands.plugins),
 )
 """Those about other sessions, and those for which a host is asked."""

@@ -267,6 +267,8 @@ def test_what_was_folded_is_shown_in_whole() -> None:
         talk.sees("✗ /show 9: 2 texts are kept; 1 is the last one")
         talk.say("/tools\r")
         talk.sees("  edit_file\n")
+        talk.say("/mcp\r")
+        talk.sees("  no MCP server with tools, or the session does not run")
         talk.say("/plugins\r")
         talk.sees("  SecurityGuard\n  HumanApproval\n")
         talk.say("/cost\r")
