@@ -154,16 +154,16 @@ EDITS: Final = (
     ),
     Edit(
         "crashes on another message count too",
-        supervision_rules._counted,
-        "ward.crashes + 1 if ending.input == ward.input else 1",
-        "ward.crashes + 1",
+        supervision_rules._count_crash,
+        "facts.crashes + 1 if ending.input == facts.input else 1",
+        "facts.crashes + 1",
         ("crashes_on_one_message_behind_those_on_another",),
     ),
     Edit(
         "a crash on no message resets nothing",
-        supervision_rules._counted,
-        'return ward.but(input="", crashes=0)',
-        "return ward",
+        supervision_rules._count_crash,
+        'return facts.but(input="", crashes=0)',
+        "return facts",
         ("crashes_on_one_message_behind_one_on_none",),
     ),
     # The mailbox

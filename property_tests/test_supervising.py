@@ -111,7 +111,7 @@ class Supervising(RuleBasedStateMachine):
         decided = decide(self.policy, self.wards, self.restarts, key, ending, at=self.now / 8, chance=chance)
         assert self.wards == before
         found = {name: getattr(decided, name) for name in expected if name != "gone"}
-        assert {**found, "gone": decided.ward is None} == expected
+        assert {**found, "gone": decided.facts is None} == expected
         self._check_pause(decided, key)
         self._apply(decided, key)
 
@@ -126,10 +126,10 @@ class Supervising(RuleBasedStateMachine):
     def _apply(self, decided: RestartDecision, key: str) -> None:
         self.restarts = decided.restarts
         gone = {*decided.forget}
-        if decided.ward is None or decided.set_aside:
+        if decided.facts is None or decided.set_aside:
             gone.add(key)
-        elif decided.ward is not None:
-            self.wards[key] = decided.ward
+        elif decided.facts is not None:
+            self.wards[key] = decided.facts
         if decided.fails:
             gone = set(self.wards)
             self.restarts = ()

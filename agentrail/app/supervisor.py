@@ -274,7 +274,7 @@ class Supervisor:
     async def stop_child(self, name: str) -> None:
         """Stop the service or supervisor *name*; it is not started again."""
         child = self._node.children.get(name)
-        if child is None or child.body.kind == "session":
+        if child is None or child.runner.kind == "session":
             raise UnknownChild.among(name, self._node.children)
         await self._node.stop(child)
 

@@ -41,7 +41,7 @@ class Policy(Value):
 
 
 class ChildFacts(Value):
-    """What the rules know of one child of a supervisor."""
+    """Facts about one child that the restart rules read."""
 
     key: str
     """Name of the child."""
@@ -73,8 +73,8 @@ class Ending(Value):
 class RestartDecision(Value):
     """What a supervisor does after a child has ended; the fields are in the order of the actions."""
 
-    ward: ChildFacts | None
-    """The child from now on; `None` if it is removed."""
+    facts: ChildFacts | None
+    """The facts about the child from now on; `None` if it is removed."""
     restarts: tuple[float, ...]
     """Times of restarts that count for the supervisor: not those of sessions under `one_for_one`."""
     stop: tuple[str, ...] = ()
@@ -95,7 +95,7 @@ class RestartDecision(Value):
 
 def decide(
     policy: Policy,
-    wards: Mapping[str, ChildFacts],
+    children: Mapping[str, ChildFacts],
     restarts: tuple[float, ...],
     key: str,
     ending: Ending,
@@ -103,45 +103,47 @@ def decide(
     at: float,
     chance: float = 1.0,
 ) -> RestartDecision:
-    """Return what a supervisor of *wards* (in order of their start) does after the *ending* of child *key*."""
-    ward = wards[key]
+    """Return what a supervisor of *children* (in order of their start) does after the *ending* of child *key*."""
+    facts = children[key]
     if ending.fatal:
         return RestartDecision(None, restarts, fails=True)
-    if ending.lost or ward.restart == "temporary" or (ward.restart == "transient" and not ending.crashed):
+    if ending.lost or facts.restart == "temporary" or (facts.restart == "transient" and not ending.crashed):
         return RestartDecision(None, restarts)
-    ward = _counted(ward, ending)
-    if ward.session and ward.crashes >= SAME_INPUT:
-        return RestartDecision(ward, restarts, set_aside=True, same_input=True)
-    if ward.session and policy.strategy == "one_for_one":
-        return _alone(policy, ward, restarts, at, chance)
+    facts = _count_crash(facts, ending)
+    if facts.session and facts.crashes >= SAME_INPUT:
+        return RestartDecision(facts, restarts, set_aside=True, same_input=True)
+    if facts.session and policy.strategy == "one_for_one":
+        return _decide_alone(policy, facts, restarts, at, chance)
     counted = _recent((*restarts, at), policy, at)
     if len(counted) > policy.max_restarts:
         return RestartDecision(None, counted, fails=True)
-    group = _group(policy, wards, key)
-    others = [wards[other] for other in reversed(group) if other != key]
+    group = _group(policy, children, key)
+    others = [children[other] for other in reversed(group) if other != key]
     return RestartDecision(
-        ward,
+        facts,
         counted,
         stop=tuple(other.key for other in others),
         forget=tuple(other.key for other in others if other.restart == "temporary"),
-        start=tuple(member for member in group if member == key or wards[member].restart != "temporary"),
+        start=tuple(member for member in group if member == key or children[member].restart != "temporary"),
     )
 
 
-def _counted(ward: ChildFacts, ending: Ending) -> ChildFacts:
-    """Return *ward* with this crash added to its count of crashes on one message."""
+def _count_crash(facts: ChildFacts, ending: Ending) -> ChildFacts:
+    """Return *facts* with this crash added to its count of crashes on one message."""
     if not ending.input:
-        return ward.but(input="", crashes=0)
-    return ward.but(input=ending.input, crashes=ward.crashes + 1 if ending.input == ward.input else 1)
+        return facts.but(input="", crashes=0)
+    return facts.but(input=ending.input, crashes=facts.crashes + 1 if ending.input == facts.input else 1)
 
 
-def _alone(policy: Policy, ward: ChildFacts, restarts: tuple[float, ...], at: float, chance: float) -> RestartDecision:
+def _decide_alone(
+    policy: Policy, facts: ChildFacts, restarts: tuple[float, ...], at: float, chance: float
+) -> RestartDecision:
     """Decide about one session under `one_for_one`: restart it, at once or after a pause, or set it aside."""
-    counted = _recent((*ward.restarts, at), policy, at)
-    ward = ward.but(restarts=counted)
+    counted = _recent((*facts.restarts, at), policy, at)
+    facts = facts.but(restarts=counted)
     if len(counted) > policy.max_restarts:
-        return RestartDecision(ward, restarts, set_aside=True)
-    return RestartDecision(ward, restarts, start=(ward.key,), pause=pause_before(len(counted), chance))
+        return RestartDecision(facts, restarts, set_aside=True)
+    return RestartDecision(facts, restarts, start=(facts.key,), pause=pause_before(len(counted), chance))
 
 
 def pause_before(restart: int, chance: float) -> float:
@@ -155,9 +157,9 @@ def _recent(times: Iterable[float], policy: Policy, at: float) -> tuple[float, .
     return tuple(time for time in times if time >= at - policy.period)
 
 
-def _group(policy: Policy, wards: Mapping[str, ChildFacts], key: str) -> tuple[str, ...]:
+def _group(policy: Policy, children: Mapping[str, ChildFacts], key: str) -> tuple[str, ...]:
     """Return the keys of the children that are restarted together with *key*, in order of their start."""
-    names = tuple(wards)
+    names = tuple(children)
     match policy.strategy:
         case "one_for_all":
             return names

@@ -138,8 +138,8 @@ CHANGES: Final = (
     Change(
         "crashes_on_any_input_count",
         "crashes on different messages count as if they were on one",
-        supervision_rules._counted,
-        "if ending.input == ward.input else 1",
+        supervision_rules._count_crash,
+        "if ending.input == facts.input else 1",
         "",
         "safety",
     ),
@@ -155,8 +155,8 @@ CHANGES: Final = (
         "transient_lives_for_ever",
         "a session that has ended is started again",
         supervision_rules.decide,
-        'ward.restart == "transient" and',
-        'ward.restart == "never" and',
+        'facts.restart == "transient" and',
+        'facts.restart == "never" and',
         "rules",
     ),
     Change(

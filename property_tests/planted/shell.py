@@ -30,7 +30,7 @@ from agentrail.runtime.inbox.mailbox import Mailbox
 from agentrail.runtime.inbox.replies import Waiters
 from agentrail.runtime.shared.clock import Key, Timers
 from agentrail.runtime.supervision import children
-from agentrail.runtime.supervision.children import Child, SessionBody
+from agentrail.runtime.supervision.children import Child, SessionRunner
 from agentrail.runtime.supervision.supervisor import SupervisorNode
 from agentrail.runtime.work.model_stream import Stream
 from agentrail.values.events.envelope import Cursor, Envelope
@@ -151,10 +151,10 @@ def outage_counted_as_crash(p: Planting) -> None:
         return await call()
 
     def not_started(child: Child, _: BaseException | None) -> bool:
-        return isinstance(child.body, SessionBody) and child.body.session.state.is_starting
+        return isinstance(child.runner, SessionRunner) and child.runner.session.state.is_starting
 
     p.put(Records, "retry", once)
-    p.everywhere(children.not_started, not_started)
+    p.everywhere(children.failed_to_start, not_started)
 
 
 # Commands
@@ -376,12 +376,12 @@ def woken_by_a_slow_listener(p: Planting) -> None:
 
 @bug("a session is set aside one crash too early")
 def intensity_off_by_one(p: Planting) -> None:
-    alone = supervision_rules._alone
+    alone = supervision_rules._decide_alone
 
-    def wrong(policy: Policy, ward: ChildFacts, restarts: tuple[float, ...], at: float, chance: float) -> object:
-        return alone(policy.but(max_restarts=max(0, policy.max_restarts - 1)), ward, restarts, at, chance)
+    def wrong(policy: Policy, facts: ChildFacts, restarts: tuple[float, ...], at: float, chance: float) -> object:
+        return alone(policy.but(max_restarts=max(0, policy.max_restarts - 1)), facts, restarts, at, chance)
 
-    p.put(supervision_rules, "_alone", wrong)
+    p.put(supervision_rules, "_decide_alone", wrong)
 
 
 @bug("restarts of long ago still count")

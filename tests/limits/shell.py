@@ -580,7 +580,7 @@ def crashed(policy: Policy, times: Sequence[float], *, session: bool) -> list[bo
     ward, restarts, went_on = ChildFacts("a", session=session), tuple[float, ...](), list[bool]()
     for at in times:
         decided = decide(policy, {"a": ward}, restarts, "a", Ending(crashed=True), at=at)
-        ward, restarts = decided.ward or ward, decided.restarts
+        ward, restarts = decided.facts or ward, decided.restarts
         went_on.append(not decided.fails and not decided.set_aside)
     return went_on
 
@@ -651,8 +651,8 @@ def set_aside(inputs: Sequence[str]) -> bool:
         decided = decide(
             Policy(max_restarts=1), {"a": ward}, (), "a", Ending(crashed=True, input=input_), at=100.0 * place
         )
-        assert decided.ward is not None
-        ward = decided.ward
+        assert decided.facts is not None
+        ward = decided.facts
         if decided.set_aside:
             assert decided.same_input
             return True

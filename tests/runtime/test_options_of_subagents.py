@@ -20,7 +20,7 @@ from agentrail.hooks.plugin import Keyed, Plugin, Priority
 from agentrail.plugins import HumanApproval
 from agentrail.ports.journal import Journal
 from agentrail.runtime.handle import SessionHandle
-from agentrail.runtime.supervision.children import SessionBody
+from agentrail.runtime.supervision.children import SessionRunner
 from agentrail.testing import call, say
 from agentrail.values.events.plugins import PluginOptsUpdated
 from agentrail.values.json import Json
@@ -132,9 +132,9 @@ async def begun(supervisor: Supervisor, code: Code, changes: dict[str, Changes])
     await session.prompt("go")
     there = supervisor._sessions.tree.sessions  # noqa: SLF001 - a session that starts has no handle yet
     await until(lambda: CHILD in there)
-    body = there[CHILD].body
-    assert isinstance(body, SessionBody)
-    child = body.handle
+    runner = there[CHILD].runner
+    assert isinstance(runner, SessionRunner)
+    child = runner.handle
     await until(lambda: child.inspect().suspended_runs)
     for key, change in changes.items():
         await child.update_plugin(key, **change)

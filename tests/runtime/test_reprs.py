@@ -41,7 +41,7 @@ from agentrail.runtime.shared.clock import Clock, Timers
 from agentrail.runtime.shared.journal_retry import SteadyJournal
 from agentrail.runtime.shared.reply_slot import Slot
 from agentrail.runtime.status import Monitor
-from agentrail.runtime.supervision.children import Child, ServiceBody
+from agentrail.runtime.supervision.children import Child, ServiceRunner
 from agentrail.runtime.supervision.subagents.subagent_run import SubagentRun
 from agentrail.runtime.supervision.supervisor import SupervisorNode
 from agentrail.runtime.work.plugin_asks import RunningAsk
@@ -99,7 +99,7 @@ ALONE: Final[dict[str, Callable[[], object]]] = {
     f"<Slot settled with {type(DONE).__name__}>": settled,
     "<Timers 1 kept, 1 owner>": timers,
     "<ActorTrace 0 of 5 wait, not entered>": partial(ActorTrace, Traces(), nothing, 5),
-    "<Child 'a' service starting>": partial(Child, ServiceBody(nothing), ChildFacts("a", "permanent"), 1.0),
+    "<Child 'a' service starting>": partial(Child, ServiceRunner(nothing), ChildFacts("a", "permanent"), 1.0),
     "<MemoryJournal empty>": MemoryJournal,
     "<SteadyJournal over <MemoryJournal empty>>": lambda: SteadyJournal(MemoryJournal(), Clock()),
     "<MemorySandbox 1 file>": partial(MemorySandbox, {"a": SECRET.encode()}),

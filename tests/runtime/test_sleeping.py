@@ -347,7 +347,7 @@ async def test_a_temporary_one_that_is_woken_while_its_siblings_are_stopped_ends
             await down.wait()
         assert supervisor.sessions() == ()
         await settle()
-        lives = child.lives()
+        lives = child.has_task()
         child.cancel()  # or the supervisor could not be left
         assert not lives
         await supervisor.stop_child("feed")

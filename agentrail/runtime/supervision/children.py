@@ -28,12 +28,12 @@ Service: TypeAlias = Callable[..., Awaitable[None]]
 """An async function that runs until it is cancelled; if it takes `task_status`, it reports itself when it is ready."""
 
 
-LIVING: Final = frozenset({"starting", "running", "waiting", "stopping", "stuck"})
+WITH_TASK: Final = frozenset({"starting", "running", "waiting", "stopping", "stuck"})
 """States in which a child has a task."""
 
 
 class ChildRunner(Protocol):
-    """What a supervisor runs as a child; one class per kind."""
+    """Interface of what a child runs; one class for each kind of child: session, service, supervisor."""
 
     @property
     def kind(self) -> str:
@@ -65,23 +65,23 @@ class ChildRunner(Protocol):
         ...
 
 
-class SessionBody:
+class SessionRunner:
     """A session as a child. A restart rebuilds it from its journal; mailbox and running work outlive the actor."""
 
-    __slots__ = ("handle", "lost", "session", "why")
+    __slots__ = ("fenced_by", "handle", "session", "stop_reason")
 
     kind = "session"
 
     def __init__(self, session: Session, handle: SessionHandle) -> None:
         self.session = session
         self.handle = handle
-        self.why = "the supervisor stopped"
-        self.lost: Fenced | None = None
+        self.stop_reason = "the supervisor stopped"
+        self.fenced_by: Fenced | None = None
 
     def run(self, ready: Callable[[], None]) -> Awaitable[None]:
         """Run the session's actor until the session ends."""
-        if self.lost is not None:
-            raise self.lost
+        if self.fenced_by is not None:
+            raise self.fenced_by
         ready()
         return self.session.run()  # no coroutine of its own, which would take 224 bytes as long as the session lives
 
@@ -94,14 +94,14 @@ class SessionBody:
         session = self.session
         slot: Slot[Answer] = Slot()
         session.abort_now("all", None, slot)
-        session.mailbox.post_control(Letter(StopSent(self.why), slot=slot))
+        session.mailbox.post_control(Letter(StopSent(self.stop_reason), slot=slot))
 
     async def rest(self) -> None:
         """No-op: a session needs no preparation before its actor is cancelled."""
 
-    def lose(self) -> None:
+    def mark_fenced(self) -> None:
         """Note that another supervisor has claimed the session; a sleeping one is woken, to end here."""
-        self.lost = self.session.records.fenced
+        self.fenced_by = self.session.records.fenced
         if self.session.mailbox.wake_callback is not None:
             self.session.mailbox.wake_callback()
 
@@ -132,7 +132,7 @@ class SessionBody:
         )
 
 
-class ServiceBody:
+class ServiceRunner:
     """A plain async function as a child."""
 
     kind = "service"
@@ -180,7 +180,7 @@ class _Ready:
 
 _READY: Final[Slot[BaseException | None]] = Slot()
 _READY.settle(None)
-"""What all children have for `ready` and `started` once they are."""
+"""The settled `run_ready` and `first_ready` of every child that is ready: one object for all, which saves memory."""
 
 
 _NO_RUN: Final = trio.CancelScope()
@@ -192,68 +192,72 @@ class Child:
 
     __slots__ = (
         "_ended",
-        "body",
         "error",
-        "expected",
+        "facts",
+        "first_ready",
         "key",
-        "ready",
         "restarts",
+        "run_ready",
+        "runner",
         "scope",
         "shutdown",
         "start_timeout",
-        "started",
         "state",
-        "ward",
+        "stop_requested",
     )
 
-    def __init__(self, body: ChildRunner, ward: ChildFacts, shutdown: float, start_timeout: float = math.inf) -> None:
-        self.body = body
-        self.key = ward.key
-        self.ward = ward
+    def __init__(
+        self, runner: ChildRunner, facts: ChildFacts, shutdown: float, start_timeout: float = math.inf
+    ) -> None:
+        self.runner = runner
+        self.key = facts.key
+        self.facts = facts
         self.shutdown = shutdown
         self.start_timeout = start_timeout
         self.restarts = 0
-        self.started: Slot[BaseException | None] = Slot()
-        self.begin()
+        # Settled when the child is ready for the first time, whichever run it is; `start` waits for it. `run_ready` is
+        # settled at the readiness or the end of each run; a restart of several children waits for it.
+        self.first_ready: Slot[BaseException | None] = Slot()
+        self.reset_for_run()
 
     @in_brackets
     def __repr__(self) -> str:
-        return listed(f"{self.key!r} {self.body.kind} {self.state}", some(self.restarts, "restart"))
+        return listed(f"{self.key!r} {self.runner.kind} {self.state}", some(self.restarts, "restart"))
 
-    def begin(self) -> None:
-        """Prepare for the next run."""
+    def reset_for_run(self) -> None:
+        """Reset what belongs to one run, so that the next one can start."""
         self.state = "starting"
-        self.expected = False
+        self.stop_requested = False
         self.error: BaseException | None = None
         # A cancellation of the nursery must not reach a child before its supervisor stops it in order:
         # tests/runtime/test_shutdown.py::test_if_the_roof_comes_down_the_body_ends_and_the_sessions_are_stopped
         self.scope = trio.CancelScope(shield=True)
-        self.ready: Slot[BaseException | None] = Slot()
+        self.run_ready: Slot[BaseException | None] = Slot()
         self._ended: trio.Event | None = None
 
-    def lives(self) -> bool:
-        """Whether a task of the child runs."""
-        return self.state in LIVING
+    def has_task(self) -> bool:
+        """Whether the child has a task; a child that sleeps or is down has none."""
+        return self.state in WITH_TASK
 
-    def is_ready(self) -> None:
-        """Note that the child is ready, which lifts the time limit of its start."""
+    def mark_ready(self) -> None:
+        """Settle `run_ready` and `first_ready`, and lift the time limit of the start."""
         self.scope.deadline = math.inf
         if self.state == "starting":
             self.state = "running"
-        self.ready.settle(None)
-        self.started.settle(None)
-        self.ready = self.started = _READY
+        self.run_ready.settle(None)
+        self.first_ready.settle(None)
+        self.run_ready = self.first_ready = _READY
 
     def cancel(self) -> None:
         """Cancel the run; a session that sleeps has none: it is down, and no letter starts one any more."""
-        self.expected = True
+        self.stop_requested = True
         self.scope.cancel()
-        if self.state == "asleep" and isinstance(self.body, SessionBody):
-            self.body.session.mailbox.wake_callback = None
-            self.end()
+        if self.state == "asleep" and isinstance(self.runner, SessionRunner):
+            self.runner.session.mailbox.wake_callback = None
+            self.mark_ended()
 
-    def end(self, state: str = "down") -> None:
-        """Note that a run is over, and wake all tasks that wait for it."""
+    def mark_ended(self, state: str = "down") -> None:
+        """Set the *state* after a run, and wake all tasks that wait for its end."""
         self.state = state
         if state == "asleep":
             self.scope = _NO_RUN
@@ -262,21 +266,21 @@ class Child:
 
     async def wait_ended(self) -> None:
         """Wait until no task of the child runs."""
-        if self.lives():
+        if self.has_task():
             if self._ended is None:
                 self._ended = trio.Event()
             await self._ended.wait()
 
     def view(self) -> ChildView:
         """Return the child's entry in `tree()`."""
-        view_ = ChildView(self.key, self.body.kind, self.state, self.ward.restart, self.restarts)
-        return self.body.view(view_)
+        view_ = ChildView(self.key, self.runner.kind, self.state, self.facts.restart, self.restarts)
+        return self.runner.view(view_)
 
 
 def session_of(child: Child | None) -> Session | None:
     """Return the session that *child* runs, `None` if it is no session."""
-    body = None if child is None else child.body
-    return body.session if isinstance(body, SessionBody) else None
+    runner = None if child is None else child.runner
+    return runner.session if isinstance(runner, SessionRunner) else None
 
 
 def forget_records(session: Session) -> None:
@@ -285,11 +289,11 @@ def forget_records(session: Session) -> None:
     session.state = sleeping_state(session.state)
 
 
-def not_started(child: Child, error: BaseException | None) -> bool:
+def failed_to_start(child: Child, error: BaseException | None) -> bool:
     """Whether *child* ended before it could be used: its starter gets the error then, and it is not restarted."""
-    if isinstance(child.body, SessionBody):  # a session can be used when its start is written to the journal
-        return child.body.session.state.is_starting or isinstance(error, JournalUnavailable)
-    return child.restarts == 0 and not child.ready.settled
+    if isinstance(child.runner, SessionRunner):  # a session can be used when its start is written to the journal
+        return child.runner.session.state.is_starting or isinstance(error, JournalUnavailable)
+    return child.restarts == 0 and not child.run_ready.settled
 
 
 # Waking sessions
@@ -298,10 +302,10 @@ A_MOMENT: Final = 0.001
 """Seconds after which a clock that shows infinity is looked at again."""
 
 
-class Rouser(Protocol):
-    """Interface: the supervisor of a session."""
+class Waker(Protocol):
+    """Interface: the supervisor of a session, which can wake it."""
 
-    def rouse(self, child: Child) -> None:
+    def wake(self, child: Child) -> None:
         """Restart the actor of a session that sleeps, because a letter came."""
         ...
 
@@ -311,7 +315,7 @@ class WakeCallback:
 
     __slots__ = ("_child", "_context", "_node")
 
-    def __init__(self, node: Rouser, child: Child) -> None:
+    def __init__(self, node: Waker, child: Child) -> None:
         self._node = node
         self._child = child
         # The context variables of the task that ends here, so that the next one, and the tools that it starts, have
@@ -322,13 +326,13 @@ class WakeCallback:
 
     def __call__(self) -> None:
         """Wake the session."""
-        (self._context or Context()).run(self._node.rouse, self._child)
+        (self._context or Context()).run(self._node.wake, self._child)
 
 
 def when_finite(timers: Timers, session_id: str, begin: Callable[[], None]) -> None:
     """Call *begin* as soon as a user's clock does not show infinity: Trio would cancel its task at once."""
     if trio.current_time() == math.inf:
         again = partial(when_finite, timers, session_id, begin)
-        timers.set((session_id, "rouse"), timers.clock.after(A_MOMENT), again)
+        timers.set((session_id, "wake"), timers.clock.after(A_MOMENT), again)
     else:
         begin()

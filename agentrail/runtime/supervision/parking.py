@@ -54,8 +54,8 @@ async def park_all(sessions: Sessions, within: float) -> None:
 def _roots(node: SupervisorNode) -> Iterator[tuple[SupervisorNode, Child]]:
     """Yield the sessions under *node*, without sub-agents, each with its supervisor, the youngest first."""
     for child in reversed(tuple(node.children.values())):
-        if isinstance(child.body, SupervisorNode):
-            yield from _roots(child.body)
+        if isinstance(child.runner, SupervisorNode):
+            yield from _roots(child.runner)
         elif session_of(child) is not None:
             yield node, child
 
@@ -101,7 +101,7 @@ def _is_busy(child: Child) -> bool:
     One that waits for its restart after a crash need not, unless a call of it runs that cannot be repeated.
     """
     session = session_of(child)
-    if session is None or not child.lives():
+    if session is None or not child.has_task():
         return False
     return bool(risky_calls(session.state)) if child.state == "waiting" else not session.may_sleep
 

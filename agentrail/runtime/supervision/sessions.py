@@ -37,7 +37,7 @@ from agentrail.runtime.resources import FindCode, Found, SessionCode
 from agentrail.runtime.shared import collector
 from agentrail.runtime.shared.ids import follows_grammar
 from agentrail.runtime.shared.reply_slot import Slot
-from agentrail.runtime.supervision.children import Child, SessionBody, session_of
+from agentrail.runtime.supervision.children import Child, SessionRunner, session_of
 from agentrail.runtime.supervision.restore import Returning, brought_back, forked, stored_state
 from agentrail.runtime.supervision.root_nursery import leavable
 from agentrail.runtime.supervision.subagents.subagents import Subagents
@@ -68,15 +68,17 @@ class Sessions:
     def handle(self, session_id: str) -> SessionHandle:
         """Return the handle of a session; raise an error if it is not here."""
         child = self.tree.sessions.get(session_id)
-        if child is None or not isinstance(child.body, SessionBody) or child.body.session.state.is_starting:
+        if child is None or not isinstance(child.runner, SessionRunner) or child.runner.session.state.is_starting:
             raise UnknownSession(session_id)
-        return child.body.handle
+        return child.runner.handle
 
     def handles(self) -> tuple[SessionHandle, ...]:
         """Return the handles of all sessions, in the order of their start."""
-        bodies = [child.body for child in self.tree.sessions.values()]
+        runners = [child.runner for child in self.tree.sessions.values()]
         return tuple(
-            body.handle for body in bodies if isinstance(body, SessionBody) and not body.session.state.is_starting
+            runner.handle
+            for runner in runners
+            if isinstance(runner, SessionRunner) and not runner.session.state.is_starting
         )
 
     def count(self, tenants: int) -> Figures:
@@ -257,8 +259,8 @@ class Sessions:
         if session.code.agents:
             session.links.subagents = Subagents(session, node, self._start_child, self._resume_child)
         handle = self._wrap(session)
-        ward = ChildFacts(session_id, restart, session=True)
-        child = Child(SessionBody(session, handle), ward, session.state.setup.options.shutdown)
+        facts = ChildFacts(session_id, restart, session=True)
+        child = Child(SessionRunner(session, handle), facts, session.state.setup.options.shutdown)
         self.tree.sessions[session_id] = child
         if self.shared.figures is not None:
             self.shared.figures.came(session.state)
@@ -339,8 +341,8 @@ class Sessions:
     def _stop_fenced(self, claim: Claim) -> None:
         """Stop a session without writing, because another supervisor has claimed it; its callers get `Fenced`."""
         child = self.tree.sessions.get(claim.session_id)
-        if child is not None and isinstance(child.body, SessionBody):
-            child.body.lose()
+        if child is not None and isinstance(child.runner, SessionRunner):
+            child.runner.mark_fenced()
             child.scope.cancel()
 
     # The end
@@ -402,5 +404,5 @@ class Sessions:
 def _cancel(node: SupervisorNode) -> None:
     for child in node.children.values():
         child.cancel()
-        if isinstance(child.body, SupervisorNode):
-            _cancel(child.body)
+        if isinstance(child.runner, SupervisorNode):
+            _cancel(child.runner)

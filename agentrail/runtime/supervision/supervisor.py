@@ -26,7 +26,7 @@ from agentrail.reprs import in_brackets, listed, some
 from agentrail.runtime.diagnosis.crash_reports import CrashReport, reason_of
 from agentrail.runtime.shared.reply_slot import Slot
 from agentrail.runtime.shared.untrusted_calls import split, traced
-from agentrail.runtime.supervision.children import Child, SessionBody, WakeCallback, not_started, when_finite
+from agentrail.runtime.supervision.children import Child, SessionRunner, WakeCallback, failed_to_start, when_finite
 from agentrail.runtime.supervision.tree import Tree
 from agentrail.values.untrusted_values import described
 
@@ -45,12 +45,12 @@ class SupervisorNode:
         self.path = path
         self._policy = policy
         self._children: dict[str, Child] = {}
-        self._wards: dict[str, ChildFacts] = {}
+        self._facts: dict[str, ChildFacts] = {}
         self._restarts: tuple[float, ...] = ()
         self._busy = False
         self._stopping = False
-        self._later: deque[tuple[Child, BaseException | None]] = deque()
-        self._over: Slot[BaseException | None] = Slot()
+        self._delayed_endings: deque[tuple[Child, BaseException | None]] = deque()
+        self._end: Slot[BaseException | None] = Slot()
 
     @in_brackets
     def __repr__(self) -> str:
@@ -75,21 +75,21 @@ class SupervisorNode:
 
     async def run(self, ready: Callable[[], None]) -> None:
         """Restart the children that it had, then run until it fails or is stopped."""
-        self._over = Slot()
+        self._end = Slot()
         self._restarts = ()
-        self._later = deque()
+        self._delayed_endings = deque()
         self._busy, self._stopping = True, False  # children that end meanwhile are dealt with afterwards
         for child in list(self._children.values()):
-            if child.ward.restart == "temporary":
+            if child.facts.restart == "temporary":
                 self._forget(child, None)
             elif child.state == "down":
-                failed = await self._again(child, "its supervisor was started again")
+                failed = await self._restart_and_wait(child, "its supervisor was started again")
                 if failed is not None:
                     await self.rest()
                     raise SupervisorFailed(self.path[-1], described(failed))
         ready()
         self._go_on()
-        error = await self._over.wait()
+        error = await self._end.wait()
         if error is not None:
             raise SupervisorFailed(self.path[-1], described(error)) from error
 
@@ -100,11 +100,11 @@ class SupervisorNode:
         """Stop the children for good, the youngest first."""
         self._stopping = True
         for child in reversed(list(self._children.values())):
-            if self.tree.closing and self.tree.parks and isinstance(child.body, SessionBody):
+            if self.tree.closing and self.tree.parks and isinstance(child.runner, SessionRunner):
                 await self.park(child)
             else:
                 await self.stop(child)
-        self._over.settle(None)
+        self._end.settle(None)
 
     async def rest(self) -> None:
         """Stop the children, the youngest first, so that they can be started again."""
@@ -141,7 +141,7 @@ class SupervisorNode:
     def adopt(self, child: Child) -> None:
         """Add *child* to the children and start it, without waiting until it is ready."""
         self._children[child.key] = child
-        self._wards[child.key] = child.ward
+        self._facts[child.key] = child.facts
         self._begin(child, 0.0)
 
     async def start(self, child: Child) -> None:
@@ -149,7 +149,7 @@ class SupervisorNode:
         self.check(child.key)
         self.adopt(child)
         try:
-            error = await child.started.wait()
+            error = await child.first_ready.wait()
         except trio.Cancelled:
             # Shielded: a cancelled caller has to stop the child first, because nobody else knows of it:
             # tests/runtime/test_cut_anywhere.py::test_a_service_that_is_started
@@ -161,10 +161,10 @@ class SupervisorNode:
 
     def _begin(self, child: Child, pause: float) -> None:
         """Start one run of *child* in a task of its own, after a *pause*."""
-        name = f"{child.body.kind} {'/'.join((*self.path, child.key))}"
-        self.tree.shared.nursery.start_soon(self._live, child, pause, name=name)
+        name = f"{child.runner.kind} {'/'.join((*self.path, child.key))}"
+        self.tree.shared.nursery.start_soon(self._run_child, child, pause, name=name)
 
-    async def _live(self, child: Child, pause: float) -> None:
+    async def _run_child(self, child: Child, pause: float) -> None:
         """Body of a child's task; exceptions are handled here, except those that must end the process."""
         error: BaseException | None = None
         try:
@@ -174,51 +174,56 @@ class SupervisorNode:
                     await trio.sleep(pause)
                     child.state = "starting"
                 child.scope.deadline = self.tree.shared.clock.deadline_in(child.start_timeout)
-                await child.body.run(child.is_ready)
+                await child.runner.run(child.mark_ready)
         except BaseException as crash:  # noqa: ASYNC103 - what is ours is raised again
             # Its scope is shielded: a `Cancelled` that a service kept from elsewhere is a crash as any other.
             # tests/runtime/test_tree.py::test_a_service_that_raises_a_cancellation_that_it_kept_is_started_again
             passing = split(crash)[0]
             if passing is not None:
-                child.end()
-                child.body.clean_up(crash)
+                child.mark_ended()
+                child.runner.clean_up(crash)
                 raise
             error = crash
-        if error is None and child.state == "starting" and child.scope.cancelled_caught and not child.expected:
+        if error is None and child.state == "starting" and child.scope.cancelled_caught and not child.stop_requested:
             error = StartTooSlow(child.key, child.start_timeout)
-        if error is None and child.scope.cancelled_caught and isinstance(child.body, SessionBody):
-            error = child.body.lost
+        if error is None and child.scope.cancelled_caught and isinstance(child.runner, SessionRunner):
+            error = child.runner.fenced_by
         child.error, error = error, None  # its traceback holds this frame
-        self._ended(child, child.error)
+        self._on_end(child, child.error)
 
     # When a child has ended
 
-    def _ended(self, child: Child, error: BaseException | None) -> None:
-        body = child.body
-        if error is None and not child.expected and isinstance(body, SessionBody) and body.session.is_asleep:
-            child.end("asleep")
-            body.session.mailbox.wake_callback = WakeCallback(self, child)
-            if body.lost is not None:  # in the very pass in which the task ended
-                self.rouse(child)
+    def _on_end(self, child: Child, error: BaseException | None) -> None:
+        runner = child.runner
+        if (
+            error is None
+            and not child.stop_requested
+            and isinstance(runner, SessionRunner)
+            and runner.session.is_asleep
+        ):
+            child.mark_ended("asleep")
+            runner.session.mailbox.wake_callback = WakeCallback(self, child)
+            if runner.fenced_by is not None:  # in the very pass in which the task ended
+                self.wake(child)
             return
-        is_stuck, has_not_started = child.state == "stuck", not_started(child, error)
-        child.end()
-        child.ready.settle(NotReady(child.key) if child.expected else error)  # however it is dealt with below
-        if child.expected:
+        is_stuck, has_not_started = child.state == "stuck", failed_to_start(child, error)
+        child.mark_ended()
+        child.run_ready.settle(NotReady(child.key) if child.stop_requested else error)  # however it is dealt with below
+        if child.stop_requested:
             halted = is_stuck and self._children.get(child.key) is child  # else it was stopped for good
             if halted and not self._stopping and not self.tree.closing:
                 self._begin_again(child, "it has ended at last", 0.0)
         elif has_not_started or self._stopping or self.tree.closing:
             self._forget(child, error)
         elif self._busy:
-            self._later.append((child, error))
+            self._delayed_endings.append((child, error))
         else:
-            self._carry_out(child, error)
+            self._apply_rules(child, error)
 
-    def _carry_out(self, child: Child, error: BaseException | None) -> None:
+    def _apply_rules(self, child: Child, error: BaseException | None) -> None:
         """Apply the supervision rules to the end of *child*."""
-        body = child.body if isinstance(child.body, SessionBody) else None
-        in_hand = "" if body is None else body.session.in_hand
+        runner = child.runner if isinstance(child.runner, SessionRunner) else None
+        in_hand = "" if runner is None else runner.session.in_hand
         ending = Ending(
             error is not None,
             "" if in_hand == "SessionWoke 0" else in_hand,  # each waking has a new letter, without a number
@@ -226,23 +231,23 @@ class SupervisorNode:
             isinstance(error, CommitUnknown),
         )
         at, chance = self.tree.shared.clock.now(), self.tree.shared.random.random()
-        decided = decide(self._policy, self._wards, self._restarts, child.key, ending, at=at, chance=chance)
+        decided = decide(self._policy, self._facts, self._restarts, child.key, ending, at=at, chance=chance)
         self._restarts = decided.restarts
         if error is not None:
             self._report(child, error, decided, in_hand)
-        if decided.ward is not None:
-            child.ward = self._wards[child.key] = decided.ward
+        if decided.facts is not None:
+            child.facts = self._facts[child.key] = decided.facts
         if decided.fails:
             self._busy = True
             self.tree.shared.nursery.start_soon(self._give_up, error or EndedTooOften(child.key))
-        elif decided.ward is None:
+        elif decided.facts is None:
             self._forget(child, error)
-        elif decided.set_aside and body is not None and error is not None:
-            del self._wards[child.key]
-            child.begin()
+        elif decided.set_aside and runner is not None and error is not None:
+            del self._facts[child.key]
+            child.reset_for_run()
             child.state = "stopping"
             kind = ending.input.partition(" ")[0] if decided.same_input else ""
-            self.tree.shared.nursery.start_soon(self._set_aside, child, body, kind, error)
+            self.tree.shared.nursery.start_soon(self._set_aside, child, runner, kind, error)
         elif decided.stop or decided.start != (child.key,):
             self._busy = True
             self.tree.shared.nursery.start_soon(self._regroup, decided, error)
@@ -250,22 +255,22 @@ class SupervisorNode:
             self._begin_again(child, "it ended" if error is None else described(error), decided.pause)
 
     def _begin_again(self, child: Child, cause: str, pause: float) -> None:
-        child.begin()
+        child.reset_for_run()
         child.restarts += 1
-        child.body.broke(cause)
+        child.runner.broke(cause)
         self._begin(child, pause)
 
-    def rouse(self, child: Child) -> None:
+    def wake(self, child: Child) -> None:
         """Restart the actor of a session that sleeps, because a letter came."""
-        if isinstance(child.body, SessionBody):
-            child.body.session.mailbox.wake_callback = None  # later letters need not wake it
-        child.begin()
+        if isinstance(child.runner, SessionRunner):
+            child.runner.session.mailbox.wake_callback = None  # later letters need not wake it
+        child.reset_for_run()
         when_finite(self.tree.shared.timers, child.key, partial(self._begin, child, 0.0))
 
-    async def _again(self, child: Child, cause: str) -> BaseException | None:
+    async def _restart_and_wait(self, child: Child, cause: str) -> BaseException | None:
         """Restart *child*, and return when it is ready, or why it is not; other endings have to wait meanwhile."""
         self._begin_again(child, cause, 0.0)
-        return await child.ready.wait()
+        return await child.run_ready.wait()
 
     async def _regroup(self, decided: RestartDecision, error: BaseException | None) -> None:
         """Stop children, youngest first, restart them, oldest first, until one fails; then handle delayed endings."""
@@ -280,28 +285,28 @@ class SupervisorNode:
             child = self._children.get(key)
             if child is None or child.state != "down":
                 continue
-            if self._stopping or await self._again(child, cause) is not None:
+            if self._stopping or await self._restart_and_wait(child, cause) is not None:
                 break
         self._go_on()
 
     def _go_on(self) -> None:
         """Handle the endings that had to wait, and those that come from now on; none once the supervisor stops."""
         self._busy = False
-        while self._later and not self._busy and not self._stopping:
-            child, error = self._later.popleft()
+        while self._delayed_endings and not self._busy and not self._stopping:
+            child, error = self._delayed_endings.popleft()
             if child.state == "down" and self._children.get(child.key) is child:
-                self._carry_out(child, error)
+                self._apply_rules(child, error)
 
-    async def _set_aside(self, child: Child, body: SessionBody, kind: str, error: BaseException) -> None:
+    async def _set_aside(self, child: Child, runner: SessionRunner, kind: str, error: BaseException) -> None:
         """Quarantine a session: it is not restarted, but can be read. If the journal fails, this is only logged."""
         try:
             with child.scope:
                 child.scope.deadline = self.tree.shared.clock.deadline_in(child.shutdown)
-                await body.session.set_aside(described(error), kind)
+                await runner.session.set_aside(described(error), kind)
         except Exception as problem:  # noqa: BLE001 - whatever broke the actor may break this too
             log.error("that session %s is set aside could not be written: %s", child.key, traced(problem))
-        child.end("quarantined")
-        body.clean_up(error)
+        child.mark_ended("quarantined")
+        runner.clean_up(error)
         self.tree.set_aside(child.key, partial(self._forget, child, error))
 
     async def _give_up(self, error: BaseException) -> None:
@@ -311,21 +316,23 @@ class SupervisorNode:
             raise error
         await self.rest()
         if self.path:
-            self._over.settle(error)
+            self._end.settle(error)
         else:
             raise SupervisorFailed(ROOT, described(error)) from error
 
     def _report(self, child: Child, error: BaseException, decided: RestartDecision, input_: str) -> None:
         path = (*self.path, child.key)
         view = child.view()
-        outcome = "failed" if decided.fails else "given_up" if decided.ward is None else "restarted"
+        outcome = "failed" if decided.fails else "given_up" if decided.facts is None else "restarted"
         outcome = "set_aside" if decided.set_aside else outcome
         at = self.tree.shared.clock.now_ms()
-        report = CrashReport(path, child.body.kind, reason_of(error), outcome, child.restarts, input_, view.mailbox, at)
+        report = CrashReport(
+            path, child.runner.kind, reason_of(error), outcome, child.restarts, input_, view.mailbox, at
+        )
         self.tree.reports.append(report)
         log.error(
             "%s %s crashed and is %s: %s",
-            child.body.kind,
+            child.runner.kind,
             "/".join(path),
             outcome,
             traced(error),
@@ -336,35 +343,35 @@ class SupervisorNode:
 
     async def _halt(self, child: Child) -> None:
         """Stop *child* so that it can be restarted; log its name if it does not end in time."""
-        if not child.lives():
+        if not child.has_task():
             return
-        child.expected = True
+        child.stop_requested = True
         child.state = "stopping"
-        await child.body.rest()
+        await child.runner.rest()
         child.scope.cancel()
         await self._wait(child)
 
     async def park(self, child: Child) -> None:
         """Stop a session without ending it: it can be resumed from its journal, with its work under way."""
-        if isinstance(child.body, SessionBody):
-            child.body.session.parked = True
+        if isinstance(child.runner, SessionRunner):
+            child.runner.session.parked = True
         await self._halt(child)
         self._forget(child, child.error)
 
     async def stop(self, child: Child) -> None:
         """Stop *child* for good, by cancelling it if it takes too long; log its name if it still runs."""
         if child.state == "asleep":
-            self.rouse(child)
-            await child.ready.wait()
-        if child.lives():
-            child.expected = True
+            self.wake(child)
+            await child.run_ready.wait()
+        if child.has_task():
+            child.stop_requested = True
             if child.state == "running":
                 child.state = "stopping"
                 with trio.move_on_after(child.shutdown):
-                    await child.body.wind_down()
-                    if isinstance(child.body, SessionBody | SupervisorNode):
+                    await child.runner.wind_down()
+                    if isinstance(child.runner, SessionRunner | SupervisorNode):
                         await child.wait_ended()
-                if child.lives() and child.body.kind == "session":
+                if child.has_task() and child.runner.kind == "session":
                     log.warning("session %s did not stop in time and is cancelled", child.key)
             child.scope.cancel()
             await self._wait(child)
@@ -373,23 +380,23 @@ class SupervisorNode:
     async def _wait(self, child: Child) -> None:
         with trio.move_on_after(child.shutdown):
             await child.wait_ended()
-        if child.lives():
+        if child.has_task():
             child.state = "stuck"
-            child.ready.settle(NotReady(child.key))  # its siblings do not wait for one that may never end
+            child.run_ready.settle(NotReady(child.key))  # its siblings do not wait for one that may never end
             name = "/".join((*self.path, child.key))
-            log.warning("%s %s ignores its cancellation and is left behind", child.body.kind, name)
+            log.warning("%s %s ignores its cancellation and is left behind", child.runner.kind, name)
 
     def _forget(self, child: Child, error: BaseException | None) -> None:
         """Remove *child*: it will not be restarted."""
         if self._children.get(child.key) is child:  # another one of its name may have been started since
             del self._children[child.key]
-            if child.lives():
+            if child.has_task():
                 child.cancel()  # it was asleep when its siblings were stopped, and a message has woken it since
-            child.started.settle(error or NotReady(child.key))
-            self._wards.pop(child.key, None)
-            if isinstance(child.body, SessionBody):
+            child.first_ready.settle(error or NotReady(child.key))
+            self._facts.pop(child.key, None)
+            if isinstance(child.runner, SessionRunner):
                 self.tree.forget(child.key)
-            child.body.clean_up(error)
+            child.runner.clean_up(error)
             child.error = None  # the frames of its traceback hold the child
-            if isinstance(child.body, SessionBody):
-                child.body.forget()
+            if isinstance(child.runner, SessionRunner):
+                child.runner.forget()

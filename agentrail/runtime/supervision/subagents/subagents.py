@@ -30,7 +30,7 @@ from agentrail.runtime.shared.ids import MAX_ID, follows_grammar
 from agentrail.runtime.shared.journal_retry import patiently
 from agentrail.runtime.shared.reply_slot import Caller, Slot
 from agentrail.runtime.shared.untrusted_calls import Contained
-from agentrail.runtime.supervision.children import Child, SessionBody, session_of
+from agentrail.runtime.supervision.children import Child, SessionRunner, session_of
 from agentrail.runtime.supervision.restore import read_opening
 from agentrail.runtime.supervision.subagents.shared_limits import SharedLimits
 from agentrail.runtime.supervision.subagents.subagent_run import SubagentRun, answered, introduced, worded
@@ -491,8 +491,8 @@ class Subagents:
     async def _see_off(self, run: SubagentRun) -> None:
         child: Child | None = self._node.children.get(run.task.child)
         if child is not None:
-            if isinstance(child.body, SessionBody):
-                child.body.why = "its task was stopped" if run.scope.cancel_called else "its task is done"
+            if isinstance(child.runner, SessionRunner):
+                child.runner.stop_reason = "its task was stopped" if run.scope.cancel_called else "its task is done"
             await (self._node.park(child) if self._goes_on else self._node.stop(child))
         for family in self._line():
             family.living -= 1
