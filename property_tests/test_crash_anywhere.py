@@ -164,7 +164,7 @@ def spec(sayings: Sequence[Saying], ran: list[str]) -> SessionSpec:
 async def rested(session: SessionHandle, pause: float = 0.05) -> None:
     """Wait until no work is under way that ends without a person's decision; look after each *pause*."""
     with trio.fail_after(100):
-        while session.inspect().at_work:  # noqa: ASYNC110 - there is no event for it
+        while session.inspect().has_running_work:  # noqa: ASYNC110 - there is no event for it
             await trio.sleep(pause)
 
 

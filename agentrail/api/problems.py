@@ -1,12 +1,8 @@
-"""Problem documents (RFC 9457): what a client is told of an error; `ROWS` has each class of error.
+"""Problem documents (RFC 9457): `ROWS` has status and advice of each error; `error_of` makes the error again.
 
 A document repeats no paths, addresses or exceptions of the host. Its words are for clients over HTTP, so most rows have
 their own advice: the advice in the error is for programs in Python. For those, a document names the class of the error
-and its facts, as far as its words tell them, so that `error_of` can make the same error again.
-
-The table of `problems`: status and advice for each class of error.
-
-Makes the error again that a problem document tells of: the same class, with the same facts.
+and its facts, as far as its words tell them.
 """
 
 from __future__ import annotations
@@ -136,7 +132,7 @@ USAGE: Final[Mapping[type[AgentrailError], Row]] = {
     errors.UnknownChild: Row(404, "`GET /v1/tree` shows what there is"),
     errors.UnknownRecord: Row(404, "give the number of a record that the session has; they begin with 1"),
     errors.UnknownCursor: Row(409, "give a cursor of this session, or `since=0` for all its events"),
-    # What does not go with the state of things
+    # Conflicts with the state of a session
     errors.WrongDecision: Row(
         409, "use the call that fits: approve and reject for calls, respond for questions", facts=(3,)
     ),

@@ -148,7 +148,7 @@ def escaped(part: str) -> str:
 
 
 def _plain(escaped_part: str) -> str | None:
-    """Return the tenant or user that was *escaped_part* so; `None` if none is."""
+    """Undo `escaped`: return the name of a tenant or user; `None` if no name is escaped as *escaped_part*."""
     if not _WRITTEN.fullmatch(escaped_part):
         return None
     head, *rest = escaped_part.split("_")

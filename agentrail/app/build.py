@@ -199,7 +199,10 @@ class JournalChoice(NamedTuple):
 
 
 def storage(journal: Journal | None, address: object, lease: object) -> JournalChoice | None:
-    """Return the checked arguments for a journal; `None` if none is given. Without an address, one is made up."""
+    """Check the arguments of `open_supervisor` about its journal and return them; `None` if it has no journal.
+
+    Without an *address*, one is made of host name, process id and a random text.
+    """
     check_journal(journal)
     if address is None:
         address = f"{socket.gethostname()}/{os.getpid()}/{random_texts.token_hex(4)}"

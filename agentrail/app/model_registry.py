@@ -108,7 +108,7 @@ class Models:
             await trio.sleep_forever()
         finally:
             if self._http is not None:
-                # It is cancelled when it gets here, and httpcore shields what it closes:
+                # This task is cancelled when it gets here; httpcore shields the closing of its connections:
                 # tests/adapters/models/test_http.py::test_no_connection_outlives_its_supervisor
                 await self._http.close()  # noqa: ASYNC102 - see above
 

@@ -1,7 +1,4 @@
-"""Builds the code of a session from its specification: the parts common to new and to resumed sessions.
-
-Finds the code of a stored session: compares its plugins, tools and models with those of a specification.
-"""
+"""Builds the code of a session from its specification; for a stored session, finds what fits its state."""
 
 from __future__ import annotations
 

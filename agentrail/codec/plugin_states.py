@@ -198,7 +198,7 @@ def _encode_fields(value: object, kind: type, depth: int, room: list[int]) -> Js
     try:
         for name in names:
             item: object = getattr(value, name)
-            # Without a call, as in most fields of most states, and as in `_encode`.
+            # Most fields are simple values: they are encoded here, as `_encode` does, because a call takes longer.
             if item is None or item is True or item is False or (type(item) is int and INT_MIN <= item <= INT_MAX):
                 room_left -= 5
                 encoded[name] = item

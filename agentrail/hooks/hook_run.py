@@ -138,7 +138,8 @@ class Pipeline:
 
     def _ask(self, entries: tuple[PluginEntry, ...], place: Place) -> Ruling | None:
         first, hook = place.seat, self.hook
-        # Of a call that a person has approved, or that critical plugins are asked about again, each sees another hook.
+        # If a person has approved the call, or critical plugins are asked again, plugins do not all get the same hook:
+        # its `approved` and `final` differ.
         judged = self.final or self.consent.approved is not None
         changes = place.asked is not None or (isinstance(hook, BeforeTool) and (judged or hook.approved or hook.final))
         for entry in entries:

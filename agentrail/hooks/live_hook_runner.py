@@ -325,12 +325,12 @@ class Live:
         return self._stateful("init", seat, plugin, lambda: plugin.init(context()))
 
     def options(self, seat: AttachedPlugin, state: object, new: JsonObject) -> Ruling:
-        """Call `on_options` of a plugin with its *new* options; the ruling has its new state."""
+        """Call `on_options` of the plugin in *seat* with its *new* options; return a ruling with its new state."""
         plugin = cast("Plugin[object]", self._plugins[seat.key, seat.revision])
         return self._stateful("on_options", seat, plugin, lambda: plugin.on_options(new, state))
 
     def upgrade(self, seat: AttachedPlugin, state: object) -> Ruling:
-        """Call `upgrade` of a plugin whose stored state is of an earlier version; the ruling has its new state."""
+        """Call `upgrade` of the plugin in *seat* with its *state* of an earlier version; the ruling has a new one."""
         plugin = cast("Plugin[object]", self._plugins[seat.key, seat.revision])
         return self._stateful("upgrade", seat, plugin, lambda: plugin.upgrade(self._data(state)))
 

@@ -111,7 +111,10 @@ class HostedSpecs:
         self._sandboxes[session_id] = spec.sandbox
 
     def forked(self, origin: str, session_id: str) -> None:
-        """Note that a new session has the specification of *origin*, as none could be built for it."""
+        """Note that the fork *session_id* works in the sandbox of *origin*, because no specification was built for it.
+
+        That is so if *origin* is a sub-agent, whose code is its parent's, or if its profile is gone.
+        """
         if origin in self._sandboxes:
             self._sandboxes.setdefault(session_id, self._sandboxes[origin])
 

@@ -1,7 +1,4 @@
-"""`HumanApproval`: lets a person decide about calls before they run.
-
-Approvals for always that end after a time: the family that a person approves says until when.
-"""
+"""`HumanApproval`: lets a person decide about calls before they run; an approval for always may end after a time."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""`SecurityGuard`: stops accidents and obvious attacks before a tool runs.
-
-Asks the session which blocked names are in the folders that a command reads, and judges by its answer.
-"""
+"""`SecurityGuard`: stops accidents and obvious attacks before a tool runs, also searches that read blocked files."""
 
 from __future__ import annotations
 

@@ -109,8 +109,8 @@ class SharedServices:
         self.watchdog = watchdog_of_run()
         self.limits = ProviderLimits(limits, self.timers)
         self.leases = Leases(self.journal, self.timers, "", 0)
-        self.figures: Figures | None = None  # there once they are asked for
-        # There once all sessions are to be parked: by id, what is set when nothing of a session can be lost.
+        self.figures: Figures | None = None  # made when figures are asked for the first time
+        # Made when all sessions are to be parked: an event for each session id, set once nothing is lost by parking it.
         self.parkable: defaultdict[str, trio.Event] | None = None
 
 

@@ -51,7 +51,7 @@ CHANGES: Final = (
     Change(
         "work_of_sub_agents_does_not_count",
         "the time in which only sub-agents work does not count for the session",
-        cast("property", vars(State)["works"]).fget,
+        cast("property", vars(State)["runs_without_person"]).fget,
         " or any(agent.works and not agent.rests for agent in self.subagents)",
         "",
         "budget_seconds",
@@ -59,7 +59,7 @@ CHANGES: Final = (
     Change(
         "waiting_for_a_person_counts",
         "the time in which all calls wait for a person counts",
-        cast("property", vars(State)["works"]).fget,
+        cast("property", vars(State)["runs_without_person"]).fget,
         "(runs and not self.waits)",
         "(runs or self.waits)",
         "budget_seconds",

@@ -173,8 +173,8 @@ CHANGES: Final = (
         "sleeps_beside_cancelled_work",
         "a session sleeps while cancelled work of it runs",
         actor_events.can_sleep,
-        "state.at_work or state.quarantined_calls or",
-        "state.at_work or",
+        "state.has_running_work or state.quarantined_calls or",
+        "state.has_running_work or",
         "world",
     ),
     Change(

@@ -698,7 +698,7 @@ def test_a_question_of_a_plugin_that_had_paused_is_asked_when_it_is_resumed() ->
     (ask_id,) = world.out.live_asks
     step = world.apply(back(world, pause=True))
     assert ("CarryOut" in kinds(step), world.state.timers) == (False, ())
-    assert not world.state.at_work  # no supervisor that opens is to go on with it unasked
+    assert not world.state.has_running_work  # no supervisor that opens is to go on with it unasked
     world.now += 60_000
     step = world.apply(ResumeSent())
     (again,) = (effect for effect in step.effects if isinstance(effect, CarryOut))

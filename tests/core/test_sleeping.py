@@ -147,12 +147,12 @@ def test_a_session_that_has_ended_does_not_sleep() -> None:
     "make", [_runs, _streams, _runs_a_call, _runs_a_call_in_the_background, _has_a_sub_agent, _compacts]
 )
 def test_what_ends_without_a_person_is_work(make: Callable[[], World]) -> None:
-    assert make().state.at_work
+    assert make().state.has_running_work
 
 
 @pytest.mark.parametrize("make", [session, held, _waits_for_what_it_has_cancelled, _rests_since_it_came_back, asleep])
 def test_what_does_not_is_none(make: Callable[[], World]) -> None:
-    assert not make().state.at_work
+    assert not make().state.has_running_work
 
 
 def test_a_session_sleeps_when_what_it_has_cancelled_has_ended() -> None:

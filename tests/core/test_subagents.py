@@ -411,7 +411,7 @@ def resting(*others: str) -> World:
     done = world.apply(back(world, pause=True))
     assert (names(done), world.out.agents) == (["SessionRecovered"], {})
     assert not any(isinstance(effect, ResumeSubagents | StartCall) for effect in done.effects)
-    assert (world.state.phase, world.state.at_work, timers(world)) == (Phase.IDLE, False, {})
+    assert (world.state.phase, world.state.has_running_work, timers(world)) == (Phase.IDLE, False, {})
     world.now += 50_000
     return world
 

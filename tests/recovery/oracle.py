@@ -59,7 +59,7 @@ async def added_up(journal: Journal, session: str) -> State:
     for record in records:
         state = folded(state, record)
         due = min((at for _, at in state.timers), default=None)
-        assert (due, state.at_work) == (record.due, record.at_work)
+        assert (due, state.has_running_work) == (record.due, record.at_work)
     return state
 
 

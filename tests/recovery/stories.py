@@ -106,7 +106,7 @@ async def prompted(world: World, session: SessionHandle) -> None:
 
 async def rested(session: SessionHandle) -> None:
     """Wait until no work is under way and no turn is open."""
-    while session.inspect().at_work or session.inspect().turn is not None:  # noqa: ASYNC110 - nobody sets an event
+    while session.inspect().has_running_work or session.inspect().turn is not None:  # noqa: ASYNC110 - nobody sets an event
         await trio.sleep(0.05)
 
 

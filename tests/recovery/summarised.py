@@ -89,7 +89,7 @@ async def come_back() -> str:
     async with open_supervisor(journal=journal) as supervisor:
         session = await supervisor.resume("s", spec("back"), take_over=True)
         with trio.fail_after(60):
-            while session.inspect().turn is not None or session.inspect().at_work:  # noqa: ASYNC110 - nobody sets one
+            while session.inspect().turn is not None or session.inspect().has_running_work:  # noqa: ASYNC110 - nobody sets one
                 await trio.sleep(0.02)
         events = [envelope.event for record in await journal.read("s", 0, 1_000) for envelope in record.events]
         found = {

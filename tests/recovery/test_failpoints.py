@@ -101,7 +101,7 @@ async def check(world: World, session: SessionHandle, effect: EffectClass) -> No
     assert why_unfit(session.messages()) is None
     assert len(set(world.ran)) <= 1
     assert len(world.ran) <= (1 if effect in (EffectClass.UNSAFE, EffectClass.CHECKABLE) else 2)
-    assert not session.inspect().at_work
+    assert not session.inspect().has_running_work
     await check_records(world.journal, session)
 
 

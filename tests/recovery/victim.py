@@ -149,7 +149,7 @@ def rests(session: SessionHandle) -> bool:
     except SessionAsleep:
         return True
     left = state.queue or state.lingering_calls or state.quarantined_calls
-    return not state.at_work and (bool(session.status().held) or (state.turn is None and not left))
+    return not state.has_running_work and (bool(session.status().held) or (state.turn is None and not left))
 
 
 class Life:

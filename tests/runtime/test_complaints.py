@@ -65,7 +65,7 @@ def complaints(caplog: pytest.LogCaptureFixture) -> list[logging.LogRecord]:
     ("plugin", "said", "blocked"),
     [
         (Raises(), "KeyError: 'limit'; the session goes on", False),
-        (CriticalRaises(), "KeyError: 'limit'; the door stays shut", True),
+        (CriticalRaises(), "KeyError: 'limit'; what it was asked about is blocked", True),
         (Forgets(), "it answered nothing (is a `return` missing?)", False),
         (Promises(), "it answered a `coroutine`", False),
     ],

@@ -441,7 +441,7 @@ async def test_a_task_in_the_background_does_not_hold_up_the_turn(world: World) 
     assert (await session.ask("go")).text == "meanwhile"
     (shown,) = session.tasks()
     assert (shown.child, shown.agent, shown.status, shown.background) == ("p.c3", "finder", "running", True)
-    assert session.inspect().at_work
+    assert session.inspect().has_running_work
     assert (await session.ask("and?")).text == "thanks"
     assert [end.text for end in world.heard(session).of(ToolExecutionEnd)][1:] == ["under the sofa"]
     assert [task.status for task in session.tasks()] == ["done"]

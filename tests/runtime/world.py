@@ -142,7 +142,7 @@ async def rebuilt(journal: Journal, session_id: str) -> State:
         before, state = state, folded(state, record)
         assert not differences(before, state, record)
         due = min((at for _, at in state.timers), default=None)
-        assert (due, state.at_work) == (record.due, record.at_work)
+        assert (due, state.has_running_work) == (record.due, record.at_work)
     return state
 
 

@@ -1,7 +1,4 @@
-"""Audits a stored session: makes its recorded steps again, and tells where today's code does otherwise.
-
-What the model of a stored session saw: its requests, rendered again from the records.
-"""
+"""Checks stored sessions by their records: makes the steps again, and renders again what the model was sent."""
 
 from __future__ import annotations
 

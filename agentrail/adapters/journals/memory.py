@@ -43,19 +43,19 @@ if TYPE_CHECKING:
 
 
 UNSAID = About()
-"""What is said of a session before its first record."""
+"""Title, labels and the like of a session before its first record."""
 
 LOOSE: Final = 512
-"""How many records, of all sessions, are kept as they are: what is written and read again soon costs no more."""
+"""Records of all sessions that are kept as objects, and not in compressed pages: those read again soon are at hand."""
 
 MOST_LOOSE: Final = 4096
-"""How many are, some 6 MB, while there is no time: beyond them, each call that writes puts some into pages itself."""
+"""The most such records (some 6 MB) while the event loop has no idle time; above it, each `append` pages some out."""
 
 AT_ONCE: Final = 16
-"""How many records of one session are put into its pages at once, which takes some 25 µs each."""
+"""Records of one session that are paged out in one go; each takes some 25 µs."""
 
 UNHELD = Holding("", 0)
-"""What is noted of a session that nobody holds."""
+"""Holder and lease of a session that nobody has claimed."""
 
 
 class _Shelf:
@@ -331,7 +331,7 @@ class ForgettingJournal(MemoryJournal):
 
 
 def _pack(value: Record | Snapshot, shelf: _Shelf | None = None) -> PackedRecord:
-    from agentrail.adapters.journals.message_index import MessagePlaces  # noqa: PLC0415 - see above
+    from agentrail.adapters.journals.message_index import MessagePlaces  # noqa: PLC0415 - see the next line
     from agentrail.adapters.journals.packing import pack  # noqa: PLC0415 - costs 20 ms that most sessions need not pay
 
     if shelf is not None and shelf.places is None:

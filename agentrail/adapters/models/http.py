@@ -380,8 +380,9 @@ class HttpExchange:
         """Unpack *packed* and pass it to `heard` in slices; other tasks run between. Return whether all is received."""
         for number, piece in enumerate(unpacker.pieces(packed)):
             if number:
-                # A cancellation here would leave the generators of httpcore to the garbage collector. So it is not
-                # raised, but ends this: the next read raises it, or `_stream` if there is none.
+                # A cancellation raised here would leave the generators of httpcore to the garbage collector. So the
+                # checkpoint is shielded, and a cancelled loop returns: the next read raises `Cancelled`, or `_stream`
+                # does if nothing more is read.
                 # tests/adapters/models/test_http.py::test_a_request_that_is_cut_at_any_checkpoint_gives_all_back
                 await trio.lowlevel.cancel_shielded_checkpoint()
                 if trio.current_effective_deadline() == -math.inf:

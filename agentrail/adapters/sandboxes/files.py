@@ -74,7 +74,7 @@ def check_data(path: str, data: object) -> None:
 
 
 def replace_once(path: str, data: bytes, old: bytes, new: bytes, *, every: bool) -> tuple[bytes, int]:
-    """Return *data* with *old* replaced by *new*, and the number of replacements.
+    """Return *data* with *old* replaced by *new*, once or, with *every*, wherever it occurs; and how often it occurred.
 
     Raise `BadEdit` if *old* does not occur, or occurs several times and not *every* one is to be replaced.
     """
@@ -334,8 +334,9 @@ class IncomingFile:
     def keep(self) -> None:
         """Give the file its name; raise `FileFailed` if that was taken meanwhile."""
         with translate_errors("write", self._path):
-            # A rename would replace a file that has the name; a link does not. If the file has another name, it has two
-            # for a moment, and whoever reads it then is refused: so it has none, where the system can do that.
+            # A link, because a rename would replace a file that has the name meanwhile. A file that was written under a
+            # temporary name has two names for a moment, and `confined_open` refuses a file with two names. So the file
+            # has no name before, where the system can give a nameless file one later (`_nameless`).
             there = self._other_name or _open_as(self._fd)
             os.link(
                 there,
@@ -347,9 +348,9 @@ class IncomingFile:
         self.drop()
 
     def drop(self) -> None:
-        """Remove what has no name; no-op if nothing was created."""
+        """Close the file, and remove it under its temporary name. Without `keep` before, nothing is left of it."""
         if self._fd >= 0:
-            with suppress(OSError):  # an error of the disk that a write has told of
+            with suppress(OSError):  # an error of the disk, which `write` has raised already
                 os.close(self._fd)
             with suppress(FileNotFoundError):
                 if self._other_name:

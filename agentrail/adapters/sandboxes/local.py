@@ -110,7 +110,7 @@ class LocalSandbox:
                 await self._in_thread(partial(file.write, piece))
             await self._in_thread(file.keep)
         finally:
-            # Shielded: what has no name yet would stay, as nobody knows of it.
+            # Shielded: a file without its final name would stay on the disk, and nobody else knows of it.
             # tests/sandboxes/test_receiving.py::test_nothing_is_left_of_a_file_that_does_not_come_to_its_end
             with trio.CancelScope(shield=True):
                 await self._in_thread(file.drop)

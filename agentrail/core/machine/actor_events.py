@@ -56,5 +56,7 @@ def on_woke(draft: StepDraft, _: SessionWoke) -> None:
 
 def can_sleep(state: State) -> bool:
     """Whether a session may sleep: it is idle without work under way, and is no sub-agent; calls may be held."""
-    busy = state.at_work or state.quarantined_calls or state.queue or state.plugin_changes or state.paused_stages
+    busy = (
+        state.has_running_work or state.quarantined_calls or state.queue or state.plugin_changes or state.paused_stages
+    )
     return state.phase is Phase.IDLE and not (state.asleep or busy or state.setup.path)

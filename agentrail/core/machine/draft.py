@@ -177,7 +177,7 @@ class StepDraft:
             self.timed = set(dict(self.state.timers))
         return self.timed
 
-    # Loops
+    # Counts for loop detection
 
     def subjects_of(self, turn: Turn) -> dict[str, int]:
         """Return the number of calls per subject in *turn*, as a dict to change; `keep_subjects` stores it.
@@ -294,7 +294,7 @@ class StepDraft:
         priced = frozenset({switch.model}) if switch.priced else frozenset[str]()
         spares = state.fallbacks if switch.model == state.model else ()
         self.switch_model(switch.model, switch.options, switch.plugin, spares, priced)
-        self._note_switch(switch.plugin)
+        self._note_switch(switch.plugin)  # not noted yet if the session had this model, and only the turn another one
         if state.turn is not None:
             remaining = state.turn.spares if switch.model == state.turn.model else ()
             state.turn = state.turn.but(model=switch.model, options=switch.options, spares=remaining)

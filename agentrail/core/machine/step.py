@@ -149,7 +149,7 @@ def _count_work(draft: StepDraft) -> None:
     since, works = state.working_since_ms, False
     for seat in state.plugins:  # a plain loop, as this is asked at each step, and few plugins count it
         if seat.counts_work:
-            works = state.works
+            works = state.runs_without_person
             break
     if since is not None and (not works or (draft.at - since >= COUNTED_EVERY and (draft.events or draft.effects))):
         state.worked_ms = state.worked(draft.at)

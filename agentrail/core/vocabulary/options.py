@@ -11,7 +11,7 @@ from agentrail.values.value import Authored, Value
 
 
 class Options(Authored, kw_only=True):
-    """Options of a session: all limits, timeouts and choices are declared here and nowhere else."""
+    """Options of a session: limits, timeouts and choices that its spec may set. Fixed bounds stand in their modules."""
 
     max_turns: int = 100
     """How many rounds (requests to the model) one turn may take; in the last one, the model may call no tools."""

@@ -482,14 +482,14 @@ class State(Draftable):
         return self.phase is IDLE and self.turn is not None
 
     @property
-    def at_work(self) -> bool:
-        """Whether anything runs that ends without a person: a request, a call, a sub-agent, a plugin's request."""
+    def has_running_work(self) -> bool:
+        """Whether the session is in a turn or starting, or has a lingering call, or a sub-agent that does not rest."""
         runs = self.phase is not IDLE and self.phase is not ENDED
         return runs or bool(self.lingering_calls) or any(not agent.rests for agent in self.subagents)
 
     @property
-    def works(self) -> bool:
-        """Whether the open turn, or a sub-agent, does anything that goes on without a person."""
+    def runs_without_person(self) -> bool:
+        """Whether the open turn or a sub-agent does something that needs no person; time limits count while it does."""
         runs = self.phase is RUNNING or self.phase is STREAMING or self.phase is EXECUTING_TOOLS
         return (runs and not self.waits) or any(agent.works and not agent.rests for agent in self.subagents)
 

@@ -357,7 +357,10 @@ class ApiKeys:
                 self._looking = None
 
     def _take(self, look: _Look, *, is_last: bool) -> None:
-        """Take the keys of a look, unless those in use stay, and tell the owners of those that have changed."""
+        """Replace the keys in use by those that *look* has read, and tell the listeners whose keys have changed.
+
+        If *look* found no keys, because the file cannot be read, those in use stay.
+        """
         self._stamp = look.stamp if is_last else None
         if look.problem and look.problem != self.problem:
             stay = look.keys is None and self._keys

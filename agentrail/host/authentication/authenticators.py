@@ -1,7 +1,4 @@
-"""`GuardedAuthenticator`: an authenticator of the program, asked within a time, with what it returns checked.
-
-`LocalToken`: the authenticator of a host that was given none, for the one person at this machine.
-"""
+"""Authenticators of a host: `GuardedAuthenticator` asks one of the program, `LocalToken` is the default."""
 
 from __future__ import annotations
 

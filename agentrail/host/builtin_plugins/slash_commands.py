@@ -1,9 +1,4 @@
-"""`SlashCommands`: a host plugin that carries out messages such as `/compact` itself, so that no model gets them.
-
-`SlashCommand`, one command of `SlashCommands`, and the table that finds the one that a message means.
-
-The commands that `SlashCommands` brings: each is a call of the host, with the scope that the call needs.
-"""
+"""`SlashCommands`: a host plugin that carries out messages such as `/compact` by calls of the host, without a model."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The call `metrics`: the figures of the sessions and of the host, as Prometheus text.
-
-The table of metrics that `/metrics` has, and how they are written as Prometheus text (version 0.0.4).
-"""
+"""The call `metrics`: a table of figures of the sessions and of the host, written as Prometheus text (0.0.4)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""`Readiness`: whether a host can do its work, by checks that are bounded in time, in number and in what they cost.
-
-The models that the profiles of a host name: whether there are such, and whether their keys are set.
-"""
+"""`Readiness`: whether a host can do its work, by bounded checks of its journal, and of the models of its profiles."""
 
 from __future__ import annotations
 

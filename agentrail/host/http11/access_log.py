@@ -1,7 +1,4 @@
-"""One line in the log for each request, without values of headers or of the query, which may hold secrets.
-
-`RequestNote`: what the log and the figures say of one request, beside its line.
-"""
+"""`RequestNote` and its line in the log for each request: without values of headers and of the query, maybe secrets."""
 
 from __future__ import annotations
 

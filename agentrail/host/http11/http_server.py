@@ -113,7 +113,8 @@ class HttpServer:
                 async with trio.open_nursery() as connections:  # noqa: TID251 - the connections end with the server
                     async with trio.open_nursery() as accepting:  # noqa: TID251 - it ends when the server is drained
                         for address, listening_ in zip(addresses, listening, strict=True):
-                            # Another process takes over a socket that is inherited: its connections wait for that.
+                            # At an inherited socket the next process accepts too: its connections wait there, so this
+                            # one leaves them from `begin_drain` on. At its own sockets it accepts until `drain`.
                             until = self._draining if isinstance(address, Inherited) else self._drained
                             await accepting.start(self._accept, listening_.listeners, connections, until)
                         task_status.started(listening)

@@ -52,7 +52,7 @@ class Inbound:
         return None
 
     async def more_whenever(self) -> bool:
-        """Receive, however long it takes; return false at the end of the peer's bytes."""
+        """Receive without a time limit; return whether anything came, and false if the peer has closed its side."""
         try:
             received = await self._stream.receive_some(PIECE)
         except (trio.BrokenResourceError, trio.ClosedResourceError) as error:

@@ -1,7 +1,4 @@
-"""Calls about the host itself: whether it is well, its page, and its OpenAPI document.
-
-The page of a host: what runs here, and how to talk to it. It has no script, and loads nothing.
-"""
+"""Calls about the host itself: whether it is well, its OpenAPI document, and its page, which loads nothing."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Calls about the life of sessions: open, list, show, fork, delete.
-
-Calls that list what is not of one session: what waits for a decision, and commands.
-"""
+"""Calls about the life of sessions (open, list, show, fork, delete), and the lists of all approvals and commands."""
 
 from __future__ import annotations
 
@@ -178,7 +175,7 @@ class SessionLifeCalls:
                 erase = partial(self._files.erase, name, sandbox)
                 await self._supervisor.delete(name.internal, first=erase)
             self._frames.erase(name.internal)
-        # Of a session that is deleted nothing is left that could say it; and a redaction says it in the records alone.
+        # Logged, as nothing is left of a deleted session, and a redaction is noted in the session's own records alone.
         outcome = "deleted" if records is None else f"redacted ({records} records)"
         audit_log.info("the session `%s` was %s by `%s`", name.internal, outcome, exchange.who.user)
         return exchange.view_answer(ErasedView(name.visible, records))

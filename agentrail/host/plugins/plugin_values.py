@@ -1,7 +1,4 @@
-"""What host plugins are shown and what they answer: requests, contexts, tool calls, `HandledResponse`, `Allow`.
-
-Checks what hooks of host plugins return: each function returns the value that the host uses, or raises.
-"""
+"""What host plugins are given and may return (requests, contexts, responses), with the checks of what they return."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""`SocketUser`: who uses a WebSocket, by the key of its handshake or of its first message.
-
-`SocketParts`: what all WebSockets of a host share.
-"""
+"""`SocketUser`: who uses a WebSocket, by its key; with `SocketParts`, what all WebSockets of a host share."""
 
 from __future__ import annotations
 

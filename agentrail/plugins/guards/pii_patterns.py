@@ -57,7 +57,7 @@ _SHORTEST_TOP: Final = 2
 
 
 def _email(text: str, match: re.Match[str]) -> Span | None:
-    """Leave `icon@2x.png`, `left-pad@1.3.0` and `git@host:path` alone."""
+    """Return where the address of *match* stands; `None` for `icon@2x.png`, `left-pad@1.3.0` and `git@host:path`."""
     top = match["top"].lower()
     if len(top) < _SHORTEST_TOP or top in _PICTURES or not (top.isalpha() or top.startswith("xn--")):
         return None
@@ -65,7 +65,7 @@ def _email(text: str, match: re.Match[str]) -> Span | None:
     return None if is_git else match.span()
 
 
-# Numbers: what is counted are the digits, and the marks between them are single
+# Numbers: lengths count digits alone; between two digits there is at most one mark, such as a blank
 
 
 def _walk(text: str, start: int, most: int, marks: str) -> Iterator[tuple[int, str]]:

@@ -1,7 +1,4 @@
-"""`EpisodicMemory`: remembers runs that went well, and shows the model similar ones.
-
-Episodes: what is kept of a run that went well, and how similar ones are found.
-"""
+"""`EpisodicMemory`: remembers runs that went well, as `Episode`s, and shows the model those like the new prompt."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""`Planning`: asks for a plan first, keeps it in the system prompt, and tells how far it is.
-
-Reads checklists in Markdown, and moves the steps of a plan by what they say.
-"""
+"""`Planning`: asks for a plan as a Markdown checklist, keeps it in the system prompt, and moves its steps."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Examines searches such as `grep -r` and `rg`: which folders they read, and which files they leave out or select.
-
-Recognises `find` commands that cannot find a blocked file, because they search for other names.
-"""
+"""Examines `grep -r` and `rg`, for the files that they read, and `find`, for whether it can find a blocked file."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""`Line`: calls and subscriptions over one connection to a host, which is made again whenever it is cut.
-
-`CallUnderWay`: a call over a line, from its sending to its answer.
-
-What callers give to the calls of a host: the fields that are there, and lists of texts.
-"""
+"""`Line`: calls and subscriptions over one connection to a host, which is made again whenever it is cut."""
 
 from __future__ import annotations
 

@@ -248,7 +248,7 @@ class Records:
             outcome.answer,
             self._opening,
             min(map(_at, after.timers)) if after.timers else None,
-            after.at_work,
+            after.has_running_work,
         )
         self._opening = None
         self.unwritten = (*self.unwritten, record)

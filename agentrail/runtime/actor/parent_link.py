@@ -118,7 +118,7 @@ class Link:
                 return
             self.announce()
         askers = tuple(dict.fromkeys((*self._askers, *state.asked_by))) if state.asked_by else self._askers
-        works = not state.waits or state.works
+        works = not state.waits or state.runs_without_person
         if (state.usage, state.waits, works, askers) != (self.used, self._waits, self._works, self._askers):
             self.used, self._waits, self._works, self._askers = state.usage, state.waits, works, askers
         elif not step.events:

@@ -64,7 +64,9 @@ class Complaints:
         if len(self._last) > MAX_KEPT:
             self._last.popitem(last=False)
         more = f", and {unsaid} times more since the last line about it" if unsaid else ""
-        consequence = "the door stays shut" if seat.critical else "the session goes on as if it had no objection"
+        consequence = "the session goes on as if it had no objection"
+        if seat.critical:
+            consequence = "what it was asked about is blocked"
         if hook in REFUSING:
             consequence = "what was asked of it is refused"
         line = "`%s` of the plugin `%s` broke: %s; %s%s"

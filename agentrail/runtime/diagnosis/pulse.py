@@ -59,7 +59,7 @@ class Pulse(trio.abc.Instrument):
                 await self._beaten.wait()
 
     def before_io_wait(self, timeout: float) -> None:
-        """Note whether the loop is about to rest: it is if no task is ready to run; beat if one is."""
+        """Beat, unless Trio is about to rest: with a *timeout* above 0, no task is ready to run."""
         self.rests = timeout > 0
         if not self.rests:
             self._come_round()

@@ -112,7 +112,7 @@ class Subscription:
         self._types = types
         self._policy = policy
         self._capacity = capacity
-        # Also one that asks for a class which ephemeral events inherit from.
+        # A subscriber may name a class of ephemeral events, or one that they inherit from, such as `Event`.
         self.hears_deltas = types is None or any(issubclass(t, Ephemeral) or issubclass(Ephemeral, t) for t in types)
         self._room = capacity if types is None else 0
         self._queue: list[Envelope | EphemeralRun] = []

@@ -61,7 +61,10 @@ class Steady:
         return at - self._ahead
 
     def reached(self, at: float) -> None:
-        """Note that Trio has waited until a time of this clock, whatever the user's clock shows now."""
+        """Move this clock on to *at*, because Trio has slept until then. No-op if it shows a later time already.
+
+        The user's clock may lag behind Trio: without this, a timer that is due would seem not to be.
+        """
         if at > self._now:
             self._now, self._ahead = at, at - self._last
 

@@ -1,6 +1,6 @@
-"""Rebuilding a session of an earlier process: its state from the journal, its code from the program.
+"""Rebuilds sessions of an earlier process; `Returning` does so when a supervisor is opened.
 
-`Returning`: brings stored sessions back when a supervisor is opened: those with work under way, and those due.
+The state comes from the journal, the code from the program. Those come back that have work under way, or that are due.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Deleting and redacting stored sessions, on behalf of a supervisor.
-
-Deletes sessions that have ended long ago, in the background, as the policies of a supervisor say.
-"""
+"""Deletes and redacts stored sessions for a supervisor: on request, or in the background by its policies."""
 
 from __future__ import annotations
 
@@ -106,7 +103,13 @@ async def redact_stored(sessions: Sessions, session_id: str, first: int, last: i
     with sessions.reserved(session_id):  # nobody may bring it back with its texts
         await read_opening(shared, session_id)  # raises if it is not stored
         state, head, *_ = await rebuilt(shared.journal, session_id)
-        if state.turn is not None or state.queue or state.steering or state.next_prompt is not None or state.at_work:
+        if (
+            state.turn is not None
+            or state.queue
+            or state.steering
+            or state.next_prompt is not None
+            or state.has_running_work
+        ):
             raise SessionUnfinished(session_id)
         note = Redaction(shared.clock.now_ms(), by)
         upto = head if last is None else last

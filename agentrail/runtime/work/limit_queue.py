@@ -297,7 +297,7 @@ class FamilyUsage(Protocol):
 
     @property
     def purse(self) -> Purse:
-        """The purse of the session, of its sub-agents, and of all sessions above."""
+        """The requests that shared limits do not count yet; one object for all sessions of the family."""
         ...
 
     def spread(self, state: State) -> None:

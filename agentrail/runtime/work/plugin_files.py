@@ -1,7 +1,4 @@
-"""Carries out `FindFiles`: looks for names of files and folders on the disk, and in the index of a git repository.
-
-Replaces files that several sessions may write: none of them takes away what another one has written.
-"""
+"""Carries out what plugins ask about files: finding names (`FindFiles`), and replacing files that sessions share."""
 
 from __future__ import annotations
 

@@ -159,8 +159,8 @@ class HeldText:
             if shown_text + self._screen(text[place:]) == whole:
                 self._keep(text[place:], max(len(text) - place + self._step, self._reach))
                 return text[:place], shown_text
-        # Something that is replaced may go on. The next search is after twice as much, so that all searches together
-        # take time in proportion to the text.
+        # A text that a plugin replaces may go on beyond what has come. The next search waits until twice as many
+        # characters have come, so that the time of all searches is proportional to the text.
         self._keep(text, 2 * len(text) if places else len(text) + self._step)
         return "", ""
 

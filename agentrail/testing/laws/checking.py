@@ -1,6 +1,6 @@
-"""`check_plugin`: tries the laws with many hooks in a row, each with the state that the plugin returned before.
+"""`check_plugin`: tries the laws with many hooks in a row, and shrinks a run that fails.
 
-Shrinks a failing random run: leaves out random choices of it or makes them smaller, and plays the run again.
+Each hook is given with the state that the plugin returned before.
 """
 
 from __future__ import annotations

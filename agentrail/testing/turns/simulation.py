@@ -2,9 +2,8 @@
 
 Where a script gives no answer, the simulation gives a plain one: the model says "done", tools return "done", and what a
 plugin asks for fails. Timers fire only when nothing else can happen. No tool is ever run, so none has to be written:
-each tool that the script calls exists, unless `tools` of `simulate` lists others.
-
-Records what each plugin decides at each hook of a simulated session.
+each tool that the script calls exists, unless `tools` of `simulate` lists others. `Watch` records what each plugin
+decides at each hook.
 """
 
 from __future__ import annotations
@@ -389,6 +388,9 @@ class Simulation:
         raise EndlessError(self.script[self.cue])
 
 
+MAX_SEATS: Final = 2_000
+"""The most attached plugins that are cached; with more, the cache is emptied."""
+
 _SEATS: Final[dict[tuple[str, int], tuple[AnyPlugin, AttachedPlugin]]] = {}
 
 
@@ -397,7 +399,7 @@ def _seat(key: str, plugin: AnyPlugin) -> AttachedPlugin:
     remembered = _SEATS.get((key, id(plugin)))
     if remembered is not None and remembered[0] is plugin:
         return remembered[1]
-    if len(_SEATS) >= MOST:
+    if len(_SEATS) >= MAX_SEATS:
         _SEATS.clear()
     seat = seat_for(key, plugin)
     _SEATS[key, id(plugin)] = plugin, seat

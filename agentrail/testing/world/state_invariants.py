@@ -168,7 +168,7 @@ class Ledger:
         self.open_turn = None
         self.outcomes.append("finished" if isinstance(event, AgentEnd) else "aborted")
 
-    # Checks of the state against the notes
+    # Checks of the state against what the events of earlier steps have told
 
     def _turns(self, after: State) -> None:
         going = after.turn is not None and after.turn.ended is None

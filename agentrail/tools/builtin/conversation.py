@@ -1,7 +1,4 @@
-"""The tools `write_todos` and `ask_user`: they return effects, which the session carries out.
-
-The tools `compact_conversation` and `read_history`: the model makes room in its context, and reads what has left.
-"""
+"""The tools `write_todos`, `ask_user`, `compact_conversation` and `read_history`: their effects are the session's."""
 
 from __future__ import annotations
 

@@ -1,10 +1,7 @@
-"""The tool `read_file`.
+"""The tools `read_file`, `write_file` and `edit_file`.
 
-The tools `write_file` and `edit_file`.
-
-If `edit_file` does not find the text to replace, it shows the most similar lines, so that the model can correct itself.
-
-Reads lines of a file piece by piece, so that neither a long file nor a long line takes much memory.
+Lines are read piece by piece, so that neither a long file nor a long line takes much memory. If `edit_file` does not
+find the text to replace, it shows the most similar lines, so that the model can correct itself.
 """
 
 from __future__ import annotations

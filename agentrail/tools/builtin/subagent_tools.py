@@ -1,6 +1,7 @@
-"""The tools for sub-agents: `task`, `task_list`, `task_result`, `task_wait`, `task_send` and `task_cancel`.
+"""The tools for sub-agents, and for messages between them.
 
-The tools for messages between sub-agents: `message_send` and `message_wait`, given to agents that are to talk.
+A parent has `task`, `task_list`, `task_result`, `task_wait`, `task_send` and `task_cancel`; agents that are to talk
+have `message_send` and `message_wait`.
 """
 
 from __future__ import annotations

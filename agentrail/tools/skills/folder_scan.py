@@ -1,6 +1,6 @@
-"""Finds the skills in folders of sandboxes: later folders come before earlier ones, and what is invalid is named.
+"""Finds the skills in folders of sandboxes, and checks the paths of skills and memory files in a specification.
 
-Paths of skills and memory files, as a specification gives them.
+Later folders come before earlier ones; what is invalid is named.
 """
 
 from __future__ import annotations

@@ -74,14 +74,14 @@ GIVE_ANOTHER: Final = "give the path of a file that this process may make and wr
 
 
 def not_opened(error: Exception, path: Path) -> JournalError:
-    """Return the journal's error for *error* of an attempt to open the file."""
+    """Convert *error*, with which opening the file at *path* failed, to the journal's own exception."""
     if isinstance(error, OSError):
         return JournalUnusable(str(path), f"it cannot be opened ({error.strerror}); {GIVE_ANOTHER}")
     return _unwritten(error) if _kind(error) in _NOT_BEGUN else JournalUnusable(str(path), _sqlite_message(error))
 
 
 def in_commit(error: sqlite3.Error) -> NothingWritten | JournalFailed:
-    """Return the journal's error for *error* of the commit itself."""
+    """Convert *error*, with which a COMMIT failed, to the journal's own exception."""
     if _kind(error) in _NOT_BEGUN:
         return _unwritten(error)
     return JournalFailed("commit what it was given", _sqlite_message(error))

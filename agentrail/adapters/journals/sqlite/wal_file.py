@@ -199,7 +199,10 @@ class Checkpoints:
         self.to_mend = False
 
     def leave_whole(self, db: sqlite3.Connection) -> None:
-        """Move the log into the file before the connection is closed; not if a failed commit has to stay in it."""
+        """Move the log into the file before the connection is closed, unless a failed commit is in it.
+
+        A failed commit that cannot be removed stays in the log: the next process decides about it.
+        """
         try:
             if self.to_mend:
                 self.mend(db)
