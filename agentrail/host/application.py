@@ -15,7 +15,7 @@ from agentrail.host.error_responses import refusal
 from agentrail.host.host_drain import HostDrain
 from agentrail.host.hosted_sessions import check_scope
 from agentrail.host.http11.http_messages import HttpRequest, HttpResponse
-from agentrail.host.operations.call_request import CallRequest, CarryOut
+from agentrail.host.operations.call_request import CallFunction, CallRequest
 
 ATTEMPT: Final = "answer the request"
 
@@ -25,7 +25,7 @@ class Application:
 
     def __init__(
         self,
-        functions: Mapping[str, CarryOut],
+        functions: Mapping[str, CallFunction],
         authenticator: Authenticator,
         rates: Rates,
         limits: HostLimits,

@@ -36,15 +36,16 @@ from agentrail.host.http11.listening import Address, Inherited, Tcp, UnixSocket,
 from agentrail.host.http11.proxies import Proxies
 from agentrail.host.http11.site_policy import SitePolicy, screened
 from agentrail.host.late_tasks import LateTasks
-from agentrail.host.operations.call_request import CarryOut
+from agentrail.host.operations.call_request import CallFunction
 from agentrail.host.operations.client_streams import ClientStreams
 from agentrail.host.operations.command_calls import CommandCalls
 from agentrail.host.operations.event_frames import EventFrames
 from agentrail.host.operations.file_calls import FileCalls
 from agentrail.host.operations.host_calls import HostCalls
-from agentrail.host.operations.lifecycle_calls import SubagentCalls, UpkeepCalls, upkeep_functions
 from agentrail.host.operations.plugin_calls import PluginCalls
+from agentrail.host.operations.query_calls import QueryCalls
 from agentrail.host.operations.session_calls import ListingCalls, SessionLifeCalls
+from agentrail.host.operations.subagent_calls import SubagentCalls
 from agentrail.host.operations.talk_calls import TalkCalls
 from agentrail.host.operations.view_calls import ViewCalls
 from agentrail.host.plugins.host_plugin import HostPlugin, check_providers, name_of
@@ -309,7 +310,7 @@ class Host:
         looking = ViewCalls(sessions, frames, streams)
         listing = ListingCalls(self._rows, sessions, supervisor, four_eyes=self._four_eyes)
         commands = CommandCalls(sessions, four_eyes=self._four_eyes)
-        functions: Mapping[str, CarryOut] = {
+        functions: Mapping[str, CallFunction] = {
             **{name: commands.carry_out for name, call in CALLS.items() if call.commands},
             **_talking(talking),
             "open_session": lifecycle.open,
@@ -318,7 +319,7 @@ class Host:
             "delete_session": lifecycle.delete,
             "fork": lifecycle.fork,
             "upload": files.upload,
-            **upkeep_functions(UpkeepCalls(sessions, self._profiles), SubagentCalls(sessions)),
+            **_looking_up(QueryCalls(sessions, self._profiles), SubagentCalls(sessions)),
             "tree": lifecycle.tree,
             "approvals": listing.approvals,
             "commands": listing.commands,
@@ -340,7 +341,7 @@ class Host:
         log.info("serving at %s: %d routes; profiles: %s; plugins: %s", url, len(ROUTES), profiles, plugins or "none")
 
 
-def _talking(calls: TalkCalls) -> Mapping[str, CarryOut]:
+def _talking(calls: TalkCalls) -> Mapping[str, CallFunction]:
     """Return the functions for the calls that talk with a session."""
     return {
         "chat": calls.chat,
@@ -351,7 +352,19 @@ def _talking(calls: TalkCalls) -> Mapping[str, CarryOut]:
     }
 
 
-def _of_host(calls: HostCalls, metrics: MetricCalls) -> Mapping[str, CarryOut]:
+def _looking_up(queries: QueryCalls, subagents: SubagentCalls) -> Mapping[str, CallFunction]:
+    """Return the functions for the calls that only look at a session, its sub-agents or the profiles."""
+    return {
+        "queued": queries.queued,
+        "offered": queries.offered,
+        "agents": queries.agents,
+        "tasks": subagents.tasks,
+        "task_result": subagents.result,
+        "wait_tasks": subagents.wait,
+    }
+
+
+def _of_host(calls: HostCalls, metrics: MetricCalls) -> Mapping[str, CallFunction]:
     """Return the functions for the calls about the host itself."""
     return {
         "health": calls.health,

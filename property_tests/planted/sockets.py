@@ -34,8 +34,8 @@ CHANGES: Final = (
         "socket_listens_to_a_foreign_session",
         "a subscription does not ask whose session it is",
         ViewCalls.subscribed,
-        "exchange.who, exchange.session)",
-        'exchange.who.but(scopes=exchange.who.scopes | {"admin"}), exchange.session)',
+        "request.who, request.session)",
+        'request.who.but(scopes=request.who.scopes | {"admin"}), request.session)',
         "sockets",
     ),
     Change(
@@ -122,8 +122,8 @@ CHANGES: Final = (
         "socket_since_repeats",
         "a client that comes back gets its last event again",
         SocketListening._send_events,
-        "exchange, since, types, policy)",
-        "exchange, since and since._replace(seq=since.seq - 1), types, policy)",
+        "request, since, types, policy)",
+        "request, since and since._replace(seq=since.seq - 1), types, policy)",
         "sockets",
     ),
 )

@@ -340,8 +340,8 @@ async def test_many_tenants_are_written_in_pieces_and_none_is_left_out() -> None
             figures.of(f"t{number}").use("demo", Usage(1, 1))
         calls = MetricCalls(figures)
         operator = Identity("ops", "root", frozenset(["observe", "operate"]))
-        exchange = CallRequest(NO_REQUEST, CALLS["metrics"], operator, "", HostLimits())
-        answer = await calls.metrics(exchange)
+        request = CallRequest(NO_REQUEST, CALLS["metrics"], operator, "", HostLimits())
+        answer = await calls.metrics(request)
     assert isinstance(answer.content, bytes)
     found = read(answer.content.decode())
     queued = {dict(labels)["tenant"] for name, labels in found if name == "agentrail_queued_prompts"}

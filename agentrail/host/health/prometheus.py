@@ -209,13 +209,13 @@ class MetricCalls:
         self.requests = RequestFigures()
         """Counts requests, and calls on WebSockets."""
 
-    async def metrics(self, exchange: CallRequest) -> HttpResponse:
+    async def metrics(self, request: CallRequest) -> HttpResponse:
         """Show the figures: of the user's tenant, or of all and of the host if the user may operate it."""
         pieces: list[str] = []
-        for piece in self._render(exchange.who):
+        for piece in self._render(request.who):
             pieces.append(piece)
             await trio.lowlevel.checkpoint()  # all tenants together may take a tenth of a second
-        return HttpResponse(exchange.call.status, (("content-type", PROMETHEUS), NO_STORE), "".join(pieces).encode())
+        return HttpResponse(request.call.status, (("content-type", PROMETHEUS), NO_STORE), "".join(pieces).encode())
 
     def _render(self, who: Identity) -> Iterator[str]:
         tenants, operates = self._figures.tenants, OPERATE in who.scopes

@@ -13,13 +13,16 @@ from agentrail.api.body_parsing import check_media, command_of, read_body, read_
 from agentrail.api.limits import HostLimits
 from agentrail.api.operation_table import JSON, HostCall
 from agentrail.api.problems import Problem
+from agentrail.api.public_ids import SessionName
 from agentrail.api.views import View, to_json
 from agentrail.errors import AgentrailError
 from agentrail.host.authentication.identity import Identity
 from agentrail.host.error_responses import told_problem
+from agentrail.host.hosted_sessions import HostedSessions
 from agentrail.host.http11.http_messages import PROBLEM, Headers, HttpRequest, HttpResponse
 from agentrail.host.journal_watch import JournalWatch
 from agentrail.host.plugins.plugin_values import NO_BODY, HandledResponse, RequestContext, RequestKind
+from agentrail.runtime.handle import SessionHandle
 from agentrail.runtime.shared.ids import new_id
 from agentrail.values.json import thaw
 
@@ -40,7 +43,7 @@ class LaterAnswer(HttpResponse):
 class CallRequest:
     """A request for one call."""
 
-    request: HttpRequest
+    http: HttpRequest
     call: HostCall
     who: Identity
     """Who makes it; of a call that needs no key, nobody."""
@@ -52,24 +55,24 @@ class CallRequest:
     watch: JournalWatch = field(factory=JournalWatch, init=False)
     """Ends the wait for the answer if the journal cannot write for the session of the request."""
 
-    async def answered(self, carry_out: CarryOut) -> HttpResponse:
+    async def answered(self, carry_out: CallFunction) -> HttpResponse:
         """Return the answer of *carry_out*; raise an error if the journal cannot write for too long."""
         return await self.watch.answered(partial(carry_out, self))
 
     async def body(self, _: type[T]) -> T:
         """Return the body of the request, of the class that the table has for the call."""
-        check_media(self.call, self.request.header("content-type") or "")
-        content = await self.request.body.read(self.limits.body_bytes)
+        check_media(self.call, self.http.header("content-type") or "")
+        content = await self.http.body.read(self.limits.body_bytes)
         return cast("T", read_body(self.call, content, self.limits.json_depth))
 
     def query(self, _: type[T]) -> T:
         """Return the query of the request, of the class that the table has for the call."""
-        return cast("T", read_query(self.call, self.request.query))
+        return cast("T", read_query(self.call, self.http.query))
 
     @property
     def command(self) -> str | None:
         """The command id of the request, if its sender gave one: each user has their own."""
-        key = command_of(self.call, self.request.header("idempotency-key"))
+        key = command_of(self.call, self.http.header("idempotency-key"))
         if key is None:
             return None
         digest = sha256(f"{self.who.user}\n{key}".encode(errors="surrogatepass"))
@@ -84,7 +87,7 @@ class CallRequest:
     def context(self, kind: RequestKind, session: str = "", agent: str | None = None) -> RequestContext:
         """Return the context that host plugins get of a request to an agent; on a WebSocket, its kind is `ws`."""
         kind = "ws" if self.on_socket else kind
-        request = f"{kind}-{self.request.note.id}"  # its kind is known by it after a restart
+        request = f"{kind}-{self.http.note.id}"  # its kind is known by it after a restart
         return RequestContext(kind, self.who.tenant, self.who.user, session, agent or "", request)
 
     def view_answer(self, view_: View, status: int | None = None, headers: Headers = ()) -> HttpResponse:
@@ -106,7 +109,7 @@ class CallRequest:
 
     def problem(self, error: AgentrailError) -> Problem:
         """Return the problem document of *error*, which is logged if it is for the operator."""
-        return told_problem(error, self.call.attempt, self.who.tenant, self.request.note.id)
+        return told_problem(error, self.call.attempt, self.who.tenant, self.http.note.id)
 
     def _answer(self, status: int, headers: Headers, make: Callable[[], bytes]) -> HttpResponse:
         return LaterAnswer(status, headers, make=make) if self.on_socket else HttpResponse(status, headers, make())
@@ -116,5 +119,11 @@ class CallRequest:
         return HttpResponse(self.call.status, (NO_STORE,))
 
 
-CarryOut: TypeAlias = Callable[[CallRequest], Awaitable[HttpResponse]]
+CallFunction: TypeAlias = Callable[[CallRequest], Awaitable[HttpResponse]]
 """Carries out one call of the table."""
+
+
+async def running_session(sessions: HostedSessions, request: CallRequest) -> tuple[SessionName, SessionHandle]:
+    """Return the session in the path of *request*, which is brought back if need be, with a handle for its user."""
+    name = sessions.name(request.call, request.who, request.session)
+    return name, (await sessions.running(name, request.watch)).by(request.who.user)

@@ -68,13 +68,13 @@ class ClientStreams:
         if self._of_tenant[tenant] >= self._most:
             raise TooManyStreams(self._most)
 
-    def turn(self, exchange: CallRequest, write: Streaming) -> HttpResponse:
+    def turn(self, request: CallRequest, write: Streaming) -> HttpResponse:
         """Return the answer with the stream of a turn, which *write* sends; it ends with the turn."""
-        return HttpResponse(200, STREAMED, partial(self._send_turn, exchange, write))
+        return HttpResponse(200, STREAMED, partial(self._send_turn, request, write))
 
-    def session(self, exchange: CallRequest, write: Streaming) -> HttpResponse:
+    def session(self, request: CallRequest, write: Streaming) -> HttpResponse:
         """Return the answer with the stream of a session, which *write* sends; the end of the host ends it."""
-        return HttpResponse(200, STREAMED, partial(self._send_endless, exchange, write))
+        return HttpResponse(200, STREAMED, partial(self._send_endless, request, write))
 
     def end_sessions(self) -> None:
         """End the streams of sessions: the host is closing. Their clients go on with another connection."""
@@ -82,10 +82,10 @@ class ClientStreams:
         for stream in self._endless:
             stream.end()
 
-    async def _send_turn(self, exchange: CallRequest, write: Streaming, send: Send) -> bytes:
-        return await self._send(exchange, write, Endable(), send)
+    async def _send_turn(self, request: CallRequest, write: Streaming, send: Send) -> bytes:
+        return await self._send(request, write, Endable(), send)
 
-    async def _send_endless(self, exchange: CallRequest, write: Streaming, send: Send) -> bytes:
+    async def _send_endless(self, request: CallRequest, write: Streaming, send: Send) -> bytes:
         async def begin(send: Send) -> bytes | None:
             await send(HEARTBEAT)  # the head goes out with it
             return await write(send)
@@ -95,29 +95,29 @@ class ClientStreams:
         if self._over:
             stream.end()
         try:
-            return await self._send(exchange, begin, stream, send)
+            return await self._send(request, begin, stream, send)
         finally:
             self._endless.remove(stream)
 
-    async def _send(self, exchange: CallRequest, write: Streaming, stream: Endable, send: Send) -> bytes:
+    async def _send(self, request: CallRequest, write: Streaming, stream: Endable, send: Send) -> bytes:
         """Write a stream, and return its last frames."""
         last: bytes | None = None
         refused: list[Problem] = []
 
         def refuse(error: AgentrailError) -> None:
-            refused.append(exchange.problem(error))
+            refused.append(request.problem(error))
 
         async def watch_key() -> None:
-            refuse(await self._keys.refusal(exchange.who, exchange.request.headers))
+            refuse(await self._keys.refusal(request.who, request.http.headers))
             stream.end()
 
         def give_way() -> None:
             refused.append(HttpRefusal(GAVE_WAY).problem)
             stream.end()
 
-        waiting = exchange.request.place.waiting(Wait.EVENT, trio.current_time(), give_way)
+        waiting = request.http.place.waiting(Wait.EVENT, trio.current_time(), give_way)
         try:
-            with self.counted(exchange.who.tenant), waiting, stream.scope:
+            with self.counted(request.who.tenant), waiting, stream.scope:
                 async with self._late.beside(watch_key):
                     last = await write(partial(stream.send, send))
         except AgentrailError as error:

@@ -15,7 +15,7 @@ from agentrail.errors import BadOptions, FourEyesWanted, NotRegistered, PluginRe
 from agentrail.host.hosted_sessions import HostedSessions
 from agentrail.host.http11.http_messages import HttpResponse
 from agentrail.host.operations.call_request import CallRequest
-from agentrail.host.operations.lifecycle_calls import child_id
+from agentrail.host.operations.subagent_calls import child_id
 from agentrail.host.plugins.host_context import HostContext
 from agentrail.host.plugins.host_tools import HostTools
 from agentrail.runtime.commands import attached_as
@@ -56,18 +56,18 @@ class CommandCalls:
         self._sessions = sessions
         self._four_eyes = four_eyes
 
-    async def carry_out(self, exchange: CallRequest) -> HttpResponse:
+    async def carry_out(self, request: CallRequest) -> HttpResponse:
         """Send the command of a request to its session."""
-        call = exchange.call
-        spelled, command = await _read(exchange)
-        name = self._sessions.name(call, exchange.who, exchange.session)
-        session = (await self._sessions.running(name, exchange.watch)).by(exchange.who.user, four_eyes=self._four_eyes)
+        call = request.call
+        spelled, command = await _read(request)
+        name = self._sessions.name(call, request.who, request.session)
+        session = (await self._sessions.running(name, request.watch)).by(request.who.user, four_eyes=self._four_eyes)
         for field, how in spelled.fields:
             if how.holds is not None:
-                internal_id = _IDS[how.holds](session, name, exchange.who.user, getattr(command, field))
+                internal_id = _IDS[how.holds](session, name, request.who.user, getattr(command, field))
                 command = command.but(**{field: internal_id})
-        await session.send(await self._guarded(session, command), exchange.command if call.command else None)
-        return exchange.empty_answer()
+        await session.send(await self._guarded(session, command), request.command if call.command else None)
+        return request.empty_answer()
 
     async def _guarded(self, session: SessionHandle, command: AnyCommand) -> AnyCommand:
         """Return the command to be sent in the place of a client's; raise an error if clients may not send it."""
@@ -124,14 +124,14 @@ class CommandCalls:
         _check_offered(key, options, (await self._sessions.offered(session)).options)
 
 
-async def _read(exchange: CallRequest) -> tuple[Spelled, AnyCommand]:
+async def _read(request: CallRequest) -> tuple[Spelled, AnyCommand]:
     """Return the command of a request, and how it is spelled there."""
-    call = exchange.call
+    call = request.call
     body: object = None
     if call.body is not None:
-        body = await exchange.body(object)
+        body = await request.body(object)
     elif call.query is not None:
-        body = exchange.query(object)
+        body = request.query(object)
     spelled = next(spelling for spelling in call.commands if spelling.body is None or isinstance(body, spelling.body))
     return spelled, spelled.read(body)
 

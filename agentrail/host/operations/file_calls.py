@@ -21,28 +21,28 @@ class FileCalls:
         self._sessions = sessions
         self._files = files
 
-    async def upload(self, exchange: CallRequest) -> HttpResponse:
+    async def upload(self, request: CallRequest) -> HttpResponse:
         """Store the body as a file of the session; if the connection breaks, nothing of it is kept."""
-        query = exchange.query(FileQuery)
-        name = self._sessions.name(exchange.call, exchange.who, exchange.session)
-        media = said_media(exchange.request.header("content-type") or "")
+        query = request.query(FileQuery)
+        name = self._sessions.name(request.call, request.who, request.session)
+        media = said_media(request.http.header("content-type") or "")
         with self._files.taking(name) as intake:
-            sandbox = await self._sessions.storage(name, exchange.watch)
-            body = exchange.request.body
+            sandbox = await self._sessions.storage(name, request.watch)
+            body = request.http.body
             file = await self._files.receive(name.internal, sandbox, intake, body, query.name, media)
-        return exchange.view_answer(FileView(file.name, file.note.media_type, file.size))
+        return request.view_answer(FileView(file.name, file.note.media_type, file.size))
 
-    async def named(self, exchange: CallRequest, session: SessionName, names: tuple[str, ...]) -> PromptFiles:
+    async def named(self, request: CallRequest, session: SessionName, names: tuple[str, ...]) -> PromptFiles:
         """Return the files of *session* that a prompt names; raise `UnknownFile` for one that is not there."""
         if not names:
             return NO_FILES
-        most = exchange.limits.prompt_files
+        most = request.limits.prompt_files
         if len(names) > most:
-            raise BadBody(exchange.call.name, "its `files`", f"are {len(names)}, and {most} are the most")
+            raise BadBody(request.call.name, "its `files`", f"are {len(names)}, and {most} are the most")
         try:
-            sandbox = await self._sessions.storage(session, exchange.watch)
+            sandbox = await self._sessions.storage(session, request.watch)
         except UnknownSession:
-            if session.user != exchange.who.user or exchange.session:
+            if session.user != request.who.user or request.session:
                 raise
             raise UnknownFile(names[0]) from None  # the prompt would open the session
         except FilesNotTaken:

@@ -68,25 +68,25 @@ class HostCalls:
         self._drain = drain
         self._document: StaticContent | None = None
 
-    async def health(self, exchange: CallRequest) -> HttpResponse:
+    async def health(self, request: CallRequest) -> HttpResponse:
         """Say that the host answers."""
         await trio.lowlevel.checkpoint()
-        return exchange.view_answer(HealthView())
+        return request.view_answer(HealthView())
 
-    async def ready(self, exchange: CallRequest) -> HttpResponse:
+    async def ready(self, request: CallRequest) -> HttpResponse:
         """Say whether all checks are passed, and the host takes requests."""
         checks = (*await self._look(), CheckView(ACCEPTING, not self._drain.has_begun, 0.0))
         is_ready = all(check.ok for check in checks)
-        return exchange.view_answer(ReadyView(is_ready, checks), None if is_ready else NOT_READY)
+        return request.view_answer(ReadyView(is_ready, checks), None if is_ready else NOT_READY)
 
-    async def page(self, exchange: CallRequest) -> HttpResponse:
+    async def page(self, request: CallRequest) -> HttpResponse:
         """Show the page of the host."""
         await trio.lowlevel.checkpoint()
-        return HOST_PAGE.answer(exchange.request)
+        return HOST_PAGE.answer(request.http)
 
-    async def openapi(self, exchange: CallRequest) -> HttpResponse:
+    async def openapi(self, request: CallRequest) -> HttpResponse:
         """Show the OpenAPI document."""
         await trio.lowlevel.checkpoint()
         if self._document is None:  # not at the start: to make it takes longer than all else that a host makes then
             self._document = StaticContent(openapi_json(), JSON)
-        return self._document.answer(exchange.request)
+        return self._document.answer(request.http)

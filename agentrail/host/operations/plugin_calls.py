@@ -14,7 +14,7 @@ from agentrail.errors import AgentrailError
 from agentrail.host.error_responses import refusal
 from agentrail.host.hosted_sessions import check_scope
 from agentrail.host.http11.http_messages import Body, HttpRequest
-from agentrail.host.operations.call_request import CallRequest, CarryOut
+from agentrail.host.operations.call_request import CallFunction, CallRequest
 from agentrail.host.plugins.plugin_values import HandledResponse, Request
 from agentrail.values.json import JsonObject, thaw
 
@@ -51,30 +51,32 @@ class GivenBody(Body):
 class PluginCalls:
     """Carries out calls of the host for its plugins."""
 
-    def __init__(self, functions: Mapping[str, CarryOut], limits: HostLimits) -> None:
+    def __init__(self, functions: Mapping[str, CallFunction], limits: HostLimits) -> None:
         self._functions = functions
         self._limits = limits
 
-    async def carry_out(self, name: str, request: Request, body: JsonObject) -> HandledResponse | None:
+    async def carry_out(self, name: str, plugin_request: Request, body: JsonObject) -> HandledResponse | None:
         """Carry out the call *name* about the session of *request*; `None` if plugins cannot make it."""
         call, function = CALLS.get(name), self._functions.get(name)
         if call is None or function is None or name in TALKS or call.scope is None or call.media != JSON:
             return None
-        http_request = HttpRequest("POST", "/", "", _headers(request, name), "", GivenBody(to_json(thaw(body))))
-        exchange = CallRequest(http_request, call, request.identity, request.context.session_id, self._limits)
+        http_request = HttpRequest("POST", "/", "", _headers(plugin_request, name), "", GivenBody(to_json(thaw(body))))
+        request = CallRequest(
+            http_request, call, plugin_request.identity, plugin_request.context.session_id, self._limits
+        )
         try:
-            check_scope(call, request.identity)
-            answer = await exchange.answered(function)
+            check_scope(call, plugin_request.identity)
+            answer = await request.answered(function)
         except AgentrailError as error:
-            answer = refusal(error, call.attempt, request.identity.tenant, http_request.note.id)
+            answer = refusal(error, call.attempt, plugin_request.identity.tenant, http_request.note.id)
         content = answer.content
         if not isinstance(content, bytes):
             return None
         return HandledResponse(answer.status, json.loads(content) if content else None, dict(answer.headers))
 
 
-def _headers(request: Request, name: str) -> tuple[tuple[str, str], ...]:
+def _headers(plugin_request: Request, name: str) -> tuple[tuple[str, str], ...]:
     """Return the headers of the call: of those of the request, its command id, which is another one for each call."""
-    key = request.header(COMMAND)
+    key = plugin_request.header(COMMAND)
     headers = (("content-type", JSON),)
     return headers if key is None else (*headers, (COMMAND, sha256(f"{name} {key}".encode()).hexdigest()))

@@ -68,57 +68,57 @@ class SessionLifeCalls:
         self._frames = frames
         self._supervisor = supervisor
 
-    async def open(self, exchange: CallRequest) -> HttpResponse:
+    async def open(self, request: CallRequest) -> HttpResponse:
         """Open a new session."""
-        body = await exchange.body(OpenBody)
-        name = _new(exchange, exchange.who.user, body.session)
-        context = exchange.context("chat", name.visible, body.agent)
+        body = await request.body(OpenBody)
+        name = _new(request, request.who.user, body.session)
+        context = request.context("chat", name.visible, body.agent)
         exists: SessionExists | SessionStored | None = None
         try:
-            await self._sessions.opened(exchange.who, context, name, body.title, body.labels, exchange.command)
+            await self._sessions.opened(request.who, context, name, body.title, body.labels, request.command)
         except (SessionExists, SessionStored) as error:
             exists = error
         if exists is not None:
-            first = await self._first(exchange, name)
+            first = await self._first(request, name)
             about = (await self._sessions.stored(name)).about
             expected = (body.title, tuple(sorted(set(body.labels))), body.agent or about.spec)
             if not isinstance(first, SessionOpened) or (about.title, about.labels, about.spec) != expected:
                 raise exists
-        return _opened(exchange, name)
+        return _opened(request, name)
 
-    async def fork(self, exchange: CallRequest) -> HttpResponse:
+    async def fork(self, request: CallRequest) -> HttpResponse:
         """Open a new session with the past of another, which belongs to the same user."""
-        body = await exchange.body(ForkBody)
-        origin = self._sessions.name(exchange.call, exchange.who, exchange.session)
+        body = await request.body(ForkBody)
+        origin = self._sessions.name(request.call, request.who, request.session)
         agent = (await self._sessions.stored(origin)).about.spec
-        name = _new(exchange, origin.user, body.session)
+        name = _new(request, origin.user, body.session)
         exists: SessionExists | SessionStored | None = None
         try:
-            await self._sessions.forked(origin, agent, name, body.at, exchange.command)
+            await self._sessions.forked(origin, agent, name, body.at, request.command)
         except (SessionExists, SessionStored) as error:
             exists = error
         if exists is not None:
-            first = await self._first(exchange, name)
+            first = await self._first(request, name)
             if not isinstance(first, SessionBranched) or first.origin != origin.internal:
                 raise exists
             if isinstance(body.at, int) and body.at != first.at:
                 raise exists
-        return _opened(exchange, name)
+        return _opened(request, name)
 
-    async def _first(self, exchange: CallRequest, name: SessionName) -> AnyInput | None:
+    async def _first(self, request: CallRequest, name: SessionName) -> AnyInput | None:
         """Return how the session *name* began, if it was by the command of this request, which was sent before."""
-        if exchange.command is None:
+        if request.command is None:
             return None
-        stored = await self._supervisor.answered(name.internal, exchange.command)
+        stored = await self._supervisor.answered(name.internal, request.command)
         return None if stored is None else stored.input
 
-    async def list(self, exchange: CallRequest) -> HttpResponse:
+    async def list(self, request: CallRequest) -> HttpResponse:
         """List the sessions of the user, or of others of the tenant."""
-        query, who, limits = exchange.query(SessionsQuery), exchange.who, exchange.limits
+        query, who, limits = request.query(SessionsQuery), request.who, request.limits
         owner = who.user if query.owner is None else query.owner
         everybody = query.owner == EVERYBODY  # a user may be called so, too
-        if (everybody or owner != who.user) and not is_for_others(exchange.call, who):
-            raise ScopeMissing(exchange.call.name, exchange.call.others or ADMIN)
+        if (everybody or owner != who.user) and not is_for_others(request.call, who):
+            raise ScopeMissing(request.call.name, request.call.others or ADMIN)
         limit = min(query.limit or limits.page, limits.most_page)
         session_filter = SessionFilter(
             tenant=who.tenant, owner=None if everybody else owner, label=query.label, ended=query.ended
@@ -128,18 +128,18 @@ class SessionLifeCalls:
             try:
                 after = named(who.tenant, who.user, query.after)
             except UnknownSession:
-                raise BadQuery(exchange.call.name, "its `after`", "is not the `next` of a page") from None
+                raise BadQuery(request.call.name, "its `after`", "is not the `next` of a page") from None
         sessions = await self._sessions.listed(session_filter, after, limit + 1)
         items = tuple([_listed(session) for session in sessions[:limit]])
-        return exchange.view_answer(SessionsView(items, items[-1].session if len(sessions) > limit else None))
+        return request.view_answer(SessionsView(items, items[-1].session if len(sessions) > limit else None))
 
-    async def show(self, exchange: CallRequest) -> HttpResponse:
+    async def show(self, request: CallRequest) -> HttpResponse:
         """Show a session with what it does; it is neither started nor woken for that."""
-        name = self._sessions.name(exchange.call, exchange.who, exchange.session)
+        name = self._sessions.name(request.call, request.who, request.session)
         listed = _listed(await self._sessions.stored(name))
         handle = self._sessions.here(name)
         state = None if handle is None else await self._sessions.state(name)
-        return exchange.view_answer(
+        return request.view_answer(
             DetailView(
                 *[getattr(listed, field) for field in SessionView.__struct_fields__],
                 status=None if handle is None else view(StatusView, handle.status(), handle.id),
@@ -148,19 +148,19 @@ class SessionLifeCalls:
             )
         )
 
-    async def tree(self, exchange: CallRequest) -> HttpResponse:
+    async def tree(self, request: CallRequest) -> HttpResponse:
         """Show the sessions of the tenant that run here, with their sub-agents."""
         await trio.lowlevel.checkpoint()
-        return exchange.view_answer(view(ChildShown, _only(self._supervisor.tree(), exchange.who.tenant)))
+        return request.view_answer(view(ChildShown, _only(self._supervisor.tree(), request.who.tenant)))
 
-    async def delete(self, exchange: CallRequest) -> HttpResponse:
+    async def delete(self, request: CallRequest) -> HttpResponse:
         """Erase a session, or blot out its texts; its uploaded files are erased in both cases."""
-        query = exchange.query(DeleteQuery)
+        query = request.query(DeleteQuery)
         if not query.redact and (query.first is not None or query.last is not None):
             raise BadQuery(
-                exchange.call.name, "its `first` or `last`", "says which texts are blotted out: give `redact`"
+                request.call.name, "its `first` or `last`", "says which texts are blotted out: give `redact`"
             )
-        name = self._sessions.name(exchange.call, exchange.who, exchange.session)
+        name = self._sessions.name(request.call, request.who, request.session)
         agent = (await self._sessions.stored(name)).about.spec
         sandbox = await self._sessions.storage_to_erase(name, agent)
         await self._sessions.parted(name)
@@ -168,7 +168,7 @@ class SessionLifeCalls:
         async with self._files.closed(name):
             if query.redact:  # files last: who is refused, because its turn is open, keeps them
                 records = await self._supervisor.redact(
-                    name.internal, query.first or 1, query.last, by=exchange.who.user
+                    name.internal, query.first or 1, query.last, by=request.who.user
                 )
                 await self._files.erase(name, sandbox)
             else:  # files first: if that fails, or the process ends, the session is still there to be deleted
@@ -177,17 +177,17 @@ class SessionLifeCalls:
             self._frames.erase(name.internal)
         # Logged, as nothing is left of a deleted session, and a redaction is noted in the session's own records alone.
         outcome = "deleted" if records is None else f"redacted ({records} records)"
-        audit_log.info("the session `%s` was %s by `%s`", name.internal, outcome, exchange.who.user)
-        return exchange.view_answer(ErasedView(name.visible, records))
+        audit_log.info("the session `%s` was %s by `%s`", name.internal, outcome, request.who.user)
+        return request.view_answer(ErasedView(name.visible, records))
 
 
-def _new(exchange: CallRequest, user: str, name: str | None) -> SessionName:
-    return new_name(exchange.who.tenant, user, name or exchange.made_name)
+def _new(request: CallRequest, user: str, name: str | None) -> SessionName:
+    return new_name(request.who.tenant, user, name or request.made_name)
 
 
-def _opened(exchange: CallRequest, name: SessionName) -> HttpResponse:
+def _opened(request: CallRequest, name: SessionName) -> HttpResponse:
     headers = (("location", f"/v1/sessions/{name.visible}"),)
-    return exchange.view_answer(OpenedView(name.visible), headers=headers)
+    return request.view_answer(OpenedView(name.visible), headers=headers)
 
 
 def _listed(stored: StoredSession) -> SessionView:
@@ -243,22 +243,22 @@ class ListingCalls:
         self._four_eyes = four_eyes
         self._read: dict[str, dict[str, tuple[int, tuple[HeldCall, ...]]]] = {}  # by tenant and session
 
-    async def commands(self, exchange: CallRequest) -> HttpResponse:
+    async def commands(self, request: CallRequest) -> HttpResponse:
         """List the commands of host plugins."""
         await trio.lowlevel.checkpoint()
-        commands_ = await commands_for(self._rows, exchange.who)
-        return exchange.view_answer(CommandsView(tuple([view(CommandView, command) for command in commands_])))
+        commands_ = await commands_for(self._rows, request.who)
+        return request.view_answer(CommandsView(tuple([view(CommandView, command) for command in commands_])))
 
-    async def approvals(self, exchange: CallRequest) -> HttpResponse:
+    async def approvals(self, request: CallRequest) -> HttpResponse:
         """List the held calls and questions of the tenant that the caller may decide about, oldest first."""
-        query, limits = exchange.query(PageQuery), exchange.limits
+        query, limits = request.query(PageQuery), request.limits
         limit = min(query.limit or limits.page, limits.most_page)
-        after = (0, "") if query.after is None else _place(exchange, query.after)
-        decidable = [call for call in await self._waiting(exchange.who.tenant) if self._may_decide(exchange.who, call)]
+        after = (0, "") if query.after is None else _place(request, query.after)
+        decidable = [call for call in await self._waiting(request.who.tenant) if self._may_decide(request.who, call)]
         rest = sorted([call for call in decidable if _cursor(call) > after], key=_cursor)
         last = _cursor(rest[limit - 1]) if len(rest) > limit else None
         following = None if last is None else f"{last[0]}{SEPARATOR}{last[1]}"
-        return exchange.view_answer(ApprovalsView(tuple(rest[:limit]), following))
+        return request.view_answer(ApprovalsView(tuple(rest[:limit]), following))
 
     def _may_decide(self, who: Identity, call: HeldView) -> bool:
         """Whether *who*, who may decide in general, may decide about *call*."""
@@ -305,9 +305,9 @@ def _cursor(call: HeldView) -> tuple[int, str]:
     return call.since, call.id
 
 
-def _place(exchange: CallRequest, after: str) -> tuple[int, str]:
+def _place(request: CallRequest, after: str) -> tuple[int, str]:
     """Return the place in the list that a cursor stands for."""
     since, separator, approval_id = after.partition(SEPARATOR)
     if not (separator and since.isascii() and since.isdigit()):
-        raise BadQuery(exchange.call.name, "its `after`", "is not the `next` of a page")
+        raise BadQuery(request.call.name, "its `after`", "is not the `next` of a page")
     return int(since), approval_id

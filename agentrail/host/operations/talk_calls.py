@@ -68,7 +68,7 @@ HELD: Final = 202
 class Talk:
     """A request to talk, on its way to a session."""
 
-    exchange: CallRequest
+    request: CallRequest
     body: ChatBody
     words: tuple[Part, ...]
     """What is said: the message, and before it what of its files goes to the model."""
@@ -80,7 +80,7 @@ class Talk:
 
     def speaking(self, session: SessionHandle) -> SessionHandle:
         """Return a handle of *session* whose commands are those of who makes the request."""
-        return session.by(self.exchange.who.user, self.context.request_id)
+        return session.by(self.request.who.user, self.context.request_id)
 
 
 @frozen
@@ -92,7 +92,7 @@ class PromptAsked:
     sent: AskedPrompt
 
 
-Step: TypeAlias = Callable[[Talk], Awaitable[None]]
+TalkStep: TypeAlias = Callable[[Talk], Awaitable[None]]
 
 
 class TalkCalls:
@@ -116,61 +116,61 @@ class TalkCalls:
         self._streams = streams
         self._nursery = nursery
 
-    async def chat(self, exchange: CallRequest) -> HttpResponse:
+    async def chat(self, request: CallRequest) -> HttpResponse:
         """Prompt a session, and answer with the end of its turn."""
-        return await self._replying(exchange, await exchange.body(ChatBody), ReplyView)
+        return await self._replying(request, await request.body(ChatBody), ReplyView)
 
-    async def ask(self, exchange: CallRequest) -> HttpResponse:
+    async def ask(self, request: CallRequest) -> HttpResponse:
         """Prompt a session that is there, and answer with the end of its turn and all that was said in it."""
-        body = await exchange.body(PromptBody)
-        return await self._replying(exchange, _as_chat(exchange, body), WholeReplyView)
+        body = await request.body(PromptBody)
+        return await self._replying(request, _as_chat(request, body), WholeReplyView)
 
-    async def _replying(self, exchange: CallRequest, body: ChatBody, view_class: type[ReplyView]) -> HttpResponse:
-        answer = self._lived(exchange, "chat", body, partial(self._chat, view_class))
-        return await while_here(exchange.request, answer.wait)  # without the client, the turn and the request go on
+    async def _replying(self, request: CallRequest, body: ChatBody, view_class: type[ReplyView]) -> HttpResponse:
+        answer = self._lived(request, "chat", body, partial(self._chat, view_class))
+        return await while_here(request.http, answer.wait)  # without the client, the turn and the request go on
 
-    async def stream(self, exchange: CallRequest) -> HttpResponse:
+    async def stream(self, request: CallRequest) -> HttpResponse:
         """Prompt a session, and answer with its events up to the end of its turn."""
-        body = await exchange.body(ChatBody)
-        self._streams.check(exchange.who.tenant)
-        return await self._lived(exchange, "stream", body, self._stream).wait()
+        body = await request.body(ChatBody)
+        self._streams.check(request.who.tenant)
+        return await self._lived(request, "stream", body, self._stream).wait()
 
-    async def prompt(self, exchange: CallRequest) -> HttpResponse:
+    async def prompt(self, request: CallRequest) -> HttpResponse:
         """Prompt a session, and answer when the prompt is in its journal."""
-        body = await exchange.body(PromptBody)
-        return await self._lived(exchange, "chat", _as_chat(exchange, body), self._prompt).wait()
+        body = await request.body(PromptBody)
+        return await self._lived(request, "chat", _as_chat(request, body), self._prompt).wait()
 
-    async def steer(self, exchange: CallRequest) -> HttpResponse:
+    async def steer(self, request: CallRequest) -> HttpResponse:
         """Add a text to the open turn; as it begins a turn if none is open, it is a request to talk as others are."""
-        body = await exchange.body(SteerBody)
-        chat = ChatBody(body.text, session=exchange.session)
-        return await self._lived(exchange, "chat", chat, partial(self._steer, body.when)).wait()
+        body = await request.body(SteerBody)
+        chat = ChatBody(body.text, session=request.session)
+        return await self._lived(request, "chat", chat, partial(self._steer, body.when)).wait()
 
     # The life of a request
 
-    def _lived(self, exchange: CallRequest, kind: RequestKind, body: ChatBody, step: Step) -> Slot[HttpResponse]:
+    def _lived(self, request: CallRequest, kind: RequestKind, body: ChatBody, step: TalkStep) -> Slot[HttpResponse]:
         """Begin the life of a request, in a task of the host; return where its answer will be."""
-        name = self._name(exchange, body)
-        context = exchange.context(kind, name.visible, body.agent)
+        name = self._name(request, body)
+        context = request.context(kind, name.visible, body.agent)
         answer = Slot[HttpResponse]()
-        self._nursery.start_soon(self._live, exchange, body, name, context, step, answer)
+        self._nursery.start_soon(self._live, request, body, name, context, step, answer)
         return answer
 
-    def _name(self, exchange: CallRequest, body: ChatBody) -> SessionName:
+    def _name(self, request: CallRequest, body: ChatBody) -> SessionName:
         """Return the session that the request is for. One that has no name gets one, the same for the same command."""
-        if body.session and "." not in body.session and not exchange.session:  # it is opened if it is not there
-            return new_name(exchange.who.tenant, exchange.who.user, body.session)
+        if body.session and "." not in body.session and not request.session:  # it is opened if it is not there
+            return new_name(request.who.tenant, request.who.user, body.session)
         if body.session:
-            return self._sessions.name(exchange.call, exchange.who, body.session)
-        return new_name(exchange.who.tenant, exchange.who.user, exchange.made_name)
+            return self._sessions.name(request.call, request.who, body.session)
+        return new_name(request.who.tenant, request.who.user, request.made_name)
 
     async def _live(
         self,
-        exchange: CallRequest,
+        request: CallRequest,
         body: ChatBody,
         name: SessionName,
         context: RequestContext,
-        step: Step,
+        step: TalkStep,
         answer: Slot[HttpResponse],
     ) -> None:
         """Body of the task: carry a request through its life, and send its answer."""
@@ -178,32 +178,32 @@ class TalkCalls:
         with Contained(failed.append):
             context = context.but(agent_id=await self._sessions.agent(name, context.agent_id))
             async with self._rows.request(context) as life:
-                talk = Talk(exchange, body, _words(body), name, context, life, answer.settle)
+                talk = Talk(request, body, _words(body), name, context, life, answer.settle)
                 try:
                     await self._carry_out(talk, step)
                 except AgentrailError as error:
                     life.outcome, life.error = _outcome_of(error), type(error).__name__
-                    answer.settle(exchange.refused(error))
+                    answer.settle(request.refused(error))
         for error_ in failed:
-            tell(log, error_, "a request to `%s` failed (request %s)", name.internal, exchange.request.note.id)
+            tell(log, error_, "a request to `%s` failed (request %s)", name.internal, request.http.note.id)
         if not answer.settled:
-            answer.settle(problem_answer(INTERNAL.but(attempted=exchange.call.attempt)))
+            answer.settle(problem_answer(INTERNAL.but(attempted=request.call.attempt)))
 
-    async def _carry_out(self, talk: Talk, step: Step) -> None:
-        talk = evolve(talk, words=checked_words(talk.exchange.call.name, talk.words, talk.exchange.limits))
-        files = await self._files.named(talk.exchange, talk.name, talk.body.files)
-        request = Request(
+    async def _carry_out(self, talk: Talk, step: TalkStep) -> None:
+        talk = evolve(talk, words=checked_words(talk.request.call.name, talk.words, talk.request.limits))
+        files = await self._files.named(talk.request, talk.name, talk.body.files)
+        plugin_request = Request(
             text_of(talk.words),
             files.attachments,
-            talk.exchange.request.headers,
+            talk.request.http.headers,
             talk.context.kind,
-            talk.exchange.who,
+            talk.request.who,
             talk.context,
         )
-        answer = await self._rows.intercept(request)
+        answer = await self._rows.intercept(plugin_request)
         if answer is not None:
             talk.life.outcome = "intercepted"
-            talk.reply(talk.exchange.handled(answer))
+            talk.reply(talk.request.handled(answer))
             return
         await step(evolve(talk, words=await files.message(talk.words, self._rows)))
 
@@ -212,37 +212,35 @@ class TalkCalls:
     async def _chat(self, view_class: type[ReplyView], talk: Talk) -> None:
         prompt = await self._send_prompt(await self._session(talk), talk)
         reply_ = await self._replied(prompt, talk)
-        talk.reply(
-            talk.exchange.view_answer(view(view_class, reply_, prompt.session.id), HELD if reply_.held else None)
-        )
+        talk.reply(talk.request.view_answer(view(view_class, reply_, prompt.session.id), HELD if reply_.held else None))
 
     async def _prompt(self, talk: Talk) -> None:
         session = await self._session(talk)
         turns = self._turns.of(session)
         with turns.sending(talk.context):
-            form, command = talk.body.returns or None, talk.exchange.command
+            form, command = talk.body.returns or None, talk.request.command
             accepted = await talk.speaking(session).prompt_nowait(talk.words, returns=form, command=command)
             turns.began(accepted.ref, talk.context)
         talk.life.outcome = accepted.status
-        talk.reply(talk.exchange.view_answer(view(AcceptedView, accepted, session.id)))
+        talk.reply(talk.request.view_answer(view(AcceptedView, accepted, session.id)))
 
     async def _steer(self, when: When, talk: Talk) -> None:
         session = await self._session(talk)
         turns = self._turns.of(session)
         with turns.sending(talk.context):
             words = text_of(talk.words)
-            accepted = await talk.speaking(session).steer(words, when=when, command=talk.exchange.command)
+            accepted = await talk.speaking(session).steer(words, when=when, command=talk.request.command)
             if accepted.status == "started":
                 turns.began(accepted.ref, talk.context)
         talk.life.outcome = accepted.status
-        talk.reply(talk.exchange.view_answer(view(AcceptedView, accepted, session.id)))
+        talk.reply(talk.request.view_answer(view(AcceptedView, accepted, session.id)))
 
     async def _stream(self, talk: Talk) -> None:
         session = await self._session(talk)
         async with session.subscribe() as events:
             prompt = await self._send_prompt(session, talk)
             stream = TurnStream(self._frames, events, prompt)
-            talk.reply(self._streams.turn(talk.exchange, stream.write))
+            talk.reply(self._streams.turn(talk.request, stream.write))
             last = b""
             try:
                 last = await self._last(prompt, talk)
@@ -256,7 +254,7 @@ class TalkCalls:
             reply = await self._replied(prompt, talk)
         except AgentrailError as error:
             talk.life.outcome, talk.life.error = _outcome_of(error), type(error).__name__
-            return frame(PROBLEM, talk.exchange.problem(error).content)
+            return frame(PROBLEM, talk.request.problem(error).content)
         return frame(REPLY, to_json(view(ReplyView, reply, prompt.session.id)))
 
     async def _session(self, talk: Talk) -> SessionHandle:
@@ -266,25 +264,25 @@ class TalkCalls:
         return session
 
     async def _find_session(self, talk: Talk) -> SessionHandle:
-        if talk.body.session or talk.exchange.command:
+        if talk.body.session or talk.request.command:
             try:
-                return await self._sessions.running(talk.name, talk.exchange.watch)
+                return await self._sessions.running(talk.name, talk.request.watch)
             except UnknownSession:
-                if talk.name.user != talk.exchange.who.user or talk.exchange.session:
+                if talk.name.user != talk.request.who.user or talk.request.session:
                     raise
         name = new_name(*talk.name)  # `named` takes names of sub-agents too
         try:
-            session = await self._sessions.opened(talk.exchange.who, talk.context, name)
+            session = await self._sessions.opened(talk.request.who, talk.context, name)
         except (SessionExists, SessionStored):  # another request has opened it meanwhile
-            return await self._sessions.running(name, talk.exchange.watch)
-        talk.exchange.watch.follow(session)
+            return await self._sessions.running(name, talk.request.watch)
+        talk.request.watch.follow(session)
         return session
 
     async def _send_prompt(self, session: SessionHandle, talk: Talk) -> PromptAsked:
         """Prompt the session, so that its reply can be waited for."""
         turns = self._turns.of(session)
         with turns.sending(talk.context):
-            form, command = talk.body.returns or None, talk.exchange.command
+            form, command = talk.body.returns or None, talk.request.command
             asked_prompt = await talk.speaking(session).ask_nowait(talk.words, returns=form, command=command)
             turns.began(asked_prompt.accepted.ref, talk.context)
         return PromptAsked(session, turns, asked_prompt)
@@ -392,8 +390,8 @@ class TurnStream:
         return isinstance(event, PromptQueued | PromptDropped) and event.ref == ref
 
 
-def _as_chat(exchange: CallRequest, body: PromptBody) -> ChatBody:
-    return ChatBody(body.message, session=exchange.session, files=body.files, returns=body.returns)
+def _as_chat(request: CallRequest, body: PromptBody) -> ChatBody:
+    return ChatBody(body.message, session=request.session, files=body.files, returns=body.returns)
 
 
 def _words(body: ChatBody) -> tuple[Part, ...]:

@@ -25,25 +25,25 @@ class ViewCalls:
         self._frames = frames
         self._streams = streams
 
-    async def events(self, exchange: CallRequest) -> HttpResponse:
+    async def events(self, request: CallRequest) -> HttpResponse:
         """Stream the events of a session, from a cursor on or live, until the client goes or the session ends."""
-        query = exchange.query(EventsQuery)
-        since = start_of(exchange.call, query, exchange.request.header("last-event-id") or "")
-        types = types_of(exchange.call, query)
-        self._streams.check(exchange.who.tenant)
-        subscription = await self.subscribed(exchange, since, types)
-        return self._streams.session(exchange, partial(self._send_events, subscription))
+        query = request.query(EventsQuery)
+        since = start_of(request.call, query, request.http.header("last-event-id") or "")
+        types = types_of(request.call, query)
+        self._streams.check(request.who.tenant)
+        subscription = await self.subscribed(request, since, types)
+        return self._streams.session(request, partial(self._send_events, subscription))
 
     async def subscribed(
         self,
-        exchange: CallRequest,
+        request: CallRequest,
         since: Cursor | None,
         types: tuple[type[Event], ...] | None,
         policy: Policy = POLICIES[0],
     ) -> Subscription:
-        """Return a subscription to the events of the session that *exchange* is about."""
-        name = self._sessions.name(exchange.call, exchange.who, exchange.session)
-        session = await self._sessions.running(name, exchange.watch)
+        """Return a subscription to the events of the session that *request* is about."""
+        name = self._sessions.name(request.call, request.who, request.session)
+        session = await self._sessions.running(name, request.watch)
         return session.subscribe(since=since, types=types, policy=policy)
 
     async def _send_events(self, subscription: Subscription, send: Send) -> None:
@@ -54,12 +54,12 @@ class ViewCalls:
         async with subscription as events:
             await self._frames.give_each(events, give)
 
-    async def messages(self, exchange: CallRequest) -> HttpResponse:
+    async def messages(self, request: CallRequest) -> HttpResponse:
         """Show a page of the conversation."""
-        query = exchange.query(MessagesQuery)
-        name = self._sessions.name(exchange.call, exchange.who, exchange.session)
-        limit = min(query.limit or exchange.limits.page, exchange.limits.most_page)
+        query = request.query(MessagesQuery)
+        name = self._sessions.name(request.call, request.who, request.session)
+        limit = min(query.limit or request.limits.page, request.limits.most_page)
         history = (await self._sessions.state(name)).history
         first = query.after or 0
         last = first + limit
-        return exchange.view_answer(MessagesView(tuple(history[first:last]), last if last < len(history) else None))
+        return request.view_answer(MessagesView(tuple(history[first:last]), last if last < len(history) else None))

@@ -93,9 +93,9 @@ class SocketCalls:
             headers = (*self._user.headers, ("content-type", JSON))
             headers += () if frame.command is None else ((COMMAND, frame.command),)
             body = GivenBody(to_json(thaw(frame.body)))
-            request = HttpRequest("POST", PATH, frame.query_text, headers, self._peer, body, gone, note=note)
-            exchange = CallRequest(request, call, who, frame.session or "", limits, on_socket=True)
-            return await exchange.answered(self._parts.functions[frame.call])
+            http_request = HttpRequest("POST", PATH, frame.query_text, headers, self._peer, body, gone, note=note)
+            request = CallRequest(http_request, call, who, frame.session or "", limits, on_socket=True)
+            return await request.answered(self._parts.functions[frame.call])
         except AgentrailError as error:
             if isinstance(error, NotAuthenticated):
                 refused()

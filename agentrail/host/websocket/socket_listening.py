@@ -74,23 +74,23 @@ class SocketListening:
             check_scope(call, who)
             query = f"limit={parts.limits.most_page}" if frame.listen == "approvals" else ""
             note, peer = RequestNote(self._id_of(frame)), self._handshake.peer
-            request = HttpRequest("GET", PATH, query, self._user.headers, peer, GivenBody(b""), note=note)
-            exchange = CallRequest(request, call, who, frame.session or "", parts.limits, on_socket=True)
+            http_request = HttpRequest("GET", PATH, query, self._user.headers, peer, GivenBody(b""), note=note)
+            request = CallRequest(http_request, call, who, frame.session or "", parts.limits, on_socket=True)
             with parts.streams.counted(who.tenant):
                 if is_view(frame.listen):
-                    await self._send_view(frame.id, exchange)
+                    await self._send_view(frame.id, request)
                 else:
-                    await self._send_events(frame, exchange)
+                    await self._send_events(frame, request)
         except AgentrailError as error:
             return told_problem(error, call.attempt, who.tenant, self._id_of(frame))
         return None
 
-    async def _send_events(self, frame: ListenFrame, exchange: CallRequest) -> None:
-        since = start_of(exchange.call, EventsQuery(since=frame.since), "")
-        types = None if frame.types is None else classes_of(exchange.call, frame.types)
+    async def _send_events(self, frame: ListenFrame, request: CallRequest) -> None:
+        since = start_of(request.call, EventsQuery(since=frame.since), "")
+        types = None if frame.types is None else classes_of(request.call, frame.types)
         policy = frame.policy or POLICIES[0]
-        opening = partial(self._parts.looking.subscribed, exchange, since, types, policy)
-        subscription: Subscription = await exchange.watch.answered(opening)
+        opening = partial(self._parts.looking.subscribed, request, since, types, policy)
+        subscription: Subscription = await request.watch.answered(opening)
 
         async def give(envelope: Envelope) -> None:
             await self._outbox.put_all(partial(self._ready, frame.id, events, envelope))
@@ -117,12 +117,12 @@ class SocketListening:
             return socket_frames.gap(name, data)
         return socket_frames.event(name, type(envelope.event).__name__, data, envelope.cursor)
 
-    async def _send_view(self, name: str, exchange: CallRequest) -> None:
+    async def _send_view(self, name: str, request: CallRequest) -> None:
         """Send a view, and again each time it has changed. What is not sent in time is left out: the newest counts."""
-        carry_out, last = self._parts.functions[exchange.call.name], b""
+        carry_out, last = self._parts.functions[request.call.name], b""
         while True:
             async with self._looking:
-                answer = await carry_out(exchange)
+                answer = await carry_out(request)
                 if isinstance(answer, LaterAnswer) and (now := sha256(answer.make()).digest()) != last:
                     last = now
                     await self._outbox.put(partial(_view, name, answer.make))

@@ -15,7 +15,7 @@ from agentrail.host.authentication.request_rates import Rates
 from agentrail.host.health.request_figures import RequestFigures
 from agentrail.host.host_drain import HostDrain
 from agentrail.host.http11.http_messages import Headers
-from agentrail.host.operations.call_request import CarryOut
+from agentrail.host.operations.call_request import CallFunction
 from agentrail.host.operations.client_streams import ClientStreams
 from agentrail.host.operations.event_frames import EventFrames
 from agentrail.host.operations.view_calls import ViewCalls
@@ -67,7 +67,7 @@ class SocketUser:
 class SocketParts:
     """What all WebSockets of a host share."""
 
-    functions: Mapping[str, CarryOut]
+    functions: Mapping[str, CallFunction]
     """The functions of the calls, by name."""
     authenticator: Authenticator
     keys: KeyWatch

@@ -28,25 +28,25 @@ class Sockets:
         for socket in tuple(self._open):
             socket.drain()
 
-    async def open(self, exchange: CallRequest) -> HttpResponse:
+    async def open(self, request: CallRequest) -> HttpResponse:
         """Open a WebSocket, if the request is its handshake; a key that comes with it has to be valid."""
-        read_query(exchange.call, exchange.request.query)
-        handshake = SocketHandshake.of(exchange.request)
+        read_query(request.call, request.http.query)
+        handshake = SocketHandshake.of(request.http)
         if self._parts.drain.has_begun:
             raise HostClosing
-        connection = SocketConnection(self._parts, exchange.request)
+        connection = SocketConnection(self._parts, request.http)
         if connection.user.has_key:
             who = await connection.user.identity()
             self._parts.rates.take(who.tenant)
-            take_place(exchange.request, who)
+            take_place(request.http, who)
 
         async def take_over(stream: trio.abc.Stream, received: bytes) -> int:
             socket = WebSocket(stream, received, self._parts.limits, self._parts.closing)
             self._open.add(connection)
             try:
-                await connection.serve(socket, handshake.answer(exchange.request.note.id))
+                await connection.serve(socket, handshake.answer(request.http.note.id))
             finally:
                 self._open.remove(connection)
             return socket.sent
 
-        return HttpResponse(exchange.call.status, (), Upgrade(take_over))
+        return HttpResponse(request.call.status, (), Upgrade(take_over))

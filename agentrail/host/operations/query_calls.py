@@ -1,0 +1,38 @@
+"""`QueryCalls`: carries out the calls that show the queue of a session, what it may be given, and the profiles."""
+
+from __future__ import annotations
+
+import trio
+
+from agentrail.api.views import AgentsView, OfferedView, PromptView, QueueView, view
+from agentrail.host.hosted_sessions import HostedSessions
+from agentrail.host.http11.http_messages import HttpResponse
+from agentrail.host.operations.call_request import CallRequest, running_session
+from agentrail.host.profiles import ProfileTable
+
+
+class QueryCalls:
+    """Carries out the calls that only look: at the queue of a session, at what it may be given, at the profiles."""
+
+    def __init__(self, sessions: HostedSessions, profiles: ProfileTable) -> None:
+        self._sessions = sessions
+        self._profiles = profiles
+
+    async def queued(self, request: CallRequest) -> HttpResponse:
+        """Show the prompts in the queue; the session is neither started nor woken for that."""
+        name = self._sessions.name(request.call, request.who, request.session)
+        queue = (await self._sessions.state(name)).queue
+        return request.view_answer(QueueView(tuple([view(PromptView, prompt) for prompt in queue])))
+
+    async def offered(self, request: CallRequest) -> HttpResponse:
+        """Show what the session may be given by name."""
+        _, session = await running_session(self._sessions, request)
+        offer = await self._sessions.offered(session)
+        return request.view_answer(
+            OfferedView(*[tuple(sorted(names)) for names in (offer.models, offer.tools, offer.plugins)])
+        )
+
+    async def agents(self, request: CallRequest) -> HttpResponse:
+        """List the names of the profiles."""
+        await trio.lowlevel.checkpoint()
+        return request.view_answer(AgentsView(tuple([profile.id for profile in self._profiles])))

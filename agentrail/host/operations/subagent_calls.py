@@ -1,0 +1,71 @@
+"""`SubagentCalls`: carries out the calls that list the sub-agents of a session, and wait for their answers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import trio
+
+from agentrail.api.bodies import TaskQuery, WaitTasksQuery
+from agentrail.api.public_ids import SessionName, named, visible
+from agentrail.api.views import TaskResultsView, TaskResultView, TasksView, TaskView, view
+from agentrail.errors import UnknownSession, UnknownTask
+from agentrail.host.hosted_sessions import HostedSessions
+from agentrail.host.http11.http_messages import HttpResponse, while_here
+from agentrail.host.operations.call_request import CallRequest, running_session
+from agentrail.runtime.commands import ended_tasks
+from agentrail.runtime.handle import SessionHandle
+
+
+class SubagentCalls:
+    """Carries out the calls about sub-agents."""
+
+    def __init__(self, sessions: HostedSessions) -> None:
+        self._sessions = sessions
+
+    async def _children(self, request: CallRequest, names: Iterable[str]) -> tuple[SessionHandle, list[str]]:
+        """Return the session of the request, and the ids in the journal of the sub-agents *names*."""
+        name, session = await running_session(self._sessions, request)
+        children = [task.child for task in session.tasks()]
+        return session, [child_id(name, request.who.user, child, children) for child in names]
+
+    async def tasks(self, request: CallRequest) -> HttpResponse:
+        """List the sub-agents of the session; it is neither started nor woken for that."""
+        name = self._sessions.name(request.call, request.who, request.session)
+        handle = self._sessions.here(name)
+        tasks_ = ended_tasks(await self._sessions.state(name)) if handle is None else handle.tasks()
+        return request.view_answer(TasksView(tuple([view(TaskView, task) for task in tasks_])))
+
+    async def result(self, request: CallRequest) -> HttpResponse:
+        """Wait for the answer of a sub-agent."""
+        session, (child,) = await self._children(request, [request.query(TaskQuery).child])
+
+        async def answer() -> HttpResponse:
+            return request.view_answer(TaskResultView(visible(child), await session.task_result(child)))
+
+        return await while_here(request.http, answer)
+
+    async def wait(self, request: CallRequest) -> HttpResponse:
+        """Wait for the answers of sub-agents."""
+        query = request.query(WaitTasksQuery)
+        session, children = await self._children(request, query.children.split(","))
+        until = trio.current_time() + query.milliseconds / 1000
+
+        async def answer() -> HttpResponse:
+            seconds = max(until - trio.current_time(), 0)
+            results = await session.wait_tasks(*children, every=query.every, seconds=seconds)
+            items = [TaskResultView(visible(child), result) for child, result in results.items()]
+            return request.view_answer(TaskResultsView(tuple(items)))
+
+        return await while_here(request.http, answer)
+
+
+def child_id(parent: SessionName, user: str, name: str, children: Iterable[str]) -> str:
+    """Return the id in the journal of the sub-agent of *parent* that the *user* means by *name*."""
+    try:
+        child = named(parent.tenant, user, name).internal
+    except UnknownSession:
+        child = ""
+    if not child.startswith(f"{parent.internal}."):
+        raise UnknownTask.among(name, children)
+    return child
