@@ -10,7 +10,7 @@ from typing import Final, NamedTuple, TypeAlias, TypeVar
 
 from agentrail.values.content import File, Image, Text, ToolCall
 from agentrail.values.json import Json, canonical, freeze, freeze_object
-from agentrail.values.messages import AssistantMessage, Message, Origin, ToolMessage, UserMessage, size_of
+from agentrail.values.messages import AssistantMessage, Message, Origin, ToolMessage, UserMessage, is_prompt, size_of
 
 T = TypeVar("T")
 
@@ -105,7 +105,7 @@ def planning(messages: Sequence[Message], keep: int, limit: int | None = None) -
             stays,
             keep,
             orphans,
-            [number for number, group in enumerate(groups) if _is_prompt(messages[group[0]])],
+            [number for number, group in enumerate(groups) if is_prompt(messages[group[0]])],
             [number for number, group in enumerate(groups) if _is_directive(messages[group[0]])],
         )
         rest_weight = sum(weights) - sum([weights[number] for number in lost])
@@ -190,22 +190,18 @@ def _newest(messages: Sequence[Message], groups: Sequence[range]) -> int:
     last = len(groups) - 1
     for number in range(last, -1, -1):
         first = messages[groups[number][0]]
-        if isinstance(first, AssistantMessage) or _is_prompt(first):
+        if isinstance(first, AssistantMessage) or is_prompt(first):
             return number
     return last
 
 
 def _pinned(messages: Sequence[Message], groups: Sequence[range], keep: int) -> set[int]:
-    prompts = [number for number, group in enumerate(groups) if _is_prompt(messages[group[0]])]
+    prompts = [number for number, group in enumerate(groups) if is_prompt(messages[group[0]])]
     if not prompts:
         return set()
     first = prompts[0]
     is_short = size_of(messages[groups[first][0]]) * PINNED_SHARE <= keep
     return {first, prompts[-1]} if is_short else {prompts[-1]}
-
-
-def _is_prompt(message: Message) -> bool:
-    return isinstance(message, UserMessage) and message.origin is Origin.PROMPT
 
 
 def _is_directive(message: Message) -> bool:

@@ -214,13 +214,14 @@ LONGEST_SCREENED: Final = 200
 """How many characters after the end of a piece are screened with it before it is told, unless a plugin says more."""
 
 
-def _is_small(value: object) -> bool:
+def is_small(value: object) -> bool:
+    """Whether *value* is a whole number of at most `MOST_SAID`, above or below 0."""
     plain = number(value)
     return type(plain) is int and abs(plain) <= MOST_SAID
 
 
 def _is_length(value: object) -> bool:
-    return _is_small(value) and cast("int", value) >= 1
+    return is_small(value) and cast("int", value) >= 1
 
 
 def _are_names(value: object) -> bool:
@@ -268,7 +269,7 @@ def _is_declared(declaration: Declaration) -> bool:
             return _are_limits(declaration)
         case EventLines():
             return (
-                type(declaration.level) is str and _is_small(declaration.texts) and type(declaration.only) is frozenset
+                type(declaration.level) is str and is_small(declaration.texts) and type(declaration.only) is frozenset
             )
         case _:
             return True
@@ -317,9 +318,9 @@ PROPERTIES: Final[Mapping[str, Attribute]] = MappingProxyType(
 )
 CONSTANTS: Final[Mapping[str, Attribute]] = MappingProxyType(
     {
-        "priority": (_is_small, "a whole number, such as `Priority.OWN`"),
+        "priority": (is_small, "a whole number, such as `Priority.OWN`"),
         "critical": (lambda value: type(value) is bool, "True or False"),
-        "version": (_is_small, "a whole number"),
+        "version": (is_small, "a whole number"),
     }
 )
 ATTRIBUTES: Final[Mapping[str, Attribute]] = MappingProxyType({**PROPERTIES, **CONSTANTS})

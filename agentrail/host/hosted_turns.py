@@ -20,7 +20,7 @@ from agentrail.values.events.envelope import Event
 from agentrail.values.events.life import AgentAbort, AgentEnd, PromptDropped, PromptRejected, PromptWithdrawn
 from agentrail.values.events.response import StreamError
 from agentrail.values.events.tools import SubAgentEvent
-from agentrail.values.messages import Message, Origin, UserMessage
+from agentrail.values.messages import Message, is_prompt
 
 log = logging.getLogger("agentrail.host")
 
@@ -253,7 +253,7 @@ def _aborted_messages(session: SessionHandle, turn: int) -> tuple[Message, ...]:
             return ()
         for place in range(len(messages) - 1, -1, -1):
             message = messages[place]
-            if isinstance(message, UserMessage) and message.origin is Origin.PROMPT:
+            if is_prompt(message):
                 return messages[place:]
     return ()
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from enum import Enum
-from typing import Protocol, TypeAlias, overload
+from typing import Protocol, TypeAlias, TypeGuard, overload
 
 from agentrail.values.content import Data, File, Part, Said, Text, Thinking, ToolCall, text_of, with_text
 from agentrail.values.json import JsonObject, weight
@@ -51,6 +51,11 @@ class UserMessage(Authored, tag_field=TAG):
     def text(self) -> str:
         """Its text, with JSON values as JSON text, and without images."""
         return text_of(self.parts)
+
+
+def is_prompt(message: Message) -> TypeGuard[UserMessage]:
+    """Whether *message* is a prompt of a caller: neither steering nor a text of a plugin."""
+    return isinstance(message, UserMessage) and message.origin is Origin.PROMPT
 
 
 class AssistantMessage(Authored, tag_field=TAG):

@@ -49,7 +49,7 @@ def foreign_is_told_from_missing(plant: Planting) -> None:
 @BED.bug("a fork belongs to who has asked for it", "tenants")
 def fork_belongs_to_its_asker(plant: Planting) -> None:
     plant.rewrite(
-        _function(session_calls.SessionLifeCalls.fork), "origin.user, body.session", "exchange.who.user, body.session"
+        _function(session_calls.SessionLifeCalls.fork), "origin.user, body.session", "request.who.user, body.session"
     )
 
 
@@ -61,7 +61,7 @@ def tree_by_prefix_of_tenant(plant: Planting) -> None:
 @BED.bug("anybody lists the sessions of their tenant", "tenants")
 def list_of_others_needs_no_scope(plant: Planting) -> None:
     plant.rewrite(
-        _function(session_calls.SessionLifeCalls.list), "not is_for_others(exchange.call, who)", "not exchange.call"
+        _function(session_calls.SessionLifeCalls.list), "not is_for_others(request.call, who)", "not request.call"
     )
 
 

@@ -9,7 +9,8 @@ from agentrail.adapters.sandboxes.local import LocalSandbox
 from agentrail.adapters.sandboxes.memory import MemorySandbox
 from agentrail.errors import CommandRefused, FileFailed
 from agentrail.ports.sandbox import Command, Sandbox, Search
-from agentrail.testing.conformance.sandbox_tests import CommandConformance, SandboxConformance, paths, raised
+from agentrail.testing.conformance.expected_errors import raised
+from agentrail.testing.conformance.sandbox_tests import CommandConformance, SandboxConformance, paths
 from tests.sandboxes.kinds import needs_bubblewrap, needs_openat2, without_openat2
 
 

@@ -5,21 +5,19 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Final
 
 from agentrail.errors import BadChoice
 from agentrail.host.http11.access_log import FACTS, plain_or_quoted
 from agentrail.host.plugins.host_plugin import HostPlugin
 from agentrail.host.plugins.plugin_values import RequestEnd
+from agentrail.runtime.diagnosis.plugin_complaints import LOG_LEVELS
 from agentrail.values.argument_checks import checked
 
 FORMS: Final = ("text", "json")
 """How a line of the log may be written: as `name=value` pairs, or as a JSON object."""
 
-LEVELS: Final[Mapping[str, int]] = MappingProxyType(
-    {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING}
-)
+LEVELS: Final = ("debug", "info", "warning")
 LOGGER: Final = "agentrail.requests"
 
 
@@ -42,7 +40,7 @@ class RequestLog(HostPlugin):
         if level not in LEVELS:
             raise BadChoice.among("level", level, LEVELS)
         self._write = _as_json if form == "json" else _as_text
-        self._level = LEVELS[level]
+        self._level = LOG_LEVELS[level]
         self._log = logging.getLogger(logger)
 
     def on_request_end(self, context: RequestEnd) -> None:

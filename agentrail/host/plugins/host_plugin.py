@@ -13,7 +13,7 @@ from typing import Final, Protocol, TypeAlias, cast
 
 from agentrail.errors import BadPlugin
 from agentrail.errors.agentrail_error import nearest, suggestion
-from agentrail.hooks.plugin_checks import LIKE, MOST_SAID, check_method
+from agentrail.hooks.plugin_checks import LIKE, check_method, is_small
 from agentrail.host.plugins.plugin_values import (
     AfterToolCall,
     Allow,
@@ -29,7 +29,7 @@ from agentrail.host.plugins.plugin_values import (
 )
 from agentrail.values.json import EMPTY, JsonObject
 from agentrail.values.tools import Err, Ok
-from agentrail.values.untrusted_values import brief, number, plain_text, seconds
+from agentrail.values.untrusted_values import brief, plain_text, seconds
 from agentrail.values.value import Value
 
 DEADLINE: Final = 10.0
@@ -181,11 +181,6 @@ HOOK_LIKE: Final = ("after_", "before_", "intercept_", "on_")
 _CAPITAL: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 
-def _is_whole(value: object) -> bool:
-    plain = number(value)
-    return type(plain) is int and abs(plain) <= MOST_SAID
-
-
 def _are_functions(value: object) -> bool:
     return isinstance(value, (list, tuple)) and all(map(callable, cast("Sequence[object]", value)))
 
@@ -194,7 +189,7 @@ _ATTRIBUTES: Final[Mapping[str, tuple[Callable[[object], bool], str]]] = Mapping
     {
         "name": (lambda value: plain_text(value) is not None, "a text"),
         "version": (lambda value: plain_text(value) is not None, "a text"),
-        "priority": (_is_whole, "a whole number"),
+        "priority": (is_small, "a whole number"),
         "critical": (lambda value: type(value) is bool, "True or False"),
         "deadline": (lambda value: (seconds(value) or 0) > 0, "a number of seconds above 0"),
         "context_providers": (_are_functions, "a list of functions"),

@@ -28,8 +28,9 @@ from agentrail.hooks.context import Context
 from agentrail.hooks.hook_types import AfterTurn, BeforePrompt
 from agentrail.hooks.plugin import NamedModel, Plugin, Priority, name_and_options
 from agentrail.plugins.options import as_model, is_count, is_flag, is_model, is_path, is_said
+from agentrail.plugins.short_texts import one_line
 from agentrail.values.json import JsonObject, freeze_object
-from agentrail.values.messages import AssistantMessage, Message, Origin, ToolMessage, UserMessage
+from agentrail.values.messages import AssistantMessage, Message, ToolMessage, is_prompt
 from agentrail.values.untrusted_values import mended, number, plain_text
 from agentrail.values.value import Value
 
@@ -77,13 +78,6 @@ class ForeignEpisodesError(ValueError):
     """A text or an answer holds no episodes, or those of another user; its words are shown in an event."""
 
 
-def clipped(text: str, most: int = MAX_TEXT) -> str:
-    """Return *text* on one line of at most *most* characters."""
-    printable = "".join(char if char.isprintable() else " " for char in text[: 4 * most])
-    line = " ".join(printable.split())
-    return line if len(line) <= most else f"{line[: most - 1]}…"
-
-
 def file_name(user: str) -> str:
     """Return the name of the file of *user*, which tells nothing of the user."""
     return f"{sha256(mended(user).encode()).hexdigest()[:32]}.json"
@@ -122,7 +116,10 @@ def _episode(value: object) -> Episode | None:
         return None
     names = [name for tool in cast("Sequence[object]", tools)[:MOST_TOOLS] if (name := plain_text(tool)) is not None]
     return Episode(
-        clipped(mended(query)), clipped(mended(answer)), tuple(clipped(mended(name), MAX_TOOL) for name in names), at_ms
+        one_line(mended(query), MAX_TEXT),
+        one_line(mended(answer), MAX_TEXT),
+        tuple(one_line(mended(name), MAX_TOOL) for name in names),
+        at_ms,
     )
 
 
@@ -220,7 +217,7 @@ class EpisodicMemory(Plugin[None]):
         if user is None or not self.top_k:
             return Continue()
         if hook.asked is None:
-            query = {"do": "find", "user": user, "query": clipped(hook.text), "top_k": self.top_k}
+            query = {"do": "find", "user": user, "query": one_line(hook.text, MAX_TEXT), "top_k": self.top_k}
             return Ask(
                 ReadFile(self._path(user)) if self.service is None else CallService(self.service, freeze_object(query))
             )
@@ -274,9 +271,7 @@ class EpisodicMemory(Plugin[None]):
     def _run(self, hook: AfterTurn) -> Episode | None:
         """Return the turn as an episode; `None` if it did not go well."""
         messages = hook.messages_diff
-        prompts = [
-            message.text for message in messages if isinstance(message, UserMessage) and message.origin is Origin.PROMPT
-        ]
+        prompts = [message.text for message in messages if is_prompt(message)]
         responses = [message for message in messages if isinstance(message, AssistantMessage)]
         answer = responses[-1].text if responses else ""
         tools = [call.name for message in responses for call in message.calls]
@@ -284,8 +279,8 @@ class EpisodicMemory(Plugin[None]):
             return None
         if len(tools) < self.min_calls or _has_failed(messages):
             return None
-        names = tuple(clipped(name, MAX_TOOL) for name in tools[:MOST_TOOLS])
-        return Episode(clipped(prompts[0]), clipped(answer), names, hook.ended_at_ms)
+        names = tuple(one_line(name, MAX_TOOL) for name in tools[:MOST_TOOLS])
+        return Episode(one_line(prompts[0], MAX_TEXT), one_line(answer, MAX_TEXT), names, hook.ended_at_ms)
 
     def _question(self, episode: Episode) -> CallModel:
         model, options = name_and_options(self.model)

@@ -16,6 +16,7 @@ from agentrail.hooks.context import Context
 from agentrail.hooks.hook_types import AfterResponse, AfterToolBatch, AfterTurn, BeforePrompt, BeforeRequest
 from agentrail.hooks.plugin import Plugin, Priority
 from agentrail.plugins.options import is_count, is_flag, is_said
+from agentrail.plugins.short_texts import one_line
 from agentrail.values.events.context import PlanGenerated, PlanStepCompleted
 from agentrail.values.events.envelope import Event
 from agentrail.values.json import freeze
@@ -127,7 +128,7 @@ def _listed(lines: Iterable[str]) -> Iterator[_ListedLines]:
         elif fence or not line.strip():
             continue
         elif item := _ITEM.fullmatch(line):
-            items.append(PlanStep(one_line(item[2]), MARKS.get(item[1], PENDING)))
+            items.append(PlanStep(one_line(item[2], MOST_TEXT), MARKS.get(item[1], PENDING)))
             places.append(index)
         elif not items or not line[0].isspace():
             if items:
@@ -152,13 +153,6 @@ def _fenced(fence: str, mark: str, after: str) -> str:
     if not fence:
         return "" if "`" in mark and "`" in after else mark
     return "" if mark.startswith(fence) and not after.strip() else fence
-
-
-def one_line(text: str) -> str:
-    """Return *text* on one line, without invisible characters, cut to `MOST_TEXT` characters."""
-    words = "".join(char if char.isprintable() else " " for char in text[: 2 * MOST_TEXT]).split()
-    line = " ".join(words)
-    return line if len(line) <= MOST_TEXT else f"{line[: MOST_TEXT - 1]}…"
 
 
 def _once(items: Iterable[PlanStep]) -> tuple[PlanStep, ...]:
@@ -338,7 +332,7 @@ class Planning(Plugin[CurrentPlan]):
         begun = evolve(state, has_worked=True) if state.asked and not state.has_worked else state
         if not state.steps or not ctx.todos:
             return Continue(begun)
-        todos = [PlanStep(one_line(todo.text), _TODO(todo.status, PENDING)) for todo in ctx.todos]
+        todos = [PlanStep(one_line(todo.text, MOST_TEXT), _TODO(todo.status, PENDING)) for todo in ctx.todos]
         new = _with(begun, moved(state.steps, todos))
         return _telling(Continue(new), state, new)
 

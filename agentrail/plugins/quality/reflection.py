@@ -27,9 +27,10 @@ from agentrail.hooks.declarations import IdleHooks
 from agentrail.hooks.hook_types import AfterResponse, AfterTurn, BeforeFinish, BeforeRequest, BeforeSteering
 from agentrail.hooks.plugin import NamedModel, Plugin, Priority, name_and_options
 from agentrail.plugins.options import are_texts, as_model, as_tuple, is_count, is_deadline, is_model
+from agentrail.plugins.short_texts import printable_line, without_middle
 from agentrail.values.content import Text
 from agentrail.values.json import JsonObject, canonical, freeze, freeze_object
-from agentrail.values.messages import AssistantMessage, Message, Origin, UserMessage
+from agentrail.values.messages import AssistantMessage, Message, Origin, UserMessage, is_prompt
 from agentrail.values.untrusted_values import brief
 from agentrail.values.value import quick
 
@@ -252,7 +253,7 @@ class Reflection(Plugin[Reviewing]):
         return Intervene(text, evolve(new, candidate=answer, sent_back=True))
 
     def _request(self, task: str, answer: str, ctx: Context) -> CallModel:
-        reply = _said((_text(_cut(answer, MOST_SHOWN)),), model=ctx.model)
+        reply = _said((_text(without_middle(answer, MOST_SHOWN)),), model=ctx.model)
         messages = (_asked((_text(task or UNKNOWN_TASK),)), reply)
         system = REVIEW.format(criteria=_listed(self.criteria))
         model, options = name_and_options(self.model)
@@ -291,7 +292,7 @@ class Reflection(Plugin[Reviewing]):
 
 
 def _with_task(state: Reviewing, task: str) -> Reviewing:
-    cut = _cut(task, MOST_TASK)
+    cut = without_middle(task, MOST_TASK)
     return state if cut == state.task else evolve(state, task=cut)
 
 
@@ -305,26 +306,18 @@ def _verdict(review: AskAnswer) -> tuple[bool, tuple[str, ...]] | str:
     """Return whether a reviewer model passes the answer, and the problems; or why there is no review."""
     match review:
         case Answered(value={"passed": True | False as passed, "problems": [*_] as problems}):
-            lines = [_line(problem) for problem in problems[:MOST_PROBLEMS] if isinstance(problem, str)]
+            lines = [
+                without_middle(printable_line(problem[: 2 * MOST_PROBLEM]), MOST_PROBLEM)
+                for problem in problems[:MOST_PROBLEMS]
+                if isinstance(problem, str)
+            ]
             return passed is True, tuple([line for line in lines if line])
         case Answered():
             return "the review has not the form that was asked for"
         case Failed(error=error):
-            return _cut(error, MOST_PROBLEM)
+            return without_middle(error, MOST_PROBLEM)
         case TimedOut(seconds=seconds):
             return f"the review did not end within {seconds:g} seconds"
-
-
-def _line(text: str) -> str:
-    """Return *text* as one line of at most `MOST_PROBLEM` characters, without invisible characters."""
-    words = "".join(char if char.isprintable() else " " for char in text[: MOST_PROBLEM * 2]).split()
-    return _cut(" ".join(words), MOST_PROBLEM)
-
-
-def _cut(text: str, most: int) -> str:
-    """Return *text*, with its middle left out if it is longer than *most* characters."""
-    half = most // 2
-    return text if len(text) <= most else f"{text[: half - 1]}…{text[-half:]}"
 
 
 def _listed(lines: Sequence[str]) -> str:
@@ -352,6 +345,6 @@ def _prompt_in(messages: Sequence[Message]) -> str:
     """Return the text of the last prompt among *messages*; empty if there is none."""
     for at in range(len(messages) - 1, -1, -1):
         message = messages[at]
-        if isinstance(message, UserMessage) and message.origin is Origin.PROMPT:
+        if is_prompt(message):
             return message.text
     return ""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Final
 
 from agentrail.core.vocabulary.effects import WriteLog
@@ -23,18 +24,21 @@ MAX_KEPT: Final = 1_000
 """For how many hooks the time of the last line is kept; the oldest is dropped first."""
 
 
-LEVELS: Final = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
+LOG_LEVELS: Final[Mapping[str, int]] = MappingProxyType(
+    {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
+)
+"""Levels of lines in the log, by the names that plugins say."""
 
 
 def write_line(session_id: str, effect: WriteLog) -> None:
     """Write a line of a plugin of a session, at the level that it says."""
     fields = {"session_id": session_id, "fields": dict(effect.fields)}
-    log.log(LEVELS.get(effect.level, logging.INFO), "%s", effect.message, extra=fields)
+    log.log(LOG_LEVELS.get(effect.level, logging.INFO), "%s", effect.message, extra=fields)
 
 
 def write_events(session_id: str, events: Sequence[Envelope], event_lines: Sequence[EventLines]) -> None:
     """Write a line for each of the *events* that *event_lines* name, if the log takes lines of its level."""
-    levels = [name for name, number in LEVELS.items() if log.isEnabledFor(number)]
+    levels = [name for name, number in LOG_LEVELS.items() if log.isEnabledFor(number)]
     for lines in event_lines if levels else ():
         for event in events:
             line = lines.line(event, levels)

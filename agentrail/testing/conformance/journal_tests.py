@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Awaitable
 from itertools import pairwise, product
 from types import MappingProxyType
 
@@ -42,6 +41,7 @@ from agentrail.ports.journal import (
     StoredSession,
     folded,
 )
+from agentrail.testing.conformance.expected_errors import raised
 from agentrail.values.content import Text, ToolCall
 from agentrail.values.events.envelope import Envelope, Event
 from agentrail.values.events.life import AgentStart, LabelsChanged, SessionEnded
@@ -67,15 +67,6 @@ def silent(session_id: str, number: int) -> Record:
 def run_of(session_id: str, first: int, count: int) -> tuple[Record, ...]:
     """Return *count* records of a session, numbered from *first* on."""
     return tuple(prompted(session_id, number) for number in range(first, first + count))
-
-
-async def refused(kind: type[AgentrailError], doing: Awaitable[object]) -> AgentrailError:
-    """Await *doing* and return the error of *kind* that it must raise."""
-    try:
-        answer = await doing
-    except kind as error:
-        return error
-    raise AssertionError(answer)
 
 
 async def opened(journal: Journal, session_id: str, count: int = 3, lease: Lease = NO_LEASE) -> Claim:
@@ -148,11 +139,11 @@ class JournalConformance:
         first = await opened(journal, "s")
         second = await journal.claim("s", "another")
         assert (second.epoch > first.epoch, second.head) == (True, 3)
-        await refused(Fenced, journal.append(first, 3, run_of("s", 4, 1)))
-        await refused(Fenced, journal.keep(first, Snapshot("s", 3, State("s", Setup(), "demo"))))
+        await raised(Fenced, journal.append(first, 3, run_of("s", 4, 1)))
+        await raised(Fenced, journal.keep(first, Snapshot("s", 3, State("s", Setup(), "demo"))))
         assert await journal.append(second, 3, run_of("s", 4, 1)) == 4
         journal = await self.again(journal)
-        await refused(Fenced, journal.append(first, 4, run_of("s", 5, 1)))
+        await raised(Fenced, journal.append(first, 4, run_of("s", 5, 1)))
         third = await journal.claim("s", "a third")
         assert (third.epoch > second.epoch, third.head) == (True, 4)
         assert await journal.read("s") == run_of("s", 1, 4)
@@ -161,20 +152,20 @@ class JournalConformance:
         """While a lease lasts, another holder's claim is refused, changes nothing, and names the holder."""
         first = await opened(journal, "s", lease=Lease(1000, 500))
         for at in (0, 1000, 1499):
-            error = await refused(SessionHeld, journal.claim("s", "another", Lease(at, 500)))
+            error = await raised(SessionHeld, journal.claim("s", "another", Lease(at, 500)))
             assert error.args == ("s", "test", 1500)
-        await refused(SessionHeld, journal.claim("s", "another"))
+        await raised(SessionHeld, journal.claim("s", "another"))
         assert await journal.append(first, 3, run_of("s", 4, 1)) == 4
         second = await journal.claim("s", "another", Lease(1500, 500))
         assert (second.epoch > first.epoch, second.head) == (True, 4)
-        await refused(Fenced, journal.append(first, 4, run_of("s", 5, 1)))
-        await refused(SessionHeld, journal.claim("s", "test", Lease(1999, 500)))
+        await raised(Fenced, journal.append(first, 4, run_of("s", 5, 1)))
+        await raised(SessionHeld, journal.claim("s", "test", Lease(1999, 500)))
 
     async def test_a_session_is_taken_over_from_whoever_holds_it(self, journal: Journal) -> None:
         """With `take_over`, a claim is given at once, the earlier holder can write no more, and is told so."""
         first = await opened(journal, "s", lease=Lease(1000, 500))
         second = await journal.claim("s", "another", Lease(1100, 500), take_over=True)
-        await refused(Fenced, journal.append(first, 3, run_of("s", 4, 1)))
+        await raised(Fenced, journal.append(first, 3, run_of("s", 4, 1)))
         assert await journal.renew([first], Lease(1200, 500)) == (first,)
         assert await journal.append(second, 3, run_of("s", 4, 1)) == 4
 
@@ -182,7 +173,7 @@ class JournalConformance:
         """A lease does not keep its own holder away: it may have started anew at the same address."""
         first = await opened(journal, "s", lease=Lease(1000, 500))
         second = await journal.claim("s", "test", Lease(1001, 500))
-        await refused(Fenced, journal.append(first, 3, run_of("s", 4, 1)))
+        await raised(Fenced, journal.append(first, 3, run_of("s", 4, 1)))
         assert await journal.append(second, 3, run_of("s", 4, 1)) == 4
 
     async def test_leases_are_renewed_together(self, journal: Journal) -> None:
@@ -190,7 +181,7 @@ class JournalConformance:
         claims = [await opened(journal, name, lease=Lease(1000, 500)) for name in ("a", "b", "c")]
         assert await journal.renew(claims[:2], Lease(2000, 500)) == ()
         for name in ("a", "b"):
-            await refused(SessionHeld, journal.claim(name, "another", Lease(2499, 500)))
+            await raised(SessionHeld, journal.claim(name, "another", Lease(2499, 500)))
         assert (await journal.claim("c", "another", Lease(2000, 500))).head == 3
         assert await journal.renew([], Lease(2000, 500)) == ()
 
@@ -201,7 +192,7 @@ class JournalConformance:
         again = await journal.claim("a", "test", Lease(1600, 500))
         other = await journal.claim("b", "another", Lease(1600, 500))
         assert set(await journal.renew([*lost, valid], Lease(9000, 500))) == set(lost)
-        await refused(SessionHeld, journal.claim("b", "a third", Lease(2099, 500)))
+        await raised(SessionHeld, journal.claim("b", "a third", Lease(2099, 500)))
         assert (await journal.claim("b", "a third", Lease(2100, 500))).epoch > other.epoch
         assert await journal.renew([again, valid], Lease(9000, 500)) == ()
         assert await journal.renew([Claim("nobody", 1, 0)], Lease(9000, 500)) == (Claim("nobody", 1, 0),)
@@ -212,11 +203,11 @@ class JournalConformance:
         await journal.release([first, Claim("nobody", 1, 0)])
         second = await journal.claim("s", "another", Lease(1001, 500))
         await journal.release([first])
-        await refused(SessionHeld, journal.claim("s", "test", Lease(1002, 500)))
+        await raised(SessionHeld, journal.claim("s", "test", Lease(1002, 500)))
         assert await journal.append(second, 3, run_of("s", 4, 1)) == 4
         await journal.release([second])
         assert await journal.renew([second], Lease(1003, 500)) == ()
-        refusal = await refused(SessionHeld, journal.claim("s", "test", Lease(1004, 500)))
+        refusal = await raised(SessionHeld, journal.claim("s", "test", Lease(1004, 500)))
         assert refusal.args[1] == "another"
 
     async def test_a_claim_can_be_renewed_after_the_journal_was_closed(self, journal: Journal) -> None:
@@ -224,7 +215,7 @@ class JournalConformance:
         claim = await opened(journal, "s", lease=Lease(1000, 500))
         await journal.close()
         assert await journal.renew([claim], Lease(1200, 500)) == ()
-        await refused(SessionHeld, journal.claim("s", "another", Lease(1699, 500)))
+        await raised(SessionHeld, journal.claim("s", "another", Lease(1699, 500)))
 
     async def test_nobody_writes_without_a_claim(self, journal: Journal) -> None:
         """An `append` without a valid claim is refused, to a stored session and to an unknown one."""
@@ -232,14 +223,14 @@ class JournalConformance:
         for session_id, head in (("s", 3), ("t", 0)):
             for epoch in (0, 7, 2**40):
                 claim = Claim(session_id, epoch, head)
-                await refused(Fenced, journal.append(claim, head, run_of(session_id, head + 1, 1)))
+                await raised(Fenced, journal.append(claim, head, run_of(session_id, head + 1, 1)))
         assert [stored.session_id for stored in await journal.sessions()] == ["s"]
 
     async def test_a_wrong_head_is_refused(self, journal: Journal) -> None:
         """An `append` with a wrong number of the last record is refused."""
         claim = await opened(journal, "s")
         for expected in (0, 2, 4):
-            await refused(Fenced, journal.append(claim, expected, run_of("s", expected + 1, 1)))
+            await raised(Fenced, journal.append(claim, expected, run_of("s", expected + 1, 1)))
         assert await journal.read("s") == run_of("s", 1, 3)
 
     async def test_claims_at_the_same_time_have_different_epochs(self, journal: Journal) -> None:
@@ -255,7 +246,7 @@ class JournalConformance:
         claims.sort(key=lambda item: item.epoch)
         assert all(left.epoch < right.epoch for left, right in pairwise(claims))
         for old in claims[:-1]:
-            await refused(Fenced, journal.append(old, 0, run_of("s", 1, 1)))
+            await raised(Fenced, journal.append(old, 0, run_of("s", 1, 1)))
         assert await journal.append(claims[-1], 0, run_of("s", 1, 1)) == 1
 
     # Lists
@@ -374,14 +365,14 @@ class JournalConformance:
         await journal.append(old, 0, (prompted("s", 1, opening=opening), *run_of("s", 2, 2)))
         await journal.append(old, 3, (prompted("s", 4, command="c", answer=Accepted("p4", "started")),))
         await journal.delete("s", NOBODY, 0)
-        await refused(Fenced, journal.append(old, 4, run_of("s", 5, 1)))
+        await raised(Fenced, journal.append(old, 4, run_of("s", 5, 1)))
         journal = await self.again(journal)
         assert await journal.sessions(SessionFilter(label="vip")) == ()
         new = await opened(journal, "s")
         assert await journal.sessions() == (StoredSession("s", 3, about=About(created=1), active=3),)
         assert (new.epoch > old.epoch, new.head) == (True, 0)
-        await refused(Fenced, journal.append(old, 3, run_of("s", 4, 1)))
-        await refused(Fenced, journal.keep(old, Snapshot("s", 3, State("s", Setup(), "demo"))))
+        await raised(Fenced, journal.append(old, 3, run_of("s", 4, 1)))
+        await raised(Fenced, journal.keep(old, Snapshot("s", 3, State("s", Setup(), "demo"))))
         assert await journal.renew([old], Lease(0, 500)) == (old,)
         assert await journal.answer("s", "c") is None
         assert await journal.read("s") == run_of("s", 1, 3)
@@ -415,7 +406,7 @@ class JournalConformance:
         claim = await below(journal, "s.c1", "s", "c1")
         await journal.claim("s.c1", "test", Lease(1000, 500))
         for at in (0, 1499):
-            error = await refused(SessionHeld, journal.delete("s", "another", at))
+            error = await raised(SessionHeld, journal.delete("s", "another", at))
             assert error.args == ("s.c1", "test", 1500)
         assert await stored(journal) == ["s", "s.c1"]
         assert len(await journal.read("s.c1")) == claim.head + 1
@@ -425,7 +416,7 @@ class JournalConformance:
         """A lease does not keep its own holder from deleting the session, and ends with it."""
         claim = await opened(journal, "s", lease=Lease(1000, 500))
         assert await journal.delete("s", "test", 1001) == 1
-        await refused(Fenced, journal.append(claim, 3, run_of("s", 4, 1)))
+        await raised(Fenced, journal.append(claim, 3, run_of("s", 4, 1)))
         assert (await journal.claim("s", "another", Lease(1002, 500))).head == 0
 
     async def test_what_another_session_needs_too_stays(self, journal: Journal) -> None:
@@ -478,7 +469,7 @@ class JournalConformance:
             try:
                 assert len(await journal.read("s")) in (0, 150)
             except SessionBeingDeleted:
-                await refused(SessionBeingDeleted, journal.claim("s", "test"))
+                await raised(SessionBeingDeleted, journal.claim("s", "test"))
                 assert await stored(journal) == []
             await journal.delete("s", NOBODY, 0)
             assert await journal.read("s") == ()
@@ -522,8 +513,8 @@ class JournalConformance:
         assert await journal.redact("s", 1, 2, NOTE, "test") == 2
         assert (await journal.latest("s")).snapshot is None
         assert await journal.renew([claim], Lease(1100, 500)) == (claim,)
-        await refused(Fenced, journal.append(claim, 3, run_of("s", 4, 1)))
-        await refused(Fenced, journal.keep(claim, Snapshot("s", 3, State("s", Setup(PRIVATE), "demo"))))
+        await raised(Fenced, journal.append(claim, 3, run_of("s", 4, 1)))
+        await raised(Fenced, journal.keep(claim, Snapshot("s", 3, State("s", Setup(PRIVATE), "demo"))))
         claim = await journal.claim("s", "test")
         assert await journal.append(claim, 3, run_of("s", 4, 1)) == 4
         journal = await self.again(journal)
@@ -581,7 +572,7 @@ class JournalConformance:
     async def test_what_somebody_holds_is_not_redacted(self, journal: Journal) -> None:
         """While a session is held, another holder's call is refused, and nothing is changed."""
         claim = await opened(journal, "s", lease=Lease(900, 500))
-        error = await refused(SessionHeld, journal.redact("s", 1, 3, NOTE, "another"))
+        error = await raised(SessionHeld, journal.redact("s", 1, 3, NOTE, "another"))
         assert error.args == ("s", "test", 1400)
         assert await journal.append(claim, 3, run_of("s", 4, 1)) == 4
         assert await journal.read("s") == run_of("s", 1, 4)
@@ -675,7 +666,7 @@ class JournalConformance:
         """If one record of an `append` is refused, none of them is written."""
         claim = await opened(journal, "s")
         for wrong in (prompted("s", 6), prompted("s", 4), prompted("other", 5)):
-            await refused(BadRecord, journal.append(claim, 3, (prompted("s", 4), wrong)))
+            await raised(BadRecord, journal.append(claim, 3, (prompted("s", 4), wrong)))
         assert await journal.append(claim, 3, ()) == 3
         assert await journal.read("s") == run_of("s", 1, 3)
         assert await journal.append(claim, 3, run_of("s", 4, 1)) == 4
@@ -691,7 +682,7 @@ class JournalConformance:
         async def write(name: str) -> None:
             for head in range(10):
                 if name == "s7":
-                    await refused(Fenced, journal.append(claims[name], 0, run_of(name, 1, 1)))
+                    await raised(Fenced, journal.append(claims[name], 0, run_of(name, 1, 1)))
                 else:
                     assert await journal.append(claims[name], head, run_of(name, head + 1, 1)) == head + 1
 
@@ -821,7 +812,7 @@ class JournalConformance:
         claim = await opened(journal, "s")
         state = State("s", Setup(), "demo")
         for wrong in (Snapshot("s", 4, state), Snapshot("s", 0, state), Snapshot("t", 3, state)):
-            await refused(BadRecord, journal.keep(claim, wrong))
+            await raised(BadRecord, journal.keep(claim, wrong))
 
     # The end
 
@@ -849,6 +840,6 @@ class StrictConformance:
             good.but(number=5, effects=(7,)),
             good.but(number=5, change=Change(quarantine_cause="half a pair: \ud800")),
         ):
-            await refused(AgentrailError, journal.append(claim, 3, (good, bad)))
+            await raised(AgentrailError, journal.append(claim, 3, (good, bad)))
         assert await journal.append(claim, 3, [good]) == 4
         assert await journal.read("s", 3) == (good,)

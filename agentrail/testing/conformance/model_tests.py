@@ -23,7 +23,7 @@ import trio
 
 from agentrail.errors import ContextTooLong, PermanentModelError, TransientModelError
 from agentrail.ports.model import Model
-from agentrail.testing.conformance.sandbox_tests import raised
+from agentrail.testing.conformance.expected_errors import raised
 from agentrail.values.content import Text, Thinking
 from agentrail.values.json import freeze
 from agentrail.values.messages import StopReason

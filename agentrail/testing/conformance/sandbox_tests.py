@@ -12,13 +12,13 @@ The tests are async functions for pytest-trio. For a sandbox that runs commands,
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
 from typing import cast
 
 import trio
 
-from agentrail.errors import AgentrailError, BadEdit, BadPattern, CommandRefused, FileFailed, FileMissing, PathRefused
+from agentrail.errors import BadEdit, BadPattern, CommandRefused, FileFailed, FileMissing, PathRefused
 from agentrail.ports.sandbox import Command, Entry, Heard, Kind, Sandbox, Search
+from agentrail.testing.conformance.expected_errors import raised
 
 REFUSED = (
     "",
@@ -37,15 +37,6 @@ REFUSED = (
     "\uff0e\uff0e/x",
 )
 """Paths that every sandbox must refuse."""
-
-
-async def raised(kind: type[AgentrailError], doing: Awaitable[object]) -> AgentrailError:
-    """Await *doing* and return the error of *kind* that it must raise."""
-    try:
-        answer = await doing
-    except kind as error:
-        return error
-    raise AssertionError(answer)
 
 
 def paths(entries: tuple[Entry, ...]) -> list[str]:

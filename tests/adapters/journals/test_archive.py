@@ -17,7 +17,8 @@ from agentrail.core.vocabulary.state import Setup, State
 from agentrail.errors import BadArchive, FileFailed, NotReadable, SessionExists, UnknownSession
 from agentrail.hooks.ruling import Verdict
 from agentrail.ports.journal import Journal, Record
-from agentrail.testing.conformance.journal_tests import opened, prompted, refused, run_of
+from agentrail.testing.conformance.expected_errors import raised
+from agentrail.testing.conformance.journal_tests import opened, prompted, run_of
 from tests.codec.generators import a, floats
 
 
@@ -97,10 +98,10 @@ async def test_a_file_is_only_for_its_owner_and_replaces_what_was_there(journal:
 
 
 async def test_a_session_that_is_not_there_is_no_file(journal: Journal, tmp_path: Path) -> None:
-    await refused(UnknownSession, export_session(journal, "s", tmp_path / "s.jsonl"))
+    await raised(UnknownSession, export_session(journal, "s", tmp_path / "s.jsonl"))
     await opened(journal, "s")
-    await refused(FileFailed, export_session(journal, "s", tmp_path / "no such folder" / "s.jsonl"))
-    await refused(NotReadable, import_session(journal, tmp_path / "s.jsonl"))
+    await raised(FileFailed, export_session(journal, "s", tmp_path / "no such folder" / "s.jsonl"))
+    await raised(NotReadable, import_session(journal, tmp_path / "s.jsonl"))
 
 
 @pytest.mark.long
@@ -146,7 +147,7 @@ async def test_a_file_that_is_not_whole_is_refused_by_its_line(
     await opened(journal, "s", 3)
     await export_session(journal, "s", file)
     write(file, "\n".join(change(lines(file))).encode())
-    error = await refused(BadArchive, import_session(MemoryJournal(), file))
+    error = await raised(BadArchive, import_session(MemoryJournal(), file))
     assert problem in str(error)
 
 

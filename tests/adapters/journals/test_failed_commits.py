@@ -13,7 +13,8 @@ import pytest
 from agentrail.adapters.journals.sqlite import SqliteJournal
 from agentrail.errors import Fenced, JournalFailed
 from agentrail.ports.journal import Claim
-from agentrail.testing.conformance.journal_tests import opened, prompted, refused, run_of
+from agentrail.testing.conformance.expected_errors import raised
+from agentrail.testing.conformance.journal_tests import opened, prompted, run_of
 from tests.adapters.journals.sick import Connection, connecting, sqlite_error
 
 
@@ -110,7 +111,7 @@ async def journal(path: Path) -> AsyncIterator[SqliteJournal]:
 async def test_a_failed_commit_does_not_appear_after_it_was_taken_back(journal: SqliteJournal, path: Path) -> None:
     claim = await opened(journal, "s")
     Standing.failures = 1
-    await refused(JournalFailed, journal.append(claim, 3, run_of("s", 4, 1)))
+    await raised(JournalFailed, journal.append(claim, 3, run_of("s", 4, 1)))
     await opened(journal, "other")  # whatever comes next finds it taken back
     assert await head_in(copied(path, "before")) == 3
     assert await journal.append(claim, 3, [prompted("s", 4, "another")]) == 4
@@ -123,8 +124,8 @@ async def test_a_log_that_was_cut_does_not_bring_the_commit_up_if_a_power_cut_un
 ) -> None:
     claim = await opened(journal, "s")
     Standing.failures = 1
-    await refused(JournalFailed, journal.append(claim, 3, run_of("s", 4, 1)))
-    await refused(Fenced, journal.append(Claim("s", 99, 3), 3, run_of("s", 4, 1)))  # by now it is taken back
+    await raised(JournalFailed, journal.append(claim, 3, run_of("s", 4, 1)))
+    await raised(Fenced, journal.append(Claim("s", 99, 3), 3, run_of("s", 4, 1)))  # by now it is taken back
     now = copied(path, "now")
     uncut(now, Standing.crashes[0])
     assert await head_in(now) == 3
@@ -135,10 +136,10 @@ async def test_until_it_is_taken_back_it_is_seen_by_nobody_but_who_opens_the_jou
 ) -> None:
     claim = await opened(journal, "s")
     Standing.failures, Standing.log_cannot_be_cut = 1, True
-    await refused(JournalFailed, journal.append(claim, 3, run_of("s", 4, 1)))
+    await raised(JournalFailed, journal.append(claim, 3, run_of("s", 4, 1)))
     assert await journal.read("s") == run_of("s", 1, 3)
     for _ in range(3):
-        error = await refused(JournalFailed, journal.append(claim, 3, run_of("s", 4, 1)))
+        error = await raised(JournalFailed, journal.append(claim, 3, run_of("s", 4, 1)))
         assert "could not take back a commit that failed (made up: SQLITE_CANTOPEN" in str(error)
     assert await head_in(copied(path, "now")) == 4, "as after a power cut in the middle of a commit"
     Standing.log_cannot_be_cut = False

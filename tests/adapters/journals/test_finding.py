@@ -22,7 +22,8 @@ from agentrail.core.vocabulary.commands import Accepted
 from agentrail.core.vocabulary.state import Setup, State
 from agentrail.errors import BadRecord, JournalError
 from agentrail.ports.journal import Record, Snapshot
-from agentrail.testing.conformance.journal_tests import opened, prompted, refused, run_of
+from agentrail.testing.conformance.expected_errors import raised
+from agentrail.testing.conformance.journal_tests import opened, prompted, run_of
 from tests.adapters.journals.sick import Connection, connecting
 from tests.adapters.journals.test_sqlite import change, content, foreign
 from tests.patience import PATIENCE
@@ -200,7 +201,7 @@ async def test_a_damaged_page_hides_nothing_that_stood_before_it(journal: Sqlite
     for other, whole in records.items():
         assert await journal.read(other, 185, 10) == whole[185:195]
     assert (await journal.latest("a")).snapshot == snapshot
-    await refused(BadRecord, journal.read(name, 140, LENGTH))
+    await raised(BadRecord, journal.read(name, 140, LENGTH))
 
 
 async def test_slots_are_not_taken_twice_when_the_last_record_lies_about_its_own(path: Path) -> None:
@@ -232,8 +233,8 @@ async def test_a_number_that_has_changed_is_an_error_or_no_snapshot(journal: Sql
         assert (await journal.latest("a")).snapshot is None
     for number in ("", 99, -1):
         change_number(path, "UPDATE record SET number = ? WHERE command = 'c'", number)
-        await refused(BadRecord, journal.answer("a", "c"))
-        await refused(BadRecord, journal.place("a", 4))
+        await raised(BadRecord, journal.answer("a", "c"))
+        await raised(BadRecord, journal.place("a", 4))
 
 
 async def test_a_lock_that_cannot_be_marked_is_let_go(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -243,6 +244,6 @@ async def test_a_lock_that_cannot_be_marked_is_let_go(path: Path, monkeypatch: p
     journal = SqliteJournal(path)
     with monkeypatch.context() as patch:
         patch.setattr(os, "truncate", full)
-        await refused(JournalError, journal.claim("s", "test"))
+        await raised(JournalError, journal.claim("s", "test"))
     await opened(journal, "s")
     await journal.close()

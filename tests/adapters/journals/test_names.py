@@ -15,7 +15,8 @@ from agentrail.adapters.journals.sqlite import SqliteJournal
 from agentrail.adapters.journals.sqlite.writer_lock import CAN_LOCK, Ownership
 from agentrail.errors import Fenced, JournalInUse, JournalLinked, JournalLocked, JournalUnusable
 from agentrail.ports.journal import Claim
-from agentrail.testing.conformance.journal_tests import opened, refused, run_of
+from agentrail.testing.conformance.expected_errors import raised
+from agentrail.testing.conformance.journal_tests import opened, run_of
 
 pytestmark = pytest.mark.skipif(not CAN_LOCK, reason="the kernel has no locks that belong to a descriptor")
 
@@ -123,7 +124,7 @@ async def test_a_symbolic_link_is_the_file_that_it_leads_to(path: Path, tmp_path
     folder.symlink_to(path.parent)
     for theirs, ours in ((path, link), (link, path), (folder / path.name, link)):
         with writing(theirs) as other:
-            error = await refused(JournalInUse, SqliteJournal(ours).claim("mine", "test"))
+            error = await raised(JournalInUse, SqliteJournal(ours).claim("mine", "test"))
             assert str(error).startswith(f"the journal `{path}` is in use (process {other.process.pid})")
             assert other.writes(20) == "23"
             other.end()
@@ -139,7 +140,7 @@ async def test_a_second_name_is_refused_and_the_first_goes_on(path: Path, tmp_pa
             link.parent.mkdir(exist_ok=True)
             link.hardlink_to(path)
             for doing in (SqliteJournal(link).claim("mine", "test"), SqliteJournal(link).sessions()):
-                error = await refused(JournalLinked, doing)
+                error = await raised(JournalLinked, doing)
                 assert str(error) == (
                     f"the journal `{link}` has another name, `{path}`, and SQLite keeps a log beside each; "
                     "use one name for it, remove the other, and copy it instead of linking it"
@@ -163,7 +164,7 @@ async def test_a_second_name_is_refused_in_the_process_that_has_the_first_open(
         path.unlink()  # noqa: ASYNC240
     again = SqliteJournal(link)
     for doing in (again.read("theirs"), again.sessions(), again.claim("mine", "test")):
-        assert f"`{link}` has another name, `{path}`" in str(await refused(JournalLinked, doing))
+        assert f"`{link}` has another name, `{path}`" in str(await raised(JournalLinked, doing))
     assert [each.name for each in path.parent.glob("link.db-*")] == []
     if renamed:
         link.rename(path)  # noqa: ASYNC240
@@ -176,8 +177,8 @@ async def test_a_file_with_two_names_is_refused_by_either_until_one_is_gone(jour
     link = path.with_name("link.db")
     link.hardlink_to(path)
     for one, other in ((path, link), (link, path)):
-        assert f"`{other}`" in str(await refused(JournalLinked, SqliteJournal(one).claim("mine", "test")))
-        await refused(JournalLinked, SqliteJournal(one).read("theirs"))
+        assert f"`{other}`" in str(await raised(JournalLinked, SqliteJournal(one).claim("mine", "test")))
+        await raised(JournalLinked, SqliteJournal(one).read("theirs"))
     link.unlink()
     await readable(path, 3)
 
@@ -186,7 +187,7 @@ async def test_a_name_that_cannot_be_found_is_refused_all_the_same(path: Path, t
     path.touch()  # noqa: ASYNC240
     (tmp_path / "far" / "away").mkdir(parents=True)
     (tmp_path / "far" / "away" / "link.db").hardlink_to(path)
-    error = await refused(JournalLinked, SqliteJournal(path).claim("mine", "test"))
+    error = await raised(JournalLinked, SqliteJournal(path).claim("mine", "test"))
     assert f"`{path}` has another name, and SQLite" in str(error)
 
 
@@ -204,9 +205,9 @@ async def test_one_that_was_renamed_is_still_in_use_and_nothing_is_written_under
     new = path.with_name("new.db")
     with writing(path) as other:
         path.rename(new)  # noqa: ASYNC240
-        error = await refused(JournalLinked, SqliteJournal(new).claim("mine", "test"))
+        error = await raised(JournalLinked, SqliteJournal(new).claim("mine", "test"))
         assert "has another name, under which another process has it open" in str(error)
-        await refused(JournalLinked, SqliteJournal(new, take_over=True).claim("mine", "test"))
+        await raised(JournalLinked, SqliteJournal(new, take_over=True).claim("mine", "test"))
         assert other.writes(1).startswith(f"JournalUnusable the journal `{path}` cannot be used: it was removed or")
         new.rename(path)
         assert other.writes(1) == "4"
@@ -219,10 +220,10 @@ async def test_nothing_is_written_to_a_file_that_was_replaced_or_removed(journal
     kept = path.with_name("kept.db")
     path.rename(kept)  # noqa: ASYNC240
     path.write_bytes(b"")  # noqa: ASYNC240
-    error = await refused(JournalUnusable, journal.append(claim, 3, run_of("theirs", 4, 1)))
+    error = await raised(JournalUnusable, journal.append(claim, 3, run_of("theirs", 4, 1)))
     assert "another file was put in its place" in str(error)
     path.unlink()  # noqa: ASYNC240
-    assert "removed" in str(await refused(JournalUnusable, journal.append(claim, 3, run_of("theirs", 4, 1))))
+    assert "removed" in str(await raised(JournalUnusable, journal.append(claim, 3, run_of("theirs", 4, 1))))
     kept.rename(path)
     assert await journal.append(claim, 3, run_of("theirs", 4, 1)) == 4
 
@@ -250,7 +251,7 @@ async def test_what_is_forked_has_no_part_in_the_lock(path: Path) -> None:
     with writing(path, "fork") as other:
         child = int(other.line())
         assert other.line() == "ready"
-        await refused(JournalInUse, SqliteJournal(path).claim("mine", "test"))
+        await raised(JournalInUse, SqliteJournal(path).claim("mine", "test"))
         other.process.kill()
         other.process.wait()
         journal = SqliteJournal(path)
@@ -286,7 +287,7 @@ async def test_the_locks_of_sqlite_outlive_everything_that_others_here_do_with_t
     held = locks(path, "POSIX")
     assert (locks(path, "OFDLCK"), held > 0) == (1, True)
     second, reader = SqliteJournal(path), SqliteJournal(path)
-    await refused(JournalInUse, second.claim("mine", "test"))
+    await raised(JournalInUse, second.claim("mine", "test"))
     assert await reader.read("theirs") == run_of("theirs", 1, 3)
     assert await second.read("theirs") == run_of("theirs", 1, 3)
     for other in (reader, second):
@@ -295,7 +296,7 @@ async def test_the_locks_of_sqlite_outlive_everything_that_others_here_do_with_t
     assert await reader.read("theirs") == run_of("theirs", 1, 3)
     third = SqliteJournal(path, take_over=True)
     await third.claim("theirs", "test")
-    await refused(Fenced, first.append(claim, 3, run_of("theirs", 4, 1)))
+    await raised(Fenced, first.append(claim, 3, run_of("theirs", 4, 1)))
     await first.close()
     assert locks(path, "POSIX") >= held
     await third.claim("theirs", "test")
@@ -357,7 +358,7 @@ async def test_what_hangs_inside_a_write_is_named_and_taken_over_when_it_was_kil
     with hanging(path, point) as other:
         journal = SqliteJournal(path, take_over=True)
         with trio.fail_after(30):
-            error = await refused(JournalLocked, journal.claim("mine", "test"))
+            error = await raised(JournalLocked, journal.claim("mine", "test"))
         assert f"process {other.pid} is inside a write" in str(error)
         assert "kill it" in str(error)
         assert await journal.read("theirs") == run_of("theirs", 1, 3)

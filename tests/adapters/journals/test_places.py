@@ -14,7 +14,8 @@ import pytest
 from agentrail.adapters.journals.sqlite import SqliteJournal
 from agentrail.adapters.journals.sqlite.writer_lock import CAN_LOCK
 from agentrail.errors import JournalInUse
-from agentrail.testing.conformance.journal_tests import opened, refused, run_of
+from agentrail.testing.conformance.expected_errors import raised
+from agentrail.testing.conformance.journal_tests import opened, run_of
 from tests.adapters.journals.test_names import WRITER, Writer, path, readable, writing
 
 __all__ = ["path"]
@@ -44,7 +45,7 @@ def test_of_many_processes_that_begin_together_one_wins_also_after_the_winner_wa
 async def test_a_folder_of_another_name_holds_the_same_journal(path: Path, tmp_path: Path) -> None:
     (tmp_path / "other").symlink_to(path.parent)
     with writing(path) as other:
-        await refused(JournalInUse, SqliteJournal(tmp_path / "other" / path.name).claim("mine", "test"))
+        await raised(JournalInUse, SqliteJournal(tmp_path / "other" / path.name).claim("mine", "test"))
         assert other.writes(1) == "4"
         other.end()
     await readable(tmp_path / "other" / path.name, 4)
@@ -61,7 +62,7 @@ async def test_a_folder_that_is_mounted_elsewhere_holds_the_same_journal(path: P
         pytest.skip(f"this process may not mount a folder: {done.stderr.decode().strip()}")
     try:
         with writing(path) as other:
-            await refused(JournalInUse, SqliteJournal(place / path.name).claim("mine", "test"))
+            await raised(JournalInUse, SqliteJournal(place / path.name).claim("mine", "test"))
             assert other.writes(1) == "4"
             other.end()
         await readable(place / path.name, 4)
@@ -98,7 +99,7 @@ async def test_a_journal_in_memory_is_locked_as_on_a_disk() -> None:
     folder.mkdir()
     try:
         with writing(folder / "agentrail.db") as other:
-            await refused(JournalInUse, SqliteJournal(folder / "agentrail.db").claim("mine", "test"))
+            await raised(JournalInUse, SqliteJournal(folder / "agentrail.db").claim("mine", "test"))
             other.end()
         await readable(folder / "agentrail.db", 3)
     finally:

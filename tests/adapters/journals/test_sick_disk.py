@@ -19,7 +19,8 @@ from agentrail.adapters.journals.sqlite import SqliteJournal
 from agentrail.app.supervisor import open_supervisor
 from agentrail.errors import CommitUnknown, JournalFailed, JournalFull, NothingWritten, SessionCrashed
 from agentrail.testing import ScriptedModel, say
-from agentrail.testing.conformance.journal_tests import opened, refused, run_of
+from agentrail.testing.conformance.expected_errors import raised
+from agentrail.testing.conformance.journal_tests import opened, run_of
 from agentrail.values.events.life import AbortPending, AgentAbort, AgentEnd, SessionRestarted
 from agentrail.values.events.response import MessageDelta
 from tests.adapters.journals.sick import Connection, Failing, connecting, sqlite_error
@@ -262,7 +263,7 @@ async def test_a_read_that_fails_is_told_as_it_failed_and_not_as_damage(path: Pa
     whole = (log := path.with_name(f"{path.name}-wal")).read_bytes()  # noqa: ASYNC240 - nobody else waits
     os.truncate(log, 32)
     for doing in (journal.read("theirs"), journal.sessions()):
-        told = str(await refused(JournalFailed, doing))
+        told = str(await raised(JournalFailed, doing))
         assert "could not read what it holds (" in told
         assert "SQLITE_IOERR_SHORT_READ" in told
     log.write_bytes(whole)  # noqa: ASYNC240

@@ -39,7 +39,8 @@ from agentrail.errors import (
     WrongType,
 )
 from agentrail.ports.journal import Snapshot
-from agentrail.testing.conformance.journal_tests import opened, prompted, refused, run_of
+from agentrail.testing.conformance.expected_errors import raised
+from agentrail.testing.conformance.journal_tests import opened, prompted, run_of
 from agentrail.values.content import Text
 from tests.adapters.journals.sick import Connection, connecting, sqlite_error
 
@@ -203,7 +204,7 @@ def test_a_file_that_is_no_journal_says_so_and_is_left_alone(path: Path, what: s
 
     async def look() -> None:
         for doing in (SqliteJournal(path).claim("s", "test"), SqliteJournal(path).sessions()):
-            error = str(await refused(JournalUnusable, doing))
+            error = str(await raised(JournalUnusable, doing))
             assert error.startswith(f"the journal `{path}` cannot be used: ")
             assert said in error
             assert beside(path) == before
@@ -240,7 +241,7 @@ async def test_a_journal_of_a_newer_version_is_refused_and_not_changed(journal: 
     change(path, f"PRAGMA user_version = {SCHEMA + 1}")
     before = content(path)
     for doing in (journal.claim("s", "test"), journal.read("s")):
-        error = str(await refused(JournalUnusable, doing))
+        error = str(await raised(JournalUnusable, doing))
         assert f"version {SCHEMA + 1}" in error
         assert "use the agentrail that has written it" in error
     await journal.close()
@@ -250,13 +251,13 @@ async def test_a_journal_of_a_newer_version_is_refused_and_not_changed(journal: 
 async def test_a_folder_in_the_place_of_the_file_is_no_full_disk(tmp_path: Path) -> None:
     journal = SqliteJournal(tmp_path)
     for doing in (journal.sessions(), journal.read("s"), journal.claim("s", "test")):
-        await refused(JournalUnusable, doing)
+        await raised(JournalUnusable, doing)
     await journal.close()
 
 
 async def test_a_place_where_nothing_can_be_made_is_an_error(tmp_path: Path) -> None:
     foreign(tmp_path / "file", b"x")
-    error = await refused(JournalUnusable, SqliteJournal(tmp_path / "file" / "a.db").claim("s", "test"))
+    error = await raised(JournalUnusable, SqliteJournal(tmp_path / "file" / "a.db").claim("s", "test"))
     assert "Not a directory" in str(error)
 
 
@@ -266,7 +267,7 @@ async def test_a_place_where_nothing_can_be_made_is_an_error(tmp_path: Path) -> 
 async def test_a_second_writer_is_refused_and_the_first_goes_on(journal: SqliteJournal, path: Path) -> None:
     claim = await opened(journal, "s")
     second = SqliteJournal(path)
-    error = await refused(JournalInUse, second.claim("s", "test"))
+    error = await raised(JournalInUse, second.claim("s", "test"))
     assert str(error) == (
         f"the journal `{path}` is in use (this process, by another `SqliteJournal`, which is to be closed first); "
         "stop whoever uses it, or take it over with `take_over=True`"
@@ -284,12 +285,12 @@ async def test_whoever_takes_over_is_the_only_writer(journal: SqliteJournal, pat
     mine = await second.claim("s", "test")
     assert mine.epoch > claims[0].epoch
     for claim in claims:
-        await refused(Fenced, journal.append(claim, 3, run_of(claim.session_id, 4, 1)))
-    await refused(Fenced, journal.claim("t", "test"))
+        await raised(Fenced, journal.append(claim, 3, run_of(claim.session_id, 4, 1)))
+    await raised(Fenced, journal.claim("t", "test"))
     assert await second.append(mine, 3, run_of("s", 4, 1)) == 4
-    await refused(JournalInUse, SqliteJournal(path).claim("s", "test"))
+    await raised(JournalInUse, SqliteJournal(path).claim("s", "test"))
     await journal.close()
-    await refused(JournalInUse, SqliteJournal(path).claim("s", "test"))
+    await raised(JournalInUse, SqliteJournal(path).claim("s", "test"))
     assert await second.append(mine, 4, run_of("s", 5, 1)) == 5
     await second.close()
 
@@ -312,7 +313,7 @@ async def test_a_journal_is_free_when_its_process_has_been_killed(path: Path) ->
         assert other.stdout is not None
         assert other.stdout.readline() == b"ready\n"
         journal = SqliteJournal(path)
-        assert f"process {other.pid}" in str(await refused(JournalInUse, journal.claim("mine", "test")))
+        assert f"process {other.pid}" in str(await raised(JournalInUse, journal.claim("mine", "test")))
         other.kill()
         other.wait()  # noqa: ASYNC222
     await opened(journal, "mine")
@@ -344,7 +345,7 @@ async def test_a_path_that_leads_to_no_file_says_why(tmp_path: Path, name: str, 
     (tmp_path / "file").touch()
     (tmp_path / "loop").symlink_to("loop")
     journal = SqliteJournal(tmp_path / name)
-    assert said in str(await refused(JournalUnusable, journal.claim("s", "test")))
+    assert said in str(await raised(JournalUnusable, journal.claim("s", "test")))
     await journal.close()
 
 
@@ -363,7 +364,7 @@ async def test_a_full_disk_refuses_and_is_tried_again(path: Path) -> None:
     (pages,) = limits[0].execute("PRAGMA page_count").fetchone()
     limits[0].execute(f"PRAGMA max_page_count = {pages + 2}")
     big = prompted("s", 4, "word " * 10_000)
-    error = await refused(JournalFull, journal.append(claim, 3, [big]))
+    error = await raised(JournalFull, journal.append(claim, 3, [big]))
     assert "database or disk is full, SQLITE_FULL" in str(error)
     assert await journal.append(claim, 3, run_of("s", 4, 1)) == 4, "what has room is written"
     assert await journal.read("s") == run_of("s", 1, 4)
@@ -379,7 +380,7 @@ async def test_while_another_program_locks_the_file_nothing_is_accepted(
     claim = await opened(journal, "s")
     other = sqlite3.connect(path, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
-    error = await refused(NothingWritten, journal.append(claim, 3, run_of("s", 4, 1)))
+    error = await raised(NothingWritten, journal.append(claim, 3, run_of("s", 4, 1)))
     assert "(database is locked, SQLITE_BUSY); nothing was accepted; see" in str(error)
     assert not isinstance(error, JournalFull)
     assert await journal.read("s") == run_of("s", 1, 3)
@@ -421,7 +422,7 @@ async def test_what_an_error_of_the_disk_means(
     claim = await opened(journal, "s")
     codes = [code]
     Sick.failing = staticmethod(lambda sql: sqlite_error(codes.pop()) if codes and sql.startswith(statement) else None)
-    error = await refused(meant, journal.append(claim, 3, run_of("s", 4, 1)))
+    error = await raised(meant, journal.append(claim, 3, run_of("s", 4, 1)))
     assert type(error) is meant
     assert ("space" in str(error)) == (code == "SQLITE_FULL"), "only who has no space is told to make some"
     assert await journal.read("s") == run_of("s", 1, 3)
@@ -439,10 +440,10 @@ async def test_a_commit_that_cannot_be_taken_back_for_damage_ends_all_writing(pa
     journal = SqliteJournal(path, connect=connecting(Sick))
     claim = await opened(journal, "s")
     Sick.failing = staticmethod(lambda sql: sqlite_error("SQLITE_CORRUPT") if sql == "COMMIT" else None)
-    await refused(JournalFailed, journal.append(claim, 3, run_of("s", 4, 1)))
-    await refused(CommitUnknown, journal.append(claim, 3, run_of("s", 4, 1)))
+    await raised(JournalFailed, journal.append(claim, 3, run_of("s", 4, 1)))
+    await raised(CommitUnknown, journal.append(claim, 3, run_of("s", 4, 1)))
     Sick.failing = staticmethod(lambda _: None)
-    await refused(CommitUnknown, journal.claim("s", "test"))
+    await raised(CommitUnknown, journal.claim("s", "test"))
     await journal.close()
 
 
@@ -479,7 +480,7 @@ async def test_what_an_error_of_a_checkpoint_means(
     if meant is None:
         assert await journal.append(claim, 4, run_of("s", 5, 1)) == 5
     else:
-        await refused(meant, journal.append(claim, 4, run_of("s", 5, 1)))
+        await raised(meant, journal.append(claim, 4, run_of("s", 5, 1)))
     assert codes == []
     assert (await journal.read("s"))[:4] == run_of("s", 1, 4), "what was acknowledged is there"
     await journal.close()
@@ -521,7 +522,7 @@ async def test_one_that_cannot_be_written_does_not_harm_those_beside_it(path: Pa
     assert bad == {"s7": BadRecord}
     for number in (0, 1, 2, 4, 5, 6, 8, 9):
         assert await journal.read(f"s{number}") == run_of(f"s{number}", 1, 4)
-    assert "record 3 of session `s3` cannot be read: it is lost" in str(await refused(BadRecord, journal.read("s3")))
+    assert "record 3 of session `s3` cannot be read: it is lost" in str(await raised(BadRecord, journal.read("s3")))
     await journal.close()
 
 
@@ -766,14 +767,14 @@ async def test_what_goes_in_one_commit_sees_what_came_before_it(path: Path) -> N
     assert heads == [5]
     assert (await journal.latest("s")).snapshot == snapshot
     assert await journal.read("s") == run_of("s", 1, 5)
-    await refused(Fenced, journal.append(first, 5, run_of("s", 6, 1)))
+    await raised(Fenced, journal.append(first, 5, run_of("s", 6, 1)))
     await journal.close()
 
 
 async def test_what_cannot_be_written_at_all_is_refused_alone_and_leaves_nothing(journal: SqliteJournal) -> None:
     claim = await opened(journal, "s")
     bad = prompted("s", 5).but(command="half \ud800")
-    error = await refused(BadValue, journal.append(claim, 3, [prompted("s", 4, "word " * 20_000), bad]))
+    error = await raised(BadValue, journal.append(claim, 3, [prompted("s", 4, "word " * 20_000), bad]))
     assert "half a surrogate pair" in str(error)
     assert await journal.append(claim, 3, run_of("s", 4, 1)) == 4
 
@@ -793,7 +794,7 @@ async def test_a_changed_head_is_noticed_by_who_reads_and_by_who_claims(journal:
     await journal.close()
     change(path, "UPDATE session SET head = 2 WHERE id = 's'")
     for doing in (journal.read("s"), journal.claim("s", "test")):
-        assert "has changed" in str(await refused(BadRecord, doing))
+        assert "has changed" in str(await raised(BadRecord, doing))
     (stored,) = await journal.sessions()
     assert (stored.session_id, stored.head) == ("s", 0)
     assert "has changed" in stored.problem
@@ -804,7 +805,7 @@ async def test_a_lost_head_is_no_new_session(journal: SqliteJournal, path: Path)
     await journal.close()
     change(path, "DELETE FROM session WHERE id = 's'")
     for doing in (journal.read("s"), journal.claim("s", "test"), journal.place("s", 1)):
-        assert "is lost" in str(await refused(BadRecord, doing))
+        assert "is lost" in str(await raised(BadRecord, doing))
 
 
 async def test_a_damaged_blob_is_missed_by_who_needs_it(journal: SqliteJournal, path: Path) -> None:
@@ -818,7 +819,7 @@ async def test_a_damaged_blob_is_missed_by_who_needs_it(journal: SqliteJournal, 
     }
     for statement, problem in changes.items():
         change(path, statement)
-        error = await refused(BadRecord, journal.read("s"))
+        error = await raised(BadRecord, journal.read("s"))
         assert str(error).startswith("record 4 of session `s` cannot be read: the blob ")
         assert str(error).endswith(problem)
         assert await journal.read("s", 4) == (prompted("s", 5),)

@@ -17,10 +17,21 @@ from agentrail.values.usage import NOTHING_USED, Usage
 class SharedLimits:
     """The limits that a session set for its sub-agents and for itself: what each has used of them."""
 
-    __slots__ = ("_coming", "_known", "_links", "_node", "_of", "_path", "_shared", "_spread", "_stood", "purse")
+    __slots__ = (
+        "_coming",
+        "_known",
+        "_links",
+        "_node",
+        "_path",
+        "_shared",
+        "_spread",
+        "_stood",
+        "living_parent",
+        "purse",
+    )
 
     def __init__(self, parent: Session, node: SupervisorNode) -> None:
-        self._of: Session | None = parent  # `None` once nothing can run for it any more
+        self.living_parent: Session | None = parent  # `None` once nothing can run for it any more
         self._shared = parent.shared
         self._path = (*parent.state.setup.path, parent.session_id)
         self._node = node  # runs the sub-agents
@@ -33,15 +44,15 @@ class SharedLimits:
         self.purse = Purse() if above is None or above.beside is None else above.beside.limits.purse
 
     @property
-    def _parent(self) -> Session:
+    def parent(self) -> Session:
         """Session that set the limits; raise `SessionNotAlive` once it is gone, with all its sub-agents."""
-        if self._of is None:
+        if self.living_parent is None:
             raise SessionNotAlive(self._path[-1], "it has ended")
-        return self._of
+        return self.living_parent
 
     def let_go(self) -> None:
         """Drop the parent, for which nothing can run any more."""
-        self._of = None
+        self.living_parent = None
 
     def begin(self, link: Link) -> None:
         """Note that a sub-agent begins, whose usage the parent will count."""
@@ -87,9 +98,9 @@ class SharedLimits:
 
     def untold(self) -> Usage:
         """Return what the sub-agents have used that their parent has not counted yet."""
-        if self._of is None:  # all of them are gone, and what they have used is told
+        if self.living_parent is None:  # all of them are gone, and what they have used is told
             return NOTHING_USED
-        counted = {agent.child: agent.used for agent in self._of.state.subagents}
+        counted = {agent.child: agent.used for agent in self.living_parent.state.subagents}
         total = NOTHING_USED
         for child, link in self._links.items():
             total = total.plus(self._used_by(link).minus(counted.get(child, NOTHING_USED)))
@@ -105,14 +116,14 @@ class SharedLimits:
 
     def used_beside(self, child: str) -> tuple[str, Usage]:
         """Return what others have used of the limits that a sub-agent shares, and whose limits those are."""
-        parent, link = self._parent, self._links[child]
+        parent, link = self.parent, self._links[child]
         set_by, elsewhere = used_beside(parent.state, parent.links)
         total = parent.state.usage.plus(self.untold()).plus(elsewhere)
         return set_by, total.plus(link.elsewhere_before).minus(link.base).minus(self._used_by(link))
 
     def worked_since(self, child: str, at: int) -> int:
         """Return for how many milliseconds the family has worked, up to *at*, since a sub-agent began; 0 if all end."""
-        parent, link = self._of, self._links.get(child)
+        parent, link = self.living_parent, self._links.get(child)
         if parent is None or link is None:
             return 0
         used = time_used(parent.state, parent.links, at)
@@ -120,12 +131,12 @@ class SharedLimits:
 
     def reached_above(self, at: int, *, at_most: bool) -> Reached | None:
         """Return a limit of the parent, or of a session above whose limits it shares, that is reached."""
-        parent = self._parent
+        parent = self.parent
         return reached(parent.state, parent.code, parent.links, self.purse, at, at_most=at_most, of_turn=False)
 
     def time_used_up(self, at: int, *, of_turn: bool) -> str | None:
         """Return a limit of seconds of the parent, or of one above whose limits it shares, that is used up at *at*."""
-        parent = self._of
+        parent = self.living_parent
         if parent is None:
             return None
         return time_used_up(parent.state, parent.code, parent.links, at, of_turn=of_turn)
@@ -134,7 +145,7 @@ class SharedLimits:
 
     def comes_back(self, link: Link, used: Usage) -> None:
         """Note that a sub-agent will come back that had *used* so much, as far as its parent has counted it."""
-        state = self._parent.state
+        state = self.parent.state
         link.base = state.usage.plus(state.shared_usage).minus(used)
 
     def hold(self, child: str) -> None:
@@ -145,7 +156,7 @@ class SharedLimits:
         """See `FamilyUsage`. Nobody waits for the sources of its tools, which may never answer."""
         name = child.session_id
         if name in self._coming:
-            link, at, state = self._links[name], self._shared.clock.now_ms(), self._parent.state
+            link, at, state = self._links[name], self._shared.clock.now_ms(), self.parent.state
             link.elsewhere_before = child.shared_usage
             link.elsewhere = ElsewhereUsed(NOTHING_USED, child.shared_worked_ms)
             began = next((agent.began_ms for agent in state.subagents if agent.child == name), None)

@@ -66,7 +66,6 @@ class Subagents:
         "_ended",
         "_kept",
         "_node",
-        "_of",
         "_path",
         "_resume",
         "_runs",
@@ -77,7 +76,6 @@ class Subagents:
     )
 
     def __init__(self, parent: Session, node: SupervisorNode, start: Start, resume: Start) -> None:
-        self._of: Session | None = parent
         self._shared = parent.shared
         self._path = (*parent.state.setup.path, parent.session_id)
         self._node = SupervisorNode(node.tree, Policy(), (*node.path, parent.session_id))
@@ -94,9 +92,7 @@ class Subagents:
     @property
     def _parent(self) -> Session:
         """Session that these are the sub-agents of; raise `SessionNotAlive` once it is gone, with all of them."""
-        if self._of is None:
-            raise SessionNotAlive(self._path[-1], "it has ended")
-        return self._of
+        return self.limits.parent
 
     def tasks(self) -> tuple[Task, ...]:
         """Return the running sub-agents, and the last ones in the background that have ended."""
@@ -355,7 +351,6 @@ class Subagents:
     def _let_go(self) -> None:
         """Drop the parent if nothing can run for it any more: so it is freed without the garbage collector."""
         if self._closed and not self._runs:
-            self._of = None
             self.limits.let_go()
 
     @property
@@ -502,6 +497,6 @@ class Subagents:
         run.end()
         if run.task.background:
             self._keep(run)
-        if self._of is not None:
-            self._of.links.notify()
+        if self.limits.living_parent is not None:
+            self.limits.living_parent.links.notify()
         self._let_go()
