@@ -12,9 +12,9 @@ from agentrail.api.session_values import ChildView, HeldCall, SessionDown
 from agentrail.api.views import ApprovalsView, ChildShown, HeldView
 from agentrail.errors import BadChoice, SessionNotAlive
 from agentrail.remote.decoding import answer_of, value_of
-from agentrail.remote.transport.host_connection import Line
+from agentrail.remote.transport.host_connection import HostConnection
 from agentrail.remote.transport.host_frames import EventFrame, GapFrame, ViewFrame
-from agentrail.remote.transport.host_subscription import LineSubscription, Told
+from agentrail.remote.transport.host_subscription import HostSubscription, SubscriptionFrame
 from agentrail.reprs import in_brackets
 from agentrail.values.events.envelope import Cursor, Envelope, Event
 from agentrail.values.events.life import SessionEnded
@@ -26,11 +26,11 @@ T = TypeVar("T")
 
 
 class ToldValues(Generic[T]):
-    """Values read from what a host tells a `LineSubscription`: `async with` it, then `async for` over it."""
+    """Values read from what a host tells a `HostSubscription`: `async with` it, then `async for` over it."""
 
     __slots__ = ("_frames", "_read")
 
-    def __init__(self, frames: LineSubscription, value_of: Callable[[Told], T | None]) -> None:
+    def __init__(self, frames: HostSubscription, value_of: Callable[[SubscriptionFrame], T | None]) -> None:
         """*value_of* returns the value of a frame; `None` if the frame has none, and the next one is waited for."""
         self._frames = frames
         self._read = value_of
@@ -69,7 +69,7 @@ class RemoteSubscription(ToldValues[Envelope]):
 
     __slots__ = ()
 
-    def __init__(self, frames: LineSubscription, session: str) -> None:
+    def __init__(self, frames: HostSubscription, session: str) -> None:
         super().__init__(frames, partial(envelope_of, session))
 
     @property
@@ -83,7 +83,7 @@ class RemoteMonitor:
 
     __slots__ = ("_line", "_session")
 
-    def __init__(self, line: Line, session: str) -> None:
+    def __init__(self, line: HostConnection, session: str) -> None:
         self._line = line
         self._session = session
 
@@ -113,7 +113,7 @@ class RemoteMonitor:
         return SessionDown(self._session, reason)
 
 
-def envelope_of(session: str, frame: Told) -> Envelope | None:
+def envelope_of(session: str, frame: SubscriptionFrame) -> Envelope | None:
     """Return the event of *session* that a host has told, or the mark that some are missing; `None` for a view."""
     if isinstance(frame, EventFrame):
         return answer_of(Envelope, frame.data)
@@ -124,7 +124,7 @@ def envelope_of(session: str, frame: Told) -> Envelope | None:
 
 
 def events_of(
-    line: Line, session: str, since: object, types: Iterable[type[Event]] | None, policy: Policy
+    line: HostConnection, session: str, since: object, types: Iterable[type[Event]] | None, policy: Policy
 ) -> RemoteSubscription:
     """Return a subscription to the events of *session*."""
     if policy not in POLICIES:
@@ -139,7 +139,7 @@ class RemoteView(ToldValues[T]):
 
     __slots__ = ()
 
-    def __init__(self, frames: LineSubscription, value_of: Callable[[Json], T]) -> None:
+    def __init__(self, frames: HostSubscription, value_of: Callable[[Json], T]) -> None:
         """*value_of* returns the value of the JSON that the host shows."""
         super().__init__(frames, lambda frame: value_of(frame.data) if isinstance(frame, ViewFrame) else None)
 

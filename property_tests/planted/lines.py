@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from agentrail.remote.transport.host_connection import Line
-from agentrail.remote.transport.host_subscription import LineSubscription
+from agentrail.remote.transport.host_connection import HostConnection
+from agentrail.remote.transport.host_subscription import HostSubscription
 from property_tests.planted.change import Change
 from property_tests.planted.host import broken
 from tests.host.model.cut_lines import cut
@@ -17,7 +17,7 @@ CHANGES: Final = (
     Change(
         "resent_without_command_id",
         "what is sent again after a cut has no command id",
-        Line._resume,
+        HostConnection._resume,
         "connection.post(call.text)",
         """connection.post(call.text.replace('"command":"', '"nothing":"'))""",
         "lines",
@@ -25,7 +25,7 @@ CHANGES: Final = (
     Change(
         "line_goes_on_from_its_first_event",
         "a subscription that goes on after a cut has events again",
-        LineSubscription.offer,
+        HostSubscription.offer,
         "case EventFrame(cursor=cursor):\n                self.cursor = cursor",
         "case EventFrame(cursor=cursor):\n                self.cursor = self.cursor or cursor",
         "lines",
@@ -33,9 +33,9 @@ CHANGES: Final = (
     Change(
         "event_given_to_another_subscription",
         "all events go to the subscription that began first",
-        Line._take,
-        "listening = self._listenings.get(frame.id)",
-        "listening = next(iter(self._listenings.values()), None)",
+        HostConnection._dispatch,
+        "subscription = self._subscriptions.get(frame.id)",
+        "subscription = next(iter(self._subscriptions.values()), None)",
         "lines",
     ),
 )

@@ -11,9 +11,9 @@ from typing import Final, cast
 import trio
 
 from agentrail.api.sse_frames import GAP, read_cursor
-from agentrail.remote.transport.host_connection import Line, open_line
+from agentrail.remote.transport.host_connection import HostConnection, open_line
 from agentrail.remote.transport.host_frames import EventFrame, GapFrame
-from agentrail.remote.transport.host_subscription import Told
+from agentrail.remote.transport.host_subscription import SubscriptionFrame
 from agentrail.values.events.envelope import Cursor
 from tests.host.deployed.client import Answer, CutError
 from tests.host.hosted import KEYS
@@ -34,8 +34,8 @@ class Visitor(ABC):
         self.relay = relay
         self.name = name
         self.cuts = cuts
-        self.log: list[Told] = []
-        self.whole: list[Told] = []
+        self.log: list[SubscriptionFrame] = []
+        self.whole: list[SubscriptionFrame] = []
         self.sent: list[str] = []
         self.kept: list[str] = []
         self._news = trio.Event()
@@ -79,7 +79,7 @@ class Visitor(ABC):
                 return
             await self._news.wait()
 
-    async def listen_uncut(self, line: Line) -> None:
+    async def listen_uncut(self, line: HostConnection) -> None:
         async with line.listen("events", self.name, since=Cursor(0)) as heard:
             async for told in heard:
                 self.whole.append(told)
@@ -88,7 +88,7 @@ class Visitor(ABC):
                 if is_last(told):
                     return
 
-    async def prompts(self, line: Line) -> list[str]:
+    async def prompts(self, line: HostConnection) -> list[str]:
         """Return the prompts that the session has kept."""
         found: list[str] = []
         after: int | None = 0
@@ -115,7 +115,7 @@ class Visitor(ABC):
         assert self.kept == self.sent
 
 
-def is_last(told: Told) -> bool:
+def is_last(told: SubscriptionFrame) -> bool:
     """Whether this is the end of the last turn."""
     return isinstance(told, EventFrame) and told.event == "AgentEnd" and LAST in str(told.data)
 
@@ -126,7 +126,7 @@ class LineVisitor(Visitor):
     async def use(self) -> None:
         await self.relay.visited(KEY, self._talk)
 
-    async def _talk(self, line: Line) -> None:
+    async def _talk(self, line: HostConnection) -> None:
         self._line = line
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._listen, line)
@@ -138,7 +138,7 @@ class LineVisitor(Visitor):
         else:
             await self._line.call("prompt", session=self.name, body={"message": text})
 
-    async def _listen(self, line: Line) -> None:
+    async def _listen(self, line: HostConnection) -> None:
         """Keep a log, up to the end of the last turn."""
         async with line.listen("events", self.name, since=Cursor(0)) as heard:
             async for told in heard:
@@ -202,7 +202,7 @@ class StreamVisitor(Visitor):
             yield answer
 
 
-def read_told(frame: str) -> Told | None:
+def read_told(frame: str) -> SubscriptionFrame | None:
     """Return what a frame tells; `None` if it is a heartbeat."""
     fields = dict(line.split(": ", 1) for line in frame.split("\n") if ": " in line)
     if "data" not in fields:

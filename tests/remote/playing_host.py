@@ -23,7 +23,7 @@ from websockets.typing import Subprotocol
 
 from agentrail.api.problems import MEDIA_TYPE, problem_of
 from agentrail.errors import HostNotReached, NotAuthenticated
-from agentrail.remote.transport.host_connection import Line, open_line
+from agentrail.remote.transport.host_connection import HostConnection, open_line
 
 KEY: Final = "ar_1_the_key_that_nobody_sees"
 
@@ -122,7 +122,7 @@ class Relay:
     def url(self) -> str:
         return f"http://127.0.0.1:{self.port}"
 
-    async def visited(self, key: str, talk: Callable[[Line], Awaitable[None]]) -> None:
+    async def visited(self, key: str, talk: Callable[[HostConnection], Awaitable[None]]) -> None:
         """Talk over a line through the relay, however often its first handshake is cut."""
         while True:
             try:

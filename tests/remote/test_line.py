@@ -1,4 +1,4 @@
-"""`Line` against a host that plays the protocol: calls, subscriptions, cuts, slow readers, errors."""
+"""`HostConnection` against a host that plays the protocol: calls, subscriptions, cuts, slow readers, errors."""
 
 from __future__ import annotations
 

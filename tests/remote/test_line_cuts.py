@@ -8,9 +8,9 @@ from typing import Final
 import pytest
 import trio
 
-from agentrail.remote.transport.host_connection import Line
+from agentrail.remote.transport.host_connection import HostConnection
 from agentrail.remote.transport.host_frames import EventFrame, GapFrame
-from agentrail.remote.transport.host_subscription import Told
+from agentrail.remote.transport.host_subscription import SubscriptionFrame
 from agentrail.values.events.envelope import Cursor
 from tests.profiles import CAMPAIGN
 from tests.remote.played_sessions import DELTAS, PlayedSession, SessionsHost
@@ -27,10 +27,10 @@ class Visitor:
     def __init__(self, relay: Relay, name: str) -> None:
         self.relay = relay
         self.name = name
-        self.log: list[Told] = []
+        self.log: list[SubscriptionFrame] = []
         self.sent: list[str] = []
 
-    async def talk(self, line: Line) -> None:
+    async def talk(self, line: HostConnection) -> None:
         """Prompt while there are cuts to make, then once more, and listen until that is over."""
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self.listen, line)
@@ -39,12 +39,12 @@ class Visitor:
             self.relay.budget = lambda: UNCUT
             await self.prompt(line, "last")
 
-    async def prompt(self, line: Line, text: str) -> None:
+    async def prompt(self, line: HostConnection, text: str) -> None:
         """Prompt the session."""
         self.sent.append(text)
         await line.call("prompt", session=self.name, body={"message": text})
 
-    async def listen(self, line: Line) -> None:
+    async def listen(self, line: HostConnection) -> None:
         """Keep a log, up to the end of the last prompt."""
         async with line.listen("events", self.name, since=Cursor(0)) as heard:
             async for told in heard:

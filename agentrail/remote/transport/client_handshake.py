@@ -21,7 +21,7 @@ MAX_REJECTION: Final = 64 * 1024
 """The most bytes of the response that are kept when a host refuses the handshake."""
 
 
-class OtherError(Exception):
+class NotAHostError(Exception):
     """What answers is no agentrail host, or one of another version."""
 
     def __init__(self, problem: str) -> None:
@@ -78,7 +78,7 @@ class ClientHandshake:
     def read(self, data: bytes) -> bytes | None:
         """Return what has come after an answer that accepts; `None` if the answer is not whole yet.
 
-        No *data* is the end of the connection. Raise `RejectedError` or `OtherError`.
+        No *data* is the end of the connection. Raise `RejectedError` or `NotAHostError`.
         """
         if not data and self._head is None:
             return None
@@ -99,16 +99,16 @@ class ClientHandshake:
                         pass
         except h11.RemoteProtocolError:
             if self._head is None or data:
-                raise OtherError(problem="it does not speak HTTP as a host does") from None
+                raise NotAHostError(problem="it does not speak HTTP as a host does") from None
             raise RejectedError(self._rejection(self._head)) from None  # its body is cut
         return None
 
     def _check(self, headers: dict[bytes, bytes]) -> None:
-        """Raise `OtherError` if the answer is none to this handshake."""
+        """Raise `NotAHostError` if the answer is none to this handshake."""
         if headers.get(b"sec-websocket-accept") != accepted_key(self._nonce.decode()).encode():
-            raise OtherError(problem="it does not speak WebSocket as a host does")
+            raise NotAHostError(problem="it does not speak WebSocket as a host does")
         if headers.get(b"sec-websocket-protocol") != SUBPROTOCOL.encode() or b"sec-websocket-extensions" in headers:
-            raise OtherError(problem=f"it does not speak the protocol `{SUBPROTOCOL}`")
+            raise NotAHostError(problem=f"it does not speak the protocol `{SUBPROTOCOL}`")
 
     def _rejection(self, head: h11.Response) -> Rejection:
         media = dict(head.headers).get(b"content-type", b"").decode("latin-1").partition(";")[0].strip()
@@ -126,6 +126,6 @@ def document_in(rejection: Rejection) -> JsonObject | None:
     return frame.problem if isinstance(frame, RefusalFrame) else None
 
 
-def said_by(rejection: Rejection) -> str:
+def describe_rejection(rejection: Rejection) -> str:
     """Return what a response without a problem document says, in words."""
     return f"it answers the handshake of a WebSocket with status {rejection.status}"

@@ -68,7 +68,7 @@ class ClientSocket:
         """When the host last sent anything."""
 
     async def shake(self, address: HostAddress, key: HostKey) -> None:
-        """Make the handshake; raise `RejectedError`, `OtherError` or `CutError`."""
+        """Make the handshake; raise `RejectedError`, `NotAHostError` or `CutError`."""
         handshake = ClientHandshake(address, key)
         await self._send(handshake.request())
         early: bytes | None = None
@@ -132,7 +132,7 @@ class ClientSocket:
 
 
 async def open_websocket(address: HostAddress, key: HostKey, dial: Dial) -> ClientSocket:
-    """Connect to a host; raise `RejectedError`, `OtherError` or `CutError`."""
+    """Connect to a host; raise `RejectedError`, `NotAHostError` or `CutError`."""
     socket: ClientSocket | None = None
     try:
         with trio.fail_after(OPEN_SECONDS):

@@ -11,7 +11,7 @@ import trio
 from wsproto import ConnectionType, WSConnection, events
 
 from agentrail.errors import AgentrailError
-from agentrail.remote.transport.host_connection import Line, open_line
+from agentrail.remote.transport.host_connection import HostConnection, open_line
 from agentrail.remote.transport.host_frames import EventFrame
 from agentrail.values.events.envelope import Cursor
 from tests.host.model.expecting import ModelError, expect
@@ -120,12 +120,12 @@ class _Connection:
             await self._stream.send_all(self._socket.send(event))
 
 
-async def _prompt(line: Line, session: str, said: str) -> None:
+async def _prompt(line: HostConnection, session: str, said: str) -> None:
     answer = await line.call("prompt", session=session, body={"message": said})
     expect("an answer is that of its call", answer, {"session": session, "said": said})
 
 
-async def _listen(line: Line, session: str, count: int) -> None:
+async def _listen(line: HostConnection, session: str, count: int) -> None:
     heard: list[EventFrame] = []
     async with line.listen("events", session, since=Cursor(0)) as listening:
         async for told in listening:

@@ -9,11 +9,11 @@ import trio
 import trio.testing
 from wsproto import ConnectionType, WSConnection, events
 
-from agentrail.remote.transport.client_handshake import MAX_REJECTION, OtherError, RejectedError
+from agentrail.remote.transport.client_connection import ClientConnection
+from agentrail.remote.transport.client_handshake import MAX_REJECTION, NotAHostError, RejectedError
 from agentrail.remote.transport.client_socket import MAX_MESSAGE, ClientSocket, CutError
 from agentrail.remote.transport.host_address import HostAddress, HostKey
 from agentrail.remote.transport.host_frames import read_host_frame
-from agentrail.remote.transport.open_connection import OpenConnection
 from tests.host.rfc6455.raw_peer import accept_of
 
 ADDRESS: Final = HostAddress("127.0.0.1", 80)
@@ -61,14 +61,14 @@ async def test_a_host_that_says_nothing_is_left(autojump_clock: object) -> None:
     async with trio.open_nursery() as nursery:
         nursery.start_soon(lambda: host.listen(pongs=False))
         began = trio.current_time()
-        cut = await OpenConnection(socket, _ignore).run()
+        cut = await ClientConnection(socket, _ignore).run()
         assert (cut.problem, trio.current_time() - began) == ("nothing came from it for 45 s", 45)
     assert [type(event) for event in host.heard] == [events.Ping, events.Ping, events.CloseConnection]
 
 
 async def test_a_host_that_answers_pings_is_not_left(autojump_clock: object) -> None:  # noqa: ARG001
     socket, host = await opened()
-    connection = OpenConnection(socket, _ignore)
+    connection = ClientConnection(socket, _ignore)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(lambda: host.listen(pongs=True))
         with trio.move_on_after(1000):
@@ -84,14 +84,14 @@ async def test_a_host_that_takes_nothing_is_left(autojump_clock: object) -> None
         nursery.start_soon(host.accept)
         await socket.shake(ADDRESS, HostKey("key"))
     began = trio.current_time()
-    cut = await OpenConnection(socket, _ignore).run()
+    cut = await ClientConnection(socket, _ignore).run()
     assert (cut.problem, trio.current_time() - began) == ("it took nothing for 20 s", 20)
 
 
 async def test_pings_of_the_host_are_answered() -> None:
     socket, host = await opened()
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(OpenConnection(socket, _ignore).run)
+        nursery.start_soon(ClientConnection(socket, _ignore).run)
         await host.stream.send_all(b"\x89\x03abc")
         while events.Pong(payload=b"abc") not in host.heard:
             host.protocol.receive_data(bytes(await host.stream.receive_some(65536)))
@@ -121,7 +121,7 @@ async def test_what_ends_a_connection(problem: str) -> None:
         read_host_frame(text)
 
     with trio.fail_after(30):
-        cut = await OpenConnection(socket, take).run()
+        cut = await ClientConnection(socket, take).run()
     assert cut.problem.startswith(problem)
 
 
@@ -164,7 +164,7 @@ async def test_what_answers_may_be_no_host(problem: str) -> None:
     await far.send_eof()
     try:
         await ClientSocket(near).shake(ADDRESS, HostKey("key"))
-    except (OtherError, CutError) as error:
+    except (NotAHostError, CutError) as error:
         assert error.problem == problem  # noqa: PT017 - two classes, each of which has a `problem`
     else:
         pytest.fail("it was taken for a host")
@@ -182,7 +182,7 @@ async def test_a_host_speaks_the_protocol(subprotocol: str | None) -> None:
 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(accept)
-        with pytest.raises(OtherError) as raised:
+        with pytest.raises(NotAHostError) as raised:
             await ClientSocket(near).shake(ADDRESS, HostKey("key"))
     assert raised.value.problem == "it does not speak the protocol `agentrail.v1`"
 

@@ -1,4 +1,4 @@
-"""`OpenConnection`: sends and receives over one WebSocket until it is cut."""
+"""`ClientConnection`: sends and receives over one WebSocket until it is cut."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ PONG_SECONDS: Final = 20.0
 """How long the host has to answer that."""
 
 
-class OpenConnection:
+class ClientConnection:
     """One WebSocket, with what waits to be sent over it."""
 
     def __init__(self, socket: ClientSocket, take: Callable[[str], None]) -> None:
         self._socket = socket
-        self._take = take
+        self._dispatch = take
         self._texts: deque[str] = deque()
         self._controls: deque[tuple[int, bytes]] = deque(maxlen=4)
         self._work = trio.Event()
@@ -64,7 +64,7 @@ class OpenConnection:
             self.has_heard = True
             if isinstance(received, str):
                 try:
-                    self._take(received)
+                    self._dispatch(received)
                 except BadText as bad:
                     raise CutError(problem=f"it sent a message that cannot be read: {bad.args[0]}") from None
 
