@@ -447,10 +447,10 @@ class OddJournal:
             found = await self.inner.read(session_id, after, limit)
         return cast("tuple[Record, ...]", self._odd(found))
 
-    async def place(self, session_id: str, seq: int) -> int:
+    async def record_of_seq(self, session_id: str, seq: int) -> int:
         """Return the number of a record, maybe an odd one."""
         with self.steps.apart():
-            found = await self.inner.place(session_id, seq)
+            found = await self.inner.record_of_seq(session_id, seq)
         return cast("int", self._odd(found))
 
     async def answer(self, session_id: str, command: str) -> StoredAnswer | None:

@@ -47,7 +47,7 @@ def test_a_session_takes_few_bytes(
     turns: int, kept: bool, asleep: bool, now: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(watchdog, "SLOW", 3600.0)  # what it says on a busy machine is kept too, and is no session's
-    monkeypatch.setattr(memory, "MOST_LOOSE", 0)  # with few sessions all records would be kept as they are
+    monkeypatch.setattr(memory, "MAX_UNPAGED", 0)  # with few sessions all records would be kept as they are
     journal = None if kept else Forgetful()
     found = size(SESSIONS, turns, journal, asleep=asleep)
     if found > ROOM * now:  # a table of the whole process has grown meanwhile, or it is true, and then it is true again

@@ -317,7 +317,7 @@ class Journal(Protocol):
         """Return up to *limit* records that follow number *after*; raise `BadRecord` if one is damaged or lost."""
         ...
 
-    async def place(self, session_id: str, seq: int) -> int:
+    async def record_of_seq(self, session_id: str, seq: int) -> int:
         """Return the number of the record after which the durable events that follow event *seq* begin."""
         ...
 

@@ -74,7 +74,7 @@ EXPLAINED: Final[dict[str, tuple[str, ...]]] = {
         "runtime/events/subscription.py Subscription.squeeze: tail is not None → True",
     ),
     "It costs time alone: what is copied or looked at once more is equal.": (
-        "core/machine/draft.py StepDraft.take: ruling.states → True",
+        "core/machine/draft.py StepDraft.record_ruling: ruling.states → True",
         "core/vocabulary/tool_calls.py CallList.replace: not self._own[at] → True",
         "core/vocabulary/tool_calls.py CallList.replace: self._own[at] = True → pass",
         "runtime/work/model_stream.py Stream.run: usage is response.usage → False",
@@ -125,7 +125,7 @@ EXPLAINED: Final[dict[str, tuple[str, ...]]] = {
     ),
     "Of these numbers only the order counts, not the first one.": ("runtime/shared/clock.py Timers.__init__: 0 → 1",),
     "Trio has another checkpoint on the same way.": (
-        "runtime/actor/journal_log.py Records.place: await trio.lowlevel.checkpoint() → pass",
+        "runtime/actor/journal_log.py Records.record_of_seq: await trio.lowlevel.checkpoint() → pass",
         "runtime/shared/threads.py CallThreads.acquire_on_behalf_of: await trio.lowlevel.checkpoint() → pass",
     ),
     "It is read once, when the source has been tried for the first time, and no failure came before that.": (

@@ -40,7 +40,7 @@ def steering_text_lost(p: Planting) -> None:
     def merge(draft: StepDraft) -> None:
         waiting, draft.state.steering = draft.state.steering, ()
         if waiting:
-            draft.say(UserMessage((Text(waiting[-1].text),), Origin.STEERING))
+            draft.append_messages(UserMessage((Text(waiting[-1].text),), Origin.STEERING))
             draft.emit(SteeringApplied(tuple(text.ref for text in waiting), len(waiting)))
 
     p.everywhere(steering.merge_steering, merge)

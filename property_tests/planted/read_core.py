@@ -60,7 +60,7 @@ CHANGES: Final = (
     Change(
         "states_of_an_abort_lost",
         "what plugins remember of a hook that aborts is lost",
-        StepDraft.take,
+        StepDraft.record_ruling,
         "if ruling.states:",
         'if ruling.states and ruling.verdict.value != "abort":',
         "world",
@@ -101,8 +101,8 @@ CHANGES: Final = (
         "usage_of_subagents_twice",
         "what a sub-agent uses is counted anew with each report",
         subagents.on_reported,
-        "draft.count(reported.used.minus(agent.used))",
-        "draft.count(reported.used)",
+        "draft.add_usage(reported.used.minus(agent.used))",
+        "draft.add_usage(reported.used)",
         "safety",
     ),
     Change(

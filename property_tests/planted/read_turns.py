@@ -248,7 +248,7 @@ CHANGES: Final = (
         "usage_of_empty_responses_lost",
         "a response that was cut has used nothing",
         responses._try_again,
-        "    draft.count(partial.usage)\n",
+        "    draft.add_usage(partial.usage)\n",
         "",
         "world",
     ),

@@ -75,7 +75,9 @@ def compacts(
     shown = state.history if messages is None else messages
     options, budget = state.setup.options, budget_of(state)
     limit = keep if forced else max(keep, room(state, budget.trigger))
-    return StartCompaction(name, shown, keep, "m", EMPTY, most, options, limit=limit, is_assumed=window is None)
+    return StartCompaction(
+        name, shown, keep, "m", EMPTY, most, options, keep_whole_chars=limit, is_assumed=window is None
+    )
 
 
 def compact_start(state: State, reason: str, messages: int | None = None, window: int = ASSUMED) -> CompactStart:

@@ -43,9 +43,9 @@ class Counting(SqliteJournal):
         self._count("read", session_id)
         return await super().read(session_id, after, limit)
 
-    async def place(self, session_id: str, seq: int) -> int:
-        self._count("place", session_id)
-        return await super().place(session_id, seq)
+    async def record_of_seq(self, session_id: str, seq: int) -> int:
+        self._count("record_of_seq", session_id)
+        return await super().record_of_seq(session_id, seq)
 
     async def latest(self, session_id: str, upto: int | None = None, limit: int = 1000) -> Latest:
         self._count("latest", session_id)

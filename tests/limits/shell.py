@@ -343,7 +343,7 @@ class Counting:
         await trio.lowlevel.checkpoint()
         return self._session.records[after : after + limit]
 
-    async def place(self, seq: int) -> int:
+    async def record_of_seq(self, seq: int) -> int:
         await trio.lowlevel.checkpoint()
         return seq
 

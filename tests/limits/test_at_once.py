@@ -208,9 +208,9 @@ async def a_redaction(size: int, folder: Path) -> bool:
 JOBS: dict[str, Job] = {
     "adapters.journals.archive.PAGE": an_archive,
     "adapters.journals.auditing.PAGE": an_audit,
-    "adapters.journals.memory.AT_ONCE": records_in_memory,
-    "adapters.journals.memory.LOOSE": records_in_memory,
-    "adapters.journals.memory.MOST_LOOSE": records_in_memory,
+    "adapters.journals.memory.PAGED_AT_ONCE": records_in_memory,
+    "adapters.journals.memory.MAX_IDLE_UNPAGED": records_in_memory,
+    "adapters.journals.memory.MAX_UNPAGED": records_in_memory,
     "adapters.journals.packing.BLOB_FROM": a_packed_record,
     "adapters.journals.packing.LONG": a_packed_record,
     "adapters.journals.record_pages.LEVEL": records_in_memory,

@@ -97,9 +97,9 @@ class MortalJournal:
         await self._world.alive()
         return await self._world.journal.read(session_id, after, limit)
 
-    async def place(self, session_id: str, seq: int) -> int:
+    async def record_of_seq(self, session_id: str, seq: int) -> int:
         await self._world.alive()
-        return await self._world.journal.place(session_id, seq)
+        return await self._world.journal.record_of_seq(session_id, seq)
 
     async def answer(self, session_id: str, command: str) -> StoredAnswer | None:
         await self._world.alive()

@@ -90,8 +90,8 @@ class TestJournal:
     async def answer(self, session_id: str, command: str) -> StoredAnswer | None:
         return await self.inner.answer(session_id, command)
 
-    async def place(self, session_id: str, seq: int) -> int:
-        return await self.inner.place(session_id, seq)
+    async def record_of_seq(self, session_id: str, seq: int) -> int:
+        return await self.inner.record_of_seq(session_id, seq)
 
     async def sessions(
         self, wanted: SessionFilter = ALL_SESSIONS, after: StoredSession | None = None, limit: int = 1000
@@ -149,8 +149,8 @@ class AwakeJournal:
     async def read(self, session_id: str, after: int = 0, limit: int = 1000) -> tuple[Record, ...]:
         return await self._awake(self.inner.read(session_id, after, limit))
 
-    async def place(self, session_id: str, seq: int) -> int:
-        return await self._awake(self.inner.place(session_id, seq))
+    async def record_of_seq(self, session_id: str, seq: int) -> int:
+        return await self._awake(self.inner.record_of_seq(session_id, seq))
 
     async def answer(self, session_id: str, command: str) -> StoredAnswer | None:
         return await self._awake(self.inner.answer(session_id, command))

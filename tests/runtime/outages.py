@@ -96,7 +96,7 @@ PLACES: Final = (
     Place(APPEND, "append", APPEND, "session", "task"),
     Place(APPEND, "read", APPEND, "session", "prompt_in_doubt"),
     Place("journal_log.Records.keep", "keep", "journal_log.Records.keep", "nobody", "sleep"),
-    Place("journal_log.Records.place", "place", PAST, "session", "subscribe"),
+    Place("journal_log.Records.record_of_seq", "record_of_seq", PAST, "session", "subscribe"),
     Place(READS, "read", PAST, "session", "subscribe"),
     Place(READS, "read", HANDLE_PAST, "caller", "ask_again"),
     Place("stored_messages.StoredPast._read", "read", "stored_messages.StoredPast.messages", "caller", "read_back"),
@@ -435,8 +435,8 @@ class OutageJournal:
     async def read(self, session_id: str, after: int = 0, limit: int = 1000) -> tuple[Record, ...]:
         return await self._do("read", session_id, lambda: self.inner.read(session_id, after, limit))
 
-    async def place(self, session_id: str, seq: int) -> int:
-        return await self._do("place", session_id, lambda: self.inner.place(session_id, seq))
+    async def record_of_seq(self, session_id: str, seq: int) -> int:
+        return await self._do("record_of_seq", session_id, lambda: self.inner.record_of_seq(session_id, seq))
 
     async def answer(self, session_id: str, command: str) -> StoredAnswer | None:
         return await self._do("answer", session_id, lambda: self.inner.answer(session_id, command))

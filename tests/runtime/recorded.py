@@ -47,7 +47,7 @@ class Session:
             self.during_reads.pop(0)()
         return found
 
-    async def place(self, seq: int) -> int:
+    async def record_of_seq(self, seq: int) -> int:
         await trio.lowlevel.checkpoint()
         later = (record.number - 1 for record in self.records if record.events and record.events[-1].seq > seq)
         return next(later, len(self.records))

@@ -61,7 +61,7 @@ def kept_in(supervisor: Supervisor) -> list[str]:
     """Return the sessions of which the journal holds anything."""
     journal = getattr(supervisor._sessions.shared.forget, "__self__", None)  # noqa: SLF001 - what forgets
     assert isinstance(journal, ForgettingJournal)
-    return list(journal._shelves)  # noqa: SLF001 - see above
+    return list(journal._sessions)  # noqa: SLF001 - see above
 
 
 async def ended(supervisor: Supervisor, session_id: str = "x") -> SessionHandle:

@@ -687,7 +687,7 @@ CALLS: dict[str, tuple[object, ...]] = {
     "release": ((),),
     "append": (Claim("s", 1, 0), 0, ()),
     "read": ("s",),
-    "place": ("s", 1),
+    "record_of_seq": ("s", 1),
     "answer": ("s", "c"),
     "sessions": (),
     "keep": (Claim("s", 1, 0), None),

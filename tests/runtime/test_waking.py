@@ -128,24 +128,24 @@ async def test_a_closed_mailbox_rings_no_more() -> None:
 
 
 async def test_a_journal_in_memory_is_tidied_up_when_nothing_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(memory, "LOOSE", 8)
+    monkeypatch.setattr(memory, "MAX_IDLE_UNPAGED", 8)
     written: list[float] = []
-    put_away = Pages.put_away
+    page_out = Pages.page_out
 
     def noted(pages: Pages, count: int) -> int:
         written.append(trio.current_time())
-        return put_away(pages, count)
+        return page_out(pages, count)
 
-    monkeypatch.setattr(Pages, "put_away", noted)
+    monkeypatch.setattr(Pages, "page_out", noted)
     journal = MemoryJournal()
     async with open_supervisor(journal=journal) as supervisor:
         session = await supervisor.spawn(spec_of(ScriptedModel(["yes"] * 31)), "s")
         for turn in range(30):
             await session.ask(f"prompt {turn}")
         assert written == []
-        assert journal.is_crowded
+        assert journal.should_page_out
         await trio.sleep(LONG)
-        assert not journal.is_crowded
+        assert not journal.should_page_out
         assert len(set(written)) == len(written) > 1
         assert (await session.ask("and now?")).text == "yes"
         assert len(session.messages()) == 62

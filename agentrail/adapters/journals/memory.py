@@ -42,24 +42,24 @@ if TYPE_CHECKING:
     from agentrail.values.messages import Message
 
 
-UNSAID = About()
+NO_ABOUT = About()
 """Title, labels and the like of a session before its first record."""
 
-LOOSE: Final = 512
+MAX_IDLE_UNPAGED: Final = 512
 """Records of all sessions that are kept as objects, and not in compressed pages: those read again soon are at hand."""
 
-MOST_LOOSE: Final = 4096
+MAX_UNPAGED: Final = 4096
 """The most such records (some 6 MB) while the event loop has no idle time; above it, each `append` pages some out."""
 
-AT_ONCE: Final = 16
+PAGED_AT_ONCE: Final = 16
 """Records of one session that are paged out in one go; each takes some 25 µs."""
 
-UNHELD = Holding("", 0)
+NO_HOLDING = Holding("", 0)
 """Holder and lease of a session that nobody has claimed."""
 
 
-class _Shelf:
-    """All data that is stored of one session."""
+class _SessionRecords:
+    """All data that is stored of one session; `pages` has its records, the newest ones as objects."""
 
     __slots__ = (
         "about",
@@ -77,9 +77,9 @@ class _Shelf:
 
     def __init__(self, session_id: str) -> None:
         self.session_id = session_id
-        self.about = UNSAID
+        self.about = NO_ABOUT
         self.epoch = 0
-        self.held = UNHELD
+        self.held = NO_HOLDING
         self.parent: str | None = None
         self.pages = Pages()
         self.last: StoredSession | None = None
@@ -128,96 +128,96 @@ class MemoryJournal:
     @checked
     def __init__(self, *, encode: bool = False) -> None:
         self._encode = encode
-        self._shelves: dict[str, _Shelf] = {}
+        self._sessions: dict[str, _SessionRecords] = {}
         self._children: dict[str, dict[str, None]] = {}
         self._epochs = 0
-        self._newest: dict[str, _Shelf] = {}  # the sessions with records in no page; the one written last comes last
-        self._loose = 0  # how many records these are
+        self._newest: dict[str, _SessionRecords] = {}  # sessions with records in no page, by their last write
+        self._unpaged = 0  # how many records of all sessions are in no page
 
     @in_brackets
     def __repr__(self) -> str:
-        return some(len(self._shelves), "session") or "empty"
+        return some(len(self._sessions), "session") or "empty"
 
     async def claim(self, session_id: str, holder: str, lease: Lease = NO_LEASE, *, take_over: bool = False) -> Claim:
         """Make the caller the only writer of a session; raise `SessionHeld` if another holder has a lease of it."""
-        shelf = self._shelves.setdefault(session_id, _Shelf(session_id))
+        session = self._sessions.setdefault(session_id, _SessionRecords(session_id))
         if not take_over:
-            check_free(session_id, shelf.held, holder, lease.at)
+            check_free(session_id, session.held, holder, lease.at)
         self._epochs += 1  # one counter for all sessions: a deleted id that is used again gets a new epoch too
-        shelf.epoch = self._epochs
-        shelf.held = Holding(holder, lease.until)
-        return Claim(session_id, shelf.epoch, len(shelf.pages))
+        session.epoch = self._epochs
+        session.held = Holding(holder, lease.until)
+        return Claim(session_id, session.epoch, len(session.pages))
 
     async def renew(self, claims: Sequence[Claim], lease: Lease) -> tuple[Claim, ...]:
         """Let the leases of *claims* last as *lease* says; return the claims that are lost."""
         lost: list[Claim] = []
         for claim in claims:
-            shelf = self._shelves.get(claim.session_id)
-            if shelf is None or shelf.epoch != claim.epoch:
+            session = self._sessions.get(claim.session_id)
+            if session is None or session.epoch != claim.epoch:
                 lost.append(claim)
             else:
-                shelf.held = Holding(shelf.held.holder, lease.until)
+                session.held = Holding(session.held.holder, lease.until)
         return tuple(lost)
 
     async def release(self, claims: Sequence[Claim]) -> None:
         """End the leases of *claims*, so that other holders may claim their sessions."""
         for claim in claims:
-            shelf = self._shelves.get(claim.session_id)
-            if shelf is not None and shelf.epoch == claim.epoch:
-                shelf.held = Holding(shelf.held.holder, 0)
+            session = self._sessions.get(claim.session_id)
+            if session is not None and session.epoch == claim.epoch:
+                session.held = Holding(session.held.holder, 0)
 
     async def append(self, claim: Claim, expected: int, records: Sequence[Record]) -> int:
         """Write *records* after record number *expected*, all or none; return the number of the last one."""
-        shelf = self._claimed_shelf(claim)
-        if expected != len(shelf.pages):
-            raise Fenced(claim.session_id, shelf.epoch)
+        session = self._claimed(claim)
+        if expected != len(session.pages):
+            raise Fenced(claim.session_id, session.epoch)
         check_numbers(claim, expected, records)
-        stored_records = [_pack(record, shelf) for record in records] if self._encode else records
+        stored_records = [_pack(record, session) for record in records] if self._encode else records
         for record in records:
-            shelf.about = about_after(record, shelf.about)
-            shelf.seqs.append(last_seq(record, shelf.seqs[-1] if shelf.seqs else 0))
+            session.about = about_after(record, session.about)
+            session.seqs.append(last_seq(record, session.seqs[-1] if session.seqs else 0))
             if record.command is not None:
-                if shelf.commands is None:
-                    shelf.commands = {}
-                shelf.commands[record.command] = record.number
-        shelf.pages.newest.extend(stored_records)
-        shelf.last = None
+                if session.commands is None:
+                    session.commands = {}
+                session.commands[record.command] = record.number
+        session.pages.newest.extend(stored_records)
+        session.last = None
         if records and not self._encode:
             self._newest.pop(claim.session_id, None)
-            self._newest[claim.session_id] = shelf
-            self._loose += len(records)
-            if self._loose > MOST_LOOSE:
-                self.put_away()
+            self._newest[claim.session_id] = session
+            self._unpaged += len(records)
+            if self._unpaged > MAX_UNPAGED:
+                self.page_out()
         parent = parent_of(records[0]) if records else None
         if parent is not None:
-            shelf.parent = parent
+            session.parent = parent
             self._children.setdefault(parent, {})[claim.session_id] = None
         return expected + len(records)
 
     async def read(self, session_id: str, after: int = 0, limit: int = 1000) -> tuple[Record, ...]:
         """Return up to *limit* records that follow number *after*."""
-        shelf = self._shelves.get(session_id)
-        return () if shelf is None else shelf.read(after, limit)
+        session = self._sessions.get(session_id)
+        return () if session is None else session.read(after, limit)
 
-    async def place(self, session_id: str, seq: int) -> int:
+    async def record_of_seq(self, session_id: str, seq: int) -> int:
         """Return the number of the record after which the durable events that follow event *seq* begin."""
-        shelf = self._shelves.get(session_id)
-        return 0 if shelf is None else bisect_right(shelf.seqs, seq)
+        session = self._sessions.get(session_id)
+        return 0 if session is None else bisect_right(session.seqs, seq)
 
     async def answer(self, session_id: str, command: str) -> StoredAnswer | None:
         """Return the command and answer stored under a command id; `None` if the id was never used."""
-        shelf = self._shelves.get(session_id)
-        number = None if shelf is None or shelf.commands is None else shelf.commands.get(command)
-        if shelf is None or number is None:
+        session = self._sessions.get(session_id)
+        number = None if session is None or session.commands is None else session.commands.get(command)
+        if session is None or number is None:
             return None
-        record = shelf.record(number)
+        record = session.record(number)
         return None if record.answer is None else StoredAnswer(record.arrival.input, record.answer)
 
     async def sessions(
         self, wanted: SessionFilter = ALL_SESSIONS, after: StoredSession | None = None, limit: int = 1000
     ) -> tuple[StoredSession, ...]:
         """Return summaries of up to *limit* of the *wanted* sessions, sorted by `wanted.rank`; all are looked at."""
-        summaries = (shelf.summary() for shelf in self._shelves.values() if shelf.pages)
+        summaries = (session.summary() for session in self._sessions.values() if session.pages)
         least = None if after is None else wanted.rank(after)
         listed = (
             summary
@@ -228,20 +228,20 @@ class MemoryJournal:
 
     async def keep(self, claim: Claim, snapshot: Snapshot) -> None:
         """Store a snapshot of a session in place of the previous one."""
-        shelf = self._claimed_shelf(claim)
-        check_snapshot(claim, snapshot, len(shelf.pages))
-        shelf.snapshot = _pack(snapshot) if self._encode else compress_snapshot(snapshot)
+        session = self._claimed(claim)
+        check_snapshot(claim, snapshot, len(session.pages))
+        session.snapshot = _pack(snapshot) if self._encode else compress_snapshot(snapshot)
 
     async def latest(self, session_id: str, upto: int | None = None, limit: int = 1000) -> Latest:
         """Return the snapshot of a session, and up to *limit* of the records that follow it, up to *upto*."""
-        shelf = self._shelves.get(session_id)
-        if shelf is None:
+        session = self._sessions.get(session_id)
+        if session is None:
             return Latest(None, ())
-        newest = None if shelf.snapshot is None else _load_snapshot(shelf.snapshot)
+        newest = None if session.snapshot is None else _load_snapshot(session.snapshot)
         snapshot = None if newest is None or (upto is not None and newest.number > upto) else newest
         after = 0 if snapshot is None else snapshot.number
         most = limit if upto is None else min(limit, upto - after)
-        return Latest(snapshot, shelf.read(after, max(most, 0)))
+        return Latest(snapshot, session.read(after, max(most, 0)))
 
     async def close(self) -> None:
         """No-op: a journal in memory holds no files or threads."""
@@ -250,76 +250,76 @@ class MemoryJournal:
         """Delete a session and its sub-agents; return how many there were. Their ids can be used again."""
         names = self._tree(session_id)
         for name in names:
-            check_free(name, self._shelves[name].held, holder, at)
+            check_free(name, self._sessions[name].held, holder, at)
         return sum(self._drop(name) for name in names)
 
     async def redact(self, session_id: str, first: int, last: int, note: Redaction, holder: str) -> int:
         """Replace the texts of records *first* to *last* by a mark; return how many were replaced now."""
         from agentrail.adapters.journals.redacting import about_redacted, kept_names, redacted  # noqa: PLC0415 - see `_pack`
 
-        shelf = self._shelves.get(session_id)
-        if shelf is None:
+        session = self._sessions.get(session_id)
+        if session is None:
             return 0
-        check_free(session_id, shelf.held, holder, note.at)
+        check_free(session_id, session.held, holder, note.at)
         self._epochs += 1
-        shelf.epoch = self._epochs
-        shelf.snapshot = None
-        shelf.last = None
-        if shelf.pages and not self._encode:
-            self._take_out(shelf)
-        records, count = shelf.pages.newest, 0
-        names = kept_names(shelf.whole(number, stored) for number, stored in enumerate(shelf.pages.after(0), 1))
+        session.epoch = self._epochs
+        session.snapshot = None
+        session.last = None
+        if session.pages and not self._encode:
+            self._unpage_all(session)
+        records, count = session.pages.newest, 0
+        names = kept_names(session.whole(number, stored) for number, stored in enumerate(session.pages.after(0), 1))
         for place in range(max(first, 1) - 1, min(last, len(records))):
-            record = shelf.record(place + 1)
+            record = session.record(place + 1)
             count += record.redacted is None
             marked = redacted(record, note, names)
-            shelf.about = about_redacted(shelf.about, (record,))
+            session.about = about_redacted(session.about, (record,))
             records[place] = _pack(marked) if self._encode else marked
         return count
 
     @property
-    def is_crowded(self) -> bool:
-        """Whether more records are kept as they are than need be: `put_away` is to be called when there is time."""
-        return self._loose > LOOSE
+    def should_page_out(self) -> bool:
+        """Whether records should be paged out, by `page_out`, when nothing else is to be done."""
+        return self._unpaged > MAX_IDLE_UNPAGED
 
-    def put_away(self) -> None:
-        """Put the oldest records of the session that was written the longest ago into its pages, some at a time."""
-        shelf = next(iter(self._newest.values()))
-        if len(shelf.pages.newest) <= AT_ONCE:
-            shelf.last = shelf.summary()
-        self._loose -= shelf.pages.put_away(AT_ONCE)
-        if not shelf.pages.newest:
-            del self._newest[shelf.session_id]
+    def page_out(self) -> None:
+        """Page out some of the oldest records of the session that was written the longest ago."""
+        session = next(iter(self._newest.values()))
+        if len(session.pages.newest) <= PAGED_AT_ONCE:
+            session.last = session.summary()
+        self._unpaged -= session.pages.page_out(PAGED_AT_ONCE)
+        if not session.pages.newest:
+            del self._newest[session.session_id]
 
-    def _take_out(self, shelf: _Shelf) -> None:
-        """Make all records of a session its newest ones."""
-        self._loose += len(shelf.pages) - len(shelf.pages.newest)
-        shelf.pages.take_out()
-        self._newest[shelf.session_id] = shelf
+    def _unpage_all(self, session: _SessionRecords) -> None:
+        """Have no record of a session in a page."""
+        self._unpaged += len(session.pages) - len(session.pages.newest)
+        session.pages.unpage_all()
+        self._newest[session.session_id] = session
 
     def _tree(self, session_id: str) -> list[str]:
         """Return the ids of a session and of its sub-agents, at any depth."""
-        names = [session_id] if session_id in self._shelves else []
+        names = [session_id] if session_id in self._sessions else []
         for name in names:
             names += self._children.get(name, ())
         return names
 
     def _drop(self, session_id: str) -> bool:
         """Delete one session; return whether it had records. Earlier claims of it are refused."""
-        shelf = self._shelves.pop(session_id, None)
-        siblings = None if shelf is None or shelf.parent is None else self._children.get(shelf.parent)
+        session = self._sessions.pop(session_id, None)
+        siblings = None if session is None or session.parent is None else self._children.get(session.parent)
         if siblings is not None:
             siblings.pop(session_id, None)
         self._children.pop(session_id, None)
-        if self._newest.pop(session_id, None) is not None and shelf is not None:
-            self._loose -= len(shelf.pages.newest)
-        return shelf is not None and bool(shelf.pages)
+        if self._newest.pop(session_id, None) is not None and session is not None:
+            self._unpaged -= len(session.pages.newest)
+        return session is not None and bool(session.pages)
 
-    def _claimed_shelf(self, claim: Claim) -> _Shelf:
-        shelf = self._shelves.get(claim.session_id)
-        if shelf is None or claim.epoch != shelf.epoch:
-            raise Fenced(claim.session_id, 0 if shelf is None else shelf.epoch)
-        return shelf
+    def _claimed(self, claim: Claim) -> _SessionRecords:
+        session = self._sessions.get(claim.session_id)
+        if session is None or claim.epoch != session.epoch:
+            raise Fenced(claim.session_id, 0 if session is None else session.epoch)
+        return session
 
 
 class ForgettingJournal(MemoryJournal):
@@ -330,13 +330,13 @@ class ForgettingJournal(MemoryJournal):
         self._drop(session_id)
 
 
-def _pack(value: Record | Snapshot, shelf: _Shelf | None = None) -> PackedRecord:
+def _pack(value: Record | Snapshot, session: _SessionRecords | None = None) -> PackedRecord:
     from agentrail.adapters.journals.message_index import MessagePlaces  # noqa: PLC0415 - see the next line
     from agentrail.adapters.journals.packing import pack  # noqa: PLC0415 - costs 20 ms that most sessions need not pay
 
-    if shelf is not None and shelf.places is None:
-        shelf.places = MessagePlaces()
-    return pack(value, None if shelf is None else shelf.places)
+    if session is not None and session.places is None:
+        session.places = MessagePlaces()
+    return pack(value, None if session is None else session.places)
 
 
 def _load_snapshot(stored: Snapshot | PackedRecord | bytes) -> Snapshot:

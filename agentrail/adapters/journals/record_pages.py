@@ -64,7 +64,7 @@ class Pages:
                 yield _read_record(text)
         yield from self.newest[max(number - self._paged, 0) :]
 
-    def put_away(self, count: int) -> int:
+    def page_out(self, count: int) -> int:
         """Put up to *count* of the newest records into pages, the oldest first; return how many."""
         records = [record for record in self.newest[:count] if isinstance(record, Record)]
         pages, ends, texts = list(self._pages), array("q", self._ends or ()), list[bytes]()
@@ -93,7 +93,7 @@ class Pages:
         del self.newest[: len(records)]  # at last: none is lost if one cannot be written for want of memory
         return len(records)
 
-    def take_out(self) -> None:
+    def unpage_all(self) -> None:
         """Make all records the newest ones, and leave none in a page."""
         self.newest = list(self.after(0))
         self._pages, self._ends, self._has_room = (), None, False

@@ -110,7 +110,7 @@ def put_tools(draft: StepDraft, tools: Mapping[str, AttachedTool], by: str = "")
     The model is told of found tools that have changed.
     """
     state = draft.state
-    draft.note(altered_tools(state.tools, tools, by))
+    draft.note_prefix_change(altered_tools(state.tools, tools, by))
     renewed = {
         name
         for name, _ in state.approved_always

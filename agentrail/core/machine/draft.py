@@ -61,7 +61,7 @@ class StepDraft:
         "steer",
         "steered",
         "subjects",
-        "timed",
+        "timer_names",
     )
 
     def __init__(
@@ -90,7 +90,7 @@ class StepDraft:
         self.partial = partial
         self.response: AssistantMessage | None = None
         self.subjects: tuple[str, dict[str, int]] | None = None
-        self.timed: set[str] | None = None
+        self.timer_names: set[str] | None = None
         self.forgotten: tuple[Doubt, ...] = ()  # doubts that this step has dropped from the state
         self.calls: CallList | None = None  # the calls of the open batch, once this step has copied them
 
@@ -173,9 +173,9 @@ class StepDraft:
 
     def _timers(self) -> set[str]:
         """Return the names of the timers that are set, as a set to change: one step may set thousands."""
-        if self.timed is None:
-            self.timed = set(dict(self.state.timers))
-        return self.timed
+        if self.timer_names is None:
+            self.timer_names = set(dict(self.state.timers))
+        return self.timer_names
 
     # Counts for loop detection
 
@@ -196,11 +196,11 @@ class StepDraft:
 
     # The conversation
 
-    def say(self, *messages: Message) -> None:
+    def append_messages(self, *messages: Message) -> None:
         """Append *messages* to the history."""
         self.state.history = self.state.history.and_(*messages)
 
-    def count(self, usage: Usage) -> None:
+    def add_usage(self, usage: Usage) -> None:
         """Add *usage* to the session's total."""
         if usage is not NOTHING_USED:
             self.state.usage = self.state.usage.plus(usage)
@@ -220,7 +220,7 @@ class StepDraft:
         if spares != state.fallbacks:
             state.fallbacks = spares
         if (model, options) != (state.model, state.model_options):
-            self.tell_of_switch((state.model, state.model_options), (model, options), by)
+            self.emit_switch((state.model, state.model_options), (model, options), by)
             if state.last_request_model is None:
                 state.last_request_model = (
                     state.model,
@@ -229,7 +229,7 @@ class StepDraft:
             self._note_switch(by or "")
             state.model, state.model_options = model, options
 
-    def tell_of_switch(
+    def emit_switch(
         self, old: tuple[str, JsonObject], new: tuple[str, JsonObject], by: str | None = None, reason: str | None = None
     ) -> None:
         """Report that the model, its options or both change from *old* to *new*. No-op if they are the same."""
@@ -238,7 +238,7 @@ class StepDraft:
         elif old[1] != new[1]:
             self.emit(ModelOptionsChanged(new[0], by, reason))
 
-    def take(self, ruling: Ruling, *, report: bool = True) -> None:
+    def record_ruling(self, ruling: Ruling, *, report: bool = True) -> None:
         """Record *ruling* and the plugin states it changed; with *report*, emit an event per plugin that failed."""
         self.rulings.append(ruling)
         if ruling.states:
@@ -261,7 +261,7 @@ class StepDraft:
         """Set or remove sections of the system prompt, in order."""
         sections = {section.key: section for section in self.state.sections}
         for section in changed:
-            self.note(altered_section(tuple(sections.values()), section, self.state.setup.prompt_mode))
+            self.note_prefix_change(altered_section(tuple(sections.values()), section, self.state.setup.prompt_mode))
             before = sections.get(section.key)
             if before is not None and (before.text, before.layer) == (section.text, section.layer):
                 continue  # keeps its place, so that the provider's cache still fits
@@ -270,7 +270,7 @@ class StepDraft:
                 sections[section.key] = section
         self.state.sections = tuple(sections.values())
 
-    def note(self, altered: tuple[Altered, ...]) -> None:
+    def note_prefix_change(self, altered: tuple[Altered, ...]) -> None:
         """Remember that parts of the prompt are about to change, until the next request. No-op before the first."""
         if altered and self.state.last_request_model is not None:
             self.state.prefix_changes = noted(self.state.prefix_changes, *altered)
@@ -278,13 +278,13 @@ class StepDraft:
     def _note_switch(self, by: str) -> None:
         """Remember who switched the model last, until the next request; a caller is only noted after a plugin."""
         if by or self.state.prefix_changes:
-            self.note(switching(by))
+            self.note_prefix_change(switching(by))
 
     def drop_turn(self) -> None:
         """Let no turn be open any more; the next one may have another form of answers."""
         turn = self.state.turn
         if turn is not None and turn.returns:
-            self.note(altered_form(turn.returns))
+            self.note_prefix_change(altered_form(turn.returns))
         self.state.turn = None
         self.state.round = 0
 

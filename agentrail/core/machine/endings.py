@@ -56,9 +56,9 @@ def cut_request(draft: StepDraft, partial: Partial) -> None:
 
 def keep_partial(draft: StepDraft, partial: Partial) -> None:
     """Append the text of a response that was cut to the history, marked as interrupted, and count its usage."""
-    draft.count(partial.usage)
+    draft.add_usage(partial.usage)
     if partial.text and draft.state.turn is not None:
-        draft.say(
+        draft.append_messages(
             AssistantMessage((Text(partial.text),), model=draft.state.turn.model, usage=partial.usage, interrupted=True)
         )
 
@@ -77,7 +77,7 @@ def close_batch(draft: StepDraft) -> None:
     if batch is not None:
         if draft.state.timers:
             _clear_timers(draft, batch)
-        draft.say(*results_of(batch))
+        draft.append_messages(*results_of(batch))
 
 
 def _clear_timers(draft: StepDraft, batch: Batch) -> None:

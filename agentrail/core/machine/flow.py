@@ -129,7 +129,7 @@ def _rule(draft: StepDraft, hook: Hook, ref: str, place: Place, gathered: Decisi
     if decided is UNRULED[hook.moment]:  # mostly: none had anything to say
         draft.rulings.append(decided)
     else:
-        draft.take(decided)
+        draft.record_ruling(decided)
         if decided.gathered.emits:
             draft.emit(*decided.gathered.emits)
         if decided.verdict is ASK and decided.pause is not None and state.stop_reason is None:
@@ -206,7 +206,7 @@ def _screen(
     hook = BeforeTool(request.name, request.args, waiting.ask_id)
     consent = Consent(always=state.approved_always)
     decided = draft.judge.rule(hook, state.row.but(among=others), draft.context, place, gathered, consent)
-    draft.take(decided)
+    draft.record_ruling(decided)
     draft.emit(*decided.gathered.emits)
     if decided.verdict is ASK and state.stop_reason is None:
         _set_deadline(draft, waiting)
@@ -271,7 +271,7 @@ STATUS: Final[Mapping[type[AskAnswer], str]] = {Answered: "ok", Failed: "failed"
 
 def on_settled(draft: StepDraft, settled: AskSettled) -> None:
     """Resume the hook that waited for a plugin's request, and ask that plugin again with the answer."""
-    draft.count(settled.usage)
+    draft.add_usage(settled.usage)
     answer(draft, settled.ask_id, settled.answer)
 
 

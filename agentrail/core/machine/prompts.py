@@ -207,7 +207,7 @@ def finish_before_prompt(draft: StepDraft, _ref: str, _hook: Hook, ruling: Rulin
         worked_ms=state.worked(draft.at),
     )
     if prompt.returns:
-        draft.note(altered_form(state.returns))
+        draft.note_prefix_change(altered_form(state.returns))
         state.turn = state.turn.but(returns=prompt.returns)
     if state.sections:
         draft.put_sections(dated(state.sections, draft.at))
@@ -226,8 +226,8 @@ def _say_prompt(draft: StepDraft, prompt: Prompt, gathered: Decisions) -> None:
     by = prompt.asked.by[0] if prompt.asked.by else ""
     draft.emit(_received_event(prompt.ref, prompt.text, gathered.replaced_by), by=by)
     draft.emit(_start_event(prompt.ref))
-    draft.say(_user_message(prompt.parts))
+    draft.append_messages(_user_message(prompt.parts))
     if gathered.texts:
         text = "\n\n".join(gathered.texts)
-        draft.say(_user_message((Text(text),), Origin.INTERVENTION))
+        draft.append_messages(_user_message((Text(text),), Origin.INTERVENTION))
         draft.emit(Intervention(text, "before_prompt"))

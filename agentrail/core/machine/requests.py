@@ -97,7 +97,7 @@ def next_round(draft: StepDraft, _: str) -> None:
 def _merge(draft: StepDraft) -> None:
     state = draft.state
     if state.notices:
-        draft.say(UserMessage((Text("\n".join(state.notices)),), Origin.NOTICE))
+        draft.append_messages(UserMessage((Text("\n".join(state.notices)),), Origin.NOTICE))
         state.notices = ()
     merge_steering(draft)
 
@@ -136,7 +136,7 @@ def finish_before_request(draft: StepDraft, _ref: str, hook: Hook, ruling: Rulin
     if gathered.texts:
         text = "\n\n".join(gathered.texts)
         added = (UserMessage((Text(text),), Origin.INTERVENTION),)
-        draft.say(*added)
+        draft.append_messages(*added)
         draft.emit(Intervention(text, "before_request"))
     sent_messages = _shown_to(state.history, hook, ruling, added)
     before, used = state.last_request_model, state.using
@@ -322,7 +322,7 @@ def finish_before_compact(draft: StepDraft, _ref: str, hook: Hook, ruling: Rulin
             most,
             state.setup.options,
             draft.random,
-            limit=keep if compaction.forced else max(keep, room(state, budget.trigger)),
+            keep_whole_chars=keep if compaction.forced else max(keep, room(state, budget.trigger)),
             reads_back=READ_HISTORY in state.tools,
             is_assumed=budget.is_assumed,
         )
@@ -332,7 +332,7 @@ def finish_before_compact(draft: StepDraft, _ref: str, hook: Hook, ruling: Rulin
 def on_compaction_ended(draft: StepDraft, ended: CompactionEnded) -> None:
     """Take over the compacted messages, unless no provider would accept them; then continue the turn."""
     state = draft.state
-    draft.count(ended.usage)
+    draft.add_usage(ended.usage)
     if state.compaction is None or state.compaction.compaction_id != ended.compaction_id:
         return
     unfit = why_unfit(ended.messages) if ended.messages or state.turn is None else "there is nothing to answer"
@@ -347,7 +347,7 @@ def on_compaction_ended(draft: StepDraft, ended: CompactionEnded) -> None:
         state.turn = state.turn.but(mark=_mark(state.history, state.turn.mark, ended.messages))
     changed = compacted(state.history, ended.messages, state.compaction.by)
     if changed is not None:
-        draft.note((changed,))
+        draft.note_prefix_change((changed,))
         state.replaced_messages = shown_before(state.replaced_messages, state.history, ended.messages)
     state.history = history
     tell_again(draft, ended.messages)

@@ -92,7 +92,7 @@ def on_ended(draft: StepDraft, ended: StreamEnded) -> None:
     state.request = None
     _note_connected(draft)
     response = ended.response
-    draft.count(response.usage)
+    draft.add_usage(response.usage)
     if state.returns:
         draft.emit(*form_changed(state, by_tool=response.by_tool))
         state.answered_by_tool = response.by_tool
@@ -167,7 +167,8 @@ def say_response(draft: StepDraft) -> None:
 
 def _say(draft: StepDraft, message: AssistantMessage) -> None:
     if message.stop is not REFUSED or message.text:
-        draft.say(message)  # a refusal without text is left out of the history: providers accept no empty message
+        # A refusal without text is left out of the history: providers accept no empty message.
+        draft.append_messages(message)
     draft.state.token_count = measured(draft.state, message.usage)
 
 
@@ -250,7 +251,7 @@ def _takes_answer(draft: StepDraft, turn: Turn) -> bool:
         abort_turn(draft, UNFIT, problem)
         return False
     state.turn = turn.but(misfits=turn.misfits + 1)
-    draft.say(UserMessage((Text(AGAIN.format(problem=problem)),), Origin.NOTICE))
+    draft.append_messages(UserMessage((Text(AGAIN.format(problem=problem)),), Origin.NOTICE))
     next_round(draft, "")
     return False
 
@@ -306,7 +307,7 @@ def _may_prolong(draft: StepDraft, text: str, hook: str) -> bool:
 def _prolong(draft: StepDraft, text: str, hook: str) -> bool:
     if not _may_prolong(draft, text, hook):
         return False
-    draft.say(UserMessage((Text(text),), Origin.INTERVENTION))
+    draft.append_messages(UserMessage((Text(text),), Origin.INTERVENTION))
     draft.emit(Intervention(text, hook))
     return True
 
@@ -326,7 +327,7 @@ def on_cut(draft: StepDraft, cut: StreamCut) -> None:
     if since != state.turn.unreached_since:
         state.turn = state.turn.but(unreached_since=since)
     if failure.kind is FailureKind.OVERFLOW:
-        draft.count(cut.partial.usage)
+        draft.add_usage(cut.partial.usage)
         draft.emit(ContextOverflow(failure.message))
         if state.turn.overflowed:
             abort_turn(draft, "overflow", failure.message)
@@ -396,7 +397,7 @@ def _try_again(draft: StepDraft, turn: Turn, partial: Partial, failure: Failure)
     if tried > options.max_retries or gives_up:
         _give_up(draft, partial, failure)
         return
-    draft.count(partial.usage)
+    draft.add_usage(partial.usage)
     draft.state.turn = turn.but(last_error=failure.message)
     draft.emit(Retry(turn.attempt, delay, failure.message, dropped_text=bool(partial.text)))
     draft.set_timer(RETRY_TIMER, draft.at + delay)
@@ -418,7 +419,7 @@ def back_off(options: Options, tried: int, asked_to_wait: float, random: float) 
 
 def _fall_back(draft: StepDraft, turn: Turn, partial: Partial, failure: Failure) -> None:
     """Retry with the next fallback model."""
-    draft.count(partial.usage)
+    draft.add_usage(partial.usage)
     draft.emit(Retry(turn.attempt, 0, failure.message, dropped_text=bool(partial.text)))
     _use_spare(draft, turn, failure)
     draft.set_timer(RETRY_TIMER, draft.at)
@@ -435,7 +436,7 @@ def _use_spare(draft: StepDraft, turn: Turn, failure: Failure) -> None:
         last_error=failure.message,
     )
     reason = f"{failure.error}: {failure.message}"
-    draft.tell_of_switch((turn.model, turn.options), (spare.model, spare.options), reason=reason)
+    draft.emit_switch((turn.model, turn.options), (spare.model, spare.options), reason=reason)
 
 
 def _give_up(draft: StepDraft, partial: Partial, failure: Failure) -> None:
@@ -453,7 +454,7 @@ def on_compaction_failed(draft: StepDraft, failed: CompactionFailed) -> None:
     If no model could be reached for as long as a request is tried again, the turn goes on as after such a request.
     """
     state = draft.state
-    draft.count(failed.usage)
+    draft.add_usage(failed.usage)
     turn, failure = state.turn, failed.failure
     if state.compaction is None or state.compaction.compaction_id != failed.compaction_id:
         return

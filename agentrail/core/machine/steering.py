@@ -114,5 +114,5 @@ def merge_steering(draft: StepDraft) -> None:
         others = tuple(dict.fromkeys(who for text in waiting for who in text.asked.by))
         if turn is not None and not {*others} <= {*turn.asked.by}:
             state.turn = turn.but(asked=turn.asked.but(by=tuple(dict.fromkeys((*turn.asked.by, *others)))))
-        draft.say(UserMessage((Text("\n\n".join(text.text for text in waiting)),), Origin.STEERING))
+        draft.append_messages(UserMessage((Text("\n\n".join(text.text for text in waiting)),), Origin.STEERING))
         draft.emit(SteeringApplied(tuple(text.ref for text in waiting), len(waiting)))

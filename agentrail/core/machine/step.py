@@ -175,7 +175,7 @@ def _learn(draft: StepDraft) -> None:
     if len(state.plugin_states) != len(state.plugins):
         return
     ruling = draft.judge.learn(tuple(draft.events), state.row, draft.context, dict(state.listener_failures))
-    draft.take(ruling, report=state.phase is not Phase.ENDED)
+    draft.record_ruling(ruling, report=state.phase is not Phase.ENDED)
     for level, message, fields in ruling.logs:
         draft.add_effect(WriteLog(level, message, fields))
     if state.phase is Phase.ENDED:

@@ -52,7 +52,7 @@ def on_reported(draft: StepDraft, reported: SubagentReported) -> None:
     draft.emit(*(_as_parent_event(agent, event) for event in reported.events))
     _ask_too(draft, reported.asked_by)
     if reported.used != agent.used:
-        draft.count(reported.used.minus(agent.used))
+        draft.add_usage(reported.used.minus(agent.used))
     reported_agent = agent.but(heard=reported.heard, used=reported.used, works=reported.works)
     if reported_agent.prompt and any(isinstance(event, PromptReceived) for event in reported.events):
         reported_agent = reported_agent.but(prompt="", asked_by=())

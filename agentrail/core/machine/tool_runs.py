@@ -341,7 +341,7 @@ def finish_after_tool_batch(draft: StepDraft, _ref: str, _hook: Hook, ruling: Ru
     close_batch(draft)
     texts = (*batch.texts, *[("after_tool_batch", text) for text in ruling.gathered.texts])
     if texts:
-        draft.say(UserMessage((Text("\n\n".join(text for _, text in texts)),), Origin.INTERVENTION))
+        draft.append_messages(UserMessage((Text("\n\n".join(text for _, text in texts)),), Origin.INTERVENTION))
         draft.emit(*(Intervention(text, hook) for hook, text in texts))
     if any(goes_on for _, goes_on in batch.decisions):
         draft.emit(AgentResumed(batch.decisions[-1][0]))

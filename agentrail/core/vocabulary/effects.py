@@ -136,19 +136,19 @@ class StartCompaction(Value):
     """Id of the compaction, which its outcome repeats."""
     messages: Sequence[Message]
     """Messages to shorten."""
-    keep: int
+    target_chars: int
     """Size in characters that the conversation should have afterwards (a target, not a limit)."""
     model: str
     """The model that writes the summary: that of the session."""
     options: JsonObject
     """Options for the model's provider."""
-    most: int
+    model_chars: int
     """About how many characters the model can read at once."""
-    limits: Options
+    session_options: Options
     """Options of the session: how long the summary may take, and how often it is tried again."""
     random: float = 0.5
     """The random number of the step, from 0 to 1, which shortens the waits before further attempts."""
-    limit: int = 0
+    keep_whole_chars: int = 0
     """Size in characters up to which messages that must stay are left as they are."""
     reads_back: bool = False
     """Whether the session has the tool `read_history`, so that the text may name it."""

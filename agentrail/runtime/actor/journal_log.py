@@ -221,12 +221,12 @@ class Records:
             return ()
         return await self._shared.journal.read(self.claim.session_id, after, limit)
 
-    async def place(self, seq: int) -> int:
+    async def record_of_seq(self, seq: int) -> int:
         """Return a record's number: the events after *seq* are in the records after it."""
         if self.forgotten:
             await trio.lowlevel.checkpoint()
             return 0
-        return await self._shared.journal.place(self.claim.session_id, seq)
+        return await self._shared.journal.record_of_seq(self.claim.session_id, seq)
 
     def begin(self, request_id: str, before: State, outcome: Step) -> None:
         """Note that the response to a request has begun; the next record says so."""

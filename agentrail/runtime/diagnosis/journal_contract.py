@@ -112,9 +112,9 @@ class CheckedJournal:
                 raise BadRecord(session_id, record.number, problem)
         return whole
 
-    async def place(self, session_id: str, seq: int) -> int:
+    async def record_of_seq(self, session_id: str, seq: int) -> int:
         """Return the number of the record after which to read to get the events after *seq*."""
-        return _whole("place", await self._journal.place(session_id, seq))
+        return _whole("record_of_seq", await self._journal.record_of_seq(session_id, seq))
 
     async def answer(self, session_id: str, command: str) -> StoredAnswer | None:
         """Return the stored answer to a command id, `None` if it is not known."""

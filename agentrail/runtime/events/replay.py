@@ -76,7 +76,7 @@ class Reader(Protocol):
         """Return up to *limit* records after number *after*."""
         ...
 
-    async def place(self, seq: int) -> int:
+    async def record_of_seq(self, seq: int) -> int:
         """Return the number of the record after which to read to get the events after *seq*."""
         ...
 
@@ -124,7 +124,7 @@ class EventReplay:
             self._read_to = self._to
             return
         if self._record is None:
-            self._record = await patiently(partial(self._records.place, self._read_to.seq))
+            self._record = await patiently(partial(self._records.record_of_seq, self._read_to.seq))
         records = await patiently(partial(self._records.read, self._record, PAGE))
         if not records:  # the records were deleted from the journal meanwhile
             self._found.append(gap_between(self._session_id, self._read_to, self._to))

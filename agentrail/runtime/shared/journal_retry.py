@@ -186,10 +186,10 @@ class SteadyJournal:
             self._pass_on(error, "read records of session `{}`", session_id)
             raise
 
-    async def place(self, session_id: str, seq: int) -> int:
+    async def record_of_seq(self, session_id: str, seq: int) -> int:
         """Return the number of the record after which to read to get the events after event *seq*."""
         try:
-            return await self._journal.place(session_id, seq)
+            return await self._journal.record_of_seq(session_id, seq)
         except BaseException as error:
             self._pass_on(error, "find an event of session `{}`", session_id)
             raise

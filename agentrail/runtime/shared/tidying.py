@@ -20,17 +20,17 @@ class PackingJournal(Protocol):
     """Interface: a journal in memory, which has work for the time when nothing is written."""
 
     @property
-    def is_crowded(self) -> bool:
-        """Whether `put_away` has anything to do."""
+    def should_page_out(self) -> bool:
+        """Whether `page_out` has anything to do."""
         ...
 
-    def put_away(self) -> None:
+    def page_out(self) -> None:
         """Do a piece of the work, in some 0.4 ms."""
         ...
 
 
 class TidyingUp:
-    """Puts away what the journal has in memory, piece by piece, when no record was written for a while.
+    """Pages out what the journal has in memory, piece by piece, when no record was written for a while.
 
     In the turns of a busy session it would take a third of their time.
     """
@@ -46,7 +46,7 @@ class TidyingUp:
     def note_written(self) -> None:
         """Note that a record was written."""
         self._has_written = True
-        if self._journal is not None and not self._is_due and self._journal.is_crowded:
+        if self._journal is not None and not self._is_due and self._journal.should_page_out:
             self._look_in(QUIET_AFTER)
 
     def _look_in(self, seconds: float) -> None:
@@ -56,9 +56,9 @@ class TidyingUp:
     def _look(self) -> None:
         self._is_due = False
         journal, has_written = self._journal, self._has_written
-        if journal is None or not journal.is_crowded:
+        if journal is None or not journal.should_page_out:
             return
         if not has_written:
-            journal.put_away()
-        if journal.is_crowded:
+            journal.page_out()
+        if journal.should_page_out:
             self._look_in(QUIET_AFTER if has_written else NEXT_PASS)

@@ -115,7 +115,7 @@ class RunningCompaction:
         If no model can be reached, the messages stay: the next request could not be sent without them either.
         """
         start = self._start
-        plan = await in_slices(planning(start.messages, start.keep, start.limit))
+        plan = await in_slices(planning(start.messages, start.target_chars, start.keep_whole_chars))
         count = len(plan.gone)
         if not count:
             note = f"{plan.shortened} older messages were shortened" if plan.shortened else NOTHING
@@ -138,7 +138,7 @@ class RunningCompaction:
     async def _summary(self, plan: Plan) -> tuple[str, str]:
         """Return the summary of the messages that go; if there is none, an empty text and why."""
         start, problem = self._start, ""
-        seconds = start.limits.compact_timeout
+        seconds = start.session_options.compact_timeout
         summary_: object = None
 
         def failed(error: BaseException) -> None:
@@ -146,7 +146,7 @@ class RunningCompaction:
             tell(log, error, "the summary of a compaction failed", words=self._words)
             problem = described(error)
 
-        leaving = Leaving(plan.leaving(start.messages), plan.room, start.most)
+        leaving = Leaving(plan.leaving(start.messages), plan.room, start.model_chars)
         with Contained(failed), trio.move_on_after(seconds) as scope:
             compactor = self._find() or summarise
             summary_ = await compactor(leaving, self._ask_model)
@@ -183,7 +183,7 @@ class RunningCompaction:
             except ModelError as error:
                 now = trio.current_time()
                 failure = fit_failure(error, now - began)
-                wait = back_off(start.limits, tried, failure.retry_after or 0.0, start.random)
+                wait = back_off(start.session_options, tried, failure.retry_after or 0.0, start.random)
                 reached = reached or failure.unreached_ms is None
                 gives_up, spent = False, round(1000 * (now - first))
                 if not reached:
@@ -193,7 +193,7 @@ class RunningCompaction:
                 self._unreached = None if failure.unreached_ms is None else failure
                 gives_up = (
                     gives_up
-                    or tried > start.limits.max_retries
+                    or tried > start.session_options.max_retries
                     or wait / 1000 >= trio.current_effective_deadline() - now
                 )
                 if failure.kind is not FailureKind.TRANSIENT or gives_up:

@@ -341,7 +341,7 @@ class JournalConformance:
         for _ in range(2):
             assert await journal.read("s") == ()
             assert await journal.answer("s", "c") is None
-            assert await journal.place("s", 2) == 0
+            assert await journal.record_of_seq("s", 2) == 0
             assert (await journal.latest("s")).snapshot is None
             assert await stored(journal) == ["t"]
             journal = await self.again(journal)
@@ -619,7 +619,7 @@ class JournalConformance:
         """Reading a session without records is no error, and a claim alone stores no session."""
         for _ in range(2):
             assert await journal.read("s") == ()
-            assert await journal.place("s", 5) == 0
+            assert await journal.record_of_seq("s", 5) == 0
             assert await journal.answer("s", "c") is None
             assert (await journal.latest("s")).snapshot is None
             assert await journal.sessions() == ()
@@ -766,7 +766,7 @@ class JournalConformance:
         assert await journal.answer("s", "c1202") is None
 
     async def test_the_place_of_an_event_is_found(self, journal: Journal) -> None:
-        """`place` returns the number of the last record whose events all come up to the given event."""
+        """`record_of_seq` returns the number of the last record whose events all come up to the given event."""
         seqs = ((1,), (), (2, 3, 4), (), (), (5,), (6, 7), ())
         claim = await journal.claim("s", "test")
         records: list[Record] = []
@@ -774,7 +774,7 @@ class JournalConformance:
             envelopes = tuple(Envelope("s", seq, 0, 0, 1, 1, AgentStart("p1")) for seq in seqs_)
             records.append(silent("s", number).but(events=envelopes))
         await journal.append(claim, 0, records)
-        places = [await journal.place("s", seq) for seq in range(10)]
+        places = [await journal.record_of_seq("s", seq) for seq in range(10)]
         assert places == [0, 2, 2, 2, 5, 6, 6, 8, 8, 8]
 
     # Snapshots

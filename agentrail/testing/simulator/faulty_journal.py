@@ -119,10 +119,10 @@ class FaultyJournal:
         self._alive("journal_unreadable")
         return await self._disk.read(session_id, after, limit)
 
-    async def place(self, session_id: str, seq: int) -> int:
+    async def record_of_seq(self, session_id: str, seq: int) -> int:
         """Return after which record the events after number *seq* are."""
         self._alive("journal_unreadable")
-        return await self._disk.place(session_id, seq)
+        return await self._disk.record_of_seq(session_id, seq)
 
     async def answer(self, session_id: str, command: str) -> StoredAnswer | None:
         """Return the stored answer to a command id, or `None` if there is none."""

@@ -97,12 +97,12 @@ async def test_after_a_difference_an_audit_goes_on_from_what_the_records_say(mon
         session = await supervisor.spawn(SessionSpec(model=ScriptedModel(["fine"] * 4)), "s")
         for prompt in ("first", "second", "third"):
             await session.ask(prompt)
-    say = StepDraft.say
+    say = StepDraft.append_messages
 
     def say_otherwise(draft: StepDraft, *messages: Message) -> None:
         say(draft, *[user("2nd") if message == user("second") else message for message in messages])
 
-    monkeypatch.setattr(StepDraft, "say", say_otherwise)
+    monkeypatch.setattr(StepDraft, "append_messages", say_otherwise)
     found = await audit(journal, "s")
     assert [one.what for one in found] == ["state.history"]
     assert "second" in found[0].recorded

@@ -22,7 +22,7 @@ class TestPagedMemory(JournalConformance):
 
     @pytest.fixture
     def journal(self, monkeypatch: pytest.MonkeyPatch) -> Journal:
-        monkeypatch.setattr(memory, "MOST_LOOSE", 0)
+        monkeypatch.setattr(memory, "MAX_UNPAGED", 0)
         return MemoryJournal()
 
 

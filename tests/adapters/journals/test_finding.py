@@ -89,7 +89,7 @@ async def test_any_run_of_records_is_found(journal: SqliteJournal) -> None:
             for limit in (1, 2, STRIDE - 1, STRIDE, STRIDE + 1, LENGTH):
                 assert await journal.read(name, after, limit) == records[after : after + limit]
         for seq in range(LENGTH + 2):
-            assert await journal.place(name, seq) == min(seq, LENGTH)
+            assert await journal.record_of_seq(name, seq) == min(seq, LENGTH)
 
 
 async def test_a_snapshot_is_kept_behind_any_record(journal: SqliteJournal) -> None:
@@ -117,7 +117,12 @@ async def test_no_look_goes_through_all_records(path: Path) -> None:
     await journal.keep(claim, Snapshot("a", 70, State("a", Setup(), "demo")))
     await journal.claim("new", "test")
     change(path, "UPDATE record SET back = 0 WHERE number = 75")
-    for look in (journal.read("a", 70, 10), journal.place("a", 80), journal.answer("a", "c"), journal.latest("a")):
+    for look in (
+        journal.read("a", 70, 10),
+        journal.record_of_seq("a", 80),
+        journal.answer("a", "c"),
+        journal.latest("a"),
+    ):
         await look
     await journal.close()
     looks = [sql for sql in Watched.seen if "FROM record" in sql and sql.startswith(("SELECT", "WITH"))]
@@ -234,7 +239,7 @@ async def test_a_number_that_has_changed_is_an_error_or_no_snapshot(journal: Sql
     for number in ("", 99, -1):
         change_number(path, "UPDATE record SET number = ? WHERE command = 'c'", number)
         await raised(BadRecord, journal.answer("a", "c"))
-        await raised(BadRecord, journal.place("a", 4))
+        await raised(BadRecord, journal.record_of_seq("a", 4))
 
 
 async def test_a_lock_that_cannot_be_marked_is_let_go(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

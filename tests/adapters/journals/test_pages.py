@@ -18,14 +18,14 @@ from agentrail.testing.conformance.journal_tests import opened, prompted, run_of
 
 @pytest.fixture(autouse=True)
 def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(memory, "MOST_LOOSE", 0)
+    monkeypatch.setattr(memory, "MAX_UNPAGED", 0)
 
 
 def paged(*records: Record) -> Pages:
     pages = Pages()
     for record in records:
         pages.newest.append(record)
-        assert pages.put_away(1) == 1
+        assert pages.page_out(1) == 1
     assert pages.newest == []
     return pages
 
@@ -67,7 +67,7 @@ def test_no_record_is_lost_if_one_cannot_be_written_for_want_of_memory() -> None
     pages.newest.extend(records[2:])
     for _ in range(2):
         with pytest.raises(MemoryError):
-            pages.put_away(3)
+            pages.page_out(3)
         found = list(pages.after(0))
         assert len(pages) == len(found) == 5
         assert found[:3] == list(records[:3])
@@ -75,7 +75,7 @@ def test_no_record_is_lost_if_one_cannot_be_written_for_want_of_memory() -> None
 
 
 async def test_a_record_is_in_a_page_once_others_were_written(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(memory, "MOST_LOOSE", 4)
+    monkeypatch.setattr(memory, "MAX_UNPAGED", 4)
     journal = MemoryJournal()
     claim = await opened(journal, "a", 3)
     first = (await journal.read("a"))[0]
@@ -89,23 +89,23 @@ async def test_a_record_is_in_a_page_once_others_were_written(monkeypatch: pytes
 
 
 async def test_a_busy_session_writes_no_page_until_too_many_records_are_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(memory, "LOOSE", 8)
-    monkeypatch.setattr(memory, "MOST_LOOSE", 64)
+    monkeypatch.setattr(memory, "MAX_IDLE_UNPAGED", 8)
+    monkeypatch.setattr(memory, "MAX_UNPAGED", 64)
     journal = MemoryJournal()
     claim = await opened(journal, "s", 64)
-    pages = journal._shelves["s"].pages  # noqa: SLF001 - what is kept is the point
+    pages = journal._sessions["s"].pages  # noqa: SLF001 - what is kept is the point
     assert len(pages.newest) == 64
     for head in range(64, 200):
         await journal.append(claim, head, run_of("s", head + 1, 1))
         assert len(pages.newest) <= 64
-    while journal.is_crowded:
-        journal.put_away()
+    while journal.should_page_out:
+        journal.page_out()
     assert 0 < len(pages.newest) <= 8
     assert await journal.read("s") == run_of("s", 1, 200)
 
 
 async def test_records_of_a_session_that_is_gone_are_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(memory, "MOST_LOOSE", 4)
+    monkeypatch.setattr(memory, "MAX_UNPAGED", 4)
     journal = MemoryJournal()
     for number in range(3):
         await opened(journal, f"gone{number}", 3)
@@ -118,7 +118,7 @@ async def test_records_of_a_session_that_is_gone_are_not_counted(monkeypatch: py
 async def test_a_redacted_record_is_taken_out_of_its_page() -> None:
     journal = MemoryJournal()
     claim = await opened(journal, "s", 3)
-    pages = journal._shelves["s"].pages  # noqa: SLF001 - what is kept is the point
+    pages = journal._sessions["s"].pages  # noqa: SLF001 - what is kept is the point
     await journal.redact("s", 2, 2, Redaction(5, "ann"), "test")
     assert pages._pages == ()  # noqa: SLF001
     found = await journal.read("s")

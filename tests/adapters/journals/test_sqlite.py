@@ -804,7 +804,7 @@ async def test_a_lost_head_is_no_new_session(journal: SqliteJournal, path: Path)
     await opened(journal, "s")
     await journal.close()
     change(path, "DELETE FROM session WHERE id = 's'")
-    for doing in (journal.read("s"), journal.claim("s", "test"), journal.place("s", 1)):
+    for doing in (journal.read("s"), journal.claim("s", "test"), journal.record_of_seq("s", 1)):
         assert "is lost" in str(await raised(BadRecord, doing))
 
 

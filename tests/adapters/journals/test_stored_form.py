@@ -148,7 +148,7 @@ async def test_what_a_plugin_asks_for_is_stored_once_and_read_where_it_was(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
     if kind == "pages":
-        monkeypatch.setattr(memory, "MOST_LOOSE", 0)
+        monkeypatch.setattr(memory, "MAX_UNPAGED", 0)
     journal = SqliteJournal(tmp_path / "a.db") if kind == "sqlite" else MemoryJournal(encode=kind == "encoded")
     records = await asked_about(journal)
     pauses = [ruling.pause for record in records for ruling in record.rulings if waits(ruling)]

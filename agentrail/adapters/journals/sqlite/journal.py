@@ -108,9 +108,9 @@ class SqliteJournal:
                 break
         return tuple(records)
 
-    async def place(self, session_id: str, seq: int) -> int:
+    async def record_of_seq(self, session_id: str, seq: int) -> int:
         """Return the number of the record after which the durable events that follow event *seq* begin."""
-        return await self._reading.do(JournalReader.place, session_id, seq, about=session_id)
+        return await self._reading.do(JournalReader.record_of_seq, session_id, seq, about=session_id)
 
     async def answer(self, session_id: str, command: str) -> StoredAnswer | None:
         """Return the command and answer stored under a command id; `None` if the id was never used."""

@@ -30,7 +30,8 @@ class LeaseTable:
     def __len__(self) -> int:
         return len(self._kept)
 
-    def __getitem__(self, session_id: str) -> HeldClaim | None:
+    def get(self, session_id: str) -> HeldClaim | None:
+        """Return the claim of a session, with its lease; `None` if none is noted."""
         return self._changed.get(session_id) or self._kept.get(session_id)
 
     def __setitem__(self, session_id: str, claim: HeldClaim) -> None:
@@ -38,7 +39,7 @@ class LeaseTable:
 
     def extend(self, claim: Claim, until: int) -> bool:
         """Let the lease of *claim* end at *until*; return false if that is not the latest claim of its session."""
-        claimed = self[claim.session_id]
+        claimed = self.get(claim.session_id)
         if claimed is None or claimed.epoch != claim.epoch:
             return False
         self[claim.session_id] = HeldClaim(claim.epoch, Holding(claimed.held.holder, until))

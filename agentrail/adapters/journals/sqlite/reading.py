@@ -188,7 +188,7 @@ class JournalReader:
         """Return up to *limit* records after number *after*; raise `BadRecord` if one is damaged."""
         return self._within(lambda db: _records(db, session_id, after, limit)) or ()
 
-    def place(self, session_id: str, seq: int) -> int:
+    def record_of_seq(self, session_id: str, seq: int) -> int:
         """Return the number of the last record that has no event with a number above *seq*."""
         return self._within(lambda db: _place(db, session_id, seq)) or 0
 

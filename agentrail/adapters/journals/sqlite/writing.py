@@ -235,7 +235,7 @@ class Writer:
         """Raise the epoch of a session, so that earlier claims are refused; return the new claim."""
         self._check_generation(session_id)
         row = self._row(session_id) or SessionRow(session_id, self._floor, holder)
-        claimed = self._leases[session_id]
+        claimed = self._leases.get(session_id)
         if claimed is not None and not take_over:
             check_free(session_id, claimed.held, holder, lease.at)
         self._change((session_id, row.epoch + 1, holder, *row[3:FACTS]), row.slot)
@@ -256,7 +256,7 @@ class Writer:
 
     def _extend(self, claim: Claim, until: int) -> bool:
         """Let the lease of *claim* end at *until*; return false if the claim is lost."""
-        if self._leases[claim.session_id] is None:  # it was claimed before the file was closed, or has no lease
+        if self._leases.get(claim.session_id) is None:  # it was claimed before the file was closed, or has no lease
             with suppress(BadRecord, SessionBeingDeleted):
                 row = self._row(claim.session_id)
                 if row is not None:
@@ -328,7 +328,7 @@ class Writer:
         if not rows:
             return 0, 0
         for name in names:
-            claimed = self._leases[name]
+            claimed = self._leases.get(name)
             if claimed is not None:
                 check_free(name, claimed.held, holder, at)
         for name in names:
@@ -345,7 +345,7 @@ class Writer:
         """Redact some records from *first* on; return how many, the next one, and 0: if all are done, a mark."""
         self._check_generation(session_id)
         row = self._row(session_id)
-        claimed = self._leases[session_id]
+        claimed = self._leases.get(session_id)
         if claimed is not None:
             check_free(session_id, claimed.held, holder, note.at)
         if row is None or first > min(last, row.head):
