@@ -9,7 +9,7 @@ from typing import TypeVar
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentrail.adapters.models.model_turns import ANY_ID, ModelTurn, Turn, UserTurn, turns_of
+from agentrail.adapters.models.model_turns import ANY_ID, ModelTurn, RoleTurn, UserTurn, turns_of
 from agentrail.adapters.models.providers import PROVIDERS, format_of
 from agentrail.adapters.models.settings import Settings
 from agentrail.adapters.models.wire_format import ANY, Takes
@@ -49,7 +49,7 @@ HISTORIES = st.lists(MESSAGES, max_size=8).map(tuple)
 """Histories in which nothing is in order: results without calls, calls without results, ids twice, and no words."""
 
 
-def why_wrong(turns: tuple[Turn, ...]) -> str | None:
+def why_wrong(turns: tuple[RoleTurn, ...]) -> str | None:
     kinds = [type(turn) for turn in turns]
     if not turns or kinds[0] is not UserTurn or kinds[-1] is not UserTurn:
         return "it does not begin and end with the user"
@@ -66,7 +66,7 @@ def why_wrong(turns: tuple[Turn, ...]) -> str | None:
     return next((problem for turn in turns if (problem := _why_empty(turn)) is not None), None)
 
 
-def _why_empty(turn: Turn) -> str | None:
+def _why_empty(turn: RoleTurn) -> str | None:
     if isinstance(turn, UserTurn):
         shown = (*turn.parts, *(part for result in turn.results for part in result.parts))
         if not shown or not all(

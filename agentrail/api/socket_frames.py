@@ -23,7 +23,7 @@ from agentrail.codec.values import decode
 from agentrail.errors import BadData, BadFrame
 from agentrail.errors.agentrail_error import advice
 from agentrail.values.events.envelope import Cursor
-from agentrail.values.events.policies import Policy
+from agentrail.values.events.policies import SubscriptionPolicy
 from agentrail.values.json import EMPTY, Json, JsonObject
 from agentrail.values.value import Value
 
@@ -134,7 +134,7 @@ class ListenFrame(SentFrame):
     """A cursor, `seq.n`: the events after it, then live ones; `None`: live ones alone."""
     types: Names | None = None
     """Names of events; `None`: all."""
-    policy: Policy | None = None
+    policy: SubscriptionPolicy | None = None
     """What happens if the client reads too slowly; `None`: `coalesce`."""
 
 

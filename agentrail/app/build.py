@@ -53,7 +53,7 @@ from agentrail.runtime.resources import NO_TOOL_CODE, FindCode, Found, SessionCo
 from agentrail.runtime.shared import collector
 from agentrail.runtime.shared.admission import Gate
 from agentrail.runtime.shared.leases import Leases
-from agentrail.runtime.supervision.children import Child, Service, ServiceRunner
+from agentrail.runtime.supervision.children import Child, ServiceFunction, ServiceRunner
 from agentrail.runtime.supervision.sessions import Sessions
 from agentrail.runtime.supervision.supervisor import SupervisorNode
 from agentrail.runtime.supervision.tree import Tree
@@ -163,7 +163,7 @@ def policy(strategy: str, max_restarts: int, period: float) -> Policy:
     return Policy(strategy, min(restarts, MOST_RESTARTS), within)
 
 
-def service(run: Service, name: str, restart: str, shutdown: float, start_timeout: float) -> Child:
+def service(run: ServiceFunction, name: str, restart: str, shutdown: float, start_timeout: float) -> Child:
     """Return the `Child` record with which a supervisor runs the service *run*."""
     times = (time_of("shutdown", shutdown), time_of("start_timeout", start_timeout))
     return Child(ServiceRunner(run), ChildFacts(name, restart), *times)

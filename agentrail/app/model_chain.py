@@ -12,7 +12,7 @@ from agentrail.ports.protocol_checks import why_unfit
 from agentrail.values.json import Json, JsonObject, freeze_object
 from agentrail.values.untrusted_values import named
 
-Link: TypeAlias = tuple[str | Model, JsonObject]
+ChainModel: TypeAlias = tuple[str | Model, JsonObject]
 """One model of a chain, with the options for its provider."""
 
 PAIR: Final = 2
@@ -37,7 +37,7 @@ def _is_pair(value: object) -> TypeGuard[tuple[str | Model, Mapping[str, Json]]]
     return len(items) == PAIR and isinstance(items[1], Mapping)
 
 
-def chain_of(model: ModelChain, options: Mapping[str, Json]) -> tuple[Link, ...]:
+def chain_of(model: ModelChain, options: Mapping[str, Json]) -> tuple[ChainModel, ...]:
     """Return the models of a chain, each with its options; *options* are for the first model only.
 
     The provider of the first model defines the keys of *options*, so the other models do not get them.
@@ -45,7 +45,7 @@ def chain_of(model: ModelChain, options: Mapping[str, Json]) -> tuple[Link, ...]
     chain: list[object] = [model]
     if isinstance(model, list | tuple) and not _is_pair(model):
         chain = list(cast("list[object]", model))
-    links: list[Link] = []
+    links: list[ChainModel] = []
     for place, link in enumerate(chain):
         if not _is_pair(link):
             links.append((cast("str | Model", link), freeze_object(options if place == 0 else {})))

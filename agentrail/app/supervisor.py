@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from agentrail.runtime.diagnosis.crash_reports import CrashReport
     from agentrail.runtime.diagnosis.metrics import Figures
     from agentrail.runtime.supervision import parking, root_nursery, session_deletion
-    from agentrail.runtime.supervision.children import Service
+    from agentrail.runtime.supervision.children import ServiceFunction
     from agentrail.runtime.supervision.sessions import Sessions
     from agentrail.runtime.supervision.supervisor import SupervisorNode
     from agentrail.values.usage import Limit
@@ -237,7 +237,7 @@ class Supervisor:
 
     async def start_service(
         self,
-        service: Service,
+        service: ServiceFunction,
         name: str,
         *,
         restart: Literal["permanent", "transient", "temporary"] = "permanent",

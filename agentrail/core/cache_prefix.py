@@ -1,7 +1,21 @@
-"""Finds out why a request does not begin with the last one, so that the provider's prompt cache does not fit it.
+"""Finds out why a request does not begin as the last one did, so that the provider's prompt cache does not fit it.
 
-Each step that changes a part of the prompt before its end notes the part, with a mark of what it was: a digest. The
-next request looks at the noted parts alone, so a request whose prompt only grew costs nothing, however long it is.
+A provider reads a request in the order of `KINDS`: tools, sections of the system prompt, messages. It caches how the
+request begins, and reads all again from the first part that differs.
+
+Each step that changes a part before the end of the prompt notes it in the state (`Altered`): which part it is, who
+changed it, `was`, the digest that it had in the last request, and `kept`, the characters of the parts of its kind that
+stood before it. The next request compares the noted parts alone, so one whose prompt only grew costs nothing, however
+long it is.
+
+An example. The last request had the tools `read` (100 characters) and `edit` (150), a section `notes.md` (400), and
+messages (1,000). Then the plugin `Editor` replaces `edit` by another tool of this name and length:
+
+* `tool_notes` gives `Altered(kind="tool", name="edit", by="Editor", was=<digest of the old one>, kept=100)`.
+* At the next request, `prefix_changed` finds another digest. If more has changed, the first in the order of `KINDS`
+  counts: here the tool. The provider reads again 150 characters of tools, the fixed text, 400 of sections, and 1,000 of
+  messages: the event is `PrefixChanged("tool", "edit", "Editor", <these as tokens>)`.
+* If another step puts the old `edit` back before that request, the digests are equal, and there is no event.
 """
 
 from __future__ import annotations
@@ -46,7 +60,7 @@ REFUSED: Final = "refused"
 ACCEPTED: Final = "accepted"
 """Name of the part `returns` if the provider takes a schema that it has refused before."""
 
-UNREAD: Final = frozenset(
+NOT_IN_PROMPT: Final = frozenset(
     {
         "api_key",
         "cache",
@@ -61,21 +75,21 @@ UNREAD: Final = frozenset(
 )
 """Options of a model that are no part of what it reads. Any other option is taken for one: it may be a model's own."""
 
-CHOOSY: Final = re.compile("^anthropic:|claude", re.IGNORECASE)
+REREADS_ON_TOOL_CHOICE: Final = re.compile("^anthropic:|claude", re.IGNORECASE)
 """Names of models for which all messages are read again if other tools may or must be called.
 
 They are those of the wire format of Anthropic, wherever its server is, and Claude behind other servers.
 """
 
-LIMIT: Final = "max_turns"
+FORBIDDEN: Final = "max_turns"
 """Name of the part that the last request of a turn changes, as it forbids calls."""
 
-_LAST: Final = (Altered(CHOICE, LIMIT, ""),)
+_FORBIDDEN_CALLS: Final = (Altered(kind=CHOICE, name=FORBIDDEN, by=""),)
 
-ONE_MARK: Final = "marks"
+SINGLE_MARK: Final = "marks"
 """Name of the part whose cached beginning cannot be found with the one cache mark that a request may have."""
 
-MARKED: Final = "anthropic:"
+CACHES_BY_MARKS: Final = "anthropic:"
 """Beginning of the names of models whose provider caches a request up to a mark, and looks for it from marks."""
 
 LOOK_BACK: Final = 20
@@ -90,96 +104,7 @@ FRONT: Final = "front"
 _SECTIONS: Final = (ENVIRONMENT, SKILLS, MEMORY)
 
 
-def noted(altered: tuple[Altered, ...], *more: Altered) -> tuple[Altered, ...]:
-    """Return *altered* with *more* parts; a part that was noted before keeps its older mark."""
-    by_part = {(part.kind, part.name): part for part in altered}
-    for part in more:
-        before = by_part.setdefault((part.kind, part.name), part)
-        by_part[part.kind, part.name] = before.but(by=part.by, kept=min(before.kept, part.kept))
-    return tuple(by_part.values())
-
-
-def altered_section(before: Sequence[Section], section: Section, mode: str) -> tuple[Altered, ...]:
-    """Return the note that *section* is about to be set or removed; none if the model gets it in no lasting layer."""
-    lasting_sections = lasting(before, mode)
-    place = next((place for place, other in enumerate(lasting_sections) if other.key == section.key), None)
-    if place is not None:
-        return (
-            Altered(
-                lasting_sections[place].layer,
-                section.key,
-                section.by,
-                _section_mark(lasting_sections, place),
-                _size(lasting_sections[:place]),
-            ),
-        )
-    if section.text is None or not lasting((section,), mode):
-        return ()
-    last = KINDS.index(section.layer)
-    return (
-        Altered(
-            section.layer,
-            section.key,
-            section.by,
-            kept=_size([o for o in lasting_sections if KINDS.index(o.layer) <= last]),
-        ),
-    )
-
-
-def altered_tools(
-    before: Mapping[str, AttachedTool], after: Mapping[str, AttachedTool], by: str
-) -> tuple[Altered, ...]:
-    """Return a note for each tool that is added, removed or replaced."""
-    marks = _tool_marks(before)
-    end = _end(before)
-    changed = [name for name in {**before, **after} if before.get(name) != after.get(name)]
-    return tuple([Altered("tool", name, by, *marks.get(name, end)) for name in changed])
-
-
-def compacted(before: History, after: Sequence[Message], by: str) -> Altered | None:
-    """Return the note of a compaction from *before* to *after*, caused by *by*; `None` if it changed no message."""
-    same = _common(before, after)
-    return None if same == len(before) else Altered("messages", COMPACTION, by, "before", before.first(same).size)
-
-
-def front_of(messages: Rearranged | None) -> tuple[Added, ...]:
-    """Return what plugins have added before the *messages* of a request; `None` are those of the history."""
-    front = list[Added]()
-    for piece in () if messages is None else messages.pieces:
-        if not isinstance(piece, Added):
-            break
-        front.append(piece)
-    return tuple(front)
-
-
-def shown_before(
-    replaced: ReplacedMessages | None, before: History, after: Sequence[Message]
-) -> ReplacedMessages | None:
-    """Return what of the last request's messages a compaction from *before* to *after* leaves to compare the next with.
-
-    The compaction has a note of its own. What plugins had added before the messages still stands there.
-    """
-    front = () if replaced is None else front_of(replaced.messages)
-    if replaced is None or not front:
-        return None
-    same = _common(before, after)
-    return ReplacedMessages(Rearranged((*front, *((MessageRange(0, same),) if same else ()))), replaced.by)
-
-
-def switching(by: str) -> tuple[Altered, ...]:
-    """Return the note that *by* switches the model or its options; whether they differ is seen at the next request."""
-    return (Altered("model", "model", by),)
-
-
-def altered_form(before: JsonObject) -> tuple[Altered, ...]:
-    """Return the note that answers may get another form; *before* is the schema of the last ones, empty if none."""
-    return (Altered("returns", "returns", "", _form_mark(before)),)
-
-
-def closing(state: State) -> tuple[Altered, ...]:
-    """Return the note for the next request that the one of *state* forbids calls; none if nothing depends on it."""
-    choosy = state.round >= state.setup.options.max_turns and CHOOSY.search(state.using[0])
-    return _LAST if choosy else ()
+# The whole
 
 
 def prefix_changed(
@@ -197,17 +122,17 @@ def prefix_changed(
     tools = _tool_marks(state.tools if any(part.kind == "tool" for part in state.prefix_changes) else NO_TOOLS)
     changed = [part for part in state.prefix_changes if _differs(state, tools, part)]
     if switched is not None:
-        changed += _switched(state, switched)
-    changed += _chosen(state, state.using[1] if switched is None else switched[1])
+        changed += _model_notes(state, switched)
+    changed += _choice_notes(state, state.using[1] if switched is None else switched[1])
     answered = answered_of(state.history)
     if state.replaced_messages is not None or messages is not state.history:
-        changed += _replaced(state, answered, messages, by, front)
-    if not changed and is_out_of_reach(state):
-        changed = [Altered("messages", ONE_MARK, "")]
+        changed += _message_notes(state, answered, messages, by, front)
+    if not changed and mark_too_far_back(state):
+        changed = [Altered(kind="messages", name=SINGLE_MARK, by="")]
     if not changed or not (answered or any(part.name == COMPACTION for part in changed)):
         return None
     first = min(changed, key=lambda part: (KINDS.index(part.kind), part.kept, part.name != FRONT))
-    return PrefixChanged(first.kind, first.name, first.by, tokens(_read_again(state, first, answered)))
+    return PrefixChanged(first.kind, first.name, first.by, tokens(_chars_read_again(state, first, answered)))
 
 
 def form_changed(state: State, *, by_tool: bool) -> tuple[PrefixChanged, ...]:
@@ -218,28 +143,8 @@ def form_changed(state: State, *, by_tool: bool) -> tuple[PrefixChanged, ...]:
     """
     if state.answered_by_tool is None or state.answered_by_tool is by_tool:
         return ()
-    again = _read_again(state, Altered("returns", "returns", ""), answered_of(state.history))
+    again = _chars_read_again(state, Altered(kind="returns", name="returns", by=""), answered_of(state.history))
     return (PrefixChanged("returns", REFUSED if by_tool else ACCEPTED, "", tokens(again)),)
-
-
-def is_out_of_reach(state: State) -> bool:
-    """Return whether so much was added since the last request that its one cache mark is too far back to be found.
-
-    With two marks, the second one is where the last request had its own, and all before it is found.
-    """
-    model, options = state.using
-    marks = options.get("cache")
-    if not isinstance(marks, Mapping) or marks.get("points") != 1 or not model.startswith(MARKED):
-        return False
-    answered = answered_of(state.history)
-    return answered > 0 and sum(map(_blocks, state.history[answered:])) >= LOOK_BACK
-
-
-def _blocks(message: Message) -> int:
-    """Return how many blocks of a request *message* takes."""
-    if isinstance(message, ToolMessage):
-        return 1
-    return len(message.parts) + (len(message.calls) if isinstance(message, AssistantMessage) else 0)
 
 
 def _differs(state: State, tools: Mapping[str, tuple[str, int]], part: Altered) -> bool:
@@ -254,69 +159,7 @@ def _differs(state: State, tools: Mapping[str, tuple[str, int]], part: Altered) 
     return part.kind not in {"model", CHOICE}
 
 
-def _switched(state: State, last: tuple[str, JsonObject]) -> list[Altered]:
-    """Return the note that the model, or options that it reads, are not those of the last request; none if they are."""
-    model, options = state.using
-    by = next((part.by for part in state.prefix_changes if part.kind == "model"), "")
-    if model != last[0]:
-        return [Altered("model", model, by)]
-    before = last[1]
-    names = sorted({*before, *options} - UNREAD - {CHOICE})
-    changed = [name for name in names if before.get(name) != options.get(name)]
-    if changed:
-        return [Altered("options", ", ".join(changed), by)]
-    demanded, demands = _declared_for(state, before), _declared_for(state, options)
-    return [Altered("tool", demands or demanded, by, *_end(state.tools))] if demanded != demands else []
-
-
-def _declared_for(state: State, options: JsonObject) -> str:
-    """Return the deferred tool that *options* demand, so that it is declared after the others; empty if none is."""
-    choice = options.get(CHOICE)
-    name = choice.get("tool") if isinstance(choice, Mapping) else None
-    attached = state.tools.get(name) if isinstance(name, str) else None
-    return "" if attached is None or not attached.spec.deferred else attached.spec.name
-
-
-def _chosen(state: State, before: JsonObject) -> list[Altered]:
-    """Return the note that other tools may or must be called than *before*, if the provider reads messages again."""
-    model, options = state.using
-    if not state.tools or not CHOOSY.search(model):
-        return []
-    forbade, forbids = any(part.kind == CHOICE for part in state.prefix_changes), bool(closing(state))
-    if _choice(before, forbids=forbade) == _choice(options, forbids=forbids):
-        return []
-    if forbade != forbids:
-        return [Altered(CHOICE, LIMIT, "")]
-    return [Altered(CHOICE, CHOICE, next((part.by for part in state.prefix_changes if part.kind == "model"), ""))]
-
-
-def _choice(options: JsonObject, *, forbids: bool) -> Json:
-    return "none" if forbids else options.get(CHOICE) or "auto"
-
-
-def _replaced(
-    state: State, answered: int, messages: Sequence[Message], by: str, front: tuple[Added, ...]
-) -> list[Altered]:
-    """Return the note that plugins replaced messages of the last request, or no longer do; none if they are alike.
-
-    What they add in *front* may change too: all that follows is read again.
-    """
-    last = state.replaced_messages
-    last_front = () if last is None else front_of(last.messages)
-    before: Sequence[Message] = state.history[:answered]
-    if last is not None:
-        before = last.messages.of(state.history)
-    same = _common(before, messages)
-    if same < max(len(front), len(last_front)):
-        first = front[same] if same < len(front) else last_front[same]
-        return [Altered("messages", FRONT, first.by)]
-    if same == len(before):
-        return []
-    unchanged_size = sum(map(size_of, before[len(last_front) : same]))
-    return [Altered("messages", "replaced", by or (last.by if last else ""), "", unchanged_size)]
-
-
-def _read_again(state: State, part: Altered, answered: int) -> int:
+def _chars_read_again(state: State, part: Altered, answered: int) -> int:
     """Return the characters that the provider has had before and reads again, because *part* differs."""
     messages = state.history.first(answered).size
     if part.kind in {CHOICE, "messages"}:
@@ -330,19 +173,98 @@ def _read_again(state: State, part: Altered, answered: int) -> int:
     return tools + len(fixed_text(state.setup, state.tools)) + background + messages
 
 
-def _common(left: Sequence[Message], right: Sequence[Message]) -> int:
-    """Return with how many equal messages both begin."""
-    pairs = zip(left, right, strict=False)
-    return next((place for place, (a, b) in enumerate(pairs) if a is not b and a != b), min(len(left), len(right)))
+def merge_notes(altered: tuple[Altered, ...], *more: Altered) -> tuple[Altered, ...]:
+    """Return *altered* with *more* parts; a part that was noted before keeps its older mark."""
+    by_part = {(part.kind, part.name): part for part in altered}
+    for part in more:
+        before = by_part.setdefault((part.kind, part.name), part)
+        by_part[part.kind, part.name] = before.but(by=part.by, kept=min(before.kept, part.kept))
+    return tuple(by_part.values())
 
 
-def _size(sections: Sequence[Section]) -> int:
-    return sum(len(section.text or "") for section in sections)
+# Model and options
 
 
-def _end(tools: Mapping[str, AttachedTool]) -> tuple[str, int]:
-    """Return the mark of a tool that is not among *tools*, and the characters of those that are no deferred ones."""
-    return "", sum(attached.spec.size for attached in tools.values() if not attached.spec.deferred)
+def switch_notes(by: str) -> tuple[Altered, ...]:
+    """Return the note that *by* switches the model or its options; whether they differ is seen at the next request."""
+    return (Altered(kind="model", name="model", by=by),)
+
+
+def _model_notes(state: State, last: tuple[str, JsonObject]) -> list[Altered]:
+    """Return the note that the model, or options that it reads, are not those of the last request; none if they are."""
+    model, options = state.using
+    by = next((part.by for part in state.prefix_changes if part.kind == "model"), "")
+    if model != last[0]:
+        return [Altered(kind="model", name=model, by=by)]
+    before = last[1]
+    names = sorted({*before, *options} - NOT_IN_PROMPT - {CHOICE})
+    changed = [name for name in names if before.get(name) != options.get(name)]
+    if changed:
+        return [Altered(kind="options", name=", ".join(changed), by=by)]
+    demanded, demands = _declared_for(state, before), _declared_for(state, options)
+    if demanded == demands:
+        return []
+    was, kept = _new_tool_mark(state.tools)
+    return [Altered(kind="tool", name=demands or demanded, by=by, was=was, kept=kept)]
+
+
+def _declared_for(state: State, options: JsonObject) -> str:
+    """Return the deferred tool that *options* demand, so that it is declared after the others; empty if none is."""
+    choice = options.get(CHOICE)
+    name = choice.get("tool") if isinstance(choice, Mapping) else None
+    attached = state.tools.get(name) if isinstance(name, str) else None
+    return "" if attached is None or not attached.spec.deferred else attached.spec.name
+
+
+def forbidden_calls_notes(state: State) -> tuple[Altered, ...]:
+    """Return the note for the next request that the one of *state* forbids calls; none if nothing depends on it."""
+    choosy = state.round >= state.setup.options.max_turns and REREADS_ON_TOOL_CHOICE.search(state.using[0])
+    return _FORBIDDEN_CALLS if choosy else ()
+
+
+def _choice_notes(state: State, before: JsonObject) -> list[Altered]:
+    """Return the note that other tools may or must be called than *before*, if the provider reads messages again."""
+    model, options = state.using
+    if not state.tools or not REREADS_ON_TOOL_CHOICE.search(model):
+        return []
+    forbade, forbids = any(part.kind == CHOICE for part in state.prefix_changes), bool(forbidden_calls_notes(state))
+    if _choice(before, forbids=forbade) == _choice(options, forbids=forbids):
+        return []
+    if forbade != forbids:
+        return list(_FORBIDDEN_CALLS)
+    by = next((part.by for part in state.prefix_changes if part.kind == "model"), "")
+    return [Altered(kind=CHOICE, name=CHOICE, by=by)]
+
+
+def _choice(options: JsonObject, *, forbids: bool) -> Json:
+    return "none" if forbids else options.get(CHOICE) or "auto"
+
+
+# Form of the answer
+
+
+def form_notes(before: JsonObject) -> tuple[Altered, ...]:
+    """Return the note that answers may get another form; *before* is the schema of the last ones, empty if none."""
+    return (Altered(kind="returns", name="returns", by="", was=_form_mark(before)),)
+
+
+def _form_mark(schema: JsonObject) -> str:
+    return _digest(canonical(schema)) if schema else ""
+
+
+# Tools
+
+
+def tool_notes(before: Mapping[str, AttachedTool], after: Mapping[str, AttachedTool], by: str) -> tuple[Altered, ...]:
+    """Return a note for each tool that is added, removed or replaced."""
+    marks = _tool_marks(before)
+    new_mark = _new_tool_mark(before)
+    changed = [name for name in {**before, **after} if before.get(name) != after.get(name)]
+    notes = list[Altered]()
+    for name in changed:
+        was, kept = marks.get(name, new_mark)
+        notes.append(Altered(kind="tool", name=name, by=by, was=was, kept=kept))
+    return tuple(notes)
 
 
 def _tool_marks(tools: Mapping[str, AttachedTool]) -> Mapping[str, tuple[str, int]]:
@@ -362,13 +284,134 @@ def _tool_marks(tools: Mapping[str, AttachedTool]) -> Mapping[str, tuple[str, in
     return marks
 
 
+def _new_tool_mark(tools: Mapping[str, AttachedTool]) -> tuple[str, int]:
+    """Return the mark of a tool that is not among *tools*, and the characters of those that are no deferred ones."""
+    return "", sum(attached.spec.size for attached in tools.values() if not attached.spec.deferred)
+
+
+# Sections of the system prompt
+
+
+def section_notes(before: Sequence[Section], section: Section, mode: str) -> tuple[Altered, ...]:
+    """Return the note that *section* is about to be set or removed; none if the model gets it in no lasting layer."""
+    lasting_sections = lasting(before, mode)
+    place = next((place for place, other in enumerate(lasting_sections) if other.key == section.key), None)
+    if place is not None:
+        return (
+            Altered(
+                kind=lasting_sections[place].layer,
+                name=section.key,
+                by=section.by,
+                was=_section_mark(lasting_sections, place),
+                kept=_size(lasting_sections[:place]),
+            ),
+        )
+    if section.text is None or not lasting((section,), mode):
+        return ()
+    last = KINDS.index(section.layer)
+    return (
+        Altered(
+            kind=section.layer,
+            name=section.key,
+            by=section.by,
+            kept=_size([o for o in lasting_sections if KINDS.index(o.layer) <= last]),
+        ),
+    )
+
+
 def _section_mark(sections: Sequence[Section], place: int) -> str:
     section = sections[place]
     return _digest(*[other.key for other in sections[:place][-1:]], section.layer, section.key, section.text or "")
 
 
-def _form_mark(schema: JsonObject) -> str:
-    return _digest(canonical(schema)) if schema else ""
+def _size(sections: Sequence[Section]) -> int:
+    return sum(len(section.text or "") for section in sections)
+
+
+# Messages
+
+
+def compaction_note(before: History, after: Sequence[Message], by: str) -> Altered | None:
+    """Return the note of a compaction from *before* to *after*, caused by *by*; `None` if it changed no message."""
+    same = _common_length(before, after)
+    return (
+        None
+        if same == len(before)
+        else Altered(kind="messages", name=COMPACTION, by=by, was="before", kept=before.first(same).size)
+    )
+
+
+def front_of(messages: Rearranged | None) -> tuple[Added, ...]:
+    """Return what plugins have added before the *messages* of a request; `None` are those of the history."""
+    front = list[Added]()
+    for piece in () if messages is None else messages.pieces:
+        if not isinstance(piece, Added):
+            break
+        front.append(piece)
+    return tuple(front)
+
+
+def replaced_after_compaction(
+    replaced: ReplacedMessages | None, before: History, after: Sequence[Message]
+) -> ReplacedMessages | None:
+    """Return what of the last request's messages a compaction from *before* to *after* leaves to compare the next with.
+
+    The compaction has a note of its own. What plugins had added before the messages still stands there.
+    """
+    front = () if replaced is None else front_of(replaced.messages)
+    if replaced is None or not front:
+        return None
+    same = _common_length(before, after)
+    return ReplacedMessages(Rearranged((*front, *((MessageRange(0, same),) if same else ()))), replaced.by)
+
+
+def _message_notes(
+    state: State, answered: int, messages: Sequence[Message], by: str, front: tuple[Added, ...]
+) -> list[Altered]:
+    """Return the note that plugins replaced messages of the last request, or no longer do; none if they are alike.
+
+    What they add in *front* may change too: all that follows is read again.
+    """
+    last = state.replaced_messages
+    last_front = () if last is None else front_of(last.messages)
+    before: Sequence[Message] = state.history[:answered]
+    if last is not None:
+        before = last.messages.of(state.history)
+    same = _common_length(before, messages)
+    if same < max(len(front), len(last_front)):
+        first = front[same] if same < len(front) else last_front[same]
+        return [Altered(kind="messages", name=FRONT, by=first.by)]
+    if same == len(before):
+        return []
+    unchanged_size = sum(map(size_of, before[len(last_front) : same]))
+    by = by or (last.by if last else "")
+    return [Altered(kind="messages", name="replaced", by=by, kept=unchanged_size)]
+
+
+def _common_length(left: Sequence[Message], right: Sequence[Message]) -> int:
+    """Return with how many equal messages both begin."""
+    pairs = zip(left, right, strict=False)
+    return next((place for place, (a, b) in enumerate(pairs) if a is not b and a != b), min(len(left), len(right)))
+
+
+def mark_too_far_back(state: State) -> bool:
+    """Return whether so much was added since the last request that its one cache mark is too far back to be found.
+
+    With two marks, the second one is where the last request had its own, and all before it is found.
+    """
+    model, options = state.using
+    marks = options.get("cache")
+    if not isinstance(marks, Mapping) or marks.get("points") != 1 or not model.startswith(CACHES_BY_MARKS):
+        return False
+    answered = answered_of(state.history)
+    return answered > 0 and sum(map(_blocks, state.history[answered:])) >= LOOK_BACK
+
+
+def _blocks(message: Message) -> int:
+    """Return how many blocks of a request *message* takes."""
+    if isinstance(message, ToolMessage):
+        return 1
+    return len(message.parts) + (len(message.calls) if isinstance(message, AssistantMessage) else 0)
 
 
 def _digest(*texts: str) -> str:

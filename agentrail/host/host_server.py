@@ -24,6 +24,7 @@ from agentrail.host.authentication.authenticators import LocalToken, guarded
 from agentrail.host.authentication.identity import Authenticator
 from agentrail.host.authentication.key_watch import KeyWatch
 from agentrail.host.authentication.request_rates import Rates
+from agentrail.host.delayed_tasks import DelayedTasks
 from agentrail.host.health.prometheus import MetricCalls
 from agentrail.host.health.readiness import NO_CHECKS, HostChecks, Readiness, check_checks, check_models, check_usable
 from agentrail.host.host_drain import HostDrain
@@ -35,7 +36,6 @@ from agentrail.host.http11.http_server import HttpServer
 from agentrail.host.http11.listening import Address, Inherited, Tcp, UnixSocket, inherited
 from agentrail.host.http11.proxies import Proxies
 from agentrail.host.http11.site_policy import SitePolicy, screened
-from agentrail.host.late_tasks import LateTasks
 from agentrail.host.operations.call_request import CallFunction
 from agentrail.host.operations.client_streams import ClientStreams
 from agentrail.host.operations.command_calls import CommandCalls
@@ -299,7 +299,7 @@ class Host:
         sessions = HostedSessions(supervisor, specs, turns, limits)
         keys = KeyWatch(authenticator, limits)
         nursery.start_soon(keys.run)
-        late = LateTasks()
+        late = DelayedTasks()
         nursery.start_soon(late.run)
         streams = ClientStreams(keys, late, limits)
         drain.when_over.append(streams.end_sessions)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from agentrail.plugins.options import plain
-from agentrail.plugins.shell.command_line import Commands, lex, lex_argv
+from agentrail.plugins.shell.command_line import Commands, lex_argv, parse_commands
 from agentrail.plugins.shell.lexer_words import Unlexable, names
 from agentrail.values.json import Json, JsonObject
 
@@ -74,15 +74,15 @@ def command_lines(args: Json, names: frozenset[str]) -> Iterator[tuple[str, Comm
             continue
         if argv and any(isinstance(item, str) for item in others):
             joined = " ".join((*argv, *more))
-            yield joined, lex(joined)
+            yield joined, parse_commands(joined)
         if not argv or len(argv) != (1 if isinstance(value, str) else len(value)):
             yield json.dumps(value, ensure_ascii=False), NO_TEXT
         elif isinstance(value, str) and not more:
-            yield value, lex(value)
+            yield value, parse_commands(value)
         elif isinstance(value, str):
             yield " ".join((value, *more)), lex_argv((value, *more))
         elif name.endswith("s"):
-            yield from ((text, lex(text)) for text in argv)
+            yield from ((text, parse_commands(text)) for text in argv)
         else:
             yield " ".join((*argv, *more)), lex_argv((*argv, *more))
 

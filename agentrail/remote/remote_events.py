@@ -19,7 +19,7 @@ from agentrail.reprs import in_brackets
 from agentrail.values.events.envelope import Cursor, Envelope, Event
 from agentrail.values.events.life import SessionEnded
 from agentrail.values.events.plugins import Gap
-from agentrail.values.events.policies import POLICIES, Policy
+from agentrail.values.events.policies import POLICIES, SubscriptionPolicy
 from agentrail.values.json import Json
 
 T = TypeVar("T")
@@ -124,7 +124,7 @@ def envelope_of(session: str, frame: SubscriptionFrame) -> Envelope | None:
 
 
 def events_of(
-    line: HostConnection, session: str, since: object, types: Iterable[type[Event]] | None, policy: Policy
+    line: HostConnection, session: str, since: object, types: Iterable[type[Event]] | None, policy: SubscriptionPolicy
 ) -> RemoteSubscription:
     """Return a subscription to the events of *session*."""
     if policy not in POLICIES:

@@ -40,7 +40,7 @@ from agentrail.reprs import in_brackets
 from agentrail.tools.answer_forms import form_of
 from agentrail.values.content import Part
 from agentrail.values.events.envelope import Cursor, Event
-from agentrail.values.events.policies import Policy
+from agentrail.values.events.policies import SubscriptionPolicy
 from agentrail.values.json import Json, JsonObject
 from agentrail.values.messages import Message
 from agentrail.values.tools import Err, Ok
@@ -201,7 +201,7 @@ class RemoteSession(SessionCalls):
         self,
         since: Cursor | tuple[int, int] | int | None = None,
         types: Iterable[type[Event]] | None = None,
-        policy: Policy = "coalesce",
+        policy: SubscriptionPolicy = "coalesce",
     ) -> RemoteSubscription:
         """Return the session's events as an async iterator: those after *since* that are kept, then live ones.
 

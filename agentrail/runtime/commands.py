@@ -55,7 +55,7 @@ from agentrail.runtime.events.tracing import ActorTrace, Traces
 from agentrail.runtime.inbox.command_results import digest_of
 from agentrail.runtime.inbox.letter import Letter
 from agentrail.runtime.inbox.mailbox import Mailbox
-from agentrail.runtime.inbox.replies import AskedPrompt, Outcome, ReplyWaiter, Waiters
+from agentrail.runtime.inbox.replies import AskedPrompt, ReplyOutcome, ReplyWaiter, Waiters
 from agentrail.runtime.resources import ActorSubagents as ActorSubagents
 from agentrail.runtime.resources import decided as decided
 from agentrail.runtime.shared.ids import new_id as new_id
@@ -191,7 +191,7 @@ def prompt_of(text: object, returns: object) -> tuple[PromptSent, ReadAnswer | N
 async def send_prompt(
     waiters: Waiters,
     mailbox: Mailbox,
-    past: Callable[[str], Awaitable[Outcome | None]],
+    past: Callable[[str], Awaitable[ReplyOutcome | None]],
     parse_answer: ReadAnswer | None,
     letter: Letter,
     slot: Slot[Answer],

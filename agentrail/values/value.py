@@ -62,7 +62,12 @@ if TYPE_CHECKING:
     class _DraftableKind(msgspec.StructMeta): ...
 
     class Draftable(msgspec.Struct, metaclass=_DraftableKind):
-        """Base class of values that have a draft; type checkers let its fields be set, as those of a draft can be."""
+        """Base class of values that have a draft: a subclass with `frozen=False`, whose fields can be set.
+
+        A step copies `State` to a `Draft` of the same fields, changes those that it must, and freezes that very object
+        by setting its class. Functions take either as a `State`: so type checkers let fields of `State` be set, while
+        at run time only those of a draft can be.
+        """
 
         def but(self, **changes: object) -> Self:
             """Return a copy with *changes*."""

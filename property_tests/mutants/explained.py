@@ -114,11 +114,8 @@ EXPLAINED: Final[dict[str, tuple[str, ...]]] = {
         "runtime/diagnosis/watchdog.py Watchdog._name_keeper: late - collecting >= LATE → late - collecting > LATE",
     ),
     "A share of objects that was counted is never equal to twice another one, but by chance.": (
-        (
-            "runtime/shared/collector.py _Process._collected: "
-            "self._frozen > 2 * self._kept * living → self._frozen >= 2 * self._kept * living"
-        ),
-        "runtime/shared/collector.py _Process._fits: self._frozen <= most → self._frozen < most",
+        "runtime/shared/collector.py _Process._collected: self._frozen > most → self._frozen >= most",
+        "runtime/shared/collector.py _Process._collected: remaining > most → remaining >= most",
     ),
     "The supervisor is left as soon as it is said, and leaving it does the same.": (
         "runtime/supervision/tree.py Tree.doom: True → False",

@@ -27,7 +27,7 @@ from agentrail.api.socket_frames import (
 from agentrail.api.views import to_json
 from agentrail.errors import BadFrame, BadText, QueueFull, UnknownSession
 from agentrail.values.events.envelope import Cursor
-from agentrail.values.events.policies import POLICIES, Policy
+from agentrail.values.events.policies import POLICIES, SubscriptionPolicy
 
 EVENTS = {"id": "1", "listen": "events", "session": "s"}
 NO_CALL = "its `call` names no call that goes over a WebSocket: `promt`; did you mean `prompt`?"
@@ -64,7 +64,7 @@ def test_calls_that_go_over_a_socket_take_and_give_json_for_clients_with_a_key()
 
 
 def test_the_policies_are_those_of_a_subscription() -> None:
-    assert get_args(Policy) == POLICIES
+    assert get_args(SubscriptionPolicy) == POLICIES
     assert [ListenFrame("1", "events", "s", policy=policy).policy for policy in POLICIES] == [*POLICIES]
 
 

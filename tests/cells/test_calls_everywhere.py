@@ -5,7 +5,7 @@ from typing import Final
 
 import pytest
 
-from agentrail.core.cache_prefix import altered_tools
+from agentrail.core.cache_prefix import tool_notes
 from agentrail.core.vocabulary.commands import (
     DONE,
     AbortSent,
@@ -125,7 +125,7 @@ def test_title_and_labels_are_changed_at_once() -> None:
 
 def noticed(before: State, tools: Mapping[str, AttachedTool]) -> tuple[Altered, ...]:
     """Return what the state remembers of a change of tools: nothing, if no request was sent yet."""
-    return () if before.last_request_model is None else altered_tools(before.tools, tools, "")
+    return () if before.last_request_model is None else tool_notes(before.tools, tools, "")
 
 
 @cell("attach_tools", *STATES)

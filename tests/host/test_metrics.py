@@ -27,7 +27,7 @@ from agentrail.plugins import HumanApproval
 from agentrail.runtime.diagnosis.metrics import BOUNDS, TURN_BOUNDS
 from agentrail.testing import ScriptedModel, call, say, stall
 from agentrail.testing.scripted import Element
-from agentrail.values.events.policies import Policy
+from agentrail.values.events.policies import SubscriptionPolicy
 from agentrail.values.usage import Usage
 from tests.host.hosted import Desk, listening, open_desk, scripted
 from tests.host.test_host import chat, until
@@ -358,7 +358,7 @@ async def goes_on(frames: bytes) -> bool:
 
 
 @pytest.mark.parametrize("policy", ["coalesce", "drop"])
-async def test_what_a_slow_client_loses_is_counted(policy: Policy) -> None:
+async def test_what_a_slow_client_loses_is_counted(policy: SubscriptionPolicy) -> None:
     model = ScriptedModel([say(chunks=[*(["a"] * 20)]), "two"])
     async with open_supervisor() as supervisor:
         figures = supervisor.figures()

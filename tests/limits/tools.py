@@ -28,7 +28,7 @@ from agentrail.hooks.hook_types import BeforeTool
 from agentrail.plugins import EventLogger, PermissionPolicy, SecurityGuard, arguments
 from agentrail.plugins.guards import output_filter
 from agentrail.plugins.guards.permission_rules import problem_of, rules_of
-from agentrail.plugins.shell.command_line import Commands, lex
+from agentrail.plugins.shell.command_line import Commands, parse_commands
 from agentrail.plugins.shell.lexer_words import SimpleCommand, Word
 from agentrail.plugins.shell.paths import LOST, PathPlace, directory, fence, meets, pieces
 from agentrail.plugins.shell.rule_context import NO
@@ -483,7 +483,7 @@ def characters_that_are_kept_compiled(count: int) -> bool:
 
 
 def is_read(line: str) -> bool:
-    return isinstance(lex(line), Commands)
+    return isinstance(parse_commands(line), Commands)
 
 
 @scene("plugins.shell.parser.MAX_CHARACTERS")
@@ -532,7 +532,7 @@ def here() -> Where:
 
 
 def command(line: str) -> SimpleCommand:
-    found = lex(line)
+    found = parse_commands(line)
     assert isinstance(found, Commands)
     return found.commands[0]
 

@@ -4,12 +4,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentrail.plugins.shell.command_line import Commands, lex, lex_argv
+from agentrail.plugins.shell.command_line import Commands, lex_argv, parse_commands
 from agentrail.plugins.shell.lexer_words import Assignment, Expansion, Redirection, SimpleCommand, Unlexable, Word
 
 
 def argvs(text: str) -> list[list[str]]:
-    found = lex(text)
+    found = parse_commands(text)
     assert isinstance(found, Commands), found
     return [[word.text for word in command.argv] for command in found]
 
@@ -263,14 +263,14 @@ UNLEXABLE = [
 
 @pytest.mark.parametrize("text", UNLEXABLE, ids=lambda text: text[:40])
 def test_what_is_not_understood_is_unlexable(text: str) -> None:
-    found = lex(text)
+    found = parse_commands(text)
     assert isinstance(found, Unlexable), found
     assert found.reason
     assert 0 <= found.at <= len(text)
 
 
 def test_a_command_has_words_assignments_redirections_and_the_wrappers_around_it() -> None:
-    found = lex('sudo env A="$B" git log ~/x *.py "$C"d >> out 2>&1 < in')
+    found = parse_commands('sudo env A="$B" git log ~/x *.py "$C"d >> out 2>&1 < in')
     assert found == Commands(
         (
             SimpleCommand(
@@ -311,7 +311,7 @@ def test_a_command_has_words_assignments_redirections_and_the_wrappers_around_it
     ],
 )
 def test_a_word_knows_what_would_be_expanded_in_it(text: str, expected: Expansion) -> None:
-    found = lex(text)
+    found = parse_commands(text)
     assert isinstance(found, Commands)
     assert found.commands[-1].argv[1].expansions == expected
 
@@ -336,7 +336,7 @@ def test_a_word_knows_what_would_be_expanded_in_it(text: str, expected: Expansio
     ],
 )
 def test_a_redirection_knows_whether_it_writes_a_file(text: str, names_file: bool, writes: bool) -> None:
-    found = lex(text)
+    found = parse_commands(text)
     assert isinstance(found, Commands)
     redirection = found.commands[0].redirections[0]
     assert (redirection.names_file, redirection.writes) == (names_file, writes)
@@ -385,7 +385,7 @@ FAMILIES = [
 
 @pytest.mark.parametrize(("text", "expected"), FAMILIES)
 def test_a_line_has_a_family_only_if_all_of_it_is_of_one(text: str, expected: str | None) -> None:
-    found = lex(text)
+    found = parse_commands(text)
     assert isinstance(found, Commands), found
     assert found.family() == expected
 
@@ -409,7 +409,7 @@ SHELLISH = st.lists(st.one_of(PIECES, st.sampled_from([" ", " ", "\n", "\t"])), 
 
 @given(st.one_of(st.text(), SHELLISH))
 def test_lex_never_raises(text: str) -> None:
-    found = lex(text)
+    found = parse_commands(text)
     assert isinstance(found, Commands | Unlexable)
     if isinstance(found, Commands):
         found.family()

@@ -39,7 +39,7 @@ from agentrail.remote.transport.host_connection import MOST_CALLS, MOST_FAULTS, 
 from agentrail.remote.transport.host_frames import EventFrame, GapFrame, ViewFrame
 from agentrail.remote.transport.host_subscription import MOST_KEPT
 from agentrail.values.events.envelope import Cursor
-from agentrail.values.events.policies import POLICIES, Policy
+from agentrail.values.events.policies import POLICIES, SubscriptionPolicy
 from agentrail.values.json import JsonObject
 from tests.host.hosted import KEYS, open_desk, scripted
 from tests.patience import within
@@ -438,7 +438,7 @@ async def test_gaps_and_views_are_told_as_they_are() -> None:
 
 
 @pytest.mark.parametrize("policy", POLICIES)
-async def test_a_gap_is_told_once_however_often_the_connection_is_cut(policy: Policy) -> None:
+async def test_a_gap_is_told_once_however_often_the_connection_is_cut(policy: SubscriptionPolicy) -> None:
     """Durable events come after the gap that they are in: those that a cut has kept back must come all the same."""
     came = count(1)
 

@@ -9,7 +9,7 @@ from agentrail.core.vocabulary.commands import Kill
 from agentrail.core.vocabulary.inputs import ElsewhereUsed
 from agentrail.errors import AgentrailError, MailboxFull, UnknownApproval
 from agentrail.ports.tool import Task
-from agentrail.runtime.actor.parent_link import Link
+from agentrail.runtime.actor.parent_link import ParentLink
 from agentrail.runtime.handle import SessionHandle
 from agentrail.runtime.inbox.mailbox import MAX_MESSAGES
 from agentrail.testing import say, stall
@@ -130,7 +130,7 @@ async def test_a_stall_that_waits_is_reported_once_however_long_it_waits(world: 
 
 
 def test_what_is_used_elsewhere_is_one_letter_until_the_sub_agent_has_heard_of_it() -> None:
-    link = Link(Task("child", "agent", "words", "c1"), lambda _: None)
+    link = ParentLink(Task("child", "agent", "words", "c1"), lambda _: None)
     assert [link.used_elsewhere(ElsewhereUsed(Usage(tokens))) for tokens in (0, 10, 20, 20, 30)] == [
         False,
         True,

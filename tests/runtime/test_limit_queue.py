@@ -13,11 +13,11 @@ import trio.testing
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentrail.runtime.work.limit_queue import LimitQueue, Limits
+from agentrail.runtime.work.limit_queue import LimitKey, LimitQueue
 from tests.profiles import CAMPAIGN
 from tests.runtime.conftest import run_in_virtual_time
 
-SHARED: Limits = ("root", False)
+SHARED: LimitKey = ("root", False)
 SESSIONS = ("a", "b", "c", "own")
 
 
@@ -30,7 +30,7 @@ class Asked(NamedTuple):
     gives_up: int | None
 
     @property
-    def limits(self) -> tuple[Limits, ...]:
+    def limits(self) -> tuple[LimitKey, ...]:
         """What it has to fit: the session `own` shares the limits of no other."""
         return ((self.session, True),) if self.session == "own" else (SHARED, (self.session, True))
 
@@ -43,9 +43,9 @@ class Room:
         self.sent: list[int] = []
         self.most = {SHARED: shared}
         self._own = own
-        self._under_way: dict[Limits, int] = {}
+        self._under_way: dict[LimitKey, int] = {}
 
-    def full(self, asked: Asked) -> Limits | None:
+    def full(self, asked: Asked) -> LimitKey | None:
         """Return the limits that have no room for a request."""
         return next(
             (each for each in asked.limits if self._under_way.get(each, 0) >= self.most.get(each, self._own)), None
@@ -128,7 +128,7 @@ def test_first_come_first_served_and_nobody_is_forgotten(seed: int, shared: int,
 
 
 LINES = (("root",), ("root", "a"), ("root", "a", "aa"), ("root", "a", "ab"), ("root", "b"), ("root", "b", "ba"))
-ALL_LIMITS: tuple[Limits, ...] = tuple((line[-1], of_turn) for line in LINES for of_turn in (False, True))
+ALL_LIMITS: tuple[LimitKey, ...] = tuple((line[-1], of_turn) for line in LINES for of_turn in (False, True))
 
 
 class Restless:
@@ -141,7 +141,7 @@ class Restless:
         self._chance = chance
         self._full = {each for each in ALL_LIMITS if chance.random() < 0.5}
         self._passed: dict[int, int] = {}  # looks of others, by request, since it has had room
-        self._needs: dict[int, tuple[Limits, ...]] = {}
+        self._needs: dict[int, tuple[LimitKey, ...]] = {}
 
     def _changed(self) -> None:
         for number, needs in self._needs.items():

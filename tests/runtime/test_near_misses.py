@@ -16,7 +16,7 @@ from agentrail.plugins import BudgetGuard, SecurityGuard
 from agentrail.plugins.budget import Spent
 from agentrail.testing import call, say
 from agentrail.tools import NotStarted, Unknown
-from agentrail.values.events.policies import POLICIES, Policy
+from agentrail.values.events.policies import POLICIES, SubscriptionPolicy
 from tests.runtime.tools import quick
 from tests.runtime.world import World, settle
 
@@ -72,7 +72,7 @@ async def test_a_mode_that_is_none_is_refused(world: World) -> None:
 
 
 def test_the_types_of_choices_are_the_choices() -> None:
-    assert (get_args(When), get_args(Kill), get_args(Policy)) == (WHENS, KILLS, POLICIES)
+    assert (get_args(When), get_args(Kill), get_args(SubscriptionPolicy)) == (WHENS, KILLS, POLICIES)
     assert get_args(Strategy) == STRATEGIES
 
 

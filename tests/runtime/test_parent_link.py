@@ -6,7 +6,7 @@ from agentrail.core.machine.step import Step
 from agentrail.core.vocabulary.inputs import AnyInput, SubagentStarted
 from agentrail.errors import Fenced
 from agentrail.ports.tool import Offer, Task
-from agentrail.runtime.actor.parent_link import Link
+from agentrail.runtime.actor.parent_link import ParentLink
 from agentrail.testing import call, say
 from agentrail.values.events import SubagentEnd
 from tests.runtime.families import agent, task
@@ -18,7 +18,7 @@ from tests.runtime.world import World, open_world
 async def test_a_step_that_changes_nothing_for_the_parent_is_not_reported(world: World) -> None:
     step = Step((await world.spawn([])).inspect())
     posted: list[AnyInput] = []
-    link = Link(Task("p.c3", "finder", "look", "c3"), posted.append)
+    link = ParentLink(Task("p.c3", "finder", "look", "c3"), posted.append)
     link.tell(step)
     link.tell(step)
     assert [type(given) for given in posted] == [SubagentStarted]

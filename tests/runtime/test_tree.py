@@ -23,7 +23,7 @@ from agentrail.errors import (
     UnknownChild,
 )
 from agentrail.ports.journal import Claim, Record
-from agentrail.runtime.supervision.children import Service
+from agentrail.runtime.supervision.children import ServiceFunction
 from agentrail.testing import ScriptedModel
 from tests.runtime.journals import TestJournal
 from tests.runtime.test_restarting import times
@@ -265,7 +265,7 @@ async def returns(task_status: trio.TaskStatus[None]) -> None:  # noqa: ARG001 -
 
 
 @pytest.mark.parametrize("service", [never_ready, returns])
-async def test_whoever_starts_a_service_that_ends_before_it_is_ready_is_told_so(service: Service) -> None:
+async def test_whoever_starts_a_service_that_ends_before_it_is_ready_is_told_so(service: ServiceFunction) -> None:
     async with open_supervisor() as supervisor, trio.open_nursery() as nursery:
 
         async def start() -> None:

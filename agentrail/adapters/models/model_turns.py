@@ -143,7 +143,7 @@ class ModelTurn(Value):
     """The tool calls that the model asked for."""
 
 
-Turn: TypeAlias = UserTurn | ModelTurn
+RoleTurn: TypeAlias = UserTurn | ModelTurn
 
 
 def turns_of(
@@ -153,7 +153,7 @@ def turns_of(
     fits: re.Pattern[str] = ANY_ID,
     *,
     sealed: bool = True,
-) -> tuple[Turn, ...]:
+) -> tuple[RoleTurn, ...]:
     """Return *messages* as turns for *provider*, which takes ids of calls that match *fits*.
 
     A file that is not among those that it *takes* is replaced by a text. Thoughts of other providers are left out. With
@@ -188,7 +188,7 @@ def fixed_of(request: ModelRequest) -> str:
     return "\n\n".join(text for text in texts if text.strip())
 
 
-def with_sections(turns: tuple[Turn, ...], request: ModelRequest) -> tuple[Turn, ...]:
+def with_sections(turns: tuple[RoleTurn, ...], request: ModelRequest) -> tuple[RoleTurn, ...]:
     """Return *turns*, which end with the user, with the dynamic sections of *request* as the last text of the user.
 
     They change often: here a change leaves the beginning of the request as it was, so a provider's prompt cache fits.
@@ -310,7 +310,7 @@ class _Projection:
         self._takes = takes
         self._fits = fits
         self._sealed = sealed
-        self._turns: list[Turn] = []
+        self._turns: list[RoleTurn] = []
         self._waiting: tuple[Asked, ...] = ()
         self._results: dict[str, Result] = {}
         self._used: set[str] = set()
@@ -326,7 +326,7 @@ class _Projection:
                 self._settle()
                 self._answer(message)
 
-    def finish(self) -> tuple[Turn, ...]:
+    def finish(self) -> tuple[RoleTurn, ...]:
         self._settle()
         if not self._turns or isinstance(self._turns[-1], ModelTurn):
             self._turns.append(UserTurn(parts=(of_program(GO_ON),)))

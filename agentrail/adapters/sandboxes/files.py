@@ -73,7 +73,7 @@ def check_data(path: str, data: object) -> None:
         raise FileFailed("write", path, f"its content is a `{type(data).__name__}`, and a file is bytes{hint}")
 
 
-def replace_once(path: str, data: bytes, old: bytes, new: bytes, *, every: bool) -> tuple[bytes, int]:
+def replace_text(path: str, data: bytes, old: bytes, new: bytes, *, every: bool) -> tuple[bytes, int]:
     """Return *data* with *old* replaced by *new*, once or, with *every*, wherever it occurs; and how often it occurred.
 
     Raise `BadEdit` if *old* does not occur, or occurs several times and not *every* one is to be replaced.
@@ -154,7 +154,7 @@ class DiskFiles:
                         raise FileNotFoundError(path)
                     if before.st_size > MAX_FILE:
                         raise FileFailed("edit", path, f"it is larger than {MAX_FILE} bytes")
-                    data, times = replace_once(path, _same_file(folder, parts, before), old, new, every=every)
+                    data, times = replace_text(path, _same_file(folder, parts, before), old, new, every=every)
                     if _write_and_rename(folder, parts[-1], data, before, unchanged=True):
                         return Edited(times, len(data))
             finally:

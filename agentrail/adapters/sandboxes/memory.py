@@ -6,7 +6,7 @@ from collections.abc import Generator, Iterable, Mapping
 
 import trio
 
-from agentrail.adapters.sandboxes.files import check_data, replace_once
+from agentrail.adapters.sandboxes.files import check_data, replace_text
 from agentrail.adapters.sandboxes.matcher import Matcher, Order, flags_of
 from agentrail.adapters.sandboxes.paths import PROTECTED, Parts, check_writable, parts_of, path_of
 from agentrail.adapters.sandboxes.searching import (
@@ -96,7 +96,7 @@ class MemoryFiles:
     def edit(self, path: str, old: bytes, new: bytes, *, every: bool) -> Edited:
         """Replace *old* in a file by *new*; it must occur exactly once unless *every*."""
         check_writable(path, parts_of(path), self._protected)
-        data, times = replace_once(path, self._data("edit", path), old, new, every=every)
+        data, times = replace_text(path, self._data("edit", path), old, new, every=every)
         self.write(path, data)
         return Edited(times, len(data))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Mapping
 from typing import Final
 
-from agentrail.core.cache_prefix import altered_tools
+from agentrail.core.cache_prefix import tool_notes
 from agentrail.core.machine.deferred_tools import tell_changes
 from agentrail.core.machine.draft import StepDraft
 from agentrail.core.vocabulary import commands
@@ -110,7 +110,7 @@ def put_tools(draft: StepDraft, tools: Mapping[str, AttachedTool], by: str = "")
     The model is told of found tools that have changed.
     """
     state = draft.state
-    draft.note_prefix_change(altered_tools(state.tools, tools, by))
+    draft.note_prefix_change(tool_notes(state.tools, tools, by))
     renewed = {
         name
         for name, _ in state.approved_always

@@ -1,10 +1,15 @@
-"""Draft of a step: a mutable copy of the state, with the effects and events gathered so far."""
+"""Draft of a step: a mutable copy of the state, with the effects and events gathered so far.
+
+A step must not change the state that it is given, and changes a few of its many fields. So `drafted` copies the state
+once, as a `Draft`, whose fields can be set; the handlers of the step set them on `StepDraft.state`; at the end `frozen`
+turns that very object into the new `State`, and `Change` notes which fields differ from those of the old one.
+"""
 
 from __future__ import annotations
 
 from typing import Final
 
-from agentrail.core.cache_prefix import altered_form, altered_section, noted, switching
+from agentrail.core.cache_prefix import form_notes, merge_notes, section_notes, switch_notes
 from agentrail.core.system_prompt import NO_PAIRS, memory_of, pairs_of
 from agentrail.core.vocabulary.commands import Answer, Refused, SteerSent
 from agentrail.core.vocabulary.effects import AnyEffect, ClearTimer, SetTimer
@@ -58,8 +63,8 @@ class StepDraft:
         "response",
         "rulings",
         "state",
-        "steer",
-        "steered",
+        "steer_command",
+        "steer_text",
         "subjects",
         "timer_names",
     )
@@ -84,8 +89,8 @@ class StepDraft:
         self.events: list[Envelope] = []
         self.rulings: list[Ruling] = []
         self.answer: Answer | None = None
-        self.steer: SteerSent | None = None
-        self.steered: Steering | None = None
+        self.steer_command: SteerSent | None = None
+        self.steer_text: Steering | None = None
         self.meter: Meter | None = None
         self.partial = partial
         self.response: AssistantMessage | None = None
@@ -261,7 +266,7 @@ class StepDraft:
         """Set or remove sections of the system prompt, in order."""
         sections = {section.key: section for section in self.state.sections}
         for section in changed:
-            self.note_prefix_change(altered_section(tuple(sections.values()), section, self.state.setup.prompt_mode))
+            self.note_prefix_change(section_notes(tuple(sections.values()), section, self.state.setup.prompt_mode))
             before = sections.get(section.key)
             if before is not None and (before.text, before.layer) == (section.text, section.layer):
                 continue  # keeps its place, so that the provider's cache still fits
@@ -273,18 +278,18 @@ class StepDraft:
     def note_prefix_change(self, altered: tuple[Altered, ...]) -> None:
         """Remember that parts of the prompt are about to change, until the next request. No-op before the first."""
         if altered and self.state.last_request_model is not None:
-            self.state.prefix_changes = noted(self.state.prefix_changes, *altered)
+            self.state.prefix_changes = merge_notes(self.state.prefix_changes, *altered)
 
     def _note_switch(self, by: str) -> None:
         """Remember who switched the model last, until the next request; a caller is only noted after a plugin."""
         if by or self.state.prefix_changes:
-            self.note_prefix_change(switching(by))
+            self.note_prefix_change(switch_notes(by))
 
     def drop_turn(self) -> None:
         """Let no turn be open any more; the next one may have another form of answers."""
         turn = self.state.turn
         if turn is not None and turn.returns:
-            self.note_prefix_change(altered_form(turn.returns))
+            self.note_prefix_change(form_notes(turn.returns))
         self.state.turn = None
         self.state.round = 0
 
@@ -309,34 +314,37 @@ class StepDraft:
             if turn is None
             else (turn.model, turn.options, turn.spares)
         )
-        return _context(  # by place: names would take three times as long, at each hook
+        priced = state.priced_models
+        is_price_known = model in priced and (not spares or all(spare.model in priced for spare in spares))
+        # By position: by name it would take five times as long, at each hook. Each line names its field; a swap fails
+        # tests/core/test_context_of_step.py::test_each_field_of_the_context_has_its_own_value
+        return _context(
             state.session_id,
             setup.working_dir,
             model,
-            options,
+            options,  # model_options
             setup.prompt_mode,
-            state.turn_count if turn is not None else 0,
+            state.turn_count if turn is not None else 0,  # turn
             state.round,
             state.usage,
-            NOTHING_USED if turn is None else state.usage.minus(turn.used),
-            state.shared_usage,
-            worked,
-            max(0, worked - turn.worked_ms) if worked and turn is not None else 0,
-            state.shared_worked_ms,
-            model in state.priced_models
-            and (not spares or all(spare.model in state.priced_models for spare in spares)),
+            NOTHING_USED if turn is None else state.usage.minus(turn.used),  # turn_usage
+            state.shared_usage,  # elsewhere
+            worked,  # worked_ms
+            max(0, worked - turn.worked_ms) if worked and turn is not None else 0,  # turn_worked_ms
+            state.shared_worked_ms,  # worked_elsewhere_ms
+            is_price_known,
             self._budget_left(),
             state.todos,
-            pairs_of(sections) if sections else NO_PAIRS,
+            pairs_of(sections) if sections else NO_PAIRS,  # sections
             tuple(state.tools),
-            setup.agents,
+            setup.agents,  # subagents
             setup.user_data,
-            memory_of(sections) if sections else EMPTY,
-            state.last_text,
+            memory_of(sections) if sections else EMPTY,  # memory_contents
+            state.last_text,  # last_assistant_reply
             state.approved_always,
-            self.at,
+            self.at,  # now_ms
             path[::2] if path else path,
-            path[-2] if path else None,
+            path[-2] if path else None,  # parent
             state.returns if state.next_prompt is None else state.next_prompt.returns or setup.returns,
         )
 

@@ -8,12 +8,12 @@ from typing import Final
 
 from agentrail.core.cache_prefix import (
     UPFRONT,
-    closing,
-    compacted,
+    compaction_note,
+    forbidden_calls_notes,
     front_of,
-    is_out_of_reach,
+    mark_too_far_back,
     prefix_changed,
-    shown_before,
+    replaced_after_compaction,
 )
 from agentrail.core.context_window import budget_of, characters, crowded_by, is_due, kept_chars, room, tokens_of
 from agentrail.core.machine.deferred_tools import tell_again
@@ -158,7 +158,7 @@ def finish_before_request(draft: StepDraft, _ref: str, hook: Hook, ruling: Rulin
         or replaced is not None
         or switched is not None
     )
-    if not grown_alone or is_out_of_reach(state):
+    if not grown_alone or mark_too_far_back(state):
         _compare(draft, sent_messages, replaced, gathered.replaced_by[-1:], switched)
     state.request = RunningRequest(request_id, messages=_with(state.history, replaced, (), gathered.added))
     draft.emit(_start_event(request_id, turn.model, len(sent_messages) + len(gathered.added), turn.attempt))
@@ -192,7 +192,7 @@ def _compare(
     if changed is not None:
         draft.emit(changed)
         state.answered_by_tool = None if changed.part in UPFRONT else state.answered_by_tool
-    state.prefix_changes = closing(state)
+    state.prefix_changes = forbidden_calls_notes(state)
     state.replaced_messages = None if replaced is None else ReplacedMessages(replaced, last)
 
 
@@ -345,10 +345,10 @@ def on_compaction_ended(draft: StepDraft, ended: CompactionEnded) -> None:
     shorter = ended.removed > 0 or history.size < state.history.size
     if state.turn is not None:
         state.turn = state.turn.but(mark=_mark(state.history, state.turn.mark, ended.messages))
-    changed = compacted(state.history, ended.messages, state.compaction.by)
+    changed = compaction_note(state.history, ended.messages, state.compaction.by)
     if changed is not None:
         draft.note_prefix_change((changed,))
-        state.replaced_messages = shown_before(state.replaced_messages, state.history, ended.messages)
+        state.replaced_messages = replaced_after_compaction(state.replaced_messages, state.history, ended.messages)
     state.history = history
     tell_again(draft, ended.messages)
     tell_todos(draft, ended.messages)

@@ -36,10 +36,10 @@ def on_steer(draft: StepDraft, command: commands.SteerSent) -> None:
         draft.emit(SteeringReceived(ref, command.text, "rejected_full"))
         draft.refuse(SteeringQueueFull(limit))
         return
-    draft.steered = Steering(
+    draft.steer_text = Steering(
         ref, command.text, AskedBy(command.asked_by, draft.request) if command.message else draft.asked
     )
-    draft.steer = command
+    draft.steer_command = command
     draft.answer = commands.Accepted(ref, "queued", len(state.steering) + 1)
     draft.schedule_first("before_steering", ref)
 
@@ -52,7 +52,7 @@ def _is_at_work(draft: StepDraft) -> bool:
 
 def begin_before_steering(draft: StepDraft, _: str) -> Hook | None:
     """Build the `before_steering` hook for the text that was just sent."""
-    text = draft.steered
+    text = draft.steer_text
     return None if text is None else BeforeSteering(text.text, text.ref)
 
 
@@ -62,8 +62,8 @@ def finish_before_steering(draft: StepDraft, _ref: str, _hook: Hook, ruling: Rul
     A message stops nothing.
     """
     state = draft.state
-    text, draft.steered = draft.steered, None
-    command, draft.steer = draft.steer, None
+    text, draft.steer_text = draft.steer_text, None
+    command, draft.steer_command = draft.steer_command, None
     if text is None or command is None:
         return
     if ruling.verdict is Verdict.ABORT:

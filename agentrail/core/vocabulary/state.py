@@ -73,7 +73,7 @@ class Altered(Value):
     """A part of the prompt before its end that has changed since the last request; it may yet change back."""
 
     kind: Kept[str]
-    """One of `prompt_prefix.KINDS`; `tool_choice` if the last request forbade calls."""
+    """One of `cache_prefix.KINDS`; `tool_choice` if the last request forbade calls."""
     name: Kept[str]
     """Name of the tool or section; for messages or `tool_choice`, what changed them; for the others, the kind again."""
     by: Kept[str]

@@ -134,7 +134,7 @@ def looked_like(message: str) -> str | None:
 STOP_REASON: Final = "command"
 """The stop reason of the answer to a command."""
 
-REFUSED: Final = 400
+FIRST_ERROR_STATUS: Final = 400
 """Statuses from here on say that a call was not carried out."""
 
 
@@ -146,14 +146,14 @@ def reply(text: str, session: str, answer: JsonObject | None = None) -> HandledR
 
 async def _compact(invocation: Invocation) -> CommandAnswer:
     response = await invocation.call("compact", {"reason": invocation.arguments or None})
-    if response.status >= REFUSED:
+    if response.status >= FIRST_ERROR_STATUS:
         return response
     return "The context is compacted: now, or before the next request of the turn that is open."
 
 
 async def _fork(invocation: Invocation) -> CommandAnswer:
     response = await invocation.call("fork", {"session": invocation.arguments or None})
-    if response.status >= REFUSED:
+    if response.status >= FIRST_ERROR_STATUS:
         return response
     body = cast("Mapping[str, str]", response.body)
     return reply(f"The session goes on as `{body['session']}`, too.", body["session"], cast("JsonObject", body))
@@ -162,20 +162,20 @@ async def _fork(invocation: Invocation) -> CommandAnswer:
 async def _model(invocation: Invocation) -> CommandAnswer:
     if not invocation.arguments:
         detail = await invocation.call("show_session")
-        if detail.status >= REFUSED:
+        if detail.status >= FIRST_ERROR_STATUS:
             return detail
         status = _detail(detail).status
         return "The session does not run now." if status is None else f"The model is `{status.model}`."
     names = invocation.arguments.split()
     response = await invocation.call("switch_model", {"model": names[0] if len(names) == 1 else tuple(names)})
-    if response.status >= REFUSED:
+    if response.status >= FIRST_ERROR_STATUS:
         return response
     return f"From the next turn on, the model is {', else '.join([f'`{name}`' for name in names])}."
 
 
 async def _status(invocation: Invocation) -> CommandAnswer:
     response = await invocation.call("show_session")
-    if response.status >= REFUSED:
+    if response.status >= FIRST_ERROR_STATUS:
         return response
     return reply(
         _detail_text(_detail(response)), invocation.request.context.session_id, cast("JsonObject", response.body)

@@ -12,6 +12,7 @@ import trio
 from agentrail.api.limits import HostLimits
 from agentrail.api.problems import INTERNAL, problem_of
 from agentrail.errors import BadChoice, BodyTooLarge, OriginRefused
+from agentrail.host.delayed_tasks import DelayedTasks
 from agentrail.host.http11.access_log import REQUEST_ID, RequestNote, tell_request, told_target
 from agentrail.host.http11.http_messages import (
     Handler,
@@ -31,7 +32,6 @@ from agentrail.host.http11.request_body import ConnectionBody
 from agentrail.host.http11.request_head import RequestHead, read_head
 from agentrail.host.http11.response_head import ResponseHead, write_head
 from agentrail.host.http11.response_writer import DateHeader, Outbound
-from agentrail.host.late_tasks import LateTasks
 from agentrail.runtime.shared.untrusted_calls import Contained, tell
 
 log = logging.getLogger("agentrail.http")
@@ -45,7 +45,7 @@ class Service(Protocol):
     proxies: Proxies
     places: Places
     date: DateHeader
-    late: LateTasks
+    late: DelayedTasks
     """Runs what watches the peers of streamed answers."""
 
     @property

@@ -15,16 +15,16 @@ import trio
 
 from agentrail.api.limits import DEFAULTS, HostLimits
 from agentrail.api.problems import MEDIA_TYPE
+from agentrail.host.delayed_tasks import DelayedTasks
 from agentrail.host.http11.access_log import RequestNote
 from agentrail.host.http11.http_connection import LINGER, SILENT, HttpConnection
 from agentrail.host.http11.http_messages import Handler
-from agentrail.host.http11.listening import Address, EagerListener, Inherited, Listening, Stream, opened
+from agentrail.host.http11.listening import Address, EagerListener, Inherited, Listening, PeerStream, opened
 from agentrail.host.http11.places import Places
 from agentrail.host.http11.proxies import NO_PROXIES, UNIX, Proxies
 from agentrail.host.http11.receive_buffer import PIECE
 from agentrail.host.http11.refusals import NO_PLACE, HttpRefusal
 from agentrail.host.http11.response_writer import DateHeader
-from agentrail.host.late_tasks import LateTasks
 from agentrail.nurseries import open_shielded_nursery
 from agentrail.runtime.shared.untrusted_calls import Contained, tell
 
@@ -69,7 +69,7 @@ class HttpServer:
         self.proxies = proxies
         self.places = Places(limits)
         self.date = DateHeader(now_ms)
-        self.late = LateTasks()
+        self.late = DelayedTasks()
         self.on_answer: OnAnswer = nobody_counts
         """Is called when the answer to a request begins: with its note, its status, and the seconds since it came."""
         self._draining = trio.Event()
@@ -178,7 +178,7 @@ class HttpServer:
         async with self._turns:
             pass  # a place is held for one pass: until the event loop goes on with this task
 
-    async def _serve(self, stream: Stream) -> None:
+    async def _serve(self, stream: PeerStream) -> None:
         """Serve one connection. Nothing that it raises may reach `trio.serve_listeners`: that would end the server."""
         with Contained(_tell):
             peer = _peer_of(stream)
@@ -198,7 +198,7 @@ class HttpServer:
                 if not self._of_network[network]:
                     del self._of_network[network]
 
-    async def _serve_or_close(self, stream: Stream, connection: HttpConnection) -> None:
+    async def _serve_or_close(self, stream: PeerStream, connection: HttpConnection) -> None:
         try:
             await connection.serve()
         finally:
@@ -227,7 +227,7 @@ class HttpServer:
             return None
         return _full(self.limits.connections, "connections")
 
-    async def _turn_away(self, stream: Stream, refusal: bytes) -> None:
+    async def _turn_away(self, stream: PeerStream, refusal: bytes) -> None:
         """Close a connection for which there is no place; say so, unless that would need TLS or there are too many."""
         try:
             if isinstance(stream, trio.SocketStream) and self._told < MOST_TOLD:
@@ -248,7 +248,7 @@ def _tell(error: BaseException) -> None:
     tell(log, error, "a connection failed", words=False)
 
 
-def _peer_of(stream: Stream) -> str:
+def _peer_of(stream: PeerStream) -> str:
     """Return the IP address of the peer, `unix` on a unix socket, and no text if it has gone already."""
     transport = stream.transport_stream if isinstance(stream, trio.SSLStream) else stream
     if transport.socket.family not in INTERNET:

@@ -30,10 +30,10 @@ Clients that find the queue of the system full, which takes some 4,000, try agai
 """
 
 
-Stream: TypeAlias = trio.SocketStream | trio.SSLStream[trio.SocketStream]
+PeerStream: TypeAlias = trio.SocketStream | trio.SSLStream[trio.SocketStream]
 
 
-class EagerListener(trio.abc.Listener[Stream]):
+class EagerListener(trio.abc.Listener[PeerStream]):
     """Accepts at *listener*, for *tls* or without; up to `AT_ONCE` calls of `accept` return in one pass of the loop.
 
     If it is *shared* with another process, the connections that wait when it is closed are left to that one.
@@ -43,12 +43,12 @@ class EagerListener(trio.abc.Listener[Stream]):
         self._listener = listener
         self._tls = tls
         self._shared = shared
-        self.last: list[Stream] = []
+        self.last: list[PeerStream] = []
         """Connections that waited when it was closed; they would be reset with it."""
         self._plain: socket.socket | None = None
         self._left = 0
 
-    async def accept(self) -> Stream:  # noqa: ASYNC910 - that is its purpose
+    async def accept(self) -> PeerStream:  # noqa: ASYNC910 - that is its purpose
         """Return the next connection; raise what `trio.SocketListener` raises."""
         if self._left:
             self._left -= 1
@@ -59,7 +59,7 @@ class EagerListener(trio.abc.Listener[Stream]):
         self._left = AT_ONCE - 1
         return self._readied(stream)
 
-    def _next(self) -> Stream | None:
+    def _next(self) -> PeerStream | None:
         """Accept a connection that waits; return `None` if none does, or on an error, which `listener` meets again."""
         if self._plain is None:  # a second socket object, because Trio has no `accept` that does not wait
             self._plain = socket.socket(fileno=os.dup(self._listener.socket.fileno()))
@@ -70,7 +70,7 @@ class EagerListener(trio.abc.Listener[Stream]):
             return None
         return self._readied(trio.SocketStream(trio.socket.from_stdlib_socket(accepted)))
 
-    def _readied(self, stream: trio.SocketStream) -> Stream:
+    def _readied(self, stream: trio.SocketStream) -> PeerStream:
         if self._tls is None:
             return stream
         return trio.SSLStream(stream, self._tls.context, server_side=True, https_compatible=True)

@@ -19,7 +19,7 @@ from agentrail.api.limits import HostLimits
 from agentrail.errors import ConnectionsInUse
 from agentrail.host.http11.refusals import ALL_IN_USE, GAVE_WAY, HttpRefusal
 
-Caller: TypeAlias = tuple[str, str]
+PlaceOwner: TypeAlias = tuple[str, str]
 """The tenant and the key of a request."""
 
 NEWCOMERS: Final = 8
@@ -61,7 +61,7 @@ class ConnectionPlace:
         self._end: Callable[[], None] | None = None  # ends the wait
         self.is_open = False
         """Whether it counts among the open connections."""
-        self.caller: Caller | None = None
+        self.caller: PlaceOwner | None = None
         """Who uses the connection; `None` if nobody does, or it is not known yet."""
         self.wait: Wait | None = None
         """What the connection waits for; `None` while it cannot give way."""
@@ -146,7 +146,7 @@ class Places:
         self._most_in_use = max(most - max(most // NEWCOMERS, 1), 1)
         self._most_of_tenant = max(int(most * limits.tenant_share), 1)
         self._most_of_key = max(int(most * limits.key_share), 1)
-        self._of_caller: dict[Caller, dict[ConnectionPlace, None]] = {}  # those in use, the oldest first
+        self._of_caller: dict[PlaceOwner, dict[ConnectionPlace, None]] = {}  # those in use, the oldest first
         self._of_tenant: Counter[str] = Counter()  # how many of them
         self._in_use = 0  # all of them
         self.open = 0
@@ -173,7 +173,7 @@ class Places:
                 return True
         return False
 
-    def take(self, place: ConnectionPlace, caller: Caller) -> None:
+    def take(self, place: ConnectionPlace, caller: PlaceOwner) -> None:
         """Give the *place* to its *caller*. See `ConnectionPlace.take`."""
         tenant = caller[0]
         if len(self._of_caller.get(caller, ())) >= self._most_of_key:
@@ -188,7 +188,7 @@ class Places:
         self._of_tenant[tenant] += 1
         self._in_use += 1
 
-    def free(self, place: ConnectionPlace, caller: Caller) -> None:
+    def free(self, place: ConnectionPlace, caller: PlaceOwner) -> None:
         """Take the *place* back from its *caller*."""
         place.caller = None
         places, tenant = self._of_caller[caller], caller[0]
@@ -200,7 +200,7 @@ class Places:
             del self._of_tenant[tenant]
         self._in_use -= 1
 
-    def _one_gives_way(self, caller: Caller, *, within_tenant: bool) -> bool:
+    def _one_gives_way(self, caller: PlaceOwner, *, within_tenant: bool) -> bool:
         """Have a connection give way to *caller*, of another key of the tenant or of another tenant that has more.
 
         Of those that can, it is the one that is nearest to its end, and among equals one of whoever has most.

@@ -15,10 +15,10 @@ from agentrail.api.problems import Problem
 from agentrail.api.sse_frames import HEARTBEAT, MEDIA_TYPE, PROBLEM, frame
 from agentrail.errors import AgentrailError, TooManyStreams
 from agentrail.host.authentication.key_watch import KeyWatch
+from agentrail.host.delayed_tasks import DelayedTasks
 from agentrail.host.http11.http_messages import Headers, HttpResponse, Send, Streaming
 from agentrail.host.http11.places import Wait
 from agentrail.host.http11.refusals import GAVE_WAY, HttpRefusal
-from agentrail.host.late_tasks import LateTasks
 from agentrail.host.operations.call_request import CallRequest
 
 STREAMED: Final[Headers] = (("content-type", MEDIA_TYPE), ("cache-control", "no-store"), ("x-accel-buffering", "no"))
@@ -55,7 +55,7 @@ class Endable:
 class ClientStreams:
     """Opens streams of events for clients, and keeps them within the limit of their tenants."""
 
-    def __init__(self, keys: KeyWatch, late: LateTasks, limits: HostLimits) -> None:
+    def __init__(self, keys: KeyWatch, late: DelayedTasks, limits: HostLimits) -> None:
         self._keys = keys
         self._late = late
         self._most = limits.streams

@@ -14,7 +14,7 @@ from agentrail.host.operations.client_streams import ClientStreams
 from agentrail.host.operations.event_frames import EventFrames
 from agentrail.runtime.events.subscription import Subscription
 from agentrail.values.events.envelope import Cursor, Event
-from agentrail.values.events.policies import POLICIES, Policy
+from agentrail.values.events.policies import POLICIES, SubscriptionPolicy
 
 
 class ViewCalls:
@@ -39,7 +39,7 @@ class ViewCalls:
         request: CallRequest,
         since: Cursor | None,
         types: tuple[type[Event], ...] | None,
-        policy: Policy = POLICIES[0],
+        policy: SubscriptionPolicy = POLICIES[0],
     ) -> Subscription:
         """Return a subscription to the events of the session that *request* is about."""
         name = self._sessions.name(request.call, request.who, request.session)

@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from agentrail.plugins.shell.command_line import Commands, lex, lex_words
+from agentrail.plugins.shell.command_line import Commands, lex_words, parse_commands
 from agentrail.plugins.shell.lexer_words import SimpleCommand, StuckError, Unlexable, Word, stop
 from agentrail.plugins.shell.wrappers import Wrapper, read_options
 from agentrail.values.value import Value
@@ -274,7 +274,7 @@ def _wrapped(words: str, args: Sequence[Word]) -> Commands | Unlexable | None:
     if runner.joins:
         if any(word.expands for word in argv):
             stop(f"`{words}` with a script that the shell expands")
-        return lex(" ".join(word.text for word in argv))
+        return parse_commands(" ".join(word.text for word in argv))
     return lex_words(argv)
 
 
@@ -456,7 +456,7 @@ def _begins(launcher: Launcher, args: Sequence[Word]) -> Iterator[Commands | Unl
         elif is_option:
             takes = "=" not in text and text != "--"
             value = text.partition("=")[2]
-            yield from (lex(value),) if value.strip() else ()
+            yield from (parse_commands(value),) if value.strip() else ()
         elif not _ASSIGNS.fullmatch(text):
             yield from _command(args[place:])
             if not takes and operands == launcher.operands:
@@ -475,16 +475,16 @@ def _attached(text: str, options: frozenset[str]) -> Iterator[Commands | Unlexab
     """Yield the command that is the value of one of *options* in the same word."""
     name, equals, value = text.lstrip("-").partition("=")
     if equals and name in options:
-        yield lex(value)
+        yield parse_commands(value)
     for place, letter in enumerate(text[1:], 2):
         if not text.startswith("--") and letter in options and text[place:]:
-            yield lex(text[place:].removeprefix("="))
+            yield parse_commands(text[place:].removeprefix("="))
 
 
 def _command(argv: Sequence[Word]) -> Iterator[Commands | Unlexable]:
     """Yield *argv* as a command, and its first word as a script if it has blanks."""
     if any(map(str.isspace, argv[0].text)):
-        yield lex(argv[0].text)
+        yield parse_commands(argv[0].text)
     else:
         yield lex_words(argv)
 
@@ -495,7 +495,7 @@ def _anywhere(args: Sequence[Word]) -> Iterator[Commands | Unlexable]:
         if word.is_unknown:
             yield Unlexable("a word that the shell expands, and another program may run", 0)
         elif any(map(str.isspace, word.text)):
-            yield lex(word.text)
+            yield parse_commands(word.text)
             yield from (lex_words([Word(name)]) for name in _NAMES.findall(word.text))
         elif not word.text.startswith("-"):
             yield lex_words(args[place:])

@@ -53,7 +53,7 @@ class Commands(Value, gc=True):
         return families.pop()
 
 
-def lex(text: str) -> Commands | Unlexable:
+def parse_commands(text: str) -> Commands | Unlexable:
     """Return the commands that the line *text* would run; `Unlexable`, with the reason, if that is not clear."""
     try:
         return _counted(_read(text, (), 0))

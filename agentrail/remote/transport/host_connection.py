@@ -39,7 +39,7 @@ from agentrail.remote.transport.host_frames import AnswerFrame, EndedFrame, Refu
 from agentrail.remote.transport.host_subscription import HostSubscription
 from agentrail.reprs import in_brackets, listed, some
 from agentrail.values.events.envelope import Cursor
-from agentrail.values.events.policies import Policy
+from agentrail.values.events.policies import SubscriptionPolicy
 from agentrail.values.json import Json, JsonObject
 from agentrail.values.secrets import Secret
 
@@ -204,7 +204,7 @@ class HostConnection:
         *,
         since: Cursor | None = None,
         types: Sequence[str] | None = None,
-        policy: Policy = "coalesce",
+        policy: SubscriptionPolicy = "coalesce",
     ) -> HostSubscription:
         """Return a subscription, for `async with` and then `async for`.
 

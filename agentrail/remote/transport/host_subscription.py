@@ -14,7 +14,7 @@ from agentrail.errors import AgentrailError, AlreadyLeft, AlreadyRead, NotEntere
 from agentrail.remote.transport.host_frames import BegunFrame, EventFrame, GapFrame, ViewFrame
 from agentrail.reprs import in_brackets, listed, some
 from agentrail.values.events.envelope import Cursor
-from agentrail.values.events.policies import Policy
+from agentrail.values.events.policies import SubscriptionPolicy
 
 SubscriptionFrame: TypeAlias = EventFrame | GapFrame | ViewFrame
 """What a subscription yields: an event, a mark that some are missing, or a view as it is now."""
@@ -52,7 +52,7 @@ class HostSubscription:
         *,
         since: Cursor | None,
         types: Sequence[str] | None,
-        policy: Policy,
+        policy: SubscriptionPolicy,
     ) -> None:
         self._source = source
         self._what = what
@@ -60,7 +60,7 @@ class HostSubscription:
         self._retry_early = trio.Event()
         self.faults = 0
         """Connections that the host has closed for a fault of its own since it last sent something for this."""
-        self._policy: Policy = policy
+        self._policy: SubscriptionPolicy = policy
         self._frames: deque[tuple[SubscriptionFrame, int]] = deque()
         self._size = 0
         self._retry_at = 0.0

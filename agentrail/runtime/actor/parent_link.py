@@ -14,7 +14,7 @@ from agentrail.core.vocabulary.state import Phase, State
 from agentrail.core.vocabulary.tool_calls import Subagent
 from agentrail.errors import AgentrailError, UnknownTask
 from agentrail.ports.tool import Task
-from agentrail.runtime.inbox.replies import Outcome, turn_end
+from agentrail.runtime.inbox.replies import ReplyOutcome, turn_end
 from agentrail.runtime.resources import ActorSubagents
 from agentrail.runtime.shared.reply_slot import Slot
 from agentrail.runtime.work.limit_queue import FamilyUsage, Purse
@@ -44,7 +44,7 @@ class Beside(Protocol):
         ...
 
 
-class Link:
+class ParentLink:
     """Reports one sub-agent to its parent.
 
     While a report waits in the parent's mailbox, further events join it, so that a fast child does not fill the
@@ -97,7 +97,7 @@ class Link:
         self._askers: tuple[str, ...] = ()
         self._posted = self._ended = self._elsewhere_posted = False
         self._ref: str | None = None
-        self._outcome: Slot[Outcome] = Slot()
+        self._outcome: Slot[ReplyOutcome] = Slot()
         self.base: Usage = NOTHING_USED
         self.elsewhere_before: Usage = NOTHING_USED  # what a child that came back knew of others
         self.base_ms = 0  # how long the parent had worked, as it counts, when the child began
@@ -228,11 +228,11 @@ class Link:
         self._ref = ref
         self._outcome = Slot()
 
-    def settle(self, outcome: Outcome) -> None:
+    def settle(self, outcome: ReplyOutcome) -> None:
         """Set the outcome of the expected turn, as it was found in the journal."""
         self._outcome.settle(outcome)
 
-    async def outcome(self) -> Outcome:
+    async def outcome(self) -> ReplyOutcome:
         """Wait until the expected turn has ended, even if it rests in between, and return how it ended."""
         return await self._outcome.wait()
 
@@ -243,7 +243,7 @@ class FamilyLinks:
     __slots__ = ("_news", "_state", "above", "subagents")
 
     def __init__(self) -> None:
-        self.above: Link | None = None
+        self.above: ParentLink | None = None
         self.subagents: ActorSubagents | None = None
         self._state: State | None = None
         self._news: trio.Event | None = None

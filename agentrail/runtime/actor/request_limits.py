@@ -14,7 +14,7 @@ from agentrail.runtime.actor.parent_link import FamilyLinks
 from agentrail.runtime.resources import SessionCode
 from agentrail.runtime.shared.clock import Clock
 from agentrail.runtime.shared.provider_limits import ProviderLimits, nobody
-from agentrail.runtime.work.limit_queue import Limits, Pending, Purse, Reached, most_of
+from agentrail.runtime.work.limit_queue import LimitKey, Pending, Purse, Reached, most_of
 from agentrail.values.stream import ModelRequest, Response
 from agentrail.values.usage import NOTHING_USED, Usage
 
@@ -109,7 +109,7 @@ class Spending:
         setup, purse = self.state.setup, self._purse
         line = (*setup.path[::2], self.state.session_id)
         set_by, _ = used_beside(self.state, self._links)
-        shared: list[Limits] = [(limits, False) for limits in line[line.index(set_by) :]]
+        shared: list[LimitKey] = [(limits, False) for limits in line[line.index(set_by) :]]
         waiter = purse.queue.join(line, (*shared, (self.state.session_id, True)), self._clock.now)
         try:
             await purse.queue.turn(waiter)

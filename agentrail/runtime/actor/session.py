@@ -45,7 +45,7 @@ from agentrail.runtime.inbox.command_results import Answers, digest_of
 from agentrail.runtime.inbox.end_reason import Gone, why_gone
 from agentrail.runtime.inbox.letter import Letter
 from agentrail.runtime.inbox.mailbox import Mailbox
-from agentrail.runtime.inbox.replies import Outcome, Waiters, outcome_of, relieve
+from agentrail.runtime.inbox.replies import ReplyOutcome, Waiters, outcome_of, relieve
 from agentrail.runtime.resources import FindCode, SessionCode, SharedServices
 from agentrail.runtime.shared.reply_slot import NOBODY, Caller, Slot
 from agentrail.values.events.life import AbortPending
@@ -328,7 +328,7 @@ class Session:
         letter.settle(stored)
         return True
 
-    async def past(self, ref: str) -> Outcome | None:
+    async def past(self, ref: str) -> ReplyOutcome | None:
         """Return how a prompt's turn ended, or that it waits for a person; `None` if it is queued or still runs."""
         return await outcome_of(self.state, ref, self.records.read, self.records.head, self.links.held_calls)
 

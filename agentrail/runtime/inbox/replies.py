@@ -42,7 +42,7 @@ PAGE: Final = 1000
 
 ReadRecords: TypeAlias = Callable[[int, int], Awaitable[Sequence[Record]]]
 
-Outcome: TypeAlias = Reply | AgentrailError
+ReplyOutcome: TypeAlias = Reply | AgentrailError
 
 
 NOTHING_ASKED: Final = Question("", "", ())
@@ -88,7 +88,7 @@ def _held_call(call: Call, path: tuple[str, ...], asked_by: tuple[str, ...]) -> 
 class ReplyWaiter(NamedTuple):
     """A caller of a prompt, who waits for its turn if there is a slot."""
 
-    slot: Slot[Outcome] | None
+    slot: Slot[ReplyOutcome] | None
     """Gets how the turn ended; `None` if the caller does not wait, but its class has to be known until then."""
     read: ReadAnswer | None
     """Makes the caller's object of the answer; `None` if the caller wants a `Reply`."""
@@ -160,7 +160,7 @@ class Waiters:
                 if asker.slot is not None:
                     asker.slot.settle(error)
 
-    def _settle(self, ref: str, outcome: Outcome, *, rests: bool = False) -> None:
+    def _settle(self, ref: str, outcome: ReplyOutcome, *, rests: bool = False) -> None:
         """Give *outcome* to the callers that wait; if the turn only *rests*, the classes of the others stay known."""
         askers = {} if self._askers is None else self._askers
         waiting = askers.pop(ref, ())
@@ -183,7 +183,7 @@ class AskedPrompt:
         accepted: Accepted,
         asker: ReplyWaiter,
         waiters: Waiters,
-        past: Callable[[str], Awaitable[Outcome | None]],
+        past: Callable[[str], Awaitable[ReplyOutcome | None]],
         *,
         is_repeat: bool,
     ) -> None:
@@ -199,10 +199,10 @@ class AskedPrompt:
     async def reply(self) -> Reply:
         """Return how the turn ended, or that it waits for a person, as `ask` does; called again, how it is then."""
         ref, may_be_over = self.accepted.ref, self._is_repeat
-        turn: Slot[Outcome] | None = self._slot
+        turn: Slot[ReplyOutcome] | None = self._slot
         self._slot = None
         if turn is None:  # this was called before
-            turn, may_be_over = Slot[Outcome](), True
+            turn, may_be_over = Slot[ReplyOutcome](), True
             self._waiters.watch(ReplyWaiter(turn, self._read))(ref)
         try:
             over = await self._past(ref) if may_be_over and not turn.settled else None
@@ -225,12 +225,12 @@ def resting(state: State, ref: str, below: Callable[[], tuple[HeldCall, ...]]) -
 
 async def outcome_of(
     state: State, ref: str, read: ReadRecords, last: int, below: Callable[[], tuple[HeldCall, ...]]
-) -> Outcome | None:
+) -> ReplyOutcome | None:
     """Return how a prompt's turn ended, or that it waits for a person; `None` if it is queued or still runs.
 
     Records are read only if the turn is over: from the *last* one back, because most who ask have just sent the prompt.
     """
-    outcome: Outcome | None = resting(state, ref, below)
+    outcome: ReplyOutcome | None = resting(state, ref, below)
     if outcome is None and _is_open(state, ref):
         return None
     size = FIRST_PAGE
@@ -247,7 +247,7 @@ def _is_open(state: State, ref: str) -> bool:
     return (state.turn is not None and state.turn.ref == ref) or any(prompt.ref == ref for prompt in waiting)
 
 
-def ended(records: Sequence[Record], ref: str) -> Outcome | None:
+def ended(records: Sequence[Record], ref: str) -> ReplyOutcome | None:
     """Return how a prompt's turn ended, read from *records*; `None` if they do not tell."""
     for record in records:
         for envelope in record.events:
@@ -257,17 +257,17 @@ def ended(records: Sequence[Record], ref: str) -> Outcome | None:
     return None
 
 
-def turn_end(event: Event) -> tuple[str, Outcome] | None:
+def turn_end(event: Event) -> tuple[str, ReplyOutcome] | None:
     """Return the id of the prompt whose turn *event* ends, and how; `None` if it ends none."""
     end = _ENDS.get(type(event))
     return None if end is None else end(event)
 
 
-def _replied(end: AgentEnd) -> tuple[str, Outcome]:
+def _replied(end: AgentEnd) -> tuple[str, ReplyOutcome]:
     return end.ref, Reply(end.ref, end.stop_reason, end.messages, end.usage, fits=end.fits)
 
 
-def _aborted(abort: AgentAbort) -> tuple[str, Outcome] | None:
+def _aborted(abort: AgentAbort) -> tuple[str, ReplyOutcome] | None:
     if abort.ref is None:
         return None
     reason = abort.reason or "no reason given"
@@ -276,19 +276,19 @@ def _aborted(abort: AgentAbort) -> tuple[str, Outcome] | None:
     )
 
 
-def _rejected(event: PromptRejected) -> tuple[str, Outcome]:
+def _rejected(event: PromptRejected) -> tuple[str, ReplyOutcome]:
     return event.ref, PromptWasRejected(event.ref, event.reason)
 
 
-def _dropped(event: PromptDropped) -> tuple[str, Outcome]:
+def _dropped(event: PromptDropped) -> tuple[str, ReplyOutcome]:
     return event.ref, PromptWasDropped(event.ref, "the queue was cleared")
 
 
-def _withdrawn(event: PromptWithdrawn) -> tuple[str, Outcome]:
+def _withdrawn(event: PromptWithdrawn) -> tuple[str, ReplyOutcome]:
     return event.ref, PromptWasDropped(event.ref, "it was withdrawn")
 
 
-_ENDS: Final[Mapping[type[Event], Callable[..., tuple[str, Outcome] | None]]] = {
+_ENDS: Final[Mapping[type[Event], Callable[..., tuple[str, ReplyOutcome] | None]]] = {
     AgentEnd: _replied,
     AgentAbort: _aborted,
     PromptRejected: _rejected,

@@ -24,7 +24,7 @@ from agentrail.runtime.inbox.letter import Letter
 from agentrail.runtime.shared.clock import Timers
 from agentrail.runtime.shared.reply_slot import Slot
 
-Service: TypeAlias = Callable[..., Awaitable[None]]
+ServiceFunction: TypeAlias = Callable[..., Awaitable[None]]
 """An async function that runs until it is cancelled; if it takes `task_status`, it reports itself when it is ready."""
 
 
@@ -137,7 +137,7 @@ class ServiceRunner:
 
     kind = "service"
 
-    def __init__(self, service: Service) -> None:
+    def __init__(self, service: ServiceFunction) -> None:
         self._service = service
 
     async def run(self, ready: Callable[[], None]) -> None:

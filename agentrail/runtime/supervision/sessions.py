@@ -26,7 +26,7 @@ from agentrail.errors import (
 )
 from agentrail.ports.failpoints import reach
 from agentrail.ports.journal import Claim, SessionFilter, StoredAnswer, StoredSession
-from agentrail.runtime.actor.parent_link import Link
+from agentrail.runtime.actor.parent_link import ParentLink
 from agentrail.runtime.actor.session import Session
 from agentrail.runtime.diagnosis.metrics import Figures
 from agentrail.runtime.diagnosis.stacks import threads_among
@@ -98,7 +98,7 @@ class Sessions:
         code: SessionCode,
         find_code: FindCode,
         restart: str,
-        above: Link | None = None,
+        above: ParentLink | None = None,
         command: str | None = None,
     ) -> SessionHandle:
         """Start a session under the supervisor *node*; if that fails, remove all of it and raise the reason."""
@@ -168,7 +168,7 @@ class Sessions:
         session_id: str,
         find_code: FindCode,
         restart: str,
-        above: Link | None = None,
+        above: ParentLink | None = None,
         *,
         take_over: bool = False,
         is_read: bool = False,
@@ -220,7 +220,7 @@ class Sessions:
         raise answer.error
 
     @contextmanager
-    def _taking(self, node: SupervisorNode, session_id: str, above: Link | None = None) -> Generator[None]:
+    def _taking(self, node: SupervisorNode, session_id: str, above: ParentLink | None = None) -> Generator[None]:
         """Reserve a session id while the session starts, so that no other caller starts one under it."""
         node.check_open(session_id)
         if self.shared.parkable is not None and above is None:
@@ -292,7 +292,7 @@ class Sessions:
 
         await Returning(self.shared, self.stored, resume).run()
 
-    async def _start_child(self, node: SupervisorNode, parent: Session, link: Link) -> Session:
+    async def _start_child(self, node: SupervisorNode, parent: Session, link: ParentLink) -> Session:
         """Start a sub-agent of *parent*, with the plugins and limits it inherits from the parent as it is now."""
         task, now = link.task, self.shared.clock.now_ms()
         path = (*parent.state.setup.path, parent.state.session_id, task.call_id)
@@ -307,7 +307,7 @@ class Sessions:
         await self.start(node, state, code, find_code, "temporary", link)
         return self._child(task.child)
 
-    async def _resume_child(self, node: SupervisorNode, parent: Session, link: Link) -> Session:
+    async def _resume_child(self, node: SupervisorNode, parent: Session, link: ParentLink) -> Session:
         """Rebuild a sub-agent of *parent* from its journal."""
         task, now = link.task, self.shared.clock.now_ms()
         find_code = parent.code.agents[task.agent].finder(task, parent.state, parent.code, now)

@@ -23,7 +23,7 @@ from agentrail.values.content import Data, Text, Thinking
 from agentrail.values.stream import CHARS_PER_TOKEN, ModelRequest, read_tokens
 from agentrail.values.usage import NOTHING_USED, Usage
 
-Limits: TypeAlias = tuple[str, bool]
+LimitKey: TypeAlias = tuple[str, bool]
 """Limits that a request has to fit: the id of the session that has them, and whether they are those of its turn."""
 
 Group: TypeAlias = "list[Waiter]"
@@ -68,12 +68,14 @@ class Waiter:
 
     __slots__ = ("called", "clocks", "line", "needs", "now", "number", "waits_for")
 
-    def __init__(self, number: int, line: tuple[str, ...], needs: tuple[Limits, ...], now: Callable[[], float]) -> None:
+    def __init__(
+        self, number: int, line: tuple[str, ...], needs: tuple[LimitKey, ...], now: Callable[[], float]
+    ) -> None:
         self.number = number  # requests are numbered as they come
         self.line = line  # the ids of its session and of those above
         self.needs = needs  # all limits that it has to fit
         self.now = now
-        self.waits_for: Limits | int = number  # those that had no room; its own number until it has looked
+        self.waits_for: LimitKey | int = number  # those that had no room; its own number until it has looked
         self.clocks: tuple[WaitClock, ...] = ()  # those that count that it waits
         self.called: trio.Event | None = None
 
@@ -95,12 +97,12 @@ class LimitQueue:
     def __init__(self) -> None:
         self.clocks: dict[str, WaitClock] = {}
         """How long requests have waited, by the id of each sub-agent that runs and has had such requests."""
-        self._due: dict[Limits | int, Group] = {}  # the groups that may find room, in the order of their turns
-        self._full: dict[Limits | int, Group] = {}  # those whose limits had no room since the last change
+        self._due: dict[LimitKey | int, Group] = {}  # the groups that may find room, in the order of their turns
+        self._full: dict[LimitKey | int, Group] = {}  # those whose limits had no room since the last change
         self._looks: Waiter | None = None  # whose turn it is: its task is awake, or about to wake
         self._last = 0
 
-    def join(self, line: tuple[str, ...], needs: tuple[Limits, ...], now: Callable[[], float]) -> Waiter:
+    def join(self, line: tuple[str, ...], needs: tuple[LimitKey, ...], now: Callable[[], float]) -> Waiter:
         """Add a request of the session at the end of *line*, after the others; *now* returns the time.
 
         It has to fit all the limits *needs*.
@@ -118,7 +120,7 @@ class LimitQueue:
             waiter.called = trio.Event()
             await waiter.called.wait()
 
-    def stay(self, waiter: Waiter, full: Limits) -> None:
+    def stay(self, waiter: Waiter, full: LimitKey) -> None:
         """Let the next one look, as *waiter* has found the limits *full*."""
         self._wait_for(waiter, full)
         self._call()
@@ -150,7 +152,7 @@ class LimitQueue:
         if not group:
             del groups[waiter.waits_for]
 
-    def _wait_for(self, waiter: Waiter, full: Limits) -> None:
+    def _wait_for(self, waiter: Waiter, full: LimitKey) -> None:
         """Note that *waiter* waits for the limits *full*, as do all that wait for them."""
         self._remove(waiter)
         group = self._full[full] = self._due.pop(full, []) or self._full.get(full, [])
@@ -185,7 +187,7 @@ class LimitQueue:
             waiter = first
         return waiter
 
-    def _known_full(self, waiter: Waiter) -> Limits | None:
+    def _known_full(self, waiter: Waiter) -> LimitKey | None:
         """Return limits that *waiter* needs and that had no room since the last change."""
         return next((limits for limits in waiter.needs if limits in self._full), None)
 
@@ -286,7 +288,7 @@ class Purse:
 class Reached:
     """A limit that is reached."""
 
-    limits: Limits
+    limits: LimitKey
     """The limits that it is one of."""
     name: str
     """The name of its plugin, its own name, and its value."""

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from agentrail.adapters.journals.packing import pack
-from agentrail.adapters.journals.redacting import MARK, PAIRS, STATES, UNNAMED, WHOLE, kept_names, redacted
+from agentrail.adapters.journals.redacting import DROPPED, MARK, PAIRS, STATES, UNNAMED, WHOLE, kept_names, redacted
 from agentrail.codec.plugin_states import Stored
 from agentrail.codec.values import PluginState
 from agentrail.core.vocabulary.changes import Change, ChangedStates, ChangedTools, ChangedTurn
@@ -93,13 +93,13 @@ def test_each_stored_field_that_can_hold_text_is_personal_or_kept() -> None:
                 marked[mark].add((cls.__name__, field.name))
     assert unmarked == [], "annotate it with one of `Personal`, `Kept` and `ToolName`, see `values/personal.py`"
     assert superfluous == []
-    assert marked[Privacy.PERSONAL] >= PAIRS | STATES | WHOLE
+    assert marked[Privacy.PERSONAL] >= PAIRS | STATES | WHOLE | DROPPED
 
 
 def test_the_name_of_a_class_with_personal_texts_is_that_of_no_other() -> None:
-    """`PAIRS`, `STATES` and `WHOLE` have them."""
+    """`PAIRS`, `STATES`, `WHOLE` and `DROPPED` have them."""
     names = [cls.__name__ for cls in stored_classes()]
-    assert [name for name, _ in PAIRS | STATES | WHOLE if names.count(name) != 1] == []
+    assert [name for name, _ in PAIRS | STATES | WHOLE | DROPPED if names.count(name) != 1] == []
 
 
 def test_what_plugins_are_given_is_known_by_its_fields() -> None:

@@ -14,7 +14,7 @@ from attrs import frozen
 from agentrail import Context, Continue, Plugin, SessionHandle, SessionSpec, SetSection, open_supervisor
 from agentrail.adapters.models.settings import READERS
 from agentrail.core.answers import with_answer_tool, without_answer_tool
-from agentrail.core.cache_prefix import CHOICE, UNREAD
+from agentrail.core.cache_prefix import CHOICE, NOT_IN_PROMPT
 from agentrail.hooks.actions import AddContext, Intervene, ReplaceMessages, SwitchModel
 from agentrail.hooks.hook_types import BeforeCompaction, BeforePrompt, BeforeRequest
 from agentrail.hooks.plugin import AnyPlugin, Keyed
@@ -558,7 +558,7 @@ def test_only_options_that_no_provider_reads_are_left_out() -> None:
             prompt_of(plain.but(options=freeze_object({name: option})), provider) != prompt_of(plain, provider)
             for provider in OWN
         ]
-        assert any(read) == (name not in UNREAD), name
+        assert any(read) == (name not in NOT_IN_PROMPT), name
         if name == CHOICE:
             assert read == [provider == "anthropic" for provider in OWN]
-    assert set(READERS) - UNREAD - set(CHOSEN) == ELSEWHERE
+    assert set(READERS) - NOT_IN_PROMPT - set(CHOSEN) == ELSEWHERE

@@ -10,8 +10,8 @@ from agentrail.adapters.models.model_turns import (
     Asked,
     ModelTurn,
     Result,
+    RoleTurn,
     ToolSearch,
-    Turn,
     UserTurn,
     fixed_of,
     system_of,
@@ -117,7 +117,7 @@ WORTH: Final = ("messages", "answered", "sections", "system", "tools")
 """The places of cache marks, the most valuable first; a request has no more of them than are allowed."""
 
 
-def _marks(request: ModelRequest, settings: Settings, turns: Sequence[Turn]) -> frozenset[str]:
+def _marks(request: ModelRequest, settings: Settings, turns: Sequence[RoleTurn]) -> frozenset[str]:
     """Return the places that are marked for the cache, by the settings and by what stands before each."""
     if not settings.cache or request.once:
         return frozenset()
@@ -164,7 +164,9 @@ def _mark_cache(blocks: list[dict[str, Json]], place: int, *, marked: bool) -> l
     return list(blocks)
 
 
-def _messages(turns: Sequence[Turn], search: ToolSearch, marks: frozenset[str], passing: tuple[int, int]) -> list[Json]:
+def _messages(
+    turns: Sequence[RoleTurn], search: ToolSearch, marks: frozenset[str], passing: tuple[int, int]
+) -> list[Json]:
     """Return *turns*, which end with the user, as JSON.
 
     After the mark of the end stand *passing* turns, and blocks of the turn before these.
@@ -197,13 +199,13 @@ def _passing(request: ModelRequest, provider: str, model: str) -> tuple[int, int
     return len(turns) - 1, len(turns[0].parts)
 
 
-def _without_thoughts(turn: Turn) -> Turn:
+def _without_thoughts(turn: RoleTurn) -> RoleTurn:
     if isinstance(turn, UserTurn):
         return turn
     return turn.but(parts=tuple(part for part in turn.parts if isinstance(part, Text)))
 
 
-def _message(turn: Turn, search: ToolSearch) -> tuple[str, list[JsonObject]]:
+def _message(turn: RoleTurn, search: ToolSearch) -> tuple[str, list[JsonObject]]:
     match turn:
         case UserTurn(results=results, parts=parts):
             answers = [_result(result, search) for result in results]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from agentrail.adapters.models.model_turns import ModelTurn, Turn, UserTurn
+from agentrail.adapters.models.model_turns import ModelTurn, RoleTurn, UserTurn
 from agentrail.adapters.models.settings import Settings
 from agentrail.errors import BadModelOptions
 from agentrail.values.content import Thinking
@@ -101,7 +101,7 @@ class Manner(Value):
         return BINDING if self.thinking is not None and "block_binding" in self.thinking else ""
 
 
-def manner_of(model: str, settings: Settings, most: int, turns: Sequence[Turn]) -> Manner:
+def manner_of(model: str, settings: Settings, most: int, turns: Sequence[RoleTurn]) -> Manner:
     """Return how a request to *model* controls its thinking, for an answer of at most *most* tokens.
 
     Raise `BadModelOptions` for settings that the model would refuse.
@@ -174,7 +174,7 @@ def _effort(model: str, effort: str) -> str:
     return "low" if effort == "minimal" else effort
 
 
-def _thoughtless(turns: Sequence[Turn]) -> bool:
+def _thoughtless(turns: Sequence[RoleTurn]) -> bool:
     """Whether the last answer called tools without thinking first, as after a switch of models within a turn.
 
     A model with a budget for thinking refuses to continue such a turn, so thinking is off until the next turn.

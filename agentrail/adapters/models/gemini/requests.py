@@ -12,7 +12,7 @@ from agentrail.adapters.models.model_turns import (
     Asked,
     ModelTurn,
     Result,
-    Turn,
+    RoleTurn,
     UserTurn,
     refuse_tool_search,
     system_of,
@@ -150,7 +150,7 @@ def _declaration(tool: ToolSpec) -> JsonObject:
 # Messages
 
 
-def _content(turn: Turn, model: str) -> JsonObject:
+def _content(turn: RoleTurn, model: str) -> JsonObject:
     match turn:
         case UserTurn(results=results, said=parts):
             inside = not model.startswith(OLDER)

@@ -14,8 +14,8 @@ from agentrail.adapters.models.model_turns import (
     Asked,
     ModelTurn,
     Result,
+    RoleTurn,
     ToolSearch,
-    Turn,
     UserTurn,
     plain,
     system_of,
@@ -131,7 +131,7 @@ def _choice(request: ModelRequest, settings: Settings) -> Json:
     return "required" if settings.tool_choice == "any" else settings.tool_choice
 
 
-def _items(turn: Turn, search: ToolSearch) -> Iterable[JsonObject]:
+def _items(turn: RoleTurn, search: ToolSearch) -> Iterable[JsonObject]:
     match turn:
         case UserTurn(results=results, said=parts):
             for result in results:

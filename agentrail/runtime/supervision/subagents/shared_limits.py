@@ -5,7 +5,7 @@ from __future__ import annotations
 from agentrail.core.vocabulary.inputs import ElsewhereUsed
 from agentrail.core.vocabulary.state import State
 from agentrail.errors import SessionNotAlive
-from agentrail.runtime.actor.parent_link import Link
+from agentrail.runtime.actor.parent_link import ParentLink
 from agentrail.runtime.actor.request_limits import reached, time_used, time_used_up, used_beside
 from agentrail.runtime.actor.session import Session
 from agentrail.runtime.supervision.children import session_of
@@ -37,7 +37,7 @@ class SharedLimits:
         self._node = node  # runs the sub-agents
         self._spread: tuple[Usage, Usage, int] | None = None
         self._stood: frozenset[str] = frozenset()  # the sub-agents of which nothing goes on without a person
-        self._links: dict[str, Link] = {}  # of the sub-agents whose usage the parent may not have counted yet
+        self._links: dict[str, ParentLink] = {}  # of the sub-agents whose usage the parent may not have counted yet
         self._known: frozenset[str] = frozenset()
         self._coming: dict[str, Pending] = {}  # stands for what a sub-agent has used, until that is known
         above = parent.links.above
@@ -54,11 +54,11 @@ class SharedLimits:
         """Drop the parent, for which nothing can run any more."""
         self.living_parent = None
 
-    def begin(self, link: Link) -> None:
+    def begin(self, link: ParentLink) -> None:
         """Note that a sub-agent begins, whose usage the parent will count."""
         self._links[link.task.child] = link
 
-    def end(self, link: Link) -> None:
+    def end(self, link: ParentLink) -> None:
         """Note that a sub-agent has ended."""
         self.purse.queue.clocks.pop(link.task.child, None)
         self._has_come(link)
@@ -106,7 +106,7 @@ class SharedLimits:
             total = total.plus(self._used_by(link).minus(counted.get(child, NOTHING_USED)))
         return total
 
-    def _used_by(self, link: Link) -> Usage:
+    def _used_by(self, link: ParentLink) -> Usage:
         """Return what a sub-agent has used by now, with its own sub-agents."""
         session = session_of(self._node.tree.sessions.get(link.task.child))
         if session is None:
@@ -143,7 +143,7 @@ class SharedLimits:
 
     # After a restart
 
-    def comes_back(self, link: Link, used: Usage) -> None:
+    def comes_back(self, link: ParentLink, used: Usage) -> None:
         """Note that a sub-agent will come back that had *used* so much, as far as its parent has counted it."""
         state = self.parent.state
         link.base = state.usage.plus(state.shared_usage).minus(used)
@@ -165,7 +165,7 @@ class SharedLimits:
             link.base_ms = began
             self._has_come(link)
 
-    def _has_come(self, link: Link) -> None:
+    def _has_come(self, link: ParentLink) -> None:
         """Let requests go on that have waited until it is known what a sub-agent has used."""
         coming = self._coming.pop(link.task.child, None)
         if coming is not None:

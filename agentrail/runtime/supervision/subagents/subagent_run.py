@@ -11,8 +11,8 @@ import trio
 from agentrail.errors import AgentrailError
 from agentrail.ports.tool import Task
 from agentrail.reprs import in_brackets
-from agentrail.runtime.actor.parent_link import Link
-from agentrail.runtime.inbox.replies import Outcome
+from agentrail.runtime.actor.parent_link import ParentLink
+from agentrail.runtime.inbox.replies import ReplyOutcome
 from agentrail.runtime.shared.untrusted_calls import tell
 from agentrail.values.content import Data, quoted
 from agentrail.values.tools import Err, Ok, err, ok
@@ -41,7 +41,7 @@ class SubagentRun:
         "task",
     )
 
-    def __init__(self, link: Link, *, has_form: bool = False) -> None:
+    def __init__(self, link: ParentLink, *, has_form: bool = False) -> None:
         self.task = link.task
         self.has_form = has_form
         self.link = link
@@ -101,7 +101,7 @@ def introduced(prompt: str, peers: Iterable[Task]) -> str:
     return f"{prompt}\n\nYou may exchange messages with {named}." if named else prompt
 
 
-def answered(outcome: Outcome, *, has_form: bool) -> Ok | Err:
+def answered(outcome: ReplyOutcome, *, has_form: bool) -> Ok | Err:
     """Return the answer of a turn, or an `Err` if there is none."""
     if isinstance(outcome, AgentrailError):
         return err(f"the sub-agent failed: {outcome}")

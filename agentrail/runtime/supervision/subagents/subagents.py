@@ -18,13 +18,13 @@ from agentrail.core.vocabulary.tool_calls import MAX_ENDED_TASKS
 from agentrail.errors import Fenced, SessionNotAlive, SessionStored, TaskDone, UnknownTask, WrongType
 from agentrail.ports.journal import opening_of
 from agentrail.ports.tool import Task
-from agentrail.runtime.actor.parent_link import Link
+from agentrail.runtime.actor.parent_link import ParentLink
 from agentrail.runtime.actor.session import Session
 from agentrail.runtime.commands import ended_tasks, letter
 from agentrail.runtime.inbox.command_results import Answers
 from agentrail.runtime.inbox.letter import Letter
 from agentrail.runtime.inbox.mailbox import Mailbox
-from agentrail.runtime.inbox.replies import Outcome, held_calls, turn_end
+from agentrail.runtime.inbox.replies import ReplyOutcome, held_calls, turn_end
 from agentrail.runtime.resources import has_ended
 from agentrail.runtime.shared.ids import MAX_ID, follows_grammar
 from agentrail.runtime.shared.journal_retry import patiently
@@ -53,7 +53,7 @@ DIGEST_CHARS: Final = 16
 PAGE: Final = 1000
 """How many records of a sub-agent are read from the journal at once."""
 
-Start = Callable[[SupervisorNode, Session, Link], Awaitable[Session]]
+Start = Callable[[SupervisorNode, Session, ParentLink], Awaitable[Session]]
 """Function that starts (or resumes) a child session under a supervisor."""
 
 
@@ -202,7 +202,7 @@ class Subagents:
         if setup is None or setup.path[:-1] != self._path:
             return None
         task = Task(child, "", "", setup.path[-1], background=True)
-        run = SubagentRun(Link(task, self._parent.mailbox.post))
+        run = SubagentRun(ParentLink(task, self._parent.mailbox.post))
         _, outcome = await self._past(run)
         if outcome is None and child not in self._ended:
             return None
@@ -210,11 +210,11 @@ class Subagents:
         run.end()
         return run
 
-    async def _past(self, run: SubagentRun) -> tuple[bool, Outcome | None]:
+    async def _past(self, run: SubagentRun) -> tuple[bool, ReplyOutcome | None]:
         """Read from the journal whether a resumed sub-agent was prompted, and its answer if it has ended."""
         shared, child = self._shared, run.task.child
         number, was_asked, ended = 0, False, False
-        outcome: Outcome | None = None
+        outcome: ReplyOutcome | None = None
         while records := await patiently(partial(shared.journal.read, child, number, PAGE)):
             number = records[-1].number
             for envelope in (envelope for record in records for envelope in record.events):
@@ -326,7 +326,7 @@ class Subagents:
                 self._parent.mailbox.post(SubagentEnded(agent.child, problem))
                 continue
             task = Task(agent.child, agent.agent, agent.description, agent.call_id, agent.background, peers=agent.peers)
-            link = Link(task, self._parent.mailbox.post, self, agent.prompt, agent.asked_by)
+            link = ParentLink(task, self._parent.mailbox.post, self, agent.prompt, agent.asked_by)
             run = SubagentRun(link, has_form=recipe.has_form)
             run.link.back(agent)
             run.comes_back = True
@@ -385,7 +385,7 @@ class Subagents:
         if problem is not None:
             return err(problem)
         parent = self._parent
-        link = Link(task, parent.mailbox.post, self, prompt, parent.state.asked_by)
+        link = ParentLink(task, parent.mailbox.post, self, prompt, parent.state.asked_by)
         return self._launch(SubagentRun(link, has_form=parent.code.agents[task.agent].has_form))
 
     def _launch(self, run: SubagentRun) -> SubagentRun:
@@ -465,7 +465,7 @@ class Subagents:
         run.link.announce()
         return None
 
-    async def _ask(self, session: Session, run: SubagentRun) -> Outcome:
+    async def _ask(self, session: Session, run: SubagentRun) -> ReplyOutcome:
         """Prompt a sub-agent, and return how the turn ended; it may wait for a person several times before."""
         slot: Slot[Answer] = Slot()
         text = introduced(run.link.prompt, self.peers(run.task))

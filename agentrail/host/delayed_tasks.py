@@ -17,7 +17,7 @@ SOON: Final = 0.05
 """Seconds from which work lasts. Most answers take less, and a nursery with a task costs as much as to send one."""
 
 
-class LateTasks:
+class DelayedTasks:
     """Starts the tasks, in one task for all of them: a timer for each would cost as much as the task itself."""
 
     def __init__(self) -> None:

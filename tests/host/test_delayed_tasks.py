@@ -9,12 +9,12 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from agentrail.host.late_tasks import SOON, LateTasks
+from agentrail.host.delayed_tasks import SOON, DelayedTasks
 
 
 @asynccontextmanager
-async def running() -> AsyncGenerator[LateTasks, None]:
-    late = LateTasks()
+async def running() -> AsyncGenerator[DelayedTasks, None]:
+    late = DelayedTasks()
     async with trio.open_nursery() as nursery:
         nursery.start_soon(late.run)
         yield late
@@ -49,7 +49,7 @@ async def test_tasks_begin_when_each_is_due(autojump_clock: MockClock) -> None:
         begun.append(trio.current_time())
         await trio.sleep_forever()
 
-    async def lasts(late: LateTasks, after: float) -> None:
+    async def lasts(late: DelayedTasks, after: float) -> None:
         await trio.sleep(after)
         async with late.beside(work):
             await trio.sleep(1)
@@ -71,7 +71,7 @@ async def test_an_exception_is_raised_as_it_is_and_ends_the_task(autojump_clock:
         finally:
             told.append("task")
 
-    async def fail(late: LateTasks) -> None:
+    async def fail(late: DelayedTasks) -> None:
         async with late.beside(work):
             await trio.sleep(SOON * 2)
             raise KeyError("found")
