@@ -27,7 +27,7 @@ if TYPE_CHECKING:  # importing it takes longer than all of agentrail
 
 
 Address: TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address
-Network: TypeAlias = ipaddress.IPv4Network | ipaddress.IPv6Network
+IpNetwork: TypeAlias = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 CLOSED_4: Final = tuple(
     map(
@@ -65,12 +65,12 @@ TRANSLATED: Final = ipaddress.IPv6Network("64:ff9b::/96")
 SIX_TO_FOUR: Final = ipaddress.IPv6Network("2002::/16")
 
 
-def networks(names: Iterable[str]) -> tuple[Network, ...]:
+def networks(names: Iterable[str]) -> tuple[IpNetwork, ...]:
     """Return the networks written in *names*, such as `10.0.0.0/8` or `127.0.0.1`."""
     return tuple(ipaddress.ip_network(name) for name in names)
 
 
-def is_open(address: Address, allowed: Iterable[Network] = ()) -> bool:
+def is_open(address: Address, allowed: Iterable[IpNetwork] = ()) -> bool:
     """Whether *address* is public, or in an *allowed* network. If it contains IPv4 addresses, all these must be."""
     if any(address in network for network in allowed):
         return True
@@ -122,7 +122,7 @@ async def resolve(host: str, port: int) -> Sequence[str]:
     return tuple(dict.fromkeys(str(address[0]) for *_, address in addresses))
 
 
-class Answer(Value, gc=True):
+class WebResponse(Value, gc=True):
     """The answer of a server to one request."""
 
     status: int
@@ -192,7 +192,7 @@ class HttpxWeb:
                 raise WebRefused(str(where), f"it leads to {address}, which is no public address")
         return addresses[:MAX_ADDRESSES]
 
-    async def _ask(self, where: httpx.URL, addresses: Sequence[Address]) -> Answer:
+    async def _ask(self, where: httpx.URL, addresses: Sequence[Address]) -> WebResponse:
         """Send one request to the first of *addresses* that accepts a connection; return the answer."""
         import httpx  # noqa: ASYNC127, PLC0415 - slow to import
 
@@ -264,7 +264,7 @@ def _port(where: httpx.URL) -> int:
     return 443 if where.scheme == "https" else 80
 
 
-async def _answer(response: httpx.Response) -> Answer:
+async def _answer(response: httpx.Response) -> WebResponse:
     """Read the answer, its body up to the limit; the body of a redirect is not read."""
     body, cut = b"", False
     location = response.headers.get("location", "")
@@ -273,7 +273,7 @@ async def _answer(response: httpx.Response) -> Answer:
     encoding = response.headers.get("content-encoding", "identity").strip().lower()
     body, inflated_cut = _inflate(body, encoding)
     kind = response.headers.get("content-type", "")
-    return Answer(response.status_code, location, kind, body, cut or inflated_cut)
+    return WebResponse(response.status_code, location, kind, body, cut or inflated_cut)
 
 
 async def _body(response: httpx.Response) -> tuple[bytes, bool]:
@@ -312,7 +312,7 @@ def _inflate(body: bytes, encoding: str) -> tuple[bytes, bool]:
         raise ValueError(message) from error
 
 
-async def _page(url: str, answer: Answer, *, raw: bool) -> Page:
+async def _page(url: str, answer: WebResponse, *, raw: bool) -> Page:
     media_type = answer.content_type.partition(";")[0].strip().lower()
     if b"\0" in answer.body[:4096] or not (_TEXTUAL.fullmatch(media_type) or not media_type or media_type in _HTML):
         raise WebFailed(url, f"it is no text but {media_type or 'something unknown'}, {len(answer.body)} bytes or more")
@@ -324,7 +324,7 @@ async def _page(url: str, answer: Answer, *, raw: bool) -> Page:
     return Page(url, answer.status, media_type, text, answer.cut)
 
 
-def _decode(answer: Answer) -> str:
+def _decode(answer: WebResponse) -> str:
     charset = _CHARSET.search(answer.content_type) or _CHARSET.search(answer.body[:2048].decode("ascii", "replace"))
     try:
         return answer.body.decode(charset[1] if charset else "utf-8", errors="replace")

@@ -15,10 +15,10 @@ from agentrail.api.handle_commands import AnyCommand
 from agentrail.values.json import Json, freeze
 from agentrail.values.value import Value, defaults_of
 
-Holds: TypeAlias = Literal["held", "child"]
+IdKind: TypeAlias = Literal["held", "child"]
 """An id that a client sees, and the journal has another: of what waits for a person, or of a sub-agent."""
 
-Offer: TypeAlias = Literal["models", "tools", "plugins"]
+OfferKind: TypeAlias = Literal["models", "tools", "plugins"]
 """What clients name, and a program may give as objects: things that the profile of a session has by name."""
 
 
@@ -33,9 +33,9 @@ class As(Value, gc=True):
     """Type that is narrower than that of the field; `None`: the same."""
     name: str = ""
     """Name; empty: the same."""
-    holds: Holds | None = None
+    holds: IdKind | None = None
     """What kind of id it has, which the host translates; `None`: it stands for itself."""
-    offer: Offer | None = None
+    offer: OfferKind | None = None
     """What kind of thing it names; `None`: no thing."""
 
 

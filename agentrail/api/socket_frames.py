@@ -39,13 +39,13 @@ MAX_ID: Final = 64
 FrameId: TypeAlias = Annotated[str, Meta(min_length=1, max_length=MAX_ID)]
 """Id of a call or a subscription, of the client's choice; it may be used again when its use has ended."""
 
-View: TypeAlias = Literal["tree", "approvals"]
+ViewName: TypeAlias = Literal["tree", "approvals"]
 """What can be listened to whole: it is sent at first, and each time it has changed."""
 
-Listened: TypeAlias = Literal["events"] | View
+Listened: TypeAlias = Literal["events"] | ViewName
 """What can be listened to."""
 
-VIEWS: Final[tuple[View, ...]] = get_args(View)
+VIEWS: Final[tuple[ViewName, ...]] = get_args(ViewName)
 
 SOCKET_CALLS: Final = frozenset(
     name for name, call in CALLS.items() if call.scope is not None and call.takes == call.media == JSON
@@ -224,7 +224,7 @@ def _check_listened(frame: ListenFrame) -> None:
         raise BadFrame(IT, NO_SESSION)
 
 
-def is_view(listened: Listened) -> TypeGuard[View]:
+def is_view(listened: Listened) -> TypeGuard[ViewName]:
     """Whether what is listened to is a view, and not the events of a session."""
     return listened != "events"
 

@@ -49,7 +49,14 @@ from agentrail.ports.protocol_checks import why_unfit, why_unfit_call
 from agentrail.runtime.actor.session import Session
 from agentrail.runtime.diagnosis.journal_contract import held_to_contract
 from agentrail.runtime.handle import SessionHandle
-from agentrail.runtime.resources import NO_TOOL_CODE, FindCode, Found, SessionCode, SharedServices, SharedSurroundings
+from agentrail.runtime.resources import (
+    NO_TOOL_CODE,
+    FindCode,
+    FoundCode,
+    SessionCode,
+    SharedServices,
+    SharedSurroundings,
+)
 from agentrail.runtime.shared import collector
 from agentrail.runtime.shared.admission import Gate
 from agentrail.runtime.shared.leases import Leases
@@ -279,7 +286,7 @@ class Builder:
         """Return a function that finds the code of a stored session from *spec*."""
         from agentrail.app.session_code import match_code  # noqa: PLC0415 - it imports the codec, which only resumed sessions need
 
-        async def find(stored: State, records: int) -> Found:  # noqa: ASYNC124 - others wait for a function of the user
+        async def find(stored: State, records: int) -> FoundCode:  # noqa: ASYNC124 - others wait for a function of the user
             return match_code(stored, records, spec, self._known, self, pause=False)
 
         return find
@@ -363,7 +370,7 @@ class StoredCode:
         self.spec = spec
         self._pause = pause
 
-    async def __call__(self, stored: State, records: int) -> Found:
+    async def __call__(self, stored: State, records: int) -> FoundCode:
         """Return the stored state with its code; see `FindCode`."""
         spec = await build_spec(self._specs, stored) if self.spec is None else self.spec
         model_of = self._sessions.shared.model

@@ -38,7 +38,7 @@ from agentrail.ports.sandbox import OnDisk, Sandbox
 from agentrail.ports.tool import Tool, ToolSource, Web
 from agentrail.runtime.actor.journal_log import revived
 from agentrail.runtime.commands import updated
-from agentrail.runtime.resources import Found, SectionFiles, SessionCode, SharedSurroundings
+from agentrail.runtime.resources import FoundCode, SectionFiles, SessionCode, SharedSurroundings
 from agentrail.tools import as_tool, validator_for
 from agentrail.tools.builtin.subagent_tools import task_tools
 from agentrail.values.json import EMPTY, Json, JsonObject, freeze_object
@@ -365,7 +365,7 @@ def match_code(
     build: Build,
     *,
     pause: bool,
-) -> Found:
+) -> FoundCode:
     """Return the session *stored* with the code of *spec*; its own options and models stay as stored.
 
     The options of its plugins are those of *spec*.

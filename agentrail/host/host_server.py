@@ -33,7 +33,7 @@ from agentrail.host.hosted_specs import HostedSpecs
 from agentrail.host.hosted_turns import Turns
 from agentrail.host.http11.certificates import Certificate
 from agentrail.host.http11.http_server import HttpServer
-from agentrail.host.http11.listening import Address, Inherited, Tcp, UnixSocket, inherited
+from agentrail.host.http11.listening import Inherited, ListenAddress, Tcp, UnixSocket, inherited
 from agentrail.host.http11.proxies import Proxies
 from agentrail.host.http11.site_policy import SitePolicy, screened
 from agentrail.host.operations.call_request import CallFunction
@@ -199,7 +199,7 @@ class Host:
         """Look at the parts, start them, and serve until the `async with` is left. See `serving`."""
         await self._check()
         certificate = None if tls is None else Certificate(*tls)
-        address: Address = Tcp(host, port, certificate) if unix is None else UnixSocket(unix)
+        address: ListenAddress = Tcp(host, port, certificate) if unix is None else UnixSocket(unix)
         if descriptor is not None:
             address = inherited(descriptor, certificate)
             host = address.host or LOOPBACK[0]

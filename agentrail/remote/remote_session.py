@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Final, Literal, Never, TypeAlias, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Final, Literal, Never, TypeVar, cast, overload
 
-from agentrail.api.command_bodies import Offer
+from agentrail.api.command_bodies import OfferKind
 from agentrail.api.command_checks import check_fields, kept_parts
 from agentrail.api.handle_commands import AnyCommand
 from agentrail.api.operation_table import COMMANDS
@@ -38,14 +38,13 @@ from agentrail.remote.transport.host_connection import HostConnection, without_n
 from agentrail.remote.unsupported import OF_SESSIONS, missing
 from agentrail.reprs import in_brackets
 from agentrail.tools.answer_forms import form_of
-from agentrail.values.content import Part
+from agentrail.values.content import PromptContent
 from agentrail.values.events.envelope import Cursor, Event
 from agentrail.values.events.policies import SubscriptionPolicy
 from agentrail.values.json import Json, JsonObject
 from agentrail.values.messages import Message
 from agentrail.values.tools import Err, Ok
 
-Said: TypeAlias = str | Iterable[Part]
 T = TypeVar("T")
 
 PARKED: Final = "session `{0}` is stored at its host, and does not run now; prompt it, which brings it back"
@@ -86,7 +85,11 @@ class RemoteSession(SessionCalls):
     # Talking
 
     async def prompt(
-        self, text: Said, *, returns: type[object] | Mapping[str, Json] | None = None, command: str | None = None
+        self,
+        text: PromptContent,
+        *,
+        returns: type[object] | Mapping[str, Json] | None = None,
+        command: str | None = None,
     ) -> Accepted:
         """Send a prompt: it starts a turn, or is queued; `ask` with the same arguments gives the reply at any time."""
         form = None if returns is None else form_of(returns).schema
@@ -94,15 +97,17 @@ class RemoteSession(SessionCalls):
         return value_of(Accepted, answer_of(AcceptedView, accepted))
 
     @overload
-    async def ask(self, text: Said, *, returns: None = None, command: str | None = None) -> Reply: ...
+    async def ask(self, text: PromptContent, *, returns: None = None, command: str | None = None) -> Reply: ...
 
     @overload
-    async def ask(self, text: Said, *, returns: type[T], command: str | None = None) -> T: ...
+    async def ask(self, text: PromptContent, *, returns: type[T], command: str | None = None) -> T: ...
 
     @overload
-    async def ask(self, text: Said, *, returns: Mapping[str, Json], command: str | None = None) -> JsonObject: ...
+    async def ask(
+        self, text: PromptContent, *, returns: Mapping[str, Json], command: str | None = None
+    ) -> JsonObject: ...
 
-    async def ask(self, text: Said, *, returns: object = None, command: str | None = None) -> object:
+    async def ask(self, text: PromptContent, *, returns: object = None, command: str | None = None) -> object:
         """Send a prompt and return how its turn ended; with *returns*, a class or a JSON Schema, such an object.
 
         A class travels as its schema, and its object is made here: if the class refuses the answer, `AnswerUnfit` is
@@ -144,7 +149,7 @@ class RemoteSession(SessionCalls):
         body, query = (fields, None) if call.query is None else (None, fields)
         await self._line.call(call.name, session=self.id, body=body, query=query, command=command)
 
-    async def _check_names(self, offer: Offer, argument: str, names: Sequence[object]) -> None:
+    async def _check_names(self, offer: OfferKind, argument: str, names: Sequence[object]) -> None:
         """Raise `WrongType`, which tells what the host offers, if one of *names* is an object instead."""
         for wanted_name in names:
             if not isinstance(wanted_name, str):
@@ -221,7 +226,7 @@ class RemoteSession(SessionCalls):
         return RemoteSession(self._line, answer_of(OpenedView, await self._do("fork", None, at=at, session=id)).session)
 
 
-def _message_json(text: Said) -> Json:
+def _message_json(text: PromptContent) -> Json:
     """Return a message as JSON: a text, or its parts; raise `BadMessage` if it is neither."""
     parts = kept_parts(text)
     return text if isinstance(text, str) else cast("Json", json.loads(to_json(list(parts))))

@@ -12,7 +12,7 @@ from agentrail.lazy import LazyModule
 from agentrail.ports.failpoints import reach
 from agentrail.reprs import in_brackets
 from agentrail.runtime.shared.reply_slot import NOBODY, Caller, Slot
-from agentrail.values.content import Part
+from agentrail.values.content import PromptContent
 from agentrail.values.events.envelope import Cursor, Event
 from agentrail.values.json import Json, JsonObject
 
@@ -48,7 +48,6 @@ else:  # modules that only a living session needs are imported at the first use
     made = LazyModule("agentrail.api.handle_commands")
     commands = LazyModule("agentrail.runtime.commands")
 
-Said: TypeAlias = str | Iterable[Part]
 Form: TypeAlias = type[object] | Mapping[str, Json]
 T = TypeVar("T")
 
@@ -79,14 +78,16 @@ class SessionHandle(SessionCalls):
 
     # Talking
 
-    async def prompt(self, text: Said, *, returns: Form | None = None, command: str | None = None) -> Accepted:
+    async def prompt(self, text: PromptContent, *, returns: Form | None = None, command: str | None = None) -> Accepted:
         """Send a prompt: it starts a turn, or is queued; `ask` with the same arguments gives the reply at any time."""
         prompt_input, parse_answer = commands.prompt_of(text, returns)
         letter, slot = self._letter(prompt_input, command, parse_answer)
         await self._session.mailbox.post_user(letter)
         return commands.accepted(await slot.wait())
 
-    async def prompt_nowait(self, text: Said, *, returns: Form | None = None, command: str | None = None) -> Accepted:
+    async def prompt_nowait(
+        self, text: PromptContent, *, returns: Form | None = None, command: str | None = None
+    ) -> Accepted:
         """Do as `prompt`, but raise `MailboxFull` instead of waiting for room in the mailbox."""
         prompt_input, parse_answer = commands.prompt_of(text, returns)
         letter, slot = self._letter(prompt_input, command, parse_answer)
@@ -94,21 +95,25 @@ class SessionHandle(SessionCalls):
         return commands.accepted(await slot.wait())
 
     @overload
-    async def ask(self, text: Said, *, returns: None = None, command: str | None = None) -> Reply: ...
+    async def ask(self, text: PromptContent, *, returns: None = None, command: str | None = None) -> Reply: ...
 
     @overload
-    async def ask(self, text: Said, *, returns: type[T], command: str | None = None) -> T: ...
+    async def ask(self, text: PromptContent, *, returns: type[T], command: str | None = None) -> T: ...
 
     @overload
-    async def ask(self, text: Said, *, returns: Mapping[str, Json], command: str | None = None) -> JsonObject: ...
+    async def ask(
+        self, text: PromptContent, *, returns: Mapping[str, Json], command: str | None = None
+    ) -> JsonObject: ...
 
-    async def ask(self, text: Said, *, returns: object = None, command: str | None = None) -> object:
+    async def ask(self, text: PromptContent, *, returns: object = None, command: str | None = None) -> object:
         """Send a prompt and return how its turn ended; with *returns*, a class or a JSON Schema, such an object."""
         prompt_input, parse_answer = commands.prompt_of(text, returns)
         reply = await (await self._ask(prompt_input, parse_answer, command, True)).reply()
         return reply if parse_answer is None else commands.object_of(reply, parse_answer)
 
-    async def ask_nowait(self, text: Said, *, returns: Form | None = None, command: str | None = None) -> AskedPrompt:
+    async def ask_nowait(
+        self, text: PromptContent, *, returns: Form | None = None, command: str | None = None
+    ) -> AskedPrompt:
         """Do as `prompt_nowait`: the answer has its result as `accepted`, and a method that waits as `ask` does."""
         prompt_input, parse_answer = commands.prompt_of(text, returns)
         return await self._ask(prompt_input, parse_answer, command, False)

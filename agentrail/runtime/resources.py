@@ -341,10 +341,10 @@ class SessionCode:
         return command, NewCode(revision, self._validated(tools))
 
 
-Found: TypeAlias = tuple[State, SessionCode, SessionReturned]
+FoundCode: TypeAlias = tuple[State, SessionCode, SessionReturned]
 """A stored state with typed plugin states, its code, and the input that tells the session what has changed."""
 
-FindCode: TypeAlias = Callable[[State, int], Awaitable[Found]]
+FindCode: TypeAlias = Callable[[State, int], Awaitable[FoundCode]]
 """Finds the code for a stored state, given also its number of records.
 
 It returns the state with the states of its plugins in their classes, the code, and what the session is to hear if it

@@ -17,7 +17,7 @@ from agentrail.values.json import Json, JsonObject, freeze_object
 
 T = TypeVar("T")
 
-Calls: TypeAlias = Sequence[Sequence[ToolCall]]
+CallGroups: TypeAlias = Sequence[Sequence[ToolCall]]
 """Groups of calls to make again; each group is drawn equally often."""
 
 KEYS: Final = 4
@@ -31,7 +31,7 @@ class CallDrawer:
     reads, from those of two plugins together, or from two known calls at which plugins did something.
     """
 
-    def __init__(self, choose: Choose, words: Sequence[Vocabulary], calls: Calls = ()) -> None:
+    def __init__(self, choose: Choose, words: Sequence[Vocabulary], calls: CallGroups = ()) -> None:
         self.choose = choose
         self.words = words
         self.reads: list[Read] = [vocabulary.read for vocabulary in words if vocabulary.read is not None]

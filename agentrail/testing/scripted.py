@@ -69,8 +69,8 @@ class Stalling(Cue):
     """Seconds to wait before each chunk; with 0 other tasks run in between, with `None` not even that."""
 
 
-Scripted: TypeAlias = Saying | Failing | Stalling
-Element: TypeAlias = "str | Scripted | Callable[[ModelRequest], Element]"
+ScriptedResponse: TypeAlias = Saying | Failing | Stalling
+Element: TypeAlias = "str | ScriptedResponse | Callable[[ModelRequest], Element]"
 """The answer to one request: a text, a cue of this module, or a function from the request to an element."""
 
 
@@ -178,7 +178,7 @@ class ScriptedModel:
             case Stalling():
                 return await trio.sleep_forever()
 
-    def _next(self, request: ModelRequest) -> Scripted:
+    def _next(self, request: ModelRequest) -> ScriptedResponse:
         place = len(self.requests) - 1
         if self._repeat_last and self._script:
             place = min(place, len(self._script) - 1)

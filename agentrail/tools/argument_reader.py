@@ -29,7 +29,7 @@ from agentrail.tools.type_shapes import (
 )
 from agentrail.values.json import Json, thaw
 
-Reader: TypeAlias = Callable[[object], object]
+ReadValue: TypeAlias = Callable[[object], object]
 Arguments: TypeAlias = Callable[[object], dict[str, object]]
 
 CHECKED: Final = ShapePlace("?", "something that was looked at when the tool was defined")
@@ -53,7 +53,7 @@ class NotTakenError(ValueError):
         super().__init__(f"`{name}`: {problem}")
 
 
-def reader_of(shape: Shape) -> Reader:
+def reader_of(shape: Shape) -> ReadValue:
     """Return a reader: a function from a JSON value to a Python value of *shape*."""
     match shape:
         case Scalar(kind):
@@ -128,7 +128,7 @@ def _json_object(value: object) -> object:
     return thaw(cast("Json", _object(value)))
 
 
-def _exactly(kind: type) -> Reader:
+def _exactly(kind: type) -> ReadValue:
     def read(value: object) -> object:
         if type(value) is not kind:
             raise _misfit(value)
@@ -145,7 +145,7 @@ def _number(value: object) -> object:
     return value
 
 
-def _choice(table: Mapping[tuple[type, object], object]) -> Reader:
+def _choice(table: Mapping[tuple[type, object], object]) -> ReadValue:
     def read(value: object) -> object:
         if not isinstance(value, str | int | None) or (type(value), value) not in table:
             raise _misfit(value)
@@ -154,11 +154,11 @@ def _choice(table: Mapping[tuple[type, object], object]) -> Reader:
     return read
 
 
-def _list(item: Reader, into: type[list[object] | tuple[object, ...]]) -> Reader:
+def _list(item: ReadValue, into: type[list[object] | tuple[object, ...]]) -> ReadValue:
     return lambda value: into(item(element) for element in _items(value))
 
 
-def _tuple(items: tuple[Reader, ...]) -> Reader:
+def _tuple(items: tuple[ReadValue, ...]) -> ReadValue:
     def read(value: object) -> object:
         if len(_items(value)) != len(items):
             raise _misfit(value)
@@ -167,11 +167,11 @@ def _tuple(items: tuple[Reader, ...]) -> Reader:
     return read
 
 
-def _dict(item: Reader) -> Reader:
+def _dict(item: ReadValue) -> ReadValue:
     return lambda value: {key: item(element) for key, element in _object(value).items()}
 
 
-def _bounded(reader: Reader, tests: tuple[Callable[[object], bool], ...]) -> Reader:
+def _bounded(reader: ReadValue, tests: tuple[Callable[[object], bool], ...]) -> ReadValue:
     def read_inside(value: object) -> object:
         if not all(holds(value) for holds in tests):
             raise ArgumentMisfitError(_OUTSIDE)
@@ -180,7 +180,7 @@ def _bounded(reader: Reader, tests: tuple[Callable[[object], bool], ...]) -> Rea
     return read_inside
 
 
-def _first(members: tuple[Reader, ...]) -> Reader:
+def _first(members: tuple[ReadValue, ...]) -> ReadValue:
     def read(value: object) -> object:
         refusal: Exception | None = None
         for member in members:
@@ -200,6 +200,6 @@ def _takes_integers_too(shape: Shape) -> bool:
 
 
 @cache
-def _class_reader(cls: type) -> Reader:
+def _class_reader(cls: type) -> ReadValue:
     reader = object_reader(fields_of(cls, CHECKED))
     return reader if is_typeddict(cls) else lambda value: cls(**reader(value))

@@ -16,7 +16,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 C = TypeVar("C")
 
-Kinds: TypeAlias = tuple[type, ...]
+Types: TypeAlias = tuple[type, ...]
 
 CONTAINERS: Final[Mapping[str, type]] = MappingProxyType(
     {"Iterable": Iterable, "Sequence": Sequence, "Mapping": Mapping, "Callable": cast("type", Callable)}
@@ -69,7 +69,7 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
     is_init = name == "__init__"
     names = _names(plain)
     parameters = frozenset(names[1:] if is_init else names)
-    kinds: dict[str, tuple[Kinds, str]] = {}
+    kinds: dict[str, tuple[Types, str]] = {}
 
     @wraps(function)
     def wrapper(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -86,13 +86,13 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
     return wrapper
 
 
-def _fits(value: object, kinds: Kinds) -> bool:
+def _fits(value: object, kinds: Types) -> bool:
     if isinstance(value, str | bytes):
         return type(value) in kinds or any(kind in kinds for kind in type(value).__mro__)
     return isinstance(value, kinds)
 
 
-def _plain_hints(function: FunctionType) -> dict[str, tuple[Kinds, str]]:
+def _plain_hints(function: FunctionType) -> dict[str, tuple[Types, str]]:
     """Return the classes and the text of each annotation that names only classes, by argument."""
     hints = {name: (_kinds(str(text), function.__globals__), str(text)) for name, text in _annotations(function)}
     return {name: (kinds, text) for name, (kinds, text) in hints.items() if kinds}
@@ -102,7 +102,7 @@ def _annotations(function: FunctionType) -> Iterable[tuple[str, object]]:
     return ((name, text) for name, text in function.__annotations__.items() if name != "return")
 
 
-def _kinds(annotation: str, names: Mapping[str, object]) -> Kinds:
+def _kinds(annotation: str, names: Mapping[str, object]) -> Types:
     """Return the classes that *annotation* names; none if one of its alternatives is not a class."""
     kinds: list[type] = []
     for alternative in _ALTERNATIVE.findall(annotation):

@@ -98,6 +98,8 @@ class ToolCall(Authored):
 
 Part: TypeAlias = Text | Image | File | Data
 Said: TypeAlias = Text | Thinking
+PromptContent: TypeAlias = str | Iterable[Part]
+"""A prompt as a caller gives it: its text, or its parts."""
 
 P = TypeVar("P")
 

@@ -70,14 +70,14 @@ def characters_of_a_name_that_is_cut(size: int) -> bool:
 def bytes_among_which_a_page_says_how_it_is_written(size: int) -> bool:
     said = b"<meta charset=cp1252"
     body = b" " * (size - len(said)) + said + b"\xe4"
-    return "ä" in web._decode(web.Answer(200, "", "text/html", body, cut=False))
+    return "ä" in web._decode(web.WebResponse(200, "", "text/html", body, cut=False))
 
 
 @scene("adapters.web._page[:4096]", 4096)
 async def bytes_among_which_a_zero_tells_that_a_page_is_no_text(size: int) -> bool:
     body = b"x" * (size - 1) + b"\0"
     try:
-        await web._page("http://a.example/", web.Answer(200, "", "text/plain", body, cut=False), raw=True)
+        await web._page("http://a.example/", web.WebResponse(200, "", "text/plain", body, cut=False), raw=True)
     except WebFailed:
         return True
     return False

@@ -12,7 +12,7 @@ from agentrail import SessionSpec, tool
 from agentrail.api.limits import HostLimits
 from agentrail.ports.failpoints import Failpoint
 from agentrail.testing import ScriptedModel
-from agentrail.testing.scripted import Scripted, call, permanent, say
+from agentrail.testing.scripted import ScriptedResponse, call, permanent, say
 from agentrail.values.messages import ToolMessage, UserMessage
 from agentrail.values.stream import ModelRequest
 from tests.runtime.poison import OurBug
@@ -47,7 +47,7 @@ async def look(place: str) -> str:
     return f"nothing at {place}"
 
 
-def answered(request: ModelRequest) -> Scripted:
+def answered(request: ModelRequest) -> ScriptedResponse:
     """Call a tool, then say so much that a cut falls into it."""
     if isinstance(request.messages[-1], ToolMessage):
         return say("so it is " * 10, delay=0.002)

@@ -8,7 +8,7 @@ import trio
 from agentrail import SessionSpec, open_supervisor
 from agentrail.errors import UnknownTask
 from agentrail.testing import call, say
-from agentrail.testing.scripted import Scripted
+from agentrail.testing.scripted import ScriptedResponse
 from agentrail.tools import message_tools
 from agentrail.values.events import SteeringReceived
 from agentrail.values.messages import ToolMessage
@@ -21,13 +21,13 @@ HURRY = "Message from `p`, which gave you the task:\n> hurry"
 HELLO = ", an agent `b` at work beside you:\n> hello"
 
 
-def uses(name: str, **args: object) -> Scripted:
+def uses(name: str, **args: object) -> ScriptedResponse:
     said = say(calls=[call(name, args)])  # type: ignore[arg-type]  # JSON all the same
-    assert isinstance(said, Scripted)
+    assert isinstance(said, ScriptedResponse)
     return said
 
 
-def begins(agent: str, **more: object) -> Scripted:
+def begins(agent: str, **more: object) -> ScriptedResponse:
     return uses("task", agent=agent, description="look", prompt="find it", background=True, **more)
 
 

@@ -32,7 +32,7 @@ from agentrail.hooks.hook_types import BeforePluginOptsUpdate, BeforePrompt, Bef
 from agentrail.hooks.plugin import Plugin
 from agentrail.runtime.work.plugin_asks import MAX_WRITTEN
 from agentrail.testing import ScriptedModel, call, say, stall, transient
-from agentrail.testing.scripted import Element, Scripted
+from agentrail.testing.scripted import Element, ScriptedResponse
 from agentrail.values.content import Text
 from agentrail.values.events.life import PromptReceived, PromptRejected
 from agentrail.values.events.plugins import (
@@ -203,7 +203,7 @@ async def test_a_plain_secret_in_the_options_of_a_request_is_refused_before_it_i
     ],
 )
 async def test_what_a_model_was_asked_by_a_plugin_is_paid_for_also_without_an_answer(
-    world: World, judge: Scripted, used: Usage
+    world: World, judge: ScriptedResponse, used: Usage
 ) -> None:
     model = ScriptedModel([judge, say("ok", usage=Usage(100, 20))])
     price = Price(1.0, 10.0)

@@ -16,7 +16,7 @@ from agentrail.runtime.handle import SessionHandle
 from agentrail.runtime.supervision.subagents import subagents
 from agentrail.runtime.supervision.subagents.subagents import NO_PROMPT
 from agentrail.testing import ScriptedModel, call, say
-from agentrail.testing.scripted import Scripted
+from agentrail.testing.scripted import ScriptedResponse
 from agentrail.tools import ToolContext
 from agentrail.values.events import PromptReceived, SubagentEnd, SubAgentEvent, SubagentStart
 from agentrail.values.events.envelope import Event
@@ -35,7 +35,7 @@ TEN = Usage(8, 2)
 class Next:
     """A model whose answer depends only on the number of its earlier answers in the conversation, in any process."""
 
-    def __init__(self, name: str, *answers: Scripted) -> None:
+    def __init__(self, name: str, *answers: ScriptedResponse) -> None:
         self.name = name
         self._answers = answers
 
@@ -353,7 +353,7 @@ async def test_a_sub_agent_that_rests_ends_with_its_turn() -> None:
 def forgetting() -> SessionSpec:
     """A session whose compaction leaves nothing of the call that started its sub-agent but a summary."""
 
-    def answer(request: ModelRequest) -> Scripted:
+    def answer(request: ModelRequest) -> ScriptedResponse:
         if "write summaries" in request.system:
             return say("there was a task")
         asks = task(background=True)

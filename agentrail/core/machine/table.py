@@ -67,7 +67,7 @@ class TableRule(Value, gc=True):
     """Explanation of this rule, printed in the docs."""
 
 
-Kinds: TypeAlias = tuple[type[Value], ...]
+InputTypes: TypeAlias = tuple[type[Value], ...]
 Rows: TypeAlias = dict[type[Value], TableRule]
 
 
@@ -76,12 +76,12 @@ def illegal(why: str) -> TableRule:
     return TableRule(frozenset(), frozenset(), why)
 
 
-def goes(*to: Phase, may: Kinds = (), why: str) -> TableRule:
+def goes(*to: Phase, may: InputTypes = (), why: str) -> TableRule:
     """Return the rule of an input that may lead to the phases *to* and ask for the effects *may*."""
     return TableRule(frozenset(to), frozenset(may), why)
 
 
-def each(inputs: Kinds, rule: TableRule) -> Rows:
+def each(inputs: InputTypes, rule: TableRule) -> Rows:
     """Return a dict that gives each of *inputs* the same rule."""
     return dict.fromkeys(inputs, rule)
 
@@ -91,7 +91,7 @@ STREAMING, EXECUTING, ENDED = Phase.STREAMING, Phase.EXECUTING_TOOLS, Phase.ENDE
 
 # Inputs that share rules
 
-WATCHED: Final[Kinds] = get_args(commands.ActorCommand)
+WATCHED: Final[InputTypes] = get_args(commands.ActorCommand)
 CRASHED: Final = (ActorRestarted, CrashedTooOften)
 SLEEP: Final = (SleepDue, SessionWoke)
 TALK: Final = (commands.PromptSent, commands.SteerSent)
@@ -101,7 +101,7 @@ PLUGIN_CHANGES: Final = (commands.UpdatePluginSent, commands.AttachPluginSent, c
 STREAM: Final = (StreamBegan, StreamEnded, StreamCut, StreamStalled)
 CALLS: Final = (ToolReturned, ToolRaised, ToolStopped, CallsEnded, CallProbed)
 COMPACTIONS: Final = (CompactionEnded, CompactionFailed)
-COMMANDS: Final[Kinds] = (*get_args(commands.Command), *WATCHED)
+COMMANDS: Final[InputTypes] = (*get_args(commands.Command), *WATCHED)
 SUBAGENTS: Final = (SubagentStarted, SubagentReported, SubagentEnded, ElsewhereUsed)
 RESULTS: Final = (*STREAM, *CALLS, TimerFired, AskSettled, *COMPACTIONS, HooksWereSlow, *SUBAGENTS)
 
@@ -127,7 +127,7 @@ BACK: Final = (
 )
 
 
-def stays(phase: Phase, why: str, may: Kinds = ()) -> TableRule:
+def stays(phase: Phase, why: str, may: InputTypes = ()) -> TableRule:
     """Return the rule of an input that leaves the session in *phase*."""
     return goes(phase, may=may, why=why)
 

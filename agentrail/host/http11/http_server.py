@@ -19,7 +19,7 @@ from agentrail.host.delayed_tasks import DelayedTasks
 from agentrail.host.http11.access_log import RequestNote
 from agentrail.host.http11.http_connection import LINGER, SILENT, HttpConnection
 from agentrail.host.http11.http_messages import Handler
-from agentrail.host.http11.listening import Address, EagerListener, Inherited, Listening, PeerStream, opened
+from agentrail.host.http11.listening import EagerListener, Inherited, ListenAddress, Listening, PeerStream, opened
 from agentrail.host.http11.places import Places
 from agentrail.host.http11.proxies import NO_PROXIES, UNIX, Proxies
 from agentrail.host.http11.receive_buffer import PIECE
@@ -100,7 +100,7 @@ class HttpServer:
 
     async def serve(
         self,
-        addresses: Sequence[Address],
+        addresses: Sequence[ListenAddress],
         *,
         task_status: Started = trio.TASK_STATUS_IGNORED,
     ) -> None:

@@ -132,7 +132,7 @@ class Inherited:
         return str(cast("tuple[object, ...]", name)[0]) if isinstance(name, tuple) else ""
 
 
-Address: TypeAlias = Tcp | UnixSocket | Inherited
+ListenAddress: TypeAlias = Tcp | UnixSocket | Inherited
 
 
 @frozen
@@ -146,7 +146,7 @@ class Listening:
 
 
 @asynccontextmanager
-async def opened(address: Address) -> AsyncGenerator[Listening]:
+async def opened(address: ListenAddress) -> AsyncGenerator[Listening]:
     """Listen at *address*; raise `CannotListen` if that is not possible."""
     match address:
         case Tcp():

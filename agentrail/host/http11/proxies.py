@@ -24,15 +24,15 @@ UNIX: Final = "unix"
 
 WANTED: Final = "addresses such as `10.0.0.7`, networks such as `10.0.0.0/8`, or `unix`"
 
-Network: TypeAlias = IPv4Network | IPv6Network
+IpNetwork: TypeAlias = IPv4Network | IPv6Network
 
 _FOR: Final = re.compile(r'(?i)(?:^|;)\s*for\s*=\s*(?:"([^"\\]*)"|([^\s;"]*))\s*(?=;|$)')
 _BRACKETED: Final = re.compile(r"\[([0-9A-Fa-f:.]{2,45})\](?::\d{1,5})?")
 _WITH_PORT: Final = re.compile(r"([0-9.]{7,15}):\d{1,5}")
 
 
-def _networks(names: Iterable[str]) -> tuple[Network, ...]:
-    networks: list[Network] = []
+def _networks(names: Iterable[str]) -> tuple[IpNetwork, ...]:
+    networks: list[IpNetwork] = []
     for name in names:
         try:
             networks.append(ip_network(name))
@@ -45,7 +45,7 @@ def _networks(names: Iterable[str]) -> tuple[Network, ...]:
 class Proxies:
     """Proxies that are named, by their addresses."""
 
-    networks: tuple[Network, ...] = field(default=(), converter=_networks)
+    networks: tuple[IpNetwork, ...] = field(default=(), converter=_networks)
     """The networks that they are in."""
     at_socket: bool = False
     """Whether whoever connects to the unix socket is one."""
@@ -102,7 +102,7 @@ NO_PROXIES: Final = Proxies()
 
 
 @lru_cache(maxsize=1024)
-def _is_in(peer: str, networks: tuple[Network, ...]) -> bool:
+def _is_in(peer: str, networks: tuple[IpNetwork, ...]) -> bool:
     address = _parsed(peer)
     return address is not None and any(address in network for network in networks)
 

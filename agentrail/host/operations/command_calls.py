@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final, TypeVar, cast
 
-from agentrail.api.command_bodies import Holds, Spelled
+from agentrail.api.command_bodies import IdKind, Spelled
 from agentrail.api.command_checks import labels_of
 from agentrail.api.handle_commands import AnyCommand, AttachPlugin, EditTools, UpdatePlugin, UseModel
 from agentrail.api.public_ids import SessionName, held_id
@@ -148,7 +148,7 @@ def _child(session: SessionHandle, name: SessionName, user: str, child: str) -> 
     return child_id(name, user, child, [task.child for task in session.tasks()])
 
 
-_IDS: Final[Mapping[Holds, Callable[[SessionHandle, SessionName, str, str], str]]] = MappingProxyType(
+_IDS: Final[Mapping[IdKind, Callable[[SessionHandle, SessionName, str, str], str]]] = MappingProxyType(
     {"held": _waiting_id, "child": _child}
 )
 """Functions that return the id in the journal which an id of a client stands for."""

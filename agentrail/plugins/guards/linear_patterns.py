@@ -23,14 +23,14 @@ MOST_REPEATED: Final = 100
 MAX_PATTERN: Final = 4_096
 """The most characters of a pattern."""
 
-Node: TypeAlias = tuple[object, object]
+PatternNode: TypeAlias = tuple[object, object]
 """A part of a parsed expression: the name of its kind, and what it has."""
 
 
 class ParsedPattern(Protocol):
     """A parsed expression."""
 
-    def __iter__(self) -> Iterator[Node]: ...
+    def __iter__(self) -> Iterator[PatternNode]: ...
 
     def getwidth(self) -> tuple[int, int]:
         """Return the fewest and the most characters of a match."""
@@ -92,11 +92,11 @@ def width_of(pattern: str) -> int | None:
     return None if most >= _ENDLESS - 1 else most
 
 
-def _parts(parsed: object) -> tuple[Node, ...]:
-    return tuple((str(kind), value) for kind, value in cast("Iterable[Node]", parsed))
+def _parts(parsed: object) -> tuple[PatternNode, ...]:
+    return tuple((str(kind), value) for kind, value in cast("Iterable[PatternNode]", parsed))
 
 
-def _inner(node: Node) -> tuple[tuple[Node, ...], ...]:
+def _inner(node: PatternNode) -> tuple[tuple[PatternNode, ...], ...]:
     """Return the rows of parts that are in *node*."""
     kind = node[0]
     if kind == "ATOMIC_GROUP":
@@ -107,7 +107,7 @@ def _inner(node: Node) -> tuple[tuple[Node, ...], ...]:
     return tuple(map(_parts, cast("Iterable[object]", last))) if kind == "BRANCH" else (_parts(last),)
 
 
-def _cost(parts: tuple[Node, ...]) -> Cost:
+def _cost(parts: tuple[PatternNode, ...]) -> Cost:
     cost = Cost()
     for part in parts:
         cost = cost.then(_cost_of(part))
@@ -116,7 +116,7 @@ def _cost(parts: tuple[Node, ...]) -> Cost:
     return cost
 
 
-def _cost_of(node: Node) -> Cost:
+def _cost_of(node: PatternNode) -> Cost:
     kind, inner = node[0], _inner(node)
     match kind:
         case "SUBPATTERN":
@@ -136,7 +136,7 @@ def _cost_of(node: Node) -> Cost:
             raise UnboundedError("refers back to a group")
 
 
-def _cost_of_repeat(node: Node) -> Cost:
+def _cost_of_repeat(node: PatternNode) -> Cost:
     least, most, _ = cast("tuple[int, int, object]", node[1])
     (inner,) = _inner(node)
     if len(inner) == 1 and inner[0][0] in _SINGLE:
@@ -167,7 +167,7 @@ class _EndlessRepeats:
     reads: int
     """How often at most a repetition reads a place of a text, for each way that leads to it."""
 
-    def __init__(self, tree: tuple[Node, ...], *, is_dotall: bool) -> None:
+    def __init__(self, tree: tuple[PatternNode, ...], *, is_dotall: bool) -> None:
         self.reads = 1
         self._tree = tree
         self._is_dotall = is_dotall
@@ -177,7 +177,7 @@ class _EndlessRepeats:
         """Raise `UnboundedError` if there is a repetition that may take too long."""
         self._look(self._tree, last=True)
 
-    def _look(self, parts: tuple[Node, ...], *, last: bool) -> None:
+    def _look(self, parts: tuple[PatternNode, ...], *, last: bool) -> None:
         """Look at *parts*; *last*: nothing that can fail follows them."""
         for place, part in enumerate(parts):
             after = parts[place + 1 :]
@@ -199,7 +199,7 @@ class _EndlessRepeats:
             for row in _inner(part):
                 self._look(row, last=last and not after and _ends_with_its_row(part))
 
-    def _always_matches(self, node: Node, endless: Node) -> bool:
+    def _always_matches(self, node: PatternNode, endless: PatternNode) -> bool:
         """Whether *node* matches wherever *endless* ends, at least after all of the text."""
         kind, inner = node[0], _inner(node)
         if kind in _REPEATS:
@@ -212,7 +212,7 @@ class _EndlessRepeats:
         return kind == "AT" and str(node[1]) == "AT_END_STRING" and goes_over_all
 
 
-def _fence(before: tuple[Node, ...], endless: Node) -> int | None:
+def _fence(before: tuple[PatternNode, ...], endless: PatternNode) -> int | None:
     """Return the place in *before* of the last plain character that *endless* cannot go over; `None` if none is."""
     if endless[0] not in ("IN", "LITERAL", "NOT_LITERAL"):
         return None
@@ -223,7 +223,7 @@ def _fence(before: tuple[Node, ...], endless: Node) -> int | None:
     return None
 
 
-def _width(node: Node) -> int:
+def _width(node: PatternNode) -> int:
     """Return the most characters that a match of *node* may have."""
     kind, inner = node[0], _inner(node)
     if kind in ("AT", "ASSERT", "ASSERT_NOT"):
@@ -233,7 +233,7 @@ def _width(node: Node) -> int:
     return times * max(widths, default=1)
 
 
-def _endless_atom(node: Node) -> Node | None:
+def _endless_atom(node: PatternNode) -> PatternNode | None:
     """Return the character that *node* repeats without a bound; `None` if it does not."""
     if node[0] not in _REPEATS or cast("tuple[int, int, object]", node[1])[1] != _ENDLESS:
         return None
@@ -241,14 +241,14 @@ def _endless_atom(node: Node) -> Node | None:
     return inner[0] if len(inner) == 1 and inner[0][0] in _SINGLE else None
 
 
-def _ends_with_its_row(node: Node) -> bool:
+def _ends_with_its_row(node: PatternNode) -> bool:
     """Whether nothing that can fail follows the rows of parts in *node*, if nothing follows *node*."""
     if node[0] in _REPEATS:
         return cast("tuple[int, int, object]", node[1])[0] <= 1
     return node[0] in ("SUBPATTERN", "ATOMIC_GROUP", "BRANCH")
 
 
-def _is_every_character(node: Node) -> bool:
+def _is_every_character(node: PatternNode) -> bool:
     """Whether a set has all characters: those of each kind are tried, and those at the ends of what it names."""
     if node[0] != "IN":
         return False
@@ -269,7 +269,7 @@ _OF_EACH_KIND: Final = "".join(map(chr, range(0x80))) + "\xa0\xe9\u0660\u2028\u4
 """Characters of all kinds: ASCII, and some spaces, digits, letters and others beyond it."""
 
 
-def _fits(node: Node, char: int) -> bool:
+def _fits(node: PatternNode, char: int) -> bool:
     kind, value = node
     if kind == "LITERAL":
         return value == char
@@ -280,7 +280,7 @@ def _fits(node: Node, char: int) -> bool:
     return not is_among if rows[:1] and rows[0][0] == "NEGATE" else is_among
 
 
-def _fits_one(row: Node, char: int) -> bool:
+def _fits_one(row: PatternNode, char: int) -> bool:
     match row:
         case ("LITERAL", int(one)):
             return one == char

@@ -31,7 +31,7 @@ from agentrail.plugins.shell.search_commands import fed_by_find, finds_others
 from agentrail.plugins.shell.wrappers import OTHER_SHELLS, SHELLS, reads_program
 from agentrail.values.value import Value
 
-Question: TypeAlias = Callable[[SimpleCommand, CommandScene], Certainty]
+RuleFunction: TypeAlias = Callable[[SimpleCommand, CommandScene], Certainty]
 
 
 def _nowhere(_command: SimpleCommand, _scene: CommandScene) -> Iterable[FolderSearch]:
@@ -45,7 +45,7 @@ class CommandRule(Value, gc=True):
     """Name of the rule, used in the option `rules`."""
     reason: str
     """What a command that breaks the rule would do, in words."""
-    asks: Question
+    asks: RuleFunction
     """Function that judges whether a command breaks the rule."""
     looks: Callable[[SimpleCommand, CommandScene], Iterable[FolderSearch]] = _nowhere
     """Function that returns the folders on whose contents it depends whether a command breaks the rule."""
@@ -116,7 +116,7 @@ def _find_removes(command: SimpleCommand, scene: CommandScene) -> Certainty:
     return MAYBE if certainty is YES or any(aimed.unknown for aimed in aims) else NO
 
 
-def _changes_all(*programs: str) -> Question:
+def _changes_all(*programs: str) -> RuleFunction:
     def asks(command: SimpleCommand, scene: CommandScene) -> Certainty:
         options = parse_args(command.args)
         if command.program not in programs or not options.has("R", "recursive"):
@@ -151,18 +151,18 @@ def _moves(command: SimpleCommand, scene: CommandScene) -> Certainty:
     return yes(certainty is YES)
 
 
-def _runs(listed: str) -> Question:
+def _runs(listed: str) -> RuleFunction:
     """Return a question: is the program one of *listed*?"""
     programs = names(listed)
     return lambda command, _: yes(command.program in programs)
 
 
-def _has(program: str, *words: str) -> Question:
+def _has(program: str, *words: str) -> RuleFunction:
     """Return a question: does *program* run with one of *words* among its arguments?"""
     return lambda command, _: yes(command.program == program and any(word.text in words for word in command.args))
 
 
-def _any(*questions: Question) -> Question:
+def _any(*questions: RuleFunction) -> RuleFunction:
     return lambda command, scene: worst(asks(command, scene) for asks in questions)
 
 

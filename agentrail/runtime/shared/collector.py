@@ -119,7 +119,7 @@ class _Process:
                 self._thaw()
 
     def _set_full_threshold(self, collections: int) -> None:
-        """Set the threshold of full collections to *collections* of the middle generation, unless other code has set it."""
+        """Set the threshold of full collections to *collections* of the middle one, unless other code has set it."""
         young, middle, third = self._thresholds
         chosen = self._before[2]
         threshold = collections if chosen == PYTHONS_OWN else max(chosen, collections)

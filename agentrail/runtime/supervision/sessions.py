@@ -33,7 +33,7 @@ from agentrail.runtime.diagnosis.stacks import threads_among
 from agentrail.runtime.handle import SessionHandle
 from agentrail.runtime.inbox.command_results import digest_of
 from agentrail.runtime.inbox.letter import Letter
-from agentrail.runtime.resources import FindCode, Found, SessionCode
+from agentrail.runtime.resources import FindCode, FoundCode, SessionCode
 from agentrail.runtime.shared import collector
 from agentrail.runtime.shared.ids import follows_grammar
 from agentrail.runtime.shared.reply_slot import Slot
@@ -300,7 +300,7 @@ class Sessions:
         recipe = parent.code.agents[task.agent]
         state, code = recipe.make(task, path, parent.state, parent.code, now)
 
-        async def find_code(stored: State, records: int) -> Found:  # used by forks only: a sub-agent never sleeps
+        async def find_code(stored: State, records: int) -> FoundCode:  # used by forks only: a sub-agent never sleeps
             find_code = recipe.finder(task, parent.state, parent.code, self.shared.clock.now_ms())
             return await find_code(stored, records)
 

@@ -64,7 +64,7 @@ MAX_WRITTEN: Final = 4 * MAX_TEXT
 """The most bytes of a file that a plugin may write: as many as the longest text of a tool may have."""
 
 
-AskModel: TypeAlias = Callable[[ModelRequest, UsageMeter], Awaitable[Response]]
+ModelCaller: TypeAlias = Callable[[ModelRequest, UsageMeter], Awaitable[Response]]
 """Function that makes a request to a model for a question; a meter counts its chunks."""
 
 InSandbox: TypeAlias = RunTool | ReadFile | WriteFile | FindFiles
@@ -115,7 +115,7 @@ class RunningAsk(Work):
         else:
             self._answer = await _of_files(world.sandbox, request)
 
-    async def judge(self, request: CallModel, own: str, state: State, prices: Prices, ask: AskModel) -> None:
+    async def judge(self, request: CallModel, own: str, state: State, prices: Prices, ask: ModelCaller) -> None:
         """Ask the model that the request names, or the session's *own*, for a text or an object; keep the usage."""
         reach("ASK_SPAWNED")
         if self.cancelled:  # as in `run`

@@ -8,7 +8,7 @@ from typing import Final
 
 from agentrail.hooks.actions import Answered, AskAnswer, Failed, TimedOut
 from agentrail.testing.code_words import Vocabulary
-from agentrail.testing.random_calls import CallDrawer, Calls
+from agentrail.testing.random_calls import CallDrawer, CallGroups
 from agentrail.testing.scripted import Cue, Saying, call, overflow, permanent, say, stall, transient
 from agentrail.testing.turns.script_steps import (
     Prompted,
@@ -41,7 +41,7 @@ ANSWERS: Final[tuple[AskAnswer, ...]] = (
 RESULTS: Final = (returns("fine"), returns(err("no")), returns("x" * 200), returns(Effect(AskPerson("which?"))))
 
 
-def draw_cues(choose: Choose, words: Sequence[Vocabulary], calls: Calls = (), most: int = 6) -> tuple[Cue, ...]:
+def draw_cues(choose: Choose, words: Sequence[Vocabulary], calls: CallGroups = (), most: int = 6) -> tuple[Cue, ...]:
     """Draw a script of at most *most* cues, the first of which is a prompt.
 
     Texts, names and numbers in it come from *words*, the vocabularies of plugins. Some calls are copies or mixtures of

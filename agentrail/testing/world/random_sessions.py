@@ -38,7 +38,7 @@ from agentrail.values.argument_checks import checked
 from agentrail.values.events.envelope import Envelope
 from agentrail.values.value import Value
 
-Row: TypeAlias = tuple[Phase, type[Value]]
+TableKey: TypeAlias = tuple[Phase, type[Value]]
 Promise: TypeAlias = Phase | type[Value]
 
 RARE: Final = 600
@@ -62,8 +62,8 @@ class Tally:
 
     def __init__(self) -> None:
         self.steps = 0
-        self.rows: Counter[Row] = Counter()
-        self.unseen: dict[Row, set[Promise]] = {
+        self.rows: Counter[TableKey] = Counter()
+        self.unseen: dict[TableKey, set[Promise]] = {
             (phase, kind): {*rule.to, *rule.may}
             for phase, rules in TABLE.items()
             for kind, rule in rules.items()
@@ -108,7 +108,7 @@ class Tally:
         }
 
 
-def _named(row: Row) -> str:
+def _named(row: TableKey) -> str:
     return f"{row[0].value} × {row[1].__name__}"
 
 

@@ -12,7 +12,7 @@ from typing import Final, cast
 from urllib.parse import unquote, urldefrag, urljoin
 
 from agentrail.tools.json_schema.keywords import APPLICATORS, LEAVES, expression
-from agentrail.tools.json_schema.nodes import KINDS, Check, Holds, Node, never
+from agentrail.tools.json_schema.nodes import KINDS, Check, CheckFunction, Node, never
 from agentrail.tools.json_schema.regex import UnusableError
 from agentrail.values.json import Json, JsonObject
 from agentrail.values.step_budget import Meter
@@ -187,7 +187,7 @@ class _Maker:
                     if apply not in applied:
                         applied.append(apply)
 
-    def _leaf(self, keyword: str, value: Json) -> Holds | None:
+    def _leaf(self, keyword: str, value: Json) -> CheckFunction | None:
         try:
             return LEAVES[keyword][1](value, self._meter)
         except UnusableError as why:

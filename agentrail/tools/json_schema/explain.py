@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Final, TypeAlias, cast
 
-from agentrail.tools.json_schema.nodes import Path, SchemaFault
+from agentrail.tools.json_schema.nodes import SchemaFault, ValuePath
 from agentrail.values.json import Json
 
 MAX_FAULTS: Final = 5
@@ -111,7 +111,7 @@ def _sentences_of(fault: SchemaFault) -> Iterator[_Told]:
         yield _sentence(path, f": found {_instance_text(fault.found, fault.keyword)}, wanted {expected}")
 
 
-def _steps(path: Path) -> tuple[_Step, ...]:
+def _steps(path: ValuePath) -> tuple[_Step, ...]:
     steps: list[_Step] = []
     while path is not None:
         path, step = path

@@ -14,7 +14,16 @@ from collections.abc import Callable, Mapping, Sequence, Sized
 from fractions import Fraction
 from typing import Final, TypeAlias, cast
 
-from agentrail.tools.json_schema.nodes import KINDS, MAX_NESTED, Apply, Check, Holds, Node, Path, SchemaFault
+from agentrail.tools.json_schema.nodes import (
+    KINDS,
+    MAX_NESTED,
+    Apply,
+    Check,
+    CheckFunction,
+    Node,
+    SchemaFault,
+    ValuePath,
+)
 from agentrail.tools.json_schema.regex import Regex
 from agentrail.values.json import Json
 from agentrail.values.step_budget import Meter, TooManyStepsError
@@ -30,7 +39,7 @@ def _array(instance: Json) -> Sequence[Json]:
     return cast("Sequence[Json]", instance)
 
 
-def _properties(check: Check, node: Node, instance: Json, path: Path, faults: list[SchemaFault]) -> None:
+def _properties(check: Check, node: Node, instance: Json, path: ValuePath, faults: list[SchemaFault]) -> None:
     there, properties = _object(instance), node.named["properties"]
     names = properties if len(properties) < len(there) else there
     check.meter.spend(len(names))
@@ -39,14 +48,16 @@ def _properties(check: Check, node: Node, instance: Json, path: Path, faults: li
             check.apply(properties[name], there[name], (path, name), faults)
 
 
-def _pattern_properties(check: Check, node: Node, instance: Json, path: Path, faults: list[SchemaFault]) -> None:
+def _pattern_properties(check: Check, node: Node, instance: Json, path: ValuePath, faults: list[SchemaFault]) -> None:
     for expression, child in node.patterns:
         for name, item in _object(instance).items():
             if expression.found_in(name, check.meter):
                 check.apply(child, item, (path, name), faults)
 
 
-def _additional_properties(check: Check, node: Node, instance: Json, path: Path, faults: list[SchemaFault]) -> None:
+def _additional_properties(
+    check: Check, node: Node, instance: Json, path: ValuePath, faults: list[SchemaFault]
+) -> None:
     there, properties = _object(instance), node.named.get("properties", {})
     check.meter.spend(len(there))
     extra = [
@@ -62,12 +73,12 @@ def _additional_properties(check: Check, node: Node, instance: Json, path: Path,
         check.apply(child, there[name], (path, name), faults)
 
 
-def _property_names(check: Check, node: Node, instance: Json, path: Path, faults: list[SchemaFault]) -> None:
+def _property_names(check: Check, node: Node, instance: Json, path: ValuePath, faults: list[SchemaFault]) -> None:
     for name in _object(instance):
         check.apply(node.children["propertyNames"], name, path, faults)
 
 
-def _dependent_schemas(check: Check, node: Node, instance: Json, path: Path, faults: list[SchemaFault]) -> None:
+def _dependent_schemas(check: Check, node: Node, instance: Json, path: ValuePath, faults: list[SchemaFault]) -> None:
     children = node.named["dependentSchemas"]
     check.meter.spend(len(children))
     for name, child in children.items():
@@ -75,12 +86,12 @@ def _dependent_schemas(check: Check, node: Node, instance: Json, path: Path, fau
             check.apply(child, instance, path, faults)
 
 
-def _prefix_items(check: Check, node: Node, instance: Json, path: Path, faults: list[SchemaFault]) -> None:
+def _prefix_items(check: Check, node: Node, instance: Json, path: ValuePath, faults: list[SchemaFault]) -> None:
     for place, (child, item) in enumerate(zip(node.lists["prefixItems"], _array(instance), strict=False)):
         check.apply(child, item, (path, place), faults)
 
 
-def _items(check: Check, node: Node, instance: Json, path: Path, faults: list[SchemaFault]) -> None:
+def _items(check: Check, node: Node, instance: Json, path: ValuePath, faults: list[SchemaFault]) -> None:
     items, before = _array(instance), len(node.lists.get("prefixItems", ()))
     if node.schema["items"] is False:
         if len(items) > before:
@@ -91,7 +102,7 @@ def _items(check: Check, node: Node, instance: Json, path: Path, faults: list[Sc
         check.apply(child, items[place], (path, place), faults)
 
 
-def _contains(check: Check, node: Node, instance: Json, path: Path, faults: list[SchemaFault]) -> None:
+def _contains(check: Check, node: Node, instance: Json, path: ValuePath, faults: list[SchemaFault]) -> None:
     child = node.children["contains"]
     matches = 0
     for item in _array(instance):
@@ -103,12 +114,12 @@ def _contains(check: Check, node: Node, instance: Json, path: Path, faults: list
         faults.append(SchemaFault(path, "contains", instance, node.schema))
 
 
-def _all_of(check: Check, node: Node, instance: Json, path: Path, faults: list[SchemaFault]) -> None:
+def _all_of(check: Check, node: Node, instance: Json, path: ValuePath, faults: list[SchemaFault]) -> None:
     for child in node.lists["allOf"]:
         check.apply(child, instance, path, faults)
 
 
-def _any_of(check: Check, node: Node, instance: Json, path: Path, faults: list[SchemaFault]) -> None:
+def _any_of(check: Check, node: Node, instance: Json, path: ValuePath, faults: list[SchemaFault]) -> None:
     branches: list[list[SchemaFault]] = []
     for child in node.lists["anyOf"]:
         wrong: list[SchemaFault] = []
@@ -119,7 +130,7 @@ def _any_of(check: Check, node: Node, instance: Json, path: Path, faults: list[S
     faults.append(SchemaFault(path, "anyOf", instance, node.schema, branches))
 
 
-def _one_of(check: Check, node: Node, instance: Json, path: Path, faults: list[SchemaFault]) -> None:
+def _one_of(check: Check, node: Node, instance: Json, path: ValuePath, faults: list[SchemaFault]) -> None:
     branches: list[list[SchemaFault]] = []
     fitting = 0
     for child in node.lists["oneOf"]:
@@ -131,28 +142,30 @@ def _one_of(check: Check, node: Node, instance: Json, path: Path, faults: list[S
         faults.append(SchemaFault(path, "oneOf", instance, node.schema, () if fitting else branches))
 
 
-def _not(check: Check, node: Node, instance: Json, path: Path, faults: list[SchemaFault]) -> None:
+def _not(check: Check, node: Node, instance: Json, path: ValuePath, faults: list[SchemaFault]) -> None:
     if check.fits(node.children["not"], instance):
         faults.append(SchemaFault(path, "not", instance, node.schema))
 
 
-def _if(check: Check, node: Node, instance: Json, path: Path, faults: list[SchemaFault]) -> None:
+def _if(check: Check, node: Node, instance: Json, path: ValuePath, faults: list[SchemaFault]) -> None:
     chosen = node.children.get("then" if check.fits(node.children["if"], instance) else "else")
     if chosen is not None:
         check.apply(chosen, instance, path, faults)
 
 
-def _ref(check: Check, node: Node, instance: Json, path: Path, faults: list[SchemaFault]) -> None:
+def _ref(check: Check, node: Node, instance: Json, path: ValuePath, faults: list[SchemaFault]) -> None:
     for target in node.refs:
         check.apply(target, instance, path, faults)
 
 
-def _unevaluated_items(check: Check, node: Node, instance: Json, path: Path, faults: list[SchemaFault]) -> None:
+def _unevaluated_items(check: Check, node: Node, instance: Json, path: ValuePath, faults: list[SchemaFault]) -> None:
     if len(_evaluated(check, node, instance, _items_of)) < len(_array(instance)):
         faults.append(SchemaFault(path, "unevaluatedItems", instance, node.schema))
 
 
-def _unevaluated_properties(check: Check, node: Node, instance: Json, path: Path, faults: list[SchemaFault]) -> None:
+def _unevaluated_properties(
+    check: Check, node: Node, instance: Json, path: ValuePath, faults: list[SchemaFault]
+) -> None:
     if len(_evaluated(check, node, instance, _properties_of)) < len(_object(instance)):
         faults.append(SchemaFault(path, "unevaluatedProperties", instance, node.schema))
 
@@ -232,7 +245,7 @@ APPLICATORS: Final[Mapping[str, tuple[tuple[str, ...], Apply]]] = {
 
 
 _Number: TypeAlias = int | float
-_Maker: TypeAlias = Callable[[Json, Meter], Holds | None]
+_Maker: TypeAlias = Callable[[Json, Meter], CheckFunction | None]
 """Function that makes a keyword's check from its value, in counted steps; `None` if such a value checks nothing."""
 
 _NUMBERS: Final = ("integer", "number")
@@ -245,7 +258,7 @@ _WRITTEN: Final = 3
 
 
 def _comparison(compare: Callable[[_Number, _Number], bool]) -> _Maker:
-    def make(value: Json, _: Meter) -> Holds:
+    def make(value: Json, _: Meter) -> CheckFunction:
         limit = cast("_Number", value)
         return lambda instance, _: compare(cast("_Number", instance), limit)
 
@@ -253,14 +266,14 @@ def _comparison(compare: Callable[[_Number, _Number], bool]) -> _Maker:
 
 
 def _size_comparison(compare: Callable[[int, int], bool]) -> _Maker:
-    def make(value: Json, _: Meter) -> Holds:
+    def make(value: Json, _: Meter) -> CheckFunction:
         limit = cast("int", value)
         return lambda instance, _: compare(len(cast("Sized", instance)), limit)
 
     return make
 
 
-def _multiple(value: Json, _: Meter) -> Holds:
+def _multiple(value: Json, _: Meter) -> CheckFunction:
     unit = cast("_Number", value)
 
     def holds(instance: Json, meter: Meter) -> bool:
@@ -277,21 +290,21 @@ def _multiple(value: Json, _: Meter) -> Holds:
     return holds
 
 
-def _pattern(value: Json, meter: Meter) -> Holds:
+def _pattern(value: Json, meter: Meter) -> CheckFunction:
     found_in = expression(str(value), meter).found_in
     return lambda instance, meter: found_in(cast("str", instance), meter)
 
 
-def _among(value: Json, meter: Meter) -> Holds:
+def _among(value: Json, meter: Meter) -> CheckFunction:
     options = frozenset(_key(option, meter) for option in cast("Sequence[Json]", value))
     return lambda instance, meter: _key(instance, meter) in options
 
 
-def _same_as(value: Json, meter: Meter) -> Holds:
+def _same_as(value: Json, meter: Meter) -> CheckFunction:
     return _among((value,), meter)
 
 
-def _unique(value: Json, _: Meter) -> Holds | None:
+def _unique(value: Json, _: Meter) -> CheckFunction | None:
     def holds(instance: Json, meter: Meter) -> bool:
         items = cast("Sequence[Json]", instance)
         return len({_key(item, meter) for item in items}) == len(items)
@@ -299,7 +312,7 @@ def _unique(value: Json, _: Meter) -> Holds | None:
     return holds if value else None
 
 
-def _all_there(value: Json, _: Meter) -> Holds:
+def _all_there(value: Json, _: Meter) -> CheckFunction:
     names = cast("Sequence[str]", value)
 
     def holds(instance: Json, meter: Meter) -> bool:
@@ -309,7 +322,7 @@ def _all_there(value: Json, _: Meter) -> Holds:
     return holds
 
 
-def _dependent(value: Json, _: Meter) -> Holds:
+def _dependent(value: Json, _: Meter) -> CheckFunction:
     needed = cast("Mapping[str, Sequence[str]]", value)
 
     def holds(instance: Json, meter: Meter) -> bool:

@@ -33,10 +33,10 @@ KIND_OF: Final[Mapping[type, str]] = {
     dict: "object",
 }
 
-Path: TypeAlias = "tuple[Path, str | int] | None"
+ValuePath: TypeAlias = "tuple[ValuePath, str | int] | None"
 """The place of a value in the arguments, as a linked list with the last step first; `None` at the top."""
-Holds: TypeAlias = Callable[[Json, Meter], bool]
-Apply: TypeAlias = "Callable[[Check, Node, Json, Path, list[SchemaFault]], None]"
+CheckFunction: TypeAlias = Callable[[Json, Meter], bool]
+Apply: TypeAlias = "Callable[[Check, Node, Json, ValuePath, list[SchemaFault]], None]"
 
 
 class SchemaFault:
@@ -46,7 +46,7 @@ class SchemaFault:
 
     def __init__(
         self,
-        path: Path,
+        path: ValuePath,
         keyword: str,
         value: Json,
         schema: Mapping[str, Json],
@@ -69,7 +69,7 @@ class Node:
 
     def __init__(self, schema: Mapping[str, Json] | bool) -> None:
         self.schema: Mapping[str, Json] = schema if isinstance(schema, Mapping) else {}
-        self.leaves: dict[str, list[tuple[str, Holds]]] = {}
+        self.leaves: dict[str, list[tuple[str, CheckFunction]]] = {}
         """For each JSON type, the keywords without sub-schemas that apply to it, with their checks."""
         self.applied: dict[str, list[Apply]] = {}
         """For each JSON type, the functions of the keywords with sub-schemas that apply to it."""
@@ -96,7 +96,7 @@ class Check:
         self.meter = meter
         self.nested = 0
 
-    def apply(self, node: Node, instance: Json, path: Path, faults: list[SchemaFault]) -> None:
+    def apply(self, node: Node, instance: Json, path: ValuePath, faults: list[SchemaFault]) -> None:
         """Check *instance* against *node* and append faults to *faults*; raise `TooManyStepsError` if steps run out."""
         kind = KIND_OF[type(instance)]
         leaves, applied = node.leaves.get(kind, ()), node.applied.get(kind, ())

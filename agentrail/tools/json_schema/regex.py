@@ -86,14 +86,14 @@ class Atom(Value, gc=True):
 class Branch(Value, gc=True):
     """A part that matches one of several sequences: `a|b`."""
 
-    ways: tuple[Parts, ...]
+    ways: tuple[RegexParts, ...]
     """The sequences, of which one must match."""
 
 
 class Repeat(Value, gc=True):
     """A part that repeats a sequence. Greedy or not is left out: it makes no difference to whether there is a match."""
 
-    inner: Parts
+    inner: RegexParts
     """The sequence."""
     least: int
     """Smallest number of repetitions."""
@@ -104,7 +104,7 @@ class Repeat(Value, gc=True):
 class LookAround(Value, gc=True):
     """A look-ahead or look-behind: a sequence that must, or must not, match here without taking characters."""
 
-    inner: Parts
+    inner: RegexParts
     """The sequence."""
     back: int
     """The number of characters to go back before matching; 0 for a look-ahead."""
@@ -112,11 +112,11 @@ class LookAround(Value, gc=True):
     """Whether the sequence must match; if not, it must not match."""
 
 
-Part: TypeAlias = Atom | Branch | Repeat | LookAround
-Parts: TypeAlias = tuple[Part, ...]
+RegexPart: TypeAlias = Atom | Branch | Repeat | LookAround
+RegexParts: TypeAlias = tuple[RegexPart, ...]
 
 
-def parse_pattern(pattern: str, flags: int = 0) -> tuple[Parts, int]:
+def parse_pattern(pattern: str, flags: int = 0) -> tuple[RegexParts, int]:
     """Return the parts of *pattern*, and the number of characters in its case-insensitive classes.
 
     Raise `UnusableError` if it is no regular expression, or one that cannot be searched for in counted steps.
@@ -141,7 +141,7 @@ class _PatternReader:
     def __init__(self) -> None:
         self.caseless = 0
 
-    def read(self, tree: object, flags: int, depth: int) -> Parts:
+    def read(self, tree: object, flags: int, depth: int) -> RegexParts:
         """Return the parts of *tree*, which is inside *depth* groups."""
         if depth > MAX_GROUPS:
             raise RecursionError
@@ -149,7 +149,7 @@ class _PatternReader:
             part for op, argument in cast("_Tree", tree) for part in self._parts(str(op), argument, flags, depth + 1)
         )
 
-    def _parts(self, op: str, argument: object, flags: int, depth: int) -> Parts:
+    def _parts(self, op: str, argument: object, flags: int, depth: int) -> RegexParts:
         if op in _ONE:
             return (Atom(_matcher(self._source(op, argument, flags), flags)),)
         match op:
@@ -296,7 +296,7 @@ def flaw_of(pattern: str) -> str | None:
 # Worst cases of backtracking in `re`
 
 
-def _worst(parts: Parts, length: int) -> tuple[float, float]:
+def _worst(parts: RegexParts, length: int) -> tuple[float, float]:
     """Return the worst-case steps of `re` for *parts* at one place, and how often it tries the parts after them."""
     own, tries = 0.0, 1.0
     for part in parts:
@@ -306,7 +306,7 @@ def _worst(parts: Parts, length: int) -> tuple[float, float]:
     return own, tries
 
 
-def _worst_of(part: Part, length: int) -> tuple[float, float]:
+def _worst_of(part: RegexPart, length: int) -> tuple[float, float]:
     match part:
         case Atom():
             return 1, 1
@@ -322,7 +322,7 @@ def _worst_of(part: Part, length: int) -> tuple[float, float]:
             return _worst_of_group(inner, most, length)
 
 
-def _worst_of_group(inner: Parts, most: int | None, length: int) -> tuple[float, float]:
+def _worst_of_group(inner: RegexParts, most: int | None, length: int) -> tuple[float, float]:
     if most is None or most > _COMPUTED:
         return math.inf, math.inf
     own, tries = _worst(inner, length)
@@ -332,7 +332,7 @@ def _worst_of_group(inner: Parts, most: int | None, length: int) -> tuple[float,
     return total
 
 
-def _size(parts: Parts) -> int:
+def _size(parts: RegexParts) -> int:
     """Return the number of parts, nested ones included."""
     size = 0
     for part in parts:
@@ -346,7 +346,7 @@ def _size(parts: Parts) -> int:
     return size
 
 
-def _is_at_start(parts: Parts) -> bool:
+def _is_at_start(parts: RegexParts) -> bool:
     """Whether a match of *parts* can begin only at the start of the text, as far as the first part shows."""
     match parts[:1]:
         case (Atom(at_start=at_start),):
@@ -365,7 +365,7 @@ class _Program:
 
     __slots__ = ("_start", "_states", "back", "wanted")
 
-    def __init__(self, parts: Parts, room: Meter, back: int = 0, *, must_match: bool = True) -> None:
+    def __init__(self, parts: RegexParts, room: Meter, back: int = 0, *, must_match: bool = True) -> None:
         self.back = back
         """The number of characters to go back before matching; not 0 only for a look-behind."""
         self.wanted = must_match
@@ -378,7 +378,7 @@ class _Program:
         """Number of states."""
         return len(self._states)
 
-    def _add(self, parts: Parts, after: int, room: Meter) -> int:
+    def _add(self, parts: RegexParts, after: int, room: Meter) -> int:
         """Add the states of *parts*, from the last to the first, before the state *after*; return the first state."""
         for part in reversed(parts):
             match part:

@@ -14,7 +14,7 @@ from attrs import field, frozen
 from agentrail.api.limits import DEFAULTS, HostLimits
 from agentrail.host.http11.http_messages import Handler, HttpRequest, HttpResponse
 from agentrail.host.http11.http_server import HttpServer
-from agentrail.host.http11.listening import Address, Tcp
+from agentrail.host.http11.listening import ListenAddress, Tcp
 
 NOW_MS: Final = 1_795_344_000_123
 TODAY: Final = "Sun, 22 Nov 2026 10:40:00 GMT"
@@ -69,7 +69,7 @@ async def echo(request: HttpRequest) -> HttpResponse:
 
 @asynccontextmanager
 async def served(
-    handler: Handler = echo, limits: HostLimits = DEFAULTS, address: Address | None = None
+    handler: Handler = echo, limits: HostLimits = DEFAULTS, address: ListenAddress | None = None
 ) -> AsyncGenerator[Served]:
     seen: list[HttpRequest] = []
 

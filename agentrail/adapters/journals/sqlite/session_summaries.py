@@ -144,11 +144,11 @@ def _about_row(db: sqlite3.Connection, session_id: str) -> AboutRow | None:
 DAMAGED: Final = "the entry that names its last record has changed since it was written"
 UNKNOWN: Final = "the entry that says whose it is, its title and its labels is lost, or has changed"
 
-Value: TypeAlias = str | int
+SqlValue: TypeAlias = str | int
 """A value that is bound to a place of a statement."""
 
 
-class Path(NamedTuple):
+class ListIndex(NamedTuple):
     """An index along which a list is read."""
 
     tables: str
@@ -162,21 +162,21 @@ class Path(NamedTuple):
 SESSIONS: Final = "session {} LEFT JOIN about ON about.session = session.id"
 LEADING: Final = "{} CROSS JOIN session ON session.id = lead.session LEFT JOIN about ON about.session = session.id"
 
-EVERY: Final = Path(SESSIONS.format(""), "1")
-BY_DUE: Final = Path(
+EVERY: Final = ListIndex(SESSIONS.format(""), "1")
+BY_DUE: Final = ListIndex(
     SESSIONS.format("INDEXED BY session_by_due"),
     "session.due IS NOT NULL AND session.at_work = 0 AND session.due <= ?",
     "session.due, session.id",
 )
-AT_WORK: Final = Path(SESSIONS.format("INDEXED BY session_at_work"), "session.at_work = 1 AND ?")
-BY_LABEL: Final = Path(LEADING.format("label AS lead"), "lead.label = ?", "lead.session")
-BY_OWNER: Final = Path(
+AT_WORK: Final = ListIndex(SESSIONS.format("INDEXED BY session_at_work"), "session.at_work = 1 AND ?")
+BY_LABEL: Final = ListIndex(LEADING.format("label AS lead"), "lead.label = ?", "lead.session")
+BY_OWNER: Final = ListIndex(
     LEADING.format("about AS lead INDEXED BY about_by_owner"), "lead.owner != '' AND lead.owner = ?", "lead.session"
 )
-BY_TENANT: Final = Path(
+BY_TENANT: Final = ListIndex(
     LEADING.format("about AS lead INDEXED BY about_by_tenant"), "lead.tenant != '' AND lead.tenant = ?", "lead.session"
 )
-BY_END: Final = Path(SESSIONS.format("INDEXED BY session_by_end"), "session.ended = ?")
+BY_END: Final = ListIndex(SESSIONS.format("INDEXED BY session_by_end"), "session.ended = ?")
 
 OF_ONES: Final = (BY_LABEL, BY_OWNER, BY_TENANT)
 """The paths along an index that holds tenant, owner and end of each session too."""
@@ -218,7 +218,7 @@ _COLUMNS: Final = ", ".join(
 )
 
 
-def conditions(session_filter: SessionFilter) -> Iterator[tuple[Path, Value]]:
+def conditions(session_filter: SessionFilter) -> Iterator[tuple[ListIndex, SqlValue]]:
     """Yield what *session_filter* asks for, with the value for each: the paths that find the fewest sessions first."""
     if session_filter.at_work is not None:
         yield AT_WORK, int(session_filter.at_work)
@@ -234,14 +234,14 @@ def conditions(session_filter: SessionFilter) -> Iterator[tuple[Path, Value]]:
         yield BY_END, int(session_filter.ended)
 
 
-def _leads(path: Path, value: Value, session_filter: SessionFilter) -> bool:
+def _leads(path: ListIndex, value: SqlValue, session_filter: SessionFilter) -> bool:
     """Whether a list can be read along *path*: the index has the value, and the order that is wanted."""
     if session_filter.due_before is not None:
         return path is BY_DUE
     return bool(value) or path is BY_END
 
 
-def path_of(db: sqlite3.Connection, session_filter: SessionFilter) -> Path:
+def path_of(db: sqlite3.Connection, session_filter: SessionFilter) -> ListIndex:
     """Return the path along which the sessions of *session_filter* are listed."""
     paths = [(path, value) for path, value in conditions(session_filter) if _leads(path, value, session_filter)]
     ones = [(path, value) for path, value in paths if path in OF_ONES]
@@ -256,7 +256,7 @@ def path_of(db: sqlite3.Connection, session_filter: SessionFilter) -> Path:
     return ones[0][0]
 
 
-def _count(db: sqlite3.Connection, path: Path, value: Value, most: int) -> int:
+def _count(db: sqlite3.Connection, path: ListIndex, value: SqlValue, most: int) -> int:
     """Return how many sessions the list of *path* has, up to *most*."""
     table = path.tables.partition(" CROSS JOIN")[0]
     query = f"SELECT count(*) FROM (SELECT 1 FROM {table} WHERE {path.holds} LIMIT ?)"  # noqa: S608
@@ -265,8 +265,8 @@ def _count(db: sqlite3.Connection, path: Path, value: Value, most: int) -> int:
 
 
 def statement(
-    session_filter: SessionFilter, path: Path, after: StoredSession | None, limit: int
-) -> tuple[str, list[Value]]:
+    session_filter: SessionFilter, path: ListIndex, after: StoredSession | None, limit: int
+) -> tuple[str, list[SqlValue]]:
     """Return the statement that lists the sessions of *session_filter* after *after*, and the values for its places."""
     conditions_ = tuple(conditions(session_filter))
     otherwise = OTHERWISE_OF_ONES if path in OF_ONES else OTHERWISE
