@@ -179,7 +179,8 @@ NEVER_WRITTEN: Final = frozenset(
         "Offered",  # what a profile has under names, for calls of the host
         "Opened",  # such a host, for tests of ours
         "Personal",  # as `Kept`
-        "Said",  # text, or parts
+        "PromptContent",  # text, or parts
+        "ServiceFunction",  # an async function
         "Spare",  # a fallback model of a drawn world, which is given as a name
         "ToolName",  # as `Kept`
     }

@@ -17,7 +17,7 @@ log = logging.getLogger("agentrail.prices")
 PriceFunction: TypeAlias = Callable[[str, Usage], float | None]
 """A user's function from a model's name and a usage to the cost in US dollars; `None` if the price is not known."""
 
-OwnPrices: TypeAlias = Mapping[str, Price] | PriceFunction
+Prices: TypeAlias = Mapping[str, Price] | PriceFunction
 """The user's own prices: a mapping from names of models, or a function."""
 
 ANY: Final = Usage(1, 1)
@@ -29,7 +29,7 @@ class PriceList:
 
     __slots__ = ("_own",)
 
-    def __init__(self, own: OwnPrices) -> None:
+    def __init__(self, own: Prices) -> None:
         self._own = own
 
     def knows(self, model: str, options: JsonObject) -> bool:

@@ -29,7 +29,7 @@ from agentrail.values.usage import Price
 from agentrail.values.value import Authored
 
 if TYPE_CHECKING:
-    from agentrail.app.pricing import OwnPrices
+    from agentrail.app.pricing import Prices
     from agentrail.hooks.hook_runner import AnswerForm
 
 NO_PRICES: Mapping[str, Price] = MappingProxyType({})
@@ -84,7 +84,7 @@ class SessionSpec(Options, kw_only=True, gc=True):
     """Memory files, such as `AGENTS.md`, whose texts are sent as sections; paths are as those of `skills`."""
     model_options: Mapping[str, Json] = EMPTY
     """Options for the model's provider; in a chain, for that of the first model."""
-    prices: OwnPrices = NO_PRICES
+    prices: Prices = NO_PRICES
     """Your own prices: a `Price` by model, or a function of model and `Usage` that returns a cost; else published."""
     compactor: Compactor | None = None
     """The function that writes what replaces messages which leave the context; `None`: the model writes a summary."""

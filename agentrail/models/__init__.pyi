@@ -2,7 +2,7 @@ from agentrail.adapters.models.demo import DemoModel as DemoModel
 from agentrail.adapters.models.providers import PROVIDERS as PROVIDERS
 from agentrail.adapters.models.providers import Provider as Provider
 from agentrail.app.model_registry import Factory as Factory
-from agentrail.app.pricing import OwnPrices as OwnPrices
+from agentrail.app.pricing import Prices as Prices
 from agentrail.ports.model import ChecksOptions as ChecksOptions
 from agentrail.ports.model import EmitChunk as EmitChunk
 from agentrail.ports.model import Model as Model

@@ -78,7 +78,7 @@ def why_untaken(model: Model, part: File | Image) -> str | None:
     return model.why_untaken(part) if isinstance(model, ChoosesFiles) else None
 
 
-class Prices(Protocol):
+class PriceBook(Protocol):
     """Interface: looks up what models cost."""
 
     def knows(self, model: str, options: JsonObject) -> bool:

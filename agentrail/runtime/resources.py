@@ -21,7 +21,7 @@ from agentrail.hooks.live_hook_runner import Live, Validator
 from agentrail.hooks.plugin import AnyPlugin, find_declaration
 from agentrail.hooks.ruling import Section
 from agentrail.ports.journal import Journal
-from agentrail.ports.model import Model, Prices
+from agentrail.ports.model import Model, PriceBook
 from agentrail.ports.sandbox import Sandbox
 from agentrail.ports.tool import Agents, Service, Task, Tool, ToolSource, Web
 from agentrail.ports.tool import ToolResources as ToolSurroundings
@@ -248,7 +248,7 @@ class SessionCode:
         services: Mapping[str, Service],
         surroundings: SharedSurroundings,
         validator: Callable[[Tool], Validator],
-        prices: Prices,
+        prices: PriceBook,
         sources: tuple[ToolSource, ...] = (),
         agents: Mapping[str, Recipe] = NO_AGENTS,
         compactor: Compactor | None = None,

@@ -2,8 +2,8 @@ from agentrail.testing.conformance.journal_tests import JournalConformance as Jo
 from agentrail.testing.conformance.journal_tests import StrictConformance as StrictConformance
 from agentrail.testing.conformance.model_tests import ModelConformance as ModelConformance
 from agentrail.testing.conformance.model_tests import ModelScene as ModelScene
+from agentrail.testing.conformance.model_tests import Stage as Stage
 from agentrail.testing.conformance.model_tests import Staged as Staged
-from agentrail.testing.conformance.model_tests import StageFunction as StageFunction
 from agentrail.testing.conformance.sandbox_tests import CommandConformance as CommandConformance
 from agentrail.testing.conformance.sandbox_tests import SandboxConformance as SandboxConformance
 from agentrail.testing.conformance.tool_tests import ToolConformance as ToolConformance

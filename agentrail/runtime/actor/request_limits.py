@@ -9,7 +9,7 @@ from agentrail.core.vocabulary.inputs import AnyInput, AskSettled, CompactionEnd
 from agentrail.core.vocabulary.state import State
 from agentrail.errors import LimitReached
 from agentrail.hooks.declarations import Used
-from agentrail.ports.model import EmitChunk, Model, Prices
+from agentrail.ports.model import EmitChunk, Model, PriceBook
 from agentrail.runtime.actor.parent_link import FamilyLinks
 from agentrail.runtime.resources import SessionCode
 from agentrail.runtime.shared.clock import Clock
@@ -182,7 +182,7 @@ class Metered:
     __slots__ = ("_limits", "_name", "_prices", "_spending", "_used")
 
     def __init__(
-        self, name: str, spending: Spending, limits: ProviderLimits, prices: Prices, used: Callable[[], Usage]
+        self, name: str, spending: Spending, limits: ProviderLimits, prices: PriceBook, used: Callable[[], Usage]
     ) -> None:
         """*used* returns the usage of the request so far, as it counts if the request is cut."""
         self._name = name

@@ -18,7 +18,7 @@ from agentrail.core.vocabulary.effects import StartCompaction
 from agentrail.core.vocabulary.inputs import AnyInput, CompactionEnded, CompactionFailed
 from agentrail.errors import ModelError
 from agentrail.ports.failpoints import reach
-from agentrail.ports.model import Prices
+from agentrail.ports.model import PriceBook
 from agentrail.runtime.shared.untrusted_calls import Contained, fit_failure, tell
 from agentrail.runtime.work.model_stream import UsageMeter
 from agentrail.values.content import Text, text_of
@@ -71,7 +71,7 @@ class RunningCompaction:
         start: StartCompaction,
         post: Callable[[AnyInput], None],
         ask: Callable[[ModelRequest, UsageMeter], Awaitable[Response]],
-        prices: Prices,
+        prices: PriceBook,
         find: Callable[[], Compactor | None],
         *,
         words: bool = True,

@@ -18,7 +18,7 @@ from attrs import frozen
 
 from agentrail.core.context_window import window_of
 from agentrail.core.vocabulary.state import State
-from agentrail.ports.model import Prices
+from agentrail.ports.model import PriceBook
 from agentrail.values.content import Data, Text, Thinking
 from agentrail.values.stream import CHARS_PER_TOKEN, ModelRequest, read_tokens
 from agentrail.values.usage import NOTHING_USED, Usage
@@ -205,7 +205,7 @@ COUNTED_BY_SIZE: Final = frozenset({Text, Thinking, Data})
 """Parts of messages whose tokens follow from their characters; those of images and files do not."""
 
 
-def most_of(request: ModelRequest, window: int | None, prices: Prices) -> Usage:
+def most_of(request: ModelRequest, window: int | None, prices: PriceBook) -> Usage:
     """Return the most that *request* can cost: its input and `max_tokens`, or the whole *window* of its model.
 
     Whoever has the context compacted early gives a window that is too small: that of the model counts, if it is known.

@@ -15,7 +15,7 @@ from agentrail.core.vocabulary.effects import StartRequest
 from agentrail.core.vocabulary.inputs import AnyInput, StreamBegan, StreamCut, StreamEnded, StreamStalled
 from agentrail.errors import ModelError
 from agentrail.ports.failpoints import reach
-from agentrail.ports.model import Model, Prices, forms_answers, times_beginning
+from agentrail.ports.model import Model, PriceBook, forms_answers, times_beginning
 from agentrail.runtime.events.bus import Bus
 from agentrail.runtime.shared.clock import Clock
 from agentrail.runtime.shared.provider_limits import Sends
@@ -133,7 +133,7 @@ class Stream(Work):
         clock: Clock,
         bus: Bus,
         post: Post,
-        prices: Prices,
+        prices: PriceBook,
     ) -> None:
         super().__init__()
         self._post = post

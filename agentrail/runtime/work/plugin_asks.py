@@ -24,7 +24,7 @@ from agentrail.hooks.actions import (
 )
 from agentrail.lazy import LazyModule
 from agentrail.ports.failpoints import reach
-from agentrail.ports.model import Prices
+from agentrail.ports.model import PriceBook
 from agentrail.ports.sandbox import KIB, Sandbox
 from agentrail.ports.tool import Service, Tool, ToolContext, ToolResources
 from agentrail.reprs import in_brackets
@@ -115,7 +115,7 @@ class RunningAsk(Work):
         else:
             self._answer = await _of_files(world.sandbox, request)
 
-    async def judge(self, request: CallModel, own: str, state: State, prices: Prices, ask: ModelCaller) -> None:
+    async def judge(self, request: CallModel, own: str, state: State, prices: PriceBook, ask: ModelCaller) -> None:
         """Ask the model that the request names, or the session's *own*, for a text or an object; keep the usage."""
         reach("ASK_SPAWNED")
         if self.cancelled:  # as in `run`

@@ -64,7 +64,7 @@ class Staged(Authored, gc=True):
     """The request to give the model."""
 
 
-StageFunction: TypeAlias = Callable[[ModelScene], Awaitable[Staged | None]]
+Stage: TypeAlias = Callable[[ModelScene], Awaitable[Staged | None]]
 """Async function that sets up a scene; returns `None` if the model cannot be made to behave so."""
 
 _FAILURES: Final = (
@@ -80,7 +80,7 @@ async def heard(staged: Staged) -> tuple[Response, list[Chunk]]:
     return await staged.model.stream(staged.request, chunks.append), chunks
 
 
-async def text_staged(stage: StageFunction) -> Staged:
+async def text_staged(stage: Stage) -> Staged:
     """Set up the scene `TEXT`, which must be possible with every model."""
     staged = await stage(ModelScene.TEXT)
     assert staged is not None, "every model can answer with text"
@@ -90,7 +90,7 @@ async def text_staged(stage: StageFunction) -> Staged:
 class ModelConformance:
     """Tests of one request: its stream, its response, its cancellation, and the classes of its errors."""
 
-    async def test_the_chunks_add_up_to_the_response(self, stage: StageFunction) -> None:
+    async def test_the_chunks_add_up_to_the_response(self, stage: Stage) -> None:
         """The streamed chunks, joined, are the text and thinking of the response: none is lost, none comes twice."""
         for scene in (ModelScene.TEXT, ModelScene.THINKING):
             staged = await stage(scene)
@@ -104,7 +104,7 @@ class ModelConformance:
             assert text
             assert response.stop is StopReason.END
 
-    async def test_thoughts_come_before_the_text(self, stage: StageFunction) -> None:
+    async def test_thoughts_come_before_the_text(self, stage: Stage) -> None:
         """Thinking comes before the text, in the chunks and in the response."""
         staged = await stage(ModelScene.THINKING)
         if staged is None:
@@ -114,7 +114,7 @@ class ModelConformance:
         assert kinds == sorted(kinds, key=lambda kind: kind is TextChunk)
         assert isinstance(response.parts[0], Thinking)
 
-    async def test_calls_name_tools_of_the_request(self, stage: StageFunction) -> None:
+    async def test_calls_name_tools_of_the_request(self, stage: Stage) -> None:
         """Calls have the provider's ids, no two the same, names of tools that were offered, and JSON for arguments."""
         staged = await stage(ModelScene.CALLS)
         if staged is None:
@@ -128,7 +128,7 @@ class ModelConformance:
         assert len(ids) == len(set(ids))
         assert all(freeze(call.args) == call.args for call in response.calls)
 
-    async def test_a_model_that_must_not_call_speaks(self, stage: StageFunction) -> None:
+    async def test_a_model_that_must_not_call_speaks(self, stage: Stage) -> None:
         """A request whose `may_call` is false gets a response without calls, though it has tools."""
         staged = await stage(ModelScene.LAST_ROUND)
         if staged is None:
@@ -137,7 +137,7 @@ class ModelConformance:
         assert not staged.request.may_call
         assert response.calls == ()
 
-    async def test_usage_never_falls(self, stage: StageFunction) -> None:
+    async def test_usage_never_falls(self, stage: Stage) -> None:
         """Each `UsageChunk` counts all tokens so far, and the response's usage is at least the last count."""
         for scene in (ModelScene.TEXT, ModelScene.CALLS):
             staged = await stage(scene)
@@ -151,7 +151,7 @@ class ModelConformance:
             assert response.usage.cached_tokens <= response.usage.input_tokens
             assert response.usage.reasoning_tokens <= response.usage.output_tokens
 
-    async def test_the_name_is_text_and_stays(self, stage: StageFunction) -> None:
+    async def test_the_name_is_text_and_stays(self, stage: Stage) -> None:
         """The model's name is text, not empty, and the same before and after a request."""
         staged = await text_staged(stage)
         name = staged.model.name
@@ -160,7 +160,7 @@ class ModelConformance:
         assert name
         assert staged.model.name == name
 
-    async def test_a_request_that_is_cancelled_before_it_begins_does_not_begin(self, stage: StageFunction) -> None:
+    async def test_a_request_that_is_cancelled_before_it_begins_does_not_begin(self, stage: Stage) -> None:
         """`stream` has a checkpoint even if the whole answer is there at once, so a cancelled request does not run."""
         staged = await text_staged(stage)
         with trio.CancelScope() as scope:
@@ -168,9 +168,7 @@ class ModelConformance:
             await heard(staged)
         assert scope.cancelled_caught
 
-    async def test_a_request_can_be_cancelled_at_each_chunk_and_the_next_is_answered(
-        self, stage: StageFunction
-    ) -> None:
+    async def test_a_request_can_be_cancelled_at_each_chunk_and_the_next_is_answered(self, stage: Stage) -> None:
         """A request that is cancelled at any chunk leaves nothing behind: the next one gets its whole answer."""
         staged = await text_staged(stage)
         whole, chunks = await heard(staged)
@@ -178,7 +176,7 @@ class ModelConformance:
             await _cut_at(staged, most)
             assert (await heard(staged))[0].but(calls=()) == whole.but(calls=())
 
-    async def test_a_silent_request_can_be_cancelled(self, stage: StageFunction) -> None:
+    async def test_a_silent_request_can_be_cancelled(self, stage: Stage) -> None:
         """A request that waits for an answer ends soon when it is cancelled."""
         staged = await stage(ModelScene.SILENT)
         if staged is None:
@@ -188,7 +186,7 @@ class ModelConformance:
                 await heard(staged)
             assert scope.cancelled_caught
 
-    async def test_requests_side_by_side_do_not_mix(self, stage: StageFunction) -> None:
+    async def test_requests_side_by_side_do_not_mix(self, stage: Stage) -> None:
         """Each of several concurrent requests gets its own answer."""
         staged = await text_staged(stage)
         whole, _ = await heard(staged)
@@ -202,7 +200,7 @@ class ModelConformance:
                 nursery.start_soon(one)
         assert answers == [whole] * 4
 
-    async def test_failures_are_told_by_class(self, stage: StageFunction) -> None:
+    async def test_failures_are_told_by_class(self, stage: Stage) -> None:
         """A failure raises the class of error that says whether to try again."""
         for scene, error_class in _FAILURES:
             staged = await stage(scene)

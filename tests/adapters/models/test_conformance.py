@@ -11,7 +11,7 @@ from agentrail.adapters.models.providers import PROVIDERS
 from agentrail.adapters.models.remote_model import RemoteModel
 from agentrail.ports.model import Model
 from agentrail.testing import ScriptedModel, call, overflow, permanent, say, stall, transient
-from agentrail.testing.conformance.model_tests import ModelConformance, ModelScene, Staged, StageFunction
+from agentrail.testing.conformance.model_tests import ModelConformance, ModelScene, Stage, Staged
 from agentrail.testing.scripted import Element
 from agentrail.values.json import freeze_object
 from agentrail.values.stream import ModelRequest
@@ -48,7 +48,7 @@ def request_for(scene: ModelScene, model: str) -> ModelRequest:
 
 class TestScripted(ModelConformance):
     @pytest.fixture
-    def stage(self) -> StageFunction:
+    def stage(self) -> Stage:
         async def stage(scene: ModelScene) -> Staged:
             return Staged(ScriptedModel([SCRIPTS[scene]], repeat_last=True), request_for(scene, "scripted"))
 
@@ -57,7 +57,7 @@ class TestScripted(ModelConformance):
 
 class TestDemo(ModelConformance):
     @pytest.fixture
-    def stage(self) -> StageFunction:
+    def stage(self) -> Stage:
         async def stage(scene: ModelScene) -> Staged | None:
             prompt = PROMPTS.get(scene)
             if prompt is None:
@@ -73,7 +73,7 @@ class TestRemote(ModelConformance):
     """Each provider, against a local server that answers in its format."""
 
     @pytest.fixture
-    async def stage(self, provider: str) -> AsyncIterator[StageFunction]:
+    async def stage(self, provider: str) -> AsyncIterator[Stage]:
         async with trio.open_nursery() as nursery:
             http = Http()
 
