@@ -97,8 +97,8 @@ EDITS: Final = (
     ),
     Edit(
         "sessions that are set aside are kept without limit",
-        tree.Tree.set_aside,
-        "if len(self._aside) > MAX_ASIDE:",
+        tree.Tree.quarantine,
+        "if len(self._aside) > MAX_QUARANTINED:",
         "if False:",
         ("sessions_set_aside",),
     ),

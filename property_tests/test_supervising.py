@@ -34,7 +34,7 @@ class Reference:
     def expect(self, key: str, ending: Ending, at: int) -> dict[str, object]:
         """Return the fields of the decision that the rules should make when child *key* ends."""
         (restart, session) = next((kind, session) for name, kind, session in self.order if name == key)
-        nothing: dict[str, object] = {"stop": (), "forget": (), "start": (), "set_aside": False, "fails": False}
+        nothing: dict[str, object] = {"stop": (), "forget": (), "start": (), "quarantine": False, "fails": False}
         if ending.fatal:
             return {**nothing, "gone": True, "fails": True}
         over = {"permanent": False, "transient": not ending.crashed, "temporary": True}[restart]
@@ -43,11 +43,11 @@ class Reference:
         self.seen.setdefault(key, []).append(ending.input)
         last = self.seen[key][-3:]
         if session and len(last) == 3 and set(last) == {ending.input} and ending.input:
-            return {**nothing, "gone": False, "set_aside": True}
+            return {**nothing, "gone": False, "quarantine": True}
         if session and self.policy.strategy == "one_for_one":
             self.own.append(Crash(key, at))
             if self.within(self.own, at, key) > self.policy.max_restarts:
-                return {**nothing, "gone": False, "set_aside": True}
+                return {**nothing, "gone": False, "quarantine": True}
             return {**nothing, "gone": False, "start": (key,)}
         self.shared.append(Crash(key, at))
         if self.within(self.shared, at) > self.policy.max_restarts:
@@ -126,7 +126,7 @@ class Supervising(RuleBasedStateMachine):
     def _apply(self, decided: RestartDecision, key: str) -> None:
         self.restarts = decided.restarts
         gone = {*decided.forget}
-        if decided.facts is None or decided.set_aside:
+        if decided.facts is None or decided.quarantine:
             gone.add(key)
         elif decided.facts is not None:
             self.wards[key] = decided.facts

@@ -1,9 +1,9 @@
 """Rules of supervision: what a supervisor does after one of its children has ended. A pure function of data.
 
 The rules are those of OTP's supervisors, except for sessions. Under `one_for_one`, the restarts of each session are
-counted for itself, and wait for a growing pause; a session that crashes too often is set aside, and the supervisor goes
+counted for itself, and wait for a growing pause; one that crashes too often is quarantined, and the supervisor goes
 on. Under the other strategies a session counts as any child does: with too many restarts, the supervisor fails. Under
-every strategy a session is set aside that crashes `SAME_INPUT` times in a row on the same message.
+every strategy a session is quarantined that crashes `SAME_INPUT` times in a row on the same message.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ STRATEGIES: Final[tuple[Strategy, ...]] = ("one_for_one", "one_for_all", "rest_f
 """Which children are restarted after a crash: the crashed one, all, or it and those started after it."""
 
 SAME_INPUT: Final = 3
-"""After this many crashes in a row on the same message, a session is set aside."""
+"""After this many crashes in a row on the same message, a session is quarantined."""
 
 FIRST_PAUSE: Final = 0.1
 """Under `one_for_one`: seconds before a session's second restart in a period, then doubled; chance may halve it."""
@@ -85,10 +85,10 @@ class RestartDecision(Value):
     """Keys of children to start, in this order."""
     pause: float = 0.0
     """Seconds to wait before the children in `start` are started."""
-    set_aside: bool = False
+    quarantine: bool = False
     """Whether the child is a session that is not restarted, but can still be read."""
     same_input: bool = False
-    """Whether the session is set aside because it crashed on the same message each time."""
+    """Whether the session is quarantined because it crashed on the same message each time."""
     fails: bool = False
     """Whether the supervisor stops all its children and crashes itself."""
 
@@ -111,7 +111,7 @@ def decide(
         return RestartDecision(None, restarts)
     facts = _count_crash(facts, ending)
     if facts.session and facts.crashes >= SAME_INPUT:
-        return RestartDecision(facts, restarts, set_aside=True, same_input=True)
+        return RestartDecision(facts, restarts, quarantine=True, same_input=True)
     if facts.session and policy.strategy == "one_for_one":
         return _decide_alone(policy, facts, restarts, at, chance)
     counted = _recent((*restarts, at), policy, at)
@@ -138,11 +138,11 @@ def _count_crash(facts: ChildFacts, ending: Ending) -> ChildFacts:
 def _decide_alone(
     policy: Policy, facts: ChildFacts, restarts: tuple[float, ...], at: float, chance: float
 ) -> RestartDecision:
-    """Decide about one session under `one_for_one`: restart it, at once or after a pause, or set it aside."""
+    """Decide about one session under `one_for_one`: restart it, at once or after a pause, or quarantine it."""
     counted = _recent((*facts.restarts, at), policy, at)
     facts = facts.but(restarts=counted)
     if len(counted) > policy.max_restarts:
-        return RestartDecision(facts, restarts, set_aside=True)
+        return RestartDecision(facts, restarts, quarantine=True)
     return RestartDecision(facts, restarts, start=(facts.key,), pause=pause_before(len(counted), chance))
 
 

@@ -109,7 +109,7 @@ PLACES: Final = (
     Place("journal_log._whole", "read", RESUMED, "caller", "resume_large"),
     Place(REBUILT, "latest", "session.Session._stored", "session", "wake"),
     Place(REBUILT, "latest", "session.Session._recover", "session", "restart"),
-    Place(REBUILT, "latest", "session.Session.set_aside", "nobody", "set_aside"),
+    Place(REBUILT, "latest", "session.Session.quarantine", "nobody", "set_aside"),
     Place(OPENING, "read", FORKED, "caller", "fork"),
     Place(REBUILT, "latest", FORKED, "caller", "fork"),
     Place("restore._left_behind", "read", FORKED, "caller", "fork"),

@@ -19,7 +19,7 @@ from agentrail.runtime.diagnosis import watchdog
 from agentrail.runtime.shared.clock import Clock, Timers
 from agentrail.runtime.shared.provider_limits import MOST_RESTING, ProviderLimits
 from agentrail.runtime.shared.threads import WorkerThreads
-from agentrail.runtime.supervision.tree import MAX_ASIDE
+from agentrail.runtime.supervision.tree import MAX_QUARANTINED
 from agentrail.testing import ScriptedModel
 from agentrail.testing.conformance.journal_tests import opened, run_of
 from agentrail.values.events import Gap
@@ -252,11 +252,11 @@ async def test_nothing_of_it_is_left(
 async def test_so_many_quarantined_sessions_are_kept_to_be_read(caplog: pytest.LogCaptureFixture) -> None:
     async with open_supervisor() as supervisor:
         first = None
-        for number in range(MAX_ASIDE + 1):
+        for number in range(MAX_QUARANTINED + 1):
             session = await supervisor.spawn(saying(plugins=[Poison()]), f"s{number}")
             first = first or session
-            if number == MAX_ASIDE:
-                assert len(supervisor.sessions()) == MAX_ASIDE + 1
+            if number == MAX_QUARANTINED:
+                assert len(supervisor.sessions()) == MAX_QUARANTINED + 1
                 assert len(first.messages()) == 0
             with pytest.raises(Exception, match="poison"):
                 await session.ask("die")
@@ -264,7 +264,9 @@ async def test_so_many_quarantined_sessions_are_kept_to_be_read(caplog: pytest.L
                 await monitor.wait()
         assert first is not None
         await settle()
-        assert [session.id for session in supervisor.sessions()] == [f"s{number}" for number in range(1, MAX_ASIDE + 1)]
+        assert [session.id for session in supervisor.sessions()] == [
+            f"s{number}" for number in range(1, MAX_QUARANTINED + 1)
+        ]
         assert kept_in(supervisor) == [session.id for session in supervisor.sessions()]
         with pytest.raises(SessionForgotten):
             first.messages()

@@ -218,7 +218,7 @@ class Session:
         letter = self._in_hand
         return "" if letter is None else f"{type(letter.input).__name__} {letter.number}"
 
-    async def set_aside(self, cause: str, input_: str) -> None:
+    async def quarantine(self, cause: str, input_: str) -> None:
         """Journal that the session is quarantined, if the journal can write."""
         crash = inputs.CrashedTooOften(cause, input_)
         if not self.is_asleep:

@@ -6,6 +6,7 @@ import inspect
 import math
 from collections.abc import Awaitable, Callable
 from contextvars import Context
+from enum import Enum
 from functools import partial
 from typing import Final, Protocol, TypeAlias
 
@@ -28,7 +29,48 @@ ServiceFunction: TypeAlias = Callable[..., Awaitable[None]]
 """An async function that runs until it is cancelled; if it takes `task_status`, it reports itself when it is ready."""
 
 
-WITH_TASK: Final = frozenset({"starting", "running", "waiting", "stopping", "stuck"})
+class ChildState(Enum):
+    """State of a child, as `tree()` shows it.
+
+    The next state after each event; a dash is for one that cannot come, or that changes nothing:
+
+    | state       | pause ends | is ready | run ends          | `stop`    | `_halt`  | late  | letter   |
+    | ----------- | ---------- | -------- | ----------------- | --------- | -------- | ----- | -------- |
+    | STARTING    | –          | RUNNING  | DOWN              | cancelled | STOPPING | STUCK | –        |
+    | WAITING     | STARTING   | –        | DOWN              | cancelled | STOPPING | STUCK | –        |
+    | RUNNING     | –          | –        | ASLEEP, DOWN      | STOPPING  | STOPPING | STUCK | –        |
+    | STOPPING    | –          | –        | DOWN, QUARANTINED | cancelled | STOPPING | STUCK | –        |
+    | STUCK       | –          | –        | DOWN              | cancelled | STOPPING | STUCK | –        |
+    | ASLEEP      | –          | –        | –                 | STARTING  | –        | –     | STARTING |
+    | DOWN        | –          | –        | –                 | –         | –        | –     | –        |
+    | QUARANTINED | –          | –        | –                 | –         | –        | –     | –        |
+
+    `stop` is for good: it wakes a session that sleeps, ends a RUNNING child in order, and cancels any other as it is.
+    `_halt` is for a restart. A child is late if it ignores its cancellation for `shutdown` seconds. A RUNNING session
+    is ASLEEP after its run if it ended by itself to sleep, and else DOWN, as all others are. What comes after DOWN, the
+    rules decide (`core.supervision_rules.decide`): the child is removed; or it is STARTING again, if need be WAITING
+    before; or it has crashed too often, and is STOPPING until its quarantine is written.
+    """
+
+    STARTING = "starting"
+    """A task runs, and the child cannot be used yet."""
+    WAITING = "waiting"
+    """A task waits before a restart."""
+    RUNNING = "running"
+    """The child is ready."""
+    STOPPING = "stopping"
+    """The child was told to end, or its quarantine is being written."""
+    STUCK = "stuck"
+    """The child has not ended in its time: its task is left behind."""
+    ASLEEP = "asleep"
+    """A session without a task; a letter wakes it."""
+    DOWN = "down"
+    """The last run is over."""
+    QUARANTINED = "quarantined"
+    """A session that crashed too often: it can be read, and does not run."""
+
+
+WITH_TASK: Final = frozenset(set(ChildState) - {ChildState.ASLEEP, ChildState.DOWN, ChildState.QUARANTINED})
 """States in which a child has a task."""
 
 
@@ -222,11 +264,11 @@ class Child:
 
     @in_brackets
     def __repr__(self) -> str:
-        return listed(f"{self.key!r} {self.runner.kind} {self.state}", some(self.restarts, "restart"))
+        return listed(f"{self.key!r} {self.runner.kind} {self.state.value}", some(self.restarts, "restart"))
 
     def reset_for_run(self) -> None:
         """Reset what belongs to one run, so that the next one can start."""
-        self.state = "starting"
+        self.state = ChildState.STARTING
         self.stop_requested = False
         self.error: BaseException | None = None
         # A cancellation of the nursery must not reach a child before its supervisor stops it in order:
@@ -242,8 +284,8 @@ class Child:
     def mark_ready(self) -> None:
         """Settle `run_ready` and `first_ready`, and lift the time limit of the start."""
         self.scope.deadline = math.inf
-        if self.state == "starting":
-            self.state = "running"
+        if self.state is ChildState.STARTING:
+            self.state = ChildState.RUNNING
         self.run_ready.settle(None)
         self.first_ready.settle(None)
         self.run_ready = self.first_ready = _READY
@@ -252,14 +294,14 @@ class Child:
         """Cancel the run; a session that sleeps has none: it is down, and no letter starts one any more."""
         self.stop_requested = True
         self.scope.cancel()
-        if self.state == "asleep" and isinstance(self.runner, SessionRunner):
+        if self.state is ChildState.ASLEEP and isinstance(self.runner, SessionRunner):
             self.runner.session.mailbox.wake_callback = None
             self.mark_ended()
 
-    def mark_ended(self, state: str = "down") -> None:
+    def mark_ended(self, state: ChildState = ChildState.DOWN) -> None:
         """Set the *state* after a run, and wake all tasks that wait for its end."""
         self.state = state
-        if state == "asleep":
+        if state is ChildState.ASLEEP:
             self.scope = _NO_RUN
         if self._ended is not None:
             self._ended.set()
@@ -273,7 +315,7 @@ class Child:
 
     def view(self) -> ChildView:
         """Return the child's entry in `tree()`."""
-        view_ = ChildView(self.key, self.runner.kind, self.state, self.facts.restart, self.restarts)
+        view_ = ChildView(self.key, self.runner.kind, self.state.value, self.facts.restart, self.restarts)
         return self.runner.view(view_)
 
 

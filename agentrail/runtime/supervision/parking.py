@@ -14,7 +14,7 @@ from agentrail.core.vocabulary.commands import TraceSent
 from agentrail.errors import MailboxFull
 from agentrail.runtime.actor.session import Session
 from agentrail.runtime.inbox.letter import Letter
-from agentrail.runtime.supervision.children import Child, session_of
+from agentrail.runtime.supervision.children import Child, ChildState, session_of
 from agentrail.runtime.supervision.sessions import Sessions
 from agentrail.runtime.supervision.subagents.subagents import Subagents
 from agentrail.runtime.supervision.supervisor import SupervisorNode
@@ -103,7 +103,7 @@ def _is_busy(child: Child) -> bool:
     session = session_of(child)
     if session is None or not child.has_task():
         return False
-    return bool(risky_calls(session.state)) if child.state == "waiting" else not session.may_sleep
+    return bool(risky_calls(session.state)) if child.state is ChildState.WAITING else not session.may_sleep
 
 
 def _tell(session: Session) -> None:

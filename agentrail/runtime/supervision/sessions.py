@@ -37,7 +37,7 @@ from agentrail.runtime.resources import FindCode, FoundCode, SessionCode
 from agentrail.runtime.shared import collector
 from agentrail.runtime.shared.ids import follows_grammar
 from agentrail.runtime.shared.reply_slot import Slot
-from agentrail.runtime.supervision.children import Child, SessionRunner, session_of
+from agentrail.runtime.supervision.children import Child, ChildState, SessionRunner, session_of
 from agentrail.runtime.supervision.restore import Returning, brought_back, forked, stored_state
 from agentrail.runtime.supervision.root_nursery import leavable
 from agentrail.runtime.supervision.subagents.subagents import Subagents
@@ -155,7 +155,7 @@ class Sessions:
             # Shielded: a cancelled caller has to stop the session first, because nobody else has its handle:
             # tests/runtime/test_supervisor.py::test_a_spawn_that_is_cancelled_leaves_nothing_and_frees_the_id
             with trio.CancelScope(shield=True):
-                child.state = "stopping"
+                child.state = ChildState.STOPPING
                 await node.stop(child)
             raise
         if error is not None:
@@ -212,7 +212,7 @@ class Sessions:
             with trio.CancelScope(shield=True):
                 await node.park(child)
             raise
-        if child.state != "quarantined":
+        if child.state is not ChildState.QUARANTINED:
             # Its code does not fit, so it must not run here; shielded, because a cancelled caller must still park it:
             # tests/runtime/test_cut_anywhere.py::test_a_session_that_is_brought_back
             with trio.CancelScope(shield=True):

@@ -26,7 +26,14 @@ from agentrail.reprs import in_brackets, listed, some
 from agentrail.runtime.diagnosis.crash_reports import CrashReport, reason_of
 from agentrail.runtime.shared.reply_slot import Slot
 from agentrail.runtime.shared.untrusted_calls import split, traced
-from agentrail.runtime.supervision.children import Child, SessionRunner, WakeCallback, failed_to_start, when_finite
+from agentrail.runtime.supervision.children import (
+    Child,
+    ChildState,
+    SessionRunner,
+    WakeCallback,
+    failed_to_start,
+    when_finite,
+)
 from agentrail.runtime.supervision.tree import Tree
 from agentrail.values.untrusted_values import described
 
@@ -82,7 +89,7 @@ class SupervisorNode:
         for child in list(self._children.values()):
             if child.facts.restart == "temporary":
                 self._forget(child, None)
-            elif child.state == "down":
+            elif child.state is ChildState.DOWN:
                 failed = await self._restart_and_wait(child, "its supervisor was started again")
                 if failed is not None:
                     await self.rest()
@@ -170,9 +177,9 @@ class SupervisorNode:
         try:
             with child.scope:
                 if pause:
-                    child.state = "waiting"
+                    child.state = ChildState.WAITING
                     await trio.sleep(pause)
-                    child.state = "starting"
+                    child.state = ChildState.STARTING
                 child.scope.deadline = self.tree.shared.clock.deadline_in(child.start_timeout)
                 await child.runner.run(child.mark_ready)
         except BaseException as crash:  # noqa: ASYNC103 - what is ours is raised again
@@ -184,7 +191,12 @@ class SupervisorNode:
                 child.runner.clean_up(crash)
                 raise
             error = crash
-        if error is None and child.state == "starting" and child.scope.cancelled_caught and not child.stop_requested:
+        if (
+            error is None
+            and child.state is ChildState.STARTING
+            and child.scope.cancelled_caught
+            and not child.stop_requested
+        ):
             error = StartTooSlow(child.key, child.start_timeout)
         if error is None and child.scope.cancelled_caught and isinstance(child.runner, SessionRunner):
             error = child.runner.fenced_by
@@ -201,12 +213,12 @@ class SupervisorNode:
             and isinstance(runner, SessionRunner)
             and runner.session.is_asleep
         ):
-            child.mark_ended("asleep")
+            child.mark_ended(ChildState.ASLEEP)
             runner.session.mailbox.wake_callback = WakeCallback(self, child)
             if runner.fenced_by is not None:  # in the very pass in which the task ended
                 self.wake(child)
             return
-        is_stuck, has_not_started = child.state == "stuck", failed_to_start(child, error)
+        is_stuck, has_not_started = child.state is ChildState.STUCK, failed_to_start(child, error)
         child.mark_ended()
         child.run_ready.settle(NotReady(child.key) if child.stop_requested else error)  # however it is dealt with below
         if child.stop_requested:
@@ -242,12 +254,12 @@ class SupervisorNode:
             self.tree.shared.nursery.start_soon(self._give_up, error or EndedTooOften(child.key))
         elif decided.facts is None:
             self._forget(child, error)
-        elif decided.set_aside and runner is not None and error is not None:
+        elif decided.quarantine and runner is not None and error is not None:
             del self._facts[child.key]
             child.reset_for_run()
-            child.state = "stopping"
+            child.state = ChildState.STOPPING
             kind = ending.input.partition(" ")[0] if decided.same_input else ""
-            self.tree.shared.nursery.start_soon(self._set_aside, child, runner, kind, error)
+            self.tree.shared.nursery.start_soon(self._quarantine, child, runner, kind, error)
         elif decided.stop or decided.start != (child.key,):
             self._busy = True
             self.tree.shared.nursery.start_soon(self._regroup, decided, error)
@@ -283,7 +295,7 @@ class SupervisorNode:
                 self._forget(self._children[key], None)
         for key in decided.start:
             child = self._children.get(key)
-            if child is None or child.state != "down":
+            if child is None or child.state is not ChildState.DOWN:
                 continue
             if self._stopping or await self._restart_and_wait(child, cause) is not None:
                 break
@@ -294,20 +306,20 @@ class SupervisorNode:
         self._busy = False
         while self._delayed_endings and not self._busy and not self._stopping:
             child, error = self._delayed_endings.popleft()
-            if child.state == "down" and self._children.get(child.key) is child:
+            if child.state is ChildState.DOWN and self._children.get(child.key) is child:
                 self._apply_rules(child, error)
 
-    async def _set_aside(self, child: Child, runner: SessionRunner, kind: str, error: BaseException) -> None:
+    async def _quarantine(self, child: Child, runner: SessionRunner, kind: str, error: BaseException) -> None:
         """Quarantine a session: it is not restarted, but can be read. If the journal fails, this is only logged."""
         try:
             with child.scope:
                 child.scope.deadline = self.tree.shared.clock.deadline_in(child.shutdown)
-                await runner.session.set_aside(described(error), kind)
+                await runner.session.quarantine(described(error), kind)
         except Exception as problem:  # noqa: BLE001 - whatever broke the actor may break this too
             log.error("that session %s is set aside could not be written: %s", child.key, traced(problem))
-        child.mark_ended("quarantined")
+        child.mark_ended(ChildState.QUARANTINED)
         runner.clean_up(error)
-        self.tree.set_aside(child.key, partial(self._forget, child, error))
+        self.tree.quarantine(child.key, partial(self._forget, child, error))
 
     async def _give_up(self, error: BaseException) -> None:
         """Stop all children and fail; the supervisor above then decides, and the root's `async with` raises."""
@@ -324,7 +336,7 @@ class SupervisorNode:
         path = (*self.path, child.key)
         view = child.view()
         outcome = "failed" if decided.fails else "given_up" if decided.facts is None else "restarted"
-        outcome = "set_aside" if decided.set_aside else outcome
+        outcome = "set_aside" if decided.quarantine else outcome
         at = self.tree.shared.clock.now_ms()
         report = CrashReport(
             path, child.runner.kind, reason_of(error), outcome, child.restarts, input_, view.mailbox, at
@@ -346,7 +358,7 @@ class SupervisorNode:
         if not child.has_task():
             return
         child.stop_requested = True
-        child.state = "stopping"
+        child.state = ChildState.STOPPING
         await child.runner.rest()
         child.scope.cancel()
         await self._wait(child)
@@ -360,13 +372,13 @@ class SupervisorNode:
 
     async def stop(self, child: Child) -> None:
         """Stop *child* for good, by cancelling it if it takes too long; log its name if it still runs."""
-        if child.state == "asleep":
+        if child.state is ChildState.ASLEEP:
             self.wake(child)
             await child.run_ready.wait()
         if child.has_task():
             child.stop_requested = True
-            if child.state == "running":
-                child.state = "stopping"
+            if child.state is ChildState.RUNNING:
+                child.state = ChildState.STOPPING
                 with trio.move_on_after(child.shutdown):
                     await child.runner.wind_down()
                     if isinstance(child.runner, SessionRunner | SupervisorNode):
@@ -381,7 +393,7 @@ class SupervisorNode:
         with trio.move_on_after(child.shutdown):
             await child.wait_ended()
         if child.has_task():
-            child.state = "stuck"
+            child.state = ChildState.STUCK
             child.run_ready.settle(NotReady(child.key))  # its siblings do not wait for one that may never end
             name = "/".join((*self.path, child.key))
             log.warning("%s %s ignores its cancellation and is left behind", child.runner.kind, name)

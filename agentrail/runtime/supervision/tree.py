@@ -18,7 +18,7 @@ log = logging.getLogger("agentrail.supervisor")
 MAX_REPORTS: Final = 100
 """How many crash reports are kept per tree: the newest ones."""
 
-MAX_ASIDE: Final = 100
+MAX_QUARANTINED: Final = 100
 """How many quarantined sessions are kept per tree; for a further one, the oldest is removed."""
 
 
@@ -36,14 +36,14 @@ class Tree:
         self._aside: dict[str, Callable[[], None]] = {}
         self._past: WeakSet[Session] = WeakSet()
 
-    def set_aside(self, session_id: str, let_go: Callable[[], None]) -> None:
+    def quarantine(self, session_id: str, let_go: Callable[[], None]) -> None:
         """Keep a quarantined session so that it can be read; if there are too many, call *let_go* with the oldest."""
         self._aside[session_id] = let_go
         if self.shared.parkable is not None:
             self.shared.parkable[session_id].set()
-        if len(self._aside) > MAX_ASIDE:
+        if len(self._aside) > MAX_QUARANTINED:
             oldest = next(iter(self._aside))
-            log.warning("session %s is let go: %d others were set aside after it", oldest, MAX_ASIDE)
+            log.warning("session %s is let go: %d others were set aside after it", oldest, MAX_QUARANTINED)
             self._aside[oldest]()
 
     def let_go(self, session_id: str) -> None:

@@ -38,8 +38,8 @@ from agentrail.runtime.supervision.supervisor import SupervisorNode
 from agentrail.values.content import Text
 from agentrail.values.events.life import PromptReceived, SessionEnded
 from agentrail.values.tools import Err, Ok, err
+from agentrail.values.untrusted_values import as_seconds as plain_seconds
 from agentrail.values.untrusted_values import brief
-from agentrail.values.untrusted_values import seconds as plain_seconds
 
 NO_PROMPT: Final = (
     "the process ended before the sub-agent had its prompt, and an older version has kept none; start the task again"
