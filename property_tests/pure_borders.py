@@ -47,7 +47,7 @@ from agentrail.values.messages import AssistantMessage, ToolMessage, UserMessage
 from agentrail.values.stream import Response, TextChunk, UsageChunk
 from agentrail.values.tools import AskPerson, Effect, Ok, SetTodos, Todo
 from agentrail.values.untrusted_content import MAX_TEXT, fit_message, fit_result, fit_text, fit_usage
-from agentrail.values.untrusted_values import TEN_YEARS, brief, crash, described, words
+from agentrail.values.untrusted_values import TEN_YEARS, brief, described, error_text, message_of
 from agentrail.values.usage import Price, Usage
 
 REFUSALS: Final = (AgentrailError, TypeError)
@@ -111,7 +111,7 @@ def _wait(found: object) -> object:
 
 def _error(found: object) -> object:
     error = found if isinstance(found, BaseException) else ValueError(found)
-    return (described(error), words(error), brief(found))
+    return (described(error), message_of(error), brief(found))
 
 
 def _results(found: object) -> tuple[object, ...]:
@@ -141,7 +141,7 @@ def _why_malformed(action: object) -> object:
     try:
         return why_malformed(action)  # type: ignore[arg-type]
     except BaseException as error:  # noqa: BLE001 - whatever a value raises
-        return crash(error)
+        return error_text(error)
 
 
 def _actions(found: object) -> tuple[object, ...]:

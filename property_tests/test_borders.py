@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import pytest
 
-from agentrail.values.untrusted_values import words
+from agentrail.values.untrusted_values import message_of
 from property_tests import hostile
 from property_tests.borders import MOST_CPU, longest_step, play, quiet
 from property_tests.pure_borders import CHECKS, REFUSALS
@@ -60,7 +60,7 @@ def _taken(check: str, seed: int, measure: Callable[[], float] = time.thread_tim
     try:
         CHECKS[check](found)
     except REFUSALS as refused:
-        words(refused)
+        message_of(refused)
     except BaseException as error:
         error.add_note(f"the check of {check}, seed {seed}")
         raise

@@ -66,7 +66,7 @@ from agentrail.runtime.supervision.supervisor import SupervisorNode
 from agentrail.runtime.supervision.tree import Tree
 from agentrail.tools import as_tool
 from agentrail.values.json import JsonObject, freeze_object
-from agentrail.values.untrusted_values import brief, named, number, seconds
+from agentrail.values.untrusted_values import as_seconds, brief, number, type_name
 from agentrail.values.usage import Limit
 
 JOURNAL_WANTED: Final = "an object with the methods of `agentrail.journals.Journal`, such as `SqliteJournal(path)`"
@@ -157,14 +157,14 @@ def _is_plain(value: object) -> bool:
 
 def _describe(value: object) -> str:
     kind = indirect(value) if callable(value) else ""
-    return f"a function that is {kind}" if kind else f"a `{named(value)}`"
+    return f"a function that is {kind}" if kind else f"a `{type_name(value)}`"
 
 
 def policy(strategy: str, max_restarts: int, period: float) -> Policy:
     """Return the restart policy of a supervisor; raise an error for an invalid argument."""
     if strategy not in STRATEGIES:
         raise BadChoice.among("strategy", strategy, STRATEGIES)
-    restarts, within = number(max_restarts), seconds(period)
+    restarts, within = number(max_restarts), as_seconds(period)
     if type(restarts) is not int or restarts < 0 or not within:
         raise BadSupervisor(max_restarts, period)
     return Policy(strategy, min(restarts, MOST_RESTARTS), within)
@@ -178,7 +178,7 @@ def service(run: ServiceFunction, name: str, restart: str, shutdown: float, star
 
 def time_of(name: str, value: object) -> float:
     """Return *value*, the argument *name*, as seconds, cut to ten years; raise `WrongType` if it is no time."""
-    plain = seconds(value)
+    plain = as_seconds(value)
     if plain is None:
         raise WrongType(name, brief(value), "seconds, 0 or more")
     return plain
@@ -215,7 +215,7 @@ def storage(journal: Journal | None, address: object, lease: object) -> JournalC
         address = f"{socket.gethostname()}/{os.getpid()}/{random_texts.token_hex(4)}"
     if not isinstance(address, str) or not address:
         raise WrongType.of("address", address, "a text by which others find this supervisor")
-    plain = seconds(lease)
+    plain = as_seconds(lease)
     if plain is None or plain < SHORTEST_LEASE:
         raise WrongType("lease", brief(lease), f"seconds, from {SHORTEST_LEASE} on")
     return None if journal is None else JournalChoice(journal, address, int(plain * 1000))

@@ -10,7 +10,7 @@ from agentrail.errors import BadSpec
 from agentrail.ports.model import Model, ModelChain
 from agentrail.ports.protocol_checks import why_unfit
 from agentrail.values.json import Json, JsonObject, freeze_object
-from agentrail.values.untrusted_values import named
+from agentrail.values.untrusted_values import type_name
 
 ChainModel: TypeAlias = tuple[str | Model, JsonObject]
 """One model of a chain, with the options for its provider."""
@@ -26,7 +26,7 @@ def why_no_model(value: object) -> str | None:
     """Describe *value* and why it cannot be used as a model, as in "a `dict`"; `None` if it can."""
     problem = why_unfit(value, Model)
     if problem is None and not isinstance(getattr(value, "name", None), str):
-        return f"a `{named(value)}`, whose `name` is no text,"
+        return f"a `{type_name(value)}`, whose `name` is no text,"
     return problem
 
 

@@ -9,7 +9,7 @@ from typing import Final, TypeAlias
 from agentrail.adapters.published_prices import published_cost
 from agentrail.runtime.shared.untrusted_calls import traced
 from agentrail.values.json import JsonObject
-from agentrail.values.untrusted_values import brief, money, pass_interrupt
+from agentrail.values.untrusted_values import as_usd, brief, pass_interrupt
 from agentrail.values.usage import Price, Usage
 
 log = logging.getLogger("agentrail.prices")
@@ -69,7 +69,7 @@ def as_cost(value: object, model: str) -> float | None:
     """Return *value*, the result of a user's price function, as a cost; log it and return `None` if it is no cost."""
     if value is None:
         return None
-    cost = money(value)
+    cost = as_usd(value)
     if cost is None:
         log.error("the price of `%s` is unknown: %s is no cost", model, brief(value))
     return cost

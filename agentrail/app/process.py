@@ -21,7 +21,7 @@ from agentrail.errors import SupervisorStuck, WrongType
 from agentrail.runtime.shared.collector import fewer_full_collections
 from agentrail.runtime.shared.untrusted_calls import tell
 from agentrail.values.argument_checks import checked
-from agentrail.values.untrusted_values import brief, leaves, seconds
+from agentrail.values.untrusted_values import as_seconds, brief, leaves
 
 _RUNNING: Final[trio.lowlevel.RunVar[Hangup]] = trio.lowlevel.RunVar("agentrail-hangup")
 
@@ -65,7 +65,7 @@ def run(main: Callable[[], Awaitable[T]], *, stop_within: float = 10.0, fewer_co
     With *fewer_collections*, Python's full garbage collections are rarer while *main* runs, and with 500 sessions and
     connections they freeze objects; without it, the collector of the process is left alone.
     """
-    within = seconds(stop_within)
+    within = as_seconds(stop_within)
     if within is None:
         raise WrongType("stop_within", brief(stop_within), "seconds from 0 on")
     last_resort = _LastResort(within)

@@ -44,7 +44,7 @@ from agentrail.tools.builtin.subagent_tools import task_tools
 from agentrail.values.json import EMPTY, Json, JsonObject, freeze_object
 from agentrail.values.step_budget import Meter
 from agentrail.values.tools import ToolSpec
-from agentrail.values.untrusted_values import named, seconds
+from agentrail.values.untrusted_values import as_seconds, type_name
 
 if TYPE_CHECKING:
     from agentrail.codec import plugin_states, plugin_types
@@ -156,7 +156,7 @@ def tools_of(spec: SessionSpec) -> dict[str, Tool]:
     described = {name: agent.description for name, agent in spec.agents.items()}
     talk = any(map(talks, spec.agents.values()))
     skill_tools = (
-        *task_tools(described, seconds(spec.max_agent_seconds) or 0.0, talk=talk),
+        *task_tools(described, as_seconds(spec.max_agent_seconds) or 0.0, talk=talk),
         *_skill_tools(spec),
     )
     for item in (*spec.tools, *skill_tools):
@@ -318,7 +318,7 @@ SPECS_WANTED: Final = "a function, async or not, that takes nothing or a `SpecWa
 def check_builder(name: str, builder: object) -> None:
     """Raise `WrongType` if *builder*, which `specs` has under *name*, is no function that builds a specification."""
     if not callable(builder):
-        raise WrongType("specs", f"a `{named(builder)}` under {name!r}", SPECS_WANTED)
+        raise WrongType("specs", f"a `{type_name(builder)}` under {name!r}", SPECS_WANTED)
     kind = indirect(builder)
     if kind not in ("", ASYNC):
         raise WrongType("specs", f"a function that is {kind} under {name!r}", SPECS_WANTED)

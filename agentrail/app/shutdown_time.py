@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 import trio
 
 from agentrail.errors import SupervisorStuck, WrongType
-from agentrail.values.untrusted_values import brief, seconds
+from agentrail.values.untrusted_values import as_seconds, brief
 
 if TYPE_CHECKING:
     from agentrail.runtime.supervision.root_nursery import Roof
@@ -93,5 +93,5 @@ async def leave(roof: Roof, sessions: Sessions | None, within: float | None) -> 
 
 def check_time(argument: str, within: object) -> None:
     """Raise `WrongType` if *within* is neither `None` nor a number of seconds from 0 on."""
-    if within is not None and seconds(within) is None and within != math.inf:
+    if within is not None and as_seconds(within) is None and within != math.inf:
         raise WrongType(argument, brief(within), WANTED)

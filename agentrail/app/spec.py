@@ -24,7 +24,7 @@ from agentrail.tools.skills.folder_scan import why_no_path
 from agentrail.values.argument_checks import refuse_unknown
 from agentrail.values.json import EMPTY, MAX_ITEMS, Json, JsonObject
 from agentrail.values.messages import AskModel, Compactor, Leaving
-from agentrail.values.untrusted_values import TEN_YEARS, brief, mended, named, number
+from agentrail.values.untrusted_values import TEN_YEARS, brief, mended, number, type_name
 from agentrail.values.usage import Price
 from agentrail.values.value import Authored
 
@@ -170,11 +170,11 @@ def _check_forms(spec: SessionSpec) -> None:
     for name in SEQUENCES:
         value: object = getattr(spec, name)
         if isinstance(value, str | bytes) or not isinstance(value, tuple | list | Collection):
-            raise BadSpec(name, f"is a `{named(value)}`; write a list, with brackets also around a single one")
+            raise BadSpec(name, f"is a `{type_name(value)}`; write a list, with brackets also around a single one")
     for name in MAPPINGS:
         value = getattr(spec, name)
         if not isinstance(value, dict | Mapping):
-            raise BadSpec(name, f"is a `{named(value)}`; use a mapping from names")
+            raise BadSpec(name, f"is a `{type_name(value)}`; use a mapping from names")
     for name in ("skills", "memory"):
         _check_paths(name, getattr(spec, name))
     if spec.skills and "skills" in spec.memory:
@@ -262,7 +262,7 @@ def _check_prices(value: object) -> None:
 
 def _check_text(name: str, value: object) -> None:
     if type(value) is not str:
-        raise BadSpec(name, f"is a `{named(value)}`; it must be text")
+        raise BadSpec(name, f"is a `{type_name(value)}`; it must be text")
     if not value.isascii() and mended(value) != value:
         raise BadSpec(name, "has half a surrogate pair, which no file can hold; leave it out")
 

@@ -17,7 +17,7 @@ from agentrail.errors import ReplayDiffers
 from agentrail.hooks.ruling import Ruling
 from agentrail.values.events.envelope import Envelope
 from agentrail.values.messages import EMPTY_HISTORY, Message
-from agentrail.values.untrusted_values import crash
+from agentrail.values.untrusted_values import error_text
 from agentrail.values.value import Value
 
 BEFORE: Final = 60
@@ -105,7 +105,7 @@ class Audit:
             _, _, what = differs.args
             return (Difference(record.number, "rulings", _listed(record.rulings), str(what)),)
         except Exception as error:  # noqa: BLE001 - whatever today's code raises is what the audit is to tell
-            return (Difference(record.number, "step", type(record.arrival.input).__name__, crash(error)),)
+            return (Difference(record.number, "step", type(record.arrival.input).__name__, error_text(error)),)
         histories = _histories(before, after, start, again.state)
         if histories[0] == histories[1]:
             self._last, self._history = after, again.state.history

@@ -65,7 +65,7 @@ from agentrail.values.messages import (
 )
 from agentrail.values.tools import Err, Ok
 from agentrail.values.untrusted_content import fit_message, fit_result
-from agentrail.values.untrusted_values import brief, seconds
+from agentrail.values.untrusted_values import as_seconds, brief
 from agentrail.values.value import Value, quick
 
 REPORTABLE: Final = frozenset(
@@ -125,7 +125,7 @@ def _is_layer(value: object) -> bool:
 
 
 def _is_seconds(value: object) -> bool:
-    return seconds(value) is not None
+    return as_seconds(value) is not None
 
 
 def _is_seconds_or_none(value: object) -> bool:
@@ -218,7 +218,7 @@ def answer_of(plugin: str, action: Action[object], hook: Hook, shown_hook: Hook)
         case Continue(family=name):
             return PluginAnswer(plugin, kind, name=name)
         case Ask(request=request, deadline=deadline):
-            return PluginAnswer(plugin, kind, request=frozen_request(request), seconds=seconds(deadline))
+            return PluginAnswer(plugin, kind, request=frozen_request(request), seconds=as_seconds(deadline))
         case (
             Intervene(text=text)
             | Abort(reason=text)
@@ -243,7 +243,7 @@ def answer_of(plugin: str, action: Action[object], hook: Hook, shown_hook: Hook)
             fit = [message if id(message) in there else fit_message(message) for message in messages]
             return PluginAnswer(plugin, kind, messages=rearrange(_messages_of(hook), fit))
         case HoldTool(hint=text, timeout=timeout, family=name):
-            return PluginAnswer(plugin, kind, text, name, seconds=seconds(timeout))
+            return PluginAnswer(plugin, kind, text, name, seconds=as_seconds(timeout))
         case _:
             return PluginAnswer(plugin, kind)
 

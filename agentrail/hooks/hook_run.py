@@ -57,7 +57,7 @@ from agentrail.hooks.ruling import (
 from agentrail.values.events.envelope import Event
 from agentrail.values.events.plugins import PluginError
 from agentrail.values.json import EMPTY, is_same
-from agentrail.values.untrusted_values import brief, crash, named, words
+from agentrail.values.untrusted_values import brief, error_text, message_of, type_name
 
 MAX_ASKS: Final = 8
 """The most times that one plugin may return `Ask` in one run of a hook; once more counts as its failure."""
@@ -159,7 +159,7 @@ class Pipeline:
             # A hook is sync, so no cancellation of its task can be raised in it; any exception is the plugin's own:
             # tests/runtime/test_hostile_errors.py::test_what_a_hook_raises_ends_nothing_but_itself
             except BaseException as error:  # noqa: BLE001, ASYNC103 - a plugin may raise anything; it is reported, never hidden
-                stopped = self._broken(entry, crash(error), error)
+                stopped = self._broken(entry, error_text(error), error)
             if stopped is not None:
                 return stopped
         return None
@@ -168,9 +168,9 @@ class Pipeline:
         """Take what a plugin has *spoken*, and ask those behind it."""
         entry, answer, error = spoken
         try:
-            stopped = self._take(entry, answer) if error is None else self._broken(entry, crash(error), error)
+            stopped = self._take(entry, answer) if error is None else self._broken(entry, error_text(error), error)
         except BaseException as wrong:  # noqa: BLE001, ASYNC103 - as in `_ask`
-            stopped = self._broken(entry, crash(wrong), wrong)  # noqa: ASYNC104 - it is reported
+            stopped = self._broken(entry, error_text(wrong), wrong)  # noqa: ASYNC104 - it is reported
         return stopped or self._ask(entries, Place(entry.place + 1))
 
     def _visible_hook(self, entry: PluginEntry, place: Place) -> Hook:
@@ -203,11 +203,11 @@ class Pipeline:
             emits = self._emitted(entry, action) if action.emits or isinstance(action, Emit) else ()
             stopped = self._apply(entry, action, len(emits))
         except NotJson as error:
-            return self._broken(entry, f"its `{action.kind}` is given no JSON: {words(error)}", error)
+            return self._broken(entry, f"its `{action.kind}` is given no JSON: {message_of(error)}", error)
         except BrokenPlugin as error:
-            return self._broken(entry, words(error), error)
+            return self._broken(entry, message_of(error), error)
         except BaseException as error:  # noqa: BLE001, ASYNC103 - what a plugin hands over may raise when it is read
-            return self._broken(entry, crash(error), error)  # noqa: ASYNC104 - it is reported
+            return self._broken(entry, error_text(error), error)  # noqa: ASYNC104 - it is reported
         if new is not UNCHANGED and new is not self.states[entry.place]:
             self.states[entry.place] = self.changed[entry.place] = new
         if emits:
@@ -420,5 +420,5 @@ _COUNT_AT_LAST: Final = frozenset({Continue, BlockTool, HoldTool, Abort, Replace
 
 
 def _named(answer: object) -> str:
-    plain = f"`{answer.kind}`" if isinstance(answer, Action) else f"a `{named(answer)}`"
+    plain = f"`{answer.kind}`" if isinstance(answer, Action) else f"a `{type_name(answer)}`"
     return "nothing (is a `return` missing?)" if answer is None else plain

@@ -50,7 +50,7 @@ from agentrail.values.events.plugins import PluginError, PluginSlow
 from agentrail.values.json import MAX_DEPTH, MAX_ITEMS, Json, JsonObject, excess, freeze_object
 from agentrail.values.step_budget import Meter
 from agentrail.values.untrusted_content import fit_text
-from agentrail.values.untrusted_values import MOST_WORDS, brief, crash, mended
+from agentrail.values.untrusted_values import MAX_MESSAGE_CHARS, brief, error_text, mended
 
 Validator = Callable[[JsonObject, Meter], str | None]
 
@@ -277,7 +277,7 @@ class Live:
                 try:
                     state = self._pass_event(entry, envelope, state, ctx, logs)
                 except BaseException as error:  # noqa: BLE001, ASYNC103 - a plugin may raise anything; it is reported
-                    problem = crash(error)
+                    problem = error_text(error)
                     self.complain(entry.seat, ON_EVENT, problem, error)
                     errors.append(PluginError(entry.seat.key, ON_EVENT, problem))
                     failed += 1
@@ -342,7 +342,7 @@ class Live:
         except PluginRefused as refusal:
             return Ruling(hook, Verdict.ABORT, seat.key, _reason(refusal))
         except BaseException as error:  # noqa: BLE001, ASYNC103 - a plugin may raise anything; it is reported
-            problem = crash(error)
+            problem = error_text(error)
             self.complain(seat, hook, problem, error)
             return Ruling(hook, Verdict.ABORT, seat.key, problem, critical=True)  # noqa: ASYNC104 - it is reported
         if problem is not None:
@@ -381,7 +381,7 @@ class Live:
 
 def why_refused(error: BaseException) -> str:
     """Return the reason of a class that raised *error* for an answer; raise an interrupt (Ctrl-C) again."""
-    return f"its class refuses it: {crash(error)}"[:MOST_WORDS]
+    return f"its class refuses it: {error_text(error)}"[:MAX_MESSAGE_CHARS]
 
 
 def refused(readers: Sequence[ReadAnswer], answer: JsonObject) -> str | None:
@@ -397,4 +397,4 @@ def refused(readers: Sequence[ReadAnswer], answer: JsonObject) -> str | None:
 def _reason(refusal: PluginRefused) -> str:
     """Return the reason in *refusal* as text, even if the plugin gave another type."""
     reason: object = refusal.args[0] if refusal.args else ""
-    return mended(reason)[:MOST_WORDS] if type(reason) is str else brief(reason)
+    return mended(reason)[:MAX_MESSAGE_CHARS] if type(reason) is str else brief(reason)

@@ -28,7 +28,7 @@ from agentrail.hooks.hook_types import HOOK_NAMES
 from agentrail.values.argument_checks import refuse_unknown
 from agentrail.values.json import FrozenObject
 from agentrail.values.tools import ToolSpec
-from agentrail.values.untrusted_values import brief, crash, money, names_of, number
+from agentrail.values.untrusted_values import as_usd, brief, error_text, names_of, number
 
 FROZEN: Final = "decorate the class with `@attrs.frozen`, and keep what it remembers in its state"
 _PLAIN: Final = frozenset({NoneType, bool, int, float, str, bytes, object})
@@ -290,7 +290,7 @@ def _is_compactor(value: object) -> bool:
 def _are_limits(limits: UsageLimits) -> bool:
     numbers = (limits.max_tokens, limits.max_turn_tokens, limits.max_seconds, limits.max_turn_seconds)
     plain = [number(limit) for limit in numbers if limit is not None]
-    is_money = limits.max_usd is None or money(limits.max_usd) is not None
+    is_money = limits.max_usd is None or as_usd(limits.max_usd) is not None
     is_shared: object = limits.shared
     return is_money and type(is_shared) is bool and all(limit is not None and limit >= 0 for limit in plain)
 
@@ -405,7 +405,7 @@ def check_attributes(plugin: object) -> None:
         try:
             value: object = getattr(plugin, name)
         except BaseException as error:
-            raise BadPlugin(whose, f"its `{name}` raised {crash(error)}") from error  # noqa: ASYNC104 - no await here
+            raise BadPlugin(whose, f"its `{name}` raised {error_text(error)}") from error  # noqa: ASYNC104 - no await here
         _check_value(whose, name, value)
 
 

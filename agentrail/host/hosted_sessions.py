@@ -35,7 +35,7 @@ from agentrail.host.hosted_turns import Turns
 from agentrail.host.journal_watch import JournalWatch
 from agentrail.host.plugins.plugin_values import RequestContext
 from agentrail.host.profiles import Offered
-from agentrail.host.tenant_quotas import TenantRooms
+from agentrail.host.tenant_quotas import SessionQuota
 from agentrail.host.uploads.session_files import UploadSandbox
 from agentrail.ports.journal import SessionFilter, StoredSession
 from agentrail.ports.sandbox import Receiver
@@ -105,7 +105,7 @@ class HostedSessions:
         self._specs = specs
         self._turns = turns
         self._limits = limits
-        self._rooms = TenantRooms(limits.sessions, self._living)
+        self._rooms = SessionQuota(limits.sessions, self._living)
         self._doors: WeakValueDictionary[str, trio.Lock] = WeakValueDictionary()  # by session; kept while in use
 
     def name(self, call: HostCall, who: Identity, visible: str) -> SessionName:
@@ -173,7 +173,7 @@ class HostedSessions:
         spec = None
         if origin == origin.root:  # the code of a sub-agent is its parent's
             spec = await self._specs.forking(name.internal, origin.internal, agent)
-        async with self._door(name), self._rooms.taken(name.tenant, name.internal):
+        async with self._door(name), self._rooms.reserve(name.tenant, name.internal):
             with _set_up(name):
                 handle = await self._supervisor.fork(origin.internal, spec, at=at, id=name.internal, command=command)
         if spec is None:
@@ -260,7 +260,7 @@ class HostedSessions:
     ) -> SessionHandle:
         """Start a session of the profile `context.agent_id`; raise `SessionExists` if there is one of this name."""
         spec = await self._specs.new(context)
-        async with self._door(name), self._rooms.taken(who.tenant, name.internal):
+        async with self._door(name), self._rooms.reserve(who.tenant, name.internal):
             with _set_up(name):
                 handle = await self._supervisor.spawn(
                     spec, name.internal, tenant=who.tenant, owner=who.user, title=title, labels=labels, command=command

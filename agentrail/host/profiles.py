@@ -16,7 +16,7 @@ from agentrail.host.plugins.plugin_values import ContextProvider, RequestContext
 from agentrail.ports.tool import ToolSource
 from agentrail.runtime.shared.untrusted_calls import Contained
 from agentrail.tools import as_tool
-from agentrail.values.untrusted_values import described, named
+from agentrail.values.untrusted_values import described, type_name
 from agentrail.values.value import Authored
 
 NO_OPTIONS: Final[Mapping[str, Sequence[str]]] = MappingProxyType({})
@@ -143,7 +143,8 @@ class ProfileTable:
             raise UnknownAgent(context.agent_id, "the host's function for profiles has found none")
         if not isinstance(answer, Profile):
             raise BadProfile(
-                context.agent_id, f"the function for profiles returned a `{named(answer)}`; return a `Profile`, or None"
+                context.agent_id,
+                f"the function for profiles returned a `{type_name(answer)}`; return a `Profile`, or None",
             )
         _check_found(context.agent_id, _check, answer)
         return answer
@@ -188,7 +189,7 @@ def _check(value: object) -> None:
     if not isinstance(value, Profile):
         raise WrongType.of("profiles", value, PROFILES_WANTED)
     if not isinstance(cast("object", value.id), str):
-        raise BadProfile(named(value.id), SWAPPED)
+        raise BadProfile(type_name(value.id), SWAPPED)
     if not value.id or not value.id.isprintable():
         raise BadProfile(repr(value.id), "its `id` must be a text that can be printed")
     if not _are_names(value.models):

@@ -15,7 +15,14 @@ from agentrail.hooks.context import Context
 from agentrail.hooks.hook_types import BeforeTool
 from agentrail.hooks.plugin import Plugin, Priority
 from agentrail.plugins.arguments import COMMAND_ARGS, INERT_ARGS, command_lines, shown_as_json, visible
-from agentrail.plugins.options import NO_NAMES, are_texts, as_plain_set, as_tuple, is_patience, plain
+from agentrail.plugins.options import (
+    NO_NAMES,
+    as_plain_set,
+    as_tuple,
+    check_optional_seconds,
+    check_texts,
+    plain_argument,
+)
 from agentrail.plugins.shell.code_arguments import has_subscript
 from agentrail.plugins.shell.command_line import QUIET_WRAPPERS, Commands, writes_file
 from agentrail.plugins.shell.lexer_words import SimpleCommand, Unlexable, trusted
@@ -176,18 +183,18 @@ class HumanApproval(Plugin[None]):
     nor assigns a variable. An answer "always" covers the family of the commands, or all calls of a tool that runs none.
     """
 
-    tools: tuple[str, ...] = attrs.field(default=TOOLS, converter=as_tuple, validator=are_texts)
+    tools: tuple[str, ...] = attrs.field(default=TOOLS, converter=as_tuple, validator=check_texts)
     """Names of the tools whose calls are held, where `*` is any text and `?` any character.
 
     The session must have each tool that is named without these, except the default ones.
     """
-    safe_commands: tuple[str, ...] = attrs.field(default=SAFE_COMMANDS, converter=as_tuple, validator=are_texts)
+    safe_commands: tuple[str, ...] = attrs.field(default=SAFE_COMMANDS, converter=as_tuple, validator=check_texts)
     """Beginnings of commands that pass without approval: a program, or a program and the words after it."""
-    timeout: float | None = attrs.field(default=120.0, validator=is_patience)
+    timeout: float | None = attrs.field(default=120.0, validator=check_optional_seconds)
     """Seconds that a held call waits for a person; `None` if it waits for ever."""
-    command_args: frozenset[str] = attrs.field(default=NO_NAMES, converter=as_plain_set, validator=are_texts)
+    command_args: frozenset[str] = attrs.field(default=NO_NAMES, converter=as_plain_set, validator=check_texts)
     """Names of arguments that are commands, in addition to `COMMAND_ARGS`; case, `_` and `-` do not matter."""
-    always_seconds: float | None = attrs.field(default=None, validator=is_patience)
+    always_seconds: float | None = attrs.field(default=None, validator=check_optional_seconds)
     """Seconds from the question on for which an approval for always counts; `None`: for ever, 0: it cannot be given."""
 
     priority = Priority.SECURITY + 20
@@ -224,7 +231,9 @@ class HumanApproval(Plugin[None]):
         for _, line in lines:
             if isinstance(line, Unlexable):
                 return Judgement(f"{what}; it cannot be read because of {line.reason}", None)
-        others = FrozenObject({key: item for key, item in args.items() if plain(key) not in command_args | INERT_ARGS})
+        others = FrozenObject(
+            {key: item for key, item in args.items() if plain_argument(key) not in command_args | INERT_ARGS}
+        )
         if others:
             return Judgement(f"{what} with {shown_as_json(others)}", None)
         readable = [line for _, line in lines if isinstance(line, Commands)]

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from agentrail.plugins.options import plain
+from agentrail.plugins.options import plain_argument
 from agentrail.plugins.shell.command_line import Commands, lex_argv, parse_commands
 from agentrail.plugins.shell.lexer_words import Unlexable, names
 from agentrail.values.json import Json, JsonObject
@@ -39,7 +39,9 @@ def named(args: Json, names: frozenset[str]) -> Iterator[tuple[str, Json, JsonOb
     while rest:
         value = rest.pop()
         if isinstance(value, Mapping):
-            yield from ((plain(key), item, value) for key, item in value.items() if plain(key) in names)
+            yield from (
+                (plain_argument(key), item, value) for key, item in value.items() if plain_argument(key) in names
+            )
             rest.extend(value.values())
         elif isinstance(value, Sequence) and not isinstance(value, str):
             rest.extend(value)
@@ -64,7 +66,7 @@ def command_lines(args: Json, names: frozenset[str]) -> Iterator[tuple[str, Comm
     """
     for name, value, beside in named(args, names):
         argv = texts(value)
-        others = [item for key, item in beside.items() if plain(key) in _MORE_ARGS]
+        others = [item for key, item in beside.items() if plain_argument(key) in _MORE_ARGS]
         more = [text for item in others for text in texts(item)]
         if isinstance(value, Mapping):
             if value and not any(named(value, names)):  # else the commands in it are found by their own names

@@ -19,7 +19,7 @@ from agentrail.hooks.hook_types import (
     BeforeTool,
 )
 from agentrail.hooks.plugin import AnyPlugin, Plugin, Priority
-from agentrail.plugins.options import is_flag
+from agentrail.plugins.options import check_flag
 from agentrail.values.json import EMPTY, Json, freeze
 from agentrail.values.messages import Message, total_size
 from agentrail.values.stream import CHARS_PER_TOKEN
@@ -109,7 +109,7 @@ class BudgetGuard(Plugin[Spent]):
 
     With 1.1 there is no warning.
     """
-    shared: bool = attrs.field(default=False, validator=is_flag)
+    shared: bool = attrs.field(default=False, validator=check_flag)
     """Whether tokens, money and seconds that others use under the same limits count too; set for sub-agents."""
     unknown_price: str = attrs.field(default="refuse", validator=_is_choice)
     """With `max_usd` and a model of unknown price: `refuse` the request, or `allow` it and count no cost."""

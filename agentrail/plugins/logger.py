@@ -10,7 +10,7 @@ from attrs import Attribute, field, frozen
 from agentrail.errors import BadOptions
 from agentrail.hooks.declarations import EventLines, snake_case
 from agentrail.hooks.plugin import Plugin, Priority
-from agentrail.plugins.options import is_count
+from agentrail.plugins.options import check_count
 
 LEVELS = ("debug", "info", "warning", "error")
 """Names of the log levels."""
@@ -47,7 +47,7 @@ class EventLogger(Plugin[None]):
     """The log level of events that are not in `agentrail.hooks.declarations.HOW_GRAVE`."""
     only: frozenset[str] = field(default=frozenset(), converter=_names)
     """The names of the events to write, in any collection; if empty, all are written."""
-    texts: int = field(default=80, validator=is_count)
+    texts: int = field(default=80, validator=check_count)
     """The most characters of a text that are written; the rest is cut. With 0, no text is written."""
 
     priority = Priority.OWN

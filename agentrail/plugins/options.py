@@ -12,7 +12,7 @@ from agentrail.hooks.plugin import AnyPlugin, NamedModel
 from agentrail.hooks.plugin_checks import PAIR
 from agentrail.values.json import EMPTY, FrozenObject, Json, JsonObject, freeze_object, thaw
 from agentrail.values.secrets import named_secret, plain_secret
-from agentrail.values.untrusted_values import brief, is_time, number, plain_text, seconds
+from agentrail.values.untrusted_values import as_seconds, brief, is_time, number, plain_text
 
 T = TypeVar("T")
 
@@ -28,7 +28,7 @@ NO_LISTS: Final = (bytes, bytearray, Mapping)
 """Iterable types that are not accepted as lists of texts."""
 
 
-def plain(name: str) -> str:
+def plain_argument(name: str) -> str:
     """Return the name of an argument in plain form: in lower case, without `_` and `-`."""
     return name.lower().replace("_", "").replace("-", "")
 
@@ -53,7 +53,7 @@ def as_set(value: Iterable[str]) -> frozenset[str]:
 def as_plain_set(value: Iterable[str]) -> frozenset[str]:
     """Return *value*, an option that lists names of arguments, as a set of plain names; see `as_tuple`."""
     items = as_set(value)
-    return frozenset(map(plain, items)) if type(items) is frozenset else items
+    return frozenset(map(plain_argument, items)) if type(items) is frozenset else items
 
 
 def _is_text(value: object) -> bool:
@@ -66,7 +66,7 @@ def is_list(value: object) -> bool:
     return issubclass(kind, Collection) and not issubclass(kind, (str, *NO_LISTS))
 
 
-def are_texts(plugin: AnyPlugin, field: attrs.Attribute[T], value: T) -> None:
+def check_texts(plugin: AnyPlugin, field: attrs.Attribute[T], value: T) -> None:
     """Raise `BadOptions` unless *value* lists texts."""
     if type(value) not in (tuple, frozenset):
         _refuse(plugin, field, f"is {brief(value)}; give a list of texts")
@@ -75,33 +75,33 @@ def are_texts(plugin: AnyPlugin, field: attrs.Attribute[T], value: T) -> None:
             _refuse(plugin, field, f"has {brief(item)}; give a list of texts")
 
 
-def is_flag(plugin: AnyPlugin, field: attrs.Attribute[T], value: T) -> None:
+def check_flag(plugin: AnyPlugin, field: attrs.Attribute[T], value: T) -> None:
     """Raise `BadOptions` unless *value* is a boolean."""
     if not isinstance(value, bool):
         _refuse(plugin, field, f"is {brief(value)}; it must be True or False")
 
 
-def is_said(plugin: AnyPlugin, field: attrs.Attribute[T], value: T) -> None:
+def check_text(plugin: AnyPlugin, field: attrs.Attribute[T], value: T) -> None:
     """Raise `BadOptions` unless *value* is a text that says something."""
     text = plain_text(value)
     if text is None or not text.strip():
         _refuse(plugin, field, f"is {brief(value)}; give a text")
 
 
-def is_patience(plugin: AnyPlugin, field: attrs.Attribute[T], value: T) -> None:
+def check_optional_seconds(plugin: AnyPlugin, field: attrs.Attribute[T], value: T) -> None:
     """Raise `BadOptions` unless *value* is a finite number of seconds from 0 on, or `None`, which means no limit."""
-    if value is not None and seconds(value) is None:
+    if value is not None and as_seconds(value) is None:
         _refuse(plugin, field, f"is {brief(value)}; it must be seconds from 0 on, or None: for ever")
 
 
-def is_count(plugin: AnyPlugin, field: attrs.Attribute[T], value: T) -> None:
+def check_count(plugin: AnyPlugin, field: attrs.Attribute[T], value: T) -> None:
     """Raise `BadOptions` unless *value* is a whole number from 0 on."""
     count = number(value)
     if type(count) is not int or count < 0:
         _refuse(plugin, field, f"is {brief(value)}; it must be a whole number from 0 on")
 
 
-def is_deadline(plugin: AnyPlugin, field: attrs.Attribute[T], value: T) -> None:
+def check_seconds(plugin: AnyPlugin, field: attrs.Attribute[T], value: T) -> None:
     """Raise `BadOptions` unless *value* is a finite number of seconds above 0."""
     if not is_time(value):
         _refuse(plugin, field, f"is {brief(value)}; it must be seconds above 0")
@@ -138,7 +138,7 @@ def secret_problem(options: JsonObject) -> str | None:
     )
 
 
-def is_model(plugin: AnyPlugin, field: attrs.Attribute[T], value: T) -> None:
+def check_model(plugin: AnyPlugin, field: attrs.Attribute[T], value: T) -> None:
     """Raise `BadOptions` unless *value* is `None`, a name, or a pair of a name and options without a plain secret."""
     if value is None:
         return
@@ -161,7 +161,7 @@ def as_object(value: Mapping[str, Json]) -> JsonObject:
         return value
 
 
-def is_object(plugin: AnyPlugin, field: attrs.Attribute[T], value: T) -> None:
+def check_object(plugin: AnyPlugin, field: attrs.Attribute[T], value: T) -> None:
     """Raise `BadOptions` unless *value* is a frozen JSON object."""
     if type(value) is not FrozenObject:
         _refuse(plugin, field, f"is {brief(value)}; give a mapping of texts to JSON")
@@ -178,7 +178,7 @@ def path_problem(value: object) -> str | None:
     return None
 
 
-def is_path(plugin: AnyPlugin, field: attrs.Attribute[T], value: T) -> None:
+def check_path(plugin: AnyPlugin, field: attrs.Attribute[T], value: T) -> None:
     """Raise `BadOptions` unless *value* is the path of a file or folder below the working directory."""
     problem = path_problem(value)
     if problem is not None:

@@ -23,7 +23,15 @@ from agentrail.plugins.arguments import (
     texts,
     visible,
 )
-from agentrail.plugins.options import NO_NAMES, are_texts, as_plain_set, as_set, as_tuple, is_flag, is_patience
+from agentrail.plugins.options import (
+    NO_NAMES,
+    as_plain_set,
+    as_set,
+    as_tuple,
+    check_flag,
+    check_optional_seconds,
+    check_texts,
+)
 from agentrail.plugins.shell.code_arguments import READ_BY_RULES
 from agentrail.plugins.shell.command_line import Commands
 from agentrail.plugins.shell.lexer_words import SimpleCommand, Unlexable, Word
@@ -197,7 +205,7 @@ class Finding(Value):
 
 
 def _are_paths(guard: SecurityGuard, field: attrs.Attribute[tuple[str, ...]], paths: tuple[str, ...]) -> None:
-    are_texts(guard, field, paths)
+    check_texts(guard, field, paths)
     for path in paths:
         if not path.strip("/~ ") and path not in {"/", "~"}:
             raise BadOptions("SecurityGuard", f"`{field.name}` has {path!r}, which names no path")
@@ -208,7 +216,7 @@ def _are_paths(guard: SecurityGuard, field: attrs.Attribute[tuple[str, ...]], pa
 
 
 def _are_commands(guard: SecurityGuard, field: attrs.Attribute[tuple[str, ...]], lines: tuple[str, ...]) -> None:
-    are_texts(guard, field, lines)
+    check_texts(guard, field, lines)
     for line in lines:
         if not re.fullmatch(r"[^\s|&;<>()$`'\"\\]+(?: [^\s|&;<>()$`'\"\\]+)*", line):
             problem = f"`blocked_commands` has {line!r}; write a program and words, with single blanks and no quotes"
@@ -216,7 +224,7 @@ def _are_commands(guard: SecurityGuard, field: attrs.Attribute[tuple[str, ...]],
 
 
 def _are_rules(guard: SecurityGuard, field: attrs.Attribute[frozenset[str]], names: frozenset[str]) -> None:
-    are_texts(guard, field, names)
+    check_texts(guard, field, names)
     if unknown := sorted(names - ALL_RULES):
         choices = ", ".join(sorted(ALL_RULES))
         raise BadPlugin("SecurityGuard", f"there are no rules {', '.join(unknown)}; the rules are {choices}")
@@ -253,21 +261,21 @@ class SecurityGuard(Plugin[None]):
     """Exceptions from blocked and protected paths, in addition to `ALLOWED_PATHS`; in the same form."""
     blocked_commands: tuple[str, ...] = attrs.field(default=(), converter=as_tuple, validator=_are_commands)
     """Commands that are blocked: a program, or a program and words among its arguments, in this order."""
-    default_blocked_paths: bool = attrs.field(default=True, validator=is_flag)
+    default_blocked_paths: bool = attrs.field(default=True, validator=check_flag)
     """Whether `BLOCKED_PATHS` are blocked too."""
-    default_protected_paths: bool = attrs.field(default=True, validator=is_flag)
+    default_protected_paths: bool = attrs.field(default=True, validator=check_flag)
     """Whether `PROTECTED_PATHS` are protected too."""
-    default_allowed_paths: bool = attrs.field(default=True, validator=is_flag)
+    default_allowed_paths: bool = attrs.field(default=True, validator=check_flag)
     """Whether `ALLOWED_PATHS` are allowed too."""
     rules: frozenset[str] = attrs.field(default=ALL_RULES, converter=as_set, validator=_are_rules)
     """The names of the rules for commands that are enforced."""
-    path_args: frozenset[str] = attrs.field(default=NO_NAMES, converter=as_plain_set, validator=are_texts)
+    path_args: frozenset[str] = attrs.field(default=NO_NAMES, converter=as_plain_set, validator=check_texts)
     """Names of arguments that are paths, in addition to `PATH_ARGS`; case, `_` and `-` do not matter."""
-    command_args: frozenset[str] = attrs.field(default=NO_NAMES, converter=as_plain_set, validator=are_texts)
+    command_args: frozenset[str] = attrs.field(default=NO_NAMES, converter=as_plain_set, validator=check_texts)
     """Names of arguments that are commands, in addition to `COMMAND_ARGS`; case, `_` and `-` do not matter."""
-    writers: frozenset[str] = attrs.field(default=NO_NAMES, converter=as_set, validator=are_texts)
+    writers: frozenset[str] = attrs.field(default=NO_NAMES, converter=as_set, validator=check_texts)
     """Names of tools that write to the paths in their arguments, in addition to `WRITERS`."""
-    timeout: float | None = attrs.field(default=120.0, validator=is_patience)
+    timeout: float | None = attrs.field(default=120.0, validator=check_optional_seconds)
     """Seconds that a held call waits for a person; `None` if it waits for ever."""
 
     priority = Priority.SECURITY + 10

@@ -31,7 +31,7 @@ from agentrail.values.events.envelope import Envelope
 from agentrail.values.events.life import SessionEnded
 from agentrail.values.messages import History
 from agentrail.values.personal import Kept
-from agentrail.values.untrusted_values import brief, crash, number
+from agentrail.values.untrusted_values import brief, error_text, number
 from agentrail.values.value import Authored
 
 
@@ -258,7 +258,7 @@ def folded(state: State, record: Record) -> State:
     try:
         after = fold(state, record.change)
     except BaseException as error:  # whatever the values of a damaged record raise, the error names the record
-        problem = f"its change does not fit the records before it: {crash(error)}"
+        problem = f"its change does not fit the records before it: {error_text(error)}"
         raise BadRecord(record.session_id, record.number, problem) from error  # noqa: ASYNC104 - nothing is awaited
     if after.last_seq != last_seq(record, state.last_seq):
         problem = (
@@ -486,7 +486,7 @@ def grown(history: History, records: Iterable[Record], results: Results) -> Hist
                 note_results(record.opening.batch, results)
             messages = appended(record.change, results)
         except BaseException as error:  # whatever the values of a damaged record raise, the error names the record
-            problem = f"the messages that it appends cannot be told: {crash(error)}"
+            problem = f"the messages that it appends cannot be told: {error_text(error)}"
             raise BadRecord(record.session_id, record.number, problem) from error  # noqa: ASYNC104 - nothing is awaited
         if messages:
             history = history.and_(*messages)

@@ -9,7 +9,7 @@ from inspect import Parameter
 from typing import Final
 
 from agentrail.hooks.plugin_checks import ASYNC, indirect
-from agentrail.values.untrusted_values import named
+from agentrail.values.untrusted_values import type_name
 
 _AWAITED: Final = ("Awaitable", "Coroutine")
 """Names in the return annotation of a plain `def` which show that its result must be awaited."""
@@ -24,16 +24,16 @@ def why_unfit(value: object, port: type) -> str | None:
     for name, method in _methods(port).items():
         has: object = getattr(value, name, None)
         if not callable(has):
-            return f"a `{named(value)}`, which has no method `{name}`,"
+            return f"a `{type_name(value)}`, which has no method `{name}`,"
         if not _can_be_called(has, method, bound=True):
-            return f"a `{named(value)}`, whose `{name}` is no `{_def_line(method)}`,"
+            return f"a `{type_name(value)}`, whose `{name}` is no `{_def_line(method)}`,"
     return None
 
 
 def why_unfit_call(value: object, function: Callable[..., object]) -> str | None:
     """Describe *value* if it cannot be called like *function* (async or not); return `None` if it can."""
     if not callable(value):
-        return f"a `{named(value)}`"
+        return f"a `{type_name(value)}`"
     return None if _can_be_called(value, function, bound=False) else f"a function that is no `{_def_line(function)}`"
 
 

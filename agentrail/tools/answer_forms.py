@@ -17,7 +17,7 @@ from agentrail.tools.json_schema.validation import MAX_SCHEMAS, schema_problem, 
 from agentrail.tools.schemas import schema_of
 from agentrail.tools.type_shapes import RecordShape, ShapePlace, is_record
 from agentrail.values.json import JsonObject, freeze_object
-from agentrail.values.untrusted_values import named
+from agentrail.values.untrusted_values import type_name
 
 WANTED: Final = "a JSON Schema (a mapping), an attrs class, a dataclass or a `TypedDict`"
 
@@ -30,7 +30,7 @@ def form_of(returns: object) -> AnswerForm:
     if isinstance(returns, type):
         return _form_of_class(returns)
     if not isinstance(returns, Mapping):
-        problem = f"it is a `{named(returns)}`; give {WANTED}"
+        problem = f"it is a `{type_name(returns)}`; give {WANTED}"
         raise BadReturns(problem)
     try:
         schema = freeze_object(dict(cast("Mapping[str, object]", returns)))

@@ -10,7 +10,7 @@ from operator import not_
 from typing import TYPE_CHECKING, Final, NewType, NoReturn, TypeAlias, cast
 
 from agentrail.errors import NotJson
-from agentrail.values.untrusted_values import brief, described, items_of, named, pass_interrupt
+from agentrail.values.untrusted_values import brief, described, items_of, pass_interrupt, type_name
 
 if TYPE_CHECKING:
     Json: TypeAlias = "Mapping[str, Json] | Sequence[Json] | str | int | float | bool | None"
@@ -60,17 +60,17 @@ _WITH_PARTS: Final = (FrozenObject, tuple, Mapping)
 """Classes of JSON values with parts. A tuple, as a union would be slower."""
 
 
-def freeze(value: object, at: str = "$", depth: int = 0, room: list[int] | None = None) -> Json:
+def freeze(value: object, at: str = "$", depth: int = 0, budget: list[int] | None = None) -> Json:
     """Return *value* as frozen JSON; raise `NotJson`, with the path, if it holds something that JSON cannot.
 
-    *at*, *depth* and *room* are for nested values: their path, their level, and the number of items still allowed,
+    *at*, *depth* and *budget* are for nested values: their path, their level, and the number of items still allowed,
     which every nested value reduces.
     """
     if type(value) is str:
         return value if value.isascii() else _text(value, at)
     kind = type(value)
     if kind is FrozenObject:  # before the rarer types, for speed
-        _fit_frozen(cast("FrozenObject", value), at, depth + 1, [MAX_ITEMS] if room is None else room)
+        _fit_frozen(cast("FrozenObject", value), at, depth + 1, [MAX_ITEMS] if budget is None else budget)
         return cast("FrozenObject", value)
     if value is None or kind is bool:
         return value  # type: ignore[return-value]  # its type was just tested
@@ -83,81 +83,81 @@ def freeze(value: object, at: str = "$", depth: int = 0, room: list[int] | None 
         if not math.isfinite(plain):
             raise NotJson(at, f"the number {plain}")
         return plain
-    return _freeze_container(value, at, depth + 1, [MAX_ITEMS] if room is None else room)
+    return _freeze_container(value, at, depth + 1, [MAX_ITEMS] if budget is None else budget)
 
 
-def _freeze_container(value: object, at: str, depth: int, room: list[int]) -> Json:
+def _freeze_container(value: object, at: str, depth: int, budget: list[int]) -> Json:
     if depth > MAX_DEPTH:
         raise NotJson(at, TOO_DEEP)
     kind = type(value)
     if issubclass(kind, FrozenObject):
-        _fit_frozen(cast("FrozenObject", value), at, depth, room)
+        _fit_frozen(cast("FrozenObject", value), at, depth, budget)
         return cast("FrozenObject", value)
     listed = kind is list or kind is tuple  # the usual cases first: to ask whether a class is a `Mapping` takes long
     if kind is dict or (not listed and issubclass(kind, Mapping)):
         items_: dict[str, Json] = {}
-        for key, item in _pairs(cast("Mapping[object, object]", value), at, room):
+        for key, item in _pairs(cast("Mapping[object, object]", value), at, budget):
             name = key if type(key) is str and key.isascii() else _key(key, at)
             if item is True or item is False or item is None or (type(item) is str and item.isascii()):
                 items_[name] = item  # without a call of its own, for speed
             elif type(item) is int and INT_MIN <= item <= INT_MAX:
                 items_[name] = item
             else:
-                items_[name] = freeze(item, f"{at}.{name}", depth, room)
+                items_[name] = freeze(item, f"{at}.{name}", depth, budget)
         return FrozenObject(items_)
     if listed or issubclass(kind, (list, tuple)):  # a tuple: a union would be built at each call
         items = tuple(items_of(cast("list[object] | tuple[object, ...]", value)))
         if not items:
             return ()
-        _take_room(len(items), at, room)
-        return tuple([freeze(item, f"{at}[{index}]", depth, room) for index, item in enumerate(items)])
+        _spend_items(len(items), at, budget)
+        return tuple([freeze(item, f"{at}[{index}]", depth, budget) for index, item in enumerate(items)])
     if issubclass(kind, str | int):
-        raise NotJson(at, f"a `{named(value)}`, a subclass that would be read back as its base class")
-    raise NotJson(at, f"a `{named(value)}`")
+        raise NotJson(at, f"a `{type_name(value)}`, a subclass that would be read back as its base class")
+    raise NotJson(at, f"a `{type_name(value)}`")
 
 
-def _pairs(mapping: Mapping[object, object], at: str, room: list[int]) -> list[tuple[object, object]]:
+def _pairs(mapping: Mapping[object, object], at: str, budget: list[int]) -> list[tuple[object, object]]:
     """Return the pairs of a mapping; raise `NotJson` if its code fails, or yields more pairs than are allowed."""
     kind: type = type(mapping)
     if kind is dict:
-        _take_room(len(mapping), at, room)
+        _spend_items(len(mapping), at, budget)
         return [*mapping.items()]
     try:
-        pairs = [(key, item) for key, item in islice(mapping.items(), room[0] + 1)]
+        pairs = [(key, item) for key, item in islice(mapping.items(), budget[0] + 1)]
     except BaseException as error:  # noqa: BLE001 - whatever it is, it is the mapping's own
         pass_interrupt(error)
-        raise NotJson(at, f"a `{named(mapping)}` that cannot be read: {described(error)}") from None  # noqa: ASYNC104 - it is reported
-    _take_room(len(pairs), at, room)
+        raise NotJson(at, f"a `{type_name(mapping)}` that cannot be read: {described(error)}") from None  # noqa: ASYNC104 - it is reported
+    _spend_items(len(pairs), at, budget)
     return pairs
 
 
-def _take_room(count: int, at: str, room: list[int]) -> None:
-    room[0] -= count
-    if room[0] < 0:
+def _spend_items(count: int, at: str, budget: list[int]) -> None:
+    budget[0] -= count
+    if budget[0] < 0:
         raise NotJson(at, TOO_MANY)
 
 
-def _fit_frozen(frozen: FrozenObject, at: str, depth: int, room: list[int]) -> None:
+def _fit_frozen(frozen: FrozenObject, at: str, depth: int, budget: list[int]) -> None:
     """Raise `NotJson` if *frozen*, as a part of a larger value at level *depth*, has too many levels or items."""
     items = frozen.values()
     if _LEAVES.issuperset(map(type, items)):  # counting is enough if no item has parts
-        _take_room(len(items), at, room)
+        _spend_items(len(items), at, budget)
         return
     try:
         count, levels = frozen.measure
     except AttributeError:
-        before = room[0]
-        levels = _fit_parts(frozen, at, depth, room)
-        frozen.measure = before - room[0], levels  # none of its parts can change
+        before = budget[0]
+        levels = _fit_parts(frozen, at, depth, budget)
+        frozen.measure = before - budget[0], levels  # none of its parts can change
         return
     if depth + levels - 1 > MAX_DEPTH:
         raise NotJson(at, TOO_DEEP)
-    _take_room(count, at, room)
+    _spend_items(count, at, budget)
 
 
-def _fit_parts(frozen: FrozenObject, at: str, depth: int, room: list[int]) -> int:
+def _fit_parts(frozen: FrozenObject, at: str, depth: int, budget: list[int]) -> int:
     """Return how many levels *frozen* has; raise `NotJson` if it has too many of them, or of items."""
-    levels, room_left = 0, room[0]
+    levels, items_left = 0, budget[0]
     parts: list[Mapping[str, Json] | tuple[Json, ...]] = [frozen]
     while parts:
         if depth + levels > MAX_DEPTH:
@@ -166,24 +166,24 @@ def _fit_parts(frozen: FrozenObject, at: str, depth: int, room: list[int]) -> in
         below: list[Mapping[str, Json] | tuple[Json, ...]] = []
         for part in parts:
             items = part if isinstance(part, tuple) else part.values()
-            room_left -= len(items)
-            if room_left < 0:
+            items_left -= len(items)
+            if items_left < 0:
                 raise NotJson(at, TOO_MANY)
             if not _LEAVES.issuperset(map(type, items)):
                 others = compress(items, map(not_, map(_LEAVES.__contains__, map(type, items))))
                 below += [item for item in others if isinstance(item, _WITH_PARTS)]
         parts = below
-    room[0] = room_left
+    budget[0] = items_left
     return levels
 
 
-def freeze_object(value: object, room: list[int] | None = None) -> JsonObject:
+def freeze_object(value: object, budget: list[int] | None = None) -> JsonObject:
     """Return *value* as a frozen JSON object; raise `NotJson` if it is not one."""
     if type(value) is FrozenObject:
         if value:
-            _fit_frozen(value, "$", 1, [MAX_ITEMS] if room is None else room)
+            _fit_frozen(value, "$", 1, [MAX_ITEMS] if budget is None else budget)
         return value
-    frozen = freeze(value, room=room)
+    frozen = freeze(value, budget=budget)
     if not isinstance(frozen, FrozenObject):
         raise NotJson("$", f"a `{type(value).__name__}` where an object is wanted")
     return frozen

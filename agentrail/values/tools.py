@@ -12,7 +12,7 @@ from msgspec.structs import force_setattr
 from agentrail.values.content import Part, as_parts, text_of
 from agentrail.values.json import EMPTY, JsonObject, freeze_object, weight
 from agentrail.values.personal import Kept, Personal, ToolName
-from agentrail.values.untrusted_values import seconds
+from agentrail.values.untrusted_values import as_seconds
 from agentrail.values.value import TAG, Authored, Value, quick
 
 
@@ -31,7 +31,7 @@ class EffectClass(Enum):
 
 def cut_time(value: float) -> float:
     """Return *value*, a time in seconds, cut to ten years; an invalid time is returned unchanged, and refused later."""
-    plain = seconds(value)
+    plain = as_seconds(value)
     return value if plain is None else plain
 
 

@@ -22,7 +22,7 @@ from agentrail.values.stream import (
     UsageChunk,
 )
 from agentrail.values.tools import AskPerson, CompactNow, Effect, Err, Ok, SetTodos, Todo, ToolResult
-from agentrail.values.untrusted_values import PLAIN, brief, items_of, mended, money, named, plain_text, tokens
+from agentrail.values.untrusted_values import PLAIN, as_usd, brief, items_of, mended, plain_text, tokens, type_name
 from agentrail.values.usage import NOTHING_USED, Usage
 from agentrail.values.value import quick
 
@@ -63,7 +63,7 @@ class UnfitError(TypeError):
     """A value is not of the wanted type or form."""
 
     def __init__(self, found: object, expected: str, where: str = "it") -> None:
-        value = brief(found) if type(found) in PLAIN else f"a `{named(found)}`"  # a text might be private
+        value = brief(found) if type(found) in PLAIN else f"a `{type_name(found)}`"  # a text might be private
         super().__init__(f"{where} has {value} where {expected} is wanted")
 
 
@@ -78,13 +78,13 @@ def fit_result(result: object) -> ToolResult:
         answer = cast("Ok | Err", result)
         details: object = answer.details
         make = _ok if kind is Ok or issubclass(kind, Ok) else Err
-        room = [MAX_ITEMS]
-        parts = tuple([fit_part(part, room) for part in fit_items(answer.content, "content")])
+        budget = [MAX_ITEMS]
+        parts = tuple([fit_part(part, budget) for part in fit_items(answer.content, "content")])
         if len(parts) != 1 or type(parts[0]) is not Text:  # `fit_text` has checked the size of a single text
             _check_parts(parts)
         if details is None:
             return make(parts)
-        frozen = freeze_object(details, room)
+        frozen = freeze_object(details, budget)
         _check_size(weight(frozen), "its `details`")
         return make(parts, frozen)
     if issubclass(kind, Effect):
@@ -147,21 +147,26 @@ def _check_size(characters: int, what: str, most: int = MAX_TEXT) -> None:
         raise TooLongError(characters, f"at most {most} characters", what)
 
 
-def fit_part(part: object, room: list[int] | None = None) -> Part:
+def _fit_text_part(part: Text) -> Text:
+    text = fit_text(part.text)
+    return part if text is part.text and type(part) is Text else Text(text)
+
+
+def fit_part(part: object, budget: list[int] | None = None) -> Part:
     """Return *part*, content for the model, rebuilt from plain parts.
 
-    Raises `TypeError` if it is no `Part`, and `NotJson` if its data is not JSON, or has more items than *room* allows.
+    Raises `TypeError` if it is no `Part`, and `NotJson` if its data is not JSON, or has more items than
+    *budget* allows: a list of one number, from which they are taken.
     """
     match part:
-        case Text(text=part_text):
-            text = fit_text(part_text)
-            return part if text is part_text and type(part) is Text else Text(text)
+        case Text():
+            return _fit_text_part(part)
         case Image(media_type=media_type, data=data):
             return Image(fit_text(media_type), fit_text(data, MAX_IMAGE))
         case File():
             return _fit_file(part)
         case Data(data=json):
-            return Data(freeze(json, room=room))
+            return Data(freeze(json, budget=budget))
         case _:
             raise UnfitError(part, "Text, Image, File or Data", "its content")
 
@@ -195,25 +200,24 @@ def fit_text(value: object, most: int = MAX_TEXT) -> str:
 def fit_said(part: object) -> Said:
     """Return *part*, text or thoughts of a response, rebuilt; raise `TypeError` if it is neither."""
     match part:
-        case Text(text=part_text):
-            text = fit_text(part_text)
-            return part if text is part_text and type(part) is Text else Text(text)
+        case Text():
+            return _fit_text_part(part)
         case Thinking(text=part_text, signature=signature):
             return Thinking(fit_text(part_text), None if signature is None else fit_text(signature))
         case _:
             raise UnfitError(part, "Text or Thinking", "its `parts`")
 
 
-def fit_call(call: object, room: list[int] | None = None) -> ToolCall:
+def fit_call(call: object, budget: list[int] | None = None) -> ToolCall:
     """Return *call*, a tool call of a response, rebuilt from plain parts.
 
     Raises `TypeError` if it is no `ToolCall`, and `NotJson` if its arguments are not a JSON object, or have more items
-    than *room* still allows.
+    than *budget* still allows: a list of one number, from which they are taken.
     """
     match call:
         case ToolCall(call_id=call_id, name=name, args=args, provider_id=provider_id, via=via):
             own, tool, theirs = fit_text(call_id, MAX_NAME), fit_text(name, MAX_NAME), fit_text(provider_id, MAX_NAME)
-            frozen, caller = freeze_object(args, room), fit_text(via, MAX_NAME)
+            frozen, caller = freeze_object(args, budget), fit_text(via, MAX_NAME)
             is_plain = type(call) is ToolCall and frozen is args and own is call_id and tool is name
             if is_plain and theirs is provider_id and caller is via:
                 return call
@@ -234,7 +238,7 @@ def fit_usage(usage: object) -> Usage:
         if count is None:
             raise UnfitError(fields[name], "a count of tokens", f"its `usage.{name}`")
     cost_: object = usage.cost_usd
-    cost = None if cost_ is None else money(cost_)
+    cost = None if cost_ is None else as_usd(cost_)
     if cost is None and cost_ is not None:
         raise UnfitError(cost_, "a cost", "its `usage.cost_usd`")
     if type(cast("object", usage.estimated)) is not bool:
@@ -294,8 +298,8 @@ def fit_response(response: object) -> Response:
     calls: tuple[ToolCall, ...] = ()
     calls_ = fit_items(plain.calls, "calls", MAX_CALLS)
     if calls_:
-        room = [MAX_ITEMS * CALLS_WITH_MUCH]
-        calls = tuple([fit_call(call, room) for call in calls_])
+        budget = [MAX_ITEMS * CALLS_WITH_MUCH]
+        calls = tuple([fit_call(call, budget) for call in calls_])
     stop: object = plain.stop
     if type(stop) is not StopReason:
         raise UnfitError(stop, "a StopReason", "its `stop`")

@@ -29,7 +29,7 @@ MOST_TOKENS: Final = 2**40
 MOST_USD: Final = 1e9
 """Largest amount accepted, in US dollars: as the cost of a response, as a price, or as a limit."""
 
-MOST_WORDS: Final = 10_000
+MAX_MESSAGE_CHARS: Final = 10_000
 """The most characters of an error's text, or of a plugin's reason for a refusal, that are kept."""
 
 MAX_CHARACTERS: Final = 80
@@ -117,7 +117,7 @@ def number(value: object) -> int | float | None:
     return None
 
 
-def seconds(value: object) -> float | None:
+def as_seconds(value: object) -> float | None:
     """Return *value* as seconds, cut to ten years; `None` if it is not a number of at least 0."""
     if type(value) is float and 0.0 <= value <= TEN_YEARS:  # as nearly all are
         return value
@@ -139,7 +139,7 @@ def tokens(value: object) -> int | None:
     return plain if type(plain) is int and 0 <= plain <= MOST_TOKENS else None
 
 
-def money(value: object) -> float | None:
+def as_usd(value: object) -> float | None:
     """Return *value* as US dollars; `None` if it is not a number from 0 to `MOST_USD`."""
     plain = number(value)
     return float(plain) if plain is not None and 0 <= plain <= MOST_USD else None
@@ -171,10 +171,10 @@ def brief(value: object) -> str:
             return repr(value)[:MAX_CHARACTERS]
         except ValueError:  # an int with thousands of digits cannot be converted
             return "an `int` of thousands of digits"
-    return f"a `{named(value)}`"
+    return f"a `{type_name(value)}`"
 
 
-def named(value: object) -> str:
+def type_name(value: object) -> str:
     """Return the name of the class of *value*."""
     return _NAME(type(value))[:MAX_CHARACTERS]
 
@@ -213,12 +213,12 @@ def leaves(error: BaseException) -> Iterator[BaseException]:
             yield error_
 
 
-def trace(error: BaseException) -> TracebackType | None:
+def traceback_of(error: BaseException) -> TracebackType | None:
     """Return the traceback of *error*, even if its class overrides the attribute."""
     return _TRACE(error)
 
 
-def words(error: BaseException) -> str:
+def message_of(error: BaseException) -> str:
     """Return the text of *error*, or a fixed text if its `__str__` fails or its arguments are huge."""
     try:
         if _holds_much(error):
@@ -227,7 +227,7 @@ def words(error: BaseException) -> str:
     except BaseException as worse:  # noqa: BLE001, ASYNC103 - whatever it is, it is the error's own
         pass_interrupt(worse)
         text = None
-    return "it cannot even be shown" if text is None else mended(text[:MOST_WORDS])
+    return "it cannot even be shown" if text is None else mended(text[:MAX_MESSAGE_CHARS])
 
 
 def _facts(error: BaseException) -> tuple[object, ...]:
@@ -298,7 +298,7 @@ def names_of(cls: type) -> tuple[str, ...] | None:
     return None
 
 
-def crash(error: BaseException) -> str:
+def error_text(error: BaseException) -> str:
     """Return the text that reports *error*, raised by a plugin; raise it again if it is an interrupt (Ctrl-C)."""
     pass_interrupt(error)
     return described(error)
@@ -311,8 +311,8 @@ def pass_interrupt(error: BaseException) -> None:
 
 
 def _type_error_text(error: BaseException) -> str:
-    text = words(error)
-    return f"{named(error)}: {_with_advice(text) if isinstance(error, TypeError) else text}"
+    text = message_of(error)
+    return f"{type_name(error)}: {_with_advice(text) if isinstance(error, TypeError) else text}"
 
 
 def _with_advice(text: str) -> str:

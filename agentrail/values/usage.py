@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from agentrail.errors import WrongType
-from agentrail.values.untrusted_values import brief, money, number
+from agentrail.values.untrusted_values import as_usd, brief, number
 from agentrail.values.value import Authored, quick
 
 LIMIT_WANTED: Final = "a whole number from 1 on, or None: no limit"
@@ -118,7 +118,7 @@ class Price(Authored):
         for name in self.__struct_fields__:
             value: object = getattr(self, name)
             needed = name not in ("cached", "cache_write")
-            if (needed or value is not None) and money(value) is None:
+            if (needed or value is not None) and as_usd(value) is None:
                 raise WrongType(name, brief(value), PRICE_WANTED)
 
     def cost(self, usage: Usage) -> float:

@@ -13,7 +13,7 @@ import trio
 
 from agentrail.api.limits import HostLimits
 from agentrail.errors import TooManySessions
-from agentrail.host.tenant_quotas import TenantRooms
+from agentrail.host.tenant_quotas import SessionQuota
 from agentrail.journals import MemoryJournal
 from agentrail.ports.journal import ALL_SESSIONS, SessionFilter, StoredSession
 from tests.host.hosted import Desk, open_desk, scripted
@@ -109,7 +109,7 @@ class Starts:
     """Sessions of one tenant that start, slowly or not, and are in a list from somewhere during their start on."""
 
     def __init__(self, most: int, *living: str) -> None:
-        self.rooms = TenantRooms(most, self._find)
+        self.rooms = SessionQuota(most, self._find)
         self.living = set(living)
         self.starting = set[str]()
         self.refused = set[str]()
@@ -122,7 +122,7 @@ class Starts:
     async def start(self, name: str, at: float, lasts: float, listed_after: float, *, fails: bool = False) -> None:
         await trio.sleep(at)
         try:
-            async with self.rooms.taken("acme", name):
+            async with self.rooms.reserve("acme", name):
                 self.begun_at[name] = trio.current_time()
                 self.starting.add(name)
                 await trio.sleep(listed_after)

@@ -575,7 +575,7 @@ def calls_of_a_response_with_as_many_items_as_may_be(count: int) -> bool:
 
 @scene("values.untrusted_values.TEN_YEARS")
 def seconds_of_a_time(count: int) -> bool:
-    return untrusted_values.seconds(count) == count
+    return untrusted_values.as_seconds(count) == count
 
 
 @scene("values.untrusted_values.MOST_TOKENS")
@@ -585,12 +585,12 @@ def tokens_of_a_response(count: int) -> bool:
 
 @scene("values.untrusted_values.MOST_USD")
 def dollars_of_a_response(count: int) -> bool:
-    return untrusted_values.money(count) == count
+    return untrusted_values.as_usd(count) == count
 
 
-@scene("values.untrusted_values.MOST_WORDS")
+@scene("values.untrusted_values.MAX_MESSAGE_CHARS")
 def characters_of_an_error(size: int) -> bool:
-    return untrusted_values.words(ValueError("x" * size)) == "x" * size
+    return untrusted_values.message_of(ValueError("x" * size)) == "x" * size
 
 
 @scene("values.untrusted_values.MAX_CHARACTERS")
@@ -600,7 +600,7 @@ def characters_of_a_value_in_an_error(size: int) -> bool:
 
 @scene("values.untrusted_values.MAX_FACTS")
 def facts_of_an_error(count: int) -> bool:
-    return untrusted_values.words(ValueError(*range(count))) != "it holds more than can be shown"
+    return untrusted_values.message_of(ValueError(*range(count))) != "it holds more than can be shown"
 
 
 @scene("values.untrusted_values.MAX_LED")
@@ -617,7 +617,7 @@ def errors_that_led_to_one_another(count: int) -> bool:
 @scene("values.untrusted_values.CHARACTERS_OF_A_FACT", 99_899)
 def characters_of_a_text_in_an_error(size: int) -> bool:
     """Two facts are the list and what it holds; up to 99 characters more count as none."""
-    return untrusted_values.words(ValueError(["x" * size])) != "it holds more than can be shown"
+    return untrusted_values.message_of(ValueError(["x" * size])) != "it holds more than can be shown"
 
 
 @scene("app.build.MOST_RESTARTS")

@@ -159,7 +159,7 @@ async def reports_of_crashes(count: int) -> bool:
         return supervisor.crashes()[0].reason.text == "ValueError: 1"
 
 
-@scene("runtime.supervision.tree.MAX_ASIDE")
+@scene("runtime.supervision.tree.MAX_QUARANTINED")
 async def sessions_set_aside(count: int) -> bool:
     gone: list[int] = []
     async with open_supervisor() as supervisor:
@@ -170,7 +170,7 @@ async def sessions_set_aside(count: int) -> bool:
             tree.forget(f"s{number}")
 
         for number in range(count):
-            tree.set_aside(f"s{number}", partial(let_go, number))
+            tree.quarantine(f"s{number}", partial(let_go, number))
         assert len(tree._aside) == count - len(gone)
     assert gone == list(range(len(gone)))
     return not gone
@@ -581,7 +581,7 @@ def crashed(policy: Policy, times: Sequence[float], *, session: bool) -> list[bo
     for at in times:
         decided = decide(policy, {"a": ward}, restarts, "a", Ending(crashed=True), at=at)
         ward, restarts = decided.facts or ward, decided.restarts
-        went_on.append(not decided.fails and not decided.set_aside)
+        went_on.append(not decided.fails and not decided.quarantine)
     return went_on
 
 
@@ -653,7 +653,7 @@ def set_aside(inputs: Sequence[str]) -> bool:
         )
         assert decided.facts is not None
         ward = decided.facts
-        if decided.set_aside:
+        if decided.quarantine:
             assert decided.same_input
             return True
     return False

@@ -30,9 +30,9 @@ from agentrail.hooks.hook_types import BeforePrompt, BeforeRequest, BeforeSteeri
 from agentrail.plugins import ContentPolicy
 from agentrail.plugins.guards.content_policy import (
     LONGEST_RUBRIC,
+    MAX_ERROR_CHARS,
     MOST_JUDGED,
     MOST_REFUSED,
-    MOST_WORDS,
     POLICIES,
     Judged,
 )
@@ -353,9 +353,9 @@ def test_one_character_more_is_cut_in_the_middle() -> None:
     assert request.prompt == f'The message: "{"a" * half}\\n[…]\\n{"c" * half}"'
 
 
-@pytest.mark.parametrize("size", [MOST_WORDS - 1, MOST_WORDS, MOST_WORDS + 1])
+@pytest.mark.parametrize("size", [MAX_ERROR_CHARS - 1, MAX_ERROR_CHARS, MAX_ERROR_CHARS + 1])
 def test_so_many_characters_of_what_a_judge_says_are_kept(size: int) -> None:
-    policy, kept = ContentPolicy(judge_model="judge", fail_open=False), "x" * min(size, MOST_WORDS)
+    policy, kept = ContentPolicy(judge_model="judge", fail_open=False), "x" * min(size, MAX_ERROR_CHARS)
     refused = after(policy, "hello", Answered(freeze_object({"compliant": False, "summary": "x" * size})))
     assert isinstance(refused, Abort)
     assert refused.emits == (ContentPolicyViolated(kept, ("unspecified",)),)

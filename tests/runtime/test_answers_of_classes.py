@@ -19,7 +19,7 @@ from agentrail.testing.scripted import Element
 from agentrail.tools.answer_forms import form_of
 from agentrail.values.events.response import AnswerRejected
 from agentrail.values.events.tools import ToolExecutionEnd
-from agentrail.values.untrusted_values import MOST_WORDS
+from agentrail.values.untrusted_values import MAX_MESSAGE_CHARS
 from tests.runtime.families import agent, task
 from tests.runtime.journals import TestJournal
 from tests.runtime.tools import quick
@@ -268,7 +268,7 @@ async def test_whatever_a_class_raises_is_a_reason(
     await settle()
     reasons = rejected(world, session)
     assert len(reasons) == 3
-    assert max(map(len, reasons)) <= MOST_WORDS
+    assert max(map(len, reasons)) <= MAX_MESSAGE_CHARS
 
 
 # Crashes

@@ -3,7 +3,7 @@
 import pytest
 
 from agentrail.values.content import Text
-from agentrail.values.untrusted_values import CHARACTERS_OF_A_FACT, MAX_FACTS, MOST_WORDS, leaves, words
+from agentrail.values.untrusted_values import CHARACTERS_OF_A_FACT, MAX_FACTS, MAX_MESSAGE_CHARS, leaves, message_of
 
 SHOWN = 0
 
@@ -49,18 +49,18 @@ ONE = Counting()
 )
 def test_an_error_that_holds_much_at_any_depth_is_not_written_out(fact: object) -> None:
     before = SHOWN
-    assert words(ValueError("well", fact)) == "it holds more than can be shown"
+    assert message_of(ValueError("well", fact)) == "it holds more than can be shown"
     assert before == SHOWN
 
 
 def test_a_long_text_is_cut_where_it_is_the_text_of_the_error() -> None:
     text = "x" * CHARACTERS_OF_A_FACT * MAX_FACTS * 2
-    assert words(ValueError(text)) == text[:MOST_WORDS]
-    assert words(KeyError(text)) == "it holds more than can be shown"  # it is written with quotes
+    assert message_of(ValueError(text)) == text[:MAX_MESSAGE_CHARS]
+    assert message_of(KeyError(text)) == "it holds more than can be shown"  # it is written with quotes
 
 
 def test_an_error_that_holds_little_is_written_out() -> None:
-    assert words(KeyError({"a": (1, [2])})) == "{'a': (1, [2])}"
+    assert message_of(KeyError({"a": (1, [2])})) == "{'a': (1, [2])}"
 
 
 def test_a_group_has_the_errors_at_any_depth_in_order() -> None:

@@ -14,7 +14,7 @@ from agentrail.errors import BadRecord, SessionNotStored
 from agentrail.ports.journal import Journal, Record, Redaction, folded, opening_of
 from agentrail.values.argument_checks import checked
 from agentrail.values.stream import ModelRequest
-from agentrail.values.untrusted_values import crash
+from agentrail.values.untrusted_values import error_text
 
 REDACTED: Final = "redacted"
 """What `Difference.what` says of a record that was redacted, or of one after it of which nothing can be told."""
@@ -87,7 +87,7 @@ def _requests_in(records: Iterable[Record], state: State | None) -> Iterator[tup
         try:
             request = sent_request(before, state)
         except (ValueError, LookupError) as error:
-            problem = f"its model request does not fit the state after it: {crash(error)}"
+            problem = f"its model request does not fit the state after it: {error_text(error)}"
             raise BadRecord(record.session_id, record.number, problem) from error
         yield state, request
 

@@ -15,7 +15,7 @@ from agentrail.errors import AuthenticatorFailed, NotAuthenticated, RefusedError
 from agentrail.host.authentication.api_keys import ApiKeys
 from agentrail.host.authentication.identity import Authenticator, Identity, bearer
 from agentrail.runtime.shared.untrusted_calls import Contained, tell
-from agentrail.values.untrusted_values import named
+from agentrail.values.untrusted_values import type_name
 
 WRONG: Final = "the token is not the one that was printed at the start of this host"
 
@@ -71,7 +71,7 @@ class GuardedAuthenticator:
             raise failed[0]
         if not failed and not scope.cancelled_caught and _is_identity(answer):
             return cast("Identity", answer)
-        problem = LATE if scope.cancelled_caught else f"it returned a `{named(answer)}` that is no valid `Identity`"
+        problem = LATE if scope.cancelled_caught else f"it returned a `{type_name(answer)}` that is no valid `Identity`"
         # Without its words: they may hold the key.
         tell(
             log,

@@ -29,7 +29,7 @@ from agentrail.host.plugins.plugin_values import (
 )
 from agentrail.values.json import EMPTY, JsonObject
 from agentrail.values.tools import Err, Ok
-from agentrail.values.untrusted_values import brief, plain_text, seconds
+from agentrail.values.untrusted_values import as_seconds, brief, plain_text
 from agentrail.values.value import Value
 
 DEADLINE: Final = 10.0
@@ -191,7 +191,7 @@ _ATTRIBUTES: Final[Mapping[str, tuple[Callable[[object], bool], str]]] = Mapping
         "version": (lambda value: plain_text(value) is not None, "a text"),
         "priority": (is_small, "a whole number"),
         "critical": (lambda value: type(value) is bool, "True or False"),
-        "deadline": (lambda value: (seconds(value) or 0) > 0, "a number of seconds above 0"),
+        "deadline": (lambda value: (as_seconds(value) or 0) > 0, "a number of seconds above 0"),
         "context_providers": (_are_functions, "a list of functions"),
     }
 )

@@ -18,7 +18,7 @@ from agentrail.values.json import Json, freeze, freeze_object
 from agentrail.values.messages import AssistantMessage, Message, ToolMessage, UserMessage
 from agentrail.values.tools import Err, Ok
 from agentrail.values.untrusted_content import fit_result
-from agentrail.values.untrusted_values import brief, mended, named, number, plain_text
+from agentrail.values.untrusted_values import brief, mended, number, plain_text, type_name
 from agentrail.values.usage import NOTHING_USED, Usage
 from agentrail.values.value import Authored
 
@@ -190,7 +190,7 @@ class UnfitAnswerError(TypeError):
     def __init__(self, value: object, expected: str) -> None:
         none = value is None
         super().__init__(f"it returned {'nothing' if none else brief(value)}; it must return {expected}")
-        self.unquoted = f"it returned {'nothing' if none else f'a `{named(value)}`'}; it must return {expected}"
+        self.unquoted = f"it returned {'nothing' if none else f'a `{type_name(value)}`'}; it must return {expected}"
         """The same without the value, which may quote the conversation."""
 
 

@@ -29,11 +29,20 @@ from agentrail.hooks.context import Context
 from agentrail.hooks.hook_types import BeforePrompt, BeforeRequest, BeforeSteering
 from agentrail.hooks.plugin import NamedModel, Plugin, Priority, name_and_options
 from agentrail.plugins.invisible_characters import visible
-from agentrail.plugins.options import are_texts, as_model, as_set, as_tuple, is_flag, is_model
+from agentrail.plugins.options import (
+    as_model,
+    as_set,
+    as_tuple,
+    check_flag,
+    check_model,
+    check_seconds,
+    check_text,
+    check_texts,
+)
 from agentrail.values.events.context import ContentPolicyViolated
 from agentrail.values.json import Json, JsonObject, freeze_object
-from agentrail.values.messages import AssistantMessage, Message, Origin, UserMessage
-from agentrail.values.untrusted_values import brief, seconds
+from agentrail.values.messages import AssistantMessage, Message, Origin, UserMessage, is_prompt
+from agentrail.values.untrusted_values import brief
 from agentrail.values.value import Value
 
 POLICIES: Final[Mapping[str, str]] = MappingProxyType(
@@ -48,7 +57,7 @@ POLICIES: Final[Mapping[str, str]] = MappingProxyType(
 
 MOST_JUDGED: Final = 20_000
 """The most characters of a text that the judge gets; of a longer one it gets the beginning and the end."""
-MOST_WORDS: Final = 500
+MAX_ERROR_CHARS: Final = 500
 """The most characters that are kept of what the judge says."""
 MOST_REFUSED: Final = 64
 """The most refused steering texts that are hidden from the model."""
@@ -101,7 +110,7 @@ class Judged:
 
 
 def _are_policies(plugin: ContentPolicy, field: attrs.Attribute[frozenset[str]], policies: frozenset[str]) -> None:
-    are_texts(plugin, field, policies)
+    check_texts(plugin, field, policies)
     unknown = sorted(policies - set(POLICIES))
     if unknown or not policies:
         problem = f"there are no categories {', '.join(unknown)}" if unknown else "its `categories` are none"
@@ -109,7 +118,7 @@ def _are_policies(plugin: ContentPolicy, field: attrs.Attribute[frozenset[str]],
 
 
 def _are_words(plugin: ContentPolicy, field: attrs.Attribute[tuple[str, ...]], words: tuple[str, ...]) -> None:
-    are_texts(plugin, field, words)
+    check_texts(plugin, field, words)
     for word in words:
         if not plain_words(word):
             raise BadOptions("ContentPolicy", f"its `{field.name}` has {word!r}; give words or phrases")
@@ -119,16 +128,6 @@ def _is_rubric(_: ContentPolicy, __: attrs.Attribute[str], value: object) -> Non
     if not isinstance(value, str) or len(value) > LONGEST_RUBRIC:
         problem = f"its `rubric` is {brief(value)}; give a text of at most {LONGEST_RUBRIC:,} characters"
         raise BadOptions("ContentPolicy", problem)
-
-
-def _is_name(_: ContentPolicy, field: attrs.Attribute[str | None], value: object) -> None:
-    if value is not None and not (isinstance(value, str) and value.strip()):
-        raise BadOptions("ContentPolicy", f"its `{field.name}` is {brief(value)}; give a name, or None")
-
-
-def _is_deadline(_: ContentPolicy, __: attrs.Attribute[float], value: object) -> None:
-    if not seconds(value):
-        raise BadOptions("ContentPolicy", f"its `deadline` is {brief(value)}; it must be seconds above 0")
 
 
 def plain_words(text: str) -> str:
@@ -145,9 +144,9 @@ class ContentPolicy(Plugin[Judged]):
     each text. Steering is judged before the next request, and ends the turn if it is refused.
     """
 
-    judge_model: NamedModel | None = attrs.field(default=None, converter=as_model, validator=is_model)
+    judge_model: NamedModel | None = attrs.field(default=None, converter=as_model, validator=check_model)
     """The model that judges, a name or a pair of name and options; `None` if none does."""
-    judge_service: str | None = attrs.field(default=None, validator=_is_name)
+    judge_service: str | None = attrs.field(default=None, validator=attrs.validators.optional(check_text))
     """Name of the session's service that judges, instead of a model: it gets `text` and returns what a model does."""
     categories: frozenset[str] = attrs.field(default=frozenset(POLICIES), converter=as_set, validator=_are_policies)
     """Names of the categories of `POLICIES` that are judged; competitors and prohibited words are always refused."""
@@ -159,9 +158,9 @@ class ContentPolicy(Plugin[Judged]):
     """Names of competitors; a text that has one as a word is refused, whatever `categories` says."""
     prohibited_keywords: tuple[str, ...] = attrs.field(default=(), converter=as_tuple, validator=_are_words)
     """Words and phrases; a text that has one as a word is refused, whatever `categories` says."""
-    fail_open: bool = attrs.field(default=True, validator=is_flag)
+    fail_open: bool = attrs.field(default=True, validator=check_flag)
     """If the judge fails: let the heuristic decide, or with `False` refuse the text."""
-    deadline: float = attrs.field(default=8.0, validator=_is_deadline)
+    deadline: float = attrs.field(default=8.0, validator=check_seconds)
     """The most seconds that the judge may take."""
 
     priority = Priority.CORE + 80
@@ -281,7 +280,7 @@ class ContentPolicy(Plugin[Judged]):
         if isinstance(answer, TimedOut):
             return f"the judge did not answer within {answer.seconds:g} seconds"
         if isinstance(answer, Failed):
-            return f"the judge failed: {answer.error[:MOST_WORDS]}"
+            return f"the judge failed: {answer.error[:MAX_ERROR_CHARS]}"
         verdict = answer.value
         if not isinstance(verdict, Mapping):
             return "the judge's answer is no object"
@@ -292,7 +291,7 @@ class ContentPolicy(Plugin[Judged]):
             return "the judge's answer does not say whether the text is `compliant`"
         if compliant and not policies:
             return None
-        words = summary[:MOST_WORDS] if isinstance(summary, str) else ""
+        words = summary[:MAX_ERROR_CHARS] if isinstance(summary, str) else ""
         return Violation(policies or (UNSPECIFIED,), words or "the judge gave no reason")
 
     # Without a judge
@@ -356,10 +355,6 @@ def _is_steering(message: Message) -> bool:
     return isinstance(message, UserMessage) and message.origin is Origin.STEERING
 
 
-def _is_prompt(message: Message) -> bool:
-    return isinstance(message, UserMessage) and message.origin is Origin.PROMPT
-
-
 def _since_response(messages: Sequence[Message]) -> Sequence[tuple[int, Message]]:
     """Return the messages after the last response, in order, each with its index."""
     responses = (at for at, message in enumerate(messages) if isinstance(message, AssistantMessage))
@@ -368,6 +363,6 @@ def _since_response(messages: Sequence[Message]) -> Sequence[tuple[int, Message]
 
 def _hidden(messages: Sequence[Message], refused: Sequence[str]) -> frozenset[int]:
     """Return the indexes of steering that was refused; a text that came again in the newest turn was not, so far."""
-    turn = max((at for at, message in enumerate(messages) if _is_prompt(message)), default=len(messages))
+    turn = max((at for at, message in enumerate(messages) if is_prompt(message)), default=len(messages))
     new = {at for at, _ in _since_response(messages) if at > turn}
     return frozenset(at for at, message in enumerate(messages) if at not in new and _digest_of(message) in refused)

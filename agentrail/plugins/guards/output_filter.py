@@ -27,7 +27,7 @@ from agentrail.plugins.guards.pii_patterns import (
     replaced,
     taken_out,
 )
-from agentrail.plugins.options import are_texts, as_set, as_tuple
+from agentrail.plugins.options import as_set, as_tuple, check_texts
 from agentrail.values.content import text_of
 
 ACTIONS: Final = ("replace", "abort")
@@ -40,21 +40,21 @@ LONGEST_MARK: Final = 200
 
 
 def _are_kinds(plugin: OutputFilter, field: attrs.Attribute[frozenset[str]], kinds: frozenset[str]) -> None:
-    are_texts(plugin, field, kinds)
+    check_texts(plugin, field, kinds)
     if unknown := sorted(kinds - set(PII_PATTERNS)):
         choices = ", ".join(sorted(PII_PATTERNS))
         raise BadOptions("OutputFilter", f"there are no kinds {', '.join(unknown)}; the kinds are {choices}")
 
 
 def _are_patterns(plugin: OutputFilter, field: attrs.Attribute[tuple[str, ...]], patterns: tuple[str, ...]) -> None:
-    are_texts(plugin, field, patterns)
+    check_texts(plugin, field, patterns)
     for pattern in patterns:
         if (flaw := flaw_of(pattern)) is not None:
             raise BadOptions("OutputFilter", f"`patterns` has {pattern[:200]!r}: it {flaw}")
 
 
 def _are_keywords(plugin: OutputFilter, field: attrs.Attribute[tuple[str, ...]], keywords: tuple[str, ...]) -> None:
-    are_texts(plugin, field, keywords)
+    check_texts(plugin, field, keywords)
     if len(keywords) > MOST_KEYWORDS:
         raise BadOptions("OutputFilter", f"`keywords` are {len(keywords):,}; give {MOST_KEYWORDS:,} at most")
     for word in keywords:

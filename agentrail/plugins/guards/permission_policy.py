@@ -25,7 +25,7 @@ from agentrail.plugins.guards.permission_rules import (
     problem_of,
     rules_of,
 )
-from agentrail.plugins.options import NO_NAMES, are_texts, as_plain_set, as_tuple, is_patience
+from agentrail.plugins.options import NO_NAMES, as_plain_set, as_tuple, check_optional_seconds, check_texts
 from agentrail.plugins.shell.command_line import Commands
 from agentrail.plugins.shell.paths import PathPlace, directory
 from agentrail.plugins.shell.rule_context import YES
@@ -42,7 +42,7 @@ EDITS: Final = frozenset({"edit_file", "write_file"})
 
 
 def _are_rules(policy: PermissionPolicy, field: attrs.Attribute[tuple[str, ...]], rules: tuple[str, ...]) -> None:
-    are_texts(policy, field, rules)
+    check_texts(policy, field, rules)
     for text in rules:
         problem = problem_of(text, allows=field.name == "allow")
         if problem is not None:
@@ -84,13 +84,13 @@ class PermissionPolicy(Plugin[None]):
     """What happens to other calls, and to those that `ask` names: `default` lets the others pass, `strict` blocks them,
     `accept_edits` lets edits of files in the session's folder pass that `ask` names, `dont_ask` blocks what would be
     held, and `bypass` reads `deny` alone."""
-    timeout: float | None = attrs.field(default=120.0, validator=is_patience)
+    timeout: float | None = attrs.field(default=120.0, validator=check_optional_seconds)
     """Seconds that a held call waits for a person; `None` if it waits for ever."""
-    always_seconds: float | None = attrs.field(default=None, validator=is_patience)
+    always_seconds: float | None = attrs.field(default=None, validator=check_optional_seconds)
     """Seconds from the question on for which an approval for always counts; `None`: for ever, 0: it cannot be given."""
-    path_args: frozenset[str] = attrs.field(default=NO_NAMES, converter=as_plain_set, validator=are_texts)
+    path_args: frozenset[str] = attrs.field(default=NO_NAMES, converter=as_plain_set, validator=check_texts)
     """Names of arguments that are paths, in addition to `PATH_ARGS`; case, `_` and `-` do not matter."""
-    command_args: frozenset[str] = attrs.field(default=NO_NAMES, converter=as_plain_set, validator=are_texts)
+    command_args: frozenset[str] = attrs.field(default=NO_NAMES, converter=as_plain_set, validator=check_texts)
     """Names of arguments that are commands, in addition to `COMMAND_ARGS`; case, `_` and `-` do not matter."""
     root: str | None = attrs.field(default=None, validator=_is_folder)
     """The folder at which patterns of `allow` begin; `None` if it is the session's. It is set for sub-agents, so that

@@ -17,7 +17,7 @@ from typing import Final, TypeAlias
 
 from agentrail.plugins.arguments import DIRECTORY_ARGS, INERT_ARGS, PATH_ARGS, command_lines, named, texts
 from agentrail.plugins.guards.wrapper_programs import may_run, within
-from agentrail.plugins.options import plain
+from agentrail.plugins.options import plain_argument
 from agentrail.plugins.shell.command_line import Commands
 from agentrail.plugins.shell.lexer_words import UNKNOWN, SimpleCommand, Unlexable, Word, names, trusted
 from agentrail.plugins.shell.paths import HOME_PARENTS, PathPlace, directory, fence, fold, meets, resolve
@@ -68,7 +68,7 @@ def facts_of(
     places = [place for text in folders for place in resolve(text, (working,))]
     bases = tuple(dict.fromkeys((working, *places)))
     is_whole = all(map(_is_text, items)) and paths == all_texts and len(lines) <= MOST_PATHS
-    is_plain = is_whole and (not lines or all(plain(key) in command_args | INERT_ARGS for key in args))
+    is_plain = is_whole and (not lines or all(plain_argument(key) in command_args | INERT_ARGS for key in args))
     lines = lines[:MOST_PATHS]
     inner = tuple(within(lines))
     possible = tuple(may_run((*lines, *inner)))

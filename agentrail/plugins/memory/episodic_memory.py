@@ -27,7 +27,7 @@ from agentrail.hooks.actions import (
 from agentrail.hooks.context import Context
 from agentrail.hooks.hook_types import AfterTurn, BeforePrompt
 from agentrail.hooks.plugin import NamedModel, Plugin, Priority, name_and_options
-from agentrail.plugins.options import as_model, is_count, is_flag, is_model, is_path, is_said
+from agentrail.plugins.options import as_model, check_count, check_flag, check_model, check_path, check_text
 from agentrail.plugins.short_texts import one_line
 from agentrail.values.json import JsonObject, freeze_object
 from agentrail.values.messages import AssistantMessage, Message, ToolMessage, is_prompt
@@ -185,21 +185,21 @@ class EpisodicMemory(Plugin[None]):
     that names another user is not used. What is similar comes into the section `episodes`.
     """
 
-    folder: str = attrs.field(default="episodes", validator=is_path)
+    folder: str = attrs.field(default="episodes", validator=check_path)
     """Folder of the files, below the working directory; not used with a service."""
-    service: str | None = attrs.field(default=None, validator=attrs.validators.optional(is_said))
+    service: str | None = attrs.field(default=None, validator=attrs.validators.optional(check_text))
     """Name of the service that keeps the runs; `None`: files do."""
-    user_key: str = attrs.field(default="user_id", validator=is_said)
+    user_key: str = attrs.field(default="user_id", validator=check_text)
     """Key in `user_data` of the user's id, a text or a whole number."""
-    top_k: int = attrs.field(default=3, validator=is_count)
+    top_k: int = attrs.field(default=3, validator=check_count)
     """The most runs that the model is shown."""
-    max_per_user: int = attrs.field(default=100, validator=is_count)
+    max_per_user: int = attrs.field(default=100, validator=check_count)
     """The most runs that are kept for one user in a file, which has room for 48 KiB; the oldest make room."""
-    min_calls: int = attrs.field(default=1, validator=is_count)
+    min_calls: int = attrs.field(default=1, validator=check_count)
     """The fewest tool calls of a run that is remembered."""
-    by_model: bool = attrs.field(default=False, validator=is_flag)
+    by_model: bool = attrs.field(default=False, validator=check_flag)
     """Whether a model judges what is worth remembering; it costs one request for each such turn."""
-    model: NamedModel | None = attrs.field(default=None, converter=as_model, validator=is_model)
+    model: NamedModel | None = attrs.field(default=None, converter=as_model, validator=check_model)
     """That model, a name or a pair of name and options; `None` if it is the session's."""
 
     priority = Priority.INTELLIGENCE + 10

@@ -15,7 +15,7 @@ from agentrail.hooks.actions import Answered, Ask, AskAnswer, Continue, Failed, 
 from agentrail.hooks.context import Context
 from agentrail.hooks.hook_types import AfterTool
 from agentrail.hooks.plugin import Plugin, Priority
-from agentrail.plugins.options import NO_NAMES, are_texts, as_set, is_count, is_path
+from agentrail.plugins.options import NO_NAMES, as_set, check_count, check_path, check_texts
 from agentrail.values.content import Data, Part, Text
 from agentrail.values.events.tools import LargeResultOffloaded
 from agentrail.values.stream import CHARS_PER_TOKEN
@@ -47,15 +47,15 @@ class LargeResultOffload(Plugin[None]):
     names call, tool and path. Nothing removes the files, which sessions may share: do so when none needs them.
     """
 
-    max_tokens: int = attrs.field(default=20_000, validator=is_count)
+    max_tokens: int = attrs.field(default=20_000, validator=check_count)
     """The most tokens of a result that stays, with four characters to a token."""
-    folder: str = attrs.field(default="large_results", validator=is_path)
+    folder: str = attrs.field(default="large_results", validator=check_path)
     """Folder of the files, below the working directory."""
-    excluded_tools: frozenset[str] = attrs.field(default=NO_NAMES, converter=as_set, validator=are_texts)
+    excluded_tools: frozenset[str] = attrs.field(default=NO_NAMES, converter=as_set, validator=check_texts)
     """Names of tools whose results stay, in addition to `EXCLUDED_TOOLS`."""
-    head: int = attrs.field(default=2_000, validator=is_count)
+    head: int = attrs.field(default=2_000, validator=check_count)
     """Characters of the beginning that the model gets."""
-    tail: int = attrs.field(default=1_000, validator=is_count)
+    tail: int = attrs.field(default=1_000, validator=check_count)
     """Characters of the end that the model gets."""
 
     priority = Priority.CORE + 90

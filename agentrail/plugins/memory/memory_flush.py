@@ -13,7 +13,7 @@ from agentrail.hooks.context import Context
 from agentrail.hooks.hook_types import BeforeCompaction
 from agentrail.hooks.plugin import NamedModel, Plugin, Priority, name_and_options
 from agentrail.plugins.memory.facts import facts_among, lacks, spoken_facts, with_facts
-from agentrail.plugins.options import as_model, is_count, is_flag, is_model, is_path
+from agentrail.plugins.options import as_model, check_count, check_flag, check_model, check_path
 from agentrail.values.events.context import MemoryFlushed
 from agentrail.values.json import freeze_object
 from agentrail.values.messages import AssistantMessage, Message, Origin, UserMessage
@@ -56,13 +56,13 @@ class MemoryFlush(Plugin[Flush]):
     flush that fails changes nothing and stops nothing; the event `memory_not_flushed` says why.
     """
 
-    file: str = attrs.field(default="MEMORY.md", validator=is_path)
+    file: str = attrs.field(default="MEMORY.md", validator=check_path)
     """The memory file, below the working directory."""
-    max_facts: int = attrs.field(default=10, validator=is_count)
+    max_facts: int = attrs.field(default=10, validator=check_count)
     """The most facts that one compaction saves."""
-    by_model: bool = attrs.field(default=False, validator=is_flag)
+    by_model: bool = attrs.field(default=False, validator=check_flag)
     """Whether a model looks for facts, and not the rules; it costs one request for each compaction."""
-    model: NamedModel | None = attrs.field(default=None, converter=as_model, validator=is_model)
+    model: NamedModel | None = attrs.field(default=None, converter=as_model, validator=check_model)
     """That model, a name or a pair of name and options; `None` if it is the session's."""
 
     priority = Priority.QUALITY + 20

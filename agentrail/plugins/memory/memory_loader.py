@@ -23,7 +23,7 @@ from agentrail.hooks.hook_types import (
 )
 from agentrail.hooks.plugin import AnyPlugin, Plugin, Priority
 from agentrail.plugins.arguments import COMMAND_ARGS, PATH_ARGS, named, texts
-from agentrail.plugins.options import NO_NAMES, are_texts, as_set, as_tuple, path_problem
+from agentrail.plugins.options import NO_NAMES, as_set, as_tuple, check_texts, path_problem
 from agentrail.plugins.security import WRITERS
 from agentrail.values.content import memory_text
 from agentrail.values.json import JsonObject
@@ -44,7 +44,7 @@ class Unread(Value):
 
 
 def _are_files(plugin: AnyPlugin, field: attrs.Attribute[tuple[str, ...]], paths: tuple[str, ...]) -> None:
-    are_texts(plugin, field, paths)
+    check_texts(plugin, field, paths)
     if not 1 <= len(paths) <= MOST_FILES or len(set(paths)) < len(paths):
         problem = f"its `files` are {brief(paths)}; give one to {MOST_FILES} different paths, and others to a second"
         raise BadOptions("MemoryLoader", f"{problem} `MemoryLoader` with a key of its own")
@@ -74,7 +74,7 @@ class MemoryLoader(Plugin[Unread]):
     """Paths of at most three files, relative to the working directory."""
     reload: str = attrs.field(default="writes", validator=_is_reload)
     """When files are read again: after `writes` by tools and after compactions, at all `prompts` too, or `never`."""
-    writers: frozenset[str] = attrs.field(default=NO_NAMES, converter=as_set, validator=are_texts)
+    writers: frozenset[str] = attrs.field(default=NO_NAMES, converter=as_set, validator=check_texts)
     """Names of tools that write to the paths in their arguments, in addition to those that `SecurityGuard` knows."""
 
     priority = Priority.CORE + 50

@@ -15,7 +15,7 @@ from agentrail.hooks.actions import Action, Continue, Emission, Emit, Intervene,
 from agentrail.hooks.context import Context
 from agentrail.hooks.hook_types import AfterResponse, AfterToolBatch, AfterTurn, BeforePrompt, BeforeRequest
 from agentrail.hooks.plugin import Plugin, Priority
-from agentrail.plugins.options import is_count, is_flag, is_said
+from agentrail.plugins.options import check_count, check_flag, check_text
 from agentrail.plugins.short_texts import one_line
 from agentrail.values.events.context import PlanGenerated, PlanStepCompleted
 from agentrail.values.events.envelope import Event
@@ -255,13 +255,13 @@ class Planning(Plugin[CurrentPlan]):
     `PlanStepCompleted`, `plan_step_failed`, `plan_step_skipped`, and `plan_missing` if the model gave none.
     """
 
-    plan_first: bool = attrs.field(default=True, validator=is_flag)
+    plan_first: bool = attrs.field(default=True, validator=check_flag)
     """Whether to ask for a plan; if not, one that the model writes of its own accord is kept."""
-    min_prompt_length: int = attrs.field(default=20, validator=is_count)
+    min_prompt_length: int = attrs.field(default=20, validator=check_count)
     """The fewest characters of a prompt after which to ask for a plan."""
-    directive: str = attrs.field(default=DIRECTIVE, validator=is_said)
+    directive: str = attrs.field(default=DIRECTIVE, validator=check_text)
     """The text that asks for a plan."""
-    max_plan_attempts: int = attrs.field(default=2, validator=[is_count, _is_some])
+    max_plan_attempts: int = attrs.field(default=2, validator=[check_count, _is_some])
     """How often in one turn to ask for a plan."""
 
     priority = Priority.QUALITY

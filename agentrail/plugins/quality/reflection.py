@@ -26,7 +26,7 @@ from agentrail.hooks.context import Context
 from agentrail.hooks.declarations import IdleHooks
 from agentrail.hooks.hook_types import AfterResponse, AfterTurn, BeforeFinish, BeforeRequest, BeforeSteering
 from agentrail.hooks.plugin import NamedModel, Plugin, Priority, name_and_options
-from agentrail.plugins.options import are_texts, as_model, as_tuple, is_count, is_deadline, is_model
+from agentrail.plugins.options import as_model, as_tuple, check_count, check_model, check_seconds, check_texts
 from agentrail.plugins.short_texts import printable_line, without_middle
 from agentrail.values.content import Text
 from agentrail.values.json import JsonObject, canonical, freeze, freeze_object
@@ -158,17 +158,17 @@ class Reflection(Plugin[Reviewing]):
     `review_given_up`.
     """
 
-    criteria: tuple[str, ...] = attrs.field(default=CRITERIA, converter=as_tuple, validator=[are_texts, _are_some])
+    criteria: tuple[str, ...] = attrs.field(default=CRITERIA, converter=as_tuple, validator=[check_texts, _are_some])
     """What an answer must meet: one sentence each."""
     reviewer: str = attrs.field(default=CONVERSATION, validator=_is_reviewer)
     """Who reviews: `conversation`, the model itself; or `model`, a request of its own."""
-    model: NamedModel | None = attrs.field(default=None, converter=as_model, validator=is_model)
+    model: NamedModel | None = attrs.field(default=None, converter=as_model, validator=check_model)
     """With `reviewer="model"`: name of the model that reviews, or a pair of name and options; `None`: the session's."""
-    max_reviews: int = attrs.field(default=3, validator=[is_count, _are_some])
+    max_reviews: int = attrs.field(default=3, validator=[check_count, _are_some])
     """How many reviews one turn may have."""
     pass_signal: str = attrs.field(default="APPROVED", validator=_is_signal)
     """With `reviewer="conversation"`: the line with which the model passes its answer."""
-    deadline: float = attrs.field(default=60.0, validator=is_deadline)
+    deadline: float = attrs.field(default=60.0, validator=check_seconds)
     """With `reviewer="model"`: seconds that a review may take; then the answer is final without it."""
 
     priority = Priority.QUALITY + 100

@@ -11,7 +11,15 @@ from agentrail.hooks.actions import Answered, Ask, AskAnswer, Continue, Emit, Fa
 from agentrail.hooks.context import Context
 from agentrail.hooks.hook_types import AfterTool, AfterTurn, BeforeFinish
 from agentrail.hooks.plugin import Plugin, Priority
-from agentrail.plugins.options import are_texts, as_object, as_tuple, is_count, is_deadline, is_object, is_said
+from agentrail.plugins.options import (
+    as_object,
+    as_tuple,
+    check_count,
+    check_object,
+    check_seconds,
+    check_text,
+    check_texts,
+)
 from agentrail.plugins.shell.paths import meets
 from agentrail.values.json import EMPTY, JsonObject, freeze
 
@@ -50,18 +58,18 @@ class SelfVerify(Plugin[Verification]):
     final all the same. Events tell of each check: `verify_passed`, `verify_failed` and `verify_given_up`.
     """
 
-    tool: str = attrs.field(validator=is_said)
+    tool: str = attrs.field(validator=check_text)
     """Name of the tool that checks the work. Its result must be an error if the work is not good."""
-    args: JsonObject = attrs.field(default=EMPTY, converter=as_object, validator=is_object)
+    args: JsonObject = attrs.field(default=EMPTY, converter=as_object, validator=check_object)
     """Arguments for the tool."""
-    after: tuple[str, ...] = attrs.field(default=("*",), converter=as_tuple, validator=are_texts)
+    after: tuple[str, ...] = attrs.field(default=("*",), converter=as_tuple, validator=check_texts)
     """Names of the tools after whose calls the check is needed, where `*` is any text and `?` any character.
 
     Calls of `tool` itself never count. The session must have each tool that is named without these.
     """
-    max_repairs: int = attrs.field(default=3, validator=is_count)
+    max_repairs: int = attrs.field(default=3, validator=check_count)
     """How often in one turn the model is sent back."""
-    deadline: float = attrs.field(default=60.0, validator=is_deadline)
+    deadline: float = attrs.field(default=60.0, validator=check_seconds)
     """Seconds that the check may take; if it takes longer, it has failed."""
 
     priority = Priority.QUALITY + 90

@@ -13,7 +13,7 @@ from agentrail.hooks.actions import Continue, ReplaceMessages
 from agentrail.hooks.context import Context
 from agentrail.hooks.hook_types import BeforeCompaction, BeforeRequest
 from agentrail.hooks.plugin import Plugin, Priority
-from agentrail.plugins.options import is_flag, is_said
+from agentrail.plugins.options import check_flag, check_text
 from agentrail.values.content import Text, ToolCall
 from agentrail.values.json import freeze
 from agentrail.values.messages import AssistantMessage, History, Message, ToolMessage, why_unfit
@@ -59,9 +59,9 @@ class PatchToolCalls(Plugin[str]):
     history of a session always pairs, so nothing is done unless a plugin replaces messages.
     """
 
-    content: str = field(default=LOST, validator=is_said)
+    content: str = field(default=LOST, validator=check_text)
     """The text of a result in place of a missing one."""
-    is_error: bool = field(default=True, validator=is_flag)
+    is_error: bool = field(default=True, validator=check_flag)
     """Whether the model is told that such a call failed."""
 
     priority = Priority.CORE + 40

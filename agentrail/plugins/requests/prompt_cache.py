@@ -12,7 +12,7 @@ from agentrail.hooks.actions import Continue, SwitchModel
 from agentrail.hooks.context import Context
 from agentrail.hooks.hook_types import BeforeRequest
 from agentrail.hooks.plugin import Plugin, Priority
-from agentrail.plugins.options import is_count
+from agentrail.plugins.options import check_count
 from agentrail.values.json import FrozenObject
 from agentrail.values.untrusted_values import brief, number
 
@@ -40,7 +40,7 @@ class PromptCache(Plugin[None]):
 
     max_points: int = field(default=3, validator=_is_number_of_points)
     """The most marks of a request, from 1 to 4: its end, that of the last request, sections, system prompt, tools."""
-    min_tokens: int = field(default=1024, validator=is_count)
+    min_tokens: int = field(default=1024, validator=check_count)
     """The fewest tokens, about, before a mark; with fewer, there is no mark at that place."""
 
     priority = Priority.CORE + 30

@@ -13,7 +13,7 @@ from agentrail.hooks.actions import Abort, Continue, SwitchModel
 from agentrail.hooks.context import Context
 from agentrail.hooks.hook_types import AfterTool, AfterTurn, BeforeRequest, OnToolError
 from agentrail.hooks.plugin import NamedModel, Plugin, Priority
-from agentrail.plugins.options import freeze_options, is_flag, is_list, is_patience, secret_problem
+from agentrail.plugins.options import check_flag, check_optional_seconds, freeze_options, is_list, secret_problem
 from agentrail.values.content import text_of
 from agentrail.values.json import EMPTY, Json, JsonObject, freeze, weight
 from agentrail.values.tools import Err
@@ -62,11 +62,11 @@ class Fallen:
     """Whether `recovery_exhausted` was emitted for this model."""
 
 
-Link: TypeAlias = tuple[str, JsonObject]
+NamedOptions: TypeAlias = tuple[str, JsonObject]
 """A model of the chain: its name and its options."""
 
 
-def _read_models(models: Sequence[str | tuple[str, Mapping[str, Json]]]) -> tuple[Link, ...]:
+def _read_models(models: Sequence[str | tuple[str, Mapping[str, Json]]]) -> tuple[NamedOptions, ...]:
     if isinstance(models, str):
         return ((models, EMPTY),)
     if not is_list(models):
@@ -74,7 +74,7 @@ def _read_models(models: Sequence[str | tuple[str, Mapping[str, Json]]]) -> tupl
     return tuple([_read_link(cast("object", model)) for model in models])
 
 
-def _read_link(model: object) -> Link:
+def _read_link(model: object) -> NamedOptions:
     pair = cast("Sequence[object]", model) if type(model) in (tuple, list) else (model, EMPTY)
     name = plain_text(pair[0]) if len(pair) == 2 else None  # noqa: PLR2004 - a pair
     if name is None or not name.strip() or not isinstance(pair[1], Mapping):
@@ -90,7 +90,7 @@ def _read_link(model: object) -> Link:
     return name, options
 
 
-def _has_models(_: Recovery, __: attrs.Attribute[tuple[Link, ...]], links: tuple[Link, ...]) -> None:
+def _has_models(_: Recovery, __: attrs.Attribute[tuple[NamedOptions, ...]], links: tuple[NamedOptions, ...]) -> None:
     if not links:
         raise BadOptions("Recovery", "its `models` is empty; name at least one model to switch to")
 
@@ -111,15 +111,15 @@ class Recovery(Plugin[Fallen]):
     Each switch is told by `recovery_switched`, and the end of the chain by `recovery_exhausted`.
     """
 
-    models: tuple[Link, ...] = field(converter=_read_models, validator=_has_models)
+    models: tuple[NamedOptions, ...] = field(converter=_read_models, validator=_has_models)
     """The models to switch to, in order: names, or pairs of a name and options for the provider."""
     after_attempts: int = field(default=2, validator=_is_number_from_1)
     """After how many failed attempts with one model the next one is asked."""
     after_tool_failures: int | None = field(default=5, validator=_is_number_from_1)
     """After how many failed runs of tools in a row the next model is asked; `None`: never."""
-    return_after: float | None = field(default=300.0, validator=is_patience)
+    return_after: float | None = field(default=300.0, validator=check_optional_seconds)
     """Seconds after a switch until a new turn begins with the first model again; 0: the next turn; `None`: never."""
-    abort: bool = field(default=True, validator=is_flag)
+    abort: bool = field(default=True, validator=check_flag)
     """Whether the turn is aborted, with a report, if tools go on failing as often with the last model."""
 
     priority = Priority.CORE + 60

@@ -30,7 +30,7 @@ from agentrail.ports.journal import (
 from agentrail.values.events.envelope import Envelope, Event
 from agentrail.values.json import INT_MAX
 from agentrail.values.stream import Partial
-from agentrail.values.untrusted_values import brief, crash, number
+from agentrail.values.untrusted_values import brief, error_text, number
 
 T = TypeVar("T")
 
@@ -271,7 +271,7 @@ def _why_unfit(*values: object) -> str:
     except BadValue as error:
         return str(error)
     except BaseException as error:  # noqa: BLE001, ASYNC103 - whatever the methods of a foreign value raise
-        return f"a part of it breaks when it is written: {crash(error)}"  # noqa: ASYNC104 - nothing is awaited
+        return f"a part of it breaks when it is written: {error_text(error)}"  # noqa: ASYNC104 - nothing is awaited
     return ""
 
 

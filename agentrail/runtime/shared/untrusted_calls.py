@@ -34,7 +34,16 @@ from agentrail.values import untrusted_content
 from agentrail.values.content import Text
 from agentrail.values.json import TOO_DEEP, TOO_MANY
 from agentrail.values.stream import Chunk, Failure, FailureKind, Response
-from agentrail.values.untrusted_values import inside, is_short, mended, named, pass_interrupt, seconds, trace, words
+from agentrail.values.untrusted_values import (
+    as_seconds,
+    inside,
+    is_short,
+    mended,
+    message_of,
+    pass_interrupt,
+    traceback_of,
+    type_name,
+)
 from agentrail.values.value import quick
 
 _text = quick(Text)
@@ -122,7 +131,7 @@ def _is_ours(error: BaseException) -> bool:
 
 def _is_closing(error: GeneratorExit) -> bool:
     """Whether this coroutine is being closed; then *error* (a `GeneratorExit`) was raised in our own frame."""
-    came = trace(error)
+    came = traceback_of(error)
     return came is not None and came.tb_next is None
 
 
@@ -136,7 +145,7 @@ def _bare(error: BaseException) -> BaseException:
 
 def traced(error: BaseException) -> str:
     """Return class and traceback of *error* for the log, without its message, which may quote the conversation."""
-    return mended(f"{named(error)}\n{''.join(format_tb(trace(error), -MAX_FRAMES))}")
+    return mended(f"{type_name(error)}\n{''.join(format_tb(traceback_of(error), -MAX_FRAMES))}")
 
 
 def tell(
@@ -157,7 +166,7 @@ def tell(
         return
     message_ = mended(message % about)
     text = None if error is None else _led_to(error) if words else traced(error)
-    exc_info = None if error is None or not words else (type(error), error, trace(error))
+    exc_info = None if error is None or not words else (type(error), error, traceback_of(error))
     file, line, function, _ = log.findCaller(stacklevel=2)
     record = log.makeRecord(log.name, level, file, line, "%s", (message_,), exc_info, function)
     record.exc_text = text
@@ -186,15 +195,15 @@ def fit_response(response: object) -> Response:
     try:
         return untrusted_content.fit_response(response)
     except untrusted_content.TooLongError as error:
-        raise ResponseTooLong(words(error)) from error
+        raise ResponseTooLong(message_of(error)) from error
     except NotJson as error:
         at, problem_ = error.args
         if problem_ in {TOO_DEEP, TOO_MANY}:
             problem = f"the arguments of a call have {problem_} at `{at}`"
             raise ResponseTooLong(problem) from error
-        raise BadResponse(words(error)) from error
+        raise BadResponse(message_of(error)) from error
     except TypeError as error:
-        raise BadResponse(words(error)) from error
+        raise BadResponse(message_of(error)) from error
 
 
 def fit_chunk(chunk: object, room: int) -> Chunk:
@@ -208,19 +217,21 @@ def fit_chunk(chunk: object, room: int) -> Chunk:
         problem = f"it has more than {untrusted_content.MAX_TEXT:,} characters of text, thoughts and arguments"
         raise ResponseTooLong(problem) from error
     except TypeError as error:
-        raise BadResponse(words(error)) from error
+        raise BadResponse(message_of(error)) from error
 
 
 def fit_failure(error: ModelError, took: float = 0.0) -> Failure:
     """Return the `Failure` that tells the machine about *error* of a model, after an attempt that *took* seconds."""
     kind = next(kind for cls, kind in KINDS if isinstance(error, cls))
     unreached_ms = round(1000 * took) if isinstance(error, UNREACHED) else None
-    return Failure(kind, named(error), words(error), fit_wait(error), isinstance(error, HERE_ALONE), unreached_ms)
+    return Failure(
+        kind, type_name(error), message_of(error), fit_wait(error), isinstance(error, HERE_ALONE), unreached_ms
+    )
 
 
 def fit_wait(error: ModelError) -> float | None:
     """Return the seconds that *error* asks to wait; `None` if it names none."""
     try:
-        return seconds(error.retry_after)
+        return as_seconds(error.retry_after)
     except Exception:  # noqa: BLE001 - a foreign error class whose attribute fails
         return None

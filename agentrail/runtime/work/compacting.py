@@ -26,7 +26,7 @@ from agentrail.values.json import freeze_object
 from agentrail.values.messages import AskModel, Compactor, Leaving, UserMessage
 from agentrail.values.stream import Failure, FailureKind, ModelRequest, Response
 from agentrail.values.untrusted_content import fit_text
-from agentrail.values.untrusted_values import described, named
+from agentrail.values.untrusted_values import described, type_name
 from agentrail.values.usage import NOTHING_USED, Usage
 
 T = TypeVar("T")
@@ -153,7 +153,7 @@ class RunningCompaction:
         if scope.cancelled_caught:
             problem = f"it took longer than compact_timeout={seconds:g}"
         if not problem and not isinstance(summary_, str):
-            problem = f"it is a `{named(summary_)}`, and no text"
+            problem = f"it is a `{type_name(summary_)}`, and no text"
         text = fit_text(summary_).strip() if isinstance(summary_, str) else ""
         if not problem and not text:
             problem = "it is empty"

@@ -40,7 +40,7 @@ from agentrail.values.stream import (
     with_read,
 )
 from agentrail.values.untrusted_content import MAX_TEXT
-from agentrail.values.untrusted_values import described, named
+from agentrail.values.untrusted_values import described, type_name
 from agentrail.values.usage import NOTHING_USED, Usage
 from agentrail.values.value import quick
 
@@ -324,7 +324,7 @@ class Stream(Work):
             self._failure = fit_failure(error, self._clock.now() - self.last)
             return
         tell(log, error, "model `%s` raised", self.request.model, words=self._screens is None)
-        self._failure = Failure(FailureKind.PERMANENT, named(error), described(error))
+        self._failure = Failure(FailureKind.PERMANENT, type_name(error), described(error))
 
     @property
     def stalls_at(self) -> float:

@@ -21,7 +21,7 @@ from agentrail.hooks.plugin import SCREEN, AnyPlugin, find_declaration
 from agentrail.hooks.plugin_checks import LONGEST_SCREENED
 from agentrail.values.events.plugins import PluginError
 from agentrail.values.untrusted_content import MAX_TEXT
-from agentrail.values.untrusted_values import named
+from agentrail.values.untrusted_values import type_name
 
 WITHHELD: Final = "[withheld]"
 """What stands for a text that a critical plugin could not screen."""
@@ -63,7 +63,7 @@ class Screens:
                 problem = why_no_text(screened)
             # A `screen` is sync, so no cancellation can be raised in it, and any exception is the plugin's own.
             except BaseException as error:  # noqa: BLE001, ASYNC103 - a plugin may raise anything; it is reported
-                screened, problem = "", f"it raised a `{named(error)}`"
+                screened, problem = "", f"it raised a `{type_name(error)}`"
             if problem is None:
                 text = cast("str", screened)
                 continue
@@ -89,7 +89,7 @@ def screens_of(judge: Live, seats: tuple[AttachedPlugin, ...]) -> Screens | None
 def why_no_text(value: object) -> str | None:
     """Return why *value* is no text that can be stored; `None` if it is one."""
     if type(value) is not str:
-        return f"it returned a `{named(value)}` where a text is wanted"
+        return f"it returned a `{type_name(value)}` where a text is wanted"
     if len(value) > MAX_TEXT:
         return f"it returned a text of more than {MAX_TEXT} characters"
     try:

@@ -27,7 +27,7 @@ from agentrail.values.events.tools import ToolExecutionUpdate
 from agentrail.values.json import JsonObject
 from agentrail.values.tools import Effect, NotStarted, Probed, ToolResult, Unknown, err
 from agentrail.values.untrusted_content import fit_result, fit_text
-from agentrail.values.untrusted_values import described, words
+from agentrail.values.untrusted_values import described, message_of
 
 
 class LateCalls:
@@ -69,7 +69,7 @@ async def execute(tool: Tool, args: JsonObject, ctx: ToolContext) -> ToolResult:
     try:
         result = cast("object", await tool.execute(args, ctx))
     except ToolError as error:
-        return err(words(error))
+        return err(message_of(error))
     return fit_result(result)
 
 
@@ -188,7 +188,7 @@ class RunningCall(Work):
             self._closing = CallProbed(started.call_id, started.attempt, Unknown())
             return
         if isinstance(error, ToolError):
-            self._closing = ToolReturned(started.call_id, started.attempt, err(words(error)))
+            self._closing = ToolReturned(started.call_id, started.attempt, err(message_of(error)))
             return
         log.warning("tool `%s` raised in call %s: %s", self.name, self.call_id, traced(error))
         self._closing = ToolRaised(started.call_id, started.attempt, described(error))

@@ -21,7 +21,7 @@ from agentrail.testing.scripted import (
     Cue,
     Failing,
     Saying,
-    Scripted,
+    ScriptedResponse,
     Stalling,
     fail,
     overflow,
@@ -134,7 +134,7 @@ class Compacted(Cue):
     """A user asks for a compaction."""
 
 
-class SessionStoppedStep(Cue):
+class Stopped(Cue):
     """The session is stopped for good."""
 
     reason: str = "stopped"
@@ -218,9 +218,9 @@ def compact() -> Compacted:
 
 
 @checked
-def stop(reason: str = "stopped") -> SessionStoppedStep:
+def stop(reason: str = "stopped") -> Stopped:
     """Return a cue: the session is stopped for good."""
-    return SessionStoppedStep(reason)
+    return Stopped(reason)
 
 
 KIT: Final = "agentrail.testing"
@@ -237,7 +237,7 @@ _NAMES: Final[dict[type[object], tuple[str, int]]] = {
     Waited: ("wait", 1),
     Switched: ("switch_model", 1),
     Compacted: ("compact", 0),
-    SessionStoppedStep: ("stop", 1),
+    Stopped: ("stop", 1),
 }
 """The public function that makes each cue, and how many of its arguments are written without their name."""
 
@@ -270,7 +270,7 @@ def _arguments(cue: Cue, positional: int, source: CodeSource) -> str:
     return ", ".join(arguments)
 
 
-def _scripted(cue: Scripted, source: CodeSource) -> str:
+def _scripted(cue: ScriptedResponse, source: CodeSource) -> str:
     """Return the code of the shortest call of a public function that makes *cue*, else of the call of its class."""
     for make, arguments in _makings(cue):
         if make(**arguments) == cue:
@@ -285,7 +285,7 @@ def _scripted(cue: Scripted, source: CodeSource) -> str:
     return source.code(cue)
 
 
-def _makings(cue: Scripted) -> Iterator[tuple[Callable[..., Scripted], Mapping[str, object]]]:
+def _makings(cue: ScriptedResponse) -> Iterator[tuple[Callable[..., ScriptedResponse], Mapping[str, object]]]:
     """Yield the functions that may make *cue*, each with arguments, the shortest first."""
     text = "".join(chunk.text for chunk in cue.chunks if isinstance(chunk, TextChunk))
     match cue:

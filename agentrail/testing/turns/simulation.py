@@ -60,8 +60,8 @@ from agentrail.testing.turns.script_steps import (
     Responded,
     Returned,
     Script,
-    SessionStoppedStep,
     Steered,
+    Stopped,
     Switched,
     Told,
     Waited,
@@ -272,7 +272,7 @@ class Simulation:
                 return SwitchModelSent(model)
             case Compacted():
                 return CompactSent()
-            case SessionStoppedStep(reason=reason):
+            case Stopped(reason=reason):
                 return StopSent(reason, self._partial())
             case _:
                 raise UnknownCueError(cue)

@@ -18,7 +18,7 @@ from agentrail.values.content import Said, Text, Thinking, ToolCall
 from agentrail.values.json import canonical, freeze
 from agentrail.values.messages import StopReason
 from agentrail.values.stream import CallChunk, Chunk, Response, TextChunk, ThinkingChunk, UsageChunk
-from agentrail.values.untrusted_values import money
+from agentrail.values.untrusted_values import as_usd
 from agentrail.values.usage import NOTHING_USED, Usage
 from agentrail.values.value import quick
 
@@ -231,7 +231,7 @@ def _usage(fields: Mapping[str, object]) -> Usage:
     output_tokens = max(
         output_tokens, count(fields, "total_tokens") - input_tokens
     )  # xAI counts reasoning only in the total
-    cost = money(fields.get("cost"))  # of OpenRouter, which knows what it paid
+    cost = as_usd(fields.get("cost"))  # of OpenRouter, which knows what it paid
     return Usage(input_tokens, output_tokens, cached, reasoning, cost, cache_write_tokens=cache_write)
 
 
