@@ -70,7 +70,7 @@ EDITS: Final = (
     Edit(
         "answers are kept without limit",
         command_results.Answers.remember,
-        "if len(self._kept) > MOST_KEPT:",
+        "if len(self._kept) > MAX_KEPT:",
         "if False:",
         ("answers_at_hand",),
     ),
@@ -126,7 +126,7 @@ EDITS: Final = (
     Edit(
         "lanes that rest are kept without limit",
         provider_limits.ProviderLimits._lane,
-        "if len(self._lanes) >= MOST_RESTING:",
+        "if len(self._lanes) >= MAX_RESTING:",
         "if False:",
         ("lanes_that_rest",),
     ),
@@ -241,7 +241,7 @@ EDITS: Final = (
     Edit(
         "merged deltas grow without limit",
         subscription.Subscription._merged,
-        "if len(last.event.delta) >= MOST_MERGED:",
+        "if len(last.event.delta) >= MAX_MERGED:",
         "if False:",
         ("delta_that_takes_in_another",),
     ),
@@ -330,7 +330,7 @@ AT_IMPORT: Final = frozenset(
         "codec.json_text.DOCUMENT_DEPTH",
         "runtime.shared.admission.WIDTH",
         "tools.json_schema.regex._EXPRESSIONS",
-        "app.spec.MOST_CALLS",
+        "app.spec.MAX_CALLS_PER_RESPONSE",
         "values.untrusted_content.MAX_IMAGE",
         "values.untrusted_content.MAX_PARTS",
         "values.untrusted_content.MAX_TEXT",
@@ -347,9 +347,9 @@ OTHERWISE: Final = frozenset(
         "adapters.sandboxes.composite.MAX_FOUND",  # as above
         "adapters.sandboxes.searching.MAX_SEEN",  # as above
         "codec.plugin_states._WORST",  # as above
-        "runtime.work.plugin_files.MOST_LISTED",  # as above
+        "runtime.work.plugin_files.MAX_LISTED",  # as above
         "adapters.sandboxes.confined_open.MAX_LINKS",  # the kernel has the same
-        "codec.json_text._LONGEST_INT",  # whatever is longer does not fit 64 bits either
+        "codec.json_text._MAX_INT",  # whatever is longer does not fit 64 bits either
         "app.spec.AT_MOST[]",  # a table: its figures have names of their own
         "values.step_budget.CHECK_STEPS",  # the meter is the scene's own
         "values.json.INT_MIN",  # one more is one number less

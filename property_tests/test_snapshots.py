@@ -26,7 +26,7 @@ def whole(snapshot: Snapshot, records: list[Record]) -> State:
 
 
 def test_random_sessions_have_whole_histories_at_each_record(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(journal, "MOST_KEPT", 0)
+    monkeypatch.setattr(journal, "MAX_KEPT", 0)
     begin = 0 if profile() == "ci" else random.SystemRandom().randrange(2**32)
     steps = kept = rearranged = 0
     for seed in range(begin, begin + SESSIONS[profile()]):

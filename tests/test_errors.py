@@ -21,7 +21,7 @@ from agentrail.errors import (
     UnknownTool,
     UsageError,
 )
-from agentrail.errors.agentrail_error import LONGEST_SHOWN, error, shortened
+from agentrail.errors.agentrail_error import MAX_SHOWN, error, shortened
 
 DECLARED = [cls for cls in ERRORS.values() if cls.__match_args__]
 SAMPLES = {"str": "text", "int": 3, "float": 2.5, "float | None": 1.5, "tuple[str, ...]": ("a", "b"), "object": 7}
@@ -69,8 +69,8 @@ def test_a_field_with_a_default_may_be_left_out() -> None:
 
 
 def test_what_a_client_sent_is_shortened() -> None:
-    found = MethodRefused("GET", "/" * (LONGEST_SHOWN + 1), allowed="POST, PUT")
-    assert (len(found.path), found.path[-1], found.allowed) == (LONGEST_SHOWN, "…", "POST, PUT")
+    found = MethodRefused("GET", "/" * (MAX_SHOWN + 1), allowed="POST, PUT")
+    assert (len(found.path), found.path[-1], found.allowed) == (MAX_SHOWN, "…", "POST, PUT")
     assert signature(MethodRefused).parameters["path"].default is Parameter.empty
 
 

@@ -24,7 +24,7 @@ MAX_AGENT: Final = 4_000
 MAX_NAMES: Final = 100
 """The most names, labels or parts in one body."""
 
-LONGEST_WAIT: Final = 3_600_000
+MAX_WAIT: Final = 3_600_000
 """The most milliseconds for which a call waits for sub-agents."""
 
 GREATEST: Final = 2**53 - 1
@@ -194,5 +194,5 @@ class WaitTasksQuery(Query):
     """Ids of the sub-agents' sessions, with commas between."""
     every: bool = True
     """Whether all of them must have ended, or any one."""
-    milliseconds: Annotated[int, Meta(ge=0, le=LONGEST_WAIT)] = 300_000
+    milliseconds: Annotated[int, Meta(ge=0, le=MAX_WAIT)] = 300_000
     """How long is waited at most."""

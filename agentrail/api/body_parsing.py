@@ -32,7 +32,7 @@ _TOKEN: Final = re.compile(r'"(?:[^"\\]|\\.)*+(?:"(\s*+:)?|\\?\Z)|[\[\]{}]|NaN|-
 _COMMAND: Final = re.compile(r"[!-~]{1,128}", re.ASCII)
 _PLACELESS: Final = "it has "
 """Beginning of what `from_text` says of a text whose grammar is right, without the place."""
-_MOST_QUOTES: Final = 4 * (MAX_ITEMS + 1)
+_MAX_QUOTES: Final = 4 * (MAX_ITEMS + 1)
 """An item has a key and a text at most."""
 _TOO_MANY: Final = f"it has more than {MAX_ITEMS} items"
 _TRUTH: Final = {"": True, "true": True, "false": False}
@@ -86,7 +86,7 @@ def _check_items(content: bytes) -> None:
     if _marks(content) <= MAX_ITEMS:
         return
     bare = content.replace(b"\\\\", b"").replace(b'\\"', b"")  # now each quote begins or ends a text
-    if bare.count(b'"') > _MOST_QUOTES or _marks(b"".join(bare.split(b'"')[::2])) > MAX_ITEMS:
+    if bare.count(b'"') > _MAX_QUOTES or _marks(b"".join(bare.split(b'"')[::2])) > MAX_ITEMS:
         raise BadText(_TOO_MANY)
 
 

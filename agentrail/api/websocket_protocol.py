@@ -33,7 +33,7 @@ PROTOCOL: Final = 1002
 NO_CODE: Final = 1005
 NOT_UTF8: Final = 1007
 
-MOST_CONTROL: Final = 125
+MAX_CONTROL: Final = 125
 """The most bytes of a control frame, and the greatest length that stands in the second byte of a frame."""
 
 FRAGMENT: Final = 64
@@ -44,10 +44,10 @@ _FIN: Final = 0x80
 _MASKED: Final = 0x80
 _RESERVED: Final = 0x70
 
-_WIDTHS: Final[Mapping[int, int]] = MappingProxyType({MOST_CONTROL + 1: 2, MOST_CONTROL + 2: 8})
+_WIDTHS: Final[Mapping[int, int]] = MappingProxyType({MAX_CONTROL + 1: 2, MAX_CONTROL + 2: 8})
 """In how many further bytes a length is told, by the lower bits of the second byte."""
 
-_LEAST_OF_WIDTH: Final[Mapping[int, int]] = MappingProxyType({0: 0, 2: MOST_CONTROL + 1, 8: 1 << 16})
+_MIN_OF_WIDTH: Final[Mapping[int, int]] = MappingProxyType({0: 0, 2: MAX_CONTROL + 1, 8: 1 << 16})
 """The least length that is told in so many bytes."""
 
 _SENDABLE: Final = (range(1000, 1004), range(1007, 1015), range(3000, 5000))
@@ -192,11 +192,11 @@ class MessageReader:
     def _check_second(self, byte: int) -> None:
         if bool(byte & _MASKED) != self._of_client:
             raise _BrokenRuleError(PROTOCOL, "a frame has no mask" if self._of_client else "a frame has a mask")
-        if self._buffer[0] & 0x0F >= CLOSE and byte & 0x7F > MOST_CONTROL:
+        if self._buffer[0] & 0x0F >= CLOSE and byte & 0x7F > MAX_CONTROL:
             raise _BrokenRuleError(PROTOCOL, "a control frame is too long")
 
     def _check_length(self, opcode: int, length: int, width: int) -> None:
-        if length < _LEAST_OF_WIDTH[width] or length >= 1 << 63:
+        if length < _MIN_OF_WIDTH[width] or length >= 1 << 63:
             raise _BrokenRuleError(PROTOCOL, "the length of a frame is told in a wrong way")
         size = (self._size or 0) + length
         if opcode < CLOSE and (size > self._most or self._count > self._most // FRAGMENT):
@@ -290,18 +290,18 @@ def frame(opcode: int, content: bytes, mask: bytes = b"") -> bytes:
     size, masks = len(content), _MASKED if mask else 0
     if mask:
         content = masked(content, mask)
-    if size <= MOST_CONTROL:
+    if size <= MAX_CONTROL:
         return struct.pack("!BB", _FIN | opcode, masks | size) + mask + content
     if size < 1 << 16:
-        return struct.pack("!BBH", _FIN | opcode, masks | MOST_CONTROL + 1, size) + mask + content
-    return struct.pack("!BBQ", _FIN | opcode, masks | MOST_CONTROL + 2, size) + mask + content
+        return struct.pack("!BBH", _FIN | opcode, masks | MAX_CONTROL + 1, size) + mask + content
+    return struct.pack("!BBQ", _FIN | opcode, masks | MAX_CONTROL + 2, size) + mask + content
 
 
 def close_frame(code: int, reason: str, mask: bytes = b"") -> bytes:
     """Return a frame that closes, with as much of the *reason* as it takes; for code 1005 it is empty."""
     if code == NO_CODE:
         return frame(CLOSE, b"", mask)
-    words = reason.encode()[: MOST_CONTROL - 2].decode(errors="ignore").encode()
+    words = reason.encode()[: MAX_CONTROL - 2].decode(errors="ignore").encode()
     return frame(CLOSE, code.to_bytes(2, "big") + words, mask)
 
 

@@ -74,10 +74,10 @@ MODELS_WANTED: Final = "a plain function, or a class, that takes the text after 
 SECRETS_WANTED: Final = "a plain function of the name of a secret, which returns it or None"
 SERVICE_WANTED: Final = "an `async def` without arguments, or with `*, task_status` alone"
 
-MOST_RESTARTS: Final = 2**31
+MAX_RESTARTS: Final = 2**31
 """The largest number of restarts, and of sessions admitted at once; larger arguments are cut to it."""
 
-SHORTEST_LEASE: Final = 0.1
+MIN_LEASE: Final = 0.1
 """The least seconds that a lease may last: it is renewed three times in that."""
 
 
@@ -167,7 +167,7 @@ def policy(strategy: str, max_restarts: int, period: float) -> Policy:
     restarts, within = number(max_restarts), as_seconds(period)
     if type(restarts) is not int or restarts < 0 or not within:
         raise BadSupervisor(max_restarts, period)
-    return Policy(strategy, min(restarts, MOST_RESTARTS), within)
+    return Policy(strategy, min(restarts, MAX_RESTARTS), within)
 
 
 def service(run: ServiceFunction, name: str, restart: str, shutdown: float, start_timeout: float) -> Child:
@@ -191,7 +191,7 @@ def width_of(value: object) -> float:
     plain = number(value)
     if plain is None or plain < 1:
         raise WrongType("gate_width", brief(value), "a number from 1 on, or `math.inf`")
-    return min(plain, MOST_RESTARTS)
+    return min(plain, MAX_RESTARTS)
 
 
 class JournalChoice(NamedTuple):
@@ -216,8 +216,8 @@ def storage(journal: Journal | None, address: object, lease: object) -> JournalC
     if not isinstance(address, str) or not address:
         raise WrongType.of("address", address, "a text by which others find this supervisor")
     plain = as_seconds(lease)
-    if plain is None or plain < SHORTEST_LEASE:
-        raise WrongType("lease", brief(lease), f"seconds, from {SHORTEST_LEASE} on")
+    if plain is None or plain < MIN_LEASE:
+        raise WrongType("lease", brief(lease), f"seconds, from {MIN_LEASE} on")
     return None if journal is None else JournalChoice(journal, address, int(plain * 1000))
 
 

@@ -26,7 +26,7 @@ Factory = Callable[[str], Model]
 
 FROM_FACTORY: Final = "a factory that returns an object with `name` and `async def stream(self, request, emit)`"
 
-MOST_MADE: Final = 1000
+MAX_MADE: Final = 1000
 """The most models that are cached. Names may come from users, so the cache is limited: the oldest model is dropped."""
 
 FAMILIES: Final = {
@@ -54,7 +54,7 @@ BUILT_IN: Final[Mapping[str, Factory]] = {"demo": _demo}
 
 
 class Models:
-    """Makes models by name and caches the last `MOST_MADE`; all models share one HTTP client."""
+    """Makes models by name and caches the last `MAX_MADE`; all models share one HTTP client."""
 
     def __init__(self, factories: Mapping[str, Factory], secrets: Callable[[str], str | None] | None = None) -> None:
         self._factories = {**BUILT_IN, **factories}
@@ -67,7 +67,7 @@ class Models:
         model = self._made.get(name)
         if model is None:
             model = self._made[name] = self._make(name)
-            if len(self._made) > MOST_MADE:
+            if len(self._made) > MAX_MADE:
                 del self._made[next(iter(self._made))]
         return model
 

@@ -360,12 +360,12 @@ AT_LEAST: Mapping[str, float] = {
 MOST: Final = 2**53
 """The largest allowed value of a number in `Options` that is neither a time nor in `AT_MOST`."""
 
-MOST_CALLS: Final = 512
+MAX_CALLS_PER_RESPONSE: Final = 512
 """The largest `max_calls_per_response`: one step decides on all calls of a response, and must not take long."""
 
 AT_MOST: Mapping[str, float] = {
     "max_argument_items": MAX_ITEMS,
-    "max_calls_per_response": MOST_CALLS,
+    "max_calls_per_response": MAX_CALLS_PER_RESPONSE,
 }
 """The largest allowed value of each number in `Options` whose limit is not `MOST`."""
 

@@ -19,7 +19,7 @@ from agentrail.values.untrusted_values import described
 
 log = logging.getLogger("agentrail.skills")
 
-MOST_TOLD: Final = 20
+MAX_TOLD: Final = 20
 """The most files and folders that one line of the log names."""
 
 
@@ -62,10 +62,10 @@ class SpecFiles:
             if text.strip():
                 sections.append(Section(path, text, MEMORY))
         if tell and left_out:
-            log.warning("session %s: left out of its prompt: %s", session_id, in_words(left_out, MOST_TOLD))
+            log.warning("session %s: left out of its prompt: %s", session_id, in_words(left_out, MAX_TOLD))
         if tell and skills.shadowed:
             hidden = [LeftOut(skill.folder, "a later folder has one") for skill in skills.shadowed]
-            log.info("session %s: skills hidden by others of their name: %s", session_id, in_words(hidden, MOST_TOLD))
+            log.info("session %s: skills hidden by others of their name: %s", session_id, in_words(hidden, MAX_TOLD))
         return tuple(sections)
 
     async def _text(self, path: str, left_out: list[LeftOut]) -> str:

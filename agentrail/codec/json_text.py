@@ -19,7 +19,7 @@ from agentrail.values.json import MAX_DEPTH, TOO_DEEP, Json, freeze
 DOCUMENT_DEPTH: Final = 2 * MAX_DEPTH
 """The most levels of a text: those of one JSON value, and as many for the objects it is wrapped in."""
 
-_LONGEST_INT: Final = 20
+_MAX_INT: Final = 20
 """The most characters, sign included, of a whole number that may fit 64 bits."""
 
 
@@ -159,7 +159,7 @@ def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
 
 
 def _int(digits: str) -> int:
-    return int(digits[: _LONGEST_INT + 1])  # more would take long, and these do not fit 64 bits either
+    return int(digits[: _MAX_INT + 1])  # more would take long, and these do not fit 64 bits either
 
 
 def _constant(name: str) -> NoReturn:

@@ -88,13 +88,13 @@ def storable(state: object, limit: int = STATE_LIMIT) -> str | None:
     size = len(to_text(data).encode()) if _WORST * spent > limit else 0
     if size > limit:
         return f"it takes {size:,} bytes when it is written; at most {limit:,} are kept"
-    if len(_CHECKED) == MOST_CHECKED:
+    if len(_CHECKED) == MAX_CHECKED:
         _CHECKED.clear()
     _CHECKED[id(state)] = state, data
     return None
 
 
-MOST_CHECKED: Final = 256
+MAX_CHECKED: Final = 256
 """How many states that were checked are kept with their JSON until they are written, so that it is made once."""
 
 _CHECKED: Final[dict[int, tuple[object, Json]]] = {}

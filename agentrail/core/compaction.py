@@ -32,10 +32,10 @@ PINNED_SHARE: Final = 4
 SUMMARY_SHARE: Final = 4
 """A summary may take one part in so many of what is kept."""
 
-MOST_SUMMARY: Final = 8_000
+MAX_SUMMARY: Final = 8_000
 """The most characters that a summary may have."""
 
-LEAST_SUMMARY: Final = 200
+MIN_SUMMARY: Final = 200
 """With room for fewer characters than this, no summary is written: the messages are dropped."""
 
 LEFT_OUT: Final = "[an image or a file was left out]"
@@ -130,7 +130,7 @@ def _select_lost(
 
     *prompts* and *directives* are the numbers of the groups that are a prompt, or a text of a plugin about it.
     """
-    allowance = min(keep // SUMMARY_SHARE, MOST_SUMMARY)
+    allowance = min(keep // SUMMARY_SHARE, MAX_SUMMARY)
     room_left = keep - allowance - sum([weights[number] for number in stays])
     stay = set(stays)
     for number in range(len(weights) - 1, -1, -1):
@@ -143,8 +143,8 @@ def _select_lost(
     if lost and (more := _stray_directives(lost[-1], prompts, directives, stays)):
         lost += more
         room_left += sum([weights[number] for number in more])
-    room = min(allowance + room_left, MOST_SUMMARY, sum([weights[number] for number in lost]) - 1)
-    return lost, room if room >= LEAST_SUMMARY else 0
+    room = min(allowance + room_left, MAX_SUMMARY, sum([weights[number] for number in lost]) - 1)
+    return lost, room if room >= MIN_SUMMARY else 0
 
 
 def _stray_directives(last: int, prompts: Sequence[int], directives: Sequence[int], stays: set[int]) -> list[int]:

@@ -25,7 +25,7 @@ SAME_INPUT: Final = 3
 FIRST_PAUSE: Final = 0.1
 """Under `one_for_one`: seconds before a session's second restart in a period, then doubled; chance may halve it."""
 
-LONGEST_PAUSE: Final = 30.0
+MAX_PAUSE: Final = 30.0
 """Longest pause before the restart of a session under `one_for_one`, in seconds."""
 
 
@@ -150,7 +150,7 @@ def pause_before(restart: int, chance: float) -> float:
     """Return the seconds to wait before restart number *restart*; *chance* (0 to 1) adds jitter."""
     if restart <= 1:
         return 0.0
-    return min(FIRST_PAUSE * 2.0 ** min(restart - 2, 16), LONGEST_PAUSE) * (0.5 + chance / 2)
+    return min(FIRST_PAUSE * 2.0 ** min(restart - 2, 16), MAX_PAUSE) * (0.5 + chance / 2)
 
 
 def _recent(times: Iterable[float], policy: Policy, at: float) -> tuple[float, ...]:

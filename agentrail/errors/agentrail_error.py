@@ -23,7 +23,7 @@ ALIKE: Final = 0.6
 """Similarity of two names, from 0 to 1, from which one counts as misspelt, unless the caller gives another."""
 
 
-LONGEST_NAME: Final = 1_000
+MAX_NAME: Final = 1_000
 """The most characters of a name for which a similar one is looked for."""
 
 
@@ -31,7 +31,7 @@ def nearest(name: str, names: Iterable[str], alike: float = ALIKE) -> str | None
     """Return the most similar of *names* to *name*; `None` if none has a similarity of at least *alike*."""
     from difflib import get_close_matches  # noqa: PLC0415 - only an error needs it
 
-    if len(name) > LONGEST_NAME:
+    if len(name) > MAX_NAME:
         return None
     return next(iter(get_close_matches(name, list(names), 1, alike)), None)
 
@@ -85,14 +85,14 @@ def filled(template: str, raised: AgentrailError) -> str:
     return template.format(*raised.args, **dict(zip(raised.__match_args__, raised.args, strict=False)))
 
 
-LONGEST_SHOWN: Final = 80
+MAX_SHOWN: Final = 80
 """The most characters of what a client sent that an error repeats."""
 
 _SHORTENED: Final = cast("str", object())
 
 
 def shortened() -> str:
-    """Declare a field for what a client sent: only `LONGEST_SHOWN` characters of it are kept."""
+    """Declare a field for what a client sent: only `MAX_SHOWN` characters of it are kept."""
     return _SHORTENED
 
 
@@ -147,7 +147,7 @@ def _bound(
 
 
 def _cut(text: object) -> object:
-    return f"{text[: LONGEST_SHOWN - 1]}…" if isinstance(text, str) and len(text) > LONGEST_SHOWN else text
+    return f"{text[: MAX_SHOWN - 1]}…" if isinstance(text, str) and len(text) > MAX_SHOWN else text
 
 
 def _property(index: int) -> property:

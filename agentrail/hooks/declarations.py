@@ -32,7 +32,7 @@ class IdleHooks(Declaration):
 
 
 class LongestScreened(Declaration):
-    """Says how long a text may be that `screen` takes out as one; without it, `LONGEST_SCREENED` characters."""
+    """Says how long a text may be that `screen` takes out as one; without it, `MAX_SCREENED` characters."""
 
     chars: int
     """The most characters; so many are held back while a response is streamed."""

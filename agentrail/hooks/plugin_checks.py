@@ -208,16 +208,16 @@ OTHERS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
 """The arguments of each method of a plugin that is not a hook."""
 PAIR: Final = 2
 """Length of a pair of a model's name and its options."""
-MOST_SAID: Final = 2**31
+MAX_SAID: Final = 2**31
 """The largest absolute value of a priority, a version or a length."""
-LONGEST_SCREENED: Final = 200
+MAX_SCREENED: Final = 200
 """How many characters after the end of a piece are screened with it before it is told, unless a plugin says more."""
 
 
 def is_small(value: object) -> bool:
-    """Whether *value* is a whole number of at most `MOST_SAID`, above or below 0."""
+    """Whether *value* is a whole number of at most `MAX_SAID`, above or below 0."""
     plain = number(value)
-    return type(plain) is int and abs(plain) <= MOST_SAID
+    return type(plain) is int and abs(plain) <= MAX_SAID
 
 
 def _is_length(value: object) -> bool:
@@ -298,7 +298,7 @@ def _are_limits(limits: UsageLimits) -> bool:
 DECLARATIONS: Final[Mapping[type[Declaration], str]] = MappingProxyType(
     {
         IdleHooks: "a tuple of names of hooks",
-        LongestScreened: f"a whole number from 1 to {MOST_SAID:,}",
+        LongestScreened: f"a whole number from 1 to {MAX_SAID:,}",
         BroughtTools: "a tuple of tools with different names, as `@tool` makes them",
         BroughtCompactor: "an `async def` that takes `leaving` and `ask`",
         WorkTime: "nothing",

@@ -42,16 +42,16 @@ from agentrail.values.events.context import SecurityAudit
 from agentrail.values.json import JsonObject
 from agentrail.values.value import Value
 
-MOST_FOLDERS: Final = 64
+MAX_FOLDERS: Final = 64
 """The most folders that are looked through for one call; with more, a person must decide."""
 
 
 def request(looks: Iterable[FolderSearch], working: PathPlace, blocked: Fence) -> FindFiles | None:
-    """Return the request for what *looks* need to know; `None` if they are more than `MOST_FOLDERS`."""
+    """Return the request for what *looks* need to know; `None` if they are more than `MAX_FOLDERS`."""
     folders = {look: "/".join(look.folder[len(working.parts) :]) or "." for look in looks}
     on_disk = tuple(dict.fromkeys(folder for look, folder in folders.items() if look.on_disk))
     in_git = tuple(dict.fromkeys(folder for look, folder in folders.items() if look.in_git))
-    if len(on_disk) + len(in_git) > MOST_FOLDERS:
+    if len(on_disk) + len(in_git) > MAX_FOLDERS:
         return None
     ignored = any(look.ignored for look in folders)
     return FindFiles(tuple(sorted(blocked.firsts)), on_disk, in_git, ignored)

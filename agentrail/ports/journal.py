@@ -428,7 +428,7 @@ def parent_of(record: Record) -> str | None:
     return path[-2] if len(path) > 1 else None
 
 
-MOST_KEPT: Final = 512 * 1024
+MAX_KEPT: Final = 512 * 1024
 """Characters of the largest history that a snapshot keeps whole, so that it is read at once.
 
 Of a larger one it keeps the stem: writing all of it for each snapshot would take as long as the session is large.
@@ -461,9 +461,9 @@ def length_of(history: History) -> int:
 
 def _is_small(history: History) -> bool:
     size = length_of(history)
-    if size <= MOST_KEPT:  # of images and files, `size` counts what they cost the model
+    if size <= MAX_KEPT:  # of images and files, `size` counts what they cost the model
         size += sum([len(part.data) for message in history for part in message.parts if isinstance(part, Image | File)])
-    return size <= MOST_KEPT
+    return size <= MAX_KEPT
 
 
 def stem_of(snapshot: Snapshot) -> Stem:

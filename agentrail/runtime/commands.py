@@ -13,7 +13,7 @@ import trio
 from agentrail.api.command_checks import check_fields, cursor_of, kept_parts, kinds_of, labels_of, name_of
 from agentrail.api.command_checks import check_flag as check_flag
 from agentrail.api.session_values import Reply
-from agentrail.core.machine.configuration import MOST_LABELS
+from agentrail.core.machine.configuration import MAX_LABELS
 from agentrail.core.vocabulary.commands import AbortSent, Accepted, Answer, ApproveSent, PromptSent, Refused, StopSent
 from agentrail.core.vocabulary.inputs import AnyInput
 from agentrail.core.vocabulary.state import State
@@ -296,8 +296,8 @@ def named(state: State, tenant: object, owner: object, title: object, labels: ob
         return state
     setup = state.setup.but(tenant=name_of("tenant", tenant), owner=name_of("owner", owner))
     kept_labels = labels_of("labels", labels)
-    if len(kept_labels) > MOST_LABELS:
-        raise TooManyLabels(len(kept_labels), MOST_LABELS)
+    if len(kept_labels) > MAX_LABELS:
+        raise TooManyLabels(len(kept_labels), MAX_LABELS)
     return state.but(setup=setup, title=name_of("title", title), labels=kept_labels)
 
 

@@ -41,7 +41,7 @@ _LOCAL: Final = re.compile(r"(LOAD|STORE)_FAST")
 _CONSTANTS: Final = frozenset({"LOAD_CONST", "LOAD_SMALL_INT"})
 _TOOLS: Final = frozenset({"name", "tool", "tool_name"})
 _LONGEST: Final = 2_000
-_MOST_ITEMS: Final = 100
+_MAX_ITEMS: Final = 100
 
 _KINDS: Final[Mapping[str, tuple[Json, ...]]] = {
     "int": (1, 0, 2),
@@ -92,7 +92,7 @@ class _Argument:
         if self.measured:
             sizes = sorted({size for number in whole for size in (number + 1, number) if 0 < size <= _LONGEST})
             kinds = self.kinds or ("list", "str")
-            yield from (("a",) * size for size in sizes if "list" in kinds and size <= _MOST_ITEMS)
+            yield from (("a",) * size for size in sizes if "list" in kinds and size <= _MAX_ITEMS)
             yield from ("a" * size for size in sizes if "str" in kinds)
         yield from (sample for kind in self.kinds for sample in _KINDS.get(kind, ()))
 

@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 TEN_YEARS: Final = 315_576_000.0
 """Seconds in ten years; longer times are cut to this, so that they fit 64 bits as milliseconds."""
 
-MOST_TOKENS: Final = 2**40
+MAX_TOKENS: Final = 2**40
 """Largest count of tokens accepted for one response."""
 
-MOST_USD: Final = 1e9
+MAX_USD: Final = 1e9
 """Largest amount accepted, in US dollars: as the cost of a response, as a price, or as a limit."""
 
 MAX_MESSAGE_CHARS: Final = 10_000
@@ -134,15 +134,15 @@ def is_time(value: object) -> bool:
 
 
 def tokens(value: object) -> int | None:
-    """Return *value* as a count of tokens; `None` if it is not a whole number from 0 to `MOST_TOKENS`."""
+    """Return *value* as a count of tokens; `None` if it is not a whole number from 0 to `MAX_TOKENS`."""
     plain = number(value)
-    return plain if type(plain) is int and 0 <= plain <= MOST_TOKENS else None
+    return plain if type(plain) is int and 0 <= plain <= MAX_TOKENS else None
 
 
 def as_usd(value: object) -> float | None:
-    """Return *value* as US dollars; `None` if it is not a number from 0 to `MOST_USD`."""
+    """Return *value* as US dollars; `None` if it is not a number from 0 to `MAX_USD`."""
     plain = number(value)
-    return float(plain) if plain is not None and 0 <= plain <= MOST_USD else None
+    return float(plain) if plain is not None and 0 <= plain <= MAX_USD else None
 
 
 # Texts

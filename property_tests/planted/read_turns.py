@@ -200,8 +200,8 @@ CHANGES: Final = (
         "back_off_without_a_cap",
         "pauses before retries grow for ever",
         responses.back_off,
-        "pause = min(options.retry_base * 2.0 ** min(tried - 1, MOST_DOUBLED), options.retry_cap)",
-        "pause = options.retry_base * 2.0 ** min(tried - 1, MOST_DOUBLED)",
+        "pause = min(options.retry_base * 2.0 ** min(tried - 1, MAX_DOUBLED), options.retry_cap)",
+        "pause = options.retry_base * 2.0 ** min(tried - 1, MAX_DOUBLED)",
         "world",
     ),
     Change(

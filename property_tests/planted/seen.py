@@ -49,7 +49,7 @@ def unfit_answer_taken(plant: Planting) -> None:
 
 @BED.bug("the tools that were found last push out those before", "world")
 def found_tools_forgotten(plant: Planting) -> None:
-    plant.rewrite(_function(deferred_tools.note_found), "[-MOST_FOUND:]", "[-1:]")
+    plant.rewrite(_function(deferred_tools.note_found), "[-MAX_FOUND:]", "[-1:]")
 
 
 @BED.bug("files of a prompt are left out when it starts a turn", "world")

@@ -11,7 +11,7 @@ import attrs
 import pytest
 
 from agentrail.codec.json_text import from_text, to_text
-from agentrail.codec.plugin_states import MOST_CHECKED, Stored, data_of, storable
+from agentrail.codec.plugin_states import MAX_CHECKED, Stored, data_of, storable
 from agentrail.codec.plugin_types import decode_state, readable, revive
 from agentrail.codec.values import decode, read, write
 from agentrail.core.vocabulary.state import Setup, State
@@ -321,7 +321,7 @@ def test_a_state_with_all_the_levels_that_it_may_have_comes_back() -> None:
 
 
 def test_a_state_is_written_alike_whether_it_was_checked_before_or_not() -> None:
-    for count in (1, MOST_CHECKED, MOST_CHECKED * 2 + 1):
+    for count in (1, MAX_CHECKED, MAX_CHECKED * 2 + 1):
         states = [Holder((number, "x")) for number in range(count)]
         assert [storable(state) for state in states] == [None] * count
         again = [Holder((number, "x")) for number in range(count)]
@@ -330,13 +330,13 @@ def test_a_state_is_written_alike_whether_it_was_checked_before_or_not() -> None
 
 
 def test_a_checked_state_that_is_never_written_is_let_go() -> None:
-    states = [Holder(number) for number in range(MOST_CHECKED)]
-    assert [storable(state) for state in states] == [None] * MOST_CHECKED
+    states = [Holder(number) for number in range(MAX_CHECKED)]
+    assert [storable(state) for state in states] == [None] * MAX_CHECKED
     seen = [weakref.ref(state) for state in states]
     states.clear()
-    for number in range(MOST_CHECKED):
+    for number in range(MAX_CHECKED):
         assert storable((number,)) is None
-    assert [one() for one in seen] == [None] * MOST_CHECKED
+    assert [one() for one in seen] == [None] * MAX_CHECKED
 
 
 def test_the_json_of_a_checked_state_may_be_changed_by_who_gets_it() -> None:

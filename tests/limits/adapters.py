@@ -229,7 +229,7 @@ def steps_that_the_demo_understands(number: int) -> bool:
     return len(steps_of(", then ".join(f"read `f{n}.txt`" for n in range(number)))) == number
 
 
-@scene("app.model_registry.MOST_MADE")
+@scene("app.model_registry.MAX_MADE")
 def models_that_are_kept(number: int) -> bool:
     made: list[str] = []
 
@@ -579,7 +579,7 @@ async def files_of_a_glob(number: int) -> bool:
 # Journals
 
 
-@scene("adapters.journals.sqlite.journal.MOST_TOGETHER")
+@scene("adapters.journals.sqlite.journal.MAX_TOGETHER")
 async def calls_that_one_transaction_carries_out(number: int) -> bool:
     with TemporaryDirectory() as folder:
         worker = SqliteJournal(Path(folder) / "j")._writing
@@ -588,7 +588,7 @@ async def calls_that_one_transaction_carries_out(number: int) -> bool:
     return len(jobs) == number
 
 
-@scene("adapters.journals.sqlite.reading.MOST_SOUND")
+@scene("adapters.journals.sqlite.reading.MAX_SOUND")
 def sessions_whose_index_is_whole(number: int) -> bool:
     sound = reading.Sound()
     for place in range(number):
@@ -596,7 +596,7 @@ def sessions_whose_index_is_whole(number: int) -> bool:
     return "s0" in sound
 
 
-@scene("adapters.journals.message_index.MOST_SESSIONS")
+@scene("adapters.journals.message_index.MAX_SESSIONS")
 def sessions_whose_messages_are_remembered(number: int) -> bool:
     known = PlacesBySession()
     first = known["s0"]
@@ -618,7 +618,7 @@ async def sessions_whose_rows_are_at_hand(number: int) -> bool:
     return kept == number
 
 
-@scene("adapters.models.remote_model.MOST_REFUSED")
+@scene("adapters.models.remote_model.MAX_REFUSED")
 def schemas_that_a_provider_has_refused(count: int) -> bool:
     known: tuple[str, ...] = ()
     for number in range(count):

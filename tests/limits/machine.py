@@ -345,7 +345,7 @@ def characters_of_what_is_looked_for(size: int) -> bool:
     return bool(tools_on_demand.best("-" * (size - 2) + "q7", [on_demand("q7")]))
 
 
-@scene("core.machine.deferred_tools.MOST_FOUND")
+@scene("core.machine.deferred_tools.MAX_FOUND")
 def tools_that_were_found(count: int) -> bool:
     names = [f"lamp{number:04}" for number in range(count)]
     bench = Bench(tools=tuple(map(on_demand, names)), options=Options(repeat_pattern=1_000))
@@ -418,7 +418,7 @@ def can_be_read(text: str) -> bool:
     return True
 
 
-@scene("codec.json_text._LONGEST_INT")
+@scene("codec.json_text._MAX_INT")
 def digits_of_a_number(count: int) -> bool:
     return can_be_read("1" * count)
 
@@ -578,12 +578,12 @@ def seconds_of_a_time(count: int) -> bool:
     return untrusted_values.as_seconds(count) == count
 
 
-@scene("values.untrusted_values.MOST_TOKENS")
+@scene("values.untrusted_values.MAX_TOKENS")
 def tokens_of_a_response(count: int) -> bool:
     return untrusted_values.tokens(count) == count
 
 
-@scene("values.untrusted_values.MOST_USD")
+@scene("values.untrusted_values.MAX_USD")
 def dollars_of_a_response(count: int) -> bool:
     return untrusted_values.as_usd(count) == count
 
@@ -620,7 +620,7 @@ def characters_of_a_text_in_an_error(size: int) -> bool:
     return untrusted_values.message_of(ValueError(["x" * size])) != "it holds more than can be shown"
 
 
-@scene("app.build.MOST_RESTARTS")
+@scene("app.build.MAX_RESTARTS")
 def restarts_that_count(count: int) -> bool:
     return build.policy("one_for_one", count, 5.0).max_restarts == count
 
@@ -634,7 +634,7 @@ def figure_of_a_specification(figure: int) -> bool:
     return True
 
 
-@scene("app.spec.MOST_CALLS")
+@scene("app.spec.MAX_CALLS_PER_RESPONSE")
 def calls_of_a_response_that_can_be_let_through(figure: int) -> bool:
     try:
         SessionSpec(model="demo", max_calls_per_response=figure).check()
@@ -652,7 +652,7 @@ def items_of_arguments_that_can_be_let_through(figure: int) -> bool:
     return True
 
 
-@scene("hooks.plugin_checks.MOST_SAID")
+@scene("hooks.plugin_checks.MAX_SAID")
 def priority_of_a_plugin(figure: int) -> bool:
     try:
         Bench(plug("P", priority=figure))

@@ -148,9 +148,9 @@ def characters_of_where_a_tool_breaks_the_protocol(size: int) -> bool:
     return f"inputSchema.properties.{name}" in found
 
 
-@scene("adapters.journals.sqlite.writer_lock.MOST_LOOKED_AT", 5)
+@scene("adapters.journals.sqlite.writer_lock.MAX_LOOKED_AT", 5)
 def files_among_which_another_name_is_looked_for(number: int) -> bool:
-    with TemporaryDirectory() as place, smaller(writer_lock, "MOST_LOOKED_AT", 5):
+    with TemporaryDirectory() as place, smaller(writer_lock, "MAX_LOOKED_AT", 5):
         folder = Path(place) / "deep"
         folder.mkdir()
         for each in range(9):
@@ -183,6 +183,6 @@ def characters_of_a_text_that_does_not_fit(size: int) -> bool:
     return "…" not in _short_text("x" * (size - 2))
 
 
-@scene("errors.agentrail_error.LONGEST_NAME")
+@scene("errors.agentrail_error.MAX_NAME")
 def characters_of_a_name_that_a_similar_one_is_looked_for(size: int) -> bool:
     return nearest("x" * size, ["x" * size]) is not None

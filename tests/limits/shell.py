@@ -23,7 +23,7 @@ from agentrail.errors import CommandRefused, FileFailed, NotReadable, RateLimite
 from agentrail.hooks.actions import FindFiles, WriteFile
 from agentrail.hooks.attachments import seat_for
 from agentrail.hooks.plugin import Plugin
-from agentrail.hooks.plugin_checks import LONGEST_SCREENED
+from agentrail.hooks.plugin_checks import MAX_SCREENED
 from agentrail.plugins import BudgetGuard
 from agentrail.ports.journal import ALL_SESSIONS, Claim, Latest, Record, SessionFilter, Snapshot, StoredSession
 from agentrail.ports.sandbox import Execution, Heard
@@ -70,7 +70,7 @@ from tests.runtime.world import open_world, settle, spec_of, until
 # What is kept
 
 
-@scene("runtime.inbox.command_results.MOST_KEPT")
+@scene("runtime.inbox.command_results.MAX_KEPT")
 async def answers_at_hand(count: int) -> bool:
     journal = MemoryJournal()
     answers = Answers("s", journal, new=True)
@@ -224,7 +224,7 @@ async def jobs_that_can_be_read(count: int) -> bool:
         return jobs.find("job-1") is not None
 
 
-@scene("runtime.work.background_jobs.MOST_SHOWN")
+@scene("runtime.work.background_jobs.MAX_SHOWN")
 async def characters_of_a_job(count: int) -> bool:
     async with trio.open_nursery() as nursery:
         jobs = BackgroundJobs(nursery)
@@ -254,7 +254,7 @@ def hooks_of_which_the_last_line_is_remembered(count: int) -> bool:
     return len(told) == count
 
 
-@scene("runtime.shared.provider_limits.MOST_RESTING")
+@scene("runtime.shared.provider_limits.MAX_RESTING")
 async def lanes_that_rest(count: int) -> bool:
     timers = Timers(Clock())
     limits = ProviderLimits({"acme": Limit(concurrency=1)}, timers)
@@ -290,7 +290,7 @@ async def events_that_wait_for_a_subscriber(count: int) -> bool:
     return not isinstance(heard[-1], Gap)
 
 
-@scene("runtime.events.subscription.MOST_MERGED", last=-1)
+@scene("runtime.events.subscription.MAX_MERGED", last=-1)
 async def delta_that_takes_in_another(size: int) -> bool:
     session = Session()
     async with session.subscribe(capacity=1) as events:
@@ -425,7 +425,7 @@ def tokens_of_a_minute(count: int) -> bool:
     return all_sent(Limit(tokens_per_minute=100), ticket(count - 1), ticket(1))
 
 
-@scene("runtime.shared.provider_limits.LONGEST_PAUSE")
+@scene("runtime.shared.provider_limits.MAX_PAUSE")
 async def seconds_that_a_provider_closes_a_lane_for(seconds: int) -> bool:
     provider = Provider(errors=[RateLimited("slower", float(seconds))])
     start = trio.current_time()
@@ -481,7 +481,7 @@ def characters_of_a_title(size: int) -> bool:
         return False
 
 
-@scene("core.machine.configuration.MOST_LABELS")
+@scene("core.machine.configuration.MAX_LABELS")
 async def labels_at_the_start_of_a_session(count: int) -> bool:
     async with open_supervisor() as supervisor:
         try:
@@ -491,7 +491,7 @@ async def labels_at_the_start_of_a_session(count: int) -> bool:
         return len(session.inspect().labels) == count
 
 
-@scene("core.machine.configuration.MOST_LABELS")
+@scene("core.machine.configuration.MAX_LABELS")
 async def labels_that_a_session_gets_later(count: int) -> bool:
     async with open_supervisor() as supervisor:
         session = await supervisor.spawn(spec_of(ScriptedModel([])), labels=["0"])
@@ -521,7 +521,7 @@ async def bytes_of_a_file_that_a_plugin_writes(size: int) -> bool:
     return (await sandbox.read("a")).size == size
 
 
-@scene("runtime.work.plugin_files.MOST_FOUND")
+@scene("runtime.work.plugin_files.MAX_FOUND")
 async def paths_that_are_found(count: int) -> bool:
     sandbox = MemorySandbox({f"{number}/.env": b"" for number in range(count)})
     try:
@@ -530,10 +530,10 @@ async def paths_that_are_found(count: int) -> bool:
         return False
 
 
-@scene("runtime.work.plugin_files.MOST_LISTED", 5)
+@scene("runtime.work.plugin_files.MAX_LISTED", 5)
 async def files_of_a_folder_that_are_looked_at(count: int) -> bool:
     sandbox = MemorySandbox({str(number): b"" for number in range(count)})
-    with smaller(plugin_files, "MOST_LISTED", 5), suppress(NotReadable):
+    with smaller(plugin_files, "MAX_LISTED", 5), suppress(NotReadable):
         return await find_files(sandbox, FindFiles((".env",), (".",))) == ()
     return False
 
@@ -707,7 +707,7 @@ class Started:
         return () if after else (self._record,)
 
 
-@scene("runtime.supervision.restore.MOST_SHOWN")
+@scene("runtime.supervision.restore.MAX_SHOWN")
 async def characters_of_what_a_fork_left_behind(size: int) -> bool:
     args = canonical(freeze_object({"x": ""}))
     journal = MemoryJournal()
@@ -755,42 +755,42 @@ def is_held(*pieces: str) -> bool:
     return [held.feed(piece) for piece in pieces][-1] == ("", "")
 
 
-@scene("hooks.plugin_checks.LONGEST_SCREENED", last=-1)
+@scene("hooks.plugin_checks.MAX_SCREENED", last=-1)
 def characters_after_a_sentence_that_is_held(size: int) -> bool:
     return is_held("So. " + "x" * size)
 
 
 @scene("runtime.work.screening.LONGEST", last=-1)
 def characters_of_a_sentence_that_is_held(size: int) -> bool:
-    return is_held("x" * (size + LONGEST_SCREENED))
+    return is_held("x" * (size + MAX_SCREENED))
 
 
 @scene("runtime.work.screening.STEP", last=-1)
 def characters_between_two_searches(size: int) -> bool:
-    return is_held("So. ".ljust(LONGEST_SCREENED, "x"), "x" * size)
+    return is_held("So. ".ljust(MAX_SCREENED, "x"), "x" * size)
 
 
 @scene("runtime.work.screening.STEP", last=-1)
 def characters_between_two_searches_behind_a_cut(size: int) -> bool:
     """A second sentence ends one character too late for the first search, which cuts behind the first sentence."""
-    return is_held("So. ".ljust(LONGEST_SCREENED, "x") + ". " + "x" * (LONGEST_SCREENED - 1), "x" * size)
+    return is_held("So. ".ljust(MAX_SCREENED, "x") + ". " + "x" * (MAX_SCREENED - 1), "x" * size)
 
 
 @scene("runtime.work.screening.STEPS")
 def searches_while_what_is_looked_at_comes(count: int) -> bool:
     """Whether a part of what is looked at, one of *count*, is enough for the next search."""
-    held = HeldText(lambda text: text, 8 * STEP * LONGEST_SCREENED)
-    held.feed("x" * (8 * STEP * LONGEST_SCREENED))
-    return held.feed("x" * (8 * STEP * LONGEST_SCREENED // count)) != ("", "")
+    held = HeldText(lambda text: text, 8 * STEP * MAX_SCREENED)
+    held.feed("x" * (8 * STEP * MAX_SCREENED))
+    return held.feed("x" * (8 * STEP * MAX_SCREENED // count)) != ("", "")
 
 
-@scene("runtime.work.screening.MOST_HELD")
+@scene("runtime.work.screening.MAX_HELD")
 def characters_of_reports_that_are_held(size: int) -> bool:
-    return not HeldReports(lambda text: f"{len(text)}", LONGEST_SCREENED).reports("x" * size)
+    return not HeldReports(lambda text: f"{len(text)}", MAX_SCREENED).reports("x" * size)
 
 
 @scene("runtime.work.screening.TRIES")
 def places_where_a_text_may_be_cut(count: int) -> bool:
     """Something is replaced that begins behind the first of *count* places, and crosses all others."""
-    held = HeldText(lambda text: re.sub(r"(b\. )*x", "-", text), LONGEST_SCREENED)
-    return held.feed("a. " + "b. " * (count - 1) + "x" * LONGEST_SCREENED) != ("", "")
+    held = HeldText(lambda text: re.sub(r"(b\. )*x", "-", text), MAX_SCREENED)
+    return held.feed("a. " + "b. " * (count - 1) + "x" * MAX_SCREENED) != ("", "")

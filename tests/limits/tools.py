@@ -356,7 +356,7 @@ def times_that_an_estimate_may_be_wrong(times: int) -> bool:
         return plugin_states.storable("\x00" * 100, 600) is None
 
 
-@scene("codec.plugin_states.MOST_CHECKED")
+@scene("codec.plugin_states.MAX_CHECKED")
 def checked_states_whose_json_is_kept(count: int) -> bool:
     plugin_states._CHECKED.clear()
     checked = [(number,) for number in range(count)]
@@ -545,7 +545,7 @@ def directories_that_a_command_may_run_in(count: int) -> bool:
     return len(where.bases) == count and LOST not in where.bases
 
 
-@scene("plugins.security.MOST_FOLDERS")
+@scene("plugins.security.MAX_FOLDERS")
 def folders_that_are_looked_through_for_a_call(count: int) -> bool:
     line = f"grep -r x {' '.join(f'd{number}' for number in range(count))}"
     return isinstance(SecurityGuard().before_tool(BeforeTool("shell", {"command": line}, "c"), None, Context()), Ask)
@@ -569,36 +569,36 @@ def lets_read(*paths: str) -> bool:
     return policy.before_tool(hook, None, Context(working_dir="/")) == Continue()
 
 
-@scene("plugins.guards.permission_rules.MOST_PARTS")
+@scene("plugins.guards.permission_rules.MAX_PARTS")
 def parts_of_a_path_that_is_allowed(count: int) -> bool:
     return lets_read("/".join("a" * count))
 
 
-@scene("plugins.guards.permission_rules.LONGEST_PATH")
+@scene("plugins.guards.permission_rules.MAX_PATH")
 def characters_of_a_path_that_is_allowed(size: int) -> bool:
     return lets_read("x" * size)
 
 
-@scene("plugins.guards.permission_rules.MOST_PATHS")
+@scene("plugins.guards.permission_rules.MAX_PATHS")
 def paths_of_a_call_that_is_allowed(count: int) -> bool:
     return lets_read(*("a" * count))
 
 
-@scene("plugins.guards.wrapper_programs.MOST_FOUND")
+@scene("plugins.guards.wrapper_programs.MAX_FOUND")
 def commands_that_others_may_run(count: int) -> bool:
     policy = PermissionPolicy(deny=["shell(rm *)"])
     hook = BeforeTool("shell", {"command": f"valgrind {'--log-file=x ' * count}"}, "c")
     return policy.before_tool(hook, None, Context(working_dir="/")) == Continue()
 
 
-@scene("plugins.guards.wrapper_programs.MOST_WORDS")
+@scene("plugins.guards.wrapper_programs.MAX_WORDS")
 def words_that_others_may_run(count: int) -> bool:
     policy = PermissionPolicy(deny=["shell(rm *)"])
     hook = BeforeTool("shell", {"command": f"valgrind {'a ' * count}"}, "c")
     return policy.before_tool(hook, None, Context(working_dir="/")) == Continue()
 
 
-@scene("plugins.guards.wrapper_programs.MOST_RUN")
+@scene("plugins.guards.wrapper_programs.MAX_RUN")
 def commands_that_runners_run(count: int) -> bool:
     policy = PermissionPolicy(deny=["shell(rm *)"])
     hook = BeforeTool("shell", {"command": f"{'docker exec c ' * count} ls"}, "c")

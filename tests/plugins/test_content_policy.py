@@ -29,10 +29,10 @@ from agentrail.hooks.context import Context
 from agentrail.hooks.hook_types import BeforePrompt, BeforeRequest, BeforeSteering
 from agentrail.plugins import ContentPolicy
 from agentrail.plugins.guards.content_policy import (
-    LONGEST_RUBRIC,
     MAX_ERROR_CHARS,
-    MOST_JUDGED,
-    MOST_REFUSED,
+    MAX_JUDGED,
+    MAX_REFUSED,
+    MAX_RUBRIC,
     POLICIES,
     Judged,
 )
@@ -316,7 +316,7 @@ def test_whatever_a_judge_answers_the_state_stays_small_and_a_refusal_names_cate
 
 def test_the_state_stays_small_however_much_is_refused() -> None:
     policy, state = ContentPolicy(judge_model="judge"), NEW
-    for number in range(3 * MOST_REFUSED):
+    for number in range(3 * MAX_REFUSED):
         messages = (steering(f"text {number}"),)
         request = policy.before_request(BeforeRequest(messages), state, CTX)
         assert isinstance(request, Ask)
@@ -325,7 +325,7 @@ def test_the_state_stays_small_however_much_is_refused() -> None:
         assert isinstance(refused, Abort)
         assert isinstance(refused.state, Judged)
         state = refused.state
-    assert len(state.refused) == MOST_REFUSED
+    assert len(state.refused) == MAX_REFUSED
     assert len(to_text(data_of(state))) < 5_000
 
 
@@ -339,7 +339,7 @@ def test_of_a_long_text_the_judge_gets_the_beginning_and_the_end() -> None:
     assert service == CallService("own", freeze_object({"text": "hi", "categories": sorted(POLICIES)}))
 
 
-@pytest.mark.parametrize("size", [MOST_JUDGED - 1, MOST_JUDGED])
+@pytest.mark.parametrize("size", [MAX_JUDGED - 1, MAX_JUDGED])
 def test_a_text_of_so_many_characters_is_judged_whole(size: int) -> None:
     asked = asks(ContentPolicy(judge_model="judge"), "x" * size)
     assert isinstance(asked.request, CallModel)
@@ -347,7 +347,7 @@ def test_a_text_of_so_many_characters_is_judged_whole(size: int) -> None:
 
 
 def test_one_character_more_is_cut_in_the_middle() -> None:
-    half = MOST_JUDGED // 2
+    half = MAX_JUDGED // 2
     request = asks(ContentPolicy(judge_model="judge"), "a" * half + "b" + "c" * half).request
     assert isinstance(request, CallModel)
     assert request.prompt == f'The message: "{"a" * half}\\n[…]\\n{"c" * half}"'
@@ -365,9 +365,9 @@ def test_so_many_characters_of_what_a_judge_says_are_kept(size: int) -> None:
 
 
 def test_a_rubric_has_so_many_characters() -> None:
-    assert ContentPolicy(rubric="x" * LONGEST_RUBRIC).rubric == "x" * LONGEST_RUBRIC
+    assert ContentPolicy(rubric="x" * MAX_RUBRIC).rubric == "x" * MAX_RUBRIC
     with pytest.raises(BadOptions, match="at most 10,000 characters"):
-        ContentPolicy(rubric="x" * (LONGEST_RUBRIC + 1))
+        ContentPolicy(rubric="x" * (MAX_RUBRIC + 1))
 
 
 LISTS = ContentPolicy(

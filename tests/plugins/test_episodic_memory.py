@@ -29,12 +29,12 @@ from agentrail.hooks.context import Context
 from agentrail.hooks.hook_types import AfterTurn, BeforePrompt
 from agentrail.plugins import EpisodicMemory
 from agentrail.plugins.memory.episodic_memory import (
-    LEAST_ALIKE,
     MAX_KEPT,
     MAX_TEXT,
     MAX_TOOL,
+    MAX_TOOLS,
     MAX_USER,
-    MOST_TOOLS,
+    MIN_ALIKE,
     Episode,
     ForeignEpisodesError,
     alike,
@@ -273,7 +273,7 @@ def test_whatever_a_file_or_a_service_holds_becomes_short_lines_or_nothing(found
     for one in read:
         assert max(len(one.query), len(one.answer)) <= MAX_TEXT
         assert "".join((one.query, one.answer, *one.tools)).isprintable()
-        assert len(one.tools) <= MOST_TOOLS
+        assert len(one.tools) <= MAX_TOOLS
         assert all(len(tool) <= MAX_TOOL for tool in one.tools)
 
 
@@ -300,7 +300,7 @@ def test_the_most_similar_come_first_and_the_newer_of_equals() -> None:
     assert alike([rome, bread, paris, newer], "plan a TRIP to rome", 9) == (newer, rome, paris)
     assert alike([rome, bread, paris, newer], "plan a TRIP to rome", 1) == (newer,)
     assert alike([rome], "", 9) == ()
-    assert LEAST_ALIKE == 0.2
+    assert MIN_ALIKE == 0.2
 
 
 def test_questions_without_blanks_between_words_are_compared_too() -> None:

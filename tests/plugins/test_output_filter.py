@@ -13,7 +13,7 @@ from agentrail.hooks.context import Context
 from agentrail.hooks.hook_types import AfterResponse
 from agentrail.hooks.plugin import AnyPlugin, Plugin
 from agentrail.plugins import PII_KINDS, SECRET_KINDS, OutputFilter
-from agentrail.plugins.guards.output_filter import LONGEST_KIND, LONGEST_MARK, MOST_KEYWORDS
+from agentrail.plugins.guards.output_filter import MAX_KEYWORDS, MAX_KIND, MAX_MARK
 from agentrail.plugins.guards.pii_patterns import PII_PATTERNS
 from agentrail.ports.tool import ToolContext
 from agentrail.runtime.work.screening import HeldText, longest_screened
@@ -164,18 +164,18 @@ def test_options_that_cannot_be_are_refused_with_the_reason(options: dict[str, o
 
 
 def test_as_many_keywords_and_as_long_a_replacement_as_the_limits_are_taken() -> None:
-    words = tuple(f"w{number}" for number in range(MOST_KEYWORDS + 1))
+    words = tuple(f"w{number}" for number in range(MAX_KEYWORDS + 1))
     assert OutputFilter(keywords=words[1:]).keywords == words[1:]
     with pytest.raises(BadOptions, match="give 500 at most"):
         OutputFilter(keywords=words)
-    assert OutputFilter(replacement="x" * LONGEST_MARK).replacement == "x" * LONGEST_MARK
+    assert OutputFilter(replacement="x" * MAX_MARK).replacement == "x" * MAX_MARK
     with pytest.raises(BadOptions, match="no text of 1 to 200 characters"):
-        OutputFilter(replacement="x" * (LONGEST_MARK + 1))
+        OutputFilter(replacement="x" * (MAX_MARK + 1))
 
 
-@pytest.mark.parametrize("width", [LONGEST_KIND - 1, LONGEST_KIND, LONGEST_KIND + 1])
+@pytest.mark.parametrize("width", [MAX_KIND - 1, MAX_KIND, MAX_KIND + 1])
 def test_as_much_is_held_as_a_kind_has_and_more_only_for_a_wider_pattern(width: int) -> None:
-    assert longest_screened(OutputFilter(patterns=[f"x{{{width}}}"])) == max(LONGEST_KIND, width)
+    assert longest_screened(OutputFilter(patterns=[f"x{{{width}}}"])) == max(MAX_KIND, width)
     assert longest_screened(OutputFilter(patterns=[f"x{{{width}}}"], kinds=())) == width
 
 

@@ -16,7 +16,7 @@ from agentrail.hooks.context import Context
 from agentrail.hooks.hook_types import BeforeCompaction, BeforeRequest
 from agentrail.hooks.plugin import Plugin, Priority
 from agentrail.plugins import PatchToolCalls
-from agentrail.plugins.requests.patch_tool_calls import LONGEST_NAMED, LOST, MOST_NAMED, Repair
+from agentrail.plugins.requests.patch_tool_calls import LOST, MAX_NAMED, MAX_NAMED_CHARS, Repair
 from agentrail.testing import ScriptedModel
 from agentrail.testing.scripted import Element, call, say
 from agentrail.values.content import Text, ToolCall
@@ -136,14 +136,14 @@ def test_the_same_faults_are_told_of_once_and_others_again() -> None:
 
 @pytest.mark.parametrize("more", [-1, 0, 1])
 def test_so_many_ids_are_told_and_so_many_characters_of_each(more: int) -> None:
-    count, size = MOST_NAMED + more, LONGEST_NAMED + more
+    count, size = MAX_NAMED + more, MAX_NAMED_CHARS + more
     ids = [f"{number:x>{size}}" for number in range(count)]
     lost = [one.swapcase() for one in ids]
     action = PatchToolCalls().before_request(BeforeRequest((user("a"), asks(*ids), *map(result, lost))), "", CTX)
     assert isinstance(action, ReplaceMessages)
     told = {
-        "unanswered": [one[:LONGEST_NAMED] for one in ids[:MOST_NAMED]],
-        "left_out": [one[:LONGEST_NAMED] for one in lost[:MOST_NAMED]],
+        "unanswered": [one[:MAX_NAMED_CHARS] for one in ids[:MAX_NAMED]],
+        "left_out": [one[:MAX_NAMED_CHARS] for one in lost[:MAX_NAMED]],
         "counts": {"unanswered": count, "left_out": count},
     }
     assert action.emits == (Emission("tool_calls_patched", freeze(told)),)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentrail.plugins.guards.linear_patterns import MAX_PATTERN, MOST_REPEATED, MOST_STEPS, flaw_of, width_of
+from agentrail.plugins.guards.linear_patterns import MAX_PATTERN, MAX_REPEATED, MAX_STEPS, flaw_of, width_of
 from agentrail.plugins.guards.pii_patterns import (
     PII_KINDS,
     PII_PATTERNS,
@@ -101,13 +101,13 @@ def test_long_texts_of_beginnings_are_searched_through(hostile: str) -> None:
 REFUSED = {
     r"(a+)+b": "repeats a character without a bound",
     r"(a|a)*b": "repeats a group more than",
-    r"(?:a{1,60}){1,60}b": f"may take more than {MOST_STEPS:,} steps",
+    r"(?:a{1,60}){1,60}b": f"may take more than {MAX_STEPS:,} steps",
     r"\w+@": "repeats a character without a bound",
-    r"\d{1,50}\d{1,50}\d{1,50}x": f"may take more than {MOST_STEPS:,} steps",
+    r"\d{1,50}\d{1,50}\d{1,50}x": f"may take more than {MAX_STEPS:,} steps",
     r".*secret": "repeats a character without a bound",
     r"x[ab]*[ab]*c": "repeats characters without a bound in two places",
-    r"-.{0,400}[^-]*y": f"may take more than {MOST_STEPS:,} steps",
-    r"-(?:[a-z]|-.){0,50}[^-]*y": f"may take more than {MOST_STEPS:,} steps",
+    r"-.{0,400}[^-]*y": f"may take more than {MAX_STEPS:,} steps",
+    r"-(?:[a-z]|-.){0,50}[^-]*y": f"may take more than {MAX_STEPS:,} steps",
     r"x[ab]*+[ab]*+c": "repeats characters without a bound in two places",
     r"a(?=.*b)": "repeats a character without a bound",
     r"a.*?(?:b|\Z)": "repeats a character without a bound",
@@ -157,12 +157,12 @@ def flaws(pattern: Callable[[int], str], limit: int) -> list[str | None]:
 
 
 def test_a_pattern_takes_so_many_steps_repeats_a_group_so_often_and_has_so_many_characters() -> None:
-    assert flaws(lambda steps: f"a{{1,{steps - 1}}}+", MOST_STEPS) == [
+    assert flaws(lambda steps: f"a{{1,{steps - 1}}}+", MAX_STEPS) == [
         None,
         None,
         "may take more than 2,000 steps at each p",
     ]
-    assert flaws(lambda often: f"(?:ab){{1,{often}}}+", MOST_REPEATED) == [
+    assert flaws(lambda often: f"(?:ab){{1,{often}}}+", MAX_REPEATED) == [
         None,
         None,
         "repeats a group more than 100 times; say",
@@ -190,4 +190,4 @@ PARTS = st.recursive(
 def test_a_pattern_that_is_accepted_is_no_wider_than_the_steps_that_it_may_take(pattern: str) -> None:
     """So all of its match is held while a response is streamed, and a session holds no more than that."""
     if flaw_of(pattern) is None:
-        assert (width_of(pattern) or 0) <= MOST_STEPS
+        assert (width_of(pattern) or 0) <= MAX_STEPS

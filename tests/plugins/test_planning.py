@@ -19,9 +19,9 @@ from agentrail.plugins.quality.planning import (
     DIRECTIVE,
     GO_ON,
     HOW,
-    MOST_READ,
-    MOST_STEPS,
-    MOST_TEXT,
+    MAX_READ,
+    MAX_STEPS,
+    MAX_TEXT,
     STILL,
     Checklist,
     CurrentPlan,
@@ -308,7 +308,7 @@ def test_a_checklist_that_is_no_plan_only_moves_steps() -> None:
         ("- [ ] a\nand\n- [ ] b", (Checklist(False, (PlanStep("a"),)), Checklist(False, (PlanStep("b"),)))),
         ("- [ ] Read it\n- [x] read it.\n- [ ] …", (Checklist(False, (PlanStep("Read it"), PlanStep("…"))),)),
         ("- [ ] a\x1b[2J\u202e\tb  c", (Checklist(False, (PlanStep("a [2J b c"),)),)),
-        ("- [ ] " + "a" * (MOST_TEXT + 1), (Checklist(False, (PlanStep("a" * (MOST_TEXT - 1) + "…"),)),)),
+        ("- [ ] " + "a" * (MAX_TEXT + 1), (Checklist(False, (PlanStep("a" * (MAX_TEXT - 1) + "…"),)),)),
     ],
 )
 def test_checklists_are_read_as_they_are_written(text: str, found: tuple[Checklist, ...] | None) -> None:
@@ -319,9 +319,9 @@ def test_checklists_are_read_as_they_are_written(text: str, found: tuple[Checkli
 
 
 def test_a_plan_has_so_many_steps_and_is_looked_for_in_so_many_characters() -> None:
-    lines = "\n".join(f"- [ ] {n}" for n in range(MOST_STEPS + 1))
-    assert [len(one.steps) for one in checklists(lines)] == [MOST_STEPS]
-    for blank, count in ((MOST_READ - 8, 1), (MOST_READ - 7, 0)):
+    lines = "\n".join(f"- [ ] {n}" for n in range(MAX_STEPS + 1))
+    assert [len(one.steps) for one in checklists(lines)] == [MAX_STEPS]
+    for blank, count in ((MAX_READ - 8, 1), (MAX_READ - 7, 0)):
         assert len(checklists("x" * blank + "\n- [ ] a")) == count
 
 
@@ -347,7 +347,7 @@ def test_whatever_the_model_writes_the_state_can_be_kept(text: str) -> None:
     for state in (
         CurrentPlan(),
         CurrentPlan(asked=1),
-        CurrentPlan(tuple(PlanStep(str(n)) for n in range(MOST_STEPS)), asked=2),
+        CurrentPlan(tuple(PlanStep(str(n)) for n in range(MAX_STEPS)), asked=2),
     ):
         action = plugin.after_response(hook, state, Context())
         assert isinstance(action.state, CurrentPlan)

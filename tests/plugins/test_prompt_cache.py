@@ -13,7 +13,7 @@ from agentrail.app.supervisor import open_supervisor
 from agentrail.errors import BadModelOptions, BadOptions
 from agentrail.models import Model
 from agentrail.plugins import PromptCache, Recovery
-from agentrail.plugins.requests.prompt_cache import MOST_POINTS
+from agentrail.plugins.requests.prompt_cache import MAX_POINTS
 from agentrail.testing import ScriptedModel, call, say, transient
 from agentrail.values.content import Text
 from agentrail.values.events.context import PrefixChanged
@@ -148,9 +148,9 @@ def test_the_option_for_marks_is_checked(found: object) -> None:
 
 
 def test_as_many_marks_are_wanted_as_the_provider_takes() -> None:
-    assert [PromptCache(count).max_points for count in (1, MOST_POINTS)] == [1, 4]
+    assert [PromptCache(count).max_points for count in (1, MAX_POINTS)] == [1, 4]
     with pytest.raises(BadOptions, match="its `max_points` is 5"):
-        PromptCache(MOST_POINTS + 1)
+        PromptCache(MAX_POINTS + 1)
 
 
 @pytest.mark.parametrize("found", [0, 5, None, True, "3"], ids=repr)

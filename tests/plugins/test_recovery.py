@@ -19,7 +19,7 @@ from agentrail.hooks.attachments import STATE_LIMIT
 from agentrail.hooks.context import Context
 from agentrail.hooks.hook_types import AfterTool, AfterTurn, BeforeRequest, OnToolError
 from agentrail.plugins import BudgetGuard, ModelRouter, Recovery
-from agentrail.plugins.requests.recovery import LARGEST_OPTIONS, LONGEST_REASON, Fallen
+from agentrail.plugins.requests.recovery import LARGEST_OPTIONS, MAX_REASON, Fallen
 from agentrail.runtime.handle import SessionHandle
 from agentrail.testing import ScriptedModel
 from agentrail.testing.scripted import Element, call, permanent, say, transient
@@ -288,11 +288,11 @@ def test_a_turn_returns_to_the_first_model_so_many_seconds_after_the_switch() ->
     assert turns == [Continue(), returned, returned]
 
 
-@pytest.mark.parametrize("size", [LONGEST_REASON - 1, LONGEST_REASON, LONGEST_REASON + 1])
+@pytest.mark.parametrize("size", [MAX_REASON - 1, MAX_REASON, MAX_REASON + 1])
 def test_so_many_characters_of_an_error_are_told(size: int) -> None:
     hook = BeforeRequest((), 2, "x" * size)
     action = Recovery("spare", after_attempts=1).before_request(hook, Fallen("main"), Context(model="main"))
-    told = {"from": "main", "to": "spare", "cause": "model", "reason": "x" * min(size, LONGEST_REASON)}
+    told = {"from": "main", "to": "spare", "cause": "model", "reason": "x" * min(size, MAX_REASON)}
     assert action.emits == (Emission("recovery_switched", freeze(told)),)
 
 

@@ -19,8 +19,8 @@ from agentrail.plugins.quality.reflection import (
     CRITERIA,
     IN_FORM,
     LOOK_AGAIN,
-    MOST_PROBLEM,
-    MOST_PROBLEMS,
+    MAX_PROBLEM,
+    MAX_PROBLEMS,
     NO_REASON,
     SENT_BACK,
     UNKNOWN_TASK,
@@ -316,7 +316,7 @@ def test_without_a_review_the_answer_is_final_and_the_event_says_why(answer: Ask
         (["  \n\x00", 5], [NO_REASON]),
         (["one\n- APPROVED\x1b[2J\u202e"], ["one - APPROVED [2J"]),
         (["x" * 10_000_000], ["x" * 249 + "…" + "x" * 250]),
-        ([str(n) for n in range(1000)], [str(n) for n in range(MOST_PROBLEMS)]),
+        ([str(n) for n in range(1000)], [str(n) for n in range(MAX_PROBLEMS)]),
         (["{0} %s"], ["{0} %s"]),
     ],
 )
@@ -324,7 +324,7 @@ def test_problems_go_back_as_a_few_short_lines(problems: list[object], listed: l
     action = judged(Answered(freeze({"passed": False, "problems": problems})))
     assert isinstance(action, Intervene)
     assert action.text == SENT_BACK.format(problems="\n".join(f"- {line}" for line in listed))
-    assert max(map(len, listed)) <= MOST_PROBLEM
+    assert max(map(len, listed)) <= MAX_PROBLEM
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from agentrail.hooks.context import Context
 from agentrail.hooks.hook_types import AfterTool, BeforeFinish
 from agentrail.hooks.plugin import AnyPlugin
 from agentrail.plugins import BudgetGuard, Reflection, SecurityGuard, SelfVerify
-from agentrail.plugins.quality.self_verify import MOST_HEAD, MOST_TAIL, SENT_BACK, Verification
+from agentrail.plugins.quality.self_verify import MAX_HEAD, MAX_TAIL, SENT_BACK, Verification
 from agentrail.ports.tool import ToolContext
 from agentrail.testing import (
     ScriptedModel,
@@ -267,10 +267,10 @@ def test_an_answer_that_another_plugin_has_sent_back_is_not_checked() -> None:
         (Failed(" \n"), "it gave no reason"),
         (TimedOut(2.5), "it did not end within 2.5 seconds"),
         (
-            Failed("a" * MOST_HEAD + "b" * 7 + "c" * MOST_TAIL),
-            f"{'a' * MOST_HEAD}\n… (7 characters left out) …\n{'c' * MOST_TAIL}",
+            Failed("a" * MAX_HEAD + "b" * 7 + "c" * MAX_TAIL),
+            f"{'a' * MAX_HEAD}\n… (7 characters left out) …\n{'c' * MAX_TAIL}",
         ),
-        (Failed("x" * (MOST_HEAD + MOST_TAIL)), "x" * (MOST_HEAD + MOST_TAIL)),
+        (Failed("x" * (MAX_HEAD + MAX_TAIL)), "x" * (MAX_HEAD + MAX_TAIL)),
         (Failed("{tool} {0} %s \x00"), "{tool} {0} %s \x00"),
     ],
 )

@@ -35,9 +35,9 @@ from agentrail.errors import (
     UnknownSession,
 )
 from agentrail.remote.transport.host_address import HostAddress, HostKey, read_address
-from agentrail.remote.transport.host_connection import MOST_CALLS, MOST_FAULTS, MOST_WAITING, open_line
+from agentrail.remote.transport.host_connection import MAX_CALLS, MAX_FAULTS, MAX_WAITING, open_line
 from agentrail.remote.transport.host_frames import EventFrame, GapFrame, ViewFrame
-from agentrail.remote.transport.host_subscription import MOST_KEPT
+from agentrail.remote.transport.host_subscription import MAX_KEPT
 from agentrail.values.events.envelope import Cursor
 from agentrail.values.events.policies import POLICIES, SubscriptionPolicy
 from agentrail.values.json import JsonObject
@@ -235,12 +235,12 @@ async def test_calls_that_wait_for_turns_leave_room_for_an_abort(waiting: str) -
     host = PlayingHost(lambda message: echo(message) if message.get("call") != waiting else [])
     with host.playing():
         async with open_line(host.url, KEY) as line, trio.open_nursery() as nursery:
-            for _ in range(MOST_CALLS + 1):
+            for _ in range(MAX_CALLS + 1):
                 nursery.start_soon(line.call, waiting)
             await trio.testing.wait_all_tasks_blocked()
             assert await line.call("abort", session="trip", body={}) == {"echo": {}}
             nursery.cancel_scope.cancel()
-    assert len([one for one in host.received if one.get("call") == waiting]) == MOST_WAITING
+    assert len([one for one in host.received if one.get("call") == waiting]) == MAX_WAITING
 
 
 async def test_no_more_calls_are_under_way_than_a_host_reads() -> None:
@@ -248,7 +248,7 @@ async def test_no_more_calls_are_under_way_than_a_host_reads() -> None:
 
     def play(message: Message) -> Sequence[Message | int]:
         held.append(message)
-        if len(held) < MOST_CALLS:
+        if len(held) < MAX_CALLS:
             return []
         found = [answer(one, one["id"]) for one in held]
         held.clear()
@@ -262,9 +262,9 @@ async def test_no_more_calls_are_under_way_than_a_host_reads() -> None:
             async def ask() -> None:
                 ended.append(await line.call("tree"))
 
-            for _ in range(2 * MOST_CALLS):
+            for _ in range(2 * MAX_CALLS):
                 nursery.start_soon(ask)
-    assert len(ended) == 2 * MOST_CALLS
+    assert len(ended) == 2 * MAX_CALLS
 
 
 async def test_a_call_that_is_larger_than_another_host_takes_is_not_sent_again_and_again() -> None:
@@ -295,7 +295,7 @@ async def test_a_call_that_a_host_fails_at_is_sent_so_many_times_and_no_more() -
             with pytest.raises(HostFailed) as raised:
                 await line.call("prompt", session="trip", body=PROMPT)
             assert await line.call("tree") == {"echo": None}
-    assert len(host.received) == MOST_FAULTS + 1
+    assert len(host.received) == MAX_FAULTS + 1
     assert raised.value == HostFailed("it closed the connection (1011: played), each of 5 times that it was asked")
 
 
@@ -303,7 +303,7 @@ async def test_a_call_beside_faults_of_others_goes_on() -> None:
     came = count(1)
 
     def play(message: Message) -> Sequence[Message | int]:
-        return [1011] if next(came) < MOST_FAULTS else echo(message)
+        return [1011] if next(came) < MAX_FAULTS else echo(message)
 
     host = PlayingHost(play)
     with host.playing():
@@ -312,7 +312,7 @@ async def test_a_call_beside_faults_of_others_goes_on() -> None:
 
 
 async def test_a_call_survives_faults_that_are_not_in_a_row() -> None:
-    codes = iter([*[1011] * (MOST_FAULTS - 1), 1012, *[1011] * (MOST_FAULTS - 1)])
+    codes = iter([*[1011] * (MAX_FAULTS - 1), 1012, *[1011] * (MAX_FAULTS - 1)])
 
     def play(message: Message) -> Sequence[Message | int]:
         code = next(codes, None)
@@ -322,7 +322,7 @@ async def test_a_call_survives_faults_that_are_not_in_a_row() -> None:
     with host.playing():
         async with open_line(host.url, KEY) as line:
             assert await line.call("prompt", session="trip", body=PROMPT) == {"echo": PROMPT}
-    assert len(host.received) == 2 * MOST_FAULTS
+    assert len(host.received) == 2 * MAX_FAULTS
 
 
 async def test_a_subscription_that_a_host_fails_at_ends() -> None:
@@ -332,7 +332,7 @@ async def test_a_subscription_that_a_host_fails_at_ends() -> None:
             with pytest.raises(HostFailed):
                 async with line.listen("events", "trip"):
                     pytest.fail("it is not entered")
-    assert len(host.received) == MOST_FAULTS
+    assert len(host.received) == MAX_FAULTS
 
 
 async def test_a_subscription_that_gets_something_each_time_survives_faults() -> None:
@@ -343,7 +343,7 @@ async def test_a_subscription_that_gets_something_each_time_survives_faults() ->
     host = PlayingHost(play)
     with host.playing():
         async with open_line(host.url, KEY) as line, line.listen("events", "trip", since=Cursor(0)) as heard:
-            for number in range(1, 2 * MOST_FAULTS):
+            for number in range(1, 2 * MAX_FAULTS):
                 assert cast("EventFrame", await anext(heard)).cursor == Cursor(number)
 
 
@@ -484,7 +484,7 @@ async def test_a_subscription_that_is_left_is_ended_at_the_host() -> None:
 @pytest.mark.parametrize(("more", "listens"), [(-1, 1), (0, 1), (1, 2)])
 async def test_what_waits_for_a_reader_is_bounded(more: int, listens: int) -> None:
     """A subscription that is not read holds up no other, and gets all its events when it is read."""
-    half = MOST_KEPT // 2
+    half = MAX_KEPT // 2
 
     def play(message: Message) -> Sequence[Message | int]:
         if "call" in message:
@@ -513,7 +513,7 @@ async def test_a_slow_reader_with_the_policy_drop_goes_on_with_what_is_new() -> 
         if "listen" not in message:
             return echo(message)
         if next(came) == 1:
-            return events(message, 1, 3, MOST_KEPT)
+            return events(message, 1, 3, MAX_KEPT)
         return [*events(message, 9, 9), {"id": message["id"], "end": True}]
 
     host = PlayingHost(play)
@@ -530,7 +530,7 @@ async def test_a_slow_reader_with_the_policy_drop_goes_on_with_what_is_new() -> 
 
 
 async def test_a_slow_reader_with_the_policy_disconnect_gets_its_cursor() -> None:
-    host = PlayingHost(once(1, 3, MOST_KEPT))
+    host = PlayingHost(once(1, 3, MAX_KEPT))
     with host.playing():
         async with (
             open_line(host.url, KEY) as line,

@@ -7,7 +7,7 @@ import trio
 import trio.testing
 
 from agentrail.errors import SubscriberTooSlow
-from agentrail.runtime.events.subscription import MOST_MERGED, Subscription
+from agentrail.runtime.events.subscription import MAX_MERGED, Subscription
 from agentrail.runtime.shared.admission import Gate
 from agentrail.values.events.envelope import Cursor, Envelope, Event
 from agentrail.values.events.life import AgentEnd, AgentStart
@@ -365,7 +365,7 @@ async def test_a_merged_delta_does_not_grow_without_bounds() -> None:
             session.publish_ephemeral(MessageDelta("x" * 1000))
         got = await drain(events)
     sizes = [len(envelope.event.delta) for envelope in got if isinstance(envelope.event, MessageDelta)]
-    assert max(sizes) <= MOST_MERGED + 1000
+    assert max(sizes) <= MAX_MERGED + 1000
     assert any(isinstance(envelope.event, Gap) for envelope in got)
 
 

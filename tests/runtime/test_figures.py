@@ -15,7 +15,7 @@ from agentrail.errors import TurnAborted
 from agentrail.journals import MemoryJournal
 from agentrail.plugins import HumanApproval
 from agentrail.ports.failpoints import Failpoint
-from agentrail.runtime.diagnosis.metrics import MOST_MODELS, Figures, Spread, TenantFigures
+from agentrail.runtime.diagnosis.metrics import MAX_MODELS, Figures, Spread, TenantFigures
 from agentrail.testing import ScriptedModel, call, say, stall
 from agentrail.values.usage import Usage
 from tests.runtime.families import agent, task
@@ -175,9 +175,9 @@ async def test_usage_is_that_of_each_model() -> None:
 
 def test_many_models_of_one_tenant_are_counted_together() -> None:
     figures = TenantFigures()
-    for number in range(MOST_MODELS + 20):
+    for number in range(MAX_MODELS + 20):
         figures.use(f"m{number}", Usage(1, 0))
-    assert len(figures.models) == MOST_MODELS + 1
+    assert len(figures.models) == MAX_MODELS + 1
     assert figures.models[""].used.input_tokens == 20
 
 

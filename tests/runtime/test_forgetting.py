@@ -10,14 +10,14 @@ import trio
 
 from agentrail import SessionHandle, SessionSpec, Supervisor, open_supervisor
 from agentrail.adapters.journals.memory import ForgettingJournal, MemoryJournal
-from agentrail.app.model_registry import MOST_MADE, Models
+from agentrail.app.model_registry import MAX_MADE, Models
 from agentrail.errors import Fenced, PluginRefused, SessionForgotten, SessionNotAlive, UnknownSession
 from agentrail.hooks.context import Context
 from agentrail.hooks.plugin import Plugin
 from agentrail.ports.journal import Snapshot
 from agentrail.runtime.diagnosis import watchdog
 from agentrail.runtime.shared.clock import Clock, Timers
-from agentrail.runtime.shared.provider_limits import MOST_RESTING, ProviderLimits
+from agentrail.runtime.shared.provider_limits import MAX_RESTING, ProviderLimits
 from agentrail.runtime.shared.threads import WorkerThreads
 from agentrail.runtime.supervision.tree import MAX_QUARANTINED
 from agentrail.testing import ScriptedModel
@@ -282,11 +282,11 @@ async def test_lanes_of_keys_that_nobody_uses_are_dropped() -> None:
         nursery.start_soon(timers.run)
         limits = ProviderLimits({"acme": Limit(requests_per_minute=1)}, timers)
         model = Provider()
-        for number in range(3 * MOST_RESTING):
+        for number in range(3 * MAX_RESTING):
             request = ModelRequest("acme:large", (), options={"api_key": Secret(f"KEY{number}")})
             await limits.stream("s", model, request, lambda _: None)
-            assert len(limits._lanes) <= 2 * MOST_RESTING  # noqa: SLF001 - a lane counts for a minute
-        assert len(model.asked) == 3 * MOST_RESTING
+            assert len(limits._lanes) <= 2 * MAX_RESTING  # noqa: SLF001 - a lane counts for a minute
+        assert len(model.asked) == 3 * MAX_RESTING
         nursery.cancel_scope.cancel()
 
 
@@ -297,7 +297,7 @@ async def test_a_lane_that_still_counts_is_not_dropped() -> None:
         limits = ProviderLimits({"acme": Limit(requests_per_minute=1)}, timers)
         model = Provider(takes=0.0)
         start = trio.current_time()
-        keys = [f"KEY{number}" for number in range(2 * MOST_RESTING)]
+        keys = [f"KEY{number}" for number in range(2 * MAX_RESTING)]
         for key in (*keys, keys[0]):
             request = ModelRequest("acme:large", (), options={"api_key": Secret(key)})
             await limits.stream("s", model, request, lambda _: None)
@@ -321,8 +321,8 @@ def test_no_more_models_are_kept_than_may_be() -> None:
         return ScriptedModel([])
 
     models = Models({"mine": make})
-    for number in range(MOST_MADE + 1):
+    for number in range(MAX_MADE + 1):
         assert models(f"mine:{number}") is models(f"mine:{number}")
-    assert len(models._made) == MOST_MADE  # noqa: SLF001 - what it does not tell is what is looked for
+    assert len(models._made) == MAX_MADE  # noqa: SLF001 - what it does not tell is what is looked for
     models("mine:0")
-    assert made == [*(str(number) for number in range(MOST_MADE + 1)), "0"]
+    assert made == [*(str(number) for number in range(MAX_MADE + 1)), "0"]

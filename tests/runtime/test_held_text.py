@@ -6,7 +6,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentrail.hooks.plugin_checks import LONGEST_SCREENED
+from agentrail.hooks.plugin_checks import MAX_SCREENED
 from agentrail.runtime.work.screening import LONGEST, HeldText
 
 CANARY = "SECRET. which\ngoes on"
@@ -41,22 +41,22 @@ FILLERS = st.sampled_from(["word ", SENTENCE, "x" * 50, "\n\n", "SECRET. ", "SEC
 
 @given(st.lists(FILLERS, max_size=40).map("".join), st.lists(st.integers(0, 5000), max_size=60))
 def test_however_a_text_is_cut_what_is_told_is_the_screened_text(text: str, cuts: list[int]) -> None:
-    pieces = told(text, cuts, HeldText(masked, LONGEST_SCREENED))
+    pieces = told(text, cuts, HeldText(masked, MAX_SCREENED))
     assert "".join(received for received, _ in pieces) == text
     assert "".join(shown for _, shown in pieces) == masked(text)
     assert all(masked(received) == shown for received, shown in pieces)
 
 
 def test_a_sentence_is_told_when_enough_has_come_after_it() -> None:
-    held = HeldText(masked, LONGEST_SCREENED)
+    held = HeldText(masked, MAX_SCREENED)
     assert held.feed(SENTENCE) == ("", "")
-    assert held.feed("x" * (LONGEST_SCREENED - 1)) == ("", "")
+    assert held.feed("x" * (MAX_SCREENED - 1)) == ("", "")
     assert held.feed("x" * 32) == (SENTENCE, SENTENCE)
-    assert held.end() == ("x" * (LONGEST_SCREENED + 31),) * 2
+    assert held.end() == ("x" * (MAX_SCREENED + 31),) * 2
 
 
 def test_a_secret_with_ends_of_sentences_in_it_is_found_though_it_comes_in_pieces() -> None:
-    held = HeldText(masked, LONGEST_SCREENED)
+    held = HeldText(masked, MAX_SCREENED)
     pieces = [held.feed(letter) for letter in SENTENCE * 9 + CANARY + SENTENCE * 9]
     shown = "".join(shown for _, shown in (*pieces, held.end()))
     assert shown == SENTENCE * 9 + "***" + SENTENCE * 9
@@ -64,15 +64,15 @@ def test_a_secret_with_ends_of_sentences_in_it_is_found_though_it_comes_in_piece
 
 def test_a_text_without_ends_is_told_too() -> None:
     for letters in ("x" * 5000, "word " * 1000):
-        held = HeldText(masked, LONGEST_SCREENED)
+        held = HeldText(masked, MAX_SCREENED)
         before = "".join(held.feed(letter)[1] for letter in letters)
-        assert len(letters) - len(before) <= LONGEST + LONGEST_SCREENED + 32
+        assert len(letters) - len(before) <= LONGEST + MAX_SCREENED + 32
         assert before + held.end()[1] == letters
 
 
 def test_a_secret_of_any_length_is_held_if_its_beginning_alone_is_taken_out() -> None:
     screen = Counted(r"BEGIN.*?(END|\Z)")
-    held = HeldText(screen, LONGEST_SCREENED)
+    held = HeldText(screen, MAX_SCREENED)
     text = SENTENCE * 9 + "BEGIN " + "line of a key\n" * 500 + "END" + SENTENCE * 9
     shown = "".join(held.feed(letter)[1] for letter in text) + held.end()[1]
     assert shown == SENTENCE * 9 + "***" + SENTENCE * 9
@@ -89,7 +89,7 @@ def test_the_work_grows_as_the_text_does() -> None:
         work = []
         for length in (20_000, 40_000):
             screen = Counted(pattern)
-            held = HeldText(screen, LONGEST_SCREENED)
+            held = HeldText(screen, MAX_SCREENED)
             for place in range(0, length, 4):
                 held.feed((unit * 4)[place % len(unit) :][:4])
             held.end()

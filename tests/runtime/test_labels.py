@@ -5,7 +5,7 @@ import pytest
 from agentrail import open_supervisor
 from agentrail.adapters.journals.memory import MemoryJournal
 from agentrail.api.command_checks import LONGEST_NAME
-from agentrail.core.machine.configuration import MOST_LABELS
+from agentrail.core.machine.configuration import MAX_LABELS
 from agentrail.errors import AgentrailError, BadMessage, TooManyLabels, WrongType
 from agentrail.runtime.handle import SessionHandle
 from agentrail.testing import ScriptedModel
@@ -63,7 +63,7 @@ ODD: dict[str, tuple[dict[str, object], type[AgentrailError]]] = {
     "a label that is too long": ({"labels": [LONG]}, WrongType),
     "no labels": ({"labels": None}, WrongType),
     "half a character": ({"labels": ["\ud800"]}, BadMessage),
-    "too many labels": ({"labels": map(str, range(MOST_LABELS + 1))}, TooManyLabels),
+    "too many labels": ({"labels": map(str, range(MAX_LABELS + 1))}, TooManyLabels),
 }
 
 
@@ -76,8 +76,8 @@ async def test_what_is_no_name_is_refused(world: World, odd: str) -> None:
     if "title" in said or "labels" in said:
         changes = {"add": said["labels"]} if "labels" in said else said
         if odd == "too many labels":
-            changes = {"add": map(str, range(MOST_LABELS + 1))}
+            changes = {"add": map(str, range(MAX_LABELS + 1))}
         with pytest.raises(error):
             await session.label(**changes)  # type: ignore[arg-type]  # on purpose
-    await session.label(map(str, range(MOST_LABELS)), title="y" * LONGEST_NAME)
-    assert len(session.inspect().labels) == MOST_LABELS
+    await session.label(map(str, range(MAX_LABELS)), title="y" * LONGEST_NAME)
+    assert len(session.inspect().labels) == MAX_LABELS

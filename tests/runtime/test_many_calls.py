@@ -6,7 +6,7 @@ import pytest
 import trio
 
 from agentrail import SessionSpec, open_supervisor
-from agentrail.app.spec import MOST_CALLS
+from agentrail.app.spec import MAX_CALLS_PER_RESPONSE
 from agentrail.errors import BadSpec
 from agentrail.values.messages import AssistantMessage, ToolMessage, why_unfit
 from agentrail.values.untrusted_content import MAX_CALLS
@@ -15,7 +15,7 @@ from tests.opcodes import counted_opcodes
 from tests.profiles import CAMPAIGN
 
 FEW, MANY = (500, 4000) if CAMPAIGN else (100, 400)
-LET_THROUGH = (128, MOST_CALLS) if CAMPAIGN else (100, 400)
+LET_THROUGH = (128, MAX_CALLS_PER_RESPONSE) if CAMPAIGN else (100, 400)
 
 NO_COMPACTION = 100_000_000
 """A window that no session here fills: what a compaction takes is not what is counted."""
@@ -41,7 +41,7 @@ def _per_call(few: int, many: int, most: int) -> tuple[float, float]:
 
 @pytest.mark.long
 def test_each_call_of_many_takes_as_much_as_of_few() -> None:
-    first, further = _per_call(*LET_THROUGH, most=MOST_CALLS)
+    first, further = _per_call(*LET_THROUGH, most=MAX_CALLS_PER_RESPONSE)
     assert further <= first * 1.05
 
 
@@ -84,7 +84,7 @@ async def _longest_step(calls: int, most: int, window: int = NO_COMPACTION) -> i
 
 @pytest.mark.long
 def test_no_step_is_long_with_as_many_calls_as_may_be_let_through() -> None:
-    assert trio.run(_longest_step, MOST_CALLS, MOST_CALLS) <= STEP_OPCODES
+    assert trio.run(_longest_step, MAX_CALLS_PER_RESPONSE, MAX_CALLS_PER_RESPONSE) <= STEP_OPCODES
 
 
 def test_calls_over_the_limit_make_no_step_long() -> None:
@@ -102,10 +102,10 @@ def test_a_compaction_of_so_many_calls_makes_no_step_long() -> None:
 async def test_more_calls_than_one_step_can_rule_on_are_refused() -> None:
     async with open_supervisor() as supervisor:
         with pytest.raises(BadSpec, match="`max_calls_per_response` is 513; it must be at most 512"):
-            await supervisor.spawn(SessionSpec(model="demo", max_calls_per_response=MOST_CALLS + 1))
+            await supervisor.spawn(SessionSpec(model="demo", max_calls_per_response=MAX_CALLS_PER_RESPONSE + 1))
 
 
-@pytest.mark.parametrize("most", [64, MOST_CALLS])
+@pytest.mark.parametrize("most", [64, MAX_CALLS_PER_RESPONSE])
 def test_each_of_four_thousand_calls_has_its_result(most: int) -> None:
     async def history() -> list[AssistantMessage | ToolMessage]:
         async with listened_session(calls=4_000, chunks=1, most_calls=most, window=NO_COMPACTION) as session:

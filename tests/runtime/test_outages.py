@@ -29,7 +29,7 @@ from agentrail.errors import (
 )
 from agentrail.ports.journal import (
     ALL_SESSIONS,
-    MOST_KEPT,
+    MAX_KEPT,
     Claim,
     Journal,
     Latest,
@@ -42,7 +42,7 @@ from agentrail.ports.journal import (
 from agentrail.runtime.actor.journal_log import PAGE
 from agentrail.runtime.diagnosis.journal_contract import CheckedJournal
 from agentrail.runtime.shared.clock import Clock
-from agentrail.runtime.shared.journal_retry import LOG_EVERY, LONGEST_PAUSE, SteadyJournal, meaning
+from agentrail.runtime.shared.journal_retry import LOG_EVERY, MAX_PAUSE, SteadyJournal, meaning
 from agentrail.runtime.work.background_jobs import BackgroundJobs
 from agentrail.runtime.work.stored_messages import StoredPast
 from agentrail.testing import ScriptedModel, say
@@ -116,7 +116,7 @@ class Lab:
         got = await tried(call)
         kind = "waits" if got is WAITS else "refused" if isinstance(got, JournalUnavailable) else "done"
         assert (kind, self.outage.tries > 0) == (self.meets, True), got
-        assert self.outage.tries < 4 * LONG / LONGEST_PAUSE, "it is not tried again without a pause"
+        assert self.outage.tries < 4 * LONG / MAX_PAUSE, "it is not tried again without a pause"
         if self.outage.course != "never" and kind == "refused":
             assert "try again" in str(got)
             await trio.sleep(2)
@@ -286,7 +286,7 @@ async def resume_large(lab: Lab) -> None:
     """The session's snapshot does not have its history."""
     async with lab.open() as supervisor:
         session = await supervisor.spawn(spec(hibernate_after=SLEEPS_AFTER), "s")
-        await asked(session, "hi" * MOST_KEPT)
+        await asked(session, "hi" * MAX_KEPT)
         await trio.sleep(4 * SLEEPS_AFTER)
         assert supervisor.tree().children[0].state == "asleep"
     async with lab.open() as supervisor:
@@ -882,7 +882,7 @@ async def test_while_the_journal_is_away_an_abort_stops_and_leaving_works(caplog
                 await supervisor.spawn(spec(), "another")
             nursery.cancel_scope.cancel()
         assert supervisor.crashes() == ()
-        assert journal.calls["append"] + journal.calls["read"] < 2 * 3600 / LONGEST_PAUSE
+        assert journal.calls["append"] + journal.calls["read"] < 2 * 3600 / MAX_PAUSE
         lines = [record for record in caplog.records if record.levelno >= logging.WARNING]
         assert len(lines) <= 2 + 3600 / 60
         left = trio.current_time()

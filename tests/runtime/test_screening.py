@@ -21,7 +21,7 @@ from agentrail.hooks.attachments import seat_for
 from agentrail.hooks.declarations import LongestScreened
 from agentrail.hooks.live_hook_runner import Live
 from agentrail.hooks.plugin import AnyPlugin, Plugin
-from agentrail.hooks.plugin_checks import LONGEST_SCREENED
+from agentrail.hooks.plugin_checks import MAX_SCREENED
 from agentrail.ports.tool import ToolContext
 from agentrail.runtime.actor.screened_inputs import screened
 from agentrail.runtime.work.screening import WITHHELD
@@ -305,7 +305,7 @@ async def test_reports_are_told_when_enough_has_come_after_them_and_apart_if_not
     assert await reported(world, *steps, plugins=[Masks()]) == steps
     told = await reported(world, *steps, CANARY[:5], plugins=[Masks()], cut=True)
     assert told == steps[: len(told)]
-    assert len(steps) - len(told) <= 2 * LONGEST_SCREENED / len(steps[0])
+    assert len(steps) - len(told) <= 2 * MAX_SCREENED / len(steps[0])
 
 
 async def test_reports_that_show_no_end_of_a_secret_are_not_held_for_ever(world: World) -> None:

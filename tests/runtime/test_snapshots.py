@@ -15,7 +15,7 @@ from agentrail.core.vocabulary.state import Setup, State
 from agentrail.core.vocabulary.tool_calls import Batch, Call, CallList
 from agentrail.errors import BadRecord
 from agentrail.ports import journal as snapshots
-from agentrail.ports.journal import MOST_KEPT, Claim, Latest, Record, Snapshot, grown, snapshot_of
+from agentrail.ports.journal import MAX_KEPT, Claim, Latest, Record, Snapshot, grown, snapshot_of
 from agentrail.runtime.actor.journal_log import PAGE
 from agentrail.runtime.handle import SessionHandle
 from agentrail.testing import ScriptedModel, call, say
@@ -60,7 +60,7 @@ class Counted(TestJournal):
 @pytest.fixture
 def _bare(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have all histories left out of snapshots, however small they are."""
-    monkeypatch.setattr(snapshots, "MOST_KEPT", 0)
+    monkeypatch.setattr(snapshots, "MAX_KEPT", 0)
 
 
 async def slept(session: SessionHandle) -> None:
@@ -184,9 +184,9 @@ def test_a_snapshot_is_as_long_for_a_large_session_as_for_a_small_one() -> None:
 
 
 def test_the_longest_history_that_is_kept_whole() -> None:
-    for size, since in ((MOST_KEPT - 65, None), (MOST_KEPT - 64, None), (MOST_KEPT - 63, 0)):
+    for size, since in ((MAX_KEPT - 65, None), (MAX_KEPT - 64, None), (MAX_KEPT - 63, 0)):
         assert snapshot_of(state_of([UserMessage((Text("x" * size),))]), 9, NO_STEM).since == since
-    image = UserMessage((Image("image/png", "x" * MOST_KEPT),))
+    image = UserMessage((Image("image/png", "x" * MAX_KEPT),))
     assert snapshot_of(state_of([image]), 9, NO_STEM).since == 0
 
 
@@ -258,7 +258,7 @@ async def test_a_snapshot_of_records_that_are_lost_is_an_error_of_its_session() 
     spec = SessionSpec(model=ScriptedModel(["fine"], repeat_last=True), hibernate_after=SLEEPS_AFTER)
     async with open_supervisor(journal=journal) as supervisor:
         session = await supervisor.spawn(spec, "s")
-        await session.ask("hi" * MOST_KEPT)
+        await session.ask("hi" * MAX_KEPT)
         await slept(session)
         with pytest.raises(BadRecord, match=r"record 1 .*it is lost"):
             await supervisor.fork("s", spec)

@@ -12,7 +12,7 @@ import pytest
 import trio
 import trio.testing
 
-from agentrail.runtime.shared.task_pool import MOST_SPARE, SPARE, TaskPool, Work
+from agentrail.runtime.shared.task_pool import MAX_SPARE, SPARE, TaskPool, Work
 
 VAR: ContextVar[str] = ContextVar("VAR", default="unset")
 
@@ -221,14 +221,14 @@ async def test_work_that_leaves_a_nursery_behind_ends_its_task() -> None:
 
 
 async def test_at_most_so_many_tasks_are_spare() -> None:
-    works = [Noted() for _ in range(MOST_SPARE + 1)]
+    works = [Noted() for _ in range(MAX_SPARE + 1)]
     async with trio.open_nursery() as nursery:
         pool = TaskPool(nursery)
         for work in works:
             pool.start(work, work.once, "work")
         await settle()
         assert all(work.seen == ["ran as work", "over"] for work in works)
-        assert len(nursery.child_tasks) == MOST_SPARE
+        assert len(nursery.child_tasks) == MAX_SPARE
         nursery.cancel_scope.cancel()
 
 

@@ -22,7 +22,7 @@ MessageAt: TypeAlias = tuple[int, int]
 LOST: Final = "[lost: record {} cannot be read]"
 """The text of the message that stands for one whose record is damaged."""
 
-MOST_SESSIONS: Final = 1000
+MAX_SESSIONS: Final = 1000
 """The most sessions whose messages are remembered by a journal, so that events can refer to them."""
 
 MessagesOf: TypeAlias = Callable[[int], Sequence[Message] | None]
@@ -91,7 +91,7 @@ class PlacesBySession:
     def __getitem__(self, session_id: str) -> MessagePlaces:
         places = self._known.pop(session_id, None) or MessagePlaces()
         self._known[session_id] = places
-        if len(self._known) > MOST_SESSIONS:
+        if len(self._known) > MAX_SESSIONS:
             del self._known[next(iter(self._known))]
         return places
 

@@ -49,7 +49,7 @@ PATIENCE: Final = 10.0
 PAUSE: Final = 0.2
 """Seconds to wait after each request for the list of tools, and the first pause between two subscriptions."""
 
-LONGEST_PAUSE: Final = 60.0
+MAX_PAUSE: Final = 60.0
 """The most seconds between two subscriptions to changes of the list; the pause begins with `PAUSE` and doubles."""
 
 LEAVING: Final = 1.0
@@ -169,7 +169,7 @@ class Connection:
                 self._wake.set()  # the server may have ended: requesting the list will show that
                 return
             await trio.sleep(pause)
-            pause = min(pause * 2, LONGEST_PAUSE)
+            pause = min(pause * 2, MAX_PAUSE)
 
     async def on_message(self, message: IncomingMessage) -> None:
         """Handle a notification from the server: it may say that the list of tools has changed."""

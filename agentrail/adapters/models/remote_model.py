@@ -43,13 +43,13 @@ AGENT: Final = {
 LISTS: Final = frozenset({"anthropic-beta"})
 """Headers that hold lists: one in the options is appended to that of the wire format. Any other one replaces it."""
 
-MOST_REFUSED: Final = 64
+MAX_REFUSED: Final = 64
 """How many schemas that the provider has refused a model remembers."""
 
 
 def with_refused_schema(refused: tuple[str, ...], schema: str) -> tuple[str, ...]:
     """Return the *refused* schemas with another one; the first one is forgotten if they are too many."""
-    return (*refused, schema)[-MOST_REFUSED:]
+    return (*refused, schema)[-MAX_REFUSED:]
 
 
 def with_demanded(request: ModelRequest, settings: Settings) -> ModelRequest:

@@ -23,7 +23,7 @@ REPORTS: Final = {"update": PluginOptsUpdated, "attach": PluginAttached, "detach
 """Event that reports the outcome, by kind of plugin change."""
 
 
-MOST_LABELS: Final = 64
+MAX_LABELS: Final = 64
 """The most labels of one session."""
 
 
@@ -31,8 +31,8 @@ def on_label(draft: StepDraft, command: commands.LabelSent) -> None:
     """Handle `label`: change title and labels; refuse it if there would be too many labels."""
     state = draft.state
     labels = tuple(sorted({*state.labels}.difference(command.remove).union(command.add)))
-    if len(labels) > MOST_LABELS:
-        draft.refuse(TooManyLabels(len(labels), MOST_LABELS))
+    if len(labels) > MAX_LABELS:
+        draft.refuse(TooManyLabels(len(labels), MAX_LABELS))
         return
     draft.answer = commands.DONE
     title = state.title if command.title is None else command.title

@@ -26,7 +26,7 @@ from agentrail.values.events.tools import ToolsFound
 from agentrail.values.messages import Message
 from agentrail.values.tools import ToolSpec
 
-MOST_FOUND: Final = 256
+MAX_FOUND: Final = 256
 """How many found tools a session remembers; the one that was found first is forgotten first."""
 
 _STILL: Final = "Further tools that were found or used earlier are still there. {definitions}"
@@ -77,7 +77,7 @@ def note_found(draft: StepDraft, *names: str) -> None:
     """Remember that the model has found the tools *names*, the last of them at the end."""
     before = draft.state.found_tools
     if before[-len(names) :] != names:
-        draft.state.found_tools = (*(name for name in before if name not in names), *names)[-MOST_FOUND:]
+        draft.state.found_tools = (*(name for name in before if name not in names), *names)[-MAX_FOUND:]
 
 
 def shown_if_deferred(spec: ToolSpec) -> str:

@@ -55,7 +55,7 @@ STOPS = {
 """Maps why the model stopped to how a turn ends if this response is its last."""
 
 
-MOST_DOUBLED = 64
+MAX_DOUBLED = 64
 """The most doublings of a back-off, so that the float does not overflow however many retries are allowed."""
 
 UNREACHED_MS: Final = 5_000
@@ -413,7 +413,7 @@ def is_too_late(after_ms: int, failure: Failure) -> bool:
 
 def back_off(options: Options, tried: int, asked_to_wait: float, random: float) -> int:
     """Return the milliseconds to wait after *tried* failed attempts; *random*, from 0 to 1, shortens them."""
-    pause = min(options.retry_base * 2.0 ** min(tried - 1, MOST_DOUBLED), options.retry_cap)
+    pause = min(options.retry_base * 2.0 ** min(tried - 1, MAX_DOUBLED), options.retry_cap)
     return int(1000 * max(pause * (0.5 + random / 2), min(asked_to_wait, options.retry_after_cap)))
 
 

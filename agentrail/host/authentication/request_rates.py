@@ -9,7 +9,7 @@ import trio
 from agentrail.api.limits import HostLimits
 from agentrail.errors import TooManyRequests
 
-MOST_KEPT: Final = 10_000
+MAX_KEPT: Final = 10_000
 """Tenants whose last requests are remembered; beyond it, the ones that rested longest are forgotten."""
 
 
@@ -30,5 +30,5 @@ class Rates:
             self._left[tenant] = tokens, now
             raise TooManyRequests(self._rate, (1 - tokens) / self._rate)
         self._left[tenant] = tokens - 1, now
-        if len(self._left) > MOST_KEPT:
+        if len(self._left) > MAX_KEPT:
             del self._left[next(iter(self._left))]

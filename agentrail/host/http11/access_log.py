@@ -43,7 +43,7 @@ log = logging.getLogger("agentrail.access")
 
 _PLAIN_NAME: Final = re.compile(r"[A-Za-z0-9_.-]{1,32}")
 _PLAIN: Final = re.compile(r"[A-Za-z0-9_./:+-]+", re.ASCII)
-LONGEST_PATH: Final = 200
+MAX_PATH: Final = 200
 
 FACTS: Final = "facts"
 """Attribute of a record of the log that has by name what its line says, for a log of JSON."""
@@ -52,8 +52,8 @@ FACTS: Final = "facts"
 def told_target(target: str) -> str:
     """Return the path of *target*, cut if it is long, and the names in its query without their values."""
     path, mark, query = target.partition("?")
-    if len(path) > LONGEST_PATH:
-        path = f"{path[:LONGEST_PATH]}…"
+    if len(path) > MAX_PATH:
+        path = f"{path[:MAX_PATH]}…"
     return path + mark + "&".join(map(_told_parameter, query.split("&")[:8])) if mark else path
 
 

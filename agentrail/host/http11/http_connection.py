@@ -367,7 +367,7 @@ class HttpConnection:
         ):
             if isinstance(self._stream, trio.SocketStream):
                 await self._stream.send_eof()
-            for _ in range(MOST_DROPPED):
+            for _ in range(MAX_DROPPED):
                 if not await self._stream.receive_some(PIECE):
                     return
 
@@ -378,5 +378,5 @@ SILENT: Final = 1.0
 LINGER: Final = 1.0
 """Seconds for which a connection that is closed early goes on reading, so that its peer gets the answer."""
 
-MOST_DROPPED: Final = 64
+MAX_DROPPED: Final = 64
 """Pieces that are read and dropped in that time."""

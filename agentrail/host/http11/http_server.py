@@ -32,7 +32,7 @@ log = logging.getLogger("agentrail.http")
 
 INTERNET: Final = frozenset({socket.AF_INET, socket.AF_INET6})
 
-MOST_TOLD: Final = 256
+MAX_TOLD: Final = 256
 """How many connections at once are told that there are too many; others are only closed, which is a reset for them.
 
 Each takes a descriptor until its client has read that and closes, so these are enough for some thousands a second.
@@ -230,7 +230,7 @@ class HttpServer:
     async def _turn_away(self, stream: PeerStream, refusal: bytes) -> None:
         """Close a connection for which there is no place; say so, unless that would need TLS or there are too many."""
         try:
-            if isinstance(stream, trio.SocketStream) and self._told < MOST_TOLD:
+            if isinstance(stream, trio.SocketStream) and self._told < MAX_TOLD:
                 self._told += 1
                 try:
                     with trio.move_on_after(LINGER), suppress(trio.BrokenResourceError):

@@ -20,7 +20,7 @@ from agentrail.host.http11.request_head import RequestHead
 
 _SIZE: Final = re.compile(rb"([0-9A-Fa-f]{1,8})\r\n")
 _PART_OF_SIZE: Final = re.compile(rb"[0-9A-Fa-f]{0,8}|[0-9A-Fa-f]{1,8}\r")
-_LONGEST_SIZE: Final = 10
+_MAX_SIZE: Final = 10
 _END: Final = b"\r\n"
 
 AT_ONCE: Final = 1_000
@@ -79,7 +79,7 @@ class ChunkedBody:
             if self._left is None:
                 match = _SIZE.match(buffer, at)
                 if match is None:
-                    _refuse_other_size(buffer[at : at + _LONGEST_SIZE])
+                    _refuse_other_size(buffer[at : at + _MAX_SIZE])
                     break
                 self._left = int(match[1], 16)
                 self._last = self._left == 0

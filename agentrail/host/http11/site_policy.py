@@ -18,7 +18,7 @@ from attrs import field, frozen
 from agentrail.errors import BadChoice, OriginRefused
 from agentrail.host.http11.http_messages import Handler, Headers, HttpRequest, HttpResponse
 
-LONGEST_HOST: Final = 261
+MAX_HOST: Final = 261
 """The longest name of a host, a colon and a port."""
 
 _HOST: Final = re.compile(
@@ -45,7 +45,7 @@ def _parsed(host: str) -> tuple[str, str] | None:
 
 def _name_and_port(host: str | None) -> tuple[str, str] | None:
     """Return the name (in lower case) and the port of a host, `""` if it has none; `None` if it is not valid."""
-    return None if host is None or len(host) > LONGEST_HOST else _parsed(host)
+    return None if host is None or len(host) > MAX_HOST else _parsed(host)
 
 
 def is_host(host: str | None) -> bool:

@@ -14,7 +14,7 @@ from agentrail.hooks.actions import AddContext, Answered, Ask, CallService, Cont
 from agentrail.hooks.context import Context
 from agentrail.hooks.hook_types import AfterTurn, BeforeRequest
 from agentrail.hooks.plugin import AnyPlugin, Plugin
-from agentrail.hooks.plugin_checks import MOST_SAID
+from agentrail.hooks.plugin_checks import MAX_SAID
 from agentrail.host.plugins.host_plugin import DEADLINE, name_of
 from agentrail.host.plugins.host_tools import BROKEN, ON_THE_WAY
 from agentrail.host.plugins.plugin_runner import Given, HostPluginRow
@@ -27,7 +27,7 @@ from agentrail.values.value import Value
 CONTEXT_SERVICE: Final = "agentrail.host.context"
 """Name of the service that `HostContext` calls."""
 HOOK: Final = "context_providers"
-MOST_BYTES: Final = 32 * 1024
+MAX_BYTES: Final = 32 * 1024
 """The most bytes, as JSON, of what all providers add to one turn: it is part of the plugin's state."""
 
 
@@ -71,7 +71,7 @@ class HostContext(Plugin[TurnContext]):
     seconds: float | None = DEADLINE
     """Seconds that all providers may take together; `None` if there are none any more."""
 
-    priority = -MOST_SAID  # the first of all plugins: those of the session see what it adds
+    priority = -MAX_SAID  # the first of all plugins: those of the session see what it adds
 
     def init(self, ctx: Context) -> TurnContext:  # noqa: ARG002 - a hook
         """Return the state before the first turn."""
@@ -202,7 +202,7 @@ class ContextService:
         session = str(request["session"])
         context, messages = self._context_of(session), tuple(self._messages_of(session))
         texts = list[Json]()
-        room = MOST_BYTES
+        room = MAX_BYTES
         for provider in self._providers:
             reader = partial(_fitting, messages, room)
             call = partial(provider.call, context, messages)
@@ -217,7 +217,7 @@ def _fitting(messages: Sequence[Message], room: int, answer: object) -> tuple[Ad
     front, behind = additions_to(messages)(answer)
     texts = (*_without_blanks(front, front=True), *_without_blanks(behind, front=False))
     if sum(map(_size, texts)) > room:
-        raise UnfitAnswerError(answer, f"less text: {MOST_BYTES} bytes are the limit of a turn, and {room} are left")
+        raise UnfitAnswerError(answer, f"less text: {MAX_BYTES} bytes are the limit of a turn, and {room} are left")
     return texts
 
 

@@ -25,7 +25,7 @@ from agentrail.hooks.actions import (
 from agentrail.hooks.context import Context
 from agentrail.hooks.hook_types import AfterTool, BeforeTool, Hook
 from agentrail.hooks.plugin import AnyPlugin, Plugin
-from agentrail.hooks.plugin_checks import MOST_SAID
+from agentrail.hooks.plugin_checks import MAX_SAID
 from agentrail.host.plugins.host_plugin import DEADLINE, HostPlugin, name_of
 from agentrail.host.plugins.plugin_runner import HookFault, HostPluginRow
 from agentrail.host.plugins.plugin_values import (
@@ -97,7 +97,7 @@ class HostTools(Plugin):
     guards_after: bool = False
     """Whether a plugin with `after_tool_call` is critical."""
 
-    priority = MOST_SAID  # the last of all plugins: it rules on what the others leave
+    priority = MAX_SAID  # the last of all plugins: it rules on what the others leave
 
     @property
     def critical(self) -> bool:  # type: ignore[override] # pyright: ignore[reportIncompatibleVariableOverride]

@@ -38,12 +38,12 @@ _SAYS_NOTHING: Final = frozenset({"", UNKNOWN, "application/x-www-form-urlencode
 _SAME: Final = {"image/jpg": "image/jpeg"}
 _MEDIA: Final = re.compile(r"(?!multipart/)[a-z0-9][a-z0-9!#$&^_.+-]{0,63}/[a-z0-9][a-z0-9!#$&^_.+-]{0,63}", re.ASCII)
 
-MOST_KEPT: Final = 60
+MAX_KEPT: Final = 60
 """The most characters of the sender's name that are in a name of ours."""
-_LONGEST_ENDING: Final = 10
+_MAX_ENDING: Final = 10
 _FOREIGN: Final = re.compile(r"[^A-Za-z0-9_.-]+")
 _SEVERAL: Final = re.compile(r"[.-]{2,}")
-_OURS: Final = re.compile(rf"[0-9a-f]{{12}}-[A-Za-z0-9_][A-Za-z0-9_.-]{{0,{MOST_KEPT - 1}}}", re.ASCII)
+_OURS: Final = re.compile(rf"[0-9a-f]{{12}}-[A-Za-z0-9_][A-Za-z0-9_.-]{{0,{MAX_KEPT - 1}}}", re.ASCII)
 
 
 def said_media(header: str) -> str:
@@ -78,9 +78,9 @@ def new_name(name: str) -> str:
     plain = _SEVERAL.sub("-", _FOREIGN.sub("-", plain))
     plain = (f"file{plain}" if plain.startswith(".") else plain).strip(".-") or "file"
     stem, dot, ending = plain.rpartition(".")
-    if stem and len(ending) <= _LONGEST_ENDING:
-        plain = f"{stem[: MOST_KEPT - len(dot) - len(ending)]}{dot}{ending}"
-    return f"{secrets.token_hex(6)}-{plain[:MOST_KEPT]}".rstrip(".-")
+    if stem and len(ending) <= _MAX_ENDING:
+        plain = f"{stem[: MAX_KEPT - len(dot) - len(ending)]}{dot}{ending}"
+    return f"{secrets.token_hex(6)}-{plain[:MAX_KEPT]}".rstrip(".-")
 
 
 def is_ours(name: str) -> bool:

@@ -12,19 +12,19 @@ from agentrail.adapters.models.providers import PROVIDERS
 from agentrail.api.limits import HostLimits
 from agentrail.errors import BadBody
 from agentrail.host.uploads.file_kinds import HEAD, IMAGES, UNKNOWN, media_of, said_media
-from agentrail.host.uploads.prompt_files import MOST_SHOWN, TOO_LARGE, most_shown
+from agentrail.host.uploads.prompt_files import MAX_SHOWN, TOO_LARGE, most_shown
 from agentrail.values.content import File, Image, Part
 
 EMPTY: Final = "has no content"
 NO_BASE64: Final = "is no base64, or has something else in it"
 NO_IMAGE: Final = f"is `{{}}`, and must be one of {', '.join(sorted(IMAGES))}"
 HAS_BOTH: Final = "has bytes and a reference, and must have one of them"
-LONGEST_URL: Final = 4096
+MAX_URL: Final = 4096
 """The most characters of a reference; addresses that are signed may have some 2,000."""
-LONGEST_HOST: Final = 253
+MAX_HOST: Final = 253
 """The most characters of a name in the DNS."""
 NO_URL: Final = (
-    f"has a `reference` that is no plain public `https://` URL of at most {LONGEST_URL} characters (a name of the "
+    f"has a `reference` that is no plain public `https://` URL of at most {MAX_URL} characters (a name of the "
     f"internet, no user, no other port, all else than ASCII with `%`); give one, or upload the file"
 )
 AT_PROVIDER: Final = (
@@ -62,7 +62,7 @@ def checked_words(call: str, words: Sequence[Part], limits: HostLimits) -> tuple
     provider would get a file by its reference with the host's key, so that must be the address of a public one.
     """
     checked: list[Part] = []
-    room = MOST_SHOWN
+    room = MAX_SHOWN
     for number, part in enumerate(words):
         at = f"its `message[{number}]`"
         if isinstance(part, File) and (part.reference or part.provider):
@@ -91,9 +91,9 @@ def _reference_problem(file: File) -> str | None:
         return HAS_PROVIDER
     if file.data:
         return HAS_BOTH
-    match = _URL.fullmatch(file.reference) if len(file.reference) <= LONGEST_URL else None
+    match = _URL.fullmatch(file.reference) if len(file.reference) <= MAX_URL else None
     host = "" if match is None else match[1].lower()
-    if not 0 < len(host) <= LONGEST_HOST or _NOT_PUBLIC.fullmatch(host):
+    if not 0 < len(host) <= MAX_HOST or _NOT_PUBLIC.fullmatch(host):
         return NO_URL
     labels = host.split(".")
     is_at_provider = any(".".join(labels[index:]) in _PROVIDERS for index in range(len(labels)))

@@ -20,7 +20,7 @@ from agentrail.values.untrusted_content import MAX_IMAGE, MAX_IMAGES
 MOST_IMAGE: Final = MAX_IMAGE // 4 * 3
 """The most bytes of an image that a model is shown; providers accept no more."""
 
-MOST_SHOWN: Final = MAX_IMAGES // 4 * 3
+MAX_SHOWN: Final = MAX_IMAGES // 4 * 3
 """The most bytes of all images and PDFs of one message."""
 
 PIECE: Final = 768 * KIB
@@ -51,7 +51,7 @@ class PromptFiles:
             return tuple(words)
         text = await rows.attachment_text(self.attachments)
         parts: list[Part] = [Text(f"{text}\n\n")] if text else []
-        room = MOST_SHOWN - sum([len(word.data) * 3 // 4 for word in words if isinstance(word, Image | File)])
+        room = MAX_SHOWN - sum([len(word.data) * 3 // 4 for word in words if isinstance(word, Image | File)])
         for file in self.files:
             if file.note.media_type in SHOWN:
                 parts.append(await _part(self.sandbox, file, room))

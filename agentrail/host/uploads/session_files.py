@@ -40,7 +40,7 @@ NOTES: Final = "notes"
 PIECE: Final = 64 * KIB
 """How many bytes a sandbox gets at once."""
 
-MOST_NOTE: Final = 4 * KIB
+MAX_NOTE: Final = 4 * KIB
 UNNAMED: Final = "."
 """How names begin of files that never came to their end, because the process was killed."""
 
@@ -206,7 +206,7 @@ class SessionFiles:
             raise UnknownFile(name)
         path = f"{folder_of(session)}/{name}"
         try:
-            content = await sandbox.read(_note_path(session, name), 0, MOST_NOTE)
+            content = await sandbox.read(_note_path(session, name), 0, MAX_NOTE)
             size = (await sandbox.read(path, 0, 0)).size
             note = msgspec.json.decode(content.data, type=learned(FileNote))
         except (FileMissing, msgspec.MsgspecError, UnicodeDecodeError):  # tools of the session may have been there

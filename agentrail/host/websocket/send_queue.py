@@ -10,7 +10,7 @@ import trio
 
 from agentrail.host.operations.event_frames import AT_ONCE
 
-MOST_AT_ONCE: Final = 16
+MAX_AT_ONCE: Final = 16
 """How many messages are sent without a pass of the scheduler."""
 
 
@@ -54,7 +54,7 @@ class Outbox:
             messages = make()
             self.put_now(*messages)
             self._sent_now += len(messages)
-            if self._sent_now >= MOST_AT_ONCE:
+            if self._sent_now >= MAX_AT_ONCE:
                 self._sent_now = 0
                 await trio.lowlevel.checkpoint()
             return

@@ -25,7 +25,7 @@ from agentrail.host.http11.http_messages import HttpRequest
 from agentrail.host.operations.call_request import CallRequest, LaterAnswer
 from agentrail.host.operations.event_frames import AT_ONCE
 from agentrail.host.operations.plugin_calls import GivenBody
-from agentrail.host.websocket.send_queue import MOST_AT_ONCE, Outbox
+from agentrail.host.websocket.send_queue import MAX_AT_ONCE, Outbox
 from agentrail.host.websocket.socket_user import SocketParts, SocketUser
 from agentrail.runtime.events.subscription import Subscription
 from agentrail.runtime.shared.untrusted_calls import Contained, tell
@@ -105,7 +105,7 @@ class SocketListening:
         """Return the messages with *first* and with the events after it that are there."""
         messages = [self._message(name, first)]
         size = len(messages[0])
-        while len(messages) < MOST_AT_ONCE and size < AT_ONCE and (envelope := events.next_now()) is not None:
+        while len(messages) < MAX_AT_ONCE and size < AT_ONCE and (envelope := events.next_now()) is not None:
             messages.append(self._message(name, envelope))
             size += len(messages[-1])
         return messages

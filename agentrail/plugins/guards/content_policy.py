@@ -55,13 +55,13 @@ POLICIES: Final[Mapping[str, str]] = MappingProxyType(
 )
 """The categories, and what each forbids in the words that the judge gets."""
 
-MOST_JUDGED: Final = 20_000
+MAX_JUDGED: Final = 20_000
 """The most characters of a text that the judge gets; of a longer one it gets the beginning and the end."""
 MAX_ERROR_CHARS: Final = 500
 """The most characters that are kept of what the judge says."""
-MOST_REFUSED: Final = 64
+MAX_REFUSED: Final = 64
 """The most refused steering texts that are hidden from the model."""
-LONGEST_RUBRIC: Final = 10_000
+MAX_RUBRIC: Final = 10_000
 """The most characters of a rubric."""
 UNSPECIFIED: Final = "unspecified"
 """Stands for the categories if the judge names none."""
@@ -125,8 +125,8 @@ def _are_words(plugin: ContentPolicy, field: attrs.Attribute[tuple[str, ...]], w
 
 
 def _is_rubric(_: ContentPolicy, __: attrs.Attribute[str], value: object) -> None:
-    if not isinstance(value, str) or len(value) > LONGEST_RUBRIC:
-        problem = f"its `rubric` is {brief(value)}; give a text of at most {LONGEST_RUBRIC:,} characters"
+    if not isinstance(value, str) or len(value) > MAX_RUBRIC:
+        problem = f"its `rubric` is {brief(value)}; give a text of at most {MAX_RUBRIC:,} characters"
         raise BadOptions("ContentPolicy", problem)
 
 
@@ -200,7 +200,7 @@ class ContentPolicy(Plugin[Judged]):
         new = [message for at, message in _since_response(hook.messages) if _is_steering(message) and at not in hidden]
         ruled = self._rule("\n\n".join(message.text for message in new), hook, state) if new else Continue[Judged]()
         if isinstance(ruled, Abort):
-            refused = (*state.refused, *(_digest(message.text) for message in new))[-MOST_REFUSED:]
+            refused = (*state.refused, *(_digest(message.text) for message in new))[-MAX_REFUSED:]
             return ruled.but(state=evolve(state, refused=refused))
         if isinstance(ruled, Ask) or not state.refused:
             return ruled
@@ -253,8 +253,8 @@ class ContentPolicy(Plugin[Judged]):
     def _request(self, text: str) -> CallModel | CallService:
         if self.judge_service is not None:
             return CallService(self.judge_service, freeze_object({"text": text, "categories": sorted(self.categories)}))
-        half = MOST_JUDGED // 2
-        excerpt = text if len(text) <= MOST_JUDGED else f"{text[:half]}\n[…]\n{text[-half:]}"
+        half = MAX_JUDGED // 2
+        excerpt = text if len(text) <= MAX_JUDGED else f"{text[:half]}\n[…]\n{text[-half:]}"
         names = [name for name in POLICIES if name in self.categories]
         lines = [_SYSTEM, *(f"- `{name}`: {POLICIES[name]}" for name in names)]
         if self.brand_keywords:

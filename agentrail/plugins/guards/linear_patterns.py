@@ -14,10 +14,10 @@ from typing import Final, Protocol, TypeAlias, cast
 
 from agentrail.values.value import Value
 
-MOST_STEPS: Final = 2_000
+MAX_STEPS: Final = 2_000
 """The most steps that a search may take from one place of a text."""
 
-MOST_REPEATED: Final = 100
+MAX_REPEATED: Final = 100
 """The most repetitions of a group."""
 
 MAX_PATTERN: Final = 4_096
@@ -78,9 +78,9 @@ def flaw_of(pattern: str) -> str | None:
         return str(why)
     except (re.error, RecursionError, OverflowError) as error:
         return f"is no regular expression: {error}"
-    if steps > MOST_STEPS:
+    if steps > MAX_STEPS:
         return (
-            f"may take more than {MOST_STEPS:,} steps at each place of a text; repeat less, or without trying again:"
+            f"may take more than {MAX_STEPS:,} steps at each place of a text; repeat less, or without trying again:"
             " `{1,64}+`"
         )
     return None
@@ -111,7 +111,7 @@ def _cost(parts: tuple[PatternNode, ...]) -> Cost:
     cost = Cost()
     for part in parts:
         cost = cost.then(_cost_of(part))
-        if cost.own > 10 * MOST_STEPS:
+        if cost.own > 10 * MAX_STEPS:
             return cost
     return cost
 
@@ -142,12 +142,12 @@ def _cost_of_repeat(node: PatternNode) -> Cost:
     if len(inner) == 1 and inner[0][0] in _SINGLE:
         most = least if most == _ENDLESS else most  # that is looked at by `_check_endless`
         return Cost(1 + most, 1 if node[0] == "POSSESSIVE_REPEAT" else most - least + 1)
-    if most == _ENDLESS or most > MOST_REPEATED:
-        raise UnboundedError(f"repeats a group more than {MOST_REPEATED} times; say how often, such as `{{1,9}}`")
+    if most == _ENDLESS or most > MAX_REPEATED:
+        raise UnboundedError(f"repeats a group more than {MAX_REPEATED} times; say how often, such as `{{1,9}}`")
     once, total = _cost(inner), Cost()
     for _ in range(most):
         total = Cost(1 + once.own + once.tries * total.own, 1 + once.tries * total.tries)
-        if total.own > 10 * MOST_STEPS:
+        if total.own > 10 * MAX_STEPS:
             break
     return Cost(total.own, 1) if node[0] == "POSSESSIVE_REPEAT" else total
 

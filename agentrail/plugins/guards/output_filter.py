@@ -16,7 +16,7 @@ from agentrail.hooks.context import Context
 from agentrail.hooks.declarations import LongestScreened
 from agentrail.hooks.hook_types import AfterResponse
 from agentrail.hooks.plugin import Plugin, Priority
-from agentrail.hooks.plugin_checks import LONGEST_SCREENED
+from agentrail.hooks.plugin_checks import MAX_SCREENED
 from agentrail.plugins.guards.linear_patterns import flaw_of, width_of
 from agentrail.plugins.guards.pii_patterns import (
     PII_PATTERNS,
@@ -31,11 +31,11 @@ from agentrail.plugins.options import as_set, as_tuple, check_texts
 from agentrail.values.content import text_of
 
 ACTIONS: Final = ("replace", "abort")
-LONGEST_KIND: Final = 320
+MAX_KIND: Final = 320
 """The most characters of personal data or of a secret that does not look like one from its beginning on."""
-MOST_KEYWORDS: Final = 500
+MAX_KEYWORDS: Final = 500
 """The most keywords."""
-LONGEST_MARK: Final = 200
+MAX_MARK: Final = 200
 """The most characters of the replacement."""
 
 
@@ -55,13 +55,12 @@ def _are_patterns(plugin: OutputFilter, field: attrs.Attribute[tuple[str, ...]],
 
 def _are_keywords(plugin: OutputFilter, field: attrs.Attribute[tuple[str, ...]], keywords: tuple[str, ...]) -> None:
     check_texts(plugin, field, keywords)
-    if len(keywords) > MOST_KEYWORDS:
-        raise BadOptions("OutputFilter", f"`keywords` are {len(keywords):,}; give {MOST_KEYWORDS:,} at most")
+    if len(keywords) > MAX_KEYWORDS:
+        raise BadOptions("OutputFilter", f"`keywords` are {len(keywords):,}; give {MAX_KEYWORDS:,} at most")
     for word in keywords:
-        if not word.strip() or word != word.strip() or len(word) > LONGEST_SCREENED:
+        if not word.strip() or word != word.strip() or len(word) > MAX_SCREENED:
             problem = (
-                f"`keywords` has {word[:200]!r}; "
-                f"give words of 1 to {LONGEST_SCREENED} characters, without blanks around"
+                f"`keywords` has {word[:200]!r}; give words of 1 to {MAX_SCREENED} characters, without blanks around"
             )
             raise BadOptions("OutputFilter", problem)
 
@@ -72,9 +71,9 @@ def _is_action(_: OutputFilter, __: attrs.Attribute[str], value: object) -> None
 
 
 def _is_mark(_: OutputFilter, __: attrs.Attribute[str], value: object) -> None:
-    if not isinstance(value, str) or not value.strip() or len(value) > LONGEST_MARK:
+    if not isinstance(value, str) or not value.strip() or len(value) > MAX_MARK:
         problem = (
-            f"replacement={value!r:.200} is no text of 1 to {LONGEST_MARK} characters; an empty response counts as none"
+            f"replacement={value!r:.200} is no text of 1 to {MAX_MARK} characters; an empty response counts as none"
         )
         raise BadOptions("OutputFilter", problem)
 
@@ -153,7 +152,7 @@ def _search(patterns: tuple[str, ...], keywords: tuple[str, ...], kinds: frozens
             ways = "|".join(map(_word, sorted(words, key=len, reverse=True)))
             compiled.append(re.compile(f"{begins}(?:{ways})", re.IGNORECASE))
     widths = [width_of(pattern) or 0 for pattern in patterns]
-    longest = max(LONGEST_SCREENED, LONGEST_KIND if kinds else 0, *widths)
+    longest = max(MAX_SCREENED, MAX_KIND if kinds else 0, *widths)
     return _CompiledFilter(patterns_of(kinds), tuple(compiled), longest)
 
 

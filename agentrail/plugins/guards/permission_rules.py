@@ -26,9 +26,9 @@ from agentrail.plugins.shell.rules import RULES
 from agentrail.values.json import Json, JsonObject
 from agentrail.values.value import Value
 
-MOST_PATHS: Final = 32
+MAX_PATHS: Final = 32
 """The most paths, and the most command lines, of a call that rules are compared with; no rule allows more."""
-LONGEST_PATH: Final = 4_096
+MAX_PATH: Final = 4_096
 """The most characters of a path that a rule is compared with; no rule allows a longer one."""
 
 
@@ -60,16 +60,16 @@ def facts_of(
 ) -> CallFacts:
     """Return the commands and the paths among *args*; the names in *path_args* and *command_args* are plain."""
     working = directory(working_dir)
-    lines = tuple(line for _, line in islice(command_lines(args, command_args), MOST_PATHS + 1))
+    lines = tuple(line for _, line in islice(command_lines(args, command_args), MAX_PATHS + 1))
     items = [item for _, item, _ in named(args, PATH_ARGS | path_args)]
     all_texts = tuple(text for item in items for text in texts(item))
-    paths = tuple(text for text in all_texts[:MOST_PATHS] if len(text) <= LONGEST_PATH)
+    paths = tuple(text for text in all_texts[:MAX_PATHS] if len(text) <= MAX_PATH)
     folders = [text for _, item, _ in named(args, DIRECTORY_ARGS) for text in texts(item) if text in paths]
     places = [place for text in folders for place in resolve(text, (working,))]
     bases = tuple(dict.fromkeys((working, *places)))
-    is_whole = all(map(_is_text, items)) and paths == all_texts and len(lines) <= MOST_PATHS
+    is_whole = all(map(_is_text, items)) and paths == all_texts and len(lines) <= MAX_PATHS
     is_plain = is_whole and (not lines or all(plain_argument(key) in command_args | INERT_ARGS for key in args))
-    lines = lines[:MOST_PATHS]
+    lines = lines[:MAX_PATHS]
     inner = tuple(within(lines))
     possible = tuple(may_run((*lines, *inner)))
     return CallFacts(tool, lines, inner, possible, paths, working, bases, is_whole, is_plain)
@@ -82,7 +82,7 @@ def _is_text(arg: Json) -> bool:
 
 LONGEST: Final = 200
 """The most characters of a rule."""
-MOST_PARTS: Final = 64
+MAX_PARTS: Final = 64
 """The most parts of a path that a rule is compared with; no rule allows a longer one."""
 _HIDING: Final = tuple(
     rule for rule in RULES if rule.name in {"argument-program", "git-runs", "pipe-to-shell", "run-by-others"}
@@ -278,7 +278,7 @@ def _covers_path(pattern: str, text: str, call: CallFacts) -> Certainty:
     anchor, pattern_parts = _anchored(pattern)
     certainty = NO
     for place in resolve(text, call.bases):
-        if len(place.parts) > MOST_PARTS:
+        if len(place.parts) > MAX_PARTS:
             return MAYBE
         parts = place.folded
         start = _start(anchor, place)
@@ -400,7 +400,7 @@ def plain_places(text: str, call: CallFacts) -> tuple[PathPlace, ...]:
     if odd or not text or any(map(_is_upwards, text.split("/"))):
         return ()
     places = resolve(text, call.bases)
-    return () if any(len(place.parts) > MOST_PARTS for place in places) else places
+    return () if any(len(place.parts) > MAX_PARTS for place in places) else places
 
 
 def is_below(text: str, call: CallFacts, root: PathPlace) -> bool:

@@ -53,13 +53,13 @@ def _second(_: str, match: re.Match[str]) -> Span:
 # E-mail
 
 _PICTURES: Final = frozenset({"gif", "jpeg", "jpg", "png", "svg", "webp"})
-_SHORTEST_TOP: Final = 2
+_MIN_TOP: Final = 2
 
 
 def _email(text: str, match: re.Match[str]) -> Span | None:
     """Return where the address of *match* stands; `None` for `icon@2x.png`, `left-pad@1.3.0` and `git@host:path`."""
     top = match["top"].lower()
-    if len(top) < _SHORTEST_TOP or top in _PICTURES or not (top.isalpha() or top.startswith("xn--")):
+    if len(top) < _MIN_TOP or top in _PICTURES or not (top.isalpha() or top.startswith("xn--")):
         return None
     is_git = match["local"] == "git" and text[match.end() : match.end() + 1] == ":"
     return None if is_git else match.span()
@@ -191,7 +191,7 @@ def _ssn(_: str, match: re.Match[str]) -> Span | None:
     return match.span() if is_one else None
 
 
-_FEWEST_COLONS: Final = 3
+_MIN_COLONS: Final = 3
 
 
 def _ip(_: str, match: re.Match[str]) -> Span | None:
@@ -201,7 +201,7 @@ def _ip(_: str, match: re.Match[str]) -> Span | None:
         address = IPv4Address(text) if ":" not in text else IPv6Address(text)
     except AddressValueError:
         return None
-    if ":" in text and text.count(":") < _FEWEST_COLONS:
+    if ":" in text and text.count(":") < _MIN_COLONS:
         return None
     is_fixed = address.is_loopback or address.is_unspecified or address.is_multicast or text == "255.255.255.255"
     return None if is_fixed else match.span()

@@ -20,7 +20,7 @@ from agentrail.plugins.shell.lexer_words import SimpleCommand, StuckError, Unlex
 from agentrail.plugins.shell.wrappers import Wrapper, read_options
 from agentrail.values.value import Value
 
-MOST_RUN: Final = 64
+MAX_RUN: Final = 64
 """The most commands that runners of one call run; if there are more, it is unclear what they run."""
 
 
@@ -291,7 +291,7 @@ def _may_run(args: Sequence[Word]) -> bool:
 
 
 def within(lines: Sequence[Commands | Unlexable]) -> Iterator[Commands | Unlexable]:
-    """Yield what the runners among *lines* run, at any depth; after `MOST_RUN` of them, that the rest is unclear."""
+    """Yield what the runners among *lines* run, at any depth; after `MAX_RUN` of them, that the rest is unclear."""
     todo = deque(lines)
     number = 0
     while todo:
@@ -301,16 +301,16 @@ def within(lines: Sequence[Commands | Unlexable]) -> Iterator[Commands | Unlexab
             if inner is None:
                 continue
             number += 1
-            if number > MOST_RUN:
-                yield Unlexable(f"more than {MOST_RUN} commands that other programs run", 0)
+            if number > MAX_RUN:
+                yield Unlexable(f"more than {MAX_RUN} commands that other programs run", 0)
                 return
             yield inner
             todo.append(inner)
 
 
-MOST_FOUND: Final = 64
+MAX_FOUND: Final = 64
 """The most commands that launchers of one call may run; if there are more, it is unclear what they run."""
-MOST_WORDS: Final = 4_000
+MAX_WORDS: Final = 4_000
 """The most words of all those commands."""
 
 
@@ -405,7 +405,7 @@ def may_run(lines: Sequence[Commands | Unlexable]) -> Iterator[Commands | Unlexa
                 words += (
                     sum(len(inner_command.argv) for inner_command in launched) if isinstance(launched, Commands) else 0
                 )
-                if number > MOST_FOUND or words > MOST_WORDS:
+                if number > MAX_FOUND or words > MAX_WORDS:
                     yield Unlexable("too many commands that other programs may run", 0)
                     return
                 yield launched

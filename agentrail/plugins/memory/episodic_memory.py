@@ -37,7 +37,7 @@ from agentrail.values.value import Value
 MAX_TEXT: Final = 400
 """The most characters of the question and of the answer that are kept of a run."""
 
-MOST_TOOLS: Final = 20
+MAX_TOOLS: Final = 20
 """The most tools that are named of a run."""
 
 MAX_TOOL: Final = 64
@@ -46,7 +46,7 @@ MAX_TOOL: Final = 64
 MAX_KEPT: Final = 48 * 1024
 """The most bytes of the file of one user."""
 
-LEAST_ALIKE: Final = 0.2
+MIN_ALIKE: Final = 0.2
 """The similarity, from 0 to 1, that an episode must have to be shown."""
 
 _WORD: Final = re.compile(r"\w{3,30}")
@@ -114,7 +114,7 @@ def _episode(value: object) -> Episode | None:
     at_ms = number(item.get("at_ms"))
     if query is None or answer is None or not isinstance(tools, (tuple, list)) or type(at_ms) is not int:
         return None
-    names = [name for tool in cast("Sequence[object]", tools)[:MOST_TOOLS] if (name := plain_text(tool)) is not None]
+    names = [name for tool in cast("Sequence[object]", tools)[:MAX_TOOLS] if (name := plain_text(tool)) is not None]
     return Episode(
         one_line(mended(query), MAX_TEXT),
         one_line(mended(answer), MAX_TEXT),
@@ -141,7 +141,7 @@ def alike(episodes: Sequence[Episode], query: str, most: int) -> tuple[Episode, 
     scored = [
         (_likeness(words, _words(episode.query)), episode.at_ms, at, episode) for at, episode in enumerate(episodes)
     ]
-    near = sorted((row for row in scored if row[0] >= LEAST_ALIKE), key=lambda row: row[:3], reverse=True)
+    near = sorted((row for row in scored if row[0] >= MIN_ALIKE), key=lambda row: row[:3], reverse=True)
     return tuple(episode for _, _, _, episode in near[:most])
 
 
@@ -279,7 +279,7 @@ class EpisodicMemory(Plugin[None]):
             return None
         if len(tools) < self.min_calls or _has_failed(messages):
             return None
-        names = tuple(one_line(name, MAX_TOOL) for name in tools[:MOST_TOOLS])
+        names = tuple(one_line(name, MAX_TOOL) for name in tools[:MAX_TOOLS])
         return Episode(one_line(prompts[0], MAX_TEXT), one_line(answer, MAX_TEXT), names, hook.ended_at_ms)
 
     def _question(self, episode: Episode) -> CallModel:

@@ -30,7 +30,7 @@ from agentrail.values.json import JsonObject
 from agentrail.values.untrusted_values import brief
 from agentrail.values.value import Value
 
-MOST_FILES: Final = 3
+MAX_FILES: Final = 3
 """The most files of one plugin: so many hooks before the first request can set a section."""
 
 RELOADS: Final = ("never", "writes", "prompts")
@@ -45,8 +45,8 @@ class Unread(Value):
 
 def _are_files(plugin: AnyPlugin, field: attrs.Attribute[tuple[str, ...]], paths: tuple[str, ...]) -> None:
     check_texts(plugin, field, paths)
-    if not 1 <= len(paths) <= MOST_FILES or len(set(paths)) < len(paths):
-        problem = f"its `files` are {brief(paths)}; give one to {MOST_FILES} different paths, and others to a second"
+    if not 1 <= len(paths) <= MAX_FILES or len(set(paths)) < len(paths):
+        problem = f"its `files` are {brief(paths)}; give one to {MAX_FILES} different paths, and others to a second"
         raise BadOptions("MemoryLoader", f"{problem} `MemoryLoader` with a key of its own")
     for path in paths:
         problem = path_problem(path) or ""

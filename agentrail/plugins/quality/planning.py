@@ -44,11 +44,11 @@ MARKS: Final = MappingProxyType(
 _BEFORE_THE_END: Final = (PENDING, IN_PROGRESS)
 """The statuses of a step that is not over, in order: a step moves only further."""
 
-MOST_STEPS: Final = 50
+MAX_STEPS: Final = 50
 """The most steps of a plan; later ones are left out."""
-MOST_TEXT: Final = 200
+MAX_TEXT: Final = 200
 """The most characters of a step; a longer one is cut."""
-MOST_READ: Final = 100_000
+MAX_READ: Final = 100_000
 """The most characters of a response that are read for checklists."""
 
 _ITEM: Final = re.compile(r"[ \t]{0,32}(?:[-*+]|[0-9]{1,4}[.)])[ \t]{1,8}\[(.)\][ \t]+(\S.*)")
@@ -101,12 +101,12 @@ def checklists(text: str) -> tuple[Checklist, ...]:
 
     Empty and indented lines between two items belong to their list.
     """
-    return tuple(place.checklist for place in _listed(text[:MOST_READ].splitlines()))
+    return tuple(place.checklist for place in _listed(text[:MAX_READ].splitlines()))
 
 
 def without_steps(text: str, keys: Collection[str]) -> str:
     """Return *text* without the checklists of which every item is a step with one of *keys*."""
-    lines = text.splitlines(keepends=True) if len(text) <= MOST_READ else []
+    lines = text.splitlines(keepends=True) if len(text) <= MAX_READ else []
     left_out = {
         index
         for place in _listed(line.rstrip("\r\n") for line in lines)
@@ -128,7 +128,7 @@ def _listed(lines: Iterable[str]) -> Iterator[_ListedLines]:
         elif fence or not line.strip():
             continue
         elif item := _ITEM.fullmatch(line):
-            items.append(PlanStep(one_line(item[2], MOST_TEXT), MARKS.get(item[1], PENDING)))
+            items.append(PlanStep(one_line(item[2], MAX_TEXT), MARKS.get(item[1], PENDING)))
             places.append(index)
         elif not items or not line[0].isspace():
             if items:
@@ -159,7 +159,7 @@ def _once(items: Iterable[PlanStep]) -> tuple[PlanStep, ...]:
     steps_by_key: dict[str, PlanStep] = {}
     for step in items:
         steps_by_key.setdefault(step.key, step)
-    return tuple(steps_by_key.values())[:MOST_STEPS]
+    return tuple(steps_by_key.values())[:MAX_STEPS]
 
 
 def moved(steps: Sequence[PlanStep], marked: Iterable[PlanStep]) -> tuple[PlanStep, ...]:
@@ -332,7 +332,7 @@ class Planning(Plugin[CurrentPlan]):
         begun = evolve(state, has_worked=True) if state.asked and not state.has_worked else state
         if not state.steps or not ctx.todos:
             return Continue(begun)
-        todos = [PlanStep(one_line(todo.text, MOST_TEXT), _TODO(todo.status, PENDING)) for todo in ctx.todos]
+        todos = [PlanStep(one_line(todo.text, MAX_TEXT), _TODO(todo.status, PENDING)) for todo in ctx.todos]
         new = _with(begun, moved(state.steps, todos))
         return _telling(Continue(new), state, new)
 

@@ -47,18 +47,18 @@ CRITERIA: Final = (
 )
 """The criteria if none are given."""
 
-MOST_TASK: Final = 8_000
+MAX_TASK: Final = 8_000
 """The most characters of a prompt, with steering after it, that a reviewer model gets."""
-MOST_KEPT: Final = 60_000
+MAX_KEPT: Final = 60_000
 """The most bytes, as JSON, of an answer that the model reviews itself; the state keeps the answer meanwhile."""
-MOST_SHOWN: Final = 40_000
+MAX_SHOWN: Final = 40_000
 """The most characters of an answer that a reviewer model gets."""
-MOST_PROBLEMS: Final = 10
+MAX_PROBLEMS: Final = 10
 """The most problems of one review that the model gets."""
-MOST_PROBLEM: Final = 500
+MAX_PROBLEM: Final = 500
 """The most characters of one problem that the model gets."""
 
-MOST_SIGNAL: Final = 100
+MAX_SIGNAL: Final = 100
 """The most characters of `pass_signal`."""
 
 NO_REASON: Final = "The reviewer gave no reason."
@@ -136,10 +136,8 @@ def _is_reviewer(_: Reflection, __: attrs.Attribute[str], value: object) -> None
 
 def _is_signal(_: Reflection, __: attrs.Attribute[str], value: object) -> None:
     signal = value if isinstance(value, str) else ""
-    if not 0 < len(signal) <= MOST_SIGNAL or not (
-        signal.isprintable() and signal[0].isalnum() and signal[-1].isalnum()
-    ):
-        problem = f"its `pass_signal` is {brief(value)}; give one line of at most {MOST_SIGNAL} characters"
+    if not 0 < len(signal) <= MAX_SIGNAL or not (signal.isprintable() and signal[0].isalnum() and signal[-1].isalnum()):
+        problem = f"its `pass_signal` is {brief(value)}; give one line of at most {MAX_SIGNAL} characters"
         raise BadOptions("Reflection", f"{problem}, which begins and ends with a letter or a digit")
 
 
@@ -247,13 +245,13 @@ class Reflection(Plugin[Reviewing]):
         if now.reviews >= self.max_reviews:
             return self._given_up(now, answer, ())
         new = evolve(now, reviews=now.reviews + 1)
-        if len(canonical(answer).encode("utf-8", "surrogatepass")) > MOST_KEPT:
-            return _skipped(new, answer, f"the answer is longer than {MOST_KEPT} bytes")
+        if len(canonical(answer).encode("utf-8", "surrogatepass")) > MAX_KEPT:
+            return _skipped(new, answer, f"the answer is longer than {MAX_KEPT} bytes")
         text = (IN_FORM if ctx.returns else LOOK_AGAIN).format(criteria=_listed(self.criteria), signal=self.pass_signal)
         return Intervene(text, evolve(new, candidate=answer, sent_back=True))
 
     def _request(self, task: str, answer: str, ctx: Context) -> CallModel:
-        reply = _said((_text(without_middle(answer, MOST_SHOWN)),), model=ctx.model)
+        reply = _said((_text(without_middle(answer, MAX_SHOWN)),), model=ctx.model)
         messages = (_asked((_text(task or UNKNOWN_TASK),)), reply)
         system = REVIEW.format(criteria=_listed(self.criteria))
         model, options = name_and_options(self.model)
@@ -292,7 +290,7 @@ class Reflection(Plugin[Reviewing]):
 
 
 def _with_task(state: Reviewing, task: str) -> Reviewing:
-    cut = without_middle(task, MOST_TASK)
+    cut = without_middle(task, MAX_TASK)
     return state if cut == state.task else evolve(state, task=cut)
 
 
@@ -307,15 +305,15 @@ def _verdict(review: AskAnswer) -> tuple[bool, tuple[str, ...]] | str:
     match review:
         case Answered(value={"passed": True | False as passed, "problems": [*_] as problems}):
             lines = [
-                without_middle(printable_line(problem[: 2 * MOST_PROBLEM]), MOST_PROBLEM)
-                for problem in problems[:MOST_PROBLEMS]
+                without_middle(printable_line(problem[: 2 * MAX_PROBLEM]), MAX_PROBLEM)
+                for problem in problems[:MAX_PROBLEMS]
                 if isinstance(problem, str)
             ]
             return passed is True, tuple([line for line in lines if line])
         case Answered():
             return "the review has not the form that was asked for"
         case Failed(error=error):
-            return without_middle(error, MOST_PROBLEM)
+            return without_middle(error, MAX_PROBLEM)
         case TimedOut(seconds=seconds):
             return f"the review did not end within {seconds:g} seconds"
 

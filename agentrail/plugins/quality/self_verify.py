@@ -23,9 +23,9 @@ from agentrail.plugins.options import (
 from agentrail.plugins.shell.paths import meets
 from agentrail.values.json import EMPTY, JsonObject, freeze
 
-MOST_HEAD: Final = 1_000
+MAX_HEAD: Final = 1_000
 """The most characters from the beginning of a check's output that the model gets."""
-MOST_TAIL: Final = 3_000
+MAX_TAIL: Final = 3_000
 """The most characters from the end of a check's output that the model gets."""
 
 SENT_BACK: Final = """\
@@ -136,5 +136,5 @@ def _problem(answer: AskAnswer) -> str | None:
 
 
 def _cut(text: str) -> str:
-    left_out = len(text) - MOST_HEAD - MOST_TAIL
-    return text if left_out <= 0 else f"{text[:MOST_HEAD]}\n… ({left_out} characters left out) …\n{text[-MOST_TAIL:]}"
+    left_out = len(text) - MAX_HEAD - MAX_TAIL
+    return text if left_out <= 0 else f"{text[:MAX_HEAD]}\n… ({left_out} characters left out) …\n{text[-MAX_TAIL:]}"

@@ -27,9 +27,9 @@ LOST: Final = (
 PATCHED: Final = "tool_calls_patched"
 """Name of the event."""
 
-MOST_NAMED: Final = 20
+MAX_NAMED: Final = 20
 """The most ids of calls in each list of the event."""
-LONGEST_NAMED: Final = 80
+MAX_NAMED_CHARS: Final = 80
 """The most characters of an id in the event."""
 
 
@@ -146,4 +146,4 @@ def _first_after(places: deque[int], place: int) -> int | None:
 
 
 def _named(ids: Sequence[str]) -> list[str]:
-    return [mended(call_id[:LONGEST_NAMED]) for call_id in ids[:MOST_NAMED]]
+    return [mended(call_id[:MAX_NAMED_CHARS]) for call_id in ids[:MAX_NAMED]]

@@ -19,14 +19,14 @@ from agentrail.values.untrusted_values import brief, number
 HAS_MARKS: Final = "anthropic:"
 """The beginning of the names of models whose provider has cache marks; all others cache without, or not at all."""
 
-MOST_POINTS: Final = 4
+MAX_POINTS: Final = 4
 """The most marks that the provider takes."""
 
 
 def _is_number_of_points(_: PromptCache, field: attrs.Attribute[int], value: int) -> None:
     count = number(value)
-    if type(count) is not int or not 1 <= count <= MOST_POINTS:
-        problem = f"its `{field.name}` is {brief(value)}; it must be a whole number from 1 to {MOST_POINTS}"
+    if type(count) is not int or not 1 <= count <= MAX_POINTS:
+        problem = f"its `{field.name}` is {brief(value)}; it must be a whole number from 1 to {MAX_POINTS}"
         raise BadOptions("PromptCache", f'{problem}; for no marks, give the model the option "cache": False')
 
 

@@ -32,7 +32,7 @@ PROVIDER_ERROR: Final = "provider_error"
 TURN_LOST: Final = "an error of the model has ended the last turn"
 """The reason of a switch before the first request of a turn."""
 
-LONGEST_REASON: Final = 500
+MAX_REASON: Final = 500
 """The most characters of an error in an event."""
 LARGEST_OPTIONS: Final = 8_000
 """The most characters of options of a model that are kept, to return to it; with more, there is no return."""
@@ -229,4 +229,4 @@ class Recovery(Plugin[Fallen]):
 
 
 def _cut(text: str) -> str:
-    return mended(text[:LONGEST_REASON])
+    return mended(text[:MAX_REASON])

@@ -45,21 +45,21 @@ from agentrail.values.secrets import Secret
 
 log: Final = logging.getLogger("agentrail.remote")
 
-MOST_CALLS: Final = 64
+MAX_CALLS: Final = 64
 """The most calls that are under way over one connection, as a host reads no further ones; more wait for their turn."""
 
-MOST_WAITING: Final = 48
+MAX_WAITING: Final = 48
 """The most of them that wait for the end of a turn, or of other work, so that an abort always finds room."""
 
 PATIENCE: Final = 60.0
 """For how many seconds callers wait while the host cannot be reached."""
 
-MOST_FAULTS: Final = 5
+MAX_FAULTS: Final = 5
 """Connections in a row that a host closes for a fault of its own; what it was asked on each is asked no more then."""
 
 FIRST_PAUSE: Final = 0.05
 """Seconds before the first attempt to connect again."""
-LONGEST_PAUSE: Final = 5.0
+MAX_PAUSE: Final = 5.0
 """The most seconds between two attempts."""
 
 START_IT: Final = "start it there, or correct the address"
@@ -77,7 +77,7 @@ _encode: Final = msgspec.json.Encoder().encode
 
 
 class Backoff:
-    """Pauses before attempts to connect: each twice as long as the last one, from `FIRST_PAUSE` to `LONGEST_PAUSE`.
+    """Pauses before attempts to connect: each twice as long as the last one, from `FIRST_PAUSE` to `MAX_PAUSE`.
 
     They begin anew after a connection over which the host has sent anything, unless it has closed that one for a fault
     of its own: then it may fail at once again.
@@ -100,7 +100,7 @@ class Backoff:
 
     def next_pause(self) -> float:
         """Return the seconds to wait before the next attempt; chance may halve them, so that clients spread out."""
-        longest = min(FIRST_PAUSE * 2 ** min(self._attempts, 10), LONGEST_PAUSE)
+        longest = min(FIRST_PAUSE * 2.0 ** min(self._attempts, 10), MAX_PAUSE)
         self._attempts += 1
         return longest * random.uniform(0.5, 1)  # noqa: S311 - no secret
 
@@ -158,8 +158,8 @@ class HostConnection:
         self._commands = f"line-{secrets.token_hex(12)}"
         self._calls: dict[str, PendingCall] = {}
         self._subscriptions: dict[str, HostSubscription] = {}
-        self._call_slots = trio.CapacityLimiter(MOST_CALLS)
-        self._waiting_slots = trio.CapacityLimiter(MOST_WAITING)
+        self._call_slots = trio.CapacityLimiter(MAX_CALLS)
+        self._waiting_slots = trio.CapacityLimiter(MAX_WAITING)
         self._current: ClientConnection | None = None
         self._closed_error: AgentrailError | None = None
         self._reconnected = trio.Event()
@@ -350,17 +350,17 @@ class HostConnection:
                     self.end(error_of(document))
                     return None
                 problem = describe_rejection(rejected.rejection)
-                wanted_pause = min(_seconds(document or {}), LONGEST_PAUSE)
+                wanted_pause = min(_seconds(document or {}), MAX_PAUSE)
 
     def _fail_repeated_faults(self, problem: str) -> None:
-        """Fail what each of the last `MOST_FAULTS` connections was asked: the next one would be closed as well."""
+        """Fail what each of the last `MAX_FAULTS` connections was asked: the next one would be closed as well."""
         waiters: list[PendingCall | HostSubscription] = [*self._calls.values(), *self._subscriptions.values()]
         for waiter in waiters:
             waiter.faults += 1
-            if waiter.faults >= MOST_FAULTS:
-                waiter.fail(HostFailed(f"{problem}, each of {MOST_FAULTS} times that it was asked"))
-        self._calls = {name: call for name, call in self._calls.items() if call.faults < MOST_FAULTS}
-        for name in [name for name, subscription in self._subscriptions.items() if subscription.faults >= MOST_FAULTS]:
+            if waiter.faults >= MAX_FAULTS:
+                waiter.fail(HostFailed(f"{problem}, each of {MAX_FAULTS} times that it was asked"))
+        self._calls = {name: call for name, call in self._calls.items() if call.faults < MAX_FAULTS}
+        for name in [name for name, subscription in self._subscriptions.items() if subscription.faults >= MAX_FAULTS]:
             self._subscriptions.pop(name).id = ""
 
     def _fail_all(self, error: AgentrailError) -> None:

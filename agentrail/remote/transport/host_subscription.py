@@ -19,7 +19,7 @@ from agentrail.values.events.policies import SubscriptionPolicy
 SubscriptionFrame: TypeAlias = EventFrame | GapFrame | ViewFrame
 """What a subscription yields: an event, a mark that some are missing, or a view as it is now."""
 
-MOST_KEPT: Final = 256 * 1024
+MAX_KEPT: Final = 256 * 1024
 """The most characters that wait for the reader of one subscription; with more, its policy is applied."""
 
 
@@ -192,7 +192,7 @@ class HostSubscription:
     def _append(self, frame: SubscriptionFrame, size: int) -> None:
         self._frames.append((frame, size))
         self._size += size
-        if self._size > MOST_KEPT and not isinstance(frame, ViewFrame):
+        if self._size > MAX_KEPT and not isinstance(frame, ViewFrame):
             self._fell_behind = True
             self._retry_at = 0.0
             self._source.stop(self)

@@ -29,7 +29,7 @@ log = logging.getLogger("agentrail.source")
 FIRST_PAUSE: Final = 0.5
 """Seconds until a source that has ended is started again; doubled each time that follows; chance may halve it."""
 
-LONGEST_PAUSE: Final = 60.0
+MAX_PAUSE: Final = 60.0
 """Longest pause before a failed source is started again, in seconds."""
 
 STEADY: Final = 60.0
@@ -116,7 +116,7 @@ class RunningSource:
         try:
             with self.scope:
                 while not await self._once():
-                    pause = min(FIRST_PAUSE * 2 ** min(self._failures - 1, 16), LONGEST_PAUSE)
+                    pause = min(FIRST_PAUSE * 2 ** min(self._failures - 1, 16), MAX_PAUSE)
                     await trio.sleep(pause * (0.5 + self._shared.random.random() / 2))
         finally:
             self.tried.set()

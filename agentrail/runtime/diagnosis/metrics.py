@@ -28,7 +28,7 @@ BOUNDS: Final = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0,
 TURN_BOUNDS: Final = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 1800.0)
 """The same for times of turns, which have requests to models in them, and may wait for people."""
 
-MOST_MODELS: Final = 50
+MAX_MODELS: Final = 50
 """How many models of one tenant are counted by name; the others are counted together."""
 
 MILLISECONDS: Final = 1000
@@ -146,7 +146,7 @@ class TenantFigures:
         """Count what a response of *model* has used."""
         figures = self.models.get(model)
         if figures is None:
-            name = model if len(self.models) < MOST_MODELS else REST
+            name = model if len(self.models) < MAX_MODELS else REST
             figures = self.models.setdefault(name, ModelFigures())
         figures.add(usage)
 

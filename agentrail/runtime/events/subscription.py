@@ -19,7 +19,7 @@ from agentrail.values.events.response import MessageDelta, ThinkingDelta
 CAPACITY: Final = 1024
 """How many events may wait for one subscriber, unless it gives a `capacity`; with more, its policy is applied."""
 
-MOST_MERGED: Final = 16 * 1024
+MAX_MERGED: Final = 16 * 1024
 """The most characters of a merged delta; beyond it the subscriber counts as fallen behind."""
 
 _DELTAS = (MessageDelta, ThinkingDelta)
@@ -269,7 +269,7 @@ class Subscription:
             return False
         if not isinstance(event, _DELTAS) or not isinstance(last.event, _DELTAS):
             return False
-        if len(last.event.delta) >= MOST_MERGED:
+        if len(last.event.delta) >= MAX_MERGED:
             return False
         self._queue[-1] = envelope.but(event=event.but(delta=last.event.delta + event.delta))
         return True

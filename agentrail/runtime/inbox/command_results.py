@@ -70,7 +70,7 @@ def _short(part: Part) -> Part:
 LONG_DATA: Final = 4096
 """Characters of data from which a digest has their hash alone."""
 
-MOST_KEPT: Final = 1000
+MAX_KEPT: Final = 1000
 """How many answers are kept in memory; older ones are read from the journal."""
 
 
@@ -118,6 +118,6 @@ class Answers:
         if self._kept is None:
             self._kept = {}
         self._kept[command] = (digest, answer)
-        if len(self._kept) > MOST_KEPT:
+        if len(self._kept) > MAX_KEPT:
             del self._kept[next(iter(self._kept))]
             self.are_all_kept = False

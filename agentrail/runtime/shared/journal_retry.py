@@ -44,7 +44,7 @@ T = TypeVar("T")
 FIRST_PAUSE: Final = 0.1
 """Seconds before the first retry; doubled before each further one."""
 
-LONGEST_PAUSE: Final = 5.0
+MAX_PAUSE: Final = 5.0
 """Longest pause between two attempts, in seconds."""
 
 LOG_EVERY: Final = 60.0
@@ -118,7 +118,7 @@ async def patiently(
             waits(failed)
         failed = None
         await trio.sleep(pause)
-        pause = min(2 * pause, LONGEST_PAUSE)
+        pause = min(2 * pause, MAX_PAUSE)
 
 
 class SteadyJournal:

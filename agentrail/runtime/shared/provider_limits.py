@@ -27,11 +27,11 @@ Key: TypeAlias = tuple[str, str]
 MINUTE: Final = 60.0
 """Seconds over which requests and tokens are counted."""
 
-LONGEST_PAUSE: Final = 60.0
+MAX_PAUSE: Final = 60.0
 """Longest time in seconds that a provider may close a lane; the next request then finds out if it is still closed."""
 
 
-MOST_RESTING: Final = 64
+MAX_RESTING: Final = 64
 """Number of lanes above which unused ones are dropped; there may be one API key per customer."""
 
 WANTED: Final = "a `Limit` for the name of each provider, with whole numbers from 1 on"
@@ -211,7 +211,7 @@ class ProviderLimits:
         except RateLimited as error:
             wait = fit_wait(error)
             if wait is not None:
-                lane.close(self._timers.clock.now() + min(wait, LONGEST_PAUSE))
+                lane.close(self._timers.clock.now() + min(wait, MAX_PAUSE))
             raise
         else:
             return response
@@ -232,7 +232,7 @@ class ProviderLimits:
         """Return the lane of *key*, made if needed; drop unused lanes if there are too many."""
         lane = self._lanes.get(key)
         if lane is None:
-            if len(self._lanes) >= MOST_RESTING:
+            if len(self._lanes) >= MAX_RESTING:
                 now = self._timers.clock.now()
                 self._lanes = {other: lane for other, lane in self._lanes.items() if not lane.rests(now)}
             lane = self._lanes[key] = Lane(self._limits[key[0]])

@@ -19,7 +19,7 @@ import trio
 from agentrail.reprs import in_brackets, some
 from agentrail.runtime.shared.untrusted_calls import Contained
 
-MOST_SPARE: Final = 64
+MAX_SPARE: Final = 64
 """How many tasks without work are kept; each takes some 3 kB."""
 
 SPARE: Final = "spare task"
@@ -161,7 +161,7 @@ class TaskPool:
                     if seat.work.cancelled or not _is_clean(innermost):
                         break
                     seat.end()
-                    if len(self._spare) < MOST_SPARE:
+                    if len(self._spare) < MAX_SPARE:
                         await self._wait(seat)
             if seat.work is not None and seat.work.cancelled:
                 await seat.work.stopped()

@@ -43,7 +43,7 @@ from agentrail.values.events.tools import ToolExecutionStart
 from agentrail.values.json import INT_MAX, canonical
 from agentrail.values.tools import EffectClass
 
-MOST_SHOWN: Final = 200
+MAX_SHOWN: Final = 200
 """The most characters of a call's arguments that the list of calls left behind by a fork shows."""
 
 
@@ -156,7 +156,7 @@ async def _left_behind(journal: Journal, origin: str, after: int, state: State) 
         after = records[-1].number
         for event in (event for record in records for event in _events(record)):
             if isinstance(event, ToolExecutionStart) and not _only_reads(state, event.name):
-                calls[event.call_id] = f"{event.name} {canonical(event.args)[:MOST_SHOWN]}"
+                calls[event.call_id] = f"{event.name} {canonical(event.args)[:MAX_SHOWN]}"
     return tuple(calls.values())
 
 
@@ -199,7 +199,7 @@ DUE: Final = SessionFilter(ended=False, due_before=INT_MAX)
 FIRST_PAUSE: Final = 1.0
 """Seconds until a session is brought back again whose specification could not be built; doubled before each attempt."""
 
-LONGEST_PAUSE: Final = 300.0
+MAX_PAUSE: Final = 300.0
 """The longest pause between two such attempts, in seconds."""
 
 AGAIN: Final = "\nit is tried again in %g s"
@@ -297,7 +297,7 @@ class Returning:
                 log.error("session %s cannot be brought back: %s", session_id, error)
             else:
                 log.error("session %s cannot be brought back: %s%s", session_id, traced(error), AGAIN % pause)
-                again = partial(self._bring_back, session_id, None, min(2 * pause, LONGEST_PAUSE))
+                again = partial(self._bring_back, session_id, None, min(2 * pause, MAX_PAUSE))
                 at = self._shared.clock.now_ms() + int(pause * 1000)
                 self._set_timer((session_id, "again"), at, again)
 

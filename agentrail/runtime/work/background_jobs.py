@@ -21,7 +21,7 @@ MAX_KEPT: Final = 32
 """How many jobs of a session, running ones included, are kept for reading; of more, the oldest ended ones go."""
 
 
-MOST_SHOWN: Final = 100
+MAX_SHOWN: Final = 100
 """How many characters of a command's first line name the job in a list of running jobs."""
 
 
@@ -103,7 +103,7 @@ class BackgroundJobs:
     def names(self) -> tuple[str, ...]:
         """Return descriptions of the running jobs: a line of each command."""
         return tuple(
-            f"{job.job_id} `{job.command.partition(chr(10))[0][:MOST_SHOWN]}`"
+            f"{job.job_id} `{job.command.partition(chr(10))[0][:MAX_SHOWN]}`"
             for job in self._jobs.values()
             if not job.has_ended
         )

@@ -192,7 +192,7 @@ class LimitQueue:
         return next((limits for limits in waiter.needs if limits in self._full), None)
 
 
-MOST_TOKENS: Final = 10**12
+MAX_TOKENS: Final = 10**12
 """Tokens that a request may cost whose model has no known window: more than any limit, so no other runs beside it."""
 
 TOKENS_PER_CHAR: Final = 2
@@ -213,7 +213,7 @@ def most_of(request: ModelRequest, window: int | None, prices: PriceBook) -> Usa
     """
     model_window = window_of(request.model)
     window = model_window if window is None else max(window, model_window or 0)
-    input_tokens = output_tokens = most = MOST_TOKENS if window is None else max(window, read_tokens(request))
+    input_tokens = output_tokens = most = MAX_TOKENS if window is None else max(window, read_tokens(request))
     limit = request.options.get("max_tokens")
     if type(limit) is int:
         output_tokens = min(most, limit)
@@ -274,7 +274,7 @@ class Purse:
 
     def hold(self, line: tuple[str, ...]) -> Pending:
         """Let all others of a limit wait for what the session at the end of *line* has used; return what to drop."""
-        reservation = Pending("", line, lambda: Usage(MOST_TOKENS, cost_usd=float(MOST_TOKENS)))
+        reservation = Pending("", line, lambda: Usage(MAX_TOKENS, cost_usd=float(MAX_TOKENS)))
         self.pending.append(reservation)
         return reservation
 

@@ -14,10 +14,10 @@ from agentrail.errors import BadEdit, FileFailed, FileMissing, NotReadable
 from agentrail.hooks.actions import FindFiles
 from agentrail.ports.sandbox import MAX_FILE, Receiver, Sandbox
 
-MOST_FOUND: Final = 100
+MAX_FOUND: Final = 100
 """The most paths that are found; if there are more, the request fails."""
 
-MOST_LISTED: Final = 100_000
+MAX_LISTED: Final = 100_000
 """The most files of one folder that are looked at; if there are more, the request fails."""
 
 AT_ONCE: Final = 500
@@ -57,8 +57,8 @@ async def _add(found_paths: set[str], matcher: Wanted, paths: Iterable[str], fol
         beginning = matcher.beginning(path.split("/"))
         if beginning is not None:
             found_paths.add(beginning)
-            if len(found_paths) > MOST_FOUND:
-                raise NotReadable(folder, f"more than {MOST_FOUND} files in it have one of the names")
+            if len(found_paths) > MAX_FOUND:
+                raise NotReadable(folder, f"more than {MAX_FOUND} files in it have one of the names")
 
 
 class Wanted:
@@ -83,7 +83,7 @@ class Wanted:
 
 async def _on_disk(sandbox: Sandbox, folder: str, *, ignored: bool) -> Iterable[str]:
     try:
-        listing = await sandbox.glob("**", folder, ignored=ignored, limit=MOST_LISTED)
+        listing = await sandbox.glob("**", folder, ignored=ignored, limit=MAX_LISTED)
     except FileMissing:
         return ()
     except FileFailed:

@@ -18,7 +18,7 @@ from agentrail.hooks.hook_run import Complain
 from agentrail.hooks.hook_runner import PluginEntry
 from agentrail.hooks.live_hook_runner import Live
 from agentrail.hooks.plugin import SCREEN, AnyPlugin, find_declaration
-from agentrail.hooks.plugin_checks import LONGEST_SCREENED
+from agentrail.hooks.plugin_checks import MAX_SCREENED
 from agentrail.values.events.plugins import PluginError
 from agentrail.values.untrusted_content import MAX_TEXT
 from agentrail.values.untrusted_values import type_name
@@ -30,7 +30,7 @@ WITHHELD: Final = "[withheld]"
 def longest_screened(plugin: AnyPlugin) -> int:
     """Return the most characters that the `screen` of *plugin* takes out as one."""
     longest = find_declaration(plugin, LongestScreened)
-    return LONGEST_SCREENED if longest is None else longest.chars
+    return MAX_SCREENED if longest is None else longest.chars
 
 
 class Screens:
@@ -111,7 +111,7 @@ STEPS: Final = 8
 TRIES: Final = 3
 """How many places are tried in one search."""
 
-MOST_HELD: Final = 1_000_000
+MAX_HELD: Final = 1_000_000
 """The most characters of a call's reports that are held; if they are more, a mark is told in their place."""
 
 _ENDS: Final = re.compile(r"[.!?:;…][\"'”’)\]]*\s|[。！？\n]")  # noqa: RUF001 - ends of sentences in other languages
@@ -187,7 +187,7 @@ class HeldReports(HeldText):
         """Take the next report; return those that may be told now, each to be screened."""
         self._ends.append(self._length + len(update))
         received, shown_text = self.feed(update)
-        if self._length > MOST_HELD:
+        if self._length > MAX_HELD:
             self.rest()
             return [WITHHELD]
         return self._split(received, shown_text)

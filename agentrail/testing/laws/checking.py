@@ -127,7 +127,7 @@ _Shown: TypeAlias = Hook | Envelope | Text
 WORLDS: Final = 12
 """How many sessions are generated for their events, which are shown to plugins with `on_event`."""
 
-MOST_EVENTS: Final = 400
+MAX_EVENTS: Final = 400
 """How many events of the generated sessions are kept at most, beside the first of each kind."""
 
 LONGEST: Final = 6
@@ -317,7 +317,7 @@ def events() -> tuple[tuple[Envelope, ...], tuple[Envelope, ...]]:
                 break
         for envelope in (envelope for record in world.records for envelope in record.events):
             first = by_kind.setdefault(type(envelope.event), envelope)
-            if first is not envelope and len(others) < MOST_EVENTS:
+            if first is not envelope and len(others) < MAX_EVENTS:
                 others.append(envelope)
     every = (*by_kind.values(), *others)
     return every, tuple(envelope for envelope in by_kind.values() if tells_of_calls(envelope.event))

@@ -18,7 +18,7 @@ from agentrail.testing.simulator.fault_kinds import FAULTS
 from agentrail.testing.simulator.run import MODES, Report, Simulator, simulated
 
 BAR: Final = 30
-MOST_SHOWN: Final = 5
+MAX_SHOWN: Final = 5
 """For how many of the runs that broke a rule the problem, and the command that repeats the run, are printed."""
 
 
@@ -31,7 +31,7 @@ def main(words: Sequence[str] | None = None) -> int:
     began = time.monotonic()
     runs = [(modes[seed % len(modes)], seed) for seed in range(options.start, options.start + options.seeds)]
     failed = _many(runs, options.jobs, began)
-    for report in failed[:MOST_SHOWN]:
+    for report in failed[:MAX_SHOWN]:
         _say(f"\nseed {report.seed} broke a rule: {report.problem}\nrepeat it: {report.command}")
     return 1 if failed else 0
 

@@ -64,7 +64,7 @@ from agentrail.values.messages import EMPTY_HISTORY, History, UserMessage
 
 IDS: Final = ("child", "request_id", "call_id", "ask_id", "compaction_id")
 """The fields of inputs that hold the id of the work that the input ends."""
-MOST_UNASKED: Final = 60
+MAX_UNASKED: Final = 60
 """How many records a session may write at one instant of virtual time without a command; the most in 500 runs is 10."""
 SAYS: Final = " says "
 """A part of each text of a caller, and of nothing else that is stored."""
@@ -281,7 +281,7 @@ class Auditor:
             book.instant, book.unasked = now, 0
         book.unasked += 1
         text = f"`{book.session_id}` writes {book.unasked} records at one instant, without any call: {input_}"
-        self._verdict.demand(book.unasked <= MOST_UNASKED, "quiet", text)
+        self._verdict.demand(book.unasked <= MAX_UNASKED, "quiet", text)
 
     def _hears(self, book: Book, event: Event, after: State) -> None:
         match event:

@@ -30,7 +30,7 @@ GONE: Final = "the process is gone"
 ON_PURPOSE: Final = "on purpose"
 
 
-LONGEST_AWAY: Final = 3000
+MAX_AWAY: Final = 3000
 """Milliseconds for which the journal may be away at most, when the fault `journal_away` fires."""
 
 
@@ -58,7 +58,7 @@ class FaultyJournal:
         if self.dead:
             raise CommitUnknown(GONE)
         if self._chaos.fires("journal_away"):
-            self._back_at = trio.current_time() + self._chance.number(1, LONGEST_AWAY) / 1000
+            self._back_at = trio.current_time() + self._chance.number(1, MAX_AWAY) / 1000
         if trio.current_time() < self._back_at or (fault is not None and self._chaos.fires(fault)):
             raise DiskError(ON_PURPOSE)
 

@@ -89,7 +89,7 @@ def watched(stage: Stage) -> Generator[None]:
     with ExitStack() as swaps:
         swaps.enter_context(swapped(journal_log, "SNAPSHOT_EVERY", stage.temper.snapshots))
         if stage.temper.snapshots < SNAPSHOT_EVERY:
-            swaps.enter_context(swapped(journal, "MOST_KEPT", 0))
+            swaps.enter_context(swapped(journal, "MAX_KEPT", 0))
         swaps.enter_context(swapped(Session, "run", noted_run))
         swaps.enter_context(swapped(session, "relieve", noted_relieve))
         swaps.enter_context(_timed(stage))

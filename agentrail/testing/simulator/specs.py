@@ -22,7 +22,7 @@ from agentrail.values.usage import Price
 
 NAMES: Final = ("m0", "m1")
 PRICES: Final = {name: Price(input=3.0, output=15.0) for name in NAMES}
-LONGEST_TASK: Final = (15.0, 2.0)
+MAX_TASK: Final = (15.0, 2.0)
 """Time limits for sub-agents in seconds; each session draws one of them."""
 SCHEMA: Final = freeze_object(
     {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]},
@@ -36,13 +36,13 @@ REWORDS: Final = {
 """What a plugin that rewords what is said answers."""
 SLOW_LISTENERS: Final = 12
 """How many sessions out of a hundred have a plugin that is slow for each event."""
-LONGEST_CALL: Final = 4.0
+MAX_CALL: Final = 4.0
 """Time limit of tools in seconds, so short that a hanging call ends before the simulation does."""
 
 
 def fitted(spec: ToolSpec) -> ToolSpec:
-    """Return the tool *spec* with a schema, and with a time limit of at most `LONGEST_CALL`."""
-    return spec.but(parameters=SCHEMA, timeout=min(spec.timeout, LONGEST_CALL))
+    """Return the tool *spec* with a schema, and with a time limit of at most `MAX_CALL`."""
+    return spec.but(parameters=SCHEMA, timeout=min(spec.timeout, MAX_CALL))
 
 
 def draw_budget(choose: Choose) -> BudgetGuard | None:
@@ -58,7 +58,7 @@ def draw_figures(choose: Choose) -> Options:
         retry_base=0.4,
         retry_cap=2.0,
         shutdown=choose.pick((5.0, 1.0)),
-        max_agent_seconds=choose.pick(LONGEST_TASK),
+        max_agent_seconds=choose.pick(MAX_TASK),
         event_buffer_size=choose.pick((256, 8, 0)),
     )
 

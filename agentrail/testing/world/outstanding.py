@@ -49,7 +49,7 @@ from agentrail.core.vocabulary.tool_calls import Subagent
 from agentrail.values.stream import ModelRequest
 from agentrail.values.usage import NOTHING_USED, Usage
 
-MOST_LATE = 4
+MAX_LATE = 4
 """How many cancelled requests, asks and compactions are kept to answer too late."""
 
 
@@ -241,7 +241,7 @@ class Outstanding:
         name = effect.timer
         due = self.timers.pop(name, None)
         if due is not None and due <= now + 1:
-            self.fired_late = [*self.fired_late[1 - MOST_LATE :], name]
+            self.fired_late = [*self.fired_late[1 - MAX_LATE :], name]
         if isinstance(effect, SetTimer):
             self.timers[name] = effect.at
         else:
@@ -288,5 +288,5 @@ def _cancel(
     demand(name in live, "{} is cancelled and is not out", name)
     those[name].cancelled = True
     late = [other for other, out in those.items() if out.cancelled]
-    for other in late[:-MOST_LATE]:
+    for other in late[:-MAX_LATE]:
         del those[other]

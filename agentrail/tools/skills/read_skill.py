@@ -15,10 +15,10 @@ from agentrail.values.json import JsonObject, freeze_object
 from agentrail.values.tools import EffectClass, Ok, ToolSpec, ok
 from agentrail.values.untrusted_values import brief
 
-MOST_LINES: Final = 2000
+MAX_LINES: Final = 2000
 """The most lines of a file that one call returns."""
 
-MOST_FILES: Final = 50
+MAX_FILES: Final = 50
 """The most files beside a `SKILL.md` that are named."""
 
 _DESCRIPTION: Final = (
@@ -77,17 +77,17 @@ async def _text_of(place: SkillFolder, skill: Skill, path: str, offset: int) -> 
     if path.startswith("/") or ".." in path.split("/"):
         refuse(f"{brief(path)} leads out of the skill; give a path relative to its folder")
     folder = f"{place.path.rstrip('/')}/{skill.name}"
-    lines_ = await lines_of(place.sandbox, f"{folder}/{path}", offset, MOST_LINES, WIDEST)
+    lines_ = await lines_of(place.sandbox, f"{folder}/{path}", offset, MAX_LINES, WIDEST)
     if not lines_.lines and lines_.known:
         refuse(f"{brief(path)} has {lines_.known} lines, so there is no line {offset}; use a smaller `offset`")
     notes = [] if lines_.is_whole else [f"[there is more: go on with `offset` {lines_.last + 1}]"]
     if path == FILE and offset == 1:
-        there = await place.sandbox.glob("**", folder, limit=MOST_FILES + 2)
+        there = await place.sandbox.glob("**", folder, limit=MAX_FILES + 2)
         prefix = "".join(f"{part}/" for part in folder.split("/") if part not in {"", "."})
         named = [entry.path.removeprefix(prefix) for entry in there.entries]
         if beside := [name for name in named if name != FILE]:
-            more = ", …" if len(beside) > MOST_FILES else ""
-            notes.append(f"[its files, to be read with `path`: {', '.join(beside[:MOST_FILES])}{more}]")
+            more = ", …" if len(beside) > MAX_FILES else ""
+            notes.append(f"[its files, to be read with `path`: {', '.join(beside[:MAX_FILES])}{more}]")
         if place.path == place.name:
             notes.append(f"[its folder: {folder}]")
     return ok("\n\n".join(("\n".join(lines_.lines), *notes)))

@@ -132,7 +132,7 @@ async def test_a_large_deletion_lets_others_write(journal: SqliteJournal) -> Non
                 await journal.append(other, transactions, run_of("other", transactions + 1, 1))
                 transactions += 1
     assert transactions > 20
-    assert max(pieces, default=most) <= 2 * erasing.MOST_RECORDS
+    assert max(pieces, default=most) <= 2 * erasing.MAX_RECORDS
     assert len(pieces) > 10
 
 

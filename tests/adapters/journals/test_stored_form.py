@@ -445,7 +445,7 @@ def test_the_places_of_a_turn_are_forgotten_at_its_end() -> None:
 
 
 def test_places_are_kept_of_the_sessions_that_were_written_last(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("agentrail.adapters.journals.message_index.MOST_SESSIONS", 2)
+    monkeypatch.setattr("agentrail.adapters.journals.message_index.MAX_SESSIONS", 2)
     known = PlacesBySession()
     first, second = known["a"], known["b"]
     assert known["a"] is first

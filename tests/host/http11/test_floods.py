@@ -14,7 +14,7 @@ import trio.testing
 from agentrail.api.limits import HostLimits
 from agentrail.host.http11.http_connection import SILENT, HttpConnection
 from agentrail.host.http11.http_messages import HttpRequest, HttpResponse
-from agentrail.host.http11.http_server import BEGUN_AT_ONCE, MOST_TOLD, HttpServer
+from agentrail.host.http11.http_server import BEGUN_AT_ONCE, MAX_TOLD, HttpServer
 from agentrail.host.http11.listening import AT_ONCE
 from tests.host.http11.served import NOW_MS, everything, request, served, statuses
 
@@ -81,7 +81,7 @@ async def test_in_one_pass_of_the_loop_so_many_are_accepted_and_begin_and_no_mor
 
 
 async def test_each_client_of_a_flood_is_served_or_told_to_come_again() -> None:
-    most, more = 4, MOST_TOLD
+    most, more = 4, MAX_TOLD
     limits = HostLimits(connections=most, connections_per_address=most + more)
     begun, go_on = 0, trio.Event()
 

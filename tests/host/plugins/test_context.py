@@ -6,7 +6,7 @@ import pytest
 import trio
 
 from agentrail.errors import BrokenPlugin
-from agentrail.host.plugins.host_context import MOST_BYTES, OwnedProvider, providers_of
+from agentrail.host.plugins.host_context import MAX_BYTES, OwnedProvider, providers_of
 from agentrail.host.plugins.plugin_runner import HostPluginRow
 from agentrail.host.plugins.plugin_values import RequestContext
 from agentrail.testing import say
@@ -160,9 +160,9 @@ async def test_what_stands_before_the_conversation_is_not_shown_to_the_next_turn
         (returns("text"), "it must return a list of texts and messages"),
         (returns([3]), "it must return texts, and messages of texts"),
         (returns([UserMessage((Image("image/png", "aGk="),))]), "it must return texts, and messages of texts"),
-        (returns(["x" * (MOST_BYTES + 1)]), "bytes are the limit of a turn"),
-        (lambda _, messages: ["x" * MOST_BYTES, *messages], "bytes are the limit of a turn"),
-        (returns([AssistantMessage((Text("x"),)), "y"] * (MOST_BYTES // 40)), "bytes are the limit of a turn"),
+        (returns(["x" * (MAX_BYTES + 1)]), "bytes are the limit of a turn"),
+        (lambda _, messages: ["x" * MAX_BYTES, *messages], "bytes are the limit of a turn"),
+        (returns([AssistantMessage((Text("x"),)), "y"] * (MAX_BYTES // 40)), "bytes are the limit of a turn"),
     ],
 )
 async def test_a_list_that_will_not_do_is_refused_and_reported(bad: object, problem: str) -> None:
@@ -190,11 +190,11 @@ async def test_one_that_fails_or_hangs_is_reported_and_skipped(autojump_clock: o
 
 
 async def test_all_providers_together_add_at_most_what_the_state_holds() -> None:
-    half = "x" * (MOST_BYTES // 2)
+    half = "x" * (MAX_BYTES // 2)
     plugins = [probe(name, [], {}, providers=[returns([half[:-100]])]) for name in "abc"]
     async with scene(plugins, [DONE]) as it:
         await it.session.ask("go")
-        assert len(sent(it.model)[0][1]) == MOST_BYTES - 200 + 2
+        assert len(sent(it.model)[0][1]) == MAX_BYTES - 200 + 2
         assert [plugin for plugin, _, _ in it.reports.told] == ["c"]
 
 

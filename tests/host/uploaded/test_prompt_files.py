@@ -239,7 +239,7 @@ async def test_a_prompt_names_so_many_files_and_no_more() -> None:
 
 async def test_a_picture_that_is_too_large_to_be_shown_is_told_to_the_model(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(prompt_files, "MOST_IMAGE", 200)
-    monkeypatch.setattr(prompt_files, "MOST_SHOWN", 400)
+    monkeypatch.setattr(prompt_files, "MAX_SHOWN", 400)
     head = png()
     async with scene() as here:
         fits, large = await here.upload(head.ljust(200), "a.png"), await here.upload(head.ljust(201), "b.png")

@@ -12,7 +12,7 @@ from agentrail import SessionSpec
 from agentrail.host.http11.response_writer import send_at_once
 from agentrail.host.operations.event_frames import AT_ONCE
 from agentrail.host.websocket import frame_writer
-from agentrail.host.websocket.send_queue import MOST_AT_ONCE, Outbox
+from agentrail.host.websocket.send_queue import MAX_AT_ONCE, Outbox
 from tests.benchmarks.rig import InstantModel
 from tests.host.hosted import open_desk
 from tests.host.websocket.talking import Talker, talking
@@ -93,7 +93,7 @@ async def test_messages_count_one_by_one_for_the_pass_that_others_get() -> None:
     trio.lowlevel.add_instrument(passes)
     try:
         for _ in range(6):
-            await outbox.put_all(lambda: [b"a"] * (MOST_AT_ONCE // 2))
+            await outbox.put_all(lambda: [b"a"] * (MAX_AT_ONCE // 2))
     finally:
         trio.lowlevel.remove_instrument(passes)
     assert passes.count == 3

@@ -17,7 +17,7 @@ from agentrail.host.authentication.api_keys import ApiKeys
 from agentrail.host.authentication.identity import Identity
 from agentrail.host.host_server import Host
 from agentrail.host.profiles import Profile
-from agentrail.host.websocket.send_queue import MOST_AT_ONCE, Outbox
+from agentrail.host.websocket.send_queue import MAX_AT_ONCE, Outbox
 from agentrail.testing import say
 from tests.host.hosted import KEYS, Desk, open_desk, scripted
 from tests.host.model.in_process import opened
@@ -105,7 +105,7 @@ async def test_what_the_system_takes_never_waits_and_what_follows_something_that
     assert (sent, outbox.unsent) == ([b"first", b"second", b"fourth"], 0)
 
 
-@pytest.mark.parametrize("count", [MOST_AT_ONCE - 1, MOST_AT_ONCE, MOST_AT_ONCE + 1])
+@pytest.mark.parametrize("count", [MAX_AT_ONCE - 1, MAX_AT_ONCE, MAX_AT_ONCE + 1])
 async def test_whoever_has_many_messages_for_a_client_that_takes_them_holds_up_nobody(count: int) -> None:
     outbox, passes = Outbox(MOST), Passes()
     outbox.open(lambda _: True)
@@ -115,7 +115,7 @@ async def test_whoever_has_many_messages_for_a_client_that_takes_them_holds_up_n
             await outbox.put(lambda: b"a")
     finally:
         trio.lowlevel.remove_instrument(passes)
-    assert passes.count == count // MOST_AT_ONCE
+    assert passes.count == count // MAX_AT_ONCE
 
 
 async def test_a_message_that_cannot_be_made_holds_up_no_other() -> None:

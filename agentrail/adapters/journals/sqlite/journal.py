@@ -40,7 +40,7 @@ from agentrail.values.argument_checks import checked
 SYNC: Final = ("full", "normal")
 """Whether each commit is synced to the disk (`full`), or a power cut may lose the last ones (`normal`)."""
 
-MOST_TOGETHER: Final = 512
+MAX_TOGETHER: Final = 512
 """The most waiting calls that the writer commits in one transaction; the others wait for the next one."""
 
 PATIENCE: Final = 100
@@ -72,7 +72,7 @@ class SqliteJournal:
             raise BadChoice.among("sync", sync, SYNC)
         self.path = place_of(path)
         writer = Writer(self.path, connect, sync=sync, take_over=take_over)
-        self._writing = Worker("agentrail journal writer", writer, MOST_TOGETHER)
+        self._writing = Worker("agentrail journal writer", writer, MAX_TOGETHER)
         self._reading = Worker("agentrail journal reader", JournalReader(self.path, connect), 1)
 
     @in_brackets

@@ -44,7 +44,7 @@ T = TypeVar("T")
 PAGE: Final = 256
 """The most records that one query reads while a session's records are searched for a command."""
 
-MOST_SOUND: Final = 10_000
+MAX_SOUND: Final = 10_000
 """The most sessions that `Sound` remembers; beyond it the oldest one is forgotten, and checked again when needed."""
 
 REINDEX: Final = (
@@ -140,7 +140,7 @@ class Sound:
     def add(self, name: str) -> None:
         """Remember a session; forget the oldest one if there are too many."""
         self._names[name] = None
-        if len(self._names) > MOST_SOUND:
+        if len(self._names) > MAX_SOUND:
             del self._names[next(iter(self._names))]
 
     def clear(self) -> None:

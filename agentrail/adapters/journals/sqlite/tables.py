@@ -232,7 +232,7 @@ NEW_COLUMNS: Final = 'rowid, back, session, number, epoch, seq, command, format,
 RECORD_COLUMNS: Final = f"{NEW_COLUMNS}, sealed"
 
 
-MOST_AT_ONCE: Final = 64
+MAX_AT_ONCE: Final = 64
 """The most rows that one statement writes; more gain nothing, and older versions of SQLite take at most 999 values."""
 
 
@@ -284,7 +284,7 @@ def _write(
     width = columns.count(",") + 1
     written_rows, rows_left = 0, len(values) // width
     while rows_left:
-        count = min(MOST_AT_ONCE, 1 << rows_left.bit_length() - 1)
+        count = min(MAX_AT_ONCE, 1 << rows_left.bit_length() - 1)
         piece = values[written_rows : written_rows + count * width]
         connection.execute(_statement(table, columns, count, otherwise), piece)
         written_rows, rows_left = written_rows + count * width, rows_left - count

@@ -49,7 +49,7 @@ BYTE: Final = 2**62
 HELD: Final = frozenset({errno.EAGAIN, errno.EACCES})
 """Error numbers that mean that another process has the lock."""
 
-MOST_LOOKED_AT: Final = 10_000
+MAX_LOOKED_AT: Final = 10_000
 """The most files that are searched for another name (hard link) of a journal, which an error message then mentions."""
 
 
@@ -211,7 +211,7 @@ def _other_name(path: Path, identity: FileIdentity) -> str:
     """
     beside = chain(path.parent.iterdir(), path.parent.parent.glob("*/*"))
     with suppress(OSError):
-        for other in islice(beside, MOST_LOOKED_AT):
+        for other in islice(beside, MAX_LOOKED_AT):
             with suppress(OSError):
                 status = other.lstat()
                 if FileIdentity(status.st_dev, status.st_ino) == identity and other != path:
@@ -264,7 +264,7 @@ def make_file(path: Path) -> None:
         os.close(opened)
 
 
-LONGEST_NAME: Final = 200
+MAX_NAME: Final = 200
 NAMELESS: Final = "its owner has not said who it is"
 OURSELVES: Final = "this process, by another `SqliteJournal`, which is to be closed first"
 
@@ -358,7 +358,7 @@ class Ownership:
         try:
             fcntl.flock(beside, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            owner = os.read(beside, LONGEST_NAME).decode(errors="replace")
+            owner = os.read(beside, MAX_NAME).decode(errors="replace")
             release(beside)
             self.rival = OURSELVES if owner == _ours() else owner or NAMELESS
             if not over:

@@ -94,7 +94,7 @@ class JobHandler(Protocol[C_co]):
 PASSES: Final = 2
 """Passes of the event loop until all woken tasks have run: in the first pass, some run after the callback."""
 
-LONGEST_PATIENCE: Final = 0.05
+MAX_PATIENCE: Final = 0.05
 """The most seconds that the thread waits for those passes before its next jobs, in case the event loop is blocked."""
 
 
@@ -200,7 +200,7 @@ class Worker(Generic[C]):
                 self._answer(jobs, are_awaited=are_awaited)
                 reach("JOBS_ANSWERED")
                 self._rest()
-                if are_awaited and not self._bell.acquire(timeout=LONGEST_PATIENCE):
+                if are_awaited and not self._bell.acquire(timeout=MAX_PATIENCE):
                     self._go_on()
                     self._bell.acquire()
             elif not closing:

@@ -69,10 +69,10 @@ BUDGETS: Final[Mapping[str, int]] = {
 PRO: Final = "-pro"
 """The part of a model's name that marks models whose thinking cannot be switched off."""
 
-LEAST_LEVEL: Final = "LOW"
+MIN_LEVEL: Final = "LOW"
 """The lowest level of `PRO` models; they do not know `MINIMAL`."""
 
-LEAST_BUDGET: Final = 128
+MIN_BUDGET: Final = 128
 """The smallest budget of older `PRO` models, in tokens."""
 
 SAYS_NOTHING: Final = frozenset({"$schema", "description", "title", "type"})
@@ -121,11 +121,11 @@ def _thinking(model: str, effort: str) -> JsonObject:
     """Return the `thinkingConfig` of *model* for *effort*. Thoughts are included in the answer, unless it is `none`."""
     always = PRO in model
     if model.startswith(OLDER):
-        budget = max(BUDGETS[effort], LEAST_BUDGET if always else 0)
+        budget = max(BUDGETS[effort], MIN_BUDGET if always else 0)
         config: dict[str, Json] = {"thinkingBudget": budget}
     else:
         level = LEVELS[effort]
-        config = {"thinkingLevel": LEAST_LEVEL if always and level == LEVELS["none"] else level}
+        config = {"thinkingLevel": MIN_LEVEL if always and level == LEVELS["none"] else level}
     return config if effort == "none" else {**config, "includeThoughts": True}
 
 

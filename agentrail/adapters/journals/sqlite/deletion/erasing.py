@@ -17,10 +17,10 @@ from agentrail.adapters.journals.sqlite.session_summaries import erase_about
 from agentrail.errors import SessionBeingDeleted
 from agentrail.ports.failpoints import reach
 
-MOST_RECORDS: Final = 64
+MAX_RECORDS: Final = 64
 """The most records, or blobs, that are erased in one transaction."""
 
-MOST_BYTES: Final = 512 * 1024
+MAX_BYTES: Final = 512 * 1024
 """Bytes of records, or blobs, after which a transaction erases no more."""
 
 LAST: Final = 2**63 - 1
@@ -96,13 +96,13 @@ def erase_some(db: sqlite3.Connection) -> int | None:
 
 def _erase_records(db: sqlite3.Connection, number: int, session_id: str, slot: int) -> int:
     """Erase some of a session's records, from that at *slot* back; return how many bytes, 0 if there are none."""
-    parameters = {"session": session_id, "slot": slot, "most": MOST_RECORDS}
+    parameters = {"session": session_id, "slot": slot, "most": MAX_RECORDS}
     rows: list[tuple[int, int, int]] = db.execute(_LAST, parameters).fetchall() if slot else []
     if slot and not rows:  # the way back is broken: look for what is left of the session in all records
         rows = db.execute(_ANY, parameters).fetchall()
     erased = 0
     for at, back, size in rows:
-        if erased > MOST_BYTES:
+        if erased > MAX_BYTES:
             break
         db.execute("DELETE FROM record WHERE slot = ?", (at,))
         erased += size + 1  # also a record without a body counts
@@ -128,8 +128,8 @@ def _erase_blobs(db: sqlite3.Connection, session_id: str) -> int:
     """Erase some of the blobs that a session uses, unless another one uses them too; return how many bytes."""
     erased = 0
     query = "SELECT digest FROM blob_use WHERE session = ? LIMIT ?"
-    for (digest,) in db.execute(query, (session_id, MOST_RECORDS)).fetchall():
-        if erased > MOST_BYTES:
+    for (digest,) in db.execute(query, (session_id, MAX_RECORDS)).fetchall():
+        if erased > MAX_BYTES:
             break
         erased += _erase_blob(db, session_id, digest) + 1
     return erased
