@@ -189,13 +189,16 @@ class SessionFiles:
                 entries = await sandbox.list(folder, 2 * most)
             except FileMissing:
                 entries = None
+            size, count = 0, 0
             for entry in entries.entries if entries else ():
                 if entry.path.rpartition("/")[2].startswith(UNNAMED):
                     await sandbox.remove(entry.path)
                 elif entry.kind is Kind.FILE:
-                    intake.bytes += entry.size
-                    intake.count += 1
-            intake.is_counted = True
+                    size += entry.size
+                    count += 1
+            # Not before all is counted: if a removal fails, or is cancelled, the next upload counts from the beginning.
+            # tests/host/uploaded/test_session_files.py::test_files_count_once_although_the_first_count_of_them_failed
+            intake.bytes, intake.count, intake.is_counted = size, count, True
 
     async def find(self, session: str, sandbox: UploadSandbox, names: Sequence[str]) -> tuple[StoredFile, ...]:
         """Return the files of a session by their names; raise `UnknownFile` for one that is not there."""

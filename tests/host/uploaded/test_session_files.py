@@ -176,3 +176,34 @@ async def test_a_file_is_found_with_what_its_sender_said_of_it() -> None:
         await files.erase(TRIP, sandbox)
     assert sandbox.files == {}
     await store(files, sandbox)
+
+
+class Unremovable(MemorySandbox):
+    """A sandbox that cannot remove the rest of an upload that was killed, the first time."""
+
+    failed = False
+
+    async def remove(self, path: str) -> None:
+        if not self.failed:
+            self.failed = True
+            raise DiskFull("remove", path, "no space")
+        await super().remove(path)
+
+
+async def test_files_count_once_although_the_first_count_of_them_failed() -> None:
+    sandbox, stored = Unremovable(), list[StoredFile]()
+    await sandbox.write(f"{folder_of(TRIP.internal)}/-written-by-a-tool", b"tool")
+    await sandbox.write(f"{folder_of(TRIP.internal)}/.killed", b"kil")
+    files = SessionFiles(DEFAULTS.but(session_files=2, session_files_bytes=11))
+
+    async def upload() -> None:
+        try:
+            stored.append(await store(files, sandbox))
+        except DiskFull:
+            assert not stored
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(upload)
+        nursery.start_soon(upload)
+    assert len(stored) == 1
+    assert f"{folder_of(TRIP.internal)}/.killed" not in sandbox.files
