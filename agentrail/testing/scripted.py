@@ -17,6 +17,7 @@ from agentrail.values.content import Said, Text, Thinking, ToolCall
 from agentrail.values.json import Json, freeze_object
 from agentrail.values.messages import StopReason
 from agentrail.values.stream import Chunk, ModelRequest, Response, TextChunk, ThinkingChunk
+from agentrail.values.untrusted_values import brief
 from agentrail.values.usage import NOTHING_USED, Usage
 from agentrail.values.value import Authored
 
@@ -101,7 +102,10 @@ def say(
     pieces, and *text* may be left out. The model waits *delay* seconds before each chunk; with `None` it sends all at
     once, and no other task runs in between.
     """
-    if not isinstance(chunks, int | None):
+    _check_delay(delay)
+    if isinstance(chunks, int):
+        _check_count("chunks", chunks, 1)
+    elif chunks is not None:
         text = text or "".join(chunk if isinstance(chunk, str) else _text_in(chunk) for chunk in chunks)
     parts: tuple[Said, ...] = ((Thinking(thinking),) if thinking else ()) + ((Text(text),) if text else ())
     calls_ = tuple(calls)
@@ -112,6 +116,7 @@ def say(
 @checked
 def fail(error: Exception, *, after: int = 0, text: str = "", delay: float | None = 0.0) -> Failing:
     """Return a failure: the model raises *error* after streaming *after* chunks, which are words of *text* if given."""
+    _check_delay(delay)
     return Failing(_beginning(text, after), error, delay)
 
 
@@ -136,6 +141,7 @@ def overflow(message: str = "the conversation is too long", *, after: int = 0) -
 @checked
 def stall(*, after: int = 0, text: str = "", delay: float | None = 0.0) -> Stalling:
     """Return a stall: the model streams *after* chunks (words of *text* if given), then nothing, and never ends."""
+    _check_delay(delay)
     return Stalling(_beginning(text, after), delay)
 
 
@@ -209,6 +215,16 @@ def _check_element(name: str, element: object) -> None:
         raise WrongType.of(name, element, ELEMENT)
 
 
+def _check_count(name: str, count: int, least: int) -> None:
+    if count < least:
+        raise WrongType(name, brief(count), f"a number of chunks, {least} or more")
+
+
+def _check_delay(delay: float | None) -> None:
+    if delay is not None and not delay >= 0:  # as NaN is not
+        raise WrongType("delay", brief(delay), "seconds, 0 or more, or `None`")
+
+
 def _chunks(text: str, thinking: str, chunks: int | Sequence[str | Chunk] | None) -> tuple[Chunk, ...]:
     thoughts: tuple[Chunk, ...] = tuple(map(ThinkingChunk, _words(thinking)))
     if chunks is None:
@@ -234,5 +250,6 @@ def _text_in(chunk: Chunk) -> str:
 
 
 def _beginning(text: str, after: int) -> tuple[Chunk, ...]:
+    _check_count("after", after, 0)
     words = _words(text) if text else [f"word{place} " for place in range(after)]
     return tuple(map(TextChunk, words[:after]))

@@ -1,11 +1,14 @@
+import math
 import subprocess
 import sys
+from collections.abc import Callable
 
 import pytest
 import trio
 
-from agentrail.errors import ContextTooLong, PermanentModelError, TransientModelError
+from agentrail.errors import ContextTooLong, PermanentModelError, TransientModelError, WrongType
 from agentrail.testing import ScriptedModel, call, fail, overflow, permanent, say, stall, transient
+from agentrail.testing.scripted import Cue
 from agentrail.values.content import Text, Thinking, ToolCall
 from agentrail.values.messages import StopReason
 from agentrail.values.stream import Chunk, ModelRequest, Response, TextChunk, ThinkingChunk, UsageChunk
@@ -124,3 +127,32 @@ def test_the_kit_does_not_import_test_frameworks() -> None:
     code = "import sys, agentrail.testing as t; t.ScriptedModel; print({'pytest', 'hypothesis'} & set(sys.modules))"
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)  # noqa: S603 - ours
     assert ran.stdout.strip() == "set()"
+
+
+@pytest.mark.parametrize(
+    ("make", "told"),
+    [
+        (lambda: say("x", chunks=0), "cannot take 0 as `chunks`; give a number of chunks, 1 or more"),
+        (lambda: say("x", chunks=-1), "cannot take -1 as `chunks`; give a number of chunks, 1 or more"),
+        (
+            lambda: fail(ValueError(), text="a b", after=-1),
+            "cannot take -1 as `after`; give a number of chunks, 0 or more",
+        ),
+        (lambda: transient(after=-1), "cannot take -1 as `after`; give a number of chunks, 0 or more"),
+        (lambda: stall(text="a b", after=-1), "cannot take -1 as `after`; give a number of chunks, 0 or more"),
+        (lambda: say("x", delay=-0.5), "cannot take -0.5 as `delay`; give seconds, 0 or more, or `None`"),
+        (lambda: fail(ValueError(), delay=math.nan), "cannot take nan as `delay`; give seconds, 0 or more, or `None`"),
+        (lambda: stall(delay=-math.inf), "cannot take -inf as `delay`; give seconds, 0 or more, or `None`"),
+    ],
+    ids=range(8),
+)
+def test_numbers_that_make_no_sense_are_refused_where_they_are_written(make: Callable[[], Cue], told: str) -> None:
+    with pytest.raises(WrongType) as refused:
+        make()
+    assert str(refused.value) == told
+
+
+def test_the_least_numbers_are_taken() -> None:
+    assert say("ab", chunks=1, delay=0).chunks == (TextChunk("ab"),)
+    assert say("x", delay=math.inf).delay == math.inf
+    assert stall(text="a b", after=0, delay=None).chunks == ()
