@@ -107,7 +107,7 @@ def decide(
     facts = children[key]
     if ending.fatal:
         return RestartDecision(None, restarts, fails=True)
-    if ending.lost or facts.restart == "temporary" or (facts.restart == "transient" and not ending.crashed):
+    if is_final(facts, ending):
         return RestartDecision(None, restarts)
     facts = _count_crash(facts, ending)
     if facts.session and facts.crashes >= SAME_INPUT:
@@ -126,6 +126,13 @@ def decide(
         forget=tuple(other.key for other in others if other.restart == "temporary"),
         start=tuple(member for member in group if member == key or children[member].restart != "temporary"),
     )
+
+
+def is_final(facts: ChildFacts, ending: Ending) -> bool:
+    """Whether the child is not started again after its *ending*, whatever happens to its siblings."""
+    if ending.fatal or ending.lost:
+        return True
+    return facts.restart == "temporary" or (facts.restart == "transient" and not ending.crashed)
 
 
 def _count_crash(facts: ChildFacts, ending: Ending) -> ChildFacts:

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 
 import pytest
 import trio
@@ -651,6 +652,246 @@ async def test_a_child_that_two_tasks_stop_takes_no_later_one_of_its_name_with_i
         nursery.start_soon(replace)
         await trio.sleep(100)
         assert [child.name for child in root.tree().children] == ["a"]
+
+
+async def test_a_child_that_crashes_while_its_supervisor_rests_is_started_again_with_it() -> None:
+    said: list[str] = []
+    async with open_supervisor(strategy="one_for_all", stop_within=None) as root:
+        below = await root.start_supervisor("below")
+        parts = await three(below, said, b="transient", c="temporary")
+        await below.start_service(slow_to_stop, "slow", shutdown=100.0)
+        part = Part("part", said)
+        await root.start_service(part, "part")
+        await settle()
+        said.clear()
+        part.breaking.set()
+        await settle()
+        for one in parts:
+            one.breaking.set()
+        await trio.sleep(100)
+        assert said == ["+a", "+b", "+part"]
+        (shown, _) = root.tree().children
+        assert [(child.name, child.state) for child in shown.children] == [
+            ("a", "running"),
+            ("b", "running"),
+            ("slow", "running"),
+        ]
+
+
+async def test_a_supervisor_that_fails_while_the_one_above_rests_is_started_again_with_it() -> None:
+    said: list[str] = []
+    async with open_supervisor(strategy="one_for_all", stop_within=None) as root:
+        below = await root.start_supervisor("below")
+        deepest = await below.start_supervisor("deepest", max_restarts=0)
+        parts = await three(deepest, said)
+        await below.start_service(slow_to_stop, "slow", shutdown=100.0)
+        part = Part("part", said)
+        await root.start_service(part, "part")
+        await settle()
+        said.clear()
+        part.breaking.set()
+        await settle()
+        parts[0].breaking.set()
+        await trio.sleep(100)
+        assert said == ["-c", "-b", "+a", "+b", "+c", "+part"]
+
+
+@pytest.mark.parametrize("moment", ["its group is stopped", "its supervisor rests"])
+async def test_a_transient_child_that_returns_while_others_are_stopped_is_over(moment: str) -> None:
+    starts: list[float] = []
+
+    async def brief() -> None:
+        starts.append(trio.current_time())
+        await trio.sleep(10)
+
+    part = Part("part", [])
+    async with open_supervisor(strategy="one_for_all", stop_within=None) as root:
+        below = await root.start_supervisor("below", strategy="one_for_all")
+        await below.start_service(brief, "brief", restart="transient")
+        if moment == "its group is stopped":
+            await below.start_service(part, "part")
+        await below.start_service(slow_to_stop, "slow", shutdown=100.0)
+        if moment == "its supervisor rests":
+            await root.start_service(part, "part")
+        await trio.sleep(1)
+        part.breaking.set()
+        await trio.sleep(100)
+        assert len(starts) == 1
+        shown = root.tree().children[0]
+        assert "brief" not in [child.name for child in shown.children]
+
+
+async def test_an_uncertain_commit_while_its_supervisor_rests_ends_the_whole_tree() -> None:
+    journal, part = TestJournal(), Part("part", [])
+
+    async def body() -> None:
+        async with open_supervisor(strategy="one_for_all", journal=journal, stop_within=None) as root:
+            below = await root.start_supervisor("below")
+            session = await below.spawn(spec_of(ScriptedModel([])), "mine")
+            await below.start_service(slow_to_stop, "slow", shutdown=100.0)
+            await root.start_service(part, "part")
+            await settle()
+            part.breaking.set()
+            await settle()
+            journal.fails_after = lambda _: CommitUnknown("the cable")
+            with pytest.raises(SessionCrashed):
+                await session.prompt("go")
+            await trio.sleep(100)
+
+    with pytest.raises(CommitUnknown):
+        await body()
+
+
+async def test_a_child_that_is_stopped_before_its_supervisor_has_started_it_again_stays_stopped() -> None:
+    """The supervisor waits for `slow` to get ready meanwhile; the third child is started then."""
+    said: list[str] = []
+    starts: list[float] = []
+
+    async def slow(task_status: trio.TaskStatus[None]) -> None:
+        starts.append(trio.current_time())
+        await trio.sleep(10 if len(starts) > 1 else 0)
+        task_status.started()
+        await trio.sleep_forever()
+
+    async with open_supervisor() as root:
+        below = await root.start_supervisor("below", max_restarts=0)
+        await below.start_service(slow, "slow")
+        parts = await three(below, said)
+        parts[0].breaking.set()
+        await trio.sleep(1)
+        await below.stop_child("b")
+        said.clear()
+        await trio.sleep(10)
+        assert said == ["+a", "+c"]
+        said.clear()
+    assert said == ["-c", "-a"]
+
+
+@pytest.mark.parametrize("strategy", ["one_for_all", "one_for_one"])
+async def test_the_others_are_started_although_one_is_stopped_before_it_is_ready_again(strategy: Strategy) -> None:
+    """Under `one_for_one` the supervisor itself is started again, with all of them."""
+    said: list[str] = []
+    starts: list[float] = []
+
+    async def slow(task_status: trio.TaskStatus[None]) -> None:
+        starts.append(trio.current_time())
+        await trio.sleep(10 if len(starts) > 1 else 0)
+        task_status.started()
+        await trio.sleep_forever()
+
+    async with open_supervisor() as root:
+        most = 0 if strategy == "one_for_one" else 3
+        below = await root.start_supervisor("below", strategy=strategy, max_restarts=most)
+        await below.start_service(slow, "slow")
+        parts = await three(below, said)
+        parts[0].breaking.set()
+        await trio.sleep(1)
+        said.clear()
+        await below.stop_child("slow")
+        await settle()
+        assert said == ["+a", "+b", "+c"]
+        assert len(root.crashes()) == (2 if strategy == "one_for_one" else 1)
+
+
+async def late_to_stop(said: list[str]) -> None:
+    """Take 20 seconds to end, and say when it begins."""
+    said.append("+late")
+    try:
+        await trio.sleep_forever()
+    finally:
+        with trio.CancelScope(shield=True):
+            await trio.sleep(20)
+
+
+async def test_a_temporary_child_that_ends_late_while_its_group_is_stopped_is_not_started_again() -> None:
+    said: list[str] = []
+    async with open_supervisor(strategy="one_for_all", stop_within=None) as root:
+        part = Part("part", said)
+        await root.start_service(slow_to_stop, "slow", shutdown=100.0)
+        await root.start_service(part, "part")
+        await root.start_service(partial(late_to_stop, said), "late", restart="temporary", shutdown=1.0)
+        await settle()
+        part.breaking.set()
+        await trio.sleep(100)
+        assert said == ["+part", "+late", "+part"]
+        assert [child.name for child in root.tree().children] == ["slow", "part"]
+
+
+async def test_a_child_that_ends_late_while_its_group_is_stopped_is_started_after_those_before_it() -> None:
+    said: list[str] = []
+    async with open_supervisor(strategy="one_for_all", stop_within=None) as root:
+        part = Part("part", said)
+        await root.start_service(slow_to_stop, "slow", shutdown=100.0)
+        await root.start_service(part, "part")
+        await root.start_service(partial(late_to_stop, said), "late", shutdown=1.0)
+        await settle()
+        said.clear()
+        part.breaking.set()
+        await trio.sleep(100)
+        assert said == ["+part", "+late"]
+
+
+async def test_a_child_that_ends_late_while_its_group_is_started_is_started_as_soon_as_that_is_done() -> None:
+    said: list[str] = []
+    starts: list[float] = []
+
+    async def slow(task_status: trio.TaskStatus[None]) -> None:
+        starts.append(trio.current_time())
+        await trio.sleep(30 if len(starts) > 1 else 0)
+        task_status.started()
+        await trio.sleep_forever()
+
+    async with open_supervisor(strategy="rest_for_one", stop_within=None) as root:
+        part = Part("part", said)
+        await root.start_service(part, "part")
+        await root.start_service(partial(late_to_stop, said), "late", shutdown=1.0)
+        await root.start_service(slow, "slow", start_timeout=100.0)
+        await settle()
+        said.clear()
+        part.breaking.set()
+        await trio.sleep(25)
+        assert said == ["+part"]
+        await trio.sleep(10)
+        assert said == ["+part", "+late"]
+        assert [child.restarts for child in root.tree().children] == [1, 1, 1]
+
+
+@pytest.mark.parametrize("moment", ["it is started again", "it rests"])
+async def test_whoever_stops_a_supervisor_waits_for_its_children_although(moment: str) -> None:
+    said: list[str] = []
+    part = Part("part", said)
+
+    async def slow(task_status: trio.TaskStatus[None]) -> None:
+        said.append("+slow")
+        await trio.sleep(10 if said.count("+slow") > 1 else 0)
+        task_status.started()
+        await trio.sleep_forever()
+
+    async with open_supervisor(strategy="one_for_all", stop_within=None) as root:
+        below = await root.start_supervisor("below")
+        await below.start_service(slow_to_stop, "first", shutdown=100.0)
+        await below.start_service(slow, "slow")
+        if moment == "it rests":
+            await below.start_service(slow_to_stop, "last", shutdown=100.0)
+        await root.start_service(part, "part")
+        await settle()
+        part.breaking.set()
+        await trio.sleep(35 if moment == "it is started again" else 1)
+        start = trio.current_time()
+        await root.stop_child("below")
+        assert trio.current_time() - start == (30 if moment == "it is started again" else 59)
+        with pytest.raises(SupervisorClosed):
+            await below.start_service(trio.sleep_forever, "new")
+
+
+async def test_a_child_whose_stop_is_cancelled_is_gone_when_it_has_ended() -> None:
+    async with open_supervisor(stop_within=None) as root:
+        await root.start_service(slow_to_stop, "slow", shutdown=100.0)
+        await settle()
+        with trio.move_on_after(1):
+            await root.stop_child("slow")
+        await trio.sleep(30)
+        assert root.tree().children == ()
 
 
 async def test_wrong_words_and_figures_are_refused() -> None:

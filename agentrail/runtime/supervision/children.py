@@ -237,6 +237,7 @@ class Child:
         "error",
         "facts",
         "first_ready",
+        "is_leaving",
         "key",
         "restarts",
         "run_ready",
@@ -257,6 +258,7 @@ class Child:
         self.shutdown = shutdown
         self.start_timeout = start_timeout
         self.restarts = 0
+        self.is_leaving = False  # it is being stopped for good
         # Settled when the child is ready for the first time, whichever run it is; `start` waits for it. `run_ready` is
         # settled at the readiness or the end of each run; a restart of several children waits for it.
         self.first_ready: Slot[BaseException | None] = Slot()

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Final
 
 import trio
 
 from agentrail.api.session_values import ChildView
-from agentrail.core.supervision_rules import ChildFacts, Ending, Policy, RestartDecision, decide
+from agentrail.core.supervision_rules import ChildFacts, Ending, Policy, RestartDecision, decide, is_final
 from agentrail.errors import (
     ChildExists,
     CommitUnknown,
@@ -40,6 +40,7 @@ from agentrail.values.untrusted_values import described
 log = logging.getLogger("agentrail.supervisor")
 
 ROOT: Final = "the root"
+ENDED_LATE: Final = "it has ended at last"
 
 
 class SupervisorNode:
@@ -56,7 +57,8 @@ class SupervisorNode:
         self._restarts: tuple[float, ...] = ()
         self._busy = False
         self._stopping = False
-        self._delayed_endings: deque[tuple[Child, BaseException | None]] = deque()
+        self._winding_down = False
+        self._delayed_endings: deque[Child] = deque()
         self._end: Slot[BaseException | None] = Slot()
 
     @in_brackets
@@ -85,15 +87,14 @@ class SupervisorNode:
         self._end = Slot()
         self._restarts = ()
         self._delayed_endings = deque()
-        self._busy, self._stopping = True, False  # children that end meanwhile are dealt with afterwards
+        self._busy, self._stopping = True, self._winding_down  # children that end meanwhile are dealt with afterwards
         for child in list(self._children.values()):
             if child.facts.restart == "temporary":
                 self._forget(child, None)
-            elif child.state is ChildState.DOWN:
-                failed = await self._restart_and_wait(child, "its supervisor was started again")
-                if failed is not None:
-                    await self.rest()
-                    raise SupervisorFailed(self.path[-1], described(failed))
+        failed = await self._start_again(tuple(self._children), "its supervisor was started again")
+        if failed is not None:
+            await self.rest()
+            raise SupervisorFailed(self.path[-1], described(failed))
         ready()
         self._go_on()
         error = await self._end.wait()
@@ -105,7 +106,7 @@ class SupervisorNode:
 
     async def wind_down(self) -> None:
         """Stop the children for good, the youngest first."""
-        self._stopping = True
+        self._stopping = self._winding_down = True
         for child in reversed(list(self._children.values())):
             if self.tree.closing and self.tree.parks and isinstance(child.runner, SessionRunner):
                 await self.park(child)
@@ -221,32 +222,31 @@ class SupervisorNode:
         is_stuck, has_not_started = child.state is ChildState.STUCK, failed_to_start(child, error)
         child.mark_ended()
         child.run_ready.settle(NotReady(child.key) if child.stop_requested else error)  # however it is dealt with below
-        if child.stop_requested:
-            halted = is_stuck and self._children.get(child.key) is child  # else it was stopped for good
-            if halted and not self._stopping and not self.tree.closing:
-                self._begin_again(child, "it has ended at last", 0.0)
-        elif has_not_started or self._stopping or self.tree.closing:
+        if child.stop_requested and child.is_leaving:
+            self._forget(child, error)  # before anyone wakes who would start it again with its siblings
+        elif child.stop_requested:
+            halted = is_stuck and self._children.get(child.key) is child
+            if halted and self._busy:
+                self._delayed_endings.append(child)
+            elif halted and not self._stopping and not self.tree.closing:
+                self._begin_again(child, ENDED_LATE, 0.0)
+        elif has_not_started or self._winding_down or self.tree.closing:
             self._forget(child, error)
-        elif self._busy:
-            self._delayed_endings.append((child, error))
+        elif (self._busy or self._stopping) and not is_final(child.facts, ending_of(child, error)):
+            # A supervisor that rests starts it with the others, when it is run again.
+            self._delayed_endings.append(child)
         else:
             self._apply_rules(child, error)
 
     def _apply_rules(self, child: Child, error: BaseException | None) -> None:
         """Apply the supervision rules to the end of *child*."""
         runner = child.runner if isinstance(child.runner, SessionRunner) else None
-        in_hand = "" if runner is None else runner.session.in_hand
-        ending = Ending(
-            error is not None,
-            "" if in_hand == "SessionWoke 0" else in_hand,  # each waking has a new letter, without a number
-            isinstance(error, Fenced),
-            isinstance(error, CommitUnknown),
-        )
+        ending = ending_of(child, error)
         at, chance = self.tree.shared.clock.now(), self.tree.shared.random.random()
         decided = decide(self._policy, self._facts, self._restarts, child.key, ending, at=at, chance=chance)
         self._restarts = decided.restarts
         if error is not None:
-            self._report(child, error, decided, in_hand)
+            self._report(child, error, decided, in_hand(child))
         if decided.facts is not None:
             child.facts = self._facts[child.key] = decided.facts
         if decided.fails:
@@ -279,10 +279,23 @@ class SupervisorNode:
         child.reset_for_run()
         when_finite(self.tree.shared.timers, child.key, partial(self._begin, child, 0.0))
 
-    async def _restart_and_wait(self, child: Child, cause: str) -> BaseException | None:
-        """Restart *child*, and return when it is ready, or why it is not; other endings have to wait meanwhile."""
-        self._begin_again(child, cause, 0.0)
-        return await child.run_ready.wait()
+    async def _start_again(self, keys: Sequence[str], cause: str) -> BaseException | None:
+        """Restart the children *keys* that are down, in this order; other endings have to wait meanwhile.
+
+        Wait for each until it is ready, or is stopped. If one crashes before, return its error, and start no other.
+        """
+        for key in keys:
+            child = self._children.get(key)
+            if child is None or child.state is not ChildState.DOWN:  # removed, or started, while another one got ready
+                continue
+            if self._stopping:
+                break
+            self._begin_again(child, cause, 0.0)
+            error = await child.run_ready.wait()
+            ended = self._children.get(key)
+            if error is not None and ended is child and ended.state is ChildState.DOWN:
+                return error
+        return None
 
     async def _regroup(self, decided: RestartDecision, error: BaseException | None) -> None:
         """Stop children, youngest first, restart them, oldest first, until one fails; then handle delayed endings."""
@@ -293,21 +306,20 @@ class SupervisorNode:
         for key in decided.forget:
             if key in self._children:
                 self._forget(self._children[key], None)
-        for key in decided.start:
-            child = self._children.get(key)
-            if child is None or child.state is not ChildState.DOWN:
-                continue
-            if self._stopping or await self._restart_and_wait(child, cause) is not None:
-                break
+        await self._start_again(decided.start, cause)
         self._go_on()
 
     def _go_on(self) -> None:
         """Handle the endings that had to wait, and those that come from now on; none once the supervisor stops."""
         self._busy = False
         while self._delayed_endings and not self._busy and not self._stopping:
-            child, error = self._delayed_endings.popleft()
-            if child.state is ChildState.DOWN and self._children.get(child.key) is child:
-                self._apply_rules(child, error)
+            child = self._delayed_endings.popleft()
+            if child.state is not ChildState.DOWN or self._children.get(child.key) is not child:
+                continue
+            if child.stop_requested:
+                self._begin_again(child, ENDED_LATE, 0.0)
+            else:
+                self._apply_rules(child, child.error)
 
     async def _quarantine(self, child: Child, runner: SessionRunner, kind: str, error: BaseException) -> None:
         """Quarantine a session: it is not restarted, but can be read. If the journal fails, this is only logged."""
@@ -372,6 +384,7 @@ class SupervisorNode:
 
     async def stop(self, child: Child) -> None:
         """Stop *child* for good, by cancelling it if it takes too long; log its name if it still runs."""
+        child.is_leaving = True
         if child.state is ChildState.ASLEEP:
             self.wake(child)
             await child.run_ready.wait()
@@ -385,6 +398,8 @@ class SupervisorNode:
                         await child.wait_ended()
                 if child.has_task() and child.runner.kind == "session":
                     log.warning("session %s did not stop in time and is cancelled", child.key)
+            elif isinstance(child.runner, SupervisorNode):  # it is being started again, or rests
+                await child.runner.wind_down()
             child.scope.cancel()
             await self._wait(child)
         self._forget(child, child.error)
@@ -412,3 +427,19 @@ class SupervisorNode:
             child.error = None  # the frames of its traceback hold the child
             if isinstance(child.runner, SessionRunner):
                 child.runner.forget()
+
+
+def ending_of(child: Child, error: BaseException | None) -> Ending:
+    """Return how the run of *child* has ended, as the rules see it; *error* is `None` if it returned."""
+    letter = in_hand(child)
+    return Ending(
+        error is not None,
+        "" if letter == "SessionWoke 0" else letter,  # each waking has a new letter, without a number
+        isinstance(error, Fenced),
+        isinstance(error, CommitUnknown),
+    )
+
+
+def in_hand(child: Child) -> str:
+    """Return the letter that a session was handling; empty if it was not handling one, or *child* is no session."""
+    return child.runner.session.in_hand if isinstance(child.runner, SessionRunner) else ""
