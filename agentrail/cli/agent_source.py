@@ -14,6 +14,7 @@ from urllib.parse import quote, unquote_to_bytes
 
 import trio
 
+from agentrail.adapters.mcp.server import McpServer
 from agentrail.adapters.models.providers import PROVIDERS
 from agentrail.adapters.python_file import NothingUsableError, find_member
 from agentrail.api.command_checks import LONGEST_NAME
@@ -119,6 +120,9 @@ class AgentSource(Value):
         spec = self.profile().spec
         if isinstance(spec, SessionSpec):
             check_spec(spec)
+            for server in spec.tools:
+                if isinstance(server, McpServer):
+                    server.check()
             for link, options in chain_of(spec.model, spec.model_options):
                 if isinstance(link, str):
                     with suppress(KeyMissing):  # told by the first turn: a key may come meanwhile

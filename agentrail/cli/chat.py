@@ -23,7 +23,7 @@ from agentrail.cli.chat_options import LAST, ChatOptions, parsed
 from agentrail.cli.chosen_agent import counts_settings, settings_for, source_of
 from agentrail.cli.command import INTERRUPTED, WRONG_USAGE
 from agentrail.cli.console import Console
-from agentrail.cli.console_commands import ConsoleCommands, last_used, set_mode
+from agentrail.cli.console_commands import ConsoleCommands, last_used, mode_labelled, set_mode
 from agentrail.cli.help_text import greeting
 from agentrail.cli.project_settings import ProjectSettings
 from agentrail.cli.screen import line
@@ -133,7 +133,8 @@ class Chat:
         await trio.to_thread.run_sync(self._source.check)
         async with open_shared(journal, profile_of) as supervisor:
             session = await self._first(supervisor)
-            self._terminal.show(greeting(agentrail.__version__, self._source, has_samples=self._options.has_samples))
+            source = self._source if session is None else await self._as_stored(session)
+            self._terminal.show(greeting(agentrail.__version__, source, has_samples=self._options.has_samples))
             is_well, offered = True, ""
             while True:
                 is_new = session is None
@@ -150,6 +151,12 @@ class Chat:
                 if commands.next_id is None:
                     return is_well
                 session = supervisor.session(commands.next_id) if commands.next_id else None
+
+    async def _as_stored(self, session: RemoteSession) -> AgentSource:
+        """Return what the agent of a stored session is made of, with the mode that it has now."""
+        detail = await session.detail()
+        source = AgentSource.read(detail.agent) or self._source
+        return source.but(mode=mode_labelled(detail.labels) or source.mode)
 
     async def _first(self, supervisor: RemoteSupervisor) -> RemoteSession | None:
         """Return the session to begin with, `None` for a new one; raise `BadInputError` if it is not there."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -83,11 +84,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     words = sys.argv[1:] if argv is None else list(argv)
     first = words[0] if words else ""
     if first == "--version":
-        print(f"agentrail {agentrail.__version__}")
-        return 0
+        return _print(f"agentrail {agentrail.__version__}")
     if first in {"-h", "--help"}:
-        print(overview())
-        return 0
+        return _print(overview())
     if not first or first.startswith("-"):
         return _call(SUBCOMMANDS[0], words)
     for row in SUBCOMMANDS:
@@ -95,6 +94,14 @@ def main(argv: Sequence[str] | None = None) -> int:
             return _call(row, words[1:])
     print(f"agentrail: {_unknown(first)}", file=sys.stderr)
     return WRONG_USAGE
+
+
+def _print(text: str) -> int:
+    try:
+        print(text, flush=True)
+    except BrokenPipeError:
+        return _unread()
+    return 0
 
 
 def overview() -> str:
@@ -109,9 +116,23 @@ def overview() -> str:
 
 def _call(row: Subcommand, words: Sequence[str]) -> int:
     try:
-        return _call_imported(row, words)
+        code = _call_imported(row, words)
+        sys.stdout.flush()
     except KeyboardInterrupt:  # while it was imported: later it listens itself
         return INTERRUPTED
+    except BrokenPipeError:
+        return _unread()
+    except BaseExceptionGroup as group:
+        if group.split(BrokenPipeError)[1] is not None:
+            raise
+        return _unread()
+    return code
+
+
+def _unread() -> int:
+    """Return the exit code if nobody reads standard output any more, and have nothing else fail because of that."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return 1
 
 
 def _call_imported(row: Subcommand, words: Sequence[str]) -> int:

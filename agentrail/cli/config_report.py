@@ -20,8 +20,11 @@ def config_report(folder: Path) -> Iterator[tuple[str, Setting]]:
     """Yield the settings of *folder* by key; raise `BadInputError` if its file cannot be used."""
     settings = read_settings(folder)
     defaults = {"model": usual_model(os.environ.get), "mode": MODES[0], "journal": str(SqliteJournal(None).path)}
+    waiting = set() if settings is None else {surface.name for surface in open_surfaces(settings)}
     for key in VARIABLES:
-        yield key, setting(key, None, settings, defaults[key])
+        row = setting(key, None, settings, defaults[key])
+        is_blocked = settings is not None and row.source == str(settings.path) and key in waiting
+        yield key, Setting(row.value, f"{row.source}; not allowed yet") if is_blocked else row
     yield from _of_file(settings)
     in_file = frozenset[str]() if settings is None else settings.values.keys()
     defaults_of_options = Options()

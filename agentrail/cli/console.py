@@ -44,6 +44,7 @@ from agentrail.values.events import (
     ToolExecutionStart,
     ToolExecutionUpdate,
 )
+from agentrail.values.messages import ToolMessage
 
 AGAIN: Final = 2.0
 """Seconds within which a second Ctrl-C ends the program."""
@@ -109,6 +110,9 @@ class Console:
                 # What comes meanwhile may be shown twice, and is not missed.
                 messages = () if self._is_new else await awaited(self._session.messages())
                 self._terminal.show(past_of(messages))
+                for message in messages:
+                    if isinstance(message, ToolMessage):
+                        self._commands.fold(message.name, message.text)
                 if offered:
                     self._terminal.offer(offered)
                 self._terminal.complete_by(self._commands.ways_to_go_on, prompts_in(messages))
@@ -302,7 +306,7 @@ class Console:
     async def _act(self, text: str) -> None:
         if not (self._terminal.by_hand or text.startswith(STEER)):
             await self._asks_or_rests()
-        if text.startswith("/"):
+        if text.startswith("/") and "/" not in text[1:].partition(" ")[0]:  # else it begins with a path
             await self._commands.carry_out(text)
         elif self._answering.is_open:
             await self._answering.answer(text)
@@ -355,13 +359,12 @@ class Console:
         """
         again = trio.current_time() - self._interrupted < AGAIN
         self._interrupted = trio.current_time()
-        typed = self._terminal.drop_typed()
         if again:
             self._leave()
             return
         status = await self._look()
         if status is None or (status.phase == "idle" and not status.turn_open):
-            if not typed:
+            if not self._terminal.drop_typed():
                 self._leave()
             return
         self._terminal.show((line("  stopping; Ctrl-C again leaves", Tone.DIM),))

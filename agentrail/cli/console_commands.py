@@ -14,7 +14,7 @@ from agentrail.api.protocols import AnySession, awaited
 from agentrail.api.views import DetailView
 from agentrail.cli.decisions import decision_in
 from agentrail.cli.default_agent import ASK_FIRST, DEMO, USUAL, Mode, mode_named
-from agentrail.cli.named_files import AT, parts_of, paths_behind
+from agentrail.cli.named_files import AT, parts_of, paths_behind, without_files
 from agentrail.cli.rendering import SHORT, described
 from agentrail.cli.screen import Tone, aside, clipped, date_and_time, one_line
 from agentrail.cli.session_names import OWN
@@ -25,7 +25,7 @@ from agentrail.errors.agentrail_error import advice
 from agentrail.ports.journal import StoredSession
 from agentrail.remote.remote_supervisor import RemoteSupervisor
 from agentrail.values.content import Part
-from agentrail.values.events import Event, PromptReceived, SessionForked
+from agentrail.values.events import Envelope, Event, PromptReceived, SessionForked, SessionStarted
 
 STEER: Final = "/steer"
 """The only command that does not wait for the session to rest when it comes from a pipe or a file."""
@@ -35,6 +35,9 @@ MOST_FOLDED: Final = 20
 
 LAST_PROMPT: Final = 3.0
 """The most seconds to wait for the prompts of a session: it may have taken none of its own, as a copy."""
+
+MAX_COPIES: Final = 20
+"""From how many copies of copies the prompts are listed."""
 
 MOST_LISTED: Final = 20
 """The most sessions that are listed, the last used ones."""
@@ -69,6 +72,17 @@ class ConsoleCommand(NamedTuple):
     """What it does, as the help says it."""
     carry_out: Callable[[ConsoleCommands, str], Awaitable[None]]
     """The function that does it, which gets what follows the name."""
+
+
+class TakenPrompt(NamedTuple):
+    """A prompt with which a turn began."""
+
+    session: AnySession
+    """The session whose turn it is."""
+    ref: str
+    """Id of the prompt."""
+    text: str
+    """Text of the prompt, with the files that it named."""
 
 
 class ConsoleCommands:
@@ -197,7 +211,10 @@ class ConsoleCommands:
         """Change what runs without asking."""
         mode = mode_named(name)
         if mode not in CHANGEABLE_MODES:
-            self._say(f"  /mode {' or '.join(CHANGEABLE_MODES)}: what runs without asking")
+            detail = await self._detail()
+            now = None if detail is None else mode_labelled(detail.labels)
+            in_force = f"; now: {now}" if now else ""
+            self._say(f"  /mode {' or '.join(CHANGEABLE_MODES)}: what runs without asking{in_force}")
             return
         await set_mode(self._session, mode)
         self._say(f"  asks before {', '.join(ASK_FIRST[mode]) or 'what its guard is not sure about'}")
@@ -303,29 +320,30 @@ class ConsoleCommands:
 
     async def rewind(self, number: str) -> None:
         """List the prompts, or go to a copy of the session that ends before one, with that prompt to be changed."""
-        prompts = await self._own_prompts()
+        prompts = await self._prompts_before()
         if not number:
-            rows = [f"  {place}. {clipped(one_line(text), SHORT)}" for place, (_, text) in enumerate(prompts, 1)]
+            rows = [f"  {place}. {clipped(one_line(row.text), SHORT)}" for place, row in enumerate(prompts, 1)]
             self._say("\n".join([*rows, "  /rewind NUMBER goes on before that prompt, in a copy of this session"]))
         elif number.isdecimal() and 0 < int(number) <= len(prompts):
-            ref, self.next_text = prompts[int(number) - 1]
-            fork = await self._session.fork(ref)
+            prompt = prompts[int(number) - 1]
+            self.next_text = without_files(prompt.text)
+            fork = await prompt.session.fork(prompt.ref)
             self._say(await _left_behind(fork))
             self._go(fork.id)
         else:
             self.refuse(f"/rewind {number}: {len(prompts)} prompts were taken; /rewind lists them")
 
-    async def _own_prompts(self) -> list[tuple[str, str]]:
-        """Return the prompts of this session's own turns, the first one first: the ref and text of each."""
-        turns = (await awaited(self._session.status())).turn
-        prompts: list[tuple[str, str]] = []
-        with trio.move_on_after(LAST_PROMPT):
-            async with self._session.subscribe(since=0, types=[PromptReceived]) as events:
-                async for envelope in events:
-                    if isinstance(envelope.event, PromptReceived):
-                        prompts.append((envelope.event.ref, envelope.event.text))
-                    if envelope.turn >= turns:
-                        break
+    async def _prompts_before(self) -> list[TakenPrompt]:
+        """Return the prompts that this session has taken, the first one first; of a copy, also those before it."""
+        session, turns = self._session, (await awaited(self._session.status())).turn
+        prompts: list[TakenPrompt] = []
+        for _ in range(MAX_COPIES):
+            start = await _start_of(session)
+            own_turns = turns - (0 if start is None else start.turn)
+            prompts = [*await _taken_by(session, turns, own_turns), *prompts]
+            if start is None or not isinstance(start.event, SessionForked) or self._supervisor is None:
+                break
+            session, turns = self._supervisor.session(start.event.origin), start.turn
         return prompts
 
     async def fork(self, _: str) -> None:
@@ -365,6 +383,29 @@ async def last_used(supervisor: RemoteSupervisor, label: str | None) -> list[Sto
     """Return the sessions with *label*, if one is given, that have not ended, the last used one first."""
     sessions = await supervisor.stored(label=label, ended=False)
     return sorted(sessions, key=lambda session: session.active, reverse=True)[:MOST_LISTED]
+
+
+async def _start_of(session: AnySession) -> Envelope | None:
+    """Return the event with which *session* began as a copy; `None` if it is none."""
+    async with session.subscribe(since=0, types=[SessionForked, SessionStarted]) as events:
+        async for envelope in events:
+            return envelope if isinstance(envelope.event, SessionForked) else None
+    return None
+
+
+async def _taken_by(session: AnySession, turns: int, own_turns: int) -> list[TakenPrompt]:
+    """Return the prompts of the turns of *session* up to number *turns*, of which *own_turns* are its own."""
+    prompts: list[TakenPrompt] = []
+    if own_turns <= 0:
+        return prompts
+    with trio.move_on_after(LAST_PROMPT):
+        async with session.subscribe(since=0, types=[PromptReceived]) as events:
+            async for envelope in events:
+                if isinstance(envelope.event, PromptReceived) and envelope.turn <= turns:
+                    prompts.append(TakenPrompt(session, envelope.event.ref, envelope.event.text))
+                if envelope.turn >= turns:
+                    break
+    return prompts
 
 
 async def _left_behind(fork: AnySession) -> str:

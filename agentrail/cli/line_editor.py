@@ -20,6 +20,9 @@ END_OF_PASTE: Final = "\x1b[201~"
 COMPLETE: Final = "\t"
 """Completes a word, where that is possible; elsewhere it is inserted."""
 
+JOINERS: Final = ("\N{ZERO WIDTH NON-JOINER}", "\N{ZERO WIDTH JOINER}")
+"""Characters that nobody sees, and that words of some languages, and some pictures, are written with."""
+
 _KEY: Final = re.compile(
     r"[^\x1b]|\x1b(?:\[[0-?]*+[ -/]*+(?:[@-~]|(?=[^ -/@-~]))|O(?:[^\x1b]|(?=\x1b))|(?=\x1b)|[^\[O\x1b])", re.DOTALL
 )
@@ -76,7 +79,7 @@ def keys_in(typed: str) -> tuple[tuple[str, ...], str]:
 
 def is_text(key: str) -> bool:
     """Whether *key* is a character to insert, and not a control key."""
-    return key == "\t" or (len(key) == 1 and key.isprintable())
+    return key == "\t" or key in JOINERS or (len(key) == 1 and key.isprintable())
 
 
 class EditedLine(Value):

@@ -40,6 +40,13 @@ async def parts_of(text: str, folder: Path) -> str | tuple[Part, ...]:
     return (Text(f"{text}{texts}"), *others) if others else f"{text}{texts}"
 
 
+def without_files(prompt: str) -> str:
+    """Return *prompt* as the person wrote it, without the texts of the files that it names."""
+    names = [_ESCAPED.sub(r"\1", match) for match in _NAMED.findall(prompt)]
+    ends = [end for name in names if (end := prompt.find(f"\n\n{name}:\n\n```")) >= 0]
+    return prompt[: min(ends)] if ends else prompt
+
+
 def paths_behind(typed: str, folder: Path) -> Sequence[str]:
     """Return what may follow *typed*, the beginning of a path in *folder*: the rest of each name that begins so."""
     head, _, beginning = _ESCAPED.sub(r"\1", typed).rpartition("/")

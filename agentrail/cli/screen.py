@@ -226,7 +226,7 @@ def columns(text: str) -> int:
         return len(text)
     return sum(
         0
-        if unicodedata.combining(char) or char == "\N{ZERO WIDTH JOINER}"
+        if unicodedata.combining(char) or char in "\N{ZERO WIDTH NON-JOINER}\N{ZERO WIDTH JOINER}"
         else 1 + (unicodedata.east_asian_width(char) in "WF")
         for char in text
     )
