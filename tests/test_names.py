@@ -78,7 +78,6 @@ FUNCTIONS: Final = {
     "cli": 1,
     "codec": 1,
     "core": 1,
-    "host": 1,
     "ports": 1,
     "runtime": 1,
     "testing": 21,

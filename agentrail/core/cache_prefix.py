@@ -204,8 +204,8 @@ def _model_notes(state: State, last: tuple[str, JsonObject]) -> list[Altered]:
     demanded, demands = _declared_for(state, before), _declared_for(state, options)
     if demanded == demands:
         return []
-    was, kept = _new_tool_mark(state.tools)
-    return [Altered(kind="tool", name=demands or demanded, by=by, was=was, kept=kept)]
+    was, chars_before = _new_tool_mark(state.tools)
+    return [Altered(kind="tool", name=demands or demanded, by=by, was=was, kept=chars_before)]
 
 
 def _declared_for(state: State, options: JsonObject) -> str:
@@ -262,8 +262,8 @@ def tool_notes(before: Mapping[str, AttachedTool], after: Mapping[str, AttachedT
     changed = [name for name in {**before, **after} if before.get(name) != after.get(name)]
     notes = list[Altered]()
     for name in changed:
-        was, kept = marks.get(name, new_mark)
-        notes.append(Altered(kind="tool", name=name, by=by, was=was, kept=kept))
+        was, chars_before = marks.get(name, new_mark)
+        notes.append(Altered(kind="tool", name=name, by=by, was=was, kept=chars_before))
     return tuple(notes)
 
 
