@@ -293,7 +293,7 @@ class SupervisorNode:
             self._begin_again(child, cause, 0.0)
             error = await child.run_ready.wait()
             ended = self._children.get(key)
-            if error is not None and ended is child and ended.state is ChildState.DOWN:
+            if error is not None and ended is not None and ended is child and ended.state is ChildState.DOWN:
                 return error
         return None
 
