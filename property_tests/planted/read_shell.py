@@ -154,7 +154,7 @@ CHANGES: Final = (
     Change(
         "transient_lives_for_ever",
         "a session that has ended is started again",
-        supervision_rules.decide,
+        supervision_rules.is_final,
         'facts.restart == "transient" and',
         'facts.restart == "never" and',
         "rules",
