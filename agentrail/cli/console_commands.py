@@ -25,7 +25,7 @@ from agentrail.errors.agentrail_error import advice
 from agentrail.ports.journal import StoredSession
 from agentrail.remote.remote_supervisor import RemoteSupervisor
 from agentrail.values.content import Part
-from agentrail.values.events import Envelope, Event, PromptReceived, SessionForked, SessionStarted
+from agentrail.values.events import Event, PromptReceived, SessionForked, SessionStarted
 
 STEER: Final = "/steer"
 """The only command that does not wait for the session to rest when it comes from a pipe or a file."""
@@ -33,7 +33,7 @@ STEER: Final = "/steer"
 MOST_FOLDED: Final = 20
 """The most results and thoughts that are kept to be shown in whole, the last ones."""
 
-LAST_PROMPT: Final = 3.0
+LAST_PROMPT: Final = 1.0
 """The most seconds to wait for the prompts of a session: it may have taken none of its own, as a copy."""
 
 MAX_COPIES: Final = 20
@@ -79,6 +79,8 @@ class TakenPrompt(NamedTuple):
 
     session: AnySession
     """The session whose turn it is."""
+    turn: int
+    """Number of the turn."""
     ref: str
     """Id of the prompt."""
     text: str
@@ -335,15 +337,15 @@ class ConsoleCommands:
 
     async def _prompts_before(self) -> list[TakenPrompt]:
         """Return the prompts that this session has taken, the first one first; of a copy, also those before it."""
-        session, turns = self._session, (await awaited(self._session.status())).turn
+        session, last = self._session, (await awaited(self._session.status())).turn
         prompts: list[TakenPrompt] = []
         for _ in range(MAX_COPIES):
             start = await _start_of(session)
-            own_turns = turns - (0 if start is None else start.turn)
-            prompts = [*await _taken_by(session, turns, own_turns), *prompts]
-            if start is None or not isinstance(start.event, SessionForked) or self._supervisor is None:
+            own_prompts = await _taken_by(session, last)
+            prompts = [*own_prompts, *prompts]
+            if start is None or self._supervisor is None:
                 break
-            session, turns = self._supervisor.session(start.event.origin), start.turn
+            session, last = self._supervisor.session(start.origin), own_prompts[0].turn - 1 if own_prompts else last
         return prompts
 
     async def fork(self, _: str) -> None:
@@ -385,25 +387,23 @@ async def last_used(supervisor: RemoteSupervisor, label: str | None) -> list[Sto
     return sorted(sessions, key=lambda session: session.active, reverse=True)[:MOST_LISTED]
 
 
-async def _start_of(session: AnySession) -> Envelope | None:
+async def _start_of(session: AnySession) -> SessionForked | None:
     """Return the event with which *session* began as a copy; `None` if it is none."""
     async with session.subscribe(since=0, types=[SessionForked, SessionStarted]) as events:
         async for envelope in events:
-            return envelope if isinstance(envelope.event, SessionForked) else None
+            return envelope.event if isinstance(envelope.event, SessionForked) else None
     return None
 
 
-async def _taken_by(session: AnySession, turns: int, own_turns: int) -> list[TakenPrompt]:
-    """Return the prompts of the turns of *session* up to number *turns*, of which *own_turns* are its own."""
+async def _taken_by(session: AnySession, last: int) -> list[TakenPrompt]:
+    """Return the prompts of the turns that *session* itself began, up to turn number *last*."""
     prompts: list[TakenPrompt] = []
-    if own_turns <= 0:
-        return prompts
-    with trio.move_on_after(LAST_PROMPT):
+    with trio.move_on_after(LAST_PROMPT if last else 0):
         async with session.subscribe(since=0, types=[PromptReceived]) as events:
             async for envelope in events:
-                if isinstance(envelope.event, PromptReceived) and envelope.turn <= turns:
-                    prompts.append(TakenPrompt(session, envelope.event.ref, envelope.event.text))
-                if envelope.turn >= turns:
+                if isinstance(envelope.event, PromptReceived) and envelope.turn <= last:
+                    prompts.append(TakenPrompt(session, envelope.turn, envelope.event.ref, envelope.event.text))
+                if envelope.turn >= last:
                     break
     return prompts
 

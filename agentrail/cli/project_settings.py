@@ -23,7 +23,7 @@ from agentrail.core.vocabulary.options import Options
 from agentrail.errors import NotJson
 from agentrail.errors.agentrail_error import advice
 from agentrail.values.json import EMPTY, Json, canonical, freeze
-from agentrail.values.value import Value
+from agentrail.values.value import Value, learned
 
 FILE: Final = "agentrail.toml"
 PYPROJECT: Final = "pyproject.toml"
@@ -217,7 +217,7 @@ def _value_of(where: str, key: str, value: object) -> Json:
                     raise BadInputError(f'{where}, number {number}: it needs `{USE}`, such as {USE} = "BudgetGuard"')
         case _:
             try:
-                msgspec.convert(value, _kinds()[key])
+                msgspec.convert(value, learned(_kinds()[key]))
             except msgspec.ValidationError as error:
                 raise BadInputError(f"{where}: {error}") from None
     try:

@@ -328,7 +328,7 @@ def test_the_settings_are_shown_with_their_sources(folder: Path) -> None:
     say(folder, 'max_turns = 7\nmode = "yes"\n[mcp.a]\ncommand = ["x"]\n')
     rows = run(folder, "doctor", "--config").stdout.splitlines()
     assert [row.split()[:3] for row in rows if row.startswith(("max_turns", "retry_base", "mode "))] == [
-        ["mode", "yes", "agentrail.toml"],
+        ["mode", "yes", "agentrail.toml;"],
         ["max_turns", "7", "agentrail.toml"],
         ["retry_base", "2.0", "default"],
     ]

@@ -292,7 +292,9 @@ def test_one_goes_back_before_a_prompt(tmp_path: Path) -> None:
         talk.say("\x17b.txt\r")
         talk.sees("created b.txt", ">\n  idle")
         talk.say("/rewind\r")
-        talk.sees("  1. write tea to b.txt\n  /rewind NUMBER")
+        talk.sees("  1. hello\n  2. write tea to b.txt\n  /rewind NUMBER")
+        talk.say("/rewind 1\r")
+        talk.sees("this has been done since, and stays:\n    write_file ", "> hello\n  idle")
     assert {path.name for path in tmp_path.glob("*.txt")} == {"a.txt", "b.txt"}
 
 
@@ -313,3 +315,21 @@ def test_what_a_call_writes_is_shown_and_who_decided_is_told(tmp_path: Path) -> 
             "  shell waited for a person: HumanApproval held it: `shell` wants to run `date`\n",
             "  shell was rejected: not now\n",
         )
+
+
+@pytest.mark.long
+def test_what_is_typed_is_kept_as_it_is_and_while_the_agent_is_stopped() -> None:
+    with at_a_terminal("chat", "--samples", NO_COLOR="1") as (talk, _):
+        begin(talk, "count to 600")
+        talk.sees("… 1 of 600")
+        talk.say("nearly")
+        talk.sees("> nearly\n")
+        talk.say("\x03")
+        talk.sees("■ stopped (user)", "> nearly\n  idle")
+        talk.say("\x15/data/a\N{ZERO WIDTH NON-JOINER}b is where?\r")
+        talk.sees("I am the built-in demo model", ">\n  idle")
+        talk.say("/mode yes\r")
+        talk.sees("asks before what its guard is not sure about")
+        talk.say("/mode\r")
+        talk.sees("what runs without asking; now: yes")
+        assert "/data/a\N{ZERO WIDTH NON-JOINER}b is where?" in talk.output
