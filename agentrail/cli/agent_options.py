@@ -29,7 +29,7 @@ def add_look_options(parser: OptionParser) -> None:
 
 
 def named_spec(args: Namespace) -> SessionSpec:
-    """Return the specification of the agent that *args* name, by default of the one that `chat` has here.
+    """Return the specification of the agent that *args* name; if they name none, of the agent that `chat` uses here.
 
     Raise `BadInputError` if there is none.
     """

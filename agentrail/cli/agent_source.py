@@ -69,13 +69,13 @@ class AgentSource(Value):
 
     @property
     def label(self) -> str:
-        """The label of its sessions, by which those of one folder are found."""
+        """The label of the agent's sessions; it is made from the folder, and finds all sessions in it."""
         label = f"folder:{quote(os.fsencode(self.folder))}"
         return label if len(label) <= LONGEST_NAME else f"folder:{sha256(label.encode()).hexdigest()}"
 
     @classmethod
     def read(cls, agent_id: str) -> AgentSource | None:
-        """Return the source that has this name; `None` if it is that of another program."""
+        """Return the source whose `id` is *agent_id*; `None` if *agent_id* was made by another program."""
         if not agent_id.startswith(SCHEME):
             return None
         pairs = [part.partition("=")[::2] for part in agent_id.removeprefix(SCHEME).split("&")]
@@ -85,7 +85,7 @@ class AgentSource(Value):
         return cls(**texts)
 
     def profile(self) -> Profile:
-        """Make the agent; raise `BadProfile` if its file has none, or cannot be run."""
+        """Return the agent as a host's profile; raise `BadProfile` if its file has no agent, or cannot be run."""
         if not self.file:
             return Profile(self.id, self._spec(), models=ANY_MODEL, plugin_options=CHANGEABLE)
         try:
@@ -98,7 +98,7 @@ class AgentSource(Value):
         return Profile(self.id, self._in_folder(cast("SessionSpec", member)))
 
     def _spec(self) -> SessionSpec:
-        """Return the agent of the command line, with the settings of its folder, which somebody must have allowed."""
+        """Return the spec of the default agent, with the settings of the folder; raise `BadProfile` for a bad one."""
         spec = spec_for(self.model, Path(self.folder), self._mode)
         if self.config == NO_CONFIG:
             return spec
@@ -113,7 +113,7 @@ class AgentSource(Value):
         return mode_named(self.mode) or MODES[0]
 
     def check(self) -> None:
-        """Raise an error if the agent cannot be made, or no provider has its model: it tells whoever has asked for it.
+        """Raise an error if the agent cannot be made or no provider has its model, so that the person is told at once.
 
         A host would tell that its operator, and nobody else.
         """
@@ -125,16 +125,16 @@ class AgentSource(Value):
                     server.check()
             for link, options in chain_of(spec.model, spec.model_options):
                 if isinstance(link, str):
-                    with suppress(KeyMissing):  # told by the first turn: a key may come meanwhile
+                    with suppress(KeyMissing):  # reported by the first turn, because the key may be set until then
                         check_set_up(link, options)
 
     def _in_folder(self, spec: SessionSpec) -> SessionSpec:
-        """Return *spec* with the folder and the model that were asked for: its own folder may be one inside of that."""
+        """Return *spec* with the requested model and folder; a relative `working_dir` in *spec* is below the folder."""
         spec = spec.but(working_dir=str(Path(self.folder) / spec.working_dir))
         return spec.but(model=self.model) if self.model else spec
 
 
 async def profile_of(context: RequestContext) -> Profile | None:
-    """Return the agent of a session, made from its name; `None` if another program has made the session."""
+    """Return the profile of a session's agent, read from its id; `None` if another program has made the session."""
     source = AgentSource.read(context.agent_id)
     return None if source is None else await trio.to_thread.run_sync(source.profile)

@@ -20,7 +20,7 @@ NOBODY: Final = "nobody is here to ask"
 
 
 class PendingDecisions:
-    """Asks about the held call that waits longest, and makes the next typed line the decision about it."""
+    """Asks the person about the held call that has waited longest; the next typed line is taken as the decision."""
 
     def __init__(
         self,
@@ -28,7 +28,7 @@ class PendingDecisions:
         terminal: Terminal,
         advice: str = "",
     ) -> None:
-        """*advice* is added where a line is no valid answer."""
+        """Create it; *advice* is added to the message after a line that is no valid answer."""
         self._session = session
         self._terminal = terminal
         self._advice = advice
@@ -37,21 +37,21 @@ class PendingDecisions:
 
     @property
     def is_open(self) -> bool:
-        """Whether the next line answers a question."""
+        """Whether a question is open, so that the next line belongs to it."""
         return self._held is not None
 
     @property
     def expects_args(self) -> bool:
-        """Whether the next line is not a decision, but the arguments to approve."""
+        """Whether the next line is read as the arguments to approve, not as a decision."""
         return self._edits
 
     @property
     def is_unanswered(self) -> bool:
-        """Whether a question is open, and the next line is its answer."""
+        """Whether a question is open and the next line is read as its answer."""
         return self.is_open and not self._edits
 
     def look(self, waiting: Sequence[HeldCall]) -> None:
-        """Ask about the first of the calls that wait; no-op if a question is open or no call waits."""
+        """Ask about the first of the held calls; no-op if a question is open already or no call is held."""
         if self._held not in waiting:
             self.forget()
         if self._held is None and waiting:
@@ -80,11 +80,11 @@ class PendingDecisions:
             await self._decide(call, text)
 
     async def answer_for_nobody(self) -> None:
-        """Reject the pending call, or answer the pending question with `NOBODY`: the input has ended."""
+        """Reject the pending call, or answer the pending question with `NOBODY`, because no more lines will come."""
         call = self._held
         if call is None:
             return
-        with suppress(UnknownApproval):  # it was decided elsewhere meanwhile
+        with suppress(UnknownApproval):  # another client has decided about the call meanwhile
             if call.kind == "question":
                 await self._session.respond(call.id, NOBODY)
             else:

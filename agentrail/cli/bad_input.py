@@ -2,4 +2,4 @@
 
 
 class BadInputError(Exception):
-    """What was given to a command cannot be used; the text says why, and what to do."""
+    """A command line, a settings file or a prompt cannot be used; the text says why, and what to do."""

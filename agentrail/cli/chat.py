@@ -67,7 +67,7 @@ SAMPLES: Final[Mapping[str, str]] = {
 
 
 def fill(folder: Path) -> None:
-    """Write the sample files into *folder*."""
+    """Write the sample files (`--samples`) into *folder*."""
     for name, text in SAMPLES.items():
         file = folder / name
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -87,7 +87,8 @@ def main(argv: Sequence[str]) -> int:
     terminal = Terminal(sys.stdin, sys.stdout)
     code = process.run(partial(conversation, options, terminal), stop_within=STOP_WITHIN)
     if terminal.gone:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # so that the last flush at exit cannot fail
+        # Standard output is replaced, so that its flush at exit cannot fail
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return INTERRUPTED if code is None else max(code, int(terminal.gone))
 
 
@@ -110,7 +111,7 @@ async def conversation(options: ChatOptions, terminal: Terminal) -> int:
 
 @contextmanager
 def _places(options: ChatOptions, settings: ProjectSettings | None) -> Generator[tuple[Path, Path | None], None, None]:
-    """Give the folder and the journal; with samples, fresh ones that are deleted at the end."""
+    """Yield the folder and the journal of the conversation; with samples, temporary ones, deleted afterwards."""
     if not options.has_samples:
         yield options.folder, chosen_journal(options.journal, settings)
         return
@@ -129,7 +130,7 @@ class Chat:
         self._options = options
 
     async def run(self, journal: Path | None) -> bool:
-        """Converse until the person leaves; return whether it went well."""
+        """Converse until the person leaves; return false if input from a pipe was refused or stopped."""
         await trio.to_thread.run_sync(self._source.check)
         async with open_shared(journal, profile_of) as supervisor:
             session = await self._first(supervisor)
@@ -159,7 +160,7 @@ class Chat:
         return source.but(mode=mode_labelled(detail.labels) or source.mode)
 
     async def _first(self, supervisor: RemoteSupervisor) -> RemoteSession | None:
-        """Return the session to begin with, `None` for a new one; raise `BadInputError` if it is not there."""
+        """Return the session to begin with, `None` for a new one; raise `BadInputError` if it does not exist."""
         session_id = self._options.session
         if session_id == LAST:
             sessions = await last_used(supervisor, self._source.label)
@@ -173,12 +174,12 @@ class Chat:
             await session.status()
         except UnknownSession:
             raise BadInputError(f"--resume: there is no session {session_id!r}; {LIST_THEM}") from None
-        except SessionParked:  # it is there, and the next prompt brings it back
+        except SessionParked:  # the session is stored but does not run; the next prompt starts it
             pass
         return await self._changed(session)
 
     async def _changed(self, session: RemoteSession) -> RemoteSession:
-        """Have a stored session use the model, and ask as the mode says, if the person has named them."""
+        """Apply the model and the mode of the command line, if given, to a stored session."""
         if self._options.model is not None:
             await session.switch_model(self._options.model)
         if self._options.mode is not None:

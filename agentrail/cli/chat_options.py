@@ -96,7 +96,7 @@ def options_parser() -> OptionParser:
 
 
 def add_agent_options(parser: OptionParser) -> None:
-    """Add the options that say which agent it is, what it may do, and where its sessions are kept."""
+    """Add the options that choose the agent, its permissions, and the journal for its sessions."""
     add = parser.add_argument
     add("agent", nargs="?", metavar="FILE[:NAME]", help=argparse.SUPPRESS)
     add("--model", metavar="NAME", help="which model (default: of the first provider whose key is in the environment)")
@@ -108,7 +108,7 @@ def add_agent_options(parser: OptionParser) -> None:
 
 
 def named_agent(args: argparse.Namespace) -> tuple[Path | None, str]:
-    """Return the file with the agent, `None` for that of the command line, and the agent's name in it."""
+    """Return the file that contains the agent, and the agent's name in this file; `None` for the default agent."""
     file, _, name = (args.agent or "").partition(":")
     if not file:
         return None, name

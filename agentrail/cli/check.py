@@ -21,7 +21,7 @@ def main(argv: Sequence[str]) -> int:
     except ExtraMissing as error:
         print(f"agentrail: {error}", file=sys.stderr)
         return WRONG_USAGE
-    from agentrail.cli.checking import checks  # noqa: PLC0415 - it needs the extra
+    from agentrail.cli.checking import checks  # noqa: PLC0415 - needs the extra
 
     try:
         return checks.run(options, checks.ProgressBar(sys.stderr))

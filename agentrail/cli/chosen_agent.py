@@ -12,17 +12,17 @@ from agentrail.cli.trust_store import settings_of
 
 
 def counts_settings(options: ChatOptions) -> bool:
-    """Whether the settings of the folder count: not for an agent in a file, which says itself what it is."""
+    """Whether the settings of the folder apply; they do not if the agent is in a file, which has its own settings."""
     return options.has_config and options.file is None and not options.has_samples
 
 
 def settings_for(options: ChatOptions, folder: Path) -> ProjectSettings | None:
-    """Return the settings of *folder* if they count; raise `BadInputError` if they are unfit or not allowed."""
+    """Return the settings of *folder*, `None` if they do not apply; raise `BadInputError` if invalid or not allowed."""
     return settings_of(folder) if counts_settings(options) else None
 
 
 def source_of(options: ChatOptions, folder: Path) -> AgentSource:
-    """Return the agent that the options name, at work in *folder*; raise `BadInputError` as `settings_for`."""
+    """Return the agent that the options name, working in *folder*; raise `BadInputError` as `settings_for` does."""
     if options.file is not None:
         return AgentSource(str(folder), str(options.file), options.name, options.model or "")
     settings = settings_for(options, folder)

@@ -72,7 +72,7 @@ SUBCOMMANDS: Final = (
 
 
 class Main(Protocol):
-    """The entry of a subcommand."""
+    """Type of a subcommand's function `main`."""
 
     def __call__(self, argv: Sequence[str]) -> int:
         """Run the subcommand with the arguments *argv*, and return the exit code."""
@@ -145,12 +145,12 @@ def _call_imported(row: Subcommand, words: Sequence[str]) -> int:
 
 
 def _imported(name: str, *, freeze: bool) -> ModuleType:
-    """Import a module without collections of garbage; with *freeze*, later ones do not see what it has brought.
+    """Import a module without garbage collection; *freeze*: later collections ignore the objects that it created.
 
     Modules, classes and functions are no garbage, and to look at them took a seventh of the time in which `serve`
     begins to listen: clients of a process that is deployed wait for that.
     """
-    if name in sys.modules:  # nothing new: garbage of the process that calls again would be frozen
+    if name in sys.modules:  # the module was imported before; freezing now would also freeze the caller's garbage
         return sys.modules[name]
     was_on = gc.isenabled()
     gc.disable()

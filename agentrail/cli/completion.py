@@ -43,7 +43,7 @@ FILES: Final = ("FILE", "PATH", "CERT", "JOURNAL")
 
 
 class HasParser(Protocol):
-    """A module of a subcommand, as far as its options go."""
+    """A module of a subcommand that has an argument parser."""
 
     def options_parser(self) -> argparse.ArgumentParser:
         """Return the parser of the command line."""
@@ -71,7 +71,7 @@ def _run(argv: Sequence[str]) -> int:
 
 
 def completed(row: Subcommand) -> CompletedCommand:
-    """Return what can be completed of a subcommand, as its parser says it."""
+    """Return the description of a subcommand for completion: its options and arguments, as its parser defines them."""
     parser = cast("HasParser", import_module(row.options or row.module)).options_parser()
     actions = parser._actions  # noqa: SLF001  # pyright: ignore[reportPrivateUsage] - argparse lists them nowhere else
     options = tuple(_option(action) for action in actions if action.option_strings)
@@ -81,19 +81,19 @@ def completed(row: Subcommand) -> CompletedCommand:
 
 
 def _argument_kind(arguments: Sequence[argparse.Action]) -> ArgumentKind:
-    """Return what the arguments of a subcommand are, or those after the first if that is one of some words."""
+    """Return the kind of a subcommand's arguments; if the first one is an action word, the kind of those after it."""
     if not arguments:
         return ArgumentKind.NONE
     first, *others = arguments
     if not _words(first):
         return _kind(first)
-    if first.nargs is not None:  # what follows the word is among the same arguments: a file, where it is no session
+    if first.nargs is not None:  # the arguments after the word share its metavar: sessions, or else files
         return ArgumentKind.FILE
     return _kind(others[0]) if others else ArgumentKind.NONE
 
 
 def _words(action: argparse.Action) -> list[str]:
-    """Return the words of which an argument is one: those that a `|` separates in a help."""
+    """Return the action words in an argument's metavar, which are separated by `|`; empty if there are none."""
     metavar = action.metavar
     return metavar.split("|") if isinstance(metavar, str) and "|" in metavar else []
 
@@ -105,7 +105,7 @@ def _option(action: argparse.Action) -> CompletedOption:
 
 
 def _kind(action: argparse.Action) -> ArgumentKind:
-    """Return what an argument or option takes, by its type and by the word that stands for it in a help."""
+    """Return the kind of value that an argument or option takes, by its type and its metavar."""
     if action.nargs == 0:
         return ArgumentKind.NONE
     metavar = action.metavar[0] if isinstance(action.metavar, tuple) else action.metavar or ""

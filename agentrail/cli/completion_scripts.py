@@ -14,7 +14,7 @@ GENERAL: Final = ("--version", "--help")
 
 
 class ArgumentKind(Enum):
-    """What is completed as an argument."""
+    """The kinds of values that completion can propose for an argument."""
 
     NONE = "none"
     TEXT = "text"
@@ -50,7 +50,7 @@ class CompletedCommand(Value):
     """What its arguments are, or those after the first if that is one of `words`."""
 
 
-# bash: one function, which finds the subcommand and the option before the cursor in tables that are `case`s
+# bash: one function finds the subcommand and the option before the cursor; its tables are `case` statements
 
 _BASH: Final = """\
 # Completion of `agentrail` in bash. In ~/.bashrc: eval "$(agentrail completion bash)"
@@ -98,7 +98,7 @@ _BASH_ARGUMENT: Final = {
 
 
 def bash_script(commands: Sequence[CompletedCommand]) -> str:
-    """Return the script for bash; the first of *commands* is the one that is run if none is named."""
+    """Return the script for bash; the first of *commands* is the default subcommand."""
     pairs = [(command, option) for command in commands for option in command.options]
     arguments = [
         f'        "{command.name} {name}") {_bash_argument(option)}; return ;;'
@@ -132,7 +132,7 @@ def _option_names(command: CompletedCommand) -> list[str]:
     return [name for option in command.options for name in option.names if name.startswith("--")]
 
 
-# zsh: one function for each subcommand, which `_arguments` reads
+# zsh: one function for each subcommand calls `_arguments`
 
 _ZSH: Final = """\
 #compdef agentrail
@@ -174,7 +174,7 @@ _ZSH_ARGUMENT: Final = {
 
 
 def zsh_script(commands: Sequence[CompletedCommand]) -> str:
-    """Return the script for zsh; the first of *commands* is the one that is run if none is named."""
+    """Return the script for zsh; the first of *commands* is the default subcommand."""
     subcommands = [f"        {shlex.quote(f'{command.name}:{command.purpose}')}" for command in commands]
     cases = [f"        {command.name}) _arguments {' '.join(_zsh_specs(command))} ;;" for command in commands]
     return _ZSH.format(subcommands="\n".join(subcommands), default=commands[0].name, cases="\n".join(cases))
@@ -192,7 +192,7 @@ def _zsh_specs(command: CompletedCommand) -> list[str]:
     return [shlex.quote(spec) for spec in specs]
 
 
-# fish: one line for each word, with the condition under which it is offered
+# fish: one line for each completion, with the condition under which fish offers it
 
 _FISH: Final = """\
 # Completion of `agentrail` in fish. In ~/.config/fish/config.fish: agentrail completion fish | source
@@ -225,7 +225,7 @@ _FISH_ARGUMENT: Final = {
 
 
 def fish_script(commands: Sequence[CompletedCommand]) -> str:
-    """Return the script for fish; the first of *commands* is the one that is run if none is named."""
+    """Return the script for fish; the first of *commands* is the default subcommand."""
     lines = [_fish_line("__agentrail_first", f"-a {command.name}", command.purpose) for command in commands]
     for command in commands:
         here = f"__agentrail_at {command.name}"
@@ -245,7 +245,7 @@ def _fish_name(name: str) -> str:
 
 
 def _fish_line(condition: str, words: str, about: str) -> str:
-    """Return a line of the script; *about* is quoted as fish reads it."""
+    """Return one `complete` line of the script; the description *about* is quoted for fish."""
     escaped = about.replace("\\", "\\\\").replace("'", "\\'")
     description = f" -d '{escaped}'" if about else ""
     return f"complete -c agentrail -n '{condition}' {words}{description}"

@@ -17,7 +17,7 @@ from agentrail.values.json import canonical
 
 
 def config_report(folder: Path) -> Iterator[tuple[str, Setting]]:
-    """Yield the settings of *folder* by key; raise `BadInputError` if its file cannot be used."""
+    """Yield each setting of *folder*, its value and its source, by key; raise `BadInputError` for a bad file."""
     settings = read_settings(folder)
     defaults = {"model": usual_model(os.environ.get), "mode": MODES[0], "journal": str(SqliteJournal(None).path)}
     waiting = set() if settings is None else {surface.name for surface in open_surfaces(settings)}

@@ -75,30 +75,31 @@ class Console:
         *,
         is_new: bool = False,
     ) -> None:
-        """A session that *is_new* gets its title from the first prompt; of others, the past is shown."""
+        """Create it. If *is_new*, the first prompt gives the session its title; otherwise, past messages are shown."""
         self.has_prompted = False
         """Whether a prompt was sent."""
         self._is_new = is_new
-        self._title = ""  # what the session is to be called, until it is
+        self._title = ""  # title to set as soon as the session runs; empty if it was set
         self._session = session
         self._terminal = terminal
         self._commands = commands or ConsoleCommands(session, terminal)
         self._answering = PendingDecisions(session, terminal, advice=" /steer TEXT says something else instead.")
         self._leaving = trio.CancelScope()
         self._interrupted = -AGAIN
-        self._has_stopped = False  # a turn, or a prompt that was refused
+        self._has_stopped = False  # whether a turn was aborted, or a prompt rejected
         self._status: Status | None = None
         self._changed = trio.Event()
         self._is_looking = False
-        self._is_returning = False  # another process has taken it over, and brings it back
+        self._is_returning = False  # another process takes the session over, and will start it again
         self._news = trio.Event()
-        self._texts: list[str] = []  # of prompts that were sent here, until their event has come
+        self._texts: list[str] = []  # texts of prompts sent here whose event has not come
         self._is_sending = False
-        self._open_refs: set[str] = set()  # of prompts that were sent here, until the event of their end is shown
-        self._ended_refs: set[str] = set()  # those that end while it is not known yet to which prompt they belong
-        self._waiting_ids: set[str] = set()  # of calls whose event is shown
+        self._open_refs: set[str] = set()  # refs of prompts sent here whose end is not shown yet
+        # Refs of prompts that ended while one was being sent, whose own ref is not known yet
+        self._ended_refs: set[str] = set()
+        self._waiting_ids: set[str] = set()  # ids of held calls whose event is shown
         self._asked_calls: set[str] = set()
-        self._last_read = 0  # the tokens of the last request and its response: what the next one reads at least
+        self._last_read = 0  # tokens of the last request and response: the least that the next request has
 
     async def run(self, offered: str = "") -> bool:
         """Run the conversation until the person leaves or the session ends; *offered* is a first text to change.
@@ -107,7 +108,7 @@ class Console:
         """
         with trio.open_signal_receiver(signal.SIGINT, *LEAVING) as signals, self._terminal.opened():
             async with self._session.subscribe() as events:
-                # What comes meanwhile may be shown twice, and is not missed.
+                # Events between the subscription and this call may be shown twice, but none is missed.
                 messages = () if self._is_new else await awaited(self._session.messages())
                 self._terminal.show(past_of(messages))
                 for message in messages:
@@ -144,7 +145,7 @@ class Console:
         self._leave()
 
     def _pieces_of(self, envelope: Envelope) -> tuple[ScreenText, ...]:
-        """Return the text for an event; a prompt that was sent from elsewhere was not typed here, and is shown.
+        """Return the pieces to show for an event; a prompt is shown only if it was not typed here.
 
         What a call writes is shown with it, unless the person was asked about the call.
         """
@@ -195,18 +196,21 @@ class Console:
         self._look_again()
 
     def _end(self, ref: str) -> None:
-        """Note that the end of a prompt is shown; while one is being sent, it may be that one."""
+        """Note that the end of the prompt *ref* is shown.
+
+        If a prompt is being sent, *ref* may be the one that it will get.
+        """
         if self._is_sending:
             self._ended_refs.add(ref)
         self._open_refs.discard(ref)
 
     def _look_again(self) -> None:
-        """Have the status asked for: it may have changed."""
+        """Wake `_keep_looking`, because the session's status may have changed."""
         self._changed.set()
         self._news.set()
 
     async def _keep_looking(self) -> None:
-        """Ask what the session does each time that this may have changed, and the person about what it waits for."""
+        """Read the session's status after each change, and ask the person about its held calls."""
         is_first = True
         try:
             while True:
@@ -215,7 +219,7 @@ class Console:
                 status = await self._look()
                 self._is_returning = status is None and await self._commands.is_returning()
                 held_calls = () if status is None else status.held
-                if is_first:  # they have waited since before the events that are shown
+                if is_first:  # the events of these calls are older than the subscription and will not come
                     self._waiting_ids.update(call.id for call in held_calls)
                     is_first = False
                 if status is not None and self._title:
@@ -232,19 +236,22 @@ class Console:
             self._leave()
 
     async def _entitle(self) -> None:
-        """Give the session its title; not yet if it has just gone, as when another process takes it over."""
+        """Set the session's title.
+
+        If the session does not run just now (another process takes it over), try again later.
+        """
         with suppress(SessionNotAlive, SessionParked):
             await self._session.label(title=self._title)
             self._title = ""
 
     async def _wait_for_events(self, ids: set[str]) -> None:
-        """Wait until the events of the calls *ids* are shown, so that the question comes behind them."""
+        """Wait until the events of the held calls *ids* are shown, so that a question appears below its call."""
         with trio.move_on_after(LAST_EVENTS):
             await self._wait_until(lambda: ids <= self._waiting_ids)
         self._waiting_ids |= ids
 
     async def _look(self) -> Status | None:
-        """Return what the session does; `None` if it does not run now: a prompt brings it back."""
+        """Return the session's status; `None` if it does not run now. A prompt would start it again."""
         try:
             return await awaited(self._session.status())
         except (SessionNotAlive, SessionParked):
@@ -252,12 +259,12 @@ class Console:
 
     @property
     def _is_fresh(self) -> bool:
-        """Whether nothing has come since the session was looked at."""
+        """Whether `_status` is up to date: no event has come since it was read."""
         return not (self._is_looking or self._changed.is_set())
 
     @property
     def _is_resting(self) -> bool:
-        """Whether the session is idle, and all its events are on the screen; also if it waits for the person."""
+        """Whether the session is idle or waits for the person, and all its events are on the screen."""
         if (
             self._is_sending
             or self._is_returning
@@ -299,7 +306,7 @@ class Console:
         self._leave()
 
     async def _asks_or_rests(self) -> bool:
-        """Wait until the session is idle, as it also is while a call waits for the person; return whether one waits."""
+        """Wait until the session is idle or waits for the person; return whether a question to the person is open."""
         await self._wait_until(lambda: self._is_resting)
         return self._answering.is_open
 
@@ -316,7 +323,8 @@ class Console:
     async def _talk(self, text: str) -> None:
         """Send *text*: as steering while a turn is open, else as a prompt."""
         status = await self._look()
-        if status is not None and status.held:  # a question that is not on the screen yet is not answered by this line
+        # The question is not on the screen yet, so this line cannot be meant as its answer
+        if status is not None and status.held:
             self._commands.refuse(f"not sent, for there is a question first: {text}")
         elif status is not None and status.turn_open:
             await self._commands.steer(text)
@@ -333,7 +341,7 @@ class Console:
             if ref not in self._ended_refs:
                 self._open_refs.add(ref)
         except (AgentrailError, BadInputError):
-            with suppress(ValueError):  # its event has come all the same
+            with suppress(ValueError):  # the event of the prompt has come although the call failed
                 self._texts.remove(text)
             raise
         finally:
@@ -369,5 +377,6 @@ class Console:
             return
         self._terminal.show((line("  stopping; Ctrl-C again leaves", Tone.DIM),))
         self._answering.forget()
-        with suppress(AgentrailError):  # it has ended meanwhile, or its host is away, which `_keep_looking` tells
+        # The session has ended meanwhile, or its host cannot be reached, which `_keep_looking` reports
+        with suppress(AgentrailError):
             await self._session.abort()

@@ -62,7 +62,7 @@ MODE_LABEL: Final = "mode:"
 
 
 class ConsoleCommand(NamedTuple):
-    """A row of the table."""
+    """One command: a row of the table of commands."""
 
     name: str
     """What is typed."""
@@ -88,7 +88,7 @@ class TakenPrompt(NamedTuple):
 
 
 class ConsoleCommands:
-    """The commands of a conversation with one session; of other sessions, if their supervisor is given."""
+    """The slash commands of a conversation; those about other sessions exist only if a supervisor is given."""
 
     def __init__(
         self,
@@ -98,7 +98,7 @@ class ConsoleCommands:
         label: str | None = None,
         folder: Path = Path(),
     ) -> None:
-        """*label* is that of the sessions which are listed; `None`: all are. *folder*: where named files are."""
+        """Create it; list only sessions with *label* if it is given, and find files named in prompts in *folder*."""
         self.has_refused = False
         """Whether something that the person wanted was not done."""
         self.is_leaving = False
@@ -116,17 +116,17 @@ class ConsoleCommands:
         self._folded: deque[tuple[str, str]] = deque(maxlen=MOST_FOLDED)
 
     def fold(self, name: str, text: str) -> None:
-        """Keep *text*, of which only a row is on the screen, for `/show`."""
+        """Keep *text* for `/show`, because the screen shows only one row of it."""
         if text:
             self._folded.append((name, text))
 
     def note_decision(self, event: Event) -> None:
-        """Keep what *event* tells about a decision, for `/why`."""
+        """Keep a line about the decision in *event*, if there is one, for `/why`."""
         if (text := decision_in(event)) is not None:
             self._decisions.append(text)
 
     def ways_to_go_on(self, typed: str) -> Sequence[str]:
-        """Return what may follow *typed*: the rest of a command, the name of a model or a mode, the rest of a path."""
+        """Return the possible completions of *typed*: of a command, of its argument, or of the path of a file."""
         name, space, rest = typed.partition(" ")
         if typed.startswith("/") and not space:
             return _ends_of((f"{row.name}{' ' if row.argument else ''}" for row in self._rows), typed)
@@ -147,21 +147,21 @@ class ConsoleCommands:
 
     @property
     def _rows(self) -> tuple[ConsoleCommand, ...]:
-        """The commands that there are in this conversation."""
+        """The commands that are available in this conversation."""
         return HERE if self._supervisor is None else COMMANDS
 
     def refuse(self, why: str) -> None:
-        """Say that something was not done."""
+        """Show the error *why*, and note that something was not done."""
         self.has_refused = True
         self._terminal.show((aside(f"✗ {why}", Tone.BAD),))
 
     async def with_files(self, text: str) -> str | tuple[Part, ...]:
-        """Return the prompt *text* with the files that it names."""
+        """Return the prompt *text* as a message that contains the files which it names."""
         return await parts_of(text, self._folder)
 
     async def steer(self, text: str, *, when: When = "gap") -> None:
         """Send *text* as steering."""
-        with suppress(SteeringQueueFull):  # the event `SteeringReceived` shows it already
+        with suppress(SteeringQueueFull):  # the event `SteeringReceived` shows the refusal already
             await self._session.steer(text, when=when)
 
     def _say(self, text: str) -> None:
@@ -170,16 +170,16 @@ class ConsoleCommands:
     # About this session
 
     async def help(self, _: str) -> None:
-        """Show the table."""
+        """Show the table of commands."""
         table = "\n".join(f"  {f'{row.name} {row.argument}':<16} {row.purpose}" for row in self._rows)
         self._say(f"{INTRODUCTION}\n{table}")
 
     async def status(self, _: str) -> None:
-        """Show what the session does."""
+        """Show the session's status."""
         self._terminal.show(described(await awaited(self._session.status())))
 
     async def show(self, number: str) -> None:
-        """Show in whole what was folded to one row."""
+        """Show the full text of something that was folded to one row; *number* counts from the last one."""
         if number and not (number.isdecimal() and 0 < int(number) <= len(self._folded)):
             self.refuse(f"/show {number}: {len(self._folded)} texts are kept; 1 is the last one")
         elif self._folded:
@@ -189,11 +189,11 @@ class ConsoleCommands:
             self._say("  nothing was folded yet")
 
     async def why(self, _: str) -> None:
-        """Show which plugins and people have decided lately."""
+        """Show the last decisions of plugins and people."""
         self._say("\n".join(f"  {text}" for text in self._decisions) or "  nothing was decided yet")
 
     async def cost(self, _: str) -> None:
-        """Show what the session has used."""
+        """Show the tokens and the cost that the session has used."""
         usage = (await awaited(self._session.status())).usage
         cost = "unknown: there is no price for a model" if usage.cost_usd is None else f"${usage.cost_usd:.4f}"
         self._say(
@@ -203,14 +203,14 @@ class ConsoleCommands:
         )
 
     async def model(self, name: str) -> None:
-        """Use another model, or show which one is used."""
+        """Switch to the model *name*, or show which model is in use."""
         if name:
             await self._session.switch_model(name)
         else:
             self._say(f"  model: {(await awaited(self._session.status())).model}; /model NAME uses another")
 
     async def mode(self, name: str) -> None:
-        """Change what runs without asking."""
+        """Switch to the mode *name*, which says which calls run without asking."""
         mode = mode_named(name)
         if mode not in CHANGEABLE_MODES:
             detail = await self._detail()
@@ -222,7 +222,7 @@ class ConsoleCommands:
         self._say(f"  asks before {', '.join(ASK_FIRST[mode]) or 'what its guard is not sure about'}")
 
     async def steer_text(self, text: str) -> None:
-        """Steer, at once if the text begins with `now`."""
+        """Send *text* as steering; with `now` in front, it interrupts the response."""
         if not text:
             self._say("  /steer TEXT, or /steer now TEXT")
             return
@@ -231,14 +231,14 @@ class ConsoleCommands:
         await self.steer(more if is_urgent else text, when="now" if is_urgent else "gap")
 
     async def later(self, text: str) -> None:
-        """Send a prompt, which is queued while a turn is open."""
+        """Send a prompt; it is queued if a turn is open."""
         if text:
             await self._session.prompt(await self.with_files(text))
         else:
             self._say("  /later TEXT")
 
     async def queue(self, number: str) -> None:
-        """List the prompts that wait, or take one back."""
+        """List the queued prompts, or withdraw the one with this *number*."""
         prompts = await awaited(self._session.queued())
         if number.isdecimal() and 0 < int(number) <= len(prompts):
             await self._session.withdraw(prompts[int(number) - 1].ref)
@@ -255,29 +255,29 @@ class ConsoleCommands:
         self._say("\n".join(rows) or "  no sub-agent runs")
 
     async def compact(self, reason: str) -> None:
-        """Shorten the conversation that the model gets."""
+        """Compact the context of the session."""
         await self._session.compact(reason or None)
 
     async def quit(self, _: str) -> None:
-        """Leave."""
+        """End the conversation in this terminal; the session goes on."""
         self.is_leaving = True
 
-    # What only a host tells
+    # Commands that ask a host
 
     async def tools(self, _: str) -> None:
-        """List the tools."""
+        """List the session's tools."""
         detail = await self._detail()
         self._list("tool", () if detail is None else detail.tools)
 
     async def mcp(self, _: str) -> None:
-        """List the MCP servers that have tools here: theirs are called `server__tool`."""
+        """List the MCP servers whose tools the session has; such a tool is called `server__tool`."""
         detail = await self._detail()
         names = () if detail is None else detail.tools
         servers = Counter(name.partition("__")[0] for name in names if "__" in name)
         self._list("MCP server with tools", [f"{server}: {count} tools" for server, count in servers.items()])
 
     async def plugins(self, _: str) -> None:
-        """List the plugins."""
+        """List the session's plugins."""
         detail = await self._detail()
         self._list("plugin", () if detail is None else detail.plugins)
 
@@ -286,12 +286,12 @@ class ConsoleCommands:
         self._say("\n".join(f"  {name}" for name in names) or none)
 
     async def is_returning(self) -> bool:
-        """Whether the session does not run now, but is brought back by its host, since it was at work."""
+        """Whether the session does not run now, but its host will start it again because its work was unfinished."""
         detail = await self._detail()
         return detail is not None and detail.status is None and detail.at_work and not (detail.ended or detail.problem)
 
     async def _detail(self) -> DetailView | None:
-        """Return what the host shows of the session; `None` if it is here."""
+        """Return the host's details of the session; `None` if the session runs in this process."""
         return None if self._supervisor is None else await self._supervisor.session(self._session.id).detail()
 
     # About other sessions
@@ -302,7 +302,7 @@ class ConsoleCommands:
         self._say("\n".join(rows) or "  there are none")
 
     async def resume(self, session_id: str) -> None:
-        """Go to a session of the list."""
+        """Switch to another session, by its number in the list."""
         if not session_id:
             await self.sessions("")
             self._say("  /resume NUMBER goes on with one of them")
@@ -317,7 +317,7 @@ class ConsoleCommands:
         self._go(session_id)
 
     async def new(self, _: str) -> None:
-        """Go to a new session."""
+        """Switch to a new session."""
         self._go("")
 
     async def rewind(self, number: str) -> None:
@@ -349,14 +349,14 @@ class ConsoleCommands:
         return prompts
 
     async def fork(self, _: str) -> None:
-        """Go to a copy of this session."""
+        """Fork the session, and switch to the fork."""
         self._go((await self._session.fork()).id)
 
     def _go(self, session_id: str) -> None:
         self.next_id, self.is_leaving = session_id, True
 
     async def _listed(self) -> list[StoredSession]:
-        """Return the sessions of this folder, the last used one first."""
+        """Return the sessions of this folder, the last used first; empty without a supervisor."""
         return [] if self._supervisor is None else await last_used(self._supervisor, self._label)
 
     def _row(self, session: StoredSession) -> str:
@@ -367,7 +367,7 @@ class ConsoleCommands:
 
 
 async def set_mode(session: AnySession, mode: Mode) -> None:
-    """Have the agent of the command line ask as *mode* says; one with a plan only has no tools for more.
+    """Set which tools of the default agent need approval, as *mode* says. Mode `plan` cannot be set, as it lacks tools.
 
     A label tells other clients of the session.
     """
@@ -376,13 +376,13 @@ async def set_mode(session: AnySession, mode: Mode) -> None:
 
 
 def mode_labelled(labels: Iterable[str]) -> Mode | None:
-    """Return the mode that a session was set to, by its *labels*; `None` if it has the one that it began with."""
+    """Return the mode in *labels*, which `set_mode` wrote; `None` if the session still has its first mode."""
     names = [label.removeprefix(MODE_LABEL) for label in labels if label.startswith(MODE_LABEL)]
     return mode_named(names[0]) if names else None
 
 
 async def last_used(supervisor: RemoteSupervisor, label: str | None) -> list[StoredSession]:
-    """Return the sessions with *label*, if one is given, that have not ended, the last used one first."""
+    """Return the sessions that have not ended, the last used first; only those with *label* if it is given."""
     sessions = await supervisor.stored(label=label, ended=False)
     return sorted(sessions, key=lambda session: session.active, reverse=True)[:MOST_LISTED]
 
@@ -409,7 +409,7 @@ async def _taken_by(session: AnySession, last: int) -> list[TakenPrompt]:
 
 
 async def _left_behind(fork: AnySession) -> str:
-    """Return what the session of which *fork* is a copy has done since then, and what cannot be undone."""
+    """Return text that lists the effects of the original session after the fork point, which stay in place."""
     async with fork.subscribe(since=0, types=[SessionForked]) as events:
         async for envelope in events:
             if isinstance(envelope.event, SessionForked):

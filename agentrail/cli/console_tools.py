@@ -25,7 +25,7 @@ async def count(to: Annotated[int, Range(ge=1, le=3600)], ctx: ToolContext) -> s
 
 
 def remembering() -> Tool:
-    """Return a tool `remember`, which keeps facts in memory as long as the tool exists."""
+    """Return a new tool `remember`; its facts are in memory, and lost with the tool."""
     facts: list[str] = []
 
     @tool
@@ -44,5 +44,5 @@ def remembering() -> Tool:
 
 
 def terminal_tools() -> tuple[Tool, ...]:
-    """Return the tools of a conversation in the terminal: the built-in ones, `count`, and a new `remember`."""
+    """Return the tools for a conversation in the terminal: the built-in ones, `count`, and a new `remember`."""
     return (*standard_tools(), count, remembering())

@@ -21,19 +21,19 @@ NO_ANSWER: Final = "an approval is no answer to a question"
 
 
 async def approve_all(session: AnySession, calls: tuple[HeldCall, ...]) -> str | None:
-    """Approve *calls*; a question stays open, and then none of them is approved."""
+    """Approve all *calls*. If one of them is a question, approve none, and return the reason."""
     if any(call.kind == "question" for call in calls):
         return NO_ANSWER
     for call in calls:
-        with suppress(UnknownApproval):  # it was decided elsewhere meanwhile
+        with suppress(UnknownApproval):  # another client has decided about the call meanwhile
             await session.approve(call.id)
     return None
 
 
 async def refuse_all(session: AnySession, calls: tuple[HeldCall, ...]) -> str | None:
-    """Reject *calls*, and answer questions with `NOBODY`; the model goes on without them."""
+    """Reject *calls*, and answer questions with `NOBODY`; the model continues without them."""
     for call in calls:
-        with suppress(UnknownApproval):  # it was decided elsewhere meanwhile
+        with suppress(UnknownApproval):  # another client has decided about the call meanwhile
             if call.kind == "question":
                 await session.respond(call.id, NOBODY)
             else:
@@ -42,13 +42,13 @@ async def refuse_all(session: AnySession, calls: tuple[HeldCall, ...]) -> str | 
 
 
 async def decide_nothing(_session: AnySession, _calls: tuple[HeldCall, ...]) -> str | None:
-    """Decide nothing: the caller can repeat the run otherwise."""
+    """Decide nothing; return why, so that the caller can run the command again with other options."""
     await trio.lowlevel.checkpoint()
     return NOBODY
 
 
 class LineDecider:
-    """Takes lines as answers: those that a person types when asked, or those of a pipe, in the order of the calls."""
+    """Reads decisions as lines: typed by a person who is asked, or from a pipe, in the order of the calls."""
 
     def __init__(self, terminal: Terminal) -> None:
         self._terminal = terminal
@@ -72,7 +72,7 @@ class LineDecider:
         return None
 
     async def _ask(self, pending: PendingDecisions, call: HeldCall) -> str | None:
-        if self._terminal.by_hand:  # what was typed before the question is no answer to it
+        if self._terminal.by_hand:  # lines typed before the question appeared are not answers to it
             self._lines.clear()
             self._terminal.drop_typed_ahead()
         pending.ask(call)
@@ -85,13 +85,14 @@ class LineDecider:
             is_decision = not pending.expects_args
             try:
                 await pending.answer(text)
-            except UnknownApproval:  # it was decided elsewhere meanwhile
+            except UnknownApproval:  # another client has decided about the call meanwhile
                 pending.forget()
             except AgentrailError as error:
                 self._terminal.show((line(f"  ✗ {error}", Tone.BAD),))
                 pending.ask(call)
             is_no_answer = pending.is_unanswered or (pending.expects_args and not is_decision)
-            if is_no_answer and not self._terminal.by_hand:  # the next line may be meant for another call
+            # The next line of a pipe may be the answer about another call
+            if is_no_answer and not self._terminal.by_hand:
                 return f"the line {text!r} is no answer to it"
         return None
 

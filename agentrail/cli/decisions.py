@@ -12,7 +12,7 @@ WIDTH: Final = 160
 
 
 def decision_in(event: e.Event) -> str | None:
-    """Return the decision that *event* tells, in one line; `None` if it tells none."""
+    """Return one line about the decision in *event*: who decided, and why; `None` if it is about none."""
     text = _sentence_about(event)
     return None if text is None else clipped(one_line(text), WIDTH)
 

@@ -30,7 +30,7 @@ ASK_FIRST: Final[dict[Mode, tuple[str, ...]]] = {
     "ask": ("write_file", "edit_file", "shell", "web_fetch"),
     "edits": ("shell", "web_fetch"),
     "yes": (),
-    "plan": ("write_file", "edit_file", "shell", "web_fetch"),  # should another session be told to ask so
+    "plan": ("write_file", "edit_file", "shell", "web_fetch"),  # for the case that `/mode` later makes the session ask
 }
 """By mode: tools whose calls a person must approve, that change something or reach beyond the folder."""
 
@@ -69,7 +69,7 @@ USUAL: Final = (
 
 
 def mode_named(name: str) -> Mode | None:
-    """Return the mode of this *name*; `None` if there is none."""
+    """Return the mode called *name*; `None` if there is none."""
     names: dict[str, Mode] = {mode: mode for mode in MODES}
     return names.get(name)
 
@@ -85,7 +85,7 @@ def key_of(provider: str, look_up: Callable[[str], str | None]) -> str | None:
 
 
 def confines() -> bool:
-    """Whether this machine lets commands be confined to a folder."""
+    """Whether this machine can confine commands to a folder (sandbox)."""
     try:
         check_bwrap(find_bwrap())
     except SandboxMissing:
@@ -94,9 +94,10 @@ def confines() -> bool:
 
 
 def spec_for(model: str, folder: Path, mode: Mode = "ask") -> SessionSpec:
-    """Return the specification of an agent that works in *folder*, where commands are confined to it if they can be."""
+    """Return the spec of the default agent in *folder*; commands are confined to the folder if possible here."""
     sandbox = _sandbox(folder) if confines() else None
-    safe_commands = () if sandbox is None else SAFE_COMMANDS  # unconfined, a command reads all that the user may read
+    # Without confinement, a command can read all files that the user can read
+    safe_commands = () if sandbox is None else SAFE_COMMANDS
     approval = HumanApproval(tools=ASK_FIRST[mode], safe_commands=safe_commands, timeout=None)
     is_plan = mode == "plan"
     tools = terminal_tools() if model == DEMO else standard_tools()
@@ -114,6 +115,6 @@ def spec_for(model: str, folder: Path, mode: Mode = "ask") -> SessionSpec:
 
 
 def _sandbox(folder: Path) -> Sandbox:
-    """Return a sandbox whose commands see *folder*, the system, and what environments in the folder may lead to."""
+    """Return a sandbox whose commands see *folder*, the system, and the toolchains that it links to."""
     paths = [Path(sys.base_prefix), *(Path(name).expanduser() for name in TOOLCHAINS)]
     return BubblewrapSandbox(folder, network=True, readable=[str(path) for path in paths if path.is_dir()])

@@ -62,7 +62,7 @@ DAMAGED: Final = "restore it from a backup, or delete it: `agentrail sessions de
 
 
 class Diagnosis(Value):
-    """What was found about one thing."""
+    """The result of one check of this machine."""
 
     about: str
     """What was looked at, in one word."""
@@ -153,7 +153,7 @@ def _python() -> Diagnosis:
 
 
 async def _sqlite() -> Diagnosis:
-    """Try what the journal needs of SQLite and of the file system, in a folder of its own."""
+    """Try the functions of SQLite and of the file system that the journal needs, in a temporary folder."""
     version = sqlite3.sqlite_version
     with tempfile.TemporaryDirectory() as folder:
         try:
@@ -235,7 +235,7 @@ def _room(folder: Path) -> Diagnosis:
 
 
 def _existing(path: Path) -> Path:
-    """Return the nearest folder above *path* that is there."""
+    """Return the nearest folder above *path* that exists."""
     return next(folder for folder in path.parents if folder.is_dir())
 
 

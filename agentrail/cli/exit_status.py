@@ -24,7 +24,7 @@ def exit_status(run: Callable[[], int]) -> int:
     except BadInputError as problem:
         tell(f"agentrail: {problem}")
         return WRONG_USAGE
-    except BrokenPipeError:  # whoever reads has seen enough
+    except BrokenPipeError:  # the reader of the pipe has closed it, such as `head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return DONE
     except (AgentrailError, OSError) as error:
@@ -35,7 +35,7 @@ def exit_status(run: Callable[[], int]) -> int:
 
 
 def status_of_error(error: AgentrailError | OSError) -> int:
-    """Print *error* as one line on standard error, and return the exit status that it stands for."""
+    """Print *error* as one line on standard error, and return the exit status for it."""
     tell(f"agentrail: {error}")
     return WRONG_USAGE if isinstance(error, UsageError) else FAILED
 

@@ -32,7 +32,7 @@ UNASKED: Final = "Shell commands are not confined to it, and run without asking.
 
 
 def greeting(version: str, source: AgentSource, *, has_samples: bool) -> tuple[ScreenText, ...]:
-    """Return the first screen: what this is, where it works, the keys, and what to try with the demo model."""
+    """Return the first screen: the session and its folder, the keys, and suggestions for the demo model."""
     is_demo = not source.file and source.model == DEMO
     agent = f"the agent of {source.file}" if source.file else f"the model {source.model}"
     talks = "the built-in demo model, which only knows phrases" if is_demo else agent

@@ -11,7 +11,7 @@ from agentrail.adapters.journals.sqlite.journal import SqliteJournal
 
 @asynccontextmanager
 async def open_journal(path: Path | None) -> AsyncGenerator[SqliteJournal, None]:
-    """Give the journal in the file *path*, by default that of the user."""
+    """Open the journal in the file *path*, by default the user's; close it when the block ends."""
     journal = SqliteJournal(path)
     try:
         yield journal

@@ -61,7 +61,7 @@ _LAST_WORD: Final = re.compile(r"\S*\s*$")
 
 
 def keys_in(typed: str) -> tuple[tuple[str, ...], str]:
-    """Return the keys in *typed*, and the text after them: the beginning of an incomplete key code."""
+    """Return the keys in *typed*, and the rest: the beginning of a key code that is incomplete."""
     keys: list[str] = []
     at = 0
     while match := _KEY.match(typed, at):
@@ -95,7 +95,7 @@ class EditedLine(Value):
     """How many lines back the text was fetched from the earlier lines; 0 if it is a new line."""
 
     def press(self, key: str) -> EditedLine:
-        """Return the line after *key* was pressed; a key without a meaning changes nothing."""
+        """Return the line after *key* was pressed; the same line if the key has no function."""
         before, behind = self.text[: self.at], self.text[self.at :]
         match key:
             case "back":
@@ -128,12 +128,12 @@ class EditedLine(Value):
         return self._with(self.text[: self.at] + lines, self.text[self.at :])
 
     def end_line(self) -> EditedLine:
-        """Return the next, empty line; this one joins the earlier lines, unless it is blank or repeats the last."""
+        """Return an empty line; this one is added to the earlier lines, unless it is blank or repeats the last."""
         is_kept = not self.text.strip() or (self.past and self.past[-1] == self.text)
         return EditedLine(past=self.past if is_kept else (*self.past, self.text))
 
     def says(self, text: str) -> EditedLine:
-        """Return the line with its text replaced by *text*, and the cursor at its end."""
+        """Return a copy whose text is *text*, with the cursor at its end."""
         return self._with(text, "")
 
     def visible_rows(self, width: int, most: int) -> tuple[list[str], tuple[int, int]]:
@@ -151,7 +151,7 @@ class EditedLine(Value):
         return rows[first : first + most], (row - first, column)
 
     def _moved(self, key: str) -> EditedLine:
-        """Return the text with the cursor in the line above or below; from the first one or the last, another text."""
+        """Return the text with the cursor one line up or down; past its first or last line, another text."""
         start = self.text.rfind("\n", 0, self.at) + 1
         end = self.text.find("\n", self.at)
         if key == "up" and start:

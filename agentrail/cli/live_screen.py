@@ -56,25 +56,25 @@ Format: TypeAlias = Callable[[str, TerminalStyle], Sequence[str]]
 
 
 class LiveScreen:
-    """What one terminal shows while its keys are read singly."""
+    """The screen of a terminal in raw mode: finished rows scroll up, and the rows below them are redrawn."""
 
     def __init__(self, look: TerminalStyle, to_rows: Format) -> None:
         self.to_rows = to_rows
         """Lays out what the model says."""
         self._look = look
-        self._finished: list[str] = []  # rows that are not written yet
+        self._finished: list[str] = []  # finished rows that were not written yet
         self._open: Flow | None = None
         self._blocks = TextBlocks()
         self._status = ""
-        self._drawn: tuple[str, ...] = ()  # the live rows that are on the screen
-        self._cursor = (0, 0)  # the row among them, and the column
+        self._drawn: tuple[str, ...] = ()  # the rows on the screen that the next `draw` replaces
+        self._cursor = (0, 0)  # cursor in `_drawn`: row and column
 
     def resize(self, look: TerminalStyle) -> None:
-        """Lay out what comes from now on for another size."""
+        """Use the size in *look* for everything that is laid out from now on."""
         self._look = look
 
     def put(self, piece: ScreenText) -> None:
-        """Take *piece* in; a line that is an aside comes above the text that is being written."""
+        """Add *piece*. An aside is printed at once, above the text that is still being written."""
         text = clean(piece.text)
         match piece.flow:
             case Flow.ECHO:
@@ -92,7 +92,7 @@ class LiveScreen:
                 pass
 
     def close(self) -> None:
-        """End the text that is being written, and the status."""
+        """Finish the text that is being written, and clear the status."""
         if self._open is Flow.TEXT:
             self._finish(self._blocks.rest())
         elif self._open is Flow.THOUGHT:
@@ -102,18 +102,18 @@ class LiveScreen:
         self._open, self._status, self._blocks = None, "", TextBlocks()
 
     def send(self, line: EditedLine) -> None:
-        """Leave the text of *line* above what is being written: it was sent."""
+        """Move the typed *line*, which was sent, up to the finished rows."""
         rows = _typed_rows(line.but(at=0), self._look)[0]
         self._finished.extend(painted(row, Tone.BOLD, self._look) for row in rows)
         if (count := line.text.count("\n") + 1) > len(rows):
             self._print(f"{MORE}… {count} lines", Tone.DIM)
 
     def forget(self) -> None:
-        """Take nothing of what was drawn to be on the screen: another program had it."""
+        """Forget what was drawn, because another program may have overwritten the screen."""
         self._drawn, self._cursor = (), (0, 0)
 
     def draw(self, line: EditedLine, *, prompts: bool, below: Sequence[str] = ()) -> str:
-        """Return the characters that write what has finished, and draw the rest below it.
+        """Return the terminal output that writes the finished rows, and redraws the live rows below them.
 
         *below* are rows to show under the typed line; *prompts*: show the prompt also if nothing is typed.
         """
@@ -131,7 +131,7 @@ class LiveScreen:
         return f"{BEGIN}{text}{END}"
 
     def end(self) -> str:
-        """Return the characters that write all that is there, and leave the cursor at the beginning of a row."""
+        """Return the terminal output that writes everything left, and puts the cursor at the beginning of a row."""
         self.close()
         text = self._erase() + "".join(f"{row}\n" for row in self._finished)
         self._finished, self._drawn, self._cursor = [], (), (0, 0)
@@ -154,7 +154,7 @@ class LiveScreen:
         self._blocks.has_begun = self._blocks.has_begun or bool(rows)
 
     def _open_rows(self) -> list[str]:
-        """Return the last rows of the text that is being written."""
+        """Return the last rows of the text that is still being written, as many as fit."""
         tail = self._blocks.text[-MOST_LAID_OUT:]
         match self._open:
             case Flow.TEXT if tail.strip():
@@ -171,7 +171,7 @@ class LiveScreen:
         self._finished.extend(painted(row, tone, self._look) for row in wrapped(text, self._look.room))
 
     def _erase(self) -> str:
-        """Return the characters that go to the first of the drawn rows and erase all of them.
+        """Return the terminal output that erases the drawn rows and leaves the cursor at the first of them.
 
         A terminal that has become narrower has broken rows in two.
         """
@@ -186,7 +186,7 @@ def _end_of(rows: Sequence[str]) -> int:
 
 
 def _move(rows: Sequence[str], at: tuple[int, int]) -> str:
-    """Return the characters that move the cursor from the end of the last row to *at*."""
+    """Return the terminal output that moves the cursor from the end of the last row to *at*."""
     up = len(rows) - 1 - at[0]
     right = f"\x1b[{at[1]}C" if at[1] else ""
     return (f"\x1b[{up}A" if up > 0 else "") + f"\r{right}" if rows else ""

@@ -12,15 +12,15 @@ from agentrail.cli.screen import TONES, TerminalStyle, wrapped
 
 
 def text_format() -> Format:
-    """Return the function that lays out blocks of text; it takes a tenth of a second to import rich."""
+    """Return the function that lays out text; it imports rich, which takes a tenth of a second."""
     if find_spec("rich") is None:
         return plain_rows
-    import_module("rich.markdown")  # here, so that no block of text waits for it
+    import_module("rich.markdown")  # imported now, so that the first block of text does not wait for it
     return markdown_rows
 
 
 def plain_rows(block: str, look: TerminalStyle) -> Sequence[str]:
-    """Return the rows of *block* as it was written."""
+    """Return the lines of *block* unchanged, as rows."""
     return wrapped(block, look.room)
 
 

@@ -42,7 +42,7 @@ NO_KEY: Final = "needs no key"
 
 
 class KnownModel(Value):
-    """What is known of a model, or of all models whose names begin with its name."""
+    """The known window and prices of a model, or of all models whose names begin with `name`."""
 
     name: str
     """The name, with that of its provider."""
@@ -53,12 +53,12 @@ class KnownModel(Value):
 
     @classmethod
     def of(cls, name: str) -> KnownModel:
-        """Look up the model called *name*."""
+        """Return what is known of the model called *name*."""
         return cls(name, window_of(name), published_price(name))
 
     @property
     def cells(self) -> tuple[str, ...]:
-        """Window, and dollars for a million tokens read, written, and read from the cache."""
+        """The cells of a row: window, and US dollars for a million tokens of input, output and cached input."""
         price = self.price
         dollars = (None, None, None) if price is None else (price.input, price.output, price.cached)
         figures = [UNKNOWN if amount is None else f"{amount:.6g}" for amount in dollars]
@@ -66,7 +66,7 @@ class KnownModel(Value):
 
     @property
     def as_json(self) -> JsonObject:
-        """The same as JSON."""
+        """The model as a JSON object."""
         price = self.price
         figures = None
         if price is not None:
@@ -145,7 +145,7 @@ def _found_key(provider: str) -> str | None:
 
 
 def _key_text(provider: str) -> str:
-    """Return whether the key of *provider* is there: the name of its variable, and never its value."""
+    """Return whether the key of *provider* is set, with the name of its variable; its value is never shown."""
     if not _keys(provider):
         return NO_KEY
     key = _found_key(provider)
@@ -153,7 +153,7 @@ def _key_text(provider: str) -> str:
 
 
 def _reason(chosen: str) -> str:
-    """Return which model `chat` and `run` choose, and why."""
+    """Return text that says which model `chat` and `run` choose, and why."""
     choice = f"`chat` and `run` choose {chosen}"
     if chosen == DEMO:
         return f"{choice}, which is offline: no key of a provider with a usual model is set."
@@ -166,7 +166,7 @@ def _reason(chosen: str) -> str:
 
 
 def _models_called(name: str) -> list[KnownModel]:
-    """Return the model called *name*, or all known ones of the provider of this name; raise `BadInputError`."""
+    """Return the models to show: one by *name*, or all of the provider *name*; raise `BadInputError` for neither."""
     provider, colon, model = name.partition(":")
     if name == DEMO or (provider in PROVIDERS and model):
         return [KnownModel.of(name)]

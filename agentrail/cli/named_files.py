@@ -29,7 +29,7 @@ _ESCAPED: Final = re.compile(r"\\(.)")
 
 
 async def parts_of(text: str, folder: Path) -> str | tuple[Part, ...]:
-    """Return the prompt *text* with the files that it names, in *folder* or by a whole path; raise `BadInputError`.
+    """Return the prompt *text* with the files that it names (`@path`), relative to *folder*; raise `BadInputError`.
 
     What follows an `@` and is no file stays as it is: people are called so, too.
     """
@@ -48,13 +48,13 @@ def without_files(prompt: str) -> str:
 
 
 def paths_behind(typed: str, folder: Path) -> Sequence[str]:
-    """Return what may follow *typed*, the beginning of a path in *folder*: the rest of each name that begins so."""
+    """Return the completions of *typed*, the beginning of a path in *folder*: the rest of each matching name."""
     head, _, beginning = _ESCAPED.sub(r"\1", typed).rpartition("/")
     place = folder / Path(f"{head}/" if typed.startswith("/") else head).expanduser()
     try:
         with os.scandir(place) as entries:
             names = sorted(f"{entry.name}{'/' if entry.is_dir() else ' '}" for entry in entries)
-    except (OSError, ValueError):  # a character that no path has
+    except (OSError, ValueError):  # there is no such folder, or no path can have one of the characters
         return ()
     hidden = beginning.startswith(".")
     fitting = [name for name in names if name.startswith(beginning) and (hidden or not name.startswith("."))]

@@ -55,10 +55,10 @@ def _run(argv: Sequence[str]) -> int:
 
 
 def write(kind: NewKind, folder: Path) -> None:
-    """Write the files of *kind* into *folder*, which is made; raise `BadInputError` if something is there already."""
+    """Create *folder* with the files of *kind*; raise `BadInputError` if a file is there already."""
     if folder.is_symlink() or (folder.exists() and (not folder.is_dir() or any(folder.iterdir()))):
         raise BadInputError(f"{str(folder)!r} is there already, and not empty; name a folder that is not there yet")
     folder.mkdir(parents=True, exist_ok=True)
     for name, text in kind.files(folder.resolve().name).items():
-        with (folder / name).open("x", encoding="utf-8") as file:  # what another process writes meanwhile stays too
+        with (folder / name).open("x", encoding="utf-8") as file:  # `x` keeps what another process writes meanwhile
             file.write(text)

@@ -10,7 +10,7 @@ from agentrail.values.value import Value
 
 
 class NewKind(Value):
-    """A kind of folder that can be written."""
+    """A kind of project that `agentrail new` can write."""
 
     module: str
     """The name of the module with the code."""
@@ -24,7 +24,7 @@ class NewKind(Value):
     """The arguments of `agentrail` that try the code."""
 
     def files(self, name: str) -> Mapping[str, str]:
-        """Return the texts of the files of a folder called *name*, by their names."""
+        """Return the files of a project called *name*: each name with its text."""
         project = _PROJECT.format(name=_project_name(name), module=self.module)
         readme = _README.format(name=name, module=self.module, about=self.about, try_it=self.try_it)
         return {
@@ -36,7 +36,7 @@ class NewKind(Value):
 
 
 def _project_name(name: str) -> str:
-    """Return *name* with letters, digits and hyphens alone, as names of projects are spelt."""
+    """Return *name* reduced to letters, digits and hyphens, as Python project names are spelt."""
     letters = [letter if letter.isascii() and letter.isalnum() else "-" for letter in name.lower()]
     words = [word for word in "".join(letters).split("-") if word]
     return "-".join(words) or "project"

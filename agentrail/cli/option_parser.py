@@ -24,5 +24,5 @@ class OptionParser(argparse.ArgumentParser):
         self.add_argument("-h", "--help", action="help", help=argparse.SUPPRESS)
 
     def error(self, message: str) -> NoReturn:
-        """Raise `BadInputError`."""
+        """Raise `BadInputError` with *message*, in place of ending the program as argparse does."""
         raise BadInputError(f"{message}; `{self.prog} --help` lists the options")

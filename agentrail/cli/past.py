@@ -15,19 +15,19 @@ MOST_SHOWN: Final = 12
 
 
 def past_of(messages: Sequence[Message]) -> tuple[ScreenText, ...]:
-    """Return the last of *messages* as they looked when they came."""
+    """Return the last of *messages* as pieces for the screen, as they looked when they were new."""
     left_out = max(len(messages) - MOST_SHOWN, 0)
     first = (line(f"  ({left_out} earlier messages)", Tone.DIM),) if left_out else ()
     return (*first, *(piece for message in messages[left_out:] for piece in _pieces(message)))
 
 
 def prompts_in(messages: Sequence[Message]) -> tuple[str, ...]:
-    """Return the texts of the person, the oldest first."""
+    """Return the texts of all user messages, the oldest first."""
     return tuple([message.text for message in messages if isinstance(message, UserMessage)])
 
 
 def thoughts_in(message: AssistantMessage) -> str:
-    """Return what the model thought before it said *message*."""
+    """Return the model's thoughts in *message*, as one text."""
     return "\n\n".join(part.text for part in message.parts if isinstance(part, Thinking))
 
 

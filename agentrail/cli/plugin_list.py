@@ -41,7 +41,7 @@ SETTLED: Final = {True: "their priorities settle it", False: "the order in `plug
 
 
 class ListedPlugins(Value, gc=True):
-    """The plugins of an agent, and what their order does."""
+    """The plugins of an agent, and the pairs of them whose order matters."""
 
     seats: tuple[AttachedPlugin, ...]
     """The plugins, in the order in which they are asked."""
@@ -86,7 +86,7 @@ def _run(argv: Sequence[str]) -> int:
 
 
 def listed_plugins(spec: SessionSpec, examples: int) -> ListedPlugins:
-    """Return the plugins of *spec*, and what *examples* scripts with each pair of them tell about their order."""
+    """Return the plugins of *spec*; test with *examples* scripts for each pair whether their order matters."""
     keyed = attachments(spec)
     seats = tuple(seat_for(key, plugin) for key, plugin in keyed)
     orders = order_report(spec.plugins, examples=examples, progress=_show_progress) if examples else ()
@@ -101,7 +101,7 @@ def _show_progress(count: int, total: int) -> None:
 
 
 def _hooks(seat: AttachedPlugin) -> list[str]:
-    """Return the hooks of a plugin, in the order in which a turn comes to them."""
+    """Return the names of the hooks that a plugin has, in the order in which they run in a turn."""
     return [name for name in (*(hook.moment for hook in HOOKS), ON_EVENT, SCREEN) if name in seat.hooks]
 
 

@@ -58,7 +58,7 @@ SERVER: Final = tuple([field.name for field in attrs.fields(McpServer) if field.
 
 
 class Surface(Value):
-    """Something in the settings that could run something, loosen what is asked, or reach out of the folder."""
+    """A setting that could run code, relax approvals, or reach files outside of the folder; the user must allow it."""
 
     name: str
     """Where it is in the file, such as `mcp.files`."""
@@ -69,7 +69,7 @@ class Surface(Value):
 
 
 class ProjectSettings(Value, gc=True):
-    """What the file of a folder says."""
+    """The settings in the file of a folder."""
 
     path: Path
     """The file."""
@@ -78,28 +78,28 @@ class ProjectSettings(Value, gc=True):
 
     @property
     def folder(self) -> Path:
-        """The folder that they are for."""
+        """The folder that the settings are for: that of the file."""
         return self.path.parent
 
     @property
     def model(self) -> str:
-        """The model; empty if it is not said."""
+        """The model; empty if it is not set."""
         return str(self.values.get("model", ""))
 
     @property
     def mode(self) -> Mode | None:
-        """What the agent may do without asking; `None` if it is not said."""
+        """The mode, which says what may run without asking; `None` if it is not set."""
         return mode_named(str(self.values.get("mode", "")))
 
     @property
     def journal(self) -> Path | None:
-        """The file of the journal; `None` if it is not said."""
+        """The file of the journal; `None` if it is not set."""
         file = table(self.values.get("journal", EMPTY)).get("file")
         return None if file is None else self.folder / Path(str(file)).expanduser()
 
     @property
     def spec_fields(self) -> Mapping[str, Json]:
-        """What they say of the arguments of `SessionSpec`, but for the model."""
+        """The settings that are arguments of `SessionSpec`, except the model."""
         return {key: value for key, value in self.values.items() if key in _kinds() and key != "model"}
 
     @property
@@ -114,7 +114,7 @@ class ProjectSettings(Value, gc=True):
 
     @property
     def surfaces(self) -> tuple[Surface, ...]:
-        """What has to be allowed."""
+        """The settings that the user must allow before they are used."""
         return tuple(self._surfaces())
 
     def _surfaces(self) -> Iterator[Surface]:
@@ -135,7 +135,7 @@ class ProjectSettings(Value, gc=True):
         return not (inside / Path(str(path)).expanduser()).resolve().is_relative_to(inside)
 
     def _code_of(self, plugin: Mapping[str, Json]) -> str:
-        """Return a digest of the file that a plugin is in; empty for one that comes with agentrail."""
+        """Return a digest of the file that contains a plugin's code; empty for a built-in plugin."""
         file, colon, _ = str(plugin[USE]).rpartition(":")
         return sha256(_content(self.folder / file)).hexdigest() if colon else ""
 
@@ -155,12 +155,12 @@ def read_settings(folder: Path) -> ProjectSettings | None:
 
 
 def table(value: Json) -> Mapping[str, Json]:
-    """Return a value that was checked to be a table."""
+    """Return *value*, which was checked before to be a table, with its type."""
     return cast("Mapping[str, Json]", value)
 
 
 def _content(path: Path) -> bytes:
-    """Return the bytes of a regular file; a pipe or a device would be read for ever."""
+    """Return the bytes of a file; raise `BadInputError` unless it is a regular one: reading a pipe may never end."""
     if not path.is_file():
         raise BadInputError(f"{path}: there is no such file, and it has to be one")
     try:
@@ -184,17 +184,17 @@ def _parsed(path: Path) -> dict[str, object]:
 
 @cache
 def _kinds() -> Mapping[str, object]:
-    """Return the types of the values by key: of the arguments of `SessionSpec` that are data, and of all `Options`."""
+    """Return the type of each setting by key: data arguments of `SessionSpec`, and all `Options`."""
     return {**OF_SPEC, **{key: kind for key, kind in get_type_hints(Options).items() if not key.startswith("_")}}
 
 
 def keys() -> Sequence[str]:
-    """Return the keys that settings may have."""
+    """Return the keys that a settings file may have."""
     return sorted({*_kinds(), "mode", "mcp", "plugins", "journal"})
 
 
 def _checked(path: Path, values: Mapping[str, object]) -> Mapping[str, Json]:
-    """Return *values*; raise `BadInputError` for a key that there is not, or a value that is none."""
+    """Return *values*, checked; raise `BadInputError` for an unknown key or a value of the wrong type."""
     for key in values:
         if key not in keys():
             raise BadInputError(f"{path}: there is no key `{key}`; {advice(key, keys(), 'there are')}")

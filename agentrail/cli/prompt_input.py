@@ -22,7 +22,7 @@ _BACKTICKS: Final = re.compile("`+")
 
 
 def prompt_of(argument: str | None, piped: bytes | None) -> str:
-    """Return the prompt; raise `BadInputError`, which says what to do, if there is none.
+    """Return the prompt of a run; raise `BadInputError` if there is none.
 
     *argument* is that of the command line, and *piped* what standard input had; each is `None` if there is none.
     """
@@ -40,26 +40,27 @@ def prompt_of(argument: str | None, piped: bytes | None) -> str:
 
 
 def decoded(content: bytes) -> str:
-    """Return standard input as text, without the mark of its encoding; raise `BadInputError` if it is no UTF-8."""
+    """Return standard input as text, without a byte order mark; raise `BadInputError` if it is no UTF-8."""
     if len(content) > MOST_BYTES:
         problem = f"standard input has more than {MOST_BYTES // 1024 // 1024} MiB"
         raise BadInputError(f"{problem}; give less, or the path of a file that a tool can read")
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        start = error.start + (len(content) - len(error.object))  # the decoder does not count the mark
+        # The position in the error does not count the byte order mark
+        start = error.start + (len(content) - len(error.object))
         line = content.count(b"\n", 0, start) + 1
         problem = f"standard input is no UTF-8: byte 0x{content[start]:02x} at position {start}, in line {line}"
         raise BadInputError(f"{problem}; convert it first, for example by `iconv -f latin1 -t utf-8`") from None
 
 
 def with_context(prompt: str, context: str) -> str:
-    """Return *prompt* with *context* below it, in a fence that no line of the context can close, and with a name."""
+    """Return *prompt* with *context* below it, in a named fence that is longer than any in *context*."""
     return f"{prompt}\n\nStandard input:\n\n{fenced(context, 'stdin')}\n"
 
 
 def fenced(text: str, name: str = "") -> str:
-    """Return *text* in a fence that no line of it can close, with a *name*."""
+    """Return *text* in a fence that no line of *text* can close, under *name*."""
     longest = max((len(run) for run in _BACKTICKS.findall(text)), default=0)
     fence = "`" * max(3, longest + 1)
     end = "" if text.endswith("\n") else "\n"
@@ -69,6 +70,6 @@ def fenced(text: str, name: str = "") -> str:
 def _check_argument(argument: str) -> None:
     try:
         argument.encode()
-    except UnicodeEncodeError as error:  # Python keeps a byte that is no UTF-8 as half a surrogate pair
+    except UnicodeEncodeError as error:  # Python decodes a byte of an argument that is no UTF-8 as a lone surrogate
         problem = f"the prompt is no UTF-8 from character {error.start + 1} on"
         raise BadInputError(f"{problem}; convert it first, for example by `iconv -f latin1 -t utf-8`") from None

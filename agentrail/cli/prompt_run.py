@@ -72,7 +72,7 @@ class PromptRun:
         self._leaving = trio.CancelScope()
 
     async def run(self, prompt: str, schema: JsonObject | None = None, since: int | None = None) -> RunEnding:
-        """Send *prompt*, wait for the end of its turn, and return how it ended.
+        """Send *prompt*, wait for the end of its turn, and return the outcome.
 
         With *schema*, the answer is an object that fits it. Events are shown from now on, or from *since* on.
         """
@@ -95,15 +95,15 @@ class PromptRun:
         return INTERRUPTED if self._interrupted else ending
 
     async def usage(self) -> Usage:
-        """Return what the session has used so far."""
+        """Return the tokens and cost of the session so far; zero if the session cannot be asked any more."""
         try:
             return (await awaited(self._session.status())).usage
-        except AgentrailError:  # a session that has ended elsewhere tells nothing any more
+        except AgentrailError:  # the session has ended in another process and cannot be asked
             return NOTHING_USED
 
     async def _follow(self, prompt: str, schema: JsonObject | None) -> RunEnding:
         self._ref = (await self._session.prompt(prompt, returns=schema, command=self._command)).ref
-        if self._interrupted:  # before the prompt was there to be aborted
+        if self._interrupted:  # Ctrl-C came before the prompt was sent
             await self._session.abort()
         while await self._waits(prompt, schema):
             calls = (await awaited(self._session.status())).held
@@ -121,7 +121,7 @@ class PromptRun:
         return ending_of_reply(reply, self.tally, wants_object=schema is not None)
 
     async def _waits(self, prompt: str, schema: JsonObject | None) -> bool:
-        """Wait until the turn has ended or waits for a person; return whether it waits."""
+        """Wait until the turn ends or waits for a person; return whether it waits for a person."""
         if schema is None:
             return (await self._session.ask(prompt, command=self._command)).stop_reason == "held"
         try:
@@ -133,15 +133,15 @@ class PromptRun:
     # Events
 
     async def _listen(self, events: AsyncIterator[Envelope]) -> None:
-        """Count and show the events, as long as somebody reads."""
-        with suppress(AgentrailError):  # the session cannot be heard any more: `_follow` is told why
+        """Count and show the session's events, as long as somebody reads the output; else abort."""
+        with suppress(AgentrailError):  # the subscription has failed; `_follow` gets the error of the session too
             async for envelope in events:
                 if not await self._show(envelope):
                     self._is_read = False
                     await self._session.abort()
                     self._leaving.cancel()
                     break
-                self._note(envelope)  # after it was shown: whoever waits for an event ends the run when it is noted
+                self._note(envelope)  # only after it was shown, because noting the last event ends the run
                 self._news.set()
         self._is_heard = False
         self._news.set()
@@ -161,14 +161,17 @@ class PromptRun:
             case _:
                 return
         if self._deciding is not None and (self._is_over() or not self._open_ids):
-            self._deciding.cancel()  # it was decided elsewhere, or came too late: nobody has to be asked any more
+            self._deciding.cancel()  # the calls were decided elsewhere, or the turn has ended: stop asking
 
     def _is_over(self) -> bool:
-        """Whether the end of the turn was shown; while the ref of its prompt is not known, that of any turn."""
+        """Whether the end of this prompt's turn was shown.
+
+        While the ref of the prompt is not known, any turn's end counts.
+        """
         return self._ref in self._ends if self._ref else bool(self._ends)
 
     async def _wait_for_end(self, error: AgentrailError) -> None:
-        """Wait for the event of the end that *error* tells of, so that nothing is missing in what was shown."""
+        """Wait for the event of the turn's end, which *error* reports, so that the shown events are complete."""
         with trio.move_on_after(math.inf if isinstance(error, TurnAborted | AnswerUnfit) else LAST_EVENTS):
             await self._wait_until(self._is_over)
 
@@ -177,7 +180,7 @@ class PromptRun:
             await self._wait_until(lambda: ids <= self._waiting_ids)
 
     async def _wait_until(self, has_come: Callable[[], bool]) -> None:
-        """Wait until *has_come* is true after an event, or no event can come any more."""
+        """Wait until an event has made *has_come* true, or until no more events can come."""
         while not has_come() and self._is_heard:
             self._news = trio.Event()
             await self._news.wait()
@@ -198,6 +201,6 @@ class PromptRun:
 
 
 def _stopping() -> tuple[signal.Signals, ...]:
-    """Return the signals that abort the turn; those stay ignored that are, as SIGHUP under `nohup`."""
+    """Return the signals that abort the turn; those that are ignored stay ignored, as SIGHUP under `nohup`."""
     numbers: list[signal.Signals | None] = [getattr(signal, name, None) for name in STOPPING]
     return tuple(number for number in numbers if number is not None and signal.getsignal(number) is not signal.SIG_IGN)

@@ -31,7 +31,7 @@ TONES_OF_MARKS: Final = {"-": Tone.BAD, "+": Tone.GOOD}
 
 
 def question_about(call: HeldCall) -> tuple[ScreenText, ...]:
-    """Return the text that asks a person about a held call: the question or the arguments, and the possible answers."""
+    """Return the text that asks a person about a held call: question or exact arguments, and possible answers."""
     if call.kind == "question":
         options = tuple(line(f"    {number}. {escaped(option)}") for number, option in enumerate(call.options, 1))
         return (line(f"? {escaped(call.hint, keep_lines=True)}", Tone.ASKING), *options)
@@ -46,13 +46,13 @@ def question_about(call: HeldCall) -> tuple[ScreenText, ...]:
 
 
 def _reason(call: HeldCall) -> str:
-    """Return what is to be known about a call beside its name and its arguments."""
+    """Return why a call is held, and what else a person should know besides its name and arguments."""
     head = f"`{call.tool}` wants to run with {shown_as_json(call.args)}"
     return call.hint.removeprefix(head).removeprefix("; ")
 
 
 def exact_args(args: JsonObject) -> Iterator[ScreenText]:
-    """Yield the rows that show the arguments of a call."""
+    """Yield the rows that show the arguments of a call, unshortened."""
     for name, arg in args.items():
         old, new = args.get(OLD), args.get(NEW)
         if isinstance(old, str) and isinstance(new, str) and name in {OLD, NEW}:
@@ -66,12 +66,12 @@ def exact_args(args: JsonObject) -> Iterator[ScreenText]:
 
 
 def changed_lines(args: JsonObject) -> tuple[ScreenText, ...]:
-    """Return the rows for what a call writes in place of something, or as a text of several lines; none for others."""
+    """Return the rows of a call's changes: a replaced text as a diff, a new text by lines; empty for other calls."""
     return tuple([row for row in exact_args(args) if row.text.startswith(CHANGES)])
 
 
 def replaced_lines(old: str, new: str) -> Iterator[ScreenText]:
-    """Yield the lines of *old* and *new*, those that go or come with a mark."""
+    """Yield the lines of *old* and *new* as a diff: removed and added lines have a mark."""
     before, after = _lines(old), _lines(new)
     for kind, start, end, new_start, new_end in SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
         if kind == "equal":
@@ -91,7 +91,7 @@ def _lines(text: str) -> list[str]:
 
 
 def _exact(arg: Json) -> str:
-    """Return a value on one line: a text as it is, unless it could be taken for another value."""
+    """Return a value on one line: JSON, or a text without quotes if it cannot be mistaken for another value."""
     if isinstance(arg, str) and arg.strip() == arg and arg:
         with suppress(ValueError):
             loads(arg)

@@ -27,18 +27,18 @@ Show = Callable[..., ScreenText | None]
 
 
 def piece_of(envelope: e.Envelope) -> ScreenText | None:
-    """Return the text for an event; `None` if nothing is shown."""
+    """Return the piece of text that shows an event; `None` for events that are not shown."""
     show = SHOWN.get(type(envelope.event))
     return None if show is None else show(envelope.event)
 
 
 def shown_args(args: JsonObject, limit: int = SHORT) -> str:
-    """Return the arguments of a call in one line, cut to *limit* columns."""
+    """Return the arguments of a call on one line, cut to *limit* columns."""
     return clipped(" ".join(f"{name}={_value(arg)}" for name, arg in args.items()), limit)
 
 
 def described(status: Status) -> tuple[ScreenText, ...]:
-    """Return the lines that describe a session's status, for `/status`."""
+    """Return the lines of `/status`: the phase, held calls and usage in *status*."""
     used = f"{status.usage.input_tokens} tokens read, {status.usage.output_tokens} written"
     turn = f"turn {status.turn}, round {status.round}" if status.turn_open else f"{status.turn} turns so far"
     waiting = [
@@ -57,7 +57,7 @@ def described(status: Status) -> tuple[ScreenText, ...]:
 
 
 def about(status: Status, last_read: int) -> str:
-    """Return the row about a session: its phase and model, what it has used, and how much of the window is full.
+    """Return the status row of a session: phase, model, usage, and how full the context window is.
 
     *last_read* is how many tokens the model read and wrote last, which it reads again.
     """

@@ -67,7 +67,7 @@ def main(argv: Sequence[str]) -> int:
     with output.alone():
         try:
             return _answered(options, output)
-        except KeyboardInterrupt:  # before Trio listens, or after it
+        except KeyboardInterrupt:  # a signal before Trio's handler is installed, or after it is removed
             return _reported_at_once(INTERRUPTED, output, as_json=options.form != "text")
 
 
@@ -82,18 +82,18 @@ def _answered(options: RunOptions, output: StandardOutput) -> int:
         _tell("no key of a provider is in the environment, so the built-in demo model answers; --model names another")
     run = ScriptedRun(options, output, Terminal(sys.stdin or _nowhere("r"), sys.stderr or _nowhere("w")))
     ending = process.run(partial(run.answer, spec, prompt), stop_within=STOP_WITHIN) or run.ending
-    if ending is None:  # a signal came before the session was there
+    if ending is None:  # a signal came before the session was started
         return _reported_at_once(INTERRUPTED, output, as_json=as_json)
     return ending.outcome.value
 
 
 def _nowhere(mode: str) -> TextIO:
-    """Return what stands for a standard stream that is closed."""
+    """Return a stream to nowhere, in place of a standard stream that is closed."""
     return cast("TextIO", Path(os.devnull).open(mode, encoding="utf-8"))
 
 
 def _reported_at_once(ending: RunEnding, output: StandardOutput, *, as_json: bool) -> int:
-    """Report the ending of a run without a session, and return the exit status."""
+    """Report the *ending* of a run that started no session; return the exit status."""
     _tell(ending.problem)
     if as_json:
         output.put(to_json(run_view(ending, RunTally(), "")) + b"\n")
@@ -109,7 +109,7 @@ def _tell(text: str) -> None:
 
 
 def _piped(options: RunOptions) -> bytes | None:
-    """Return what standard input has, if it is the prompt or its context; else `None`."""
+    """Return the content of standard input if it is the prompt or its context; else `None`."""
     stream = sys.stdin
     if stream is None or options.decision == "answers" or (stream.isatty() and options.prompt != STDIN):
         return None
@@ -124,12 +124,12 @@ def _piped(options: RunOptions) -> bytes | None:
 
 
 def _read_all(descriptor: int) -> bytes:
-    """Read to the end, or one byte more than is allowed."""
+    """Return the input, at most `MOST_BYTES + 1` bytes, so that the caller sees if it is too long."""
     content = bytearray()
     while len(content) <= MOST_BYTES:
         try:
             piece = os.read(descriptor, MOST_BYTES + 1 - len(content))
-        except BlockingIOError:  # another process has set it so that it does not block
+        except BlockingIOError:  # another process has made the shared descriptor non-blocking
             select.select([descriptor], [], [])
             continue
         if not piece:
@@ -139,8 +139,8 @@ def _read_all(descriptor: int) -> bytes:
 
 
 def _tell_if_it_waits(descriptor: int) -> None:
-    """Say that standard input is waited for, if nothing comes: a program may have inherited one that never ends."""
-    with suppress(OSError, ValueError):  # the system cannot wait for some inputs
+    """Tell the person that the program waits for standard input if nothing comes soon: it may have no end."""
+    with suppress(OSError, ValueError):  # some inputs, such as files on Windows, do not support `select`
         if not select.select([descriptor], [], [], PATIENCE)[0]:
             _tell("waiting for standard input; `< /dev/null` gives none")
 
@@ -189,11 +189,12 @@ class ScriptedRun:
         self._terminal = terminal
         self._is_seen = sys.stderr is not None and sys.stderr.isatty()
         self._shows_progress = self._is_seen if options.progress is None else options.progress
-        if self._is_seen and os.environ.get("TERM", "dumb") != "dumb":  # no line is typed while progress is shown
+        # This command reads no typed lines while progress is shown
+        if self._is_seen and os.environ.get("TERM", "dumb") != "dumb":
             terminal.look = terminal.look.but(rewrites=True)
 
     async def answer(self, spec: SessionSpec, prompt: str) -> RunEnding:
-        """Start a session of *spec*, send *prompt*, report how it ended, and return that."""
+        """Start a session of *spec*, send *prompt*, report the ending of the run, and return the ending."""
         try:
             async with open_supervisor(stop_within=STOP_WITHIN) as supervisor:
                 session = await supervisor.spawn(spec)
@@ -246,7 +247,7 @@ class ScriptedRun:
         return ending
 
     def _text_of(self, ending: RunEnding) -> str:
-        """Return the answer alone, with an end of line; empty if there is none."""
+        """Return the answer with an end of line; empty if the run has no answer."""
         text = ending.text if ending.answer is None else to_text(ending.answer)
         if self._output.is_terminal:
             text = clean(text)
@@ -257,7 +258,7 @@ class ScriptedRun:
 
 
 def progress_of(envelope: e.Envelope) -> ScreenText | None:
-    """Return what is shown of an event while the answer is waited for; `None` if nothing is."""
+    """Return the piece of text that shows *event* as progress; `None` for events that are not shown."""
     event = envelope.event
     if isinstance(event, e.ResponseComplete) and event.message.calls and event.message.text:
         return line(f"  {clipped(one_line(event.message.text), SHORT)}", Tone.DIM)

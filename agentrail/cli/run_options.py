@@ -82,12 +82,12 @@ def parsed(argv: Sequence[str]) -> RunOptions:
 
 
 def wants_json(argv: Sequence[str]) -> bool:
-    """Whether *argv*, which cannot be parsed, asks for JSON."""
+    """Whether *argv*, which is invalid, asks for JSON, so that the error is reported as JSON too."""
     return not {"--json", "--events"}.isdisjoint(argv)
 
 
 def schema_of(text: str) -> JsonObject:
-    """Return the schema that *text* is, or that the file of this name has; raise `BadInputError` if it will not do."""
+    """Return the JSON Schema in *text*, or in the file called *text*; raise `BadInputError` if it is invalid."""
     source = "--schema"
     if not text.lstrip().startswith("{"):
         source = f"--schema {text}"
@@ -117,7 +117,7 @@ def options_parser() -> OptionParser:
     add = parser.add_argument
     add(
         "prompt", nargs="*", metavar="PROMPT", help=argparse.SUPPRESS
-    )  # what is said of it is in the description: the help is a screen
+    )  # the description says more about these options, so that the help fits on one screen
     add("--model", metavar="NAME", help="which model (default: as `chat` chooses it)")
     add("--agent", metavar="FILE[:NAME]", help="a file with a SessionSpec (default: that of `chat`)")
     add("--dir", metavar="FOLDER", help="where its tools work (default: here)")
@@ -156,7 +156,7 @@ def _positive(text: str) -> float:
 def _count(text: str) -> int:
     try:
         number = int(text) if text.isascii() and text.isdecimal() else 0
-    except ValueError:  # it has thousands of digits
+    except ValueError:  # the number has thousands of digits
         number = 0
     if number < 1:
         problem = f"{text!r} is no whole number from 1 on"

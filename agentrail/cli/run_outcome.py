@@ -37,7 +37,7 @@ from agentrail.values.value import Value
 
 
 class Outcome(Enum):
-    """How a run ended; the value is the exit status."""
+    """How a run ended; the value of each member is the exit status."""
 
     DONE = 0
     """The answer is there."""
@@ -63,7 +63,7 @@ class Outcome(Enum):
 
 
 class RunEnding(Value):
-    """The outcome of a run, and why."""
+    """The outcome of a run, with the reason."""
 
     outcome: Outcome
     """How the run ended."""
@@ -80,7 +80,7 @@ class RunEnding(Value):
 
 
 class ErrorView(View):
-    """An error that was met during the run; the run may have gone on."""
+    """An error that occurred during the run; the run may have continued after it."""
 
     kind: str
     """Class of the error, such as `KeyMissing`."""
@@ -125,7 +125,7 @@ REFUSALS: Final = frozenset({"rejected", "timeout"})
 
 
 class RunTally:
-    """Counts what happens in the turn, event by event, as far as the outcome depends on it."""
+    """Counts the events of the turn that decide about the outcome."""
 
     def __init__(self) -> None:
         self.turns = 0
@@ -135,7 +135,7 @@ class RunTally:
         self._refusals: list[str] = []
 
     def take(self, envelope: Envelope) -> None:
-        """Count an event."""
+        """Count the event in *envelope*."""
         match envelope.event:
             case RequestStart():
                 self.turns = max(self.turns, envelope.turn)
@@ -155,7 +155,7 @@ class RunTally:
 
     @property
     def refusal(self) -> str:
-        """Why nothing ran of what the model wanted; empty if something ran, or nothing was refused."""
+        """Reason why none of the model's calls ran; empty if one ran, or none was refused."""
         return "" if self._ran or not self._refusals else self._refusals[-1]
 
     @property
@@ -165,7 +165,7 @@ class RunTally:
 
 
 def ending_of_reply(reply: Reply, tally: RunTally, *, wants_object: bool) -> RunEnding:
-    """Return how a turn ended that was not aborted; *wants_object*: the answer is an object, or there is none."""
+    """Return the ending for a turn that was not aborted; *wants_object*: without an object, there is no answer."""
     stop, answer = reply.stop_reason, reply.answer
     outcome, problem = _problem_of_stop(stop) or (Outcome.DONE, "")
     if outcome is Outcome.DONE and tally.refusal:
@@ -191,7 +191,7 @@ def _problem_of_stop(stop: str) -> tuple[Outcome, str] | None:
 
 
 def ending_of_error(error: AgentrailError, tally: RunTally) -> RunEnding:
-    """Return how a run ended that *error* has ended."""
+    """Return the ending for a run that failed with *error*."""
     match error:
         case TurnAborted(kind=kind, reason=reason):
             outcome, problem = _outcome_of_abort(kind, reason, tally)
@@ -237,7 +237,7 @@ def _limit_or(outcome: Outcome, reason: str) -> Outcome:
 
 
 def held_ending(held_calls: tuple[HeldCall, ...], why: str) -> RunEnding:
-    """Return the ending of a run that waits for a person; *why* nobody has decided."""
+    """Return the ending of a run that waits for a person; *why* says why nobody decided."""
     what = "; ".join(described(call) for call in held_calls) or "a call waits for a decision"
     advice = "`--yes` allows such calls, `--deny` refuses them, `--answers` reads answers from a pipe"
     return RunEnding(
@@ -246,7 +246,7 @@ def held_ending(held_calls: tuple[HeldCall, ...], why: str) -> RunEnding:
 
 
 def described(call: HeldCall) -> str:
-    """Return what waits, with its exact arguments as JSON, in which characters that nobody sees are escaped."""
+    """Return the held call or question as text, with its exact arguments as JSON; invisible characters are escaped."""
     if call.kind == "question":
         options = f" ({' / '.join(call.options)})" if call.options else ""
         return f"`{escaped(call.tool)}` asks: {escaped(call.hint + options)}"
@@ -254,7 +254,7 @@ def described(call: HeldCall) -> str:
 
 
 def run_view(ending: RunEnding, tally: RunTally, session: str, usage: Usage = NOTHING_USED) -> RunView:
-    """Return what the caller of `--json` gets."""
+    """Return the object that `--json` prints."""
     answer: str | JsonObject | None = ending.answer if ending.answer is not None else ending.text or None
     return RunView(
         ending.outcome.word,

@@ -56,7 +56,7 @@ class Tone(Enum):
 
 
 class TerminalStyle(Value):
-    """The abilities of the output."""
+    """The abilities and the size of the terminal that is written to."""
 
     colours: bool = False
     """Whether the output shows colours."""
@@ -71,7 +71,7 @@ class TerminalStyle(Value):
 
     @property
     def room(self) -> int:
-        """How many columns of a line are filled: the cursor stays behind them, in the same line."""
+        """Number of columns that a line may fill: one less than the width, so that the cursor stays in the line."""
         return max(self.width - 1, 1)
 
 
@@ -113,7 +113,7 @@ class Screen(Value):
 
     @property
     def joint(self) -> str:
-        """Characters that end the open line; empty if none is open."""
+        """Characters that end the unfinished line; empty at the beginning of a line."""
         if self.open is None:
             return ""
         return ERASE if self.open is Flow.STATUS else "\n"
@@ -125,7 +125,7 @@ def line(text: str, tone: Tone = Tone.PLAIN) -> ScreenText:
 
 
 def aside(text: str, tone: Tone = Tone.PLAIN) -> ScreenText:
-    """Return *text* as a line that may come above the text which is being written."""
+    """Return *text* as an aside: a line that may be printed above the text that is still being written."""
     return ScreenText(Flow.ASIDE, text, tone)
 
 
@@ -197,7 +197,7 @@ def _rows_of(text: str, width: int) -> list[str]:
         if used + more > width and row.strip():
             rows.append(row)
             row = indent
-            word = word.lstrip(" ")  # noqa: PLW2901 - the break is in place of the space
+            word = word.lstrip(" ")  # noqa: PLW2901 - the line break replaces the space
             used, more = columns(indent), columns(word)
         row, used = row + word, used + more
         if used > width:

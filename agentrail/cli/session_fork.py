@@ -18,20 +18,20 @@ from agentrail.remote.remote_supervisor import connect
 
 
 async def fork_session(journal: SqliteJournal, origin: State, at: int | None) -> str:
-    """Begin a copy of *origin* with its past up to record *at*, or all of it; return how `chat` calls the copy."""
+    """Fork *origin* at record *at* (`None`: its end), by the serving process if there is one; return the new name."""
     if await is_served(journal.path):
         async with connect(address_of(journal.path), KEY) as host:
             return (await host.fork(name_in_chat(origin.session_id), at=at)).id.removeprefix(OWN)
     spec = await trio.to_thread.run_sync(_spec_of, origin)
     name = secrets.token_hex(4)
-    # Without `specs`, no session of the journal is brought back but this one.
+    # Without `specs`, the supervisor resumes no other session of the journal.
     async with open_supervisor(journal=journal) as supervisor:
         await supervisor.fork(origin.session_id, spec, at=at, id=STORED + name)
     return name
 
 
 def _spec_of(origin: State) -> SessionSpec:
-    """Make the agent of a session anew; raise `BadInputError` if only another program can."""
+    """Return a new spec of the session's agent; raise `BadInputError` if another program made the session."""
     source = AgentSource.read(origin.setup.spec)
     spec = None if source is None else source.profile().spec
     if source is None or not isinstance(spec, SessionSpec):

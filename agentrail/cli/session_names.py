@@ -15,10 +15,10 @@ OWN: Final = f"{LOCAL.user}."
 
 
 def id_of_chat(name: str) -> str:
-    """Return the id in the journal of the session that `chat` calls *name*."""
+    """Return the id in the journal of the session that `chat` shows as *name*."""
     return STORED + name.removeprefix(OWN)
 
 
 def name_in_chat(session_id: str) -> str:
-    """Return what `chat` calls a session of the journal; its id if it is none of `chat`."""
+    """Return the name that `chat` shows for a session; the id itself if the session was not made by `chat`."""
     return session_id.removeprefix(STORED)

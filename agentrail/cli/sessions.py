@@ -65,7 +65,7 @@ async def _run(options: SessionOptions) -> int:
 
 
 async def _id_of(journal: Journal, name: str) -> str:
-    """Return the id of the session *name*: sessions of `chat` have a longer id than the name that it shows."""
+    """Return the id of the session *name*, which may be an id or the shorter name that `chat` shows."""
     session_id = id_of_chat(name)
     return session_id if await journal.read(session_id, 0, 1) and not await journal.read(name, 0, 1) else name
 
@@ -104,7 +104,7 @@ async def _list(journal: Journal, options: SessionOptions) -> int:
 
 
 def _condition(stored: StoredSession) -> str:
-    """Return in one word how a session stands."""
+    """Return one word for the condition of a session: damaged, ended, working, waiting or idle."""
     if stored.problem:
         return "damaged"
     if stored.ended:
@@ -218,7 +218,7 @@ async def _copy(journal: Journal, options: SessionOptions) -> int:
 
 
 async def _fork(journal: SqliteJournal, options: SessionOptions) -> int:
-    from agentrail.cli.session_fork import fork_session  # noqa: PLC0415 - it brings all that runs sessions
+    from agentrail.cli.session_fork import fork_session  # noqa: PLC0415 - imports everything that runs sessions
 
     state, _ = await _stored(journal, options.words[0])
     name = await fork_session(journal, state, options.at)
@@ -242,7 +242,7 @@ async def _delete(journal: Journal, options: SessionOptions) -> int:
 
 
 async def _confirmed(question: str) -> bool:
-    """Ask the person; raise `BadInputError` if nobody is there."""
+    """Ask the person to confirm; return the answer. Raise `BadInputError` if there is no terminal."""
     if not sys.stdin.isatty():
         message = "nobody can be asked whether it is to be deleted; `--yes` says so"
         raise BadInputError(message)

@@ -31,7 +31,7 @@ class Setting(Value, gc=True):
 
 
 def setting(key: str, option: str | None, settings: ProjectSettings | None, default: str = "") -> Setting:
-    """Return the value of `model`, `mode` or `journal`; *option* is that of the command line, `None` if not given."""
+    """Return the value of the setting *key* that has precedence; *option* is that of the command line, or `None`."""
     if option is not None:
         return Setting(option, f"--{key}")
     variable = VARIABLES[key]
@@ -45,12 +45,15 @@ def setting(key: str, option: str | None, settings: ProjectSettings | None, defa
 
 
 def chosen_model(option: str | None, settings: ProjectSettings | None) -> str:
-    """Return the model of the agent of the command line."""
+    """Return the model for the default agent."""
     return setting("model", option, settings, usual_model(os.environ.get)).value
 
 
 def chosen_mode(option: Mode | None, settings: ProjectSettings | None) -> Mode | None:
-    """Return what it may do without asking; `None` if nothing says so. Raise `BadInputError` for no mode."""
+    """Return the mode that says what may run without asking; `None` if it is not set.
+
+    Raise `BadInputError` if unknown.
+    """
     name = setting("mode", option, settings).value
     mode = mode_named(name)
     if name and mode is None:
@@ -59,6 +62,6 @@ def chosen_mode(option: Mode | None, settings: ProjectSettings | None) -> Mode |
 
 
 def chosen_journal(option: Path | None, settings: ProjectSettings | None) -> Path | None:
-    """Return the file of the journal; `None` if it is that of the user."""
+    """Return the file of the journal; `None` for the user's default one."""
     path = setting("journal", None if option is None else str(option), settings).value
     return Path(path) if path else None

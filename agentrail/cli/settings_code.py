@@ -21,7 +21,7 @@ BUILT_IN: Final = "agentrail.plugins"
 
 
 def with_settings(spec: SessionSpec, settings: ProjectSettings) -> SessionSpec:
-    """Return *spec* with *settings*, which somebody has allowed; raise `BadInputError` if they cannot be used.
+    """Return *spec* with *settings*, which the user has allowed; raise `BadInputError` if they cannot be used.
 
     A plugin takes the place of one of the same class.
     """

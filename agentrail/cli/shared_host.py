@@ -61,7 +61,7 @@ ANOTHER_PLACE: Final = "use a journal in a folder of your own"
 
 
 class SocketOwner:
-    """Authenticator of a socket that one user alone can reach: whoever does, is that user."""
+    """Authenticates every caller of a Unix socket that only one user can open as that user."""
 
     async def identify(self, headers: Sequence[tuple[str, str]]) -> Identity:
         """Return the one user."""
@@ -71,7 +71,7 @@ class SocketOwner:
 
 
 class SharedHost:
-    """The host of one journal, as one of the processes sees it that share the journal."""
+    """The host of one journal as this process uses it: another process serves it, or this one does."""
 
     def __init__(self, journal: Path, profiles: ProfileOf, nursery: trio.Nursery) -> None:
         self.socket = socket_of(journal)
@@ -84,7 +84,7 @@ class SharedHost:
         self._nursery = nursery
 
     async def settle(self) -> None:
-        """Return when the journal is served, by this process if by no other.
+        """Wait until the journal is served, by another process or else by this one.
 
         Raise `JournalInUse` if a program has it that does not serve it so, and `CannotListen` if nobody can be reached.
         """
@@ -95,7 +95,7 @@ class SharedHost:
             except JournalInUse:
                 if trio.current_time() >= until:
                     raise
-            except OSError as error:  # who served has just ended
+            except OSError as error:  # the process that served has just ended
                 if trio.current_time() >= until:
                     raise CannotListen(f"unix:{self.socket}", str(error), ANOTHER_PLACE) from error
             else:
@@ -103,7 +103,10 @@ class SharedHost:
             await trio.sleep(AGAIN)
 
     async def dial(self) -> trio.abc.Stream:
-        """Connect to whoever serves the journal, which may be this process from now on; raise `CutError`."""
+        """Connect to the process that serves the journal; begin to serve it here if none does.
+
+        Raise `CutError` if both fail.
+        """
         try:
             return await self._reach_or_serve()
         except AgentrailError as error:
@@ -118,7 +121,8 @@ class SharedHost:
             return await self._reach()
 
     async def _reach(self) -> trio.abc.Stream:
-        if self.socket.lstat().st_uid != os.getuid():  # somebody else would be told what is meant for the host
+        # Another user has put a socket there, and would read what is sent
+        if self.socket.lstat().st_uid != os.getuid():
             raise CannotListen(f"unix:{self.socket}", NOT_OURS, ANOTHER_PLACE)
         return await trio.open_unix_socket(self.socket)
 
@@ -126,21 +130,22 @@ class SharedHost:
         journal = SqliteJournal(self.journal)
         host = Host(self._profiles, authenticator=SocketOwner(), journal=journal, limits=LIMITS)
         try:
-            await journal.release(())  # a host would begin without the journal, and wait for it
+            # Opens the journal now: `Host` would start without it, and wait until it can be opened
+            await journal.release(())
             async with host.serving(unix=self.socket):
                 self.serves = True
                 task_status.started()
                 await trio.sleep_forever()
         finally:
             self.serves = False
-            # Shielded: the next one can hold the journal only when it is closed.
+            # Shielded: the next process can open the journal only after it is closed here.
             # tests/cli/test_shared_host.py::test_when_the_one_that_serves_leaves_another_goes_on
             with trio.CancelScope(shield=True):
                 await journal.close()
 
 
 def socket_of(journal: Path) -> Path:
-    """Return the path of the socket for a journal: beside it, or if that is too long, in a folder of the user."""
+    """Return the path of a journal's socket: beside the file, or in the user's folder if that path is too long."""
     beside = journal.with_name(f"{journal.name}.sock")
     if len(os.fsencode(beside)) <= MAX_PATH:
         return beside
@@ -153,18 +158,18 @@ def socket_of(journal: Path) -> Path:
 
 
 def address_of(journal: Path) -> str:
-    """Return the URL at which *journal* is served, if it is."""
+    """Return the URL of the host of *journal*; there may be no host."""
     return f"unix:{quote(os.fsencode(socket_of(journal)))}"
 
 
 async def is_served(journal: Path) -> bool:
-    """Whether a process of this user serves *journal* at its socket now."""
+    """Whether a process of this user serves *journal* at the socket now."""
     socket = socket_of(journal)
     try:
         if socket.lstat().st_uid != os.getuid():
             return False
         stream = await trio.open_unix_socket(socket)
-    except OSError:  # there is none, or who served has ended without removing it
+    except OSError:  # there is no socket, or its process has ended without removing it
         return False
     await trio.aclose_forcefully(stream)
     return True
@@ -172,7 +177,7 @@ async def is_served(journal: Path) -> bool:
 
 @asynccontextmanager
 async def open_shared(journal: Path | None, profiles: ProfileOf) -> AsyncGenerator[RemoteSupervisor, None]:
-    """Give the supervisor of the sessions in *journal*, by default that of the user, for the time of the `async with`.
+    """Open the supervisor of the sessions in *journal* (by default the user's), and close it when the block ends.
 
     *profiles* finds the agents, if this process is the one that serves. Raise `JournalInUse` if a program has the
     journal that does not serve it so.

@@ -32,7 +32,7 @@ class StandardOutput:
 
     @contextmanager
     def alone(self) -> Generator[None, None, None]:
-        """Within this block, what others write to standard output goes to standard error: tools, and their programs."""
+        """Within this block, send what tools and their programs write to standard output to standard error."""
         if not self.is_open:
             yield
             return
@@ -46,23 +46,23 @@ class StandardOutput:
             os.dup2(self._descriptor, STDOUT)
 
     async def write(self, content: bytes) -> bool:
-        """Write *content*, in a thread; return whether somebody still reads."""
+        """Write *content* in a thread; return whether the output is still read."""
         if self.is_open:
             try:
                 await trio.to_thread.run_sync(self.put, content, abandon_on_cancel=True)
-            except trio.Cancelled:  # the thread goes on with its half of a line
+            except trio.Cancelled:  # a cancelled call leaves the thread, which writes the rest of its line
                 self.is_open = False
                 raise
         return self.is_open
 
     def put(self, content: bytes) -> None:
-        """Write *content* at once, as far as somebody reads."""
+        """Write *content* at once; no-op if the output is not read any more."""
         rest = memoryview(content)
         try:
             while rest and self.is_open:
                 try:
                     rest = rest[os.write(self._descriptor, rest) :]
-                except BlockingIOError:  # whoever has opened it wants no waiting in its own process
+                except BlockingIOError:  # the descriptor is shared with another process, which wants it non-blocking
                     select.select([], [self._descriptor], [])
         except BrokenPipeError:
             self.is_open = False
@@ -72,7 +72,7 @@ class StandardOutput:
 
 
 def open_what_is_closed() -> None:
-    """Have standard streams that are closed lead to nowhere: else the next file that is opened would be one of them."""
+    """Open closed standard streams as `/dev/null`, because the next opened file would get their descriptors."""
     descriptor = STDIN
     while descriptor <= STDERR:
         descriptor = os.open(os.devnull, os.O_RDWR)

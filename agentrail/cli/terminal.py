@@ -79,7 +79,7 @@ def look_of(source: TextIO, target: TextIO) -> TerminalStyle:
 
 
 def _common(words: Sequence[str]) -> str:
-    """Return what all *words* begin with."""
+    """Return the longest common prefix of *words*."""
     if not words:
         return ""
     first, last = min(words), max(words)
@@ -99,7 +99,7 @@ class Terminal:
         self._shown = target
         self._screen = Screen()
         self._to_rows: Format = plain_rows
-        self._live: LiveScreen | None = None  # only while keys are read singly
+        self._live: LiveScreen | None = None  # `None` unless single keys are read
         self._changed = trio.Event()
         self._line = EditedLine()
         self._complete: Callable[[str], Sequence[str]] | None = None
@@ -132,7 +132,7 @@ class Terminal:
                 self._write(f"{text}{MARK_NO_PASTES}")
 
     async def keep_drawing(self) -> None:
-        """Draw what changes while keys are read singly, until cancelled; no-op if `keys` is false."""
+        """Redraw after changes while single keys are read, until cancelled; no-op if `keys` is false."""
         if self.keys:
             with trio.open_signal_receiver(signal.SIGCONT, signal.SIGWINCH) as signals:
                 async with trio.open_nursery() as nursery:  # noqa: TID251 - the command line has its own tasks
@@ -145,7 +145,7 @@ class Terminal:
                             self._resize()
 
     async def _draw(self) -> None:
-        """Draw what changes, until cancelled.
+        """Redraw after each change, until cancelled.
 
         It writes in a thread: a terminal that takes nothing, as behind a slow line, holds up nobody but its person.
         """
@@ -159,7 +159,7 @@ class Terminal:
             await trio.sleep(FRAME)
 
     def resume(self) -> None:
-        """Set the terminal's modes, at the start and after a stop by job control."""
+        """Set the terminal's modes and redraw: at the start, and after a stop by job control (SIGCONT)."""
         if self._live is not None:
             from agentrail.cli import terminal_modes  # noqa: PLC0415 - not there on every system
 
@@ -169,19 +169,19 @@ class Terminal:
             self._changed.set()
 
     async def _lay_out(self) -> None:
-        """Lay out what the model says as Markdown from now on, if the extra `cli` is installed."""
+        """Use Markdown for the model's text from now on, if the extra `cli` is installed."""
         if self._live is not None:
             self._to_rows = self._live.to_rows = await trio.to_thread.run_sync(text_format)
 
     def _resize(self) -> None:
-        """Lay out what comes from now on for the size that the terminal has now."""
+        """Read the terminal's size, and use it for everything that is laid out from now on."""
         self.look = look_of(self._source, self._shown)
         if self._live is not None:
             self._live.resize(self.look)
             self._changed.set()
 
     def drop_typed_ahead(self) -> None:
-        """Drop what a person has typed and what is not read yet; no-op with a pipe."""
+        """Discard typed input that was not read yet; no-op if the input is a pipe."""
         if self.by_hand and find_spec("termios") is not None:
             from agentrail.cli import terminal_modes  # noqa: PLC0415 - not there on every system
 
@@ -200,7 +200,7 @@ class Terminal:
         self._changed.set()
 
     def end_line(self) -> None:
-        """Leave the cursor at the beginning of a line, where keys are not read."""
+        """End an unfinished line of the output, so that the cursor is at the beginning of a line."""
         self._write(self._screen.joint)
         self._screen = Screen()
 
@@ -210,7 +210,7 @@ class Terminal:
         self._changed.set()
 
     def tell(self, about: str) -> None:
-        """Show *about* below what is typed, in one row, where keys are read singly."""
+        """Show *about* in one row below the typed line; no effect unless single keys are read."""
         self._about = about
         self._changed.set()
 
@@ -223,7 +223,7 @@ class Terminal:
             self.show((ScreenText(Flow.LINE, text),))
 
     def drop_typed(self) -> bool:
-        """Drop the text that was typed and not sent; return whether there was any."""
+        """Clear the typed line; return whether it had text."""
         typed = bool(self._line.text)
         self._line = self._line.says("")
         self._changed.set()
@@ -259,18 +259,18 @@ class Terminal:
         return None
 
     def complete_by(self, complete: Callable[[str], Sequence[str]] | None, past: Sequence[str] = ()) -> None:
-        """Complete words by *complete*: it returns what may follow a text; and fetch *past* as earlier lines."""
+        """Complete words by *complete*, which returns possible ends of a text; let the person recall *past* texts."""
         self._complete = complete
         self._line = self._line.but(past=(*past, *self._line.past))
 
     def put_back(self, lines: tuple[str, ...]) -> None:
-        """Have the next `read` return *lines*, which the caller has not used."""
+        """Let the next `read` return *lines*, which the caller has read but not handled."""
         self._unused = lines
 
     async def _receive(self) -> bytes:
         try:
             await trio.lowlevel.wait_readable(self._given)
-        except OSError:  # the system cannot wait for some inputs, such as files
+        except OSError:  # some inputs, such as files, do not support waiting
             return await trio.to_thread.run_sync(os.read, self._given, CHUNK, abandon_on_cancel=True)
         try:
             return os.read(self._given, CHUNK)
@@ -316,7 +316,7 @@ class Terminal:
                 self._line = self._line.press(key)
 
     def _go_on(self, ways: Sequence[str]) -> None:
-        """Insert what all *ways* to go on with the typed text begin with; if that is nothing, show them."""
+        """Insert the common beginning of the completions *ways*; if there is none, list them below the line."""
         common = _common(ways)
         if common:
             self._line = self._line.insert(common)
@@ -326,7 +326,7 @@ class Terminal:
             self._offered = ["  ".join([*(f"{word}{way}" for way in ways[:MOST_OFFERED]), *more])]
 
     def _finish(self) -> None:
-        """Leave the finished line on the screen, and begin a new one; `prompt` shows the next prompt."""
+        """Move the finished line up to the finished rows, and begin an empty one."""
         if self._live is not None and (self._line.text or self._prompts):
             self._live.send(self._line)
         self._prompts = False

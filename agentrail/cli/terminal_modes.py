@@ -9,13 +9,13 @@ from contextlib import contextmanager
 
 
 def hand_over_keys(number: int) -> None:
-    """Set the terminal of file descriptor *number* to send single keys without echo; Ctrl-C still sends SIGINT."""
+    """Make the terminal of file descriptor *number* send single keys without echo; Ctrl-C still sends SIGINT."""
     tty.setcbreak(number, termios.TCSADRAIN)
 
 
 @contextmanager
 def kept(number: int) -> Generator[None, None, None]:
-    """Restore the modes of the terminal of file descriptor *number* after this block."""
+    """Restore the modes of the terminal of file descriptor *number* when the block ends."""
     before = termios.tcgetattr(number)
     try:
         yield
@@ -24,5 +24,5 @@ def kept(number: int) -> Generator[None, None, None]:
 
 
 def drop_typed_ahead(number: int) -> None:
-    """Drop what was typed at the terminal of file descriptor *number* and not read yet."""
+    """Discard what was typed at the terminal of file descriptor *number* and not read yet."""
     termios.tcflush(number, termios.TCIFLUSH)

@@ -11,7 +11,7 @@ _INDENTED: Final = re.compile(r"(?: {2,}|\t)\S")
 
 
 class TextBlocks:
-    """A text that grows: its blocks up to the last empty line behind which something new has begun.
+    """A growing Markdown text, cut into blocks: a block is finished when a new one begins after an empty line.
 
     An empty line ends a block, but not within a fence, and not if the next line is indented: that goes on with an item.
     """
@@ -21,29 +21,32 @@ class TextBlocks:
         """What is in no finished block yet."""
         self.has_begun = False
         """Whether something of the text is finished."""
-        self._read_to = 0  # where the next line begins that is not looked at
+        self._read_to = 0  # position of the first line that was not examined
         self._fence = ""  # the open one
-        self._is_behind_gap = False  # whether nothing but empty lines has come since the last line
+        self._is_behind_gap = False  # whether the last examined lines were empty
 
     def add(self, text: str) -> None:
         """Append *text*."""
         self.text += text
 
     def take(self) -> Iterator[str]:
-        """Take out the blocks that are finished."""
+        """Remove the finished blocks from the text, and yield them."""
         while (end := self._next_end()) >= 0:
             block, self.text = self.text[:end], self.text[end:]
             self._read_to, self._is_behind_gap = 0, False
             yield block.strip("\n")
 
     def rest(self) -> str:
-        """Take out all that is there."""
+        """Remove all text that is left, and return it."""
         text, self.text = self.text, ""
         self._read_to, self._fence, self._is_behind_gap = 0, "", False
         return text.strip("\n")
 
     def _next_end(self) -> int:
-        """Return where the next finished block ends, looking at each line once; -1 if none has."""
+        """Return the position where the first finished block ends; -1 if none is finished.
+
+        Each line is examined once.
+        """
         while (end := self.text.find("\n", self._read_to)) >= 0:
             line, start, self._read_to = self.text[self._read_to : end], self._read_to, end + 1
             if not line.strip() and not self._fence:

@@ -57,7 +57,7 @@ class ListedTool(Value, gc=True):
 
     @property
     def as_json(self) -> JsonObject:
-        """All that is told of it."""
+        """All facts about the tool, as JSON."""
         spec = self.spec
         return {
             "name": spec.name,
@@ -104,7 +104,7 @@ def _run(argv: Sequence[str]) -> int:
 
 
 def listed_tools(spec: SessionSpec) -> list[ListedTool]:
-    """Return the tools of sessions of *spec*, and those that their plugins may attach; none is asked of a server."""
+    """Return the tools of sessions of *spec*, with those that plugins may attach; no MCP server is started."""
     tools = tools_of(spec)
     approvals = [plugin for _, plugin in attachments(spec) if isinstance(plugin, HumanApproval)]
     listed = [ListedTool(tool.spec, _asks(tool.spec, approvals)) for tool in tools.values()]

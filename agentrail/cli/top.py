@@ -71,7 +71,7 @@ class TopOptions(Value, gc=True):
 
 
 class TopRow(Value, gc=True):
-    """A session that runs."""
+    """One session that runs: a row of the tree."""
 
     depth: int
     """How many sessions are above it."""
@@ -84,7 +84,7 @@ class TopRow(Value, gc=True):
 
     @property
     def phase(self) -> str:
-        """What it does, in a word."""
+        """One word for what the session does."""
         if self.child.state != "running":
             return self.child.state
         if self.waiting:
@@ -93,7 +93,7 @@ class TopRow(Value, gc=True):
 
     @property
     def cells(self) -> tuple[str, ...]:
-        """What is shown of it, below `HEADS`."""
+        """The cells of the row, in the order of `HEADS`."""
         name = self.child.name.removeprefix(OWN) if self.depth == 0 else self.child.name.rpartition(".")[2]
         label = f"{'· ' * self.depth}{name}"
         waits = "; ".join(one_line(f"{call.kind}: {call.hint}") for call in self.waiting)
@@ -147,12 +147,12 @@ async def _watch(options: TopOptions) -> int:
     try:
         async with connect(url, key) as supervisor:
             return await _draw(supervisor, url)
-    except AgentrailError as error:  # here, because a nursery would put it into a group
+    except AgentrailError as error:  # no nursery here: it would wrap the error in a group
         return status_of_error(error)
 
 
 async def _draw(supervisor: RemoteSupervisor, url: str) -> int:
-    """Draw the sessions again and again, at a terminal; else once."""
+    """Redraw the sessions each second at a terminal; otherwise print them once."""
     while True:
         text = await screen_text(supervisor, url)
         if not sys.stdout.isatty():
@@ -163,12 +163,12 @@ async def _draw(supervisor: RemoteSupervisor, url: str) -> int:
 
 
 async def screen_text(supervisor: RemoteSupervisor, url: str) -> str:
-    """Return what is shown of the sessions of a host: as much as the terminal has room for, if there is one."""
+    """Return the text with the sessions of a host, cut to the height of the terminal if there is one."""
     width, height = shutil.get_terminal_size((WIDTH, 0)) if sys.stdout.isatty() else (WIDTH, 0)
     rows = await _rows(supervisor, await supervisor.tree(), await supervisor.approvals(), 0)
     lines = [clipped(clean(_head(url, rows)), width), ""]
     table = aligned((HEADS, *(row.cells for row in rows)), width, right=(3, 4)) if rows else ["No session runs there."]
-    room = height - len(lines) - 1  # the cursor stands in the last line
+    room = height - len(lines) - 1  # one row less, for the cursor
     if height and len(table) > room:
         table = [*table[: room - 1], f"… and {len(table) - room + 1} more"]
     return "\n".join([*lines, *table])
@@ -177,7 +177,7 @@ async def screen_text(supervisor: RemoteSupervisor, url: str) -> str:
 async def _rows(
     supervisor: RemoteSupervisor, parent: ChildView, waiting: Mapping[str, tuple[HeldCall, ...]], depth: int
 ) -> list[TopRow]:
-    """Return the sessions below *parent*, each with its sub-agents after it."""
+    """Return the rows of the sessions below *parent*, each followed by its sub-agents."""
     rows: list[TopRow] = []
     for child in parent.children:
         is_session = child.kind == "session"
@@ -189,20 +189,20 @@ async def _rows(
 
 
 async def _status(supervisor: RemoteSupervisor, child: ChildView) -> Status | None:
-    """Ask a session what it does; `None` if it does not run: to ask it would bring it back."""
+    """Return a session's status; `None` if it does not run, because asking the host about it would start it."""
     if child.state != "running":
         return None
     try:
         return await supervisor.session(child.name).status()
-    except (SessionNotAlive, SessionParked, UnknownSession):  # it has ended since the tree was shown
+    except (SessionNotAlive, SessionParked, UnknownSession):  # the session has ended since the tree was read
         return None
 
 
 def _head(url: str, rows: Sequence[TopRow]) -> str:
-    """Return the first line: how many sessions there are, and what they have used together."""
+    """Return the first line: the number of sessions, and their usage together."""
     usage = NOTHING_USED
     for row in rows:
-        if row.depth == 0 and row.status is not None:  # that of sub-agents is part of it
+        if row.depth == 0 and row.status is not None:  # the usage of a session includes that of its sub-agents
             usage = usage.plus(row.status.usage)
     count = sum(row.depth == 0 for row in rows)
     waiting = sum(bool(row.waiting) for row in rows)

@@ -10,7 +10,7 @@ from agentrail.cli.trust_store import allow, described, open_surfaces
 
 
 def ask_about(folder: Path) -> None:
-    """Ask the person about what the settings of *folder* want, if they are at a terminal and something is open."""
+    """At a terminal, ask the person to allow the settings of *folder* that are not allowed yet; store a yes."""
     settings = read_settings(folder)
     if settings is None or not sys.stdin.isatty() or not (surfaces := open_surfaces(settings)):
         return
@@ -20,7 +20,7 @@ def ask_about(folder: Path) -> None:
 
 
 def says_yes() -> bool:
-    """Ask the person, and return whether they say yes; without a terminal nobody does."""
+    """Ask the person; return whether the answer is yes. Without a terminal, return false."""
     if not sys.stdin.isatty():
         return False
     try:

@@ -25,7 +25,7 @@ ONLY_OF_THE_USER: Final = 0o600
 
 
 def settings_of(folder: Path) -> ProjectSettings | None:
-    """Return the settings of *folder*, if it has any; raise `BadInputError` if something in them is not allowed."""
+    """Return the settings of *folder*, `None` if it has none; raise `BadInputError` if the user has not allowed one."""
     settings = read_settings(folder)
     if settings is not None and (surfaces := open_surfaces(settings)):
         names = ", ".join(f"`{escaped(surface.name)}`" for surface in surfaces)
@@ -35,14 +35,14 @@ def settings_of(folder: Path) -> ProjectSettings | None:
 
 
 def open_surfaces(settings: ProjectSettings) -> tuple[Surface, ...]:
-    """Return what *settings* want and nobody has allowed yet."""
+    """Return the surfaces of *settings* that the user has not allowed yet."""
     allowed = _allowed()
     folder = settings.folder.resolve()
     return tuple([surface for surface in settings.surfaces if _digest(folder, surface) not in allowed])
 
 
 def allow(folder: Path, surfaces: Iterable[Surface]) -> None:
-    """Keep that *surfaces* are allowed for *folder*."""
+    """Store that *surfaces* are allowed for *folder*."""
     folder = folder.resolve()
     place = escaped(str(folder))
     rows = "".join(f"{_digest(folder, surface)} {escaped(surface.name)} {place}\n" for surface in surfaces)
@@ -53,7 +53,7 @@ def allow(folder: Path, surfaces: Iterable[Surface]) -> None:
 
 
 def forget(folder: Path) -> int:
-    """Forget all that is allowed for *folder*; return how much that was."""
+    """Delete all permissions that are stored for *folder*; return how many there were."""
     end = f" {escaped(str(folder.resolve()))}"
     rows = _rows()
     others = [row for row in rows if not row.endswith(end)]
@@ -66,7 +66,7 @@ def forget(folder: Path) -> int:
 
 
 def described(surfaces: Sequence[Surface]) -> str:
-    """Return the lines that show *surfaces* exactly."""
+    """Return the lines that show *surfaces* with their exact content."""
     code = {True: "  # runs code of this folder", False: ""}
     return "\n".join(
         f"  {escaped(surface.name)} = {escaped(surface.content)}{code[bool(surface.code)]}" for surface in surfaces

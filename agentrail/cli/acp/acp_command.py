@@ -34,7 +34,7 @@ def main(argv: Sequence[str]) -> int:
         return WRONG_USAGE
     open_what_is_closed()
     output = StandardOutput(sys.stdout)
-    # What tools print must not get between the messages, and they must not read those that are for us.
+    # Tools must not write to the stdout of the protocol, nor read the editor's messages from stdin.
     with output.alone(), own_input() as descriptor:
         code = process.run(partial(serve, options, LineReader(descriptor), output), stop_within=STOP_WITHIN)
     return INTERRUPTED if code is None else code
@@ -63,6 +63,6 @@ async def serve(options: ChatOptions, reader: LineReader, output: StandardOutput
 
 
 async def _end_with(writer: LineWriter, scope: trio.CancelScope) -> None:
-    """End when nobody reads any more what is written."""
+    """End the program (cancel its tasks) when the editor no longer reads standard output."""
     await writer.gone.wait()
     scope.cancel()

@@ -18,7 +18,7 @@ VERSIONS: Final = (FIRST, SECOND)
 
 
 class ClientAbilities(NamedTuple):
-    """What the editor has said that it can do."""
+    """The optional abilities that the editor declared in `initialize`."""
 
     notices: bool = False
     """Show a notice."""
@@ -29,18 +29,21 @@ class ClientAbilities(NamedTuple):
 
 
 class ProtocolVersion(Protocol):
-    """Interface: one version of the protocol. What a version cannot say is `None`."""
+    """Interface: how one version of the protocol writes a fact.
+
+    A method returns `None` if its version cannot express it.
+    """
 
     version: int
     cancelled: str
     """Status of a tool call that was stopped."""
 
     def whole_message(self, kind: str, message_id: str, text: str) -> Update:
-        """Return the update for a whole message; *kind* is `user`, `agent` or `thought`."""
+        """Return the update that shows a whole message; *kind* is `user`, `agent` or `thought`."""
         ...
 
     def empty_message(self, message_id: str) -> Update | None:
-        """Return the update that takes back what was streamed of a message of the agent."""
+        """Return the update that erases the streamed part of an agent's message; `None` if the version has none."""
         ...
 
     def tool_call(self, fields: JsonObject, *, is_new: bool) -> Update:
@@ -48,7 +51,7 @@ class ProtocolVersion(Protocol):
         ...
 
     def change(self, change: FileChange) -> JsonObject:
-        """Return the content of a tool call that changes a file."""
+        """Return the content of a tool call that shows the change of a file."""
         ...
 
     def plan(self, plan_id: str, entries: Sequence[Json]) -> Update:
@@ -56,16 +59,16 @@ class ProtocolVersion(Protocol):
         ...
 
     def state(self, state: str, stop_reason: str | None = None, problem: JsonObject | None = None) -> Update | None:
-        """Return the update for what the session does: `running`, `requires_action` or `idle`."""
+        """Return the update for the session's state: `running`, `requires_action` or `idle`."""
         ...
 
     def permission(self, call: HeldCall, tool_call: JsonObject, options: Sequence[Json]) -> JsonObject:
-        """Return what a request for a permission has beside the session."""
+        """Return the fields of a permission request, besides the session: the call and the reason."""
         ...
 
 
 def chunk(kind: str, message_id: str, text: str) -> Update:
-    """Return the update for a piece of a message, which both versions write alike."""
+    """Return the update for one piece of a streamed message; both versions write it alike."""
     name = "agent_thought_chunk" if kind == "thought" else f"{kind}_message_chunk"
     return {"sessionUpdate": name, "messageId": message_id, "content": text_block(text)}
 
@@ -76,7 +79,7 @@ def text_block(text: str) -> JsonObject:
 
 
 def text_content(text: str) -> JsonObject:
-    """Return the content of a tool call that is a text."""
+    """Return *text* as content of a tool call."""
     return {"type": "content", "content": text_block(text)}
 
 
@@ -87,34 +90,34 @@ class FirstDialect:
     cancelled = "failed"
 
     def whole_message(self, kind: str, message_id: str, text: str) -> Update:
-        """Return one piece that is the whole message: there are no others."""
+        """Return the message as a single piece: version 1 has no update for a whole message."""
         return chunk(kind, message_id, text)
 
     def empty_message(self, message_id: str) -> Update | None:
-        """Return `None`: what was said stays."""
+        """Return `None`: version 1 cannot erase streamed text, so it stays in the editor."""
         del message_id
         return None
 
     def tool_call(self, fields: JsonObject, *, is_new: bool) -> Update:
-        """Return the update that tells of a call, or changes it."""
+        """Return the update that shows a new call, or changes a call that the editor shows already."""
         return {"sessionUpdate": "tool_call" if is_new else "tool_call_update", **fields}
 
     def change(self, change: FileChange) -> JsonObject:
-        """Return the two texts."""
+        """Return the change as two texts: the old and the new one."""
         return {"type": "diff", "path": change.path, "oldText": change.old_text, "newText": change.new_text}
 
     def plan(self, plan_id: str, entries: Sequence[Json]) -> Update:
-        """Return the one plan that a session has."""
+        """Return the plan without an id: in version 1, a session has only one."""
         del plan_id
         return {"sessionUpdate": "plan", "entries": entries}
 
     def state(self, state: str, stop_reason: str | None = None, problem: JsonObject | None = None) -> Update | None:
-        """Return `None`: the answer to the prompt tells of the end."""
+        """Return `None`: in version 1, the answer to the prompt request reports the end of the turn."""
         del state, stop_reason, problem
         return None
 
     def permission(self, call: HeldCall, tool_call: JsonObject, options: Sequence[Json]) -> JsonObject:
-        """Return the call, whose content says why it is asked about."""
+        """Return the call; its content says why the person is asked."""
         del call
         return {"toolCall": tool_call, "options": options}
 
@@ -126,30 +129,30 @@ class SecondDialect:
     cancelled = "cancelled"
 
     def whole_message(self, kind: str, message_id: str, text: str) -> Update:
-        """Return the whole message, which takes the place of its pieces."""
+        """Return the whole message, which replaces the pieces that were streamed."""
         name = "agent_thought" if kind == "thought" else f"{kind}_message"
         return {"sessionUpdate": name, "messageId": message_id, "content": [text_block(text)]}
 
     def empty_message(self, message_id: str) -> Update | None:
-        """Return the message without content."""
+        """Return the message without content, which erases the streamed pieces."""
         return {"sessionUpdate": "agent_message", "messageId": message_id, "content": []}
 
     def tool_call(self, fields: JsonObject, *, is_new: bool) -> Update:
-        """Return the update: the first one of an id makes the call."""
+        """Return the update of a call; in version 2, the first update with a new id creates the call."""
         del is_new
         return {"sessionUpdate": "tool_call_update", **fields}
 
     def change(self, change: FileChange) -> JsonObject:
-        """Return which file changes; a patch would need the file around the change."""
+        """Return the path of the changed file, without a patch: a patch needs the lines around the change."""
         operation = "modify" if change.old_text is not None else "add"
         return {"type": "diff", "changes": [{"operation": operation, "path": change.path}]}
 
     def plan(self, plan_id: str, entries: Sequence[Json]) -> Update:
-        """Return the plan of this id."""
+        """Return the plan with its id."""
         return {"sessionUpdate": "plan_update", "plan": {"type": "items", "planId": plan_id, "entries": entries}}
 
     def state(self, state: str, stop_reason: str | None = None, problem: JsonObject | None = None) -> Update | None:
-        """Return the state, with why the work has ended."""
+        """Return the state, and for `idle` the reason why the turn ended."""
         fields: dict[str, Json] = {"sessionUpdate": "state_update", "state": state}
         if stop_reason is not None:
             fields["stopReason"] = stop_reason
@@ -158,7 +161,7 @@ class SecondDialect:
         return fields
 
     def permission(self, call: HeldCall, tool_call: JsonObject, options: Sequence[Json]) -> JsonObject:
-        """Return the call, and in words why it is asked about."""
+        """Return the call, and the reason for the question as text."""
         subject: JsonObject = {"type": "tool_call", "toolCall": tool_call}
         title = str(tool_call["title"])
         return {"title": title, "description": call.hint or None, "subject": subject, "options": options}

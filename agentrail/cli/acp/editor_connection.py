@@ -67,7 +67,7 @@ NO_LOGIN: Final = "no login is needed, and none is offered: the agent has the ke
 
 
 class EditorConnection:
-    """One editor, from its first message to its last."""
+    """The connection to one editor: handles its messages, and keeps the sessions that it has opened."""
 
     def __init__(self, supervisor: RemoteSupervisor, source_in: SourceIn, peer: Peer) -> None:
         self._supervisor = supervisor
@@ -76,10 +76,10 @@ class EditorConnection:
         self._dialect: ProtocolVersion | None = None
         self._abilities = ClientAbilities()
         self._sessions: dict[str, EditorSession] = {}
-        self._following: trio.Nursery | None = None  # of the tasks that follow sessions
+        self._following: trio.Nursery | None = None  # nursery of the tasks that follow sessions
 
     async def run(self, reader: LineReader) -> None:
-        """Carry out what the editor wants, until it closes its side; sessions go on without it."""
+        """Handle the editor's messages until it closes its output. Sessions continue to run without the editor."""
         async with trio.open_nursery() as sessions:  # noqa: TID251 - the command line has its own tasks
             self._following = sessions
             async with trio.open_nursery() as requests:  # noqa: TID251 - as above
@@ -90,7 +90,10 @@ class EditorConnection:
             sessions.cancel_scope.cancel()
 
     async def _next_line(self, reader: LineReader) -> bytes | None:
-        """Return the next line, empty for one that was too long; `None` after the last one."""
+        """Return the next line; `None` at the end of input.
+
+        A line that is too long is answered with an error; return it empty.
+        """
         try:
             return await reader.next_line()
         except LineTooLongError:
@@ -99,7 +102,7 @@ class EditorConnection:
             return b""
 
     async def _take(self, line: bytes, nursery: trio.Nursery) -> None:
-        """Take a message: what takes time is done by tasks, so that a cancellation is read at once."""
+        """Handle one message. Slow requests run in tasks of *nursery*, so that a later cancellation is read at once."""
         try:
             message = read_message(line)
         except BadMessageError as error:
@@ -117,7 +120,7 @@ class EditorConnection:
                     await self._peer.refuse(message.id, error)
 
     def _note(self, message: RpcNotification) -> None:
-        """Act on a notification; one that is not known, or not valid, gets no answer."""
+        """Handle a notification; ignore an unknown or invalid one, because a notification gets no answer."""
         with suppress(RpcError):
             if message.method == "session/cancel":
                 session = self._sessions.get(_name_of(text_in(message.params, "sessionId")))
@@ -129,7 +132,7 @@ class EditorConnection:
                     any(session.cancel_request(request_id) for session in self._sessions.values())
 
     async def _begin(self, request: RpcRequest, nursery: trio.Nursery) -> None:
-        """Begin to carry out a request, or raise `RpcError`."""
+        """Start to handle a request, or raise `RpcError`."""
         if request.method == "initialize":
             await self._peer.answer(request.id, self._initialize(request.params))
             return
@@ -197,7 +200,7 @@ class EditorConnection:
         return session
 
     async def _new(self, request: RpcRequest, dialect: ProtocolVersion) -> None:
-        """Begin a session in a folder, and follow it."""
+        """Start a new session in the folder that the request names, and follow it."""
         try:
             source = await trio.to_thread.run_sync(self._source_in, _folder_of(request.params))
             await trio.to_thread.run_sync(source.check)
@@ -205,7 +208,7 @@ class EditorConnection:
         except RpcError as error:
             await self._peer.refuse(request.id, error)
             return
-        except BadInputError as error:  # settings of the folder that nobody has allowed, for one
+        except BadInputError as error:  # such as settings of the folder that the person has not allowed
             await self._peer.refuse(request.id, invalid(str(error)))
             return
         except AgentrailError as error:
@@ -220,7 +223,7 @@ class EditorConnection:
         await self._start(session, Opening(request.id, prepare, is_new=True, unused=_unused(request.params)))
 
     def _open(self, request: RpcRequest, dialect: ProtocolVersion, nursery: trio.Nursery) -> None:
-        """Follow a stored session."""
+        """Open the stored session that the request names, and follow it."""
         name, folder = _name_of(text_in(request.params, "sessionId")), _folder_of(request.params)
         since = _since(request, dialect)
         before = self._sessions.get(name)
@@ -247,11 +250,11 @@ class EditorConnection:
         return session
 
     async def _start(self, session: EditorSession, opening: Opening) -> None:
-        """Begin to follow a session; return when the request for it is answered."""
+        """Start the task that follows *session*; return when the opening request is answered."""
         if self._following is not None:
             await self._following.start(self._follow, session, opening)
 
-    async def _follow(  # noqa: ASYNC128 - the session does
+    async def _follow(  # noqa: ASYNC128 - `session.run` reports the start
         self, session: EditorSession, opening: Opening, task_status: trio.TaskStatus[None]
     ) -> None:
         try:
@@ -288,7 +291,7 @@ class EditorConnection:
         session = self._sessions.pop(name, None)
         if session is not None:
             await session.leave()
-        with suppress(UnknownSession):  # it is gone, as is wanted
+        with suppress(UnknownSession):  # already deleted, which is what the request asks for
             await self._supervisor.delete(name)
         return {}
 
@@ -310,19 +313,19 @@ def initialization(version: int) -> JsonObject:
 
 
 def _name_of(session_id: str) -> str:
-    """Return what `chat` calls a session."""
+    """Return the name of a session as `chat` shows it: its id without the prefix."""
     return session_id.removeprefix(OWN)
 
 
 def _folder_of(params: JsonObject) -> Path:
-    """Return the folder of a session; raise `RpcError` for what is not offered."""
+    """Return the folder that the request names for a session; raise `RpcError` if it names additional ones."""
     if params.get("additionalDirectories"):
         raise invalid("`additionalDirectories`: an agent works in one folder, which is `cwd`")
     return folder_in(params, "cwd")
 
 
 def _unused(params: JsonObject) -> str:
-    """Return what of *params* is not used, for the person; the log has it too."""
+    """Return a text that names the MCP servers in *params*, which are not used, and log it; empty if there are none."""
     names = [text_in(server, "name") for server in objects_in(params, "mcpServers", may_lack=True)]
     if not names:
         return ""
@@ -332,7 +335,7 @@ def _unused(params: JsonObject) -> str:
 
 
 def _since(request: RpcRequest, dialect: ProtocolVersion) -> int | None:
-    """Return after which event a session is told again; `None` if nothing is."""
+    """Return the number of the event after which the history is replayed; `None` if the editor wants no replay."""
     if request.method == "session/load":
         return 0
     if dialect.version == FIRST:

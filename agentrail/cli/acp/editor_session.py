@@ -68,7 +68,7 @@ Job: TypeAlias = Callable[[], Awaitable[None]]
 
 
 class SessionBeginning(NamedTuple):
-    """What a session is when it is opened."""
+    """Facts about a session at the moment when it is opened."""
 
     config: SessionConfig
     """What is chosen for it."""
@@ -77,7 +77,7 @@ class SessionBeginning(NamedTuple):
 
 
 class Opening(NamedTuple):
-    """How a session is opened."""
+    """How to open a session: the request to answer, and where a replay begins."""
 
     request_id: RpcId
     prepare: Callable[[], Awaitable[SessionBeginning]]
@@ -90,7 +90,7 @@ class Opening(NamedTuple):
 
 
 class PendingPrompt:
-    """A prompt of the editor that has no answer yet."""
+    """A prompt request of the editor that was not answered yet."""
 
     def __init__(self, request_id: RpcId) -> None:
         self.request_id = request_id
@@ -101,7 +101,7 @@ class PendingPrompt:
 
 
 class EditorSession:
-    """One session that an editor has open."""
+    """One session that the editor has open: carries out its requests in order, and sends it the session's events."""
 
     def __init__(
         self,
@@ -112,7 +112,7 @@ class EditorSession:
         dialect: ProtocolVersion,
         abilities: ClientAbilities,
     ) -> None:
-        """*session_id* is what the editor calls it."""
+        """Create it; *session_id* is the id that the editor uses for the session."""
         self.id = session_id
         self._session = session
         self._updates = updates
@@ -123,23 +123,23 @@ class EditorSession:
         self._has_title = True
         self._has_opened = False
         self._is_closed = False
-        self._ending: RpcError | None = None  # set when the session is followed no longer
-        self._in_hand: RpcRequest | None = None  # the request that is carried out now, if it is no prompt
+        self._ending: RpcError | None = None  # set when the session is no longer followed
+        self._in_hand: RpcRequest | None = None  # the request that is being carried out, if it is not a prompt
         self._is_blocked = False
         self._is_replaying = False
         self._seq = 0
         self._prompts: list[PendingPrompt] = []
-        self._unclaimed: dict[str, list[PromptNews]] = {}  # news of prompts while one is sent: it may be that one
+        self._unclaimed: dict[str, list[PromptNews]] = {}  # by ref: news that may be of the prompt being sent
         self._scope = trio.CancelScope()
         self._turn_ended = trio.Event()
         self._has_ended = trio.Event()
-        # Of one task, in the order in which the editor sent them.
+        # Jobs run in one task, in the order in which the editor sent their requests.
         self._to_do, self._jobs = trio.open_memory_channel[Job](math.inf)  # noqa: TID251 - to one task of its own
 
-    # From the editor: these return at once
+    # Called for messages of the editor; these methods return at once
 
     def handle(self, request: RpcRequest) -> None:
-        """Have a request carried out after those that came before it; raise `RpcError` if it cannot be."""
+        """Queue a request to run after earlier ones; raise `RpcError` if it is invalid or the session is closed."""
         if self._is_closed:
             raise RpcError(NOT_FOUND, CLOSED, {"sessionId": self.id})
         match request.method:
@@ -163,7 +163,7 @@ class EditorSession:
                 raise RpcError(METHOD_NOT_FOUND, f"there is no method {method!r}")
 
     def cancel(self) -> None:
-        """Stop the turn that is open now, and the prompts that were sent before; never one that is sent later."""
+        """Stop the open turn and all prompts that were sent so far. Prompts that are sent later are not affected."""
         prompts = list(self._prompts)
         for pending in prompts:
             pending.is_cancelled = True
@@ -172,7 +172,7 @@ class EditorSession:
             self._post(partial(self._abort, prompts, stops_turn=was_open))
 
     def cancel_request(self, request_id: RpcId) -> bool:
-        """Stop the prompt whose request has this id; return whether it is one of this session."""
+        """Cancel the prompt with this request id; return whether this session has such a prompt."""
         for pending in self._prompts:
             if pending.request_id == request_id:
                 pending.is_cancelled = True
@@ -182,11 +182,11 @@ class EditorSession:
 
     @property
     def has_prompts(self) -> bool:
-        """Whether prompts of the editor have no answer yet."""
+        """Whether there are prompt requests of the editor that were not answered yet."""
         return bool(self._prompts)
 
     async def leave(self) -> None:
-        """Follow the session no longer, when what the editor wanted before is done; it goes on without the editor."""
+        """Stop following the session, after all queued requests were carried out. The session itself continues."""
         self._is_closed = True
         self._post(self._depart)
         await self._has_ended.wait()
@@ -202,7 +202,7 @@ class EditorSession:
     # The life of it
 
     async def run(self, opening: Opening, task_status: trio.TaskStatus[None]) -> None:
-        """Open the session, answer the request for it, and follow it to its end, or until the editor leaves it.
+        """Open the session, answer the opening request, and follow the session until it ends or the editor leaves it.
 
         It has started when the request is answered.
         """
@@ -216,19 +216,19 @@ class EditorSession:
             if not self._has_opened:
                 await self._peer.refuse(opening.request_id, self._ending)
                 task_status.started()
-            if self._in_hand is not None:  # it was cut by the end
+            if self._in_hand is not None:  # the end of the session cut this request off
                 await self._peer.refuse(self._in_hand.id, self._ending)
             for pending in list(self._prompts):
                 await self._tell(pending, self._ending)
             with suppress(trio.WouldBlock):
-                while True:  # what the editor still wants is refused
+                while True:  # refuse the queued requests: with `_ending` set, each job answers with that error
                     await self._jobs.receive_nowait()()
         self._has_ended.set()
 
     async def _follow(
         self, opening: Opening, nursery: trio.Nursery, task_status: trio.TaskStatus[None]
     ) -> RpcError | None:
-        """Follow the session; return why that ended, `None` if the session did."""
+        """Follow the session; return the error that ended this, or `None` if the session has ended."""
         try:
             self._config, self._has_title = await opening.prepare()
             end = 0
@@ -251,7 +251,7 @@ class EditorSession:
         return None
 
     async def _replay(self, events: AsyncIterator[e.Envelope], end: int) -> None:
-        """Tell what has happened up to event *end*: before the request is answered, so that nobody takes it for new."""
+        """Send the updates for past events up to number *end*; they come before the answer, as they are not new."""
         self._is_replaying = True
         fullness: Update | None = None
         async for envelope in events:
@@ -267,7 +267,10 @@ class EditorSession:
         self._is_replaying = False
 
     async def _welcome(self, opening: Opening) -> None:
-        """Answer the request that opens the session; in version 2, its state comes before that."""
+        """Answer the request that opened the session.
+
+        Unless the session is new, its state is sent before the answer.
+        """
         status = await self._status()
         if status is not None:
             self._updates.begin(status)
@@ -290,7 +293,7 @@ class EditorSession:
             await self._update(self._updates.notice("warning", "Not used", opening.unused))
 
     async def _work(self) -> None:
-        """Carry out what the editor wants, one after the other."""
+        """Run the queued jobs, one after the other."""
         async for job in self._jobs:
             await job()
 
@@ -334,7 +337,7 @@ class EditorSession:
             await self._requests.look((), nursery)
 
     async def _look(self, nursery: trio.Nursery) -> None:
-        """Ask the person about calls that wait; say if nothing else can go on."""
+        """Ask the person about held calls; tell the editor if the session begins or ends to wait for a person alone."""
         status = await self._status()
         waiting = () if status is None else status.held
         question = await self._requests.look(waiting, nursery)
@@ -346,21 +349,24 @@ class EditorSession:
             await self._update(self._dialect.state("requires_action" if is_blocked else "running"))
 
     async def _put_question(self, question_id: str, text: str) -> None:
-        """Have the person answer by the next prompt; in version 1, it can be sent when this one is answered."""
+        """Show the question; the next prompt is the answer.
+
+        In version 1, end open prompts so that the editor can send one.
+        """
         await self._update(chunk("agent", f"question {question_id}", text))
         if self._dialect.version == FIRST:
             for pending in [prompt for prompt in self._prompts if prompt.has_started or prompt.ref == ""]:
                 await self._tell(pending, TurnOutcome("end_turn"))
 
     async def _status(self) -> Status | None:
-        """Return what the session does; `None` if it does not run now: a prompt brings it back."""
+        """Return the session's status; `None` if it does not run now. A prompt would start it again."""
         try:
             return await self._session.status()
         except (SessionNotAlive, SessionParked):
             return None
 
     async def _reconfigure(self, config: SessionConfig) -> None:
-        """Tell the editor what is chosen, if it is something else than it knows."""
+        """Store *config*, and send the editor the mode and options if they differ from those that it has."""
         if config == self._config:
             return
         has_other_mode, self._config = config.mode != self._config.mode, config
@@ -393,7 +399,7 @@ class EditorSession:
         await self._name(text)
 
     async def _send(self, text: str, blocks: tuple[JsonObject, ...]) -> str:
-        """Send a prompt, or the answer to a question; return the ref of what the editor waits for.
+        """Send a prompt, or the answer to a question; return the ref by which its news will come.
 
         In version 1 that is the end of the turn, whose ref is empty if it is not known.
         """
@@ -409,14 +415,14 @@ class EditorSession:
         return question.id
 
     async def _name(self, text: str) -> None:
-        """Give a session without a title one from the first prompt."""
+        """Set the session's title from *text*, the first prompt, if it has no title yet."""
         if not self._has_title:
             self._has_title = True
             with suppress(AgentrailError):
                 await self._session.label(title=clipped(one_line(text), TITLE))
 
     async def _compact(self, pending: PendingPrompt, reason: str) -> None:
-        """Carry out the command `/compact`, which is a turn of its own for the editor."""
+        """Carry out the command `/compact`; the editor sees it as a prompt with a turn of its own."""
         await self._session.compact(reason or None)
         pending.ref = f"compact {pending.request_id}"
         if self._dialect.version != FIRST:
@@ -429,7 +435,10 @@ class EditorSession:
             await self._tell(pending, TurnOutcome("end_turn"))
 
     async def _report(self, ref: str, news: PromptNews) -> None:
-        """Tell the editor what has become of the prompt *ref*, if it is one of its own."""
+        """Pass *news* to the editor's prompt with this *ref*.
+
+        Keep them if a prompt is being sent, whose ref may be this.
+        """
         for pending in list(self._prompts):
             answers_turn = pending.ref == "" and isinstance(news, TurnOutcome)
             if pending.ref == ref or answers_turn:
@@ -439,7 +448,10 @@ class EditorSession:
             self._unclaimed.setdefault(ref, []).append(news)
 
     async def _tell(self, pending: PendingPrompt, news: PromptNews) -> None:
-        """Answer a prompt, if *news* are what its version of the protocol answers with, and it has no answer yet."""
+        """Answer a prompt request with *news*, if this version answers with such news.
+
+        No-op if it was answered before.
+        """
         if pending not in self._prompts:
             return
         if self._dialect.version == FIRST:
@@ -474,7 +486,7 @@ class EditorSession:
             await self._peer.refuse(pending.request_id, news.problem or error)
 
     async def _abort(self, prompts: list[PendingPrompt], *, stops_turn: bool) -> None:
-        """Take back those of *prompts* that wait, and stop the turn of one that does not, or that was open."""
+        """Withdraw the *prompts* that are queued; abort the turn if *stops_turn*, or if one of them has started it."""
         if self._ending is not None:
             return
         for pending in prompts:
@@ -533,7 +545,7 @@ class EditorSession:
             raise
 
     async def _close(self, request: RpcRequest) -> None:
-        """Wait for the end of the turn that was stopped, and follow the session no longer."""
+        """Wait until the aborted turn has ended, answer the request, and stop following the session."""
         with trio.move_on_after(CLOSING):
             while self._updates.turn_open and self._ending is None:
                 await self._turn_ended.wait()
@@ -545,12 +557,12 @@ class EditorSession:
 
 
 def _is_blocked(status: Status | None) -> bool:
-    """Whether nothing goes on before a person has decided something."""
+    """Whether a turn is open that cannot continue until a person decides something."""
     return status is not None and bool(status.held) and status.turn_open and status.phase == "idle"
 
 
 def _news_of(event: e.Event, outcome: TurnOutcome | None) -> tuple[tuple[str, PromptNews], ...]:
-    """Return what an event says about a prompt; *outcome* is that of the turn, if it has ended."""
+    """Return the refs of prompts with the news in *event* of each; *outcome* is that of the turn, if it has ended."""
     match event:
         case e.PromptReceived(ref=ref):
             return ((ref, RECEIVED),)
@@ -566,14 +578,14 @@ def _news_of(event: e.Event, outcome: TurnOutcome | None) -> tuple[tuple[str, Pr
 
 
 def error_of(error: AgentrailError, session_id: str) -> RpcError:
-    """Return an error of ours as the protocol has it."""
+    """Return the error of the protocol for *error*."""
     if isinstance(error, UnknownSession):
         return RpcError(NOT_FOUND, str(error), {"sessionId": session_id})
     return RpcError(INVALID_PARAMS if isinstance(error, UsageError) else INTERNAL_ERROR, str(error))
 
 
 def commands(version: int) -> list[Json]:
-    """Return the commands that a person may type."""
+    """Return the descriptions of the slash commands that a person may type in the editor."""
     hint: dict[str, Json] = {"hint": "why"}
     command: dict[str, Json] = {"name": COMPACT.removeprefix("/"), "description": ABOUT_COMPACT, "input": hint}
     if version != FIRST:

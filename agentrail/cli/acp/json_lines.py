@@ -26,12 +26,15 @@ LAST_WORDS: Final = 2.0
 
 
 class LineTooLongError(Exception):
-    """A line had more than `LONGEST_LINE` bytes, and was passed over."""
+    """A line of input has more than `LONGEST_LINE` bytes; it was skipped."""
 
 
 @contextmanager
 def own_input() -> Generator[int, None, None]:
-    """Give a descriptor of standard input; within this block, tools that read standard input find it empty."""
+    """Yield a descriptor of the real standard input.
+
+    Within this block, tools that read standard input find it empty.
+    """
     descriptor = os.dup(STDIN)
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, STDIN)
@@ -54,7 +57,9 @@ class LineReader:
         self._has_ended = False
 
     async def next_line(self) -> bytes | None:
-        """Return the next line; `None` after the last one. Raise `LineTooLongError` in place of one that is too long.
+        """Return the next line; `None` at the end.
+
+        Raise `LineTooLongError` for a line that is too long; the next call goes on.
 
         A last line without a line end counts.
         """
@@ -94,28 +99,28 @@ class LineReader:
         while True:
             try:
                 await trio.lowlevel.wait_readable(self._descriptor)
-            except PermissionError:  # a file, for which nobody can wait, as it never blocks
+            except PermissionError:  # a regular file: Trio cannot wait for one, and reading it never blocks
                 await trio.lowlevel.checkpoint()
             try:
                 return os.read(self._descriptor, CHUNK)
-            except BlockingIOError:  # another process has read it, or has set it so that it does not block
+            except BlockingIOError:  # another process has read the data, or has made the shared descriptor non-blocking
                 continue
-            except OSError:  # the other side has been killed
+            except OSError:  # the process at the other end was killed
                 return b""
 
 
 class LineWriter:
-    """Writes JSON values to standard output, each in a line, in the order in which they were given."""
+    """Writes JSON values to standard output, one in a line, in the order of the calls of `write`."""
 
     def __init__(self, output: StandardOutput) -> None:
         self._output = output
-        # Bounded: who has much to say waits for the one who reads, and no message is dropped.
+        # Bounded: a caller that writes faster than the editor reads must wait, and no message is dropped.
         self._to_write, self._lines = trio.open_memory_channel[bytes](WAITING)  # noqa: TID251 - to one task of its own
         self.gone = trio.Event()
         """Set when nobody reads any more."""
 
     async def write(self, message: Json) -> None:
-        """Have *message* written; return when it is in the queue, or at once if nobody reads any more."""
+        """Queue *message*; wait while the queue is full. No-op if the editor no longer reads."""
         line = f"{to_text(message)}\n".encode("utf-8", "replace")
         try:
             await self._to_write.send(line)
@@ -123,11 +128,11 @@ class LineWriter:
             await trio.lowlevel.checkpoint()
 
     def close(self) -> None:
-        """Take no more messages; `run` returns when those that wait are written."""
+        """Accept no more messages; `run` returns when the queued ones are written."""
         self._to_write.close()
 
     async def run(self) -> None:
-        """Write until `close`, or until nobody reads any more."""
+        """Write queued messages until `close` is called, or until the editor no longer reads."""
         with self._lines:
             async for line in self._lines:
                 if not await self._output.write(line):

@@ -10,12 +10,12 @@ from agentrail.values.json import EMPTY, Json, JsonObject
 
 
 def invalid(problem: str) -> RpcError:
-    """Return the error for parameters that cannot be used."""
+    """Return the error for invalid parameters; *problem* says what is wrong."""
     return RpcError(INVALID_PARAMS, problem)
 
 
 def text_in(params: JsonObject, name: str) -> str:
-    """Return the text *name*."""
+    """Return the text under *name*; raise `RpcError` if there is none."""
     value = params.get(name)
     if not isinstance(value, str):
         raise invalid(f"`{name}` is a text; {_what_is_there(params, name)}")
@@ -23,12 +23,12 @@ def text_in(params: JsonObject, name: str) -> str:
 
 
 def text_or_none(params: JsonObject, name: str) -> str | None:
-    """Return the text *name*; `None` if it is not there."""
+    """Return the text under *name*; `None` if the key is missing."""
     return None if params.get(name) is None else text_in(params, name)
 
 
 def number_in(params: JsonObject, name: str) -> int:
-    """Return the whole number *name*, which is not negative."""
+    """Return the whole number under *name*; raise `RpcError` if it is missing or negative."""
     value = params.get(name)
     if not isinstance(value, int) or isinstance(value, bool) or value < 0:
         raise invalid(f"`{name}` is a whole number from 0 on; {_what_is_there(params, name)}")
@@ -36,7 +36,7 @@ def number_in(params: JsonObject, name: str) -> int:
 
 
 def object_in(params: JsonObject, name: str) -> JsonObject:
-    """Return the object *name*; an empty one if it is not there."""
+    """Return the object under *name*; an empty one if the key is missing."""
     value = params.get(name)
     if value is None:
         return EMPTY
@@ -46,7 +46,7 @@ def object_in(params: JsonObject, name: str) -> JsonObject:
 
 
 def objects_in(params: JsonObject, name: str, *, may_lack: bool = False) -> tuple[JsonObject, ...]:
-    """Return the list of objects *name*; with *may_lack*, an empty one if it is not there."""
+    """Return the list of objects under *name*; an empty one if the key is missing and *may_lack* is true."""
     value = params.get(name)
     if value is None and may_lack:
         return ()
@@ -56,7 +56,7 @@ def objects_in(params: JsonObject, name: str, *, may_lack: bool = False) -> tupl
 
 
 def path_in(params: JsonObject, name: str) -> Path:
-    """Return the absolute path *name*, without links in it."""
+    """Return the absolute path under *name*, with symbolic links resolved."""
     text = text_in(params, name)
     if not Path(text).is_absolute() or "\0" in text:
         raise invalid(f"`{name}` is an absolute path; this is {text!r}")
@@ -64,7 +64,7 @@ def path_in(params: JsonObject, name: str) -> Path:
 
 
 def folder_in(params: JsonObject, name: str) -> Path:
-    """Return the folder whose absolute path is *name*, if it is there."""
+    """Return the folder whose absolute path is under *name*; raise `RpcError` if it does not exist."""
     path = path_in(params, name)
     if not path.is_dir():
         raise invalid(f"`{name}`: there is no folder {str(path)!r}")

@@ -18,7 +18,7 @@ from agentrail.values.json import Json, JsonObject
 
 
 class _Question:
-    """A request that waits for its answer."""
+    """A request to the editor that was not answered yet."""
 
     def __init__(self) -> None:
         self.answer: RpcAnswer | None = None
@@ -26,7 +26,7 @@ class _Question:
 
 
 class Peer:
-    """The other side of the connection."""
+    """The editor, as sessions see it: sends it notifications, requests, and answers to its own requests."""
 
     def __init__(self, writer: LineWriter) -> None:
         self._writer = writer
@@ -34,28 +34,28 @@ class Peer:
         self._count = 0
 
     async def tell(self, method: str, params: JsonObject) -> None:
-        """Send a notification."""
+        """Send a notification to the editor."""
         await self._writer.write(notification_fields(method, params))
 
     async def answer(self, request_id: RpcId, result: Json) -> None:
-        """Answer a request."""
+        """Send the result of a request of the editor."""
         await self._writer.write(result_fields(request_id, result))
 
     async def refuse(self, request_id: RpcId, error: RpcError) -> None:
-        """Say why a request failed."""
+        """Send the error that a request of the editor failed with."""
         await self._writer.write(failure_fields(request_id, error))
 
     async def repeat(self, message: JsonObject) -> None:
-        """Send a message as it is."""
+        """Send *message*, which is a complete message already, unchanged."""
         await self._writer.write(message)
 
     def new_id(self) -> int:
-        """Return an id for a request to the editor."""
+        """Return a new id for a request to the editor."""
         self._count += 1
         return self._count
 
     async def ask(self, request_id: int, method: str, params: JsonObject) -> RpcAnswer | None:
-        """Send a request and return its answer; `None` if it was withdrawn."""
+        """Send a request to the editor; return its answer, or `None` if the request was withdrawn before."""
         question = self._questions[request_id] = _Question()
         try:
             await self._writer.write(request_fields(request_id, method, params))
@@ -65,14 +65,14 @@ class Peer:
         return question.answer
 
     async def withdraw(self, request_id: int) -> None:
-        """Take a request back: nobody has to answer it any more. No-op if it has its answer."""
+        """Withdraw a request to the editor: `ask` returns `None`. No-op if the request was answered before."""
         question = self._questions.pop(request_id, None)
         if question is not None:
             question.has_ended.set()
             await self.tell("$/cancel_request", {"requestId": request_id})
 
     def take(self, answer: RpcAnswer) -> None:
-        """Take the answer to a request; no-op if nobody waits for it any more."""
+        """Handle an answer of the editor: `ask` returns it. No-op if its request was withdrawn or is unknown."""
         question = self._questions.pop(answer.id, None)
         if question is not None:
             question.answer = answer

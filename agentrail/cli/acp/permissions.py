@@ -33,7 +33,7 @@ Ask = Callable[[HeldCall], Awaitable[None]]
 
 
 class HeldCallRequests:
-    """The open requests about calls of one session."""
+    """Asks the person at the editor about a session's held calls; withdraws requests that others have settled."""
 
     def __init__(
         self,
@@ -52,21 +52,21 @@ class HeldCallRequests:
         self._updates = updates
         self._dialect = dialect
         self._abilities = abilities
-        self._request_ids: dict[str, int] = {}  # of the calls that the editor is asked about, by their ids
+        self._request_ids: dict[str, int] = {}  # by call id: the id of the request about the call
         self._decided: set[str] = set()  # ids of calls that were decided here
 
     @property
     def is_waiting(self) -> bool:
-        """Whether the person is asked something."""
+        """Whether the person is asked about a call or a question."""
         return bool(self._request_ids) or self.question is not None
 
     async def withdraw_all(self) -> None:
-        """Take back all requests: nobody follows the session here any more."""
+        """Withdraw all open requests: this object follows the session no longer."""
         while self._request_ids:
             await self._peer.withdraw(self._request_ids.popitem()[1])
 
     async def look(self, waiting: Sequence[HeldCall], nursery: trio.Nursery) -> HeldCall | None:
-        """Ask about the calls of *waiting* that are new, and take back the requests about those that are not in it.
+        """Send requests about calls that are new in *waiting*; withdraw the requests about calls that are not in it.
 
         Return the question that the next prompt answers, if it is new.
         """
@@ -98,7 +98,7 @@ class HeldCallRequests:
         if answer is None or self._request_ids.pop(call.id, None) is None:
             return
         self._decided.add(call.id)
-        with suppress(AgentrailError):  # it was decided elsewhere meanwhile, or the session has ended
+        with suppress(AgentrailError):  # the call was decided elsewhere meanwhile, or the session has ended
             if call.kind == "question":
                 await self._respond(call, answer)
             else:
@@ -169,7 +169,7 @@ def _result(answer: RpcAnswer) -> JsonObject:
 
 
 def _chosen(answer: RpcAnswer) -> Json:
-    """Return the id of the option that was chosen; `None` if none was."""
+    """Return the id of the option that the person chose; `None` if the answer names none."""
     outcome = _result(answer).get("outcome")
     if not isinstance(outcome, Mapping) or outcome.get("outcome") != "selected":
         return None

@@ -14,7 +14,7 @@ PDF: Final = "application/pdf"
 
 
 def parts_of(blocks: tuple[JsonObject, ...]) -> tuple[Part, ...]:
-    """Return the parts of a message; raise `RpcError` if there are none, or one cannot be given to a model."""
+    """Return the content blocks of a prompt as parts of a message; raise `RpcError` for an unsupported kind."""
     if not blocks:
         raise invalid("`prompt` is empty; it has at least one block")
     return tuple([_part(block) for block in blocks])

@@ -41,7 +41,7 @@ class RpcError(Exception):
 
 
 class BadMessageError(Exception):
-    """A line is no message; `answer` is what its sender gets."""
+    """A line is not a valid message; `answer` is the error message to send back."""
 
     def __init__(self, code: int, message: str, request_id: RpcId = None) -> None:
         super().__init__(message)
@@ -49,7 +49,7 @@ class BadMessageError(Exception):
 
 
 class RpcRequest(NamedTuple):
-    """A request, which gets one answer."""
+    """A request of the editor; it gets exactly one answer."""
 
     id: RpcId
     method: str
@@ -57,14 +57,14 @@ class RpcRequest(NamedTuple):
 
 
 class RpcNotification(NamedTuple):
-    """A message that gets no answer."""
+    """A message of the editor that gets no answer."""
 
     method: str
     params: JsonObject
 
 
 class RpcAnswer(NamedTuple):
-    """The answer of the other side to a request of ours."""
+    """The editor's answer to a request that this program sent."""
 
     id: RpcId
     result: Json
@@ -121,20 +121,20 @@ def _id_of(fields: JsonObject) -> RpcId:
 
 
 def request_fields(request_id: RpcId, method: str, params: JsonObject) -> JsonObject:
-    """Return the message of a request."""
+    """Return the JSON fields of a request."""
     return {"jsonrpc": "2.0", "id": request_id, "method": method, "params": params}
 
 
 def notification_fields(method: str, params: JsonObject) -> JsonObject:
-    """Return the message of a notification."""
+    """Return the JSON fields of a notification."""
     return {"jsonrpc": "2.0", "method": method, "params": params}
 
 
 def result_fields(request_id: RpcId, result: Json) -> JsonObject:
-    """Return the message that answers a request."""
+    """Return the JSON fields of the answer to a request that succeeded."""
     return {"jsonrpc": "2.0", "id": request_id, "result": result}
 
 
 def failure_fields(request_id: RpcId, error: RpcError) -> JsonObject:
-    """Return the message that says why a request failed."""
+    """Return the JSON fields of the answer to a request that failed."""
     return {"jsonrpc": "2.0", "id": request_id, "error": error.fields}

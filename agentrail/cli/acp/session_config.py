@@ -22,7 +22,7 @@ NAMES: Final[dict[Mode, str]] = {"ask": "Ask", "edits": "Edit files", "yes": "Do
 
 
 class SessionConfig(NamedTuple):
-    """What is chosen for a session, and what else there is to choose from."""
+    """The mode and the model of a session, and the modes and models that a person may switch to."""
 
     mode: Mode | None
     """The mode; `None` for an agent of a file, which says itself what it asks about."""
@@ -52,11 +52,11 @@ class SessionConfig(NamedTuple):
         return name
 
     def using(self, model: str) -> SessionConfig:
-        """Return what is chosen if the session uses *model*."""
+        """Return a copy in which the session uses *model*."""
         return self._replace(model=model, models=tuple(dict.fromkeys((model, *self.models))) if self.models else ())
 
     def fields(self, version: int) -> JsonObject:
-        """Return what the answer has that opens the session."""
+        """Return the fields about modes and options in the answer to the request that opens the session."""
         fields: dict[str, Json] = {"configOptions": self.options(version)}
         if version == FIRST and self.mode is not None:
             fields["modes"] = {
@@ -68,7 +68,7 @@ class SessionConfig(NamedTuple):
         return fields
 
     def options(self, version: int) -> Sequence[Json]:
-        """Return all that can be chosen, each with its current value."""
+        """Return the configuration options, each with its choices and its current value."""
         modes = [_choice(mode, NAMES[mode], MODES_ABOUT[mode]) for mode in self.modes]
         models = [_choice(model, model) for model in self.models]
         rows = ((MODE, "What it may do without asking", self.mode, modes), (MODEL, "Model", self.model, models))
@@ -81,7 +81,7 @@ class SessionConfig(NamedTuple):
 
 
 def config_of(source: AgentSource, model: str, labels: Iterable[str] = ()) -> SessionConfig:
-    """Return what is chosen for a session of *source* that uses *model* and has *labels*."""
+    """Return the configuration of a session of *source* that uses *model* and has *labels*."""
     if source.file:
         return SessionConfig(None, model, ())
     mode = mode_labelled(labels) or mode_named(source.mode) or MODES[0]

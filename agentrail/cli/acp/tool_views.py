@@ -41,12 +41,12 @@ class FileChange(NamedTuple):
 
 
 def kind_of(tool: str) -> str:
-    """Return the kind of the calls of *tool*."""
+    """Return the protocol's kind for calls of *tool*, such as `read` or `edit`."""
     return KINDS.get(tool, "other")
 
 
 def title_of(tool: str, args: JsonObject) -> str:
-    """Return one line that says what a call does."""
+    """Return a title for a call: one line that says what it does."""
     command = args.get("command")
     if tool == "shell" and isinstance(command, str):
         return clipped(one_line(command), TITLE) or tool
@@ -54,13 +54,13 @@ def title_of(tool: str, args: JsonObject) -> str:
 
 
 def paths_of(tool: str, args: JsonObject, folder: Path) -> tuple[str, ...]:
-    """Return the absolute paths of the files that a call of a built-in tool is about."""
+    """Return the absolute paths of the files that a call of a built-in tool reads or changes."""
     path = args.get("path")
     return (str(folder / path),) if tool in KINDS and isinstance(path, str) else ()
 
 
 def change_of(tool: str, args: JsonObject, folder: Path) -> FileChange | None:
-    """Return the change that a call makes to a file; `None` if it is not one of the tools that write files."""
+    """Return the change that a call makes to a file; `None` unless its tool is one of those that write files."""
     path, content = args.get("path"), args.get("content")
     if not isinstance(path, str):
         return None

@@ -26,7 +26,7 @@ class TurnOutcome(NamedTuple):
 
 
 def outcome_of(event: AgentEnd | AgentAbort, *, is_cancelled: bool) -> TurnOutcome:
-    """Return the outcome of a turn that has ended; *is_cancelled* if the editor had cancelled it before."""
+    """Return the outcome of the turn that *event* ended; *is_cancelled*: the editor had cancelled the turn."""
     if is_cancelled:
         return TurnOutcome(CANCELLED)
     if isinstance(event, AgentEnd):

@@ -34,7 +34,7 @@ NOT_APPROVED: Final = {
 
 
 class SessionUpdates:
-    """What an editor is told of one session, event by event."""
+    """Converts the events of one session, one by one, into the updates that an editor gets."""
 
     def __init__(self, dialect: ProtocolVersion, folder: Path, abilities: ClientAbilities) -> None:
         self.turn_open = False
@@ -48,25 +48,25 @@ class SessionUpdates:
         self._dialect = dialect
         self._folder = folder
         self._abilities = abilities
-        self._own_texts: list[str] = []  # that the editor shows already, until their event has come
+        self._own_texts: list[str] = []  # sent by the editor; their events have not come yet
         self._usage = NOTHING_USED
-        self._last_usage = NOTHING_USED  # of the last response: it tells how full the context is
+        self._last_usage = NOTHING_USED  # usage of the last response: its tokens are the size of the context
         self._model = ""
         self._title = ""
         self._response_id = ""
-        self._hears = False  # whether the current response was heard from its beginning
-        self._attempts = 0  # of the current response that were shown and dropped, if they cannot be taken back
+        self._hears = False  # whether the deltas of the current response were received from the first one
+        self._attempts = 0  # failed attempts at this response whose text the editor cannot erase
         self._streamed = ""
         self._thoughts = ""
         self._announced: set[str] = set()
         self._open: set[str] = set()  # ids of calls that have not ended
         self._inner: set[str] = set()  # those of sub-agents
-        self._untold: set[str] = set()  # ids of calls that have ended, of which it is not known how
+        self._untold: set[str] = set()  # ids of calls that were shown as ended before their result was known
         self._plan: list[tuple[str, str]] = []
         self._translations = self._table()
 
     def _table(self) -> dict[type[e.Event], Translate]:
-        """Return what translates each class of events that an editor is told of."""
+        """Return the table of translations: the method that converts each class of events for the editor."""
         return {
             e.AgentAbort: self._aborted,
             e.AgentEnd: self._ended,
@@ -102,27 +102,30 @@ class SessionUpdates:
         }
 
     def expect(self, text: str) -> None:
-        """Note that the editor sends *text*: in version 1 it shows it itself, and is not told of it."""
+        """Note that the editor has sent *text*.
+
+        In version 1, the editor shows it at once, so its event makes no update.
+        """
         if self._dialect.version == FIRST:
             self._own_texts.append(text)
 
     def expect_no_more(self, text: str) -> None:
-        """Note that *text* was refused."""
+        """Note that *text* was refused: no event for it will come."""
         if text in self._own_texts:
             self._own_texts.remove(text)
 
     def begin(self, status: Status) -> None:
-        """Begin in the middle of a session that does what *status* says."""
+        """Take over the status of a session that was opened while it runs, whose earlier events were not received."""
         self.turn_open = status.turn_open
         self._usage = status.usage
 
     def cancel(self) -> bool:
-        """Note that the editor cancels the open turn; return whether one is open."""
+        """Note that the editor has cancelled the open turn; return whether a turn is open."""
         self.is_cancelled = self.turn_open
         return self.turn_open
 
     def of(self, envelope: e.Envelope) -> list[Update]:
-        """Return the updates for an event."""
+        """Return the updates for the event in *envelope*; empty if an editor is not shown such events."""
         translate = self._translations.get(type(envelope.event))
         if translate is None:
             return []
@@ -158,7 +161,7 @@ class SessionUpdates:
         return (*self._results(event.messages), self._fullness(), *self._close(event))
 
     def _fullness(self) -> Update | None:
-        """Return how full the context is, if it is known how much the model can read."""
+        """Return the update that says how full the context is; `None` if the model's window is not known."""
         size = window_of(self._model)
         if size is None or self._last_usage.is_nothing:
             return None
@@ -179,7 +182,7 @@ class SessionUpdates:
         return (*self._dropped(), *endings, self._dialect.state("idle", outcome.stop_reason, problem))
 
     def _results(self, messages: Iterable[Message]) -> Iterable[Update | None]:
-        """Return how those calls ended of which no event has told."""
+        """Yield the end of each call whose result is in *messages* and that no event of its own has ended."""
         for message in messages:
             if isinstance(message, ToolMessage) and message.call_id in self._open | self._untold:
                 status = "failed" if message.is_error else "completed"
@@ -199,7 +202,7 @@ class SessionUpdates:
         return (*self._dropped(), self.notice("warning", "The model is asked again", event.reason))
 
     def _dropped(self) -> list[Update]:
-        """Take back what was streamed of a response that does not become a message."""
+        """Return the update that erases the streamed text of a failed response; empty if there is nothing to erase."""
         if not self._streamed:
             return []
         update = self._dialect.empty_message(self._message_id)
@@ -209,11 +212,11 @@ class SessionUpdates:
 
     @property
     def _message_id(self) -> str:
-        """Id of the response: the same when it is told of again; another one if what was shown cannot be taken back."""
+        """Id of the response's message; another one for each retry if the editor cannot erase failed attempts."""
         return f"{self._response_id}.{self._attempts}" if self._attempts else self._response_id
 
     def _delta(self, event: e.MessageDelta) -> Iterable[Update | None]:
-        if not self._hears:  # the whole message comes at its end
+        if not self._hears:  # the whole message is sent when the response is complete
             return ()
         self._streamed += event.delta
         return (chunk("agent", self._message_id, event.delta),)
@@ -238,7 +241,7 @@ class SessionUpdates:
         return updates
 
     def _rest(self, text: str) -> Iterable[Update]:
-        """Return what was not streamed of a response with *text*, or all of it if it is another text now."""
+        """Return updates with the part of *text* that was not streamed; with all of it if the streamed part differs."""
         streamed = self._streamed
         if text.strip() == streamed.strip():
             return ()
@@ -256,7 +259,7 @@ class SessionUpdates:
         return self._dialect.tool_call(self.call_fields(call_id, name, args, status), is_new=is_new)
 
     def call_fields(self, call_id: str, name: str, args: JsonObject, status: str = "pending") -> JsonObject:
-        """Return the fields of a call that has not ended."""
+        """Return the protocol's fields of a call that has not ended."""
         change = change_of(name, args, self._folder)
         fields: dict[str, Json] = {
             "toolCallId": call_id,
@@ -282,7 +285,7 @@ class SessionUpdates:
         return self._dialect.tool_call({"toolCallId": call_id, **fields}, is_new=False)
 
     def _named_end(self, call_id: str, name: str, status: str, text: str) -> Iterable[Update | None]:
-        """Return how a call ended; one of which nothing was told before is announced first."""
+        """Yield the update that ends a call; first, one that shows the call if the editor does not have it yet."""
         if call_id not in self._announced:
             yield self._announce(call_id, name, {})
         yield self._end_call(call_id, status, text)
@@ -291,7 +294,7 @@ class SessionUpdates:
         if event.call_id not in self._announced:
             return (self._announce(event.call_id, event.name, event.args, "in_progress"),)
         self._open.add(event.call_id)
-        # The arguments again: a person or a plugin may have changed them.
+        # The arguments are sent again, because a person or a plugin may have changed them.
         return (self._patch(event.call_id, status="in_progress", rawInput=event.args),)
 
     def _tool_reported(self, event: e.ToolExecutionUpdate) -> Iterable[Update | None]:
@@ -340,7 +343,10 @@ class SessionUpdates:
     # Sub-agents
 
     def _subagent(self, event: e.SubAgentEvent) -> Iterable[Update | None]:
-        """Show what a sub-agent does in the call that started it; its own calls are shown if a person was asked."""
+        """Show an event of a sub-agent within the call that started it.
+
+        Its own calls are shown only if a person was asked.
+        """
         match event.event:
             case e.ToolExecutionStart(call_id=call_id, name=name, args=args):
                 text = f"→ {name} {shown_args(args)}".rstrip()
@@ -415,14 +421,14 @@ class SessionUpdates:
         return () if event.reason is None else (self.notice("warning", f"{event.to} is asked now", event.reason),)
 
     def notice(self, severity: str, title: str, description: str) -> Update | None:
-        """Return the update that shows a notice; `None` if the editor cannot show one."""
+        """Return the update that shows a notice; `None` if the editor does not support notices."""
         if not self._abilities.notices:
             return None
         return {"sessionUpdate": "notice", "severity": severity, "title": title, "description": description}
 
 
 def inner_id(path: tuple[str, ...], call_id: str) -> str:
-    """Return the id of a call as the editor knows it; *path* is that of a sub-agent's call, else empty."""
+    """Return the id that the editor has for a call; *path* is that of the sub-agent that makes the call, or empty."""
     return f"{path[-1]}.{call_id}" if path else call_id
 
 

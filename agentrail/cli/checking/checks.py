@@ -121,6 +121,7 @@ def merged(parts: Sequence[Found]) -> Found:
 
 
 def _takes_trace(function: FunctionType) -> bool:
+    """Whether *function* takes a trace as its only argument, so that it may be an invariant."""
     parameters = list(signature(function).parameters.values())
     return len(parameters) == 1 and str(parameters[0].annotation).rpartition(".")[2].strip("'>") == "Trace"
 
@@ -136,7 +137,7 @@ class ProgressBar:
         self._told = 0.0
 
     def begin(self, text: str) -> None:
-        """Say in one line what is going to be done."""
+        """Print one line that says how much will be checked."""
         self._write(f"{text}\n")
 
     def show(self, share: float, phase: str, detail: str = "") -> None:
@@ -149,7 +150,7 @@ class ProgressBar:
             self._write(f"{share:4.0%}  {phase}{detail}\n")
 
     def wipe(self) -> None:
-        """Erase the bar, if there is one."""
+        """Erase the bar; no-op if none is shown."""
         if self._bar:
             self._write("\r\x1b[K")
 
@@ -159,7 +160,7 @@ class ProgressBar:
 
 
 class Checks:
-    """Runs all checks, one after the other, and collects the results."""
+    """Runs all checks, one after another, and collects their results."""
 
     def __init__(self, options: CheckOptions, found: Found, progress: ProgressBar) -> None:
         self.options = options
@@ -187,7 +188,7 @@ class Checks:
         return results
 
     def _plan(self) -> str:
-        """Return the line that says what is checked, and for how long."""
+        """Return the text that says what is checked, and for how long."""
         several, orders = len(self.found.plugins), len(self.pairs)
         return (
             f"Checking {several} plugin{'s' * (several != 1)}: the laws of each, {self.options.examples:,} examples of "
@@ -197,11 +198,11 @@ class Checks:
 
     @property
     def _left(self) -> float:
-        """Seconds that are left of the time for the checks (`--time`); negative if it is over."""
+        """Seconds until the time limit of the checks (`--time`); negative if it has passed."""
         return self._ends - self.progress.clock()
 
     def _begins(self, what: str, checks: int = 1) -> Callable[[int, int], None]:
-        """Show that *checks* checks begin; return a callback that shows their progress (tried, of)."""
+        """Show that *checks* checks begin; return a callback that shows progress, given the tried and all examples."""
         before, self.done = self.done, self.done + checks
         self.progress.show(before / self.all, what)
 
@@ -221,7 +222,7 @@ class Checks:
         return CheckResult(f"laws: {name}", f"all {len(LAWS)} hold")
 
     def _together(self) -> list[CheckResult]:
-        """Search for conflicts, and note how many examples were tried, and how fast."""
+        """Search for plugins that break an invariant together; note the number of tried examples, and the speed."""
         show = self._begins("together", len(self.invariants))
 
         def tell(tried: int, of: int) -> None:
