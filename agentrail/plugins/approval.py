@@ -38,7 +38,7 @@ _LAST: Final = 253_402_300_799
 
 
 def offered(family: str | None, seconds: float | None, ctx: Context) -> str | None:
-    """Return what a person may approve for always: *family*, for *seconds* from now on, or for ever if `None`.
+    """Return the approval "for always" to offer to a person: for *family*, ending *seconds* from now (`None`: never).
 
     Return `None` if no such approval is possible: without a family, or for 0 seconds.
     """
@@ -48,7 +48,7 @@ def offered(family: str | None, seconds: float | None, ctx: Context) -> str | No
 
 
 def approved_family(tool: str, family: str | None, seconds: float | None, ctx: Context) -> str | None:
-    """Return what a person has approved for always, if it covers *family* of *tool* and its time is not over."""
+    """Return the stored approval that covers *family* of *tool* and has not expired; `None` if there is none."""
     if family is None or _UNTIL in family:
         return None
     if seconds is None:
@@ -60,9 +60,12 @@ def approved_family(tool: str, family: str | None, seconds: float | None, ctx: C
 
 
 def _date(seconds: float) -> str:
-    """Return the UTC date and time of *seconds* since 1970; by arithmetic, as `datetime` can read the clock."""
+    """Return the UTC date and time of *seconds* since 1970.
+
+    It uses arithmetic, because `datetime` can read the clock.
+    """
     days, rest = divmod(int(min(max(seconds, 0), _LAST)), 86_400)
-    days += 719_468  # from the 1st of March of the year 0 on: a leap day is then the last one of its year
+    days += 719_468  # Years begin on the 1st of March here, so that a leap day is the last day of its year.
     era, day = divmod(days, 146_097)
     year = (day - day // 1_460 + day // 36_524 - day // 146_096) // 365
     day -= 365 * year + year // 4 - year // 100
@@ -202,15 +205,15 @@ class HumanApproval(Plugin[None]):
 
     @property
     def tools_named(self) -> tuple[str, ...]:
-        """Names in `tools`, without patterns and the defaults; the session refuses to start if it has no such tool."""
+        """Names in `tools` that are neither patterns nor defaults; the session refuses to start without these tools."""
         return tuple(name for name in self.tools if name not in TOOLS and not {"*", "?", "["} & set(name))
 
     def asks_about(self, tool: str) -> bool:
-        """Whether calls of the *tool* are held, unless they run commands that only read."""
+        """Whether calls of *tool* are held, except those that run only commands that read."""
         return any(meets(pattern, tool, hidden=True) for pattern in self.tools)
 
     def before_tool(self, hook: BeforeTool, state: None, ctx: Context) -> Continue[None] | HoldTool[None]:
-        """Hold the call that is about to run if a person should decide about it."""
+        """Hold the call if a person must decide about it."""
         if hook.approved or not self.asks_about(hook.name):
             return Continue()
         judged = self._judge(hook.name, hook.args)
@@ -245,7 +248,9 @@ class HumanApproval(Plugin[None]):
         return len(line) > 0 and all(self._passes(command, names_assigned) for command in line)
 
     def _passes(self, command: SimpleCommand, names_assigned: frozenset[str]) -> bool:
-        """Whether *command* is in `safe_commands` and does no more than read; harmless redirections alone pass too.
+        """Whether *command* is in `safe_commands` and only reads.
+
+        A command that is only harmless redirections passes too.
 
         More are assignments, words that only the shell knows, wrappers that are not in `QUIET_WRAPPERS`, options that
         make it write or run something, and redirections to files.
@@ -260,7 +265,7 @@ class HumanApproval(Plugin[None]):
 
 
 def _does_more(command: SimpleCommand) -> bool:
-    """Whether an option, given or hidden in an unknown word, makes a read-only command write or run something."""
+    """Whether an option, or an unknown word that may be one, makes a read-only command write files or run programs."""
     if command.name not in _UNSAFE:
         return False
     if command.name in {"[", "printf", "test"} and has_subscript([word.text for word in command.args]):

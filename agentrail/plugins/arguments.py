@@ -34,7 +34,7 @@ _INVISIBLE: Final = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
 def named(args: Json, names: frozenset[str]) -> Iterator[tuple[str, Json, JsonObject]]:
-    """Yield name, value and enclosing object of each argument, at any depth, whose `plain` name is in *names*."""
+    """Yield name, value and enclosing object of each argument, at any depth, whose name in plain form is in *names*."""
     rest: list[Json] = [args]
     while rest:
         value = rest.pop()
@@ -69,7 +69,7 @@ def command_lines(args: Json, names: frozenset[str]) -> Iterator[tuple[str, Comm
         others = [item for key, item in beside.items() if plain_argument(key) in _MORE_ARGS]
         more = [text for item in others for text in texts(item)]
         if isinstance(value, Mapping):
-            if value and not any(named(value, names)):  # else the commands in it are found by their own names
+            if value and not any(named(value, names)):  # otherwise the commands in *value* are found by their own names
                 yield json.dumps(value, ensure_ascii=False), NO_TEXT
             continue
         if not isinstance(value, Sequence):
@@ -96,7 +96,7 @@ def visible(text: str, limit: int = 2_000) -> str:
 
 
 def shown_as_json(value: Json) -> str:
-    """Return *value* as JSON text, for a person: as `shown` does it."""
+    """Return *value* as JSON text for a person, escaped and cut as `visible` does it."""
     return visible(json.dumps(value, ensure_ascii=False))
 
 

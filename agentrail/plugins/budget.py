@@ -32,7 +32,7 @@ NO_FRACTION: Final = 2.0
 
 @frozen
 class Spent:
-    """The state of `BudgetGuard`: its counts so far, of what has a limit. Usage is not counted; `Context` has it."""
+    """The state of `BudgetGuard`: counts of what has a limit. Usage is not in it; it is read from `Context`."""
 
     rounds: int = 0
     """Number of requests to the model in the session so far."""
@@ -155,7 +155,7 @@ class BudgetGuard(Plugin[Spent]):
         )
 
     def upgrade(self, old: Json) -> Spent:
-        """Return the state that version 1 has left: it had counted seconds by itself."""
+        """Return the state that *old*, stored by version 1, becomes; version 1 counted seconds itself."""
         counts = old if isinstance(old, Mapping) else EMPTY
         return Spent(
             **{name: _count(counts.get(name)) for name in ("rounds", "turn_rounds", "calls", "turn_calls_before")},
@@ -165,11 +165,11 @@ class BudgetGuard(Plugin[Spent]):
         )
 
     def on_options(self, new: object, state: Spent) -> Spent:
-        """Keep the counts after a change of options, but forget which warnings were emitted, so they may come again."""
+        """Keep the counts when options change, but allow all warnings to be emitted again."""
         return evolve(state, warned=frozenset())
 
     def inherited(self, state: Spent, ctx: Context) -> AnyPlugin:
-        """Return the plugin for a sub-agent, with the rest of each limit; `max_usd` stays if the cost is unknown."""
+        """Return a plugin for a sub-agent with the rest of each limit; `max_usd` stays if the cost is unknown."""
         limits = self._limits
         used, turn = limits.counted(ctx)
         (_, _, worked), (_, _, turn_worked) = limits.times(ctx, state.earlier_ms)
@@ -225,7 +225,7 @@ class BudgetGuard(Plugin[Spent]):
         return self._warned(new, [*uses, *times, ("max_usd", self.max_usd, cost)])
 
     def _requested(self, state: Spent) -> Spent:
-        """Return *state* after one more request; only what a limit needs is counted, as each change is written."""
+        """Return *state* with one more request; only what a limit needs is counted, as each change is stored."""
         if self.max_rounds is not None or self.max_turn_rounds is not None:
             state = evolve(state, rounds=state.rounds + 1, turn_rounds=state.turn_rounds + 1)
         if state.turn_calls:
@@ -233,7 +233,7 @@ class BudgetGuard(Plugin[Spent]):
         return state
 
     def before_compact(self, hook: BeforeCompaction, state: Spent, ctx: Context) -> Continue[Spent] | Skip[Spent]:
-        """Skip a compaction if the request for its summary would exceed a limit; it is no round."""
+        """Skip the compaction if its request for a summary would exceed a limit. That request counts as no round."""
         limits = self._limits
         is_over = any(limit is not None and would > limit for _, limit, would in self._tokens_with(hook.messages, ctx))
         is_over = is_over or limits.is_spent(limits.counted(ctx)[0])
@@ -241,7 +241,7 @@ class BudgetGuard(Plugin[Spent]):
         return Skip() if is_over or self._unpriced(ctx) is not None else Continue(state)
 
     def _tokens_with(self, messages: Sequence[Message], ctx: Context) -> list[tuple[str, float | None, float]]:
-        """Return the limits of tokens, and the tokens that will be used after a request that reads *messages*."""
+        """Return name and value of each limit of tokens, and the tokens used after a request that reads *messages*."""
         if self.max_tokens is None and self.max_turn_tokens is None:
             return []
         reserved = max(1, total_size(messages) // CHARS_PER_TOKEN)
@@ -252,7 +252,7 @@ class BudgetGuard(Plugin[Spent]):
         ]
 
     def before_tool(self, hook: BeforeTool, state: Spent, ctx: Context) -> Continue[Spent] | BlockTool[Spent]:
-        """Count the call, only once if this hook runs again for it; block it if it exceeds a limit."""
+        """Count the call, once even if this hook runs again for it; block the call if a limit is exceeded."""
         over = self._limits.time_reached(ctx, state.earlier_ms)
         if over is not None:
             return BlockTool(f"{over} is used up")
@@ -278,7 +278,7 @@ class BudgetGuard(Plugin[Spent]):
         return Continue(evolve(none, warned=warned))
 
     def _warned(self, state: Spent, uses: list[tuple[str, float | None, float]]) -> Continue[Spent]:
-        """Return `Continue`, with a warning for each limit that is used to `warn_at` and was not warned of before."""
+        """Return `Continue`, with a warning for each limit that is used to `warn_at` and has no warning yet."""
         near = [
             (name, limit, used)
             for name, limit, used in uses
@@ -296,7 +296,7 @@ Number = TypeVar("Number", int, float)
 
 
 def _rest(limit: Number | None, used: Number) -> Number | None:
-    """Return the rest of a limit, at least 0; `None` if there is no limit."""
+    """Return what is left of *limit*, at least 0; `None` if there is no limit."""
     return None if limit is None else max(0, limit - used)
 
 

@@ -17,7 +17,7 @@ LEVELS = ("debug", "info", "warning", "error")
 
 
 def _names(only: Collection[str]) -> frozenset[str]:
-    """Return *only*, names of durable events, as a set; raise `BadOptions` for anything else."""
+    """Return *only* as a set of names of durable events; raise `BadOptions` if it holds anything else."""
     value = cast("object", only)
     if isinstance(value, str | bytes) or not isinstance(value, Collection):
         raise BadOptions("EventLogger", f"only={value!r} is no collection of names; give a set, a list or a tuple")
@@ -54,5 +54,5 @@ class EventLogger(Plugin[None]):
 
     @property
     def declarations(self) -> tuple[EventLines]:
-        """How the events are written."""
+        """The declaration for the session: which events are logged, at which level."""
         return (EventLines(self.level, self.only, self.texts),)

@@ -61,7 +61,7 @@ def _is_text(value: object) -> bool:
 
 
 def is_list(value: object) -> bool:
-    """Whether *value* can be read as a list; a text and a mapping are none."""
+    """Whether *value* can be read as a list of items; a text and a mapping cannot."""
     kind = type(value)
     return issubclass(kind, Collection) and not issubclass(kind, (str, *NO_LISTS))
 
@@ -82,7 +82,7 @@ def check_flag(plugin: AnyPlugin, field: attrs.Attribute[T], value: T) -> None:
 
 
 def check_text(plugin: AnyPlugin, field: attrs.Attribute[T], value: T) -> None:
-    """Raise `BadOptions` unless *value* is a text that says something."""
+    """Raise `BadOptions` unless *value* is a text that is not blank."""
     text = plain_text(value)
     if text is None or not text.strip():
         _refuse(plugin, field, f"is {brief(value)}; give a text")

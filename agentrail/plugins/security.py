@@ -47,7 +47,7 @@ MAX_FOLDERS: Final = 64
 
 
 def request(looks: Iterable[FolderSearch], working: PathPlace, blocked: Fence) -> FindFiles | None:
-    """Return the request for what *looks* need to know; `None` if they are more than `MAX_FOLDERS`."""
+    """Return the search that tells what is in the folders of *looks*; `None` if there are more than `MAX_FOLDERS`."""
     folders = {look: "/".join(look.folder[len(working.parts) :]) or "." for look in looks}
     on_disk = tuple(dict.fromkeys(folder for look, folder in folders.items() if look.on_disk))
     in_git = tuple(dict.fromkeys(folder for look, folder in folders.items() if look.in_git))
@@ -60,7 +60,7 @@ def request(looks: Iterable[FolderSearch], working: PathPlace, blocked: Fence) -
 def problem(
     answer: AskAnswer | None, looks: Sequence[FolderSearch], working: PathPlace, blocked: Fence, allowed: Fence
 ) -> str | None:
-    """Return why a person must decide after *answer* (`None` if there was none), or `None` if nothing was found."""
+    """Return why a person must decide, given the *answer* to the search; `None` if no blocked file was found."""
     match answer:
         case Answered(value=tuple() as paths):
             for path in map(str, paths):
@@ -167,7 +167,7 @@ ALLOWED_PATHS: Final = (
     "/dev/full",
     "/dev/null",
     "/dev/random",
-    "/dev/shm",  # noqa: S108 - a name to compare with, no file is made
+    "/dev/shm",  # noqa: S108 - a name to compare with; no file is made
     "/dev/stderr",
     "/dev/stdin",
     "/dev/stdout",
@@ -194,7 +194,7 @@ _LEFT_OUT: Final = ("--exclude", "--ignore")
 
 
 class Finding(Value):
-    """A reason to block or hold a call."""
+    """A reason to block or hold a call, with its certainty."""
 
     certainty: Certainty
     """Whether the reason is certain (block) or possible (hold for a person)."""
@@ -289,7 +289,7 @@ class SecurityGuard(Plugin[None]):
     def before_tool(
         self, hook: BeforeTool, state: None, ctx: Context
     ) -> Continue[None] | BlockTool[None] | HoldTool[None] | Ask[None]:
-        """Block the call that is about to run, hold it for a person, or let it pass; ask for what is in folders."""
+        """Block the call, hold it for a person, or let it pass; first search the folders that it reads."""
         working = directory(ctx.working_dir)
         worst = Finding(NO, "")
         looks: list[Finding] = []
@@ -311,7 +311,7 @@ class SecurityGuard(Plugin[None]):
     def _looked(
         self, hook: BeforeTool, findings: Sequence[Finding], working: PathPlace
     ) -> Continue[None] | HoldTool[None] | Ask[None]:
-        """Ask for the blocked names that are in the folders of *findings*, or judge by the answer."""
+        """Ask for blocked names in the folders of *findings*; with the answer, hold the call or let it pass."""
         blocked, _, allowed = self._fences()
         looks = [look for finding in findings for look in finding.looks]
         search = request(looks, working, blocked)
@@ -382,7 +382,7 @@ class SecurityGuard(Plugin[None]):
 
 
 def _runs(command: SimpleCommand, words: Sequence[str]) -> bool:
-    """Whether *command* runs the program `words[0]`, with the other words of *words* in order in its arguments."""
+    """Whether *command* runs the program `words[0]` and has the other *words* in this order among its arguments."""
     program, *arguments = words
     if command.program != program.lower():
         return False
@@ -391,7 +391,7 @@ def _runs(command: SimpleCommand, words: Sequence[str]) -> bool:
 
 
 def _paths(command: SimpleCommand) -> Iterator[Word]:
-    """Yield the words of *command* that may be paths; the arguments of a program that only prints are none."""
+    """Yield the words of *command* that may be paths; none if its program only prints its arguments."""
     yield from (redirection.target for redirection in command.redirections if redirection.names_file)
     yield from (assignment.assigned for assignment in command.assignments)
     yield from command.around

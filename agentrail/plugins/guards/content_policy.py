@@ -101,7 +101,7 @@ class Violation(Value):
 
 @frozen
 class Judged:
-    """The state of `ContentPolicy`."""
+    """The state of `ContentPolicy`: the last text that passed, and the refused ones, as digests."""
 
     passed: str = ""
     """Digest of the last text that the judge let pass, so that it is not judged again; empty if there is none."""
@@ -131,7 +131,7 @@ def _is_rubric(_: ContentPolicy, __: attrs.Attribute[str], value: object) -> Non
 
 
 def plain_words(text: str) -> str:
-    """Return *text* in one form: without case, invisible characters, wide letters, and with single blanks."""
+    """Return *text* normalised for a search: lower case, without invisible characters, with single blanks."""
     return " ".join(unicodedata.normalize("NFKC", visible(text)).casefold().split())
 
 
@@ -168,15 +168,15 @@ class ContentPolicy(Plugin[Judged]):
 
     @property
     def models_named(self) -> tuple[NamedModel, ...]:
-        """The judge model; the session is refused if there is none, or if it does not take its options."""
+        """The judge model; the session refuses to start if it does not exist or does not take its options."""
         return () if self.judge_model is None or self.judge_service is not None else (self.judge_model,)
 
     def init(self, ctx: Context) -> Judged:
-        """Return the first state: nothing was judged."""
+        """Return the first state: no text was judged."""
         return Judged()
 
     def on_options(self, new: JsonObject, state: Judged) -> Judged:
-        """Have the last text judged again if it comes again: by other options it may not pass."""
+        """Return a state without a passed text, so that the last text is judged again by the new options."""
         return evolve(state, passed="")
 
     def before_prompt(
@@ -193,7 +193,7 @@ class ContentPolicy(Plugin[Judged]):
     def before_request(
         self, hook: BeforeRequest, state: Judged, ctx: Context
     ) -> Continue[Judged] | Abort[Judged] | Ask[Judged] | ReplaceMessages[Judged]:
-        """Have steering judged that came since the last response, and hide what was refused."""
+        """Judge the steering texts that came since the last response, and hide refused ones from the model."""
         if not self._has_judge:
             return Continue()
         hidden = _hidden(hook.messages, state.refused) if state.refused else frozenset[int]()
@@ -209,7 +209,7 @@ class ContentPolicy(Plugin[Judged]):
     def _hide_refused(
         self, messages: Sequence[Message], passed: Sequence[Message], ruled: Continue[Judged], state: Judged
     ) -> Continue[Judged] | ReplaceMessages[Judged]:
-        """Hide from *messages* what was refused, but no text that has *passed* now."""
+        """Hide refused texts from *messages*, except those in *passed*, which were judged again and passed."""
         digests = {_digest(message.text) for message in passed}
         refused = tuple(digest for digest in state.refused if digest not in digests)
         if refused != state.refused:
@@ -226,7 +226,7 @@ class ContentPolicy(Plugin[Judged]):
     def _rule(
         self, text: str, hook: BeforePrompt | BeforeRequest, state: Judged
     ) -> Continue[Judged] | Abort[Judged] | Ask[Judged]:
-        """Let *text* pass, refuse it, or ask the judge about it."""
+        """Return the ruling on *text*: let it pass, refuse it, or ask the judge."""
         violation = self._listed(text)
         if violation is not None:
             return _refused(violation, state)
@@ -276,7 +276,7 @@ class ContentPolicy(Plugin[Judged]):
         return CallModel(prompt, model, system, returns=freeze_object(schema), options=options)
 
     def _read(self, answer: AskAnswer) -> Violation | str | None:
-        """Return the judge's verdict; `None` if the text may pass; a text that says why there is no verdict."""
+        """Return the judge's verdict: a violation, `None` if the text may pass; or a text: why there is none."""
         if isinstance(answer, TimedOut):
             return f"the judge did not answer within {answer.seconds:g} seconds"
         if isinstance(answer, Failed):
@@ -297,7 +297,7 @@ class ContentPolicy(Plugin[Judged]):
     # Without a judge
 
     def _listed(self, text: str) -> Violation | None:
-        """Return the verdict on a text that has a word of a list; `None` if it has none."""
+        """Return the violation if *text* has a word of one of the lists; `None` if it has none."""
         lists = (
             ("brand_and_competitors", self.competitor_keywords, "a competitor"),
             ("prohibited_content", self.prohibited_keywords, "a prohibited word"),
@@ -311,7 +311,7 @@ class ContentPolicy(Plugin[Judged]):
         return None
 
     def _guessed(self, text: str) -> Violation | None:
-        """Return the verdict of the heuristic, which knows some phrases in English; `None` if the text may pass."""
+        """Return the violation that the heuristic finds, which knows some English phrases; `None` if it finds none."""
         plain = plain_words(text)
         if "instruction_subversion" in self.categories and _SUBVERSION.search(plain):
             return Violation(("instruction_subversion",), "the text seems to be meant to change the instructions")
@@ -329,7 +329,7 @@ def _refused(verdict: Violation, state: Judged) -> Abort[Judged]:
 
 
 def _has(plain: str, word: str) -> bool:
-    """Whether *plain* has *word* as a word, or in a script without blanks anywhere."""
+    """Whether *word* is in *plain* as a whole word; in scripts without blanks between words, anywhere."""
     at = plain.find(word)
     while at >= 0:
         before, after = plain[at - 1 : at], plain[at + len(word) : at + len(word) + 1]
@@ -362,7 +362,7 @@ def _since_response(messages: Sequence[Message]) -> Sequence[tuple[int, Message]
 
 
 def _hidden(messages: Sequence[Message], refused: Sequence[str]) -> frozenset[int]:
-    """Return the indexes of steering that was refused; a text that came again in the newest turn was not, so far."""
+    """Return the indexes of refused steering texts; those of the newest turn, not judged yet, are not among them."""
     turn = max((at for at, message in enumerate(messages) if is_prompt(message)), default=len(messages))
     new = {at for at, _ in _since_response(messages) if at > turn}
     return frozenset(at for at, message in enumerate(messages) if at not in new and _digest_of(message) in refused)

@@ -46,11 +46,11 @@ _REPEATS: Final = ("MAX_REPEAT", "MIN_REPEAT", "POSSESSIVE_REPEAT")
 
 
 class UnboundedError(Exception):
-    """A search for the expression may take too long; its text says why, after the words "it"."""
+    """A search for the expression may take too long; the text of the error says why, in words that follow "it"."""
 
 
 class Cost(Value):
-    """The most steps of parts of an expression at one place, and how often what follows them is tried."""
+    """The cost of parts of an expression: the most steps at one place, and how often the parts after them are tried."""
 
     own: float = 0.0
     """The most steps of the parts themselves."""
@@ -58,7 +58,7 @@ class Cost(Value):
     """How many ends they may have."""
 
     def then(self, more: Cost) -> Cost:
-        """Return the cost of these parts and those after them."""
+        """Return the cost of these parts followed by *more*."""
         return Cost(self.own + self.tries * more.own, self.tries * more.tries)
 
 
@@ -97,7 +97,7 @@ def _parts(parsed: object) -> tuple[PatternNode, ...]:
 
 
 def _inner(node: PatternNode) -> tuple[tuple[PatternNode, ...], ...]:
-    """Return the rows of parts that are in *node*."""
+    """Return the sequences of parts inside *node*; empty if it has none."""
     kind = node[0]
     if kind == "ATOMIC_GROUP":
         return (_parts(node[1]),)
@@ -140,7 +140,7 @@ def _cost_of_repeat(node: PatternNode) -> Cost:
     least, most, _ = cast("tuple[int, int, object]", node[1])
     (inner,) = _inner(node)
     if len(inner) == 1 and inner[0][0] in _SINGLE:
-        most = least if most == _ENDLESS else most  # that is looked at by `_check_endless`
+        most = least if most == _ENDLESS else most  # `_EndlessRepeats` checks the repetition itself
         return Cost(1 + most, 1 if node[0] == "POSSESSIVE_REPEAT" else most - least + 1)
     if most == _ENDLESS or most > MAX_REPEATED:
         raise UnboundedError(f"repeats a group more than {MAX_REPEATED} times; say how often, such as `{{1,9}}`")
@@ -156,7 +156,7 @@ def _cost_of_repeat(node: PatternNode) -> Cost:
 
 
 class _EndlessRepeats:
-    """Looks for repetitions without a bound that may read the same text from many places, each time in vain.
+    """Finds unbounded repetitions with which a search may read the same text from many places, each time in vain.
 
     One is harmless if nothing after it can fail: then what it has read is taken out, and read no more. One more is
     if what begins the expression has a character that it cannot go over: then two searches never read the same text.
@@ -174,11 +174,11 @@ class _EndlessRepeats:
         self._fenced = 0
 
     def check(self) -> None:
-        """Raise `UnboundedError` if there is a repetition that may take too long."""
+        """Raise `UnboundedError` if an unbounded repetition may take too long; else set `reads`."""
         self._look(self._tree, last=True)
 
     def _look(self, parts: tuple[PatternNode, ...], *, last: bool) -> None:
-        """Look at *parts*; *last*: nothing that can fail follows them."""
+        """Check *parts* and the parts inside them; *last*: no part that can fail follows them."""
         for place, part in enumerate(parts):
             after = parts[place + 1 :]
             endless = _endless_atom(part)
@@ -194,13 +194,14 @@ class _EndlessRepeats:
                 self._fenced += not ends
                 if self._fenced > 1:
                     raise UnboundedError("repeats characters without a bound in two places; bound one of them")
-                if fence is not None:  # parts between the two may go over other fences: each of those begins a search
+                # A match may begin at any earlier fence between the two, and each one reads the text again
+                if fence is not None:
                     self.reads = 1 + sum(map(_width, parts[fence + 1 : place]))
             for row in _inner(part):
                 self._look(row, last=last and not after and _ends_with_its_row(part))
 
     def _always_matches(self, node: PatternNode, endless: PatternNode) -> bool:
-        """Whether *node* matches wherever *endless* ends, at least after all of the text."""
+        """Whether *node* matches at every place where *endless* may end, or at least at the end of the text."""
         kind, inner = node[0], _inner(node)
         if kind in _REPEATS:
             return cast("tuple[int, int, object]", node[1])[0] == 0
@@ -213,7 +214,7 @@ class _EndlessRepeats:
 
 
 def _fence(before: tuple[PatternNode, ...], endless: PatternNode) -> int | None:
-    """Return the place in *before* of the last plain character that *endless* cannot go over; `None` if none is."""
+    """Return the index in *before* of the last literal character that *endless* cannot match; `None` without one."""
     if endless[0] not in ("IN", "LITERAL", "NOT_LITERAL"):
         return None
     for place, (kind, value) in reversed(list(enumerate(before))):
@@ -242,14 +243,17 @@ def _endless_atom(node: PatternNode) -> PatternNode | None:
 
 
 def _ends_with_its_row(node: PatternNode) -> bool:
-    """Whether nothing that can fail follows the rows of parts in *node*, if nothing follows *node*."""
+    """Whether the parts in *node* are followed by nothing that can fail, provided that nothing follows *node*."""
     if node[0] in _REPEATS:
         return cast("tuple[int, int, object]", node[1])[0] <= 1
     return node[0] in ("SUBPATTERN", "ATOMIC_GROUP", "BRANCH")
 
 
 def _is_every_character(node: PatternNode) -> bool:
-    """Whether a set has all characters: those of each kind are tried, and those at the ends of what it names."""
+    """Whether a set matches every character.
+
+    One character of each kind is tried, and those at the ends of its ranges.
+    """
     if node[0] != "IN":
         return False
     ends: list[int] = []

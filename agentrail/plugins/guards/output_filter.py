@@ -80,7 +80,7 @@ def _is_mark(_: OutputFilter, __: attrs.Attribute[str], value: object) -> None:
 
 @frozen
 class OutputFilter(Plugin[None]):
-    """Take secrets, personal data, patterns and keywords out of all texts before they are written, or end the turn.
+    """Remove secrets, personal data, patterns and keywords from all texts before they are stored, or end the turn.
 
     It screens what a user, a model and a tool says, streams included: records, events, logs and the model get the text
     with *replacement* in place of what was found. With `action="abort"`, the turn is aborted as well if a response
@@ -103,23 +103,23 @@ class OutputFilter(Plugin[None]):
     critical = True
 
     def __attrs_post_init__(self) -> None:
-        """Raise `BadOptions` if the replacement would be taken out itself: a text would grow each time."""
+        """Raise `BadOptions` if the filter would find its own replacement: a text would grow each time."""
         if self._without(self.replacement) != self.replacement:
             raise BadOptions("OutputFilter", f"replacement={self.replacement!r} is itself something that is taken out")
 
     @property
     def declarations(self) -> tuple[LongestScreened]:
-        """The most characters that are taken out as one."""
+        """The declaration for the session: the most characters that one match has."""
         return (LongestScreened(_search(self.patterns, self.keywords, self.kinds).longest),)
 
     def screen(self, text: str) -> str:
-        """Return *text* with the replacement in place of what is looked for."""
+        """Return *text* with the replacement in place of each match of the filter."""
         return self._without(text)
 
     def after_response(
         self, hook: AfterResponse, state: None, ctx: Context
     ) -> Continue[None] | ReplaceResponse[None] | Abort[None]:
-        """Take out what other plugins have put into the response since it was screened; abort if that is wanted."""
+        """Filter what other plugins have added to the response after `screen`; abort the turn if the option says so."""
         text = text_of(hook.message.parts)
         screened = self._without(text)
         if self.action == "abort" and (screened != text or self.replacement in text):
@@ -136,7 +136,7 @@ class OutputFilter(Plugin[None]):
 
 @frozen
 class _CompiledFilter:
-    """What the options are compiled to."""
+    """The options of a filter, compiled."""
 
     kinds: tuple[PiiPattern, ...]
     patterns: tuple[re.Pattern[str], ...]
@@ -157,7 +157,7 @@ def _search(patterns: tuple[str, ...], keywords: tuple[str, ...], kinds: frozens
 
 
 def _word(keyword: str) -> str:
-    """Return the expression of a keyword that ends with a word."""
+    """Return the expression for *keyword* as a whole word."""
     return re.escape(keyword) + (r"(?!\w)" if _has_edges(keyword[-1]) else "")
 
 

@@ -65,7 +65,7 @@ def _is_folder(_policy: PermissionPolicy, _field: attrs.Attribute[str | None], v
 
 @frozen
 class PermissionPolicy(Plugin[None]):
-    """Block the calls that `deny` names, hold for a person those that `ask` names, and let pass those of `allow`.
+    """Block calls that match a rule in `deny`, hold those that match `ask` for a person, and let pass those in `allow`.
 
     The lists are read in this order, and the first that names a call decides. What none names passes, unless the mode
     is `strict`. A rule is a tool, or a tool and a pattern of its commands or paths: `shell(git status *)`,
@@ -119,7 +119,7 @@ class PermissionPolicy(Plugin[None]):
         )
 
     def inherited(self, state: None, ctx: Context) -> AnyPlugin:
-        """Return the plugin for a sub-agent: the same, with patterns of `allow` that begin at this session's folder."""
+        """Return the plugin for a sub-agent: equal, but patterns in `allow` stay relative to this session's folder."""
         from_here = self.mode == "accept_edits" or any(rule.pattern is not None for rule in rules_of(self.allow))
         return evolve(self, root=ctx.working_dir) if from_here and self.root is None else self
 
@@ -144,13 +144,16 @@ class PermissionPolicy(Plugin[None]):
         return self._hold(hook, call, denying, asking, ctx)
 
     def _asks_nothing(self, call: CallFacts, root: PathPlace) -> bool:
-        """Whether the mode makes `ask` not count for *call*."""
+        """Whether the mode overrides the rules in `ask` for *call*."""
         return self.mode == "bypass" or (self.mode == "accept_edits" and _is_edit(call, root))
 
     def _hold(
         self, hook: BeforeTool, call: CallFacts, denying: Naming, asking: Naming, ctx: Context
     ) -> Continue[None] | BlockTool[None] | HoldTool[None]:
-        """Hold the call, unless a person has approved its family for always, or nobody is to be asked."""
+        """Hold the call; let it pass if its family is approved for always.
+
+        If the mode allows no questions, block it.
+        """
         certain = not denying and all(answer is YES for answer, _ in asking)
         family = _family(call, asking) if certain else None
         approved = approved_family(hook.name, family, self.always_seconds, ctx)
@@ -168,7 +171,7 @@ def _listed(rules: Naming) -> str:
 
 
 def _family(call: CallFacts, asking: Naming) -> str | None:
-    """Return what an approval for always would cover: the family of the commands, as long as the same rules ask."""
+    """Return the family that an approval for always covers, with the rules; `None` if the commands do not share one."""
     rules = ", ".join(rule.text for _, rule in asking)
     if not call.lines:
         return rules
@@ -178,7 +181,7 @@ def _family(call: CallFacts, asking: Naming) -> str | None:
 
 
 def _is_edit(call: CallFacts, root: PathPlace) -> bool:
-    """Whether *call* edits files below *root* and nothing else."""
+    """Whether *call* only edits files below *root*."""
     if call.tool not in EDITS or call.lines or not call.paths or not call.is_plain:
         return False
     return all(is_below(text, call, root) for text in call.paths)

@@ -33,7 +33,7 @@ MAX_PATH: Final = 4_096
 
 
 class CallFacts(Value, gc=True):
-    """What rules may know of a call: its commands and paths."""
+    """The facts of a call that rules are matched with: its tool, commands and paths."""
 
     tool: str
     """Name of the tool."""
@@ -58,7 +58,7 @@ class CallFacts(Value, gc=True):
 def facts_of(
     tool: str, args: JsonObject, working_dir: str, path_args: frozenset[str], command_args: frozenset[str]
 ) -> CallFacts:
-    """Return the commands and the paths among *args*; the names in *path_args* and *command_args* are plain."""
+    """Return the facts of a call with *args*; *path_args* and *command_args* are names of arguments in plain form."""
     working = directory(working_dir)
     lines = tuple(line for _, line in islice(command_lines(args, command_args), MAX_PATHS + 1))
     items = [item for _, item, _ in named(args, PATH_ARGS | path_args)]
@@ -76,7 +76,7 @@ def facts_of(
 
 
 def _is_text(arg: Json) -> bool:
-    """Whether *arg*, an argument that is a path, is a text or a list of texts."""
+    """Whether *arg*, an argument that holds paths, is a text or a list of texts."""
     return isinstance(arg, str) or (isinstance(arg, Sequence) and len(texts(arg)) == len(arg))
 
 
@@ -116,12 +116,12 @@ class PermissionRule(Value):
 
     @property
     def words(self) -> tuple[str, ...]:
-        """The pattern as the words of a command."""
+        """The pattern, split into the words of a command."""
         return tuple(_ANY if word == _DEEP else word for word in (self.pattern or _ANY).split())
 
     @property
     def is_any(self) -> bool:
-        """Whether the rule means all calls of its tool."""
+        """Whether the rule matches all calls of its tool, because it has no pattern or `*`."""
         return self.pattern is None or self.pattern in {_ANY, _DEEP}
 
 
@@ -130,7 +130,7 @@ Naming: TypeAlias = list[tuple[Certainty, PermissionRule]]
 
 
 def problem_of(text: str, *, allows: bool) -> str | None:
-    """Return why *text* is no rule, and what to write; `None` if it is one. *allows*: for the list `allow`."""
+    """Return why *text* is not a valid rule, and what to write; `None` if it is valid. *allows*: it is in `allow`."""
     match = _RULE.fullmatch(text)
     if len(text) > LONGEST:
         return f"which is longer than {LONGEST} characters; write several shorter rules"
@@ -163,7 +163,7 @@ def problem_of(text: str, *, allows: bool) -> str | None:
 
 @lru_cache(maxsize=64)
 def rules_of(listed: tuple[str, ...]) -> tuple[PermissionRule, ...]:
-    """Return the rules *listed*, all of which have passed `problem_of`; cached."""
+    """Return the rules that the texts *listed* describe, all of which have passed `problem_of`; cached."""
     matches = ((text, _RULE.fullmatch(text)) for text in listed)
     return tuple(PermissionRule(text, match[1], match[2]) for text, match in matches if match is not None)
 
@@ -172,7 +172,7 @@ def rules_of(listed: tuple[str, ...]) -> tuple[PermissionRule, ...]:
 
 
 def naming(rules: Sequence[PermissionRule], call: CallFacts) -> Naming:
-    """Return those of *rules* that name *call*, or may name it."""
+    """Return those of *rules* that match *call*, or may match it."""
     mine = [rule for rule in rules if means_tool(rule, call.tool)]
     least = (
         MAYBE
@@ -184,7 +184,7 @@ def naming(rules: Sequence[PermissionRule], call: CallFacts) -> Naming:
 
 
 def _runs_unseen(lines: Sequence[Commands | Unlexable], call: CallFacts) -> bool:
-    """Whether one of *lines* runs what its words do not show, such as code, or a script that it writes."""
+    """Whether one of *lines* runs something that its words do not show, such as code or a script that it writes."""
     return any(_hides(line, call) for line in lines if isinstance(line, Commands))
 
 
@@ -194,16 +194,16 @@ def _hides(line: Commands, call: CallFacts) -> bool:
     for command in line:
         there = scene.within(command)
         if command.program != "find" and any(rule.asks(command, there) is not NO for rule in _HIDING):
-            return True  # what `find` runs is listed beside it
+            return True  # the command that `find` runs is in *line* as a command of its own
         scene = scene.after(command)
     return False
 
 
 def _covers(rule: PermissionRule, call: CallFacts) -> Certainty:
-    """Return whether *rule*, which has a pattern, means *call*; `MAYBE` if the text does not show it."""
+    """Return whether *rule*, which has a pattern, matches *call*; `MAYBE` if the text of the call does not tell."""
     by_path = worst(_covers_path(rule.pattern or "", text, call) for text in call.paths)
     every = (*call.lines, *call.within)
-    if every:  # a word such as `create` may be called a command, and act on the path beside it
+    if every:  # a word such as `create` may stand in an argument for commands, with the path in an argument beside it
         lines = worst(_covers_line(rule.words, line) for line in every)
         possible = min(MAYBE, worst(_covers_line(rule.words, line) for line in call.possible))
         return max(by_path if by_path is YES else NO, lines, possible, NO if call.is_whole else MAYBE)
@@ -211,7 +211,7 @@ def _covers(rule: PermissionRule, call: CallFacts) -> Certainty:
 
 
 def means_tool(rule: PermissionRule, name: str) -> bool:
-    """Whether *rule* means the tool *name*, in any case; without wild cards it also means the tools of a server."""
+    """Whether *rule* is about the tool *name*, in any case; the name of a server stands for all its tools."""
     rule_tool, tool = fold(rule.tool), fold(name)
     return meets(rule_tool, tool, hidden=True) or tool.startswith(rule_tool + _SERVER)
 
@@ -223,31 +223,31 @@ def _covers_line(words: Sequence[str], line: Commands | Unlexable) -> Certainty:
 
 
 def _covers_command(words: Sequence[str], command: SimpleCommand) -> Iterator[Certainty]:
-    """Yield whether *command*, or a wrapper that runs it, is what *words* mean."""
+    """Yield how certain it is that *words* match *command*, or a wrapper that runs it."""
     if not command.argv:
         return
     yield _covers_argv(words, command.program, command.args)
     for wrapper in command.via:
         name = wrapper.rpartition("/")[2]
         yield _covers_argv(words, name, (*command.around, *command.argv))
-        yield min(MAYBE, _covers_argv(words[:1], name, ()))  # not all words of a wrapper are known here
+        yield min(MAYBE, _covers_argv(words[:1], name, ()))  # *command* does not have all words of its wrapper
     for name in {trusted(text) for word in command.args for text in _sides(word.text) if text.startswith("/")}:
-        if "/" not in name:  # a program that another one may run
+        if "/" not in name:  # the path of a program, which *command* may run
             yield min(MAYBE, _covers_argv(words[:1], name, ()))
     values = [assignment.assigned.text for assignment in command.assignments]
     if command.program in _TAKES_VARIABLES:
         values += [text.partition("=")[2] for text in (word.text for word in command.args)]
     for name in {part.rpartition("/")[2] for value in values for part in _BETWEEN.split(value)}:
-        yield min(MAYBE, _covers_argv(words[:1], name, ()))  # the program may run what the variable says
+        yield min(MAYBE, _covers_argv(words[:1], name, ()))  # the program may run the value of the variable
 
 
 def _sides(text: str) -> tuple[str, str]:
-    """Return *text*, and what stands behind its first `=`."""
+    """Return *text*, and the part of it after its first `=`."""
     return text, text.partition("=")[2]
 
 
 def _covers_argv(words: Sequence[str], program: str, args: Sequence[Word]) -> Certainty:
-    """Return whether *program* is the first of *words*, with the others in this order among *args*."""
+    """Return whether *program* matches the first of *words*, and *args* have the others in this order."""
     if not meets(fold(words[0].rpartition("/")[2]), fold(program), hidden=True):
         return NO
     patterns = [fold(word) for word in words[1:] if word != _ANY]
@@ -260,7 +260,7 @@ def _covers_argv(words: Sequence[str], program: str, args: Sequence[Word]) -> Ce
 
 
 def _may_be(word: Word, text: str) -> bool:
-    """Whether *word*, once the shell has expanded it, may match *text*, a word of a rule."""
+    """Whether *word*, as the shell expands it, may match *text*, which is a word of a rule."""
     if word.is_unknown:
         return True
     folded = fold(word.text)
@@ -272,7 +272,7 @@ def _is_glob(pattern: str) -> bool:
 
 
 def _covers_path(pattern: str, text: str, call: CallFacts) -> Certainty:
-    """Return whether the path *text* is one that *pattern* means, or below one; `MAYBE` for a folder above one."""
+    """Return whether *pattern* matches the path *text* or a folder above it; `MAYBE` if it may match below the path."""
     if _ODD.search(text):
         return MAYBE
     anchor, pattern_parts = _anchored(pattern)
@@ -296,13 +296,13 @@ def _covers_path(pattern: str, text: str, call: CallFacts) -> Certainty:
 
 
 def _anchored(pattern: str) -> tuple[str, tuple[str, ...]]:
-    """Return where *pattern* begins (`/`, `~`, empty: in any folder), and its parts in the form for comparison."""
+    """Return the root of *pattern* (`/`, `~`, or empty for any folder), and its parts in the form for comparison."""
     anchor = pattern[0] if pattern[0] in {"/", "~"} else ""
     return anchor, tuple(fold(part) for part in pattern.removeprefix("~").split("/") if part not in {"", "."})
 
 
 def _start(anchor: str, place: PathPlace) -> int | None:
-    """Return the index in *place* at which a pattern with this *anchor* begins; `None` if it cannot mean the place."""
+    """Return the index in *place* from which a pattern with this *anchor* is compared; `None` if it cannot match."""
     folded = place.folded
     if not anchor:
         return 0
@@ -319,7 +319,7 @@ def _start(anchor: str, place: PathPlace) -> int | None:
 
 
 def permits(rules: Sequence[PermissionRule], call: CallFacts, root: PathPlace) -> bool:
-    """Whether *rules* allow all of *call*; patterns begin at the folder *root*."""
+    """Whether *rules* allow everything that *call* does; patterns are relative to the folder *root*."""
     mine = [rule for rule in rules if _is_tool(rule.tool, call.tool)]
     if any(rule.pattern is None for rule in mine):
         return True
@@ -337,7 +337,7 @@ def permits(rules: Sequence[PermissionRule], call: CallFacts, root: PathPlace) -
 
 
 def _is_tool(tool: str, name: str) -> bool:
-    """Whether *tool* names the tool *name* exactly; a wild card stands for no `__`, which ends a server's name."""
+    """Whether the rule's *tool* matches *name* exactly; a wild card does not match the `__` after a server's name."""
     if tool == _ANY:
         return True
     rule_parts, name_parts = tool.split(_SERVER), name.split(_SERVER)
@@ -347,7 +347,7 @@ def _is_tool(tool: str, name: str) -> bool:
 
 
 def _permits_command(words: Sequence[str], command: SimpleCommand) -> bool:
-    """Whether *command* is, word by word, what *words* say, and nothing around it makes it do more."""
+    """Whether *words* match *command* word by word, and no redirection, variable or wrapper makes it do more."""
     if not command.argv or command.assignments or command.via or command.around:
         return False
     if any(redirection.names_file and redirection.target.text != _NOWHERE for redirection in command.redirections):
@@ -361,7 +361,7 @@ def _permits_command(words: Sequence[str], command: SimpleCommand) -> bool:
 
 
 def _says(words: Sequence[str], args: Sequence[Word]) -> bool:
-    """Whether *args* are *words* one by one, where `*` alone is any number of words."""
+    """Whether *words* match *args* one by one; a word `*` matches any number of them."""
     ends = {0}
     for word in words:
         if word == _ANY:
@@ -372,7 +372,7 @@ def _says(words: Sequence[str], args: Sequence[Word]) -> bool:
 
 
 def _is_word(pattern: str, word: Word) -> bool:
-    """Whether *word* is what *pattern* says; a wild card hides no option, no other root, and no way upwards."""
+    """Whether *pattern* matches *word*; a wild card matches no option, no absolute path, and no `..`."""
     text = word.text
     if word.expands:
         return False
@@ -395,7 +395,7 @@ def _permits_path(pattern: str, text: str, call: CallFacts, root: PathPlace) -> 
 
 
 def plain_places(text: str, call: CallFacts) -> tuple[PathPlace, ...]:
-    """Return the places that the path *text* may name; none if it leads upwards or to a home, or is written oddly."""
+    """Return the places that the path *text* may name; none if it goes upwards or to a home, or has odd characters."""
     odd = _ODD.search(text) or text.startswith("~") or text[:5].lower() == "file:" or not text.isprintable()
     if odd or not text or any(map(_is_upwards, text.split("/"))):
         return ()
@@ -404,25 +404,25 @@ def plain_places(text: str, call: CallFacts) -> tuple[PathPlace, ...]:
 
 
 def is_below(text: str, call: CallFacts, root: PathPlace) -> bool:
-    """Whether the path *text* is plainly below *root*, and neither it nor a folder on the way is hidden."""
+    """Whether the path *text* is surely below *root*, and neither it nor a folder on the way is hidden."""
     all_parts = [_below(place, root) for place in plain_places(text, call)]
     return bool(all_parts) and all(parts and not any(part.startswith(".") for part in parts) for parts in all_parts)
 
 
 def _is_upwards(part: str) -> bool:
-    """Whether *part* of a path is `..`, or some file system may take it for that."""
+    """Whether *part* of a path is `..`, or looks so to some file system."""
     return len(part) > 1 and not unicodedata.normalize("NFKC", part).strip(" .")
 
 
 def _below(place: PathPlace, root: PathPlace, *, folded: bool = False) -> tuple[str, ...] | None:
-    """Return the parts of *place* below *root*; `None` if it is not there."""
+    """Return the parts of *place* below *root*; `None` if it is not below."""
     if not place.known or not place.is_under(root):
         return None
     return (place.folded if folded else place.parts)[len(root.parts) :]
 
 
 def _fits(pattern_parts: Sequence[str], parts: Sequence[str]) -> bool:
-    """Whether *parts* are *pattern_parts* one by one, where `**` is any number of parts and `*` any text within one."""
+    """Whether *pattern_parts* match *parts* one by one; `**` matches any number of parts, `*` any text within one."""
     ends = {0}
     for part in pattern_parts:
         if part == _DEEP:

@@ -22,7 +22,7 @@ Measure: TypeAlias = Callable[[str, re.Match[str]], Span | None]
 
 
 class PiiPattern(Value, gc=True):
-    """How one kind of personal data or secrets is found."""
+    """The pattern that finds one kind of personal data or secrets, with a check of its matches."""
 
     pattern: re.Pattern[str]
     """The regular expression."""
@@ -32,7 +32,7 @@ class PiiPattern(Value, gc=True):
     """Texts of which one must be in a text that has something of the kind; no search is made in others."""
 
     def spans(self, text: str) -> Iterator[Span]:
-        """Yield where *text* has something of the kind, in order."""
+        """Yield the span of each match in *text* that passes the check, in order."""
         end = 0
         for match in self.pattern.finditer(text):
             span = self.measure(text, match) if match.start() >= end else None
@@ -46,7 +46,7 @@ def _whole(_: str, match: re.Match[str]) -> Span:
 
 
 def _second(_: str, match: re.Match[str]) -> Span:
-    """Return the first group: what follows the name that tells that it is a secret."""
+    """Return the span of the first group: the secret after its name, such as `password=`."""
     return match.span(1)
 
 
@@ -57,7 +57,7 @@ _MIN_TOP: Final = 2
 
 
 def _email(text: str, match: re.Match[str]) -> Span | None:
-    """Return where the address of *match* stands; `None` for `icon@2x.png`, `left-pad@1.3.0` and `git@host:path`."""
+    """Return the span of the address in *match*; `None` for `icon@2x.png`, `left-pad@1.3.0` and `git@host:path`."""
     top = match["top"].lower()
     if len(top) < _MIN_TOP or top in _PICTURES or not (top.isalpha() or top.startswith("xn--")):
         return None
@@ -160,7 +160,7 @@ def has_luhn(digits: str) -> bool:
 
 
 def _card(text: str, match: re.Match[str]) -> Span | None:
-    """Return the longest card; its groups have three digits or more."""
+    """Return the span of the longest card number in *match*; groups of fewer than three digits are not read."""
     groups = _GROUPS.match(text, match.start())
     if groups is None:
         return None
@@ -195,7 +195,7 @@ _MIN_COLONS: Final = 3
 
 
 def _ip(_: str, match: re.Match[str]) -> Span | None:
-    """Leave addresses alone that are the same everywhere, such as 127.0.0.1, and code such as `a::b`."""
+    """Return the span of the address; `None` for one that is the same everywhere (127.0.0.1), and for code (`a::b`)."""
     text = match[0]
     try:
         address = IPv4Address(text) if ":" not in text else IPv6Address(text)
@@ -211,7 +211,7 @@ def _ip(_: str, match: re.Match[str]) -> Span | None:
 
 
 def _mixed(_: str, match: re.Match[str]) -> Span | None:
-    """Want a digit and a letter: what is made by chance has both, and names in programs seldom do."""
+    """Return the span if the match has a digit and a letter: random keys have both, names in programs seldom do."""
     span = match.span(1) if match.re.groups else match.span()
     text = match[1] if match.re.groups else match[0]
     has_both = any(char.isdigit() for char in text) and any(char.isalpha() for char in text)
@@ -356,14 +356,14 @@ PII_KINDS: Final = frozenset(PII_PATTERNS) - SECRET_KINDS
 
 
 def patterns_of(kinds: Collection[str]) -> tuple[PiiPattern, ...]:
-    """Return how *kinds* are found, in the order in which texts are searched for them."""
+    """Return the patterns of *kinds*, in the order in which they are searched."""
     return tuple(pattern for kind, pattern in PII_PATTERNS.items() if kind in kinds)
 
 
 def taken_out(text: str, patterns: Iterable[PiiPattern], replacement: str) -> str:
-    """Return *text* with each thing of one of the kinds that *patterns* find replaced."""
+    """Return *text* with a replacement for each match of *patterns*."""
     for pattern in patterns:
-        for hint in pattern.hints:  # a plain loop, as most texts have nothing and are done here
+        for hint in pattern.hints:  # a plain loop: most texts have no match and are done here
             if hint in text:
                 text = replaced(text, pattern.spans(text), replacement)
                 break
@@ -371,7 +371,7 @@ def taken_out(text: str, patterns: Iterable[PiiPattern], replacement: str) -> st
 
 
 def replaced(text: str, spans: Iterable[Span], replacement: str) -> str:
-    """Return *text* with *replacement* in place of each of *spans*, which are in order and apart."""
+    """Return *text* with *replacement* in place of each of *spans*, which are in order and do not overlap."""
     pieces: list[str] = []
     end = 0
     for begin, after in spans:

@@ -25,7 +25,7 @@ MAX_RUN: Final = 64
 
 
 class Runner(Value):
-    """What runs a command: a sub-command of a program, or a program that has no sub-commands."""
+    """How a runner is called: the options and operands before the command that it runs."""
 
     options: Wrapper
     """Its options."""
@@ -236,7 +236,7 @@ _GROUPS: Final = frozenset(words.rpartition(" ")[0] for words in RUNNERS)
 
 
 def run_by(command: SimpleCommand) -> Commands | Unlexable | None:
-    """Return the commands that *command* runs if it is a runner; `Unlexable` if that is unclear; `None` if it is none.
+    """Return the commands that *command*, a runner, runs; `Unlexable` if they are unclear; `None` if it is no runner.
 
     Variables and files that the command sets or writes are left out: they may be those of another machine.
     """
@@ -270,7 +270,7 @@ def _wrapped(words: str, args: Sequence[Word]) -> Commands | Unlexable | None:
             stop(f"`{words}` with a program that the shell expands")
         argv.insert(0, Word(entries[-1]))
     if not argv or (argv[0].text.startswith("-") and not entries):
-        return None  # what it runs then is a part of the image, or the shell of a person
+        return None  # the program is then the default of the image, or an interactive shell
     if runner.joins:
         if any(word.expands for word in argv):
             stop(f"`{words}` with a script that the shell expands")
@@ -286,12 +286,12 @@ def _after_dashes(words: str, args: Sequence[Word]) -> Commands | Unlexable | No
 
 
 def _may_run(args: Sequence[Word]) -> bool:
-    """Whether *args*, without `--`, may be more than an operand and flags."""
+    """Whether *args*, which have no `--`, may contain a command: they have more than one operand."""
     return sum(not word.text.startswith("-") for word in args) > 1
 
 
 def within(lines: Sequence[Commands | Unlexable]) -> Iterator[Commands | Unlexable]:
-    """Yield what the runners among *lines* run, at any depth; after `MAX_RUN` of them, that the rest is unclear."""
+    """Yield the commands that the runners in *lines* run, at any depth. After `MAX_RUN`, yield `Unlexable` and stop."""
     todo = deque(lines)
     number = 0
     while todo:
@@ -315,7 +315,7 @@ MAX_WORDS: Final = 4_000
 
 
 class Launcher(Value):
-    """How a program says what it runs."""
+    """How a launcher is called: where its arguments name the command that it runs."""
 
     operands: int = 0
     """The most operands before the command, such as a container."""
@@ -352,7 +352,7 @@ _TABLE: Final[Mapping[str, Launcher]] = {
     "i386, linux32, linux64, uname26, x86_64, arch, caffeinate, catchsegv, coreutils, winpty": Launcher(),
     "envuidgid, ip netns exec, ip vrf exec, s6-setuidgid, setuidgid, sg": _ONE,
     "launchctl submit, sandbox-exec, systemd-cat, systemd-inhibit, systemd-nspawn, schroot, xinit, dbus-launch": _ONE,
-    # what watches, measures and traces
+    # programs that watch, measure or trace another one
     "bear, eatmydata, heaptrack, ifne, nocache, perf c2c, perf ftrace, perf kmem, perf kvm, perf lock": Launcher(),
     "perf mem, perf record, perf sched, perf stat, perf timechart, perf trace, rlwrap, scan-build": Launcher(),
     "torify, torsocks, tsocks, valgrind, vglrun, optirun, primusrun, prime-run, gamemoderun": Launcher(),
@@ -394,7 +394,10 @@ _ASKS_ABOUT: Final = frozenset({"--help", "--version"})
 
 
 def may_run(lines: Sequence[Commands | Unlexable]) -> Iterator[Commands | Unlexable]:
-    """Yield what the launchers among *lines* may run, at any depth."""
+    """Yield the commands that the launchers in *lines* may run, at any depth.
+
+    If they are too many, yield `Unlexable`.
+    """
     todo = list(lines)
     number = words = 0
     while todo:
@@ -427,7 +430,7 @@ def _launched(command: SimpleCommand) -> Iterator[Commands | Unlexable]:
 
 
 def _behind(verbs: Sequence[str], args: Sequence[Word]) -> int | None:
-    """Return the index behind *verbs*, which stand in this order among *args*; `None` if they do not."""
+    """Return the index after the last of *verbs*, which stand in this order among *args*; `None` if one is missing."""
     at = 0
     for verb in verbs:
         place = next((n for n in range(at, len(args)) if args[n].text.lower() == verb or args[n].is_unknown), None)
@@ -438,7 +441,7 @@ def _behind(verbs: Sequence[str], args: Sequence[Word]) -> int | None:
 
 
 def _begins(launcher: Launcher, args: Sequence[Word]) -> Iterator[Commands | Unlexable]:
-    """Yield the commands that begin at the words of *args* at which one may begin."""
+    """Yield the commands in *args*, the arguments of *launcher*, one for each word at which one may begin."""
     if launcher.every:
         yield from _anywhere(args)
         return
@@ -466,13 +469,13 @@ def _begins(launcher: Launcher, args: Sequence[Word]) -> Iterator[Commands | Unl
 
 
 def _option_names(text: str) -> Iterator[str]:
-    """Yield the names of the options that the word *text* may give: one long option, or a cluster of letters."""
+    """Yield the names of the options that the word *text* may give: a long option, or each letter of a cluster."""
     yield text.lstrip("-").partition("=")[0]
     yield from text[1:] if not text.startswith("--") else ()
 
 
 def _attached(text: str, options: frozenset[str]) -> Iterator[Commands | Unlexable]:
-    """Yield the command that is the value of one of *options* in the same word."""
+    """Yield the command in *text*, if it is one of *options* with a value in the same word."""
     name, equals, value = text.lstrip("-").partition("=")
     if equals and name in options:
         yield parse_commands(value)
@@ -482,7 +485,7 @@ def _attached(text: str, options: frozenset[str]) -> Iterator[Commands | Unlexab
 
 
 def _command(argv: Sequence[Word]) -> Iterator[Commands | Unlexable]:
-    """Yield *argv* as a command, and its first word as a script if it has blanks."""
+    """Yield the command *argv*; if its first word has blanks, yield the commands of this word as a script."""
     if any(map(str.isspace, argv[0].text)):
         yield parse_commands(argv[0].text)
     else:
@@ -490,7 +493,7 @@ def _command(argv: Sequence[Word]) -> Iterator[Commands | Unlexable]:
 
 
 def _anywhere(args: Sequence[Word]) -> Iterator[Commands | Unlexable]:
-    """Yield what *args* run if each word may be a command, or a script, or have the name of a program in it."""
+    """Yield commands in *args* if each word may be a command, a script, or contain the name of a program."""
     for place, word in enumerate(args):
         if word.is_unknown:
             yield Unlexable("a word that the shell expands, and another program may run", 0)

@@ -57,7 +57,7 @@ _WITHOUT_BLANKS: Final = re.compile(
 
 
 class Episode(Value):
-    """What is kept of one run."""
+    """One remembered run: the question, and how it was answered."""
 
     query: str
     """What the user asked for."""
@@ -75,16 +75,16 @@ class Episode(Value):
 
 
 class ForeignEpisodesError(ValueError):
-    """A text or an answer holds no episodes, or those of another user; its words are shown in an event."""
+    """A stored text holds no episodes, or those of another user; the message is shown in an event."""
 
 
 def file_name(user: str) -> str:
-    """Return the name of the file of *user*, which tells nothing of the user."""
+    """Return the name of the file for *user*: a digest, which does not reveal the user."""
     return f"{sha256(mended(user).encode()).hexdigest()[:32]}.json"
 
 
 def episodes_in(value: object, user: str) -> tuple[Episode, ...]:
-    """Return the episodes of a file or a service; raise `ForeignEpisodesError` if they are not those of *user*."""
+    """Return the episodes in a file or a service's answer; raise `ForeignEpisodesError` unless they are *user*'s."""
     if not isinstance(value, Mapping):
         raise ForeignEpisodesError("it is no object")
     stored = cast("Mapping[str, object]", value)
@@ -98,7 +98,7 @@ def episodes_in(value: object, user: str) -> tuple[Episode, ...]:
 
 
 def parsed(text: str, user: str) -> tuple[Episode, ...]:
-    """Return the episodes in the *text* of a file; raise `ForeignEpisodesError` if it does not hold those of *user*."""
+    """Return the episodes in *text*, a file's content; raise `ForeignEpisodesError` unless they are *user*'s."""
     try:
         value: object = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -124,7 +124,7 @@ def _episode(value: object) -> Episode | None:
 
 
 def render_episodes(user: str, episodes: Sequence[Episode], most: int) -> str:
-    """Return the text of the file of *user* with the last *most* episodes, or as many of them as fit."""
+    """Return the content of *user*'s file with the last *most* episodes, or as many as fit."""
     newest = list(episodes)[-most:] if most else []
     while True:
         text = json.dumps(
@@ -136,7 +136,7 @@ def render_episodes(user: str, episodes: Sequence[Episode], most: int) -> str:
 
 
 def alike(episodes: Sequence[Episode], query: str, most: int) -> tuple[Episode, ...]:
-    """Return the *most* episodes whose question is most like *query*, the most similar first; newer ones before."""
+    """Return the *most* episodes with questions like *query*, the most similar first, of equals the newer one."""
     words = _words(query)
     scored = [
         (_likeness(words, _words(episode.query)), episode.at_ms, at, episode) for at, episode in enumerate(episodes)
@@ -146,7 +146,7 @@ def alike(episodes: Sequence[Episode], query: str, most: int) -> tuple[Episode, 
 
 
 def _words(text: str) -> frozenset[str]:
-    """Return the words of *text* of three letters or more; without blanks between words, each two letters are one."""
+    """Return the words of *text* with three letters or more; of scripts without blanks, each pair of letters."""
     text = text[: 4 * MAX_TEXT].casefold()
     pairs = (run[at : at + 2] for run in _WITHOUT_BLANKS.findall(text) for at in range(len(run) - 1))
     return frozenset((*_WORD.findall(_WITHOUT_BLANKS.sub(" ", text)), *pairs))
@@ -177,7 +177,7 @@ _INTRODUCTION: Final = (
 
 @frozen
 class EpisodicMemory(Plugin[None]):
-    """Remember runs that went well, and show the model those that are like the new prompt.
+    """Remember runs that went well, and show the model those whose question is like the new prompt.
 
     A run is a turn. It is remembered if it finished, called enough tools, and no call failed; with `by_model`, a model
     judges too. Runs are kept for each user: `user_data` says who that is, and without a user nothing is remembered or
@@ -206,13 +206,13 @@ class EpisodicMemory(Plugin[None]):
 
     @property
     def models_named(self) -> tuple[NamedModel, ...]:
-        """The model that judges; the session is refused if there is none, or if it does not take its options."""
+        """The judge model; the session refuses to start if it does not exist or does not take its options."""
         return () if self.model is None or not self.by_model else (self.model,)
 
     def before_prompt(
         self, hook: BeforePrompt, state: None, ctx: Context
     ) -> Continue[None] | SetSection[None] | Ask[None]:
-        """Ask for the user's runs, and set the section to those that are like the prompt."""
+        """Request the user's episodes, and put those that are like the prompt into the section of the system prompt."""
         user = self._user(ctx)
         if user is None or not self.top_k:
             return Continue()
@@ -230,7 +230,7 @@ class EpisodicMemory(Plugin[None]):
         return Continue() if dict(ctx.sections).get(SECTION) == text else SetSection(SECTION, text)
 
     def after_turn(self, hook: AfterTurn, state: None, ctx: Context) -> Continue[None] | Ask[None]:
-        """Judge the turn, and keep it if it went well."""
+        """Judge the turn, and store it as an episode if it went well."""
         user, episode = self._user(ctx), self._run(hook)
         if user is None or episode is None:
             return Continue()
@@ -249,7 +249,7 @@ class EpisodicMemory(Plugin[None]):
                 return Continue().emitting("episode_not_stored", {"error": _why(answer)})
 
     def _user(self, ctx: Context) -> str | None:
-        """Return the id of the user; `None` if there is none."""
+        """Return the id of the session's user; `None` if there is none."""
         value = ctx.user_data.get(self.user_key)
         user = str(value) if type(value) is int else value
         return user if isinstance(user, str) and user.strip() and len(user) <= MAX_USER else None
@@ -305,7 +305,7 @@ def _has_failed(messages: Sequence[Message]) -> bool:
 
 
 def _episode_text(episode: Episode) -> str:
-    """Return *episode* as text, in which nothing looks like the end of the tags around a section."""
+    """Return *episode* as text for the section; it cannot contain the section's end tag."""
     tools = ", ".join(episode.tools) or "none"
     return f"- asked: {episode.query}\n  tools: {tools}\n  answer: {episode.answer}".replace("</", "< /")
 

@@ -57,32 +57,32 @@ _OWN: Final = re.compile(
 
 
 def fact_of(value: object) -> str | None:
-    """Return *value* as a fact on one line; `None` if it is no text, too short, too long, or tells a secret."""
+    """Return *value* as a fact on one line; `None` if it is no text, has an unfit length, or contains a secret."""
     text = plain_text(value)
     if text is None:
         return None
     text = text[: 4 * MAX_FACT]
     printable = "".join(char if char.isprintable() else " " for char in text)
     line = " ".join(printable.split()).lstrip(_MARKS).strip()
-    if not 2 < len(line) <= MAX_FACT:  # noqa: PLR2004 - shorter is no fact
+    if not 2 < len(line) <= MAX_FACT:  # noqa: PLR2004 - a shorter text is no fact
         return None
     return None if _tells_secret(line) or _tells_secret(visible(text)) else line
 
 
 def _tells_secret(line: str) -> bool:
-    """Whether *line* names a secret, or has something of the form of one: a memory file is part of later prompts."""
+    """Whether *line* names a secret or looks like one; it must not get into later prompts."""
     plain = unicodedata.normalize("NFKC", line)
     return bool(_NAMES_SECRET.search(plain)) or any(taken_out(text, _SECRETS, "") != text for text in (line, plain))
 
 
 def facts_among(value: object, most: int) -> tuple[str, ...]:
-    """Return the first *most* facts of a list that a model has given; none if it is no list."""
+    """Return the first *most* facts in *value*, a list that a model made; empty if it is no list."""
     items = cast("Sequence[object]", value) if isinstance(value, (tuple, list)) else ()
     return tuple(dict.fromkeys(fact for item in items if (fact := fact_of(item)) is not None))[:most]
 
 
 def spoken_facts(texts: Sequence[str], most: int) -> tuple[str, ...]:
-    """Return the last *most* facts that a person tells in *texts*, by simple rules: `I prefer …`, `remember that …`."""
+    """Return the last *most* facts that a person states in *texts*, by patterns such as `remember that …`."""
     facts: dict[str, str] = {}
     for sentence in _SENTENCE.split("\n".join(texts)[-MAX_SPOKEN:]):
         line = fact_of(sentence)
@@ -97,11 +97,12 @@ def spoken_facts(texts: Sequence[str], most: int) -> tuple[str, ...]:
 
 
 def _asked_fact(reminder: re.Match[str]) -> str | None:
-    """Return what a person asks to remember; `None` if it is only part of a sentence, such as `in AGENTS.md to …`."""
+    """Return the fact that a person asks to remember; `None` if it is a part of a sentence, as `in AGENTS.md to …`."""
     match reminder["joint"]:
         case None | ",":
             is_part = _PART.fullmatch(reminder["fact"])
-        case joint if joint.casefold() == " that":  # it may be a pronoun: `remember that for later`
+        # The words after `remember` may be a pronoun: `remember that for later`
+        case joint if joint.casefold() == " that":
             is_part = _PHRASE.fullmatch(reminder["fact"])
         case _:
             is_part = None
@@ -109,7 +110,7 @@ def _asked_fact(reminder: re.Match[str]) -> str | None:
 
 
 def with_facts(before: str | None, facts: Sequence[str]) -> tuple[str, tuple[str, ...]]:
-    """Return the memory file *before* with those of *facts* that it lacks, and these; `None`: there is no file.
+    """Return the memory file *before* (`None`: no file) with those of *facts* that it lacks, and these facts.
 
     The file does not get larger than `MAX_MEMORY` bytes, which is what the model gets of it.
     """
@@ -128,7 +129,7 @@ def with_facts(before: str | None, facts: Sequence[str]) -> tuple[str, tuple[str
 
 
 def lacks(text: str | None, facts: Sequence[str]) -> bool:
-    """Whether the memory file *text* does not have all of *facts*."""
+    """Whether one of *facts* is missing in the memory file *text*."""
     return not {_key(fact) for fact in facts} <= _fact_keys(text or "")
 
 
@@ -137,5 +138,5 @@ def _fact_keys(text: str) -> set[str]:
 
 
 def _key(line: str) -> str:
-    """Return *line* without marks, case and the stop at its end: facts with the same key are one."""
+    """Return *line* without marks, case and final stop; two facts with one key are the same fact."""
     return " ".join(line.casefold().split()).lstrip(_MARKS).rstrip(".! ")

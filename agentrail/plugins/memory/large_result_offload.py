@@ -37,7 +37,7 @@ _ODD: Final = re.compile(r"[^A-Za-z0-9_-]")
 
 @frozen
 class LargeResultOffload(Plugin[None]):
-    """Write a tool result that is too large to a file, and give the model its beginning, its end and the path.
+    """Write a tool result that is too large to a file, and give the model the path with the result's beginning and end.
 
     The model reads the rest with `read_file`, in pieces. The result is replaced only when the file is written: if that
     fails or takes too long, it stays, and an event `large_result_kept` says why. Results are counted in characters, of
@@ -61,7 +61,7 @@ class LargeResultOffload(Plugin[None]):
     priority = Priority.CORE + 90
 
     def __attrs_post_init__(self) -> None:
-        """Raise `BadOptions` if the preview may be as long as a result that stays."""
+        """Raise `BadOptions` if a preview could be as long as a result that is not offloaded."""
         if self.head + self.tail >= self._most:
             problem = f"`head` and `tail` are {self.head + self.tail} characters, and `max_tokens` allows {self._most}"
             raise BadOptions("LargeResultOffload", f"{problem}; make them shorter together")
@@ -78,7 +78,7 @@ class LargeResultOffload(Plugin[None]):
     def after_tool(
         self, hook: AfterTool, state: None, ctx: Context
     ) -> Continue[None] | Ask[None] | ReplaceToolResult[None]:
-        """Ask for the file if the result is too large, and replace the result when the file is written."""
+        """Request a file for a result that is too large; when it is written, replace the result by a preview."""
         if hook.name in EXCLUDED_TOOLS or hook.name in self.excluded_tools:
             return Continue()
         text = result_text(hook.result)
@@ -101,7 +101,7 @@ class LargeResultOffload(Plugin[None]):
         return ReplaceToolResult(result).reporting(LargeResultOffloaded(hook.call_id, hook.name, request.path, size))
 
     def _preview(self, text: str, where: str, most: int | None) -> str:
-        """Return beginning and end of *text* around a note, shortened if a cut to *most* would take of them."""
+        """Return beginning and end of *text* with a note between them, shortened to at most *most* characters."""
         shown_chars = self.head + self.tail
         room = shown_chars if most is None else max(0, most - len(_note(len(text), where)) - 2 * len(GAP))
         first, last = self.head, self.tail
@@ -123,7 +123,7 @@ def _whereabouts(path: str, size: int, lines: int) -> str:
 
 
 def _broken(text: str) -> Sequence[str]:
-    """Return the lines of *text*, with those that are too long broken."""
+    """Return the lines of *text*; lines that are too long are broken into several."""
     lines = text.split("\n")
     if max(map(len, lines)) <= MAX_LINE:
         return lines

@@ -38,7 +38,7 @@ _SYSTEM: Final = (
 
 
 class Flush(Value):
-    """Facts that are being saved."""
+    """The facts that are being saved: the state of `MemoryFlush` during a compaction."""
 
     facts: tuple[str, ...] = ()
     """The facts, while the file is read and written."""
@@ -69,15 +69,15 @@ class MemoryFlush(Plugin[Flush]):
 
     @property
     def models_named(self) -> tuple[NamedModel, ...]:
-        """The model that finds facts; the session is refused if there is none, or if it does not take its options."""
+        """The model for facts; the session refuses to start if it does not exist or does not take its options."""
         return () if self.model is None or not self.by_model else (self.model,)
 
     def init(self, ctx: Context) -> Flush:
-        """Return the first state: nothing is being saved."""
+        """Return the first state: no facts are being saved."""
         return Flush()
 
     def before_compact(self, hook: BeforeCompaction, state: Flush, ctx: Context) -> Continue[Flush] | Ask[Flush]:
-        """Find facts, read the file, and write it with those that it lacks."""
+        """Find facts in the messages that leave, read the memory file, and add the facts that it lacks."""
         match hook.asked, hook.answer:
             case None, _:
                 return self._find(hook.messages)
@@ -121,7 +121,7 @@ class MemoryFlush(Plugin[Flush]):
 
 
 def _message_text(message: Message) -> str:
-    """Return what a person or the model says in *message*; empty if it is anything else, or says nothing."""
+    """Return the text of *message* if a person or the model wrote it; otherwise an empty text."""
     match message:
         case UserMessage(origin=origin) if origin in _PEOPLE and message.text:
             return f"User: {message.text}"

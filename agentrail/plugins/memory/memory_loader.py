@@ -37,7 +37,7 @@ RELOADS: Final = ("never", "writes", "prompts")
 
 
 class Unread(Value):
-    """The files that are to be read at the next hook that can."""
+    """The memory files that are still to be read: the state of `MemoryLoader`."""
 
     due: tuple[str, ...] = ()
     """Paths of the files."""
@@ -89,19 +89,19 @@ class MemoryLoader(Plugin[Unread]):
         return Unread(self.files)
 
     def on_options(self, new: JsonObject, state: Unread) -> Unread:
-        """Read the files again after a change of options. Sections of files that are no longer named stay."""
+        """Return the state in which all files are read again. Sections of files that are no longer named stay."""
         return Unread(self.files)
 
     def session_start(
         self, hook: SessionStart, state: Unread, ctx: Context
     ) -> Continue[Unread] | SetSection[Unread] | Ask[Unread]:
-        """Read the files."""
+        """Read the memory files."""
         return _load(hook, state, ctx)
 
     def before_prompt(
         self, hook: BeforePrompt, state: Unread, ctx: Context
     ) -> Continue[Unread] | SetSection[Unread] | Ask[Unread]:
-        """Read the files that are due; all of them if `reload` says so."""
+        """Read the files that are due; if `reload` says so, all files."""
         again = self.reload == "prompts" and hook.asked is None
         return _load(hook, Unread(self.files) if again else state, ctx)
 
@@ -114,7 +114,7 @@ class MemoryLoader(Plugin[Unread]):
     def after_tool(
         self, hook: AfterTool, state: Unread, ctx: Context
     ) -> Continue[Unread] | SetSection[Unread] | Ask[Unread]:
-        """Read the files that the call may have written."""
+        """Mark the files that the call may have written as due, and read them."""
         if hook.asked is None and self.reload != "never":
             written_paths = set(self._written_files(hook, ctx.working_dir))
             if written_paths:
@@ -128,11 +128,11 @@ class MemoryLoader(Plugin[Unread]):
         return _load(hook, state, ctx)
 
     def before_compact(self, hook: BeforeCompaction, state: Unread, ctx: Context) -> Continue[Unread]:
-        """Have the files read before the next request, because plugins that are asked later may write them."""
+        """Mark all files as due, because plugins that run after this one may write them during the compaction."""
         return Continue(state) if self.reload == "never" else Continue(Unread(self.files))
 
     def _written_files(self, hook: AfterTool, working_dir: str) -> Iterator[str]:
-        """Yield the files that the call may have written: named by a path argument of a writer, or in a command."""
+        """Yield the files that the call may have written: named in a writer's path argument, or in a command."""
         if hook.name in WRITERS or hook.name in self.writers:
             for _, value, _ in named(hook.args, PATH_ARGS):
                 places = {_place(working_dir, text) for text in texts(value)}
@@ -147,7 +147,7 @@ def _place(working_dir: str, path: str) -> str:
 
 
 def _load(hook: Hook, state: Unread, ctx: Context) -> Continue[Unread] | SetSection[Unread] | Ask[Unread]:
-    """Read the files that are due, one after the other, until one of them has another text than its section."""
+    """Read the due files one by one, until the content of one differs from its section, which is then replaced."""
     due, problem = state.due, ""
     request = hook.asked
     if isinstance(request, ReadFile):

@@ -72,7 +72,7 @@ class PlanStep:
 
     @property
     def key(self) -> str:
-        """The letters and digits of the text, by which a step is found again."""
+        """The letters and digits of the text; two steps with the same key are the same step."""
         return "".join(filter(str.isalnum, self.text)).casefold() or self.text
 
 
@@ -88,7 +88,7 @@ class Checklist:
 
 @frozen
 class _ListedLines:
-    """A checklist, and the lines of the text that it stands on."""
+    """A checklist, with the indices of its lines in the text."""
 
     checklist: Checklist
     """The checklist."""
@@ -97,7 +97,7 @@ class _ListedLines:
 
 
 def checklists(text: str) -> tuple[Checklist, ...]:
-    """Return the checklists in *text*, in order; what stands in a block of code is none.
+    """Return the checklists in *text*, in order; those in blocks of code do not count.
 
     Empty and indented lines between two items belong to their list.
     """
@@ -105,7 +105,7 @@ def checklists(text: str) -> tuple[Checklist, ...]:
 
 
 def without_steps(text: str, keys: Collection[str]) -> str:
-    """Return *text* without the checklists of which every item is a step with one of *keys*."""
+    """Return *text* without each checklist all of whose items have a key in *keys*."""
     lines = text.splitlines(keepends=True) if len(text) <= MAX_READ else []
     left_out = {
         index
@@ -140,13 +140,13 @@ def _listed(lines: Iterable[str]) -> Iterator[_ListedLines]:
 
 
 def _of(heading: int, items: list[PlanStep], places: list[int]) -> _ListedLines:
-    """Return the list of *items* below the line *heading*, which is -1 if none says that they are a plan."""
+    """Return the list of *items*; *heading* is the index of the line that calls them a plan, -1 if there is none."""
     is_plan = heading >= 0
     return _ListedLines(Checklist(is_plan, _once(items)), (heading, *places) if is_plan else tuple(places))
 
 
 def _fenced(fence: str, mark: str, after: str) -> str:
-    """Return the fence of the block of code after a line of *mark* and *after*; empty if the line ends the block.
+    """Return the fence of the code block that is open after a line of *mark* and *after*; empty if none is open.
 
     A block ends at a line of the characters with which it began, as many of them or more, and nothing else.
     """
@@ -163,13 +163,13 @@ def _once(items: Iterable[PlanStep]) -> tuple[PlanStep, ...]:
 
 
 def moved(steps: Sequence[PlanStep], marked: Iterable[PlanStep]) -> tuple[PlanStep, ...]:
-    """Return *steps*, each with the status that *marked* gives a step of the same text, if it may move there."""
+    """Return *steps* with the statuses in *marked*; a step never moves back to an earlier status."""
     now = {step.key: step.status for step in marked}
     return tuple(_moved(step, now.get(step.key, step.status)) for step in steps)
 
 
 def revised(old: Iterable[PlanStep], new: Iterable[PlanStep]) -> tuple[PlanStep, ...]:
-    """Return the steps *new*; one that was among *old* is not less far than it was."""
+    """Return the steps *new*; a step that is also in *old* does not move back to an earlier status."""
     before = {step.key: step.status for step in old}
     return tuple(_moved(evolve(step, status=before.get(step.key, PENDING)), step.status) for step in new)
 
@@ -183,7 +183,7 @@ def _rank(status: str) -> int:
 
 
 def checklist(steps: Iterable[PlanStep]) -> str:
-    """Return *steps* as a checklist, in which nothing looks like the end of the tags around a section."""
+    """Return *steps* as a Markdown checklist; it cannot contain the end tag of its section."""
     marks = {status: mark for mark, status in reversed(tuple(MARKS.items()))}
     return "\n".join(f"- [{marks[step.status]}] {step.text.replace('</', '< /')}" for step in steps)
 
@@ -236,7 +236,7 @@ class CurrentPlan:
 
     @property
     def is_open(self) -> bool:
-        """Whether a step is not over."""
+        """Whether the plan has a step that is not over."""
         return not all(step.is_over for step in self.steps)
 
 
@@ -247,7 +247,7 @@ def _is_some(_: Planning, field: attrs.Attribute[T], value: T) -> None:
 
 @frozen
 class Planning(Plugin[CurrentPlan]):
-    """Ask the model for a plan first, keep the plan in the system prompt, and tell when its steps are over.
+    """Ask the model for a plan first, keep the plan in the system prompt, and emit events when its steps are over.
 
     The plan is a checklist below the line `## Plan`. The model reports progress by writing lines of it again with
     another mark, or by the same texts in the session's list of things to do; a final answer has these lines no more.
@@ -267,13 +267,13 @@ class Planning(Plugin[CurrentPlan]):
     priority = Priority.QUALITY
 
     def init(self, ctx: Context) -> CurrentPlan:
-        """Return the first state: there is no plan."""
+        """Return the first state: no plan."""
         return CurrentPlan()
 
     def before_prompt(
         self, hook: BeforePrompt, state: CurrentPlan, ctx: Context
     ) -> Continue[CurrentPlan] | Intervene[CurrentPlan]:
-        """Forget a plan that is over; ask for one if the prompt is long enough."""
+        """Drop a finished plan; ask for a new one if the prompt is long enough."""
         new = state if not state.steps or state.is_open else CurrentPlan(stale=True)
         if not self.plan_first or ctx.returns or len(hook.text.strip()) < self.min_prompt_length:
             return Continue(_asking(new, 0))
@@ -282,7 +282,7 @@ class Planning(Plugin[CurrentPlan]):
     def before_request(
         self, hook: BeforeRequest, state: CurrentPlan, ctx: Context
     ) -> Continue[CurrentPlan] | SetSection[CurrentPlan]:
-        """Set the section of the system prompt, if the plan has changed."""
+        """Update the section of the system prompt if the plan has changed."""
         if not state.stale:
             return Continue(state)
         return SetSection(SECTION, HOW + checklist(state.steps) if state.steps else None, evolve(state, stale=False))
@@ -290,7 +290,7 @@ class Planning(Plugin[CurrentPlan]):
     def after_response(
         self, hook: AfterResponse, state: CurrentPlan, ctx: Context
     ) -> Continue[CurrentPlan] | Intervene[CurrentPlan] | ReplaceResponse[CurrentPlan]:
-        """Read a plan or marks in the response; ask again for a plan that is missing, or to carry out a new one."""
+        """Read a plan, or marks of steps, in the response; ask again for a missing plan, or to carry out a new one."""
         text, is_last = hook.message.text, not hook.message.calls
         if (is_last and ctx.returns) or ("[" not in text and not state.asked):
             return Continue(state)
@@ -313,7 +313,7 @@ class Planning(Plugin[CurrentPlan]):
     def _going_on(
         self, text: str, state: CurrentPlan, new: CurrentPlan, *, is_last: bool, has_plan: bool = False
     ) -> Continue[CurrentPlan] | ReplaceResponse[CurrentPlan]:
-        """Return that the turn goes on, or ends if this response *is_last*: without the lines of a plan that it had.
+        """Return the action for a response after which the turn goes on, or (*is_last*) ends: without the plan's lines.
 
         A plan that the model has written of its own accord in this response stays: it may be what was asked for.
         """
@@ -328,7 +328,7 @@ class Planning(Plugin[CurrentPlan]):
         return _telling(action, state, new)
 
     def after_tool_batch(self, hook: AfterToolBatch, state: CurrentPlan, ctx: Context) -> Continue[CurrentPlan]:
-        """Move steps that stand in the session's list of things to do."""
+        """Move the steps that are also in the session's list of things to do to the status which they have there."""
         begun = evolve(state, has_worked=True) if state.asked and not state.has_worked else state
         if not state.steps or not ctx.todos:
             return Continue(begun)
@@ -339,7 +339,7 @@ class Planning(Plugin[CurrentPlan]):
     def after_turn(
         self, hook: AfterTurn, state: CurrentPlan, ctx: Context
     ) -> Continue[CurrentPlan] | Emit[CurrentPlan]:
-        """Tell if the turn has ended before the model gave a plan."""
+        """Emit an event if the turn has ended before the model gave a plan."""
         if not state.asked:
             return Continue(state)
         new = _asking(state, 0)
@@ -353,19 +353,19 @@ def _texts(plan: CurrentPlan) -> tuple[str, ...]:
 
 
 def _asking(plan: CurrentPlan, attempts: int) -> CurrentPlan:
-    """Return *plan* with *attempts*; with 0, no plan is waited for."""
+    """Return *plan* with the number of *attempts* to get a plan; 0 means that none is waited for."""
     if attempts:
         return evolve(plan, asked=attempts)
     return evolve(plan, asked=0, has_worked=False) if plan.asked or plan.has_worked else plan
 
 
 def _with(plan: CurrentPlan, steps: tuple[PlanStep, ...]) -> CurrentPlan:
-    """Return *plan* with *steps*; the plan itself if it has them already."""
+    """Return *plan* with *steps*; *plan* itself if its steps are equal."""
     return plan if steps == plan.steps else evolve(plan, steps=steps, stale=True)
 
 
 def _telling(action: A, old: CurrentPlan, new: CurrentPlan) -> A:
-    """Return *action* with the events that tell of the way from *old* to *new*."""
+    """Return *action*, which also emits the events for the change from plan *old* to *new*."""
     if new.steps is old.steps:
         return action
     events: list[Event | Emission] = [PlanGenerated(_texts(new))] if _texts(new) != _texts(old) else []

@@ -148,7 +148,7 @@ def _are_some(_: Reflection, field: attrs.Attribute[T], value: T) -> None:
 
 @frozen
 class Reflection(Plugin[Reviewing]):
-    """Have each answer reviewed before it is final, and send the model back while it is not good enough.
+    """Have each answer reviewed before it is final; send the model back until the review passes it.
 
     The model reviews its answer itself, by a prompt in the same conversation; or a reviewer model gets the prompt and
     the answer, and nothing else (`reviewer="model"`). Each turn has `max_reviews` reviews; an answer that none of them
@@ -173,24 +173,24 @@ class Reflection(Plugin[Reviewing]):
 
     @property
     def models_named(self) -> tuple[NamedModel, ...]:
-        """The reviewer model; the session is refused if there is none, or if it does not take its options."""
+        """The reviewer model; the session refuses to start if it does not exist or does not take its options."""
         return () if self.model is None or self.reviewer != MODEL else (self.model,)
 
     @property
     def declarations(self) -> tuple[IdleHooks]:
-        """The hooks that serve the other kind of reviewer."""
+        """The hooks that this plugin does not need, because they serve the other kind of reviewer."""
         return (IdleHooks(("after_response", "before_steering") if self.reviewer == MODEL else ("before_request",)),)
 
     def init(self, ctx: Context) -> Reviewing:
-        """Return the first state: nothing was reviewed."""
+        """Return the first state: no answer was reviewed."""
         return Reviewing()
 
     def on_options(self, new: object, state: Reviewing) -> Reviewing:
-        """Begin anew: options change between turns, where nothing has to be kept."""
+        """Return the first state: options change only between turns, when no review is open."""
         return Reviewing()
 
     def before_request(self, hook: BeforeRequest, state: Reviewing, ctx: Context) -> Continue[Reviewing]:
-        """Remember the prompt of the turn, and steering after it, for a reviewer model."""
+        """Store the prompt of the turn, with later steering texts, as the task that a reviewer model gets."""
         if not hook.messages:
             return Continue(state)
         if ctx.round <= 1 and hook.attempt == 1:
@@ -199,13 +199,13 @@ class Reflection(Plugin[Reviewing]):
         return Continue(_with_task(state, "\n\n".join((state.task, *new))) if new else state)
 
     def before_steering(self, hook: BeforeSteering, state: Reviewing, ctx: Context) -> Continue[Reviewing]:
-        """Remember that the answer under review may not be an answer to all that was said."""
+        """Note that the user steered while an answer is under review, so that the answer may be incomplete."""
         return Continue(state if state.candidate is None or state.steered else evolve(state, steered=True))
 
     def after_response(
         self, hook: AfterResponse, state: Reviewing, ctx: Context
     ) -> Continue[Reviewing] | ReplaceResponse[Reviewing]:
-        """While the model reviews its own answer: if it passes it, put the answer in place of the signal."""
+        """If the model reviews its own answer and the response is the pass signal, replace the signal by the answer."""
         answer = state.candidate
         if answer is None or state.turn != ctx.turn or hook.message.calls:
             return Continue(state)
@@ -220,7 +220,7 @@ class Reflection(Plugin[Reviewing]):
         return ReplaceResponse(answer, evolve(new, settled=_digest(answer))).emitting("review_passed", told_passed)
 
     def _passes(self, text: str) -> bool:
-        """Whether the first line of *text* is the signal; marks around it, and a remark after one, do not matter."""
+        """Whether the first line of *text* is the pass signal; marks around it and a remark after it are ignored."""
         line = text.lstrip().partition("\n")[0]
         begin = next((at for at, char in enumerate(line) if char.isalnum()), len(line))
         rest = line[begin:].removeprefix(self.pass_signal)
@@ -229,7 +229,7 @@ class Reflection(Plugin[Reviewing]):
     def before_finish(
         self, hook: BeforeFinish, state: Reviewing, ctx: Context
     ) -> Continue[Reviewing] | Intervene[Reviewing] | Ask[Reviewing]:
-        """Have the answer reviewed, unless it needs no review, or the turn goes on anyway."""
+        """Have the answer reviewed, unless it needs no review or another plugin makes the turn go on."""
         answer = ctx.last_assistant_reply or ""
         is_first = state.turn != ctx.turn
         if not answer.strip() or (not is_first and state.settled and state.settled == _digest(answer)):
@@ -258,7 +258,7 @@ class Reflection(Plugin[Reviewing]):
         return _call(VERDICT_WANTED, model, system, messages, VERDICT, None, options)
 
     def _judged(self, review: AskAnswer, state: Reviewing, answer: str) -> Continue[Reviewing] | Intervene[Reviewing]:
-        """Return what follows from the answer of a reviewer model about *answer*."""
+        """Return the action that follows from *review*, the reviewer model's answer about *answer*."""
         reviews, verdict = state.reviews + 1, _verdict(review)
         if not isinstance(verdict, str) and verdict[0]:
             passed = Reviewing(state.turn, reviews, settled=_digest(answer), task=state.task)  # no candidate: a model's
@@ -279,7 +279,7 @@ class Reflection(Plugin[Reviewing]):
         return Continue(new).emitting("review_given_up", data)
 
     def after_turn(self, hook: AfterTurn, state: Reviewing, ctx: Context) -> Continue[Reviewing] | Emit[Reviewing]:
-        """Tell if the turn has ended before the model could answer again, and forget the answer."""
+        """Emit an event if the turn has ended before the model could answer again; forget the answer under review."""
         if not state.sent_back:
             return Continue(state)
         new = evolve(state, sent_back=False, candidate=None, steered=False)
@@ -295,13 +295,13 @@ def _with_task(state: Reviewing, task: str) -> Reviewing:
 
 
 def _skipped(state: Reviewing, answer: str, problem: str) -> Continue[Reviewing]:
-    """Return that *answer* is final without a review, because of *problem*."""
+    """Return the action that makes *answer* final without a review, and reports the *problem*."""
     data = freeze({"review": state.reviews, "problem": problem})
     return Continue(evolve(state, settled=_digest(answer))).emitting("review_skipped", data)
 
 
 def _verdict(review: AskAnswer) -> tuple[bool, tuple[str, ...]] | str:
-    """Return whether a reviewer model passes the answer, and the problems; or why there is no review."""
+    """Return whether the reviewer model passes the answer, and the problems; or a text: why there is no review."""
     match review:
         case Answered(value={"passed": True | False as passed, "problems": [*_] as problems}):
             lines = [
@@ -327,7 +327,7 @@ def _digest(answer: str) -> str:
 
 
 def _steered(messages: Sequence[Message], task: str) -> Sequence[str]:
-    """Return the steering texts at the end of *messages* that *task* does not have at its end yet."""
+    """Return the steering texts at the end of *messages* that are not in *task* yet."""
     texts: list[str] = []
     for at in range(len(messages) - 1, -1, -1):
         message = messages[at]
@@ -340,7 +340,7 @@ def _steered(messages: Sequence[Message], task: str) -> Sequence[str]:
 
 
 def _prompt_in(messages: Sequence[Message]) -> str:
-    """Return the text of the last prompt among *messages*; empty if there is none."""
+    """Return the text of the last prompt in *messages*; empty if there is none."""
     for at in range(len(messages) - 1, -1, -1):
         message = messages[at]
         if is_prompt(message):

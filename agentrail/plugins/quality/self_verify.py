@@ -76,15 +76,15 @@ class SelfVerify(Plugin[Verification]):
 
     @property
     def tools_named(self) -> tuple[str, ...]:
-        """`tool`, and the names in `after` that are no patterns; the session refuses to start without these tools."""
+        """`tool`, and the names in `after` without patterns; the session refuses to start without these tools."""
         return (self.tool, *(name for name in self.after if not {"*", "?", "["} & set(name)))
 
     def init(self, ctx: Context) -> Verification:
-        """Return the first state: nothing is to be checked."""
+        """Return the first state: no check is needed."""
         return Verification()
 
     def after_tool(self, hook: AfterTool, state: Verification, ctx: Context) -> Continue[Verification]:
-        """Remember that a call has run, if the check is needed after it."""
+        """Note that a call has run that makes the check necessary."""
         if state.unchecked or hook.name == self.tool:
             return Continue(state)
         counts = "*" in self.after or any(meets(pattern, hook.name, hidden=True) for pattern in self.after)
@@ -93,7 +93,7 @@ class SelfVerify(Plugin[Verification]):
     def before_finish(
         self, hook: BeforeFinish, state: Verification, ctx: Context
     ) -> Continue[Verification] | Intervene[Verification] | Ask[Verification]:
-        """Run the check if it is needed; by its answer let the turn end, or send the model back."""
+        """Run the check if it is needed; let the turn end if it passes, and send the model back if it fails."""
         if not state.unchecked or hook.texts:
             return Continue(state)
         if hook.answer is None:
@@ -115,7 +115,7 @@ class SelfVerify(Plugin[Verification]):
     def after_turn(
         self, hook: AfterTurn, state: Verification, ctx: Context
     ) -> Continue[Verification] | Emit[Verification]:
-        """Tell if the turn has ended although the check failed last; after an abort, the next answer is checked."""
+        """Emit an event if the turn has ended after a failed check; after an abort, the next answer is checked."""
         if not state.unchecked or not state.failures or state.turn != ctx.turn:
             return Continue(state)
         if hook.outcome != "finished":
@@ -125,7 +125,7 @@ class SelfVerify(Plugin[Verification]):
 
 
 def _problem(answer: AskAnswer) -> str | None:
-    """Return why the check has failed, cut to what the model gets; `None` if it has passed."""
+    """Return why the check failed, cut to the length that the model gets; `None` if it passed."""
     match answer:
         case Answered():
             return None

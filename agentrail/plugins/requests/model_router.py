@@ -24,7 +24,7 @@ HOUR_MS: Final = 3_600_000
 
 
 class ModelRule(TypedDict, total=False):
-    """When to use a model: it is used if all conditions of the rule hold; a rule has at least one."""
+    """A rule: use this model if all of its conditions hold; there is at least one condition."""
 
     model: Required[str]
     """Name of the model."""
@@ -50,7 +50,7 @@ class ModelRule(TypedDict, total=False):
 
 @frozen
 class Chosen:
-    """The state of `ModelRouter`: what the rules chose last; empty before their first choice."""
+    """The state of `ModelRouter`: the model that the rules chose last; empty before the first choice."""
 
     model: str = ""
     """Name of the model."""
@@ -143,7 +143,7 @@ def _refuse(problem: str) -> None:
 
 
 def _read_rules(rules: Sequence[ModelRule]) -> tuple[JsonObject, ...]:
-    """Return *rules* as frozen rules; raise `BadOptions` with the number of a rule that cannot be used."""
+    """Return *rules* as frozen rules; raise `BadOptions` with the number of the first invalid one."""
     if not is_list(rules):
         _refuse(f"its `rules` is {brief(rules)}; give a list of rules, each a mapping with `model` and conditions")
     return tuple([_read_rule(f"rule {place}", cast("object", rule)) for place, rule in enumerate(rules, 1)])
@@ -181,7 +181,7 @@ def _check_options(name: str, options: JsonObject) -> None:
 
 
 def _why_not(key: str, condition: Json) -> str | None:
-    """Return what is wanted instead of *condition* for *key* of a rule; `None` if it will do."""
+    """Return what must be given in place of the invalid *condition* for *key*; `None` if it is valid."""
     match key:
         case "model":
             return None if isinstance(condition, str) and condition.strip() else "give the name of a model"
@@ -229,7 +229,7 @@ def _read_options(options: Mapping[str, Json]) -> JsonObject:
 
 @frozen
 class ModelRouter(Plugin[Chosen]):
-    """Choose the model of each request by rules: the first rule counts whose conditions all hold.
+    """Choose the model of each request by rules: the first rule decides whose conditions all hold.
 
     The model is switched only when the choice of the rules changes, and is another one than the session uses. So a
     switch by a caller, or by `Recovery`, lasts until the rules choose another model. A retry is never routed.
@@ -262,17 +262,17 @@ class ModelRouter(Plugin[Chosen]):
         return (*named, *default)
 
     def init(self, ctx: Context) -> Chosen:
-        """Return the first state: nothing is chosen yet."""
+        """Return the first state: no model chosen yet."""
         return Chosen()
 
     def on_options(self, new: object, state: Chosen) -> Chosen:
-        """Forget the last choice, so that the new rules choose at the next request."""
+        """Return the state without a choice, so that the new rules choose at the next request."""
         return Chosen()
 
     def before_request(
         self, hook: BeforeRequest, state: Chosen, ctx: Context
     ) -> Continue[Chosen] | SwitchModel[Chosen]:
-        """Switch to the model that the rules choose, if they chose another one before."""
+        """Switch to the model that the rules choose, if it differs from their last choice."""
         if hook.attempt > 1:
             return Continue()
         choice = self._find_route(ctx)

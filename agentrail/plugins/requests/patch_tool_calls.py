@@ -35,7 +35,7 @@ MAX_NAMED_CHARS: Final = 80
 
 @frozen
 class Repair:
-    """A repaired list of messages, and what was wrong with it."""
+    """A repaired list of messages, and the faults that it had."""
 
     messages: tuple[Message, ...]
     """The messages, which all providers accept."""
@@ -46,13 +46,13 @@ class Repair:
 
     @property
     def mark(self) -> str:
-        """A digest of what was wrong: equal for equal faults."""
+        """A digest of the faults, to tell whether they were reported before."""
         return blake2s(repr((self.unanswered, self.left_out)).encode(errors="surrogatepass")).hexdigest()
 
 
 @frozen
 class PatchToolCalls(Plugin[str]):
-    """Pair calls and results in the messages of a request, or of a compaction, that plugins have put in place.
+    """Repair messages that plugins have put into a request or a compaction, so that each call has one result.
 
     A call without a result gets one that says so. A result is moved behind its call; one without a call is left out. So
     is a message of the model with nothing in it. `tool_calls_patched` tells of it, once for the same faults. The own
@@ -67,19 +67,20 @@ class PatchToolCalls(Plugin[str]):
     priority = Priority.CORE + 40
 
     def init(self, ctx: Context) -> str:
-        """Return the mark of the faults that were told of last: none yet."""
+        """Return the first state: the mark of the last reported faults, empty at first."""
         return ""
 
     def before_request(self, hook: BeforeRequest, state: str, ctx: Context) -> Continue[str] | ReplaceMessages[str]:
-        """Repair the messages that the model gets."""
+        """Repair the messages of the request."""
         return self._patched(hook.messages, state)
 
     def before_compact(self, hook: BeforeCompaction, state: str, ctx: Context) -> Continue[str] | ReplaceMessages[str]:
-        """Repair the messages of a compaction, which is refused if calls and results do not pair in what it leaves."""
+        """Repair the messages of the compaction; skip it if calls and results do not pair in those that it keeps."""
         return self._patched(hook.messages, state)
 
     def _patched(self, messages: Sequence[Message], state: str) -> Continue[str] | ReplaceMessages[str]:
-        if isinstance(messages, History) or why_unfit(messages) is None:  # a history of the session itself pairs
+        # The session's own history always pairs calls and results
+        if isinstance(messages, History) or why_unfit(messages) is None:
             return Continue()
         repair = self.repaired(messages)
         if not repair.messages:
@@ -137,7 +138,7 @@ class PatchToolCalls(Plugin[str]):
 
 
 def _first_after(places: deque[int], place: int) -> int | None:
-    """Take out and return the first of *places* after *place*; `None` if there is none. Earlier ones are dropped."""
+    """Remove the places up to the first one after *place*, and return this one; `None` if there is none."""
     while places:
         index = places.popleft()
         if index > place:

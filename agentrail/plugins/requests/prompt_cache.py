@@ -32,7 +32,7 @@ def _is_number_of_points(_: PromptCache, field: attrs.Attribute[int], value: int
 
 @frozen
 class PromptCache(Plugin[None]):
-    """Limit the cache marks of requests, for providers that have such marks.
+    """Limit the cache marks in requests, for providers that have such marks.
 
     A mark asks the provider to keep the request up to it, which costs more than reading it once, and less than reading
     it twice. Marks are no part of what a model reads, so they never change the beginning of a prompt.
@@ -46,7 +46,7 @@ class PromptCache(Plugin[None]):
     priority = Priority.CORE + 30
 
     def before_request(self, hook: BeforeRequest, state: None, ctx: Context) -> Continue[None] | SwitchModel[None]:
-        """Give the model in use the option for the marks, once; no-op for a provider without marks."""
+        """Set the option for cache marks on the model in use, once; no-op for a provider without such marks."""
         if not ctx.model.startswith(HAS_MARKS):
             return Continue()
         before = ctx.model_options.get("cache")

@@ -40,7 +40,7 @@ LARGEST_OPTIONS: Final = 8_000
 
 @frozen
 class Fallen:
-    """The state of `Recovery`: which model is in use, and how often it has failed."""
+    """The state of `Recovery`: the model in use, and how often it has failed."""
 
     watched: str = ""
     """Name of the model whose failures are counted."""
@@ -103,7 +103,7 @@ def _is_number_from_1(_: Recovery, field: attrs.Attribute[T], value: T) -> None:
 
 @frozen
 class Recovery(Plugin[Fallen]):
-    """Go on with the next of some models after errors of the model in use, or of tools that it calls.
+    """Switch to the next of several models after errors of the model in use, or of tools that it calls.
 
     The session itself retries requests and tools, and waits longer each time. After `after_attempts` failed attempts of
     a request with one model, the next attempt goes to the next of `models`; a turn that was aborted by an error of its
@@ -130,18 +130,18 @@ class Recovery(Plugin[Fallen]):
         return self.models
 
     def init(self, ctx: Context) -> Fallen:
-        """Return the first state: the session's own model is in use."""
+        """Return the first state: the session uses its own model."""
         return Fallen()
 
     def on_options(self, new: object, state: Fallen) -> Fallen:
-        """Begin the chain anew after a change of options; the return to the first model stays due."""
+        """Begin the chain of models anew after a change of options; the return to the first model stays due."""
         return evolve(state, place=-1, failures=0, tool_failures=0, is_told=False)
 
     def before_request(
         self, hook: BeforeRequest, state: Fallen, ctx: Context
     ) -> Continue[Fallen] | SwitchModel[Fallen]:
-        """Count failed attempts, and switch the model after too many; return to the first model in time."""
-        if state.watched != ctx.model:  # somebody else has switched, such as a router that was asked after this plugin
+        """Count failed attempts; switch the model after too many, and back to the first one after some time."""
+        if state.watched != ctx.model:  # another plugin or a caller has switched the model
             state = Fallen(ctx.model)
             if hook.attempt == 1:
                 return Continue(state)
@@ -153,7 +153,7 @@ class Recovery(Plugin[Fallen]):
         return self._next(state, ctx, "model", hook.last_error or "")
 
     def _begins(self, state: Fallen, ctx: Context) -> Continue[Fallen] | SwitchModel[Fallen]:
-        """Rule on the first attempt of a request: the request before it was answered, or has ended its turn."""
+        """Return the action at a request's first attempt: switch after a lost turn, or return to the first model."""
         if state.is_lost:
             return self._next(evolve(state, is_lost=False, failures=0), ctx, "turn", TURN_LOST)
         if state.home and self._may_return(state, ctx):
@@ -168,13 +168,13 @@ class Recovery(Plugin[Fallen]):
     def on_tool_error(
         self, hook: OnToolError, state: Fallen, ctx: Context
     ) -> Continue[Fallen] | SwitchModel[Fallen] | Abort[Fallen]:
-        """Count a run of a tool that has failed and will be tried again."""
+        """Count a failed run of a tool that will be tried again."""
         return self._tool_failed(state, ctx, f"`{hook.name}`: {hook.error}")
 
     def after_tool(
         self, hook: AfterTool, state: Fallen, ctx: Context
     ) -> Continue[Fallen] | SwitchModel[Fallen] | Abort[Fallen]:
-        """Count a run of a tool that has failed for good; after one that has not, count anew."""
+        """Count a failed run of a tool, or reset the count after a run that succeeded."""
         if isinstance(hook.result, Err):
             return self._tool_failed(state, ctx, f"`{hook.name}`: {text_of(hook.result.content)}")
         return Continue(evolve(state, tool_failures=0)) if state.tool_failures else Continue()
@@ -198,14 +198,14 @@ class Recovery(Plugin[Fallen]):
         return Abort(_cut(report), action.state, emits=action.emits)
 
     def after_turn(self, hook: AfterTurn, state: Fallen, ctx: Context) -> Continue[Fallen]:
-        """Note whether an error of the model has ended the turn; count failures of tools anew."""
+        """Note whether an error of the model has ended the turn, and reset the count of failed tools."""
         is_lost = hook.abort_kind == PROVIDER_ERROR
         if is_lost is state.is_lost and not state.tool_failures:
             return Continue()
         return Continue(evolve(state, is_lost=is_lost, tool_failures=0))
 
     def _next(self, state: Fallen, ctx: Context, cause: str, reason: str) -> Continue[Fallen] | SwitchModel[Fallen]:
-        """Return the switch to the next model; without one, `Continue`, with an event the first time."""
+        """Return the switch to the next model; if none is left, `Continue`, with an event the first time."""
         payload: dict[str, str | None] = {"from": ctx.model, "to": None, "cause": cause, "reason": _cut(reason)}
         first = 1 + self._place_of(state, ctx.model)
         for place, (model, options) in enumerate(self.models[first:], first):
@@ -221,7 +221,7 @@ class Recovery(Plugin[Fallen]):
         return Continue(evolve(state, is_told=True)).emitting(EXHAUSTED, freeze(payload))
 
     def _place_of(self, state: Fallen, model: str) -> int:
-        """Return the place of *model*, which is in use, in the chain; -1 if it is not in it."""
+        """Return the index of *model*, which is in use, in the chain; -1 if it is not part of the chain."""
         names = [name for name, _ in self.models]
         if 0 <= state.place < len(names) and names[state.place] == model:
             return state.place

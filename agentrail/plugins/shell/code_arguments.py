@@ -18,7 +18,7 @@ _BROWSING: Final = names("--help --version -V")
 
 
 def _options(letters: str = "", *long: str) -> Question:
-    """Return a question: is one of the short options *letters* given, or one of the *long* ones, even shortened?"""
+    """Return a function that tells whether a short option in *letters* or a *long* one, even shortened, is given."""
 
     def asks(texts: Sequence[str]) -> bool:
         for text in texts:
@@ -34,27 +34,27 @@ def _options(letters: str = "", *long: str) -> Question:
 
 
 def _words(listed: str) -> Question:
-    """Return a question: is one of the words *listed* given, alone or followed by `=` and a value?"""
+    """Return a function that tells whether one of the words *listed* is given, alone or followed by `=` and a value."""
     listed_names = names(listed)
     return lambda texts: any(text.partition("=")[0] in listed_names for text in texts)
 
 
 def _pattern(pattern: str) -> Question:
-    """Return a question: does an argument match *pattern*?"""
+    """Return a function that tells whether an argument matches *pattern*."""
     fits = re.compile(pattern, re.IGNORECASE | re.DOTALL)
     return lambda texts: any(fits.fullmatch(text) for text in texts)
 
 
-_SUBSCRIPT: Final = re.compile(r"\[.*(?:\$\((?!\))|`)", re.DOTALL)  # `$()` stands for what the shell has put there
+_SUBSCRIPT: Final = re.compile(r"\[.*(?:\$\((?!\))|`)", re.DOTALL)  # `$()` stands for the result of a substitution
 
 
 def _reads_input(texts: Sequence[str]) -> bool:
-    """Whether no file is named, so that a program that reads code reads its input."""
+    """Whether no file is named; the program, which runs code, then reads it from its input."""
     return all(text.startswith("-") for text in texts) and _BROWSING.isdisjoint(texts)
 
 
 def has_subscript(texts: Sequence[str]) -> bool:
-    """Whether one of *texts* has a subscript with a command in it: `test -v 'a[$(rm x)]'` and such make a shell run it.
+    """Whether one of *texts* has a subscript with a command in it: a shell runs it, as in `test -v 'a[$(rm x)]'`.
 
     Bash does so for `-v`; Korn shells do it also where they count, such as for `-eq` and `%d`.
     """
@@ -85,7 +85,7 @@ _AWK_OPTION: Final = re.compile(r"-F.*|-v.*|--(?:field-separator|assign)=.*")
 
 
 def _sed(texts: Sequence[str]) -> bool:
-    """Whether a program for `sed` may run a command or use another file, or is not understood."""
+    """Whether the program for `sed` may run a command or use another file, or is not understood."""
     programs: list[str] = []
     operands: list[str] = []
     rest = list(texts)
@@ -118,7 +118,7 @@ def _sed_only_edits(program: str) -> bool:
 
 
 def _awk(texts: Sequence[str]) -> bool:
-    """Whether a program for `awk` may run a command or use a file that is no operand, or is not understood."""
+    """Whether the program for `awk` may run a command or use a file that is no operand, or is not understood."""
     rest = list(texts)
     from_file = False
     while rest and rest[0].startswith("-") and rest[0] != "-":
@@ -183,7 +183,7 @@ _GIT_QUIET: Final = re.compile(
 
 
 def git_verb(texts: Sequence[str]) -> int:
-    """Return the index of the sub-command among the arguments of `git`; their number if there is none."""
+    """Return the index of the sub-command in the arguments of `git`; the number of arguments if there is none."""
     place = 0
     while place < len(texts) and texts[place].startswith("-"):
         place += 2 if texts[place] in {"-c", "-C", "--git-dir", "--work-tree", "--namespace"} else 1

@@ -46,7 +46,7 @@ class Commands(Value, gc=True):
         return len(self.commands)
 
     def family(self) -> str | None:
-        """Return the family that an approval "always" covers; `None` if commands differ in it, or one assigns."""
+        """Return the family that an approval for always covers; `None` if it is not the same for all commands."""
         families = {family(command) for command in self.commands if command.argv or writes_file(command)}
         if len(families) != 1 or any(command.assignments for command in self.commands):
             return None
@@ -62,7 +62,7 @@ def parse_commands(text: str) -> Commands | Unlexable:
 
 
 def lex_argv(argv: Sequence[str]) -> Commands | Unlexable:
-    """Return the commands that *argv*, run without a shell, would run: *argv* itself, or those within a wrapper."""
+    """Return the commands that *argv*, started without a shell, would run: *argv*, or those inside a wrapper."""
     if any("\0" in text for text in argv):
         return Unlexable("a NUL character", 0)
     try:
@@ -72,7 +72,7 @@ def lex_argv(argv: Sequence[str]) -> Commands | Unlexable:
 
 
 def lex_words(argv: Sequence[Word]) -> Commands | Unlexable:
-    """Return the commands that the words *argv* of a line would run: they themselves, or those within a wrapper."""
+    """Return the commands that the words *argv* of a line would run; if it is a wrapper, the commands inside it."""
     try:
         return _counted(_look_through(SimpleCommand(tuple(argv)), 0))
     except StuckError as stuck:
@@ -80,13 +80,14 @@ def lex_words(argv: Sequence[Word]) -> Commands | Unlexable:
 
 
 def family(command: SimpleCommand) -> str | None:
-    """Return the family of *command*: its program, for some programs with the sub-command, script or module.
+    """Return the family of *command*: its program; for some programs with the sub-command, script or module.
 
     A person may approve a family for always. `None` if the family would say too little about what the command does.
     """
     if not command.argv or command.assignments or writes_file(command):
         return None
-    if command.program != "find" and holds_program(command):  # what `find` runs is listed beside it
+    # The command that `find` runs is in the list as a command of its own
+    if command.program != "find" and holds_program(command):
         return None
     wrappers = [trusted(name) for name in command.via]
     if not set(wrappers) <= _TELLING | QUIET_WRAPPERS:
@@ -118,7 +119,7 @@ def _read(text: str, via: tuple[str, ...], wrappers: int, around: tuple[Word, ..
 
 
 def _look_through(command: SimpleCommand, wrappers: int) -> Iterator[SimpleCommand]:
-    """Yield *command*, or the commands that it runs if it is a wrapper such as `sudo`."""
+    """Yield *command*; if it is a wrapper such as `sudo`, the commands that it runs."""
     if not command.argv:
         yield command
         return

@@ -21,7 +21,7 @@ from agentrail.values.value import Value
 
 
 class Dump(Value):
-    """The conditions under which a sub-command of git prints contents of files."""
+    """When a sub-command of git prints the contents of files."""
 
     if_asked: bool = False
     """Whether the sub-command prints contents only with an option that asks for patches."""
@@ -67,7 +67,7 @@ _END: Final = "--"
 
 
 class GitOutput(Value, gc=True):
-    """What a `git` command shows of files."""
+    """The files whose contents a `git` command shows."""
 
     verb: str
     """The sub-command."""
@@ -82,7 +82,7 @@ class GitOutput(Value, gc=True):
 
 
 def reads_commits(command: SimpleCommand, scene: CommandScene) -> Certainty:
-    """Return whether *command* makes git print or archive stored files that may include a blocked one."""
+    """Return whether *command* makes git print or archive stored files, among which a blocked one may be."""
     output = _git_output(command, scene)
     if output is None:
         return NO
@@ -93,7 +93,7 @@ def reads_commits(command: SimpleCommand, scene: CommandScene) -> Certainty:
 
 
 def looks_up(command: SimpleCommand, scene: CommandScene) -> Iterator[FolderSearch]:
-    """Yield the folders whose files *command* has git show: blocked names are looked for among those it tracks.
+    """Yield the folders whose tracked files *command* shows; they must be searched for blocked names.
 
     A path that is taken for a file is looked at on the disk, because it may be a folder.
     """
@@ -105,12 +105,12 @@ def looks_up(command: SimpleCommand, scene: CommandScene) -> Iterator[FolderSear
             yield from scene.looks(word)
         return
     for word in output.paths or (_HERE,):
-        for look in scene.looks(word):  # in a path for git, `*` is any text, with `/` in it too
+        for look in scene.looks(word):  # in a pathspec of git, `*` also matches `/`
             yield look.but(place=look.place.but(parts=look.folder), on_disk=output.of_head, in_git=True)
 
 
 def _git_output(command: SimpleCommand, scene: CommandScene) -> GitOutput | None:
-    """Return what *command* shows; `None` if it shows no contents of files."""
+    """Return the files that *command* shows; `None` if it shows no contents of files."""
     at = git_verb([word.text for word in command.args]) if command.program == "git" else len(command.args)
     verb = "".join(word.text for word in command.args[at : at + 1])
     dump = _BY_VERB.get(verb)
@@ -135,7 +135,7 @@ def _git_output(command: SimpleCommand, scene: CommandScene) -> GitOutput | None
 
 
 def _is_path(text: str) -> bool:
-    """Whether an operand is taken for a path, not a revision, although no `--` is before it."""
+    """Whether git reads an operand as a path, not as a revision, although there is no `--` before it."""
     return text.endswith("/") or _FILE.fullmatch(text) is not None
 
 
@@ -149,7 +149,7 @@ def _prints(dump: Dump, verb: str, options: Sequence[str], revisions: Sequence[W
     is_asked = any(map(_ASKS.fullmatch, options))
     if dump.if_asked or (dump.unless_asked and any(map(_NAMES_ONLY.fullmatch, options))):
         return is_asked
-    # `REVISION:PATH` is one file of a commit, which the rules for paths check
+    # `REVISION:PATH` is one file of a commit; the rules for paths check it
     return not (verb == "show" and revisions and all(":" in word.text for word in revisions))
 
 

@@ -42,7 +42,7 @@ class Word(Value, gc=True):
 
     @property
     def expands(self) -> bool:
-        """Whether the shell would change the text, so that the program gets another one."""
+        """Whether the shell would change the text, so that the program gets a different one."""
         return bool(self.expansions)
 
     @property
@@ -69,7 +69,7 @@ class Word(Value, gc=True):
 
 
 class WordDraft:
-    """A word while it is read: its text, and its shape, in which each quoted or expanded character is a `"`.
+    """A word that is being read: its text, and its shape, in which each quoted or expanded character is a `"`.
 
     `bare` is the number of characters before the first quote or expansion.
     """
@@ -86,13 +86,13 @@ class WordDraft:
         self.shape = ""
 
     def plain(self, text: str) -> None:
-        """Add *text*, which was not quoted."""
+        """Add *text* that was not quoted."""
         self._text.append(text)
         self._shape.append(text)
         self.last = text[-1]
 
     def quoted(self, text: str, expansions: Expansion = NO_EXPANSION) -> None:
-        """Add *text*, which was quoted, or is the mark of an expansion."""
+        """Add *text* that was quoted, or that stands for an expansion."""
         self._text.append(text)
         self._shape.append('"' * len(text))
         self.last = '"'
@@ -101,7 +101,7 @@ class WordDraft:
             self.bare = sum(map(len, self._text)) - len(text)
 
     def finish(self) -> None:
-        """Join the pieces that were added, and compute `shape`."""
+        """Join the added pieces, and compute `shape`."""
         self.text = "".join(self._text)
         self.shape = "".join(self._shape)
         if self.bare < 0:

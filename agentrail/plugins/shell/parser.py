@@ -128,7 +128,7 @@ class ShellReader:
         self.pending.clear()
 
     def closes(self, close: str) -> bool:
-        """Skip *close* and return true if the list ends here."""
+        """If *close* comes next, skip it and return true: the list ends here."""
         char = self.here()
         if not char:
             if close:

@@ -129,7 +129,7 @@ def _home_path(word: Word, assigned: frozenset[str]) -> tuple[str, bool]:
 
 
 def is_unsure(word: Word, assigned: frozenset[str]) -> bool:
-    """Whether a part of *word* is known only to the shell; `<(…)` does not count, because its commands are listed."""
+    """Whether only the shell knows a part of *word*. `<(…)` does not count, because its commands are listed."""
     if word.expansions & Expansion.TILDE and "HOME" in assigned and re.match(r"~(?:/|$)", word.text):
         return True
     if not word.expansions & (Expansion.PARAMETER | Expansion.COMMAND):
@@ -154,7 +154,7 @@ def pieces(word: Word, bases: Sequence[PathPlace], assigned: frozenset[str]) -> 
 
 
 def mentioned(word: Word, bases: Sequence[PathPlace]) -> Iterator[Aim]:
-    """Yield the places of paths that are found inside *word*, among other text such as a script."""
+    """Yield the places of paths inside *word*, which has other text too, such as a script."""
     texts = _NOT_PATH.split(word.text, maxsplit=_MAX_PIECES)
     for text in dict.fromkeys(texts if len(texts) > 1 else ()):
         if text:
@@ -239,7 +239,7 @@ class Fence:
         return None
 
     def is_beneath(self, place: PathPlace) -> bool:
-        """Whether a path that a pattern covers may be below *place*; patterns for any folder count only in part.
+        """Whether a blocked path may be below *place*. Patterns for any folder count only if their first parts match.
 
         Such a pattern, `a/b`, counts if *place* ends in its first part, `a`.
         """
@@ -285,7 +285,7 @@ def _starts(place: PathPlace, folded: tuple[str, ...]) -> Iterator[tuple[str, in
 
 
 def _is_any(part: str) -> bool:
-    """Whether *part* is a wild card for any name. That it matches a blocked name too is then no reason to block."""
+    """Whether *part* is a wild card for any name, which is no reason to block although it matches blocked names too."""
     return is_everything(part) and not part.startswith(".")
 
 

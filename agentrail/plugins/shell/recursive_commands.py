@@ -20,7 +20,7 @@ from agentrail.values.value import Value
 
 
 class BlockedTree(Value):
-    """How a program recurses into folders: the arguments that make it, and which operands are the folders.
+    """How a program recurses into folders: the options that make it recurse, and which operands are the folders.
 
     `ag` and `rg` always recurse, but skip hidden files: their options are those that make them read these too.
     """
@@ -90,7 +90,7 @@ _HERE: Final = Word(".")
 
 
 def reads_tree(command: SimpleCommand, scene: CommandScene) -> Certainty:
-    """Return whether *command* reads, copies, renames or removes a folder in which something blocked may be.
+    """Return whether *command* reads, copies, renames or removes a folder that may contain something blocked.
 
     It may if `find` or `xargs` names the folders. A folder below the session's own does not count (see `looks_at`), and
     the session's own does not if hidden files are left out.
@@ -114,7 +114,7 @@ def _is_given(command: SimpleCommand) -> bool:
 
 
 def looks_at(command: SimpleCommand, scene: CommandScene) -> Iterator[FolderSearch]:
-    """Yield the folders below the session's that *command* reads: what is in them is looked for."""
+    """Yield the folders in the session's folder that *command* reads; they must be searched for blocked names."""
     tree = _BY_PROGRAM.get(command.program)
     if tree is None or tree.links:
         return
@@ -125,7 +125,7 @@ def looks_at(command: SimpleCommand, scene: CommandScene) -> Iterator[FolderSear
 
 
 def _folders(command: SimpleCommand, tree: BlockedTree, scene: CommandScene) -> Sequence[Word]:
-    """Return the words that name the folders which *command* reads, unless it leaves out all that is blocked."""
+    """Return the words that name the folders which *command* reads; none if it leaves out all blocked names."""
     if not _goes_down(command, tree):
         return ()
     options = parse_args(command.args)
@@ -140,14 +140,14 @@ def _folders(command: SimpleCommand, tree: BlockedTree, scene: CommandScene) -> 
 
 
 def _skips_hidden(command: SimpleCommand, tree: BlockedTree) -> bool:
-    """Whether *command* leaves out hidden files, as `ag` and `rg` do if they are not told otherwise."""
+    """Whether *command* leaves out hidden files, which is the default of `ag` and `rg`."""
     if command.program == "rg":
         return not asks_for_hidden(command.args)
     return tree.hidden and not parse_args(command.args).has(tree.letters, *tree.long)
 
 
 def _are_own(trees: Sequence[Word], scene: CommandScene) -> bool:
-    """Whether all of *trees* are the session's folder or below it."""
+    """Whether all of *trees* are the session's folder or folders in it."""
     return all(place.is_under(scene.working) for word in trees for place in scene.aim(word).places)
 
 

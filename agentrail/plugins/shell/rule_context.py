@@ -77,13 +77,13 @@ class GivenCommand(Value, gc=True):
     """All arguments that are no options; a value in a word of its own (`-n 5`) is one of them."""
 
     def has(self, letters: str, *long: str) -> bool:
-        """Whether one of the short options *letters* is given, or one of the *long* ones, even shortened."""
+        """Whether one of the short options *letters*, or one of the *long* ones, even shortened, is given."""
         shortened = any(whole.startswith(name) for whole in long for name in self.long if name)
         return shortened or not self.letters.isdisjoint(letters)
 
 
 class FolderSearch(Value):
-    """A folder of the session of which a command reads all files: whether a blocked one is in it must be looked up."""
+    """A folder in the session's folder whose files a command reads; it must be searched for blocked files."""
 
     place: PathPlace
     """The folder; its parts may be patterns."""
@@ -98,12 +98,12 @@ class FolderSearch(Value):
 
     @property
     def folder(self) -> tuple[str, ...]:
-        """The parts of the folder before the first pattern: there the look begins."""
+        """The parts of the folder before the first pattern: the search begins there."""
         parts = self.place.parts
         return parts[: next((n for n, part in enumerate(parts) if is_wild(part)), len(parts))]
 
     def covers(self, place: PathPlace) -> bool:
-        """Whether the command may read what was found at *place*."""
+        """Whether the command may read the file that the search found at *place*."""
         pairs = zip(place.parts, self.place.parts, strict=False)
         if not all(part == pattern or meets(pattern, part) for part, pattern in pairs) or (
             self.in_git and ".git" in place.parts
@@ -113,7 +113,7 @@ class FolderSearch(Value):
 
 
 class CommandScene(Value, gc=True):
-    """The data that a rule may use besides the command itself: the whole line, directories and blocked paths."""
+    """The context of a command that rules read: the whole line, directories, and blocked paths."""
 
     commands: Commands
     """All commands of the line."""
@@ -139,7 +139,7 @@ class CommandScene(Value, gc=True):
         return aim(word, self.bases, self.assigned)
 
     def looks(self, word: Word) -> Iterator[FolderSearch]:
-        """Yield the places that *word* may name in the session's folder, to look for what is in them."""
+        """Yield the places in the session's folder that *word* may name, as folders to search."""
         return (FolderSearch(place) for place in self.aim(word).places if place.is_under(self.working))
 
     def pieces(self, word: Word) -> Iterator[Aim]:
@@ -154,7 +154,7 @@ class CommandScene(Value, gc=True):
         return self._worst(self.pieces(word), fence)
 
     def mentions(self, word: Word, fence: Fence) -> tuple[Certainty, str]:
-        """Return the same as `fenced` for the paths that *word* contains among other text."""
+        """Return what `fenced` returns, for the paths that *word* contains among other text."""
         return self._worst(mentioned(word, self.bases), fence)
 
     def _worst(self, aims: Iterable[Aim], fence: Fence) -> tuple[Certainty, str]:
@@ -173,7 +173,7 @@ class CommandScene(Value, gc=True):
         return worst_found, which
 
     def within(self, command: SimpleCommand) -> CommandScene:
-        """Return the scene for *command* itself: an option such as `-C` may make it run in another directory."""
+        """Return the scene in which *command* runs: an option such as `-C` may change its directory."""
         if command.program not in _TAKES_DIRECTORY:
             return self
         places: list[PathPlace] = []
@@ -246,7 +246,7 @@ def assigned(commands: Iterable[SimpleCommand]) -> frozenset[str]:
 
 
 def written_words(command: SimpleCommand) -> Iterator[Word]:
-    """Yield the words that name files which *command* writes, as far as its program is known here."""
+    """Yield the words that name the files which *command* writes, for the programs that are known here."""
     yield from (redirection.target for redirection in command.redirections if redirection.writes)
     options = parse_args(command.args)
     program = command.program
@@ -266,7 +266,7 @@ def written_words(command: SimpleCommand) -> Iterator[Word]:
 
 
 def vital(aimed: Aim, scene: CommandScene, own: Certainty = NO) -> Certainty:
-    """Return whether changing all files at *aimed* would break the system or a home directory.
+    """Return whether a change of all files at *aimed* would break the system or a home directory.
 
     *own* is the verdict for the session's own folder.
     """

@@ -127,7 +127,7 @@ def _changes_all(*programs: str) -> RuleFunction:
 
 
 def _opens(mode: str) -> bool:
-    """Whether the *mode* of `chmod` lets everybody write; each of its clauses counts."""
+    """Whether the *mode* of `chmod` lets everybody write; all of its clauses are read."""
     for clause in mode.split(","):
         symbolic = _SYMBOLIC.fullmatch(clause)
         of_all = symbolic and (not symbolic[1] or not {"o", "a"}.isdisjoint(symbolic[1]))
@@ -152,13 +152,13 @@ def _moves(command: SimpleCommand, scene: CommandScene) -> Certainty:
 
 
 def _runs(listed: str) -> RuleFunction:
-    """Return a question: is the program one of *listed*?"""
+    """Return a function that tells whether the program is one of *listed*."""
     programs = names(listed)
     return lambda command, _: yes(command.program in programs)
 
 
 def _has(program: str, *words: str) -> RuleFunction:
-    """Return a question: does *program* run with one of *words* among its arguments?"""
+    """Return a function that tells whether *program* runs with one of *words* among its arguments."""
     return lambda command, _: yes(command.program == program and any(word.text in words for word in command.args))
 
 
@@ -263,7 +263,7 @@ def _fed(command: SimpleCommand, scene: CommandScene) -> Certainty:
 
 
 def _program(command: SimpleCommand, scene: CommandScene) -> Certainty:
-    """Judge whether an argument is code, or the command (as `make` does) runs a file that the line has written."""
+    """Return whether an argument is code, or a command such as `make` runs a file that the line has written."""
     if holds_program(command) and not finds_others(command, scene):
         return MAYBE
     if command.program in {"gmake", "make"} and any(place.folded[-1:] in _MADE for place in scene.written):
@@ -279,7 +279,7 @@ _TELLS: Final = frozenset({"-m", "--message", "-t", "--title", "-b", "--body"})
 
 
 def unsure(command: SimpleCommand, names_assigned: frozenset[str]) -> bool:
-    """Whether *command* has a word whose value only the shell knows, and may use it for more than printing."""
+    """Whether *command* has a word whose value only the shell knows, and does more with it than print it."""
     if any(
         is_unsure(redirection.target, names_assigned) for redirection in command.redirections if redirection.names_file
     ):

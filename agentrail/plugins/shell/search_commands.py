@@ -26,7 +26,7 @@ def searched(args: Sequence[Word]) -> tuple[Word, ...]:
 
 
 def asks_for_hidden(args: Sequence[Word]) -> bool:
-    """Whether `rg` is told to read hidden files: by name, by the second `-u`, or by a glob that matches them."""
+    """Whether `rg` is told to read hidden files: by an option, by a second `-u`, or by a glob that matches them."""
     texts = [word.text for word in args]
     loose = sum(text.count("u") for text in texts if re.fullmatch(r"-[A-Za-z.]+", text))
     return (
@@ -37,30 +37,30 @@ def asks_for_hidden(args: Sequence[Word]) -> bool:
 
 
 def reads_ignored(args: Sequence[Word]) -> bool:
-    """Whether `rg` is told to read also what `.gitignore` names."""
+    """Whether `rg` is told to read files that `.gitignore` excludes."""
     options = parse_args(args)
     return options.has("u", "unrestricted") or any(name.startswith("no-ignore") for name in options.long)
 
 
 def only_others(args: Sequence[Word], fence: Fence) -> bool:
-    """Whether `--include` is given, and selects only files whose names match no last part of a pattern of *fence*."""
+    """Whether `--include` is given and selects only files whose names cannot match a blocked pattern of *fence*."""
     globs = [word.text.partition("=")[2] for word in args if word.text.startswith("--include=")]
     return bool(globs) and not any(fits(glob, fence.lasts) for glob in globs)
 
 
 def fits(glob: str, lasts: frozenset[str]) -> bool:
-    """Whether some name may match both *glob* and one of the patterns *lasts*."""
+    """Whether there may be a name that matches both *glob* and one of the patterns *lasts*."""
     name_glob = glob.rpartition("/")[2].casefold()
     return any(meets(name_glob, last, hidden=True) or meets(last, name_glob, hidden=True) for last in lasts)
 
 
 def _globs(args: Sequence[Word]) -> Iterator[str]:
-    """Return the globs that select the files to search, without those that leave files out."""
+    """Return the globs that select files to search, without those that exclude files."""
     return (glob for glob in _values(args, _GLOB, _GLOB_ATTACHED) if not glob.startswith("!"))
 
 
 def _values(args: Sequence[Word], option: re.Pattern[str], attached: re.Pattern[str]) -> Iterator[str]:
-    """Yield the values of an option, each given as the next word (*option*) or in the same one (*attached*)."""
+    """Yield the values of an option: in the next word (*option* matches) or in the same word (*attached* matches)."""
     before = ""
     for word in args:
         if option.fullmatch(before):
@@ -83,7 +83,7 @@ _QUIET_XARGS: Final = re.compile(r"-[0rt]*(?:[nP][0-9]*)?|[0-9]+|--(?:null|no-ru
 
 
 def finds_others(command: SimpleCommand, scene: CommandScene) -> bool:
-    """Whether *command* is a `find` in the session's folder by names none of which is part of a blocked path.
+    """Whether *command* is a `find` in the session's folder whose name patterns match no part of a blocked path.
 
     Commands in `-exec` must take each file as a separate word, `{}`.
     """
@@ -102,7 +102,7 @@ def finds_others(command: SimpleCommand, scene: CommandScene) -> bool:
 
 
 def fed_by_find(command: SimpleCommand, scene: CommandScene) -> bool:
-    """Whether the line begins with a `find` that passes `finds_others`, and `xargs` gives *command* its output only."""
+    """Whether *command* gets its files by `xargs` only, from a `find` at the beginning that passes `finds_others`."""
     match tuple(scene.commands):
         case (first, second, *_) if second is command and len(command.via) == 1:
             quiet = all(_QUIET_XARGS.fullmatch(word.text) for word in command.around)
@@ -120,7 +120,7 @@ def _starts(args: tuple[Word, ...]) -> Iterator[Word]:
 
 
 def _without_commands(args: tuple[Word, ...]) -> Iterator[Word]:
-    """Yield the arguments of `find` without the commands that it runs, whose words are read as commands."""
+    """Yield the arguments of `find` without the words of the commands that it runs, which are checked separately."""
     inner = False
     for before, word in pairwise((Word(""), *args)):
         inner = (inner and before.text not in {";", "+"}) or before.text == "-exec"

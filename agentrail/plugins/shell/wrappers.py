@@ -138,7 +138,7 @@ _GIVEN: Final = Word("${stdin}", Expansion.PARAMETER | Expansion.SPLITS)
 
 
 def inside(name: str, argv: Sequence[Word]) -> Inside | None:
-    """Return the commands that *argv*, a call of the program *name*, runs; `None` if it is no wrapper."""
+    """Return the commands that *argv*, a call of the wrapper *name*, runs; `None` if *name* is no wrapper."""
     args = argv[1:]
     if name in OPAQUE:
         stop(f"`{name}`, which runs something or changes what words mean")
@@ -162,7 +162,7 @@ def inside(name: str, argv: Sequence[Word]) -> Inside | None:
 
 
 def reads_program(name: str, args: Sequence[Word]) -> bool:
-    """Whether the program *name* with *args* runs code that it reads from its input, or that the shell computes."""
+    """Whether the program *name* with *args* runs code from its input, or code that the shell computes."""
     if args and args[0].text in _ABOUT:
         return False
     if name in {"source", "."}:
@@ -249,7 +249,7 @@ def read_options(
 
 
 def _long(name: str, spec: Wrapper, text: str) -> list[tuple[str, str | None]]:
-    """Return a long option and its value; the value is `None` if it is the next word."""
+    """Return the name and the value of a long option; the value is `None` if the next word is the value."""
     key, equals, value = text[2:].partition("=")
     if key in spec.long_valued:
         return [(key, value if equals else None)]
@@ -259,7 +259,7 @@ def _long(name: str, spec: Wrapper, text: str) -> list[tuple[str, str | None]]:
 
 
 def _cluster(name: str, spec: Wrapper, text: str) -> list[tuple[str, str | None]]:
-    """Return the short options in a word; the value of the last one is `None` if it is the next word."""
+    """Return the short options in a word; the value of the last one is `None` if the next word is the value."""
     pairs: list[tuple[str, str | None]] = []
     for place, letter in enumerate(text[1:], 2):
         if letter in spec.valued:
@@ -301,7 +301,7 @@ def _wrapped(name: str, spec: Wrapper, args: Sequence[Word]) -> Inside | None:
 
 
 def _xargs_command(options: Sequence[tuple[str, str]], argv: tuple[Word, ...]) -> tuple[Word, ...]:
-    """Return the command that `xargs` runs, with a word of unknown value at its end or in place of the mark of `-I`."""
+    """Return the command that `xargs` runs; a word of unknown value ends it, or replaces the mark of `-I`."""
     marks = [value or "{}" for option, value in options if option in {"I", "replace"}]
     if not marks:
         return (*argv, _GIVEN)
