@@ -30,7 +30,7 @@ class MisfitError(Exception):
         self._path = [at]
 
     def under(self, at: str) -> None:
-        """Put *at* before the path."""
+        """Put *at* before the path of the error, when the error leaves an enclosing value."""
         self._path.append(at)
 
     @property
@@ -82,7 +82,7 @@ _NAMES: Final = {
 
 
 def misfit_of(why: Exception) -> MisfitError:
-    """Return the error for *why*, which msgspec raised: the place, and the problem without the value in question."""
+    """Return our error for *why*, which msgspec raised: with the path and the problem, but without the value itself."""
     problem, inner, at = cast("re.Match[str]", _PARTS.fullmatch(str(why))).groups(default="")
     if not at:
         inner, at = "", inner
@@ -95,7 +95,7 @@ def _type_names(names: str) -> str:
 
 
 def blemish(value: object) -> str | None:
-    """Return why JSON of ours cannot hold *value*, if it is no container; `None` if it can."""
+    """Return why *value*, which is no container, cannot be stored as JSON; `None` if it can."""
     if isinstance(value, str) and not value.isascii() and value.encode(errors="replace").decode() != value:
         return "is text with half a surrogate pair"
     if isinstance(value, int) and not INT_MIN <= value <= INT_MAX:
@@ -124,6 +124,6 @@ def one(cls: type[object]) -> str:
 
 
 def shorten(name: object) -> str:
-    """Return *name*, of a key or a class, cut to 60 characters, with all but ASCII escaped, for a message."""
+    """Return *name*, of a key or a class, for a message: cut to 60 characters, with non-ASCII characters escaped."""
     text = str(name)
     return ascii(text if len(text) <= 60 else text[:57] + "...")[1:-1]  # noqa: PLR2004 - about half a line

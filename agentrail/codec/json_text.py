@@ -24,7 +24,7 @@ _MAX_INT: Final = 20
 
 
 def _plain(value: object) -> object:
-    """Return a mapping as a `dict`, refuse all else; the encoder calls this for types that it does not know."""
+    """Return *value*, a mapping, as a `dict`; raise `TypeError` for others. The encoder calls it for unknown types."""
     if isinstance(value, Mapping):
         return dict(cast("Mapping[str, object]", value))
     raise TypeError(type(value).__name__)
@@ -60,7 +60,7 @@ def from_text(text: str | bytes, depth: int = DOCUMENT_DEPTH) -> Json:
 
 
 def from_own_text(text: bytes) -> Json:
-    """Return the value of JSON *text* of our own whose checksum was verified; three times as fast as `from_text`.
+    """Return the value of JSON *text* that we wrote and whose checksum was verified; thrice as fast as `from_text`.
 
     Types, numbers and texts are checked later, when `decode` makes values of the result.
     """
@@ -83,7 +83,7 @@ def _problem(why: Exception, depth: int) -> str:
 
 
 def frozen(data: object, depth: int = MAX_DEPTH) -> Json:
-    """Return *data*, which may have any number of items, as frozen JSON of ours.
+    """Return *data*, JSON that we wrote, as frozen JSON; the number of items is not limited.
 
     Raises `MisfitError` for what JSON cannot hold, and `RecursionError` for more than *depth* levels.
     """
@@ -97,7 +97,7 @@ def frozen(data: object, depth: int = MAX_DEPTH) -> Json:
 
 
 def with_tuples(value: object, depth: int = 1) -> Json:
-    """Return *value*, decoded from the text of frozen JSON, with tuples in place of lists: it equals the frozen JSON.
+    """Return *value*, decoded from the text of frozen JSON, with tuples in place of lists, so that both are equal.
 
     Raises `RecursionError` for more than `MAX_DEPTH` levels. `frozen` checks each key, text and number as well. The
     lists and objects in *value* are used up.
@@ -136,7 +136,7 @@ def check_levels(text: bytes) -> None:
         return
     brackets = text.replace(b"\\\\", b"").replace(b'\\"', b"").translate(_TO_SQUARE, _DROPPED)
     rest = brackets.replace(b'""', b"")
-    if b'"' in rest:  # there are brackets in a text
+    if b'"' in rest:  # brackets inside texts were counted too: count again without texts
         rest = b"".join(brackets.split(b'"')[::2])
     for _ in range(DOCUMENT_DEPTH + 1):
         if not rest:
@@ -159,7 +159,7 @@ def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
 
 
 def _int(digits: str) -> int:
-    return int(digits[: _MAX_INT + 1])  # more would take long, and these do not fit 64 bits either
+    return int(digits[: _MAX_INT + 1])  # longer numbers take long to read, and do not fit into 64 bits anyway
 
 
 def _constant(name: str) -> NoReturn:

@@ -59,11 +59,11 @@ _FROZEN_BY_ATTRS: Final[object] = _Probe.__setattr__
 
 
 class _TooLargeError(Exception):
-    """The value takes more bytes than the limit; writing it stopped there."""
+    """The value takes more bytes than the limit; encoding stopped there."""
 
 
 class Stored(Value):
-    """A plugin state read from storage whose class the reader does not know, or no longer knows."""
+    """A plugin state as read from storage, not yet converted to the plugin's class, which the reader does not know."""
 
     name: str
     """`module:name` of the value's class, or `mixed`."""
@@ -146,7 +146,7 @@ def _is_plain(state: object) -> bool:
 
 
 def _encode(value: object, depth: int, room: list[int]) -> Json:
-    """Return *value* as JSON, and take from *room* the bytes for it: one for each character, five for what is no text.
+    """Return *value* as JSON; subtract its approximate size from *room*: its characters, or five if it is not text.
 
     That is at most `_WORST` times too much or too little. A text for which there is no room is not looked at.
     """
@@ -185,7 +185,7 @@ def _encode_container(value: object, kind: type, depth: int, room: list[int]) ->
         misfit.under(form.format(key))
         raise
     if kind is frozenset:
-        return sorted(items_, key=canonical)  # so that every process writes them in the same order
+        return sorted(items_, key=canonical)  # in a fixed order, so that every process writes the same text
     return items_ if kind is tuple else dict(zip(cast("Iterable[str]", keys), items_, strict=True))
 
 
@@ -198,7 +198,7 @@ def _encode_fields(value: object, kind: type, depth: int, room: list[int]) -> Js
     try:
         for name in names:
             item: object = getattr(value, name)
-            # Most fields are simple values: they are encoded here, as `_encode` does, because a call takes longer.
+            # Most fields are simple values. They are encoded here, not by `_encode`, to save a call.
             if item is None or item is True or item is False or (type(item) is int and INT_MIN <= item <= INT_MAX):
                 room_left -= 5
                 encoded[name] = item
@@ -220,7 +220,7 @@ def _encode_fields(value: object, kind: type, depth: int, room: list[int]) -> Js
 
 
 def _parts(value: object, kind: type) -> tuple[str, Iterable[object], Iterable[object]]:
-    """Return for a container the form of a path into it, and names and values of its parts."""
+    """Return the format of a path to a part of the container *value*, the names of its parts, and the parts."""
     if kind is tuple:
         return "[{}]", count(), cast("_Items", value)
     if kind is frozenset:
@@ -249,7 +249,7 @@ def plain_value(member: Enum) -> object:
 
 @cache
 def _form_of(kind: type[object]) -> tuple[dict[str, Json], tuple[str, ...], int]:
-    """Return what the JSON of instances of *kind* begins with, the names of its fields, and the bytes for all that."""
+    """Return the head (`$` and the class name) of JSON of *kind*, its field names, and the bytes for these."""
     names = names_in_order(kind)
     if names is None:
         instead = _INSTEAD.get(kind, "which cannot be stored; keep frozen attrs classes of plain values")
@@ -260,7 +260,7 @@ def _form_of(kind: type[object]) -> tuple[dict[str, Json], tuple[str, ...], int]
 
 
 def names_in_order(kind: object) -> tuple[str, ...] | None:
-    """Return the names of the fields with which a frozen class or named tuple is made; `None` for all else.
+    """Return the field names of a frozen class or named tuple, in the order of its arguments; `None` for other types.
 
     Raises `MisfitError` for an attrs class or dataclass that is not frozen.
     """
@@ -297,18 +297,19 @@ Known: TypeAlias = dict[int, dict[str, Json]]
 
 @cache
 def _holding(cls: type[Value]) -> tuple[str, ...]:
-    """Return the names of the fields of *cls* that may hold plugin states, or a value with plugin states."""
+    """Return the names of the fields of *cls* that contain plugin states, directly or in a value."""
     if cls in _HOLDERS:
         return (_HOLDERS[cls],)
     return tuple([field.name for field in msgspec.structs.fields(cls) if _names_holder(field.type)])
 
 
 def _names_holder(hint: object) -> bool:
+    """Whether *hint* contains a class whose values hold plugin states."""
     return any(hint is cls for cls in _HOLDERS) or any(map(_names_holder, get_args(hint)))
 
 
 def with_states_as_json(value: V) -> V:
-    """Return *value* with the JSON that stores them in place of plugin states, which may be of any class.
+    """Return a copy of *value* in which each plugin state is replaced by the JSON that stores it.
 
     They are in a state, a ruling or a change, or in these as fields of a record.
     """
@@ -334,7 +335,7 @@ def with_states_as_json(value: V) -> V:
 
 
 def _holder_as_json(value: V, encoded: Known) -> V:
-    """Return *value*, of a class in `_HOLDERS`, with the JSON of its states."""
+    """Return *value*, of a class in `_HOLDERS`, with its plugin states replaced by JSON."""
     name = _HOLDERS[type(value)]
     part: object = getattr(value, name)
     if not part or part is NO_CHANGE:
@@ -352,7 +353,7 @@ def _holder_as_json(value: V, encoded: Known) -> V:
 
 
 def _states_as_json(states_: tuple[object, ...], encoded: Known, *, alone: bool) -> tuple[object, ...]:
-    """Return the JSON of *states_*, which stand there *alone* or each behind the index of its plugin."""
+    """Return the JSON of *states_*; each stands *alone*, or in a pair after the index of its plugin."""
     new_states: list[object] = []
     try:
         for item in states_:
@@ -368,7 +369,7 @@ def _states_as_json(states_: tuple[object, ...], encoded: Known, *, alone: bool)
 
 
 def _rulings_as_json(rulings: tuple[object, ...], encoded: Known) -> tuple[object, ...]:
-    """Return *rulings* with the JSON of the states of the rulings among it; itself if they have none, as mostly."""
+    """Return *rulings* with the states in them replaced by JSON; itself if there are none, the usual case."""
     if _RULINGS.issuperset(map(type, rulings)) and not any(map(_states, rulings)):
         return rulings
     new_rulings: list[object] = []
@@ -385,7 +386,7 @@ _states: Final = attrgetter(_HOLDERS[Ruling])
 
 
 def _cached_state_json(state: object, encoded: Known) -> dict[str, Json]:
-    """Return the JSON object that stores *state*, made once."""
+    """Return the JSON object that stores *state*, cached in *encoded*."""
     data = encoded.get(id(state))
     if data is None:
         data = encoded[id(state)] = state_json(state)

@@ -35,7 +35,7 @@ _OURS: Final[Mapping[str, object]] = {"Json": Json, "JsonObject": JsonObject, "M
 
 
 def check(hint: object, at: str, visited: set[object]) -> None:
-    """Raise `MisfitError` if values of type *hint*, at *at*, could not be read back; skip the classes in *visited*."""
+    """Raise `MisfitError` if values of type *hint*, at path *at*, cannot be read back; skip classes in *visited*."""
     hint = unwrap_hint(hint)
     cls, origin, inside = class_in(hint), _origin(hint), get_args(hint)
     if origin in UNIONS:
@@ -69,7 +69,7 @@ def _check_class(cls: type[object], at: str, visited: set[object]) -> None:
 
 
 def _check_union(hint: object, at: str, visited: set[object]) -> None:
-    """Raise `MisfitError` if a member could not be read back, or if two of them look alike in JSON."""
+    """Raise `MisfitError` if a member of the union cannot be read back, or if JSON cannot tell two members apart."""
     looks: set[object] = set()
     for member in members_of(hint):
         check(member, at, visited)
@@ -79,7 +79,7 @@ def _check_union(hint: object, at: str, visited: set[object]) -> None:
 
 
 def members_of(hint: object) -> list[object]:
-    """Return the members of a union, those of unions in it included."""
+    """Return the members of a union, including those of nested unions."""
     members = map(unwrap_hint, get_args(hint))
     return [
         inner for member in members for inner in (members_of(member) if get_origin(member) in UNIONS else (member,))
@@ -87,7 +87,7 @@ def members_of(hint: object) -> list[object]:
 
 
 def union_name(hint: object) -> str:
-    """Return the names of the members of a union, for an error."""
+    """Return the names of the members of a union, for an error message."""
     return " | ".join(getattr(member, "__name__", str(member)) for member in get_args(hint))
 
 
@@ -96,12 +96,12 @@ def _origin(hint: object) -> object:
 
 
 def class_in(hint: object) -> type[object] | None:
-    """Return the class that *hint* is, with or without parameters; `None` if it is none."""
+    """Return the class of *hint*, without its parameters; `None` if *hint* is no class."""
     return cast("type[object]", _origin(hint)) if isinstance(_origin(hint), type) else None
 
 
 def looks_of(hint: object) -> frozenset[object]:
-    """Return what the JSON of values of type *hint* looks like: Python types, or the name that objects of it have."""
+    """Return how JSON values of type *hint* can be recognised: by Python types, or by the class name of an object."""
     cls = class_in(hint)
     if hint is Json:
         return frozenset({bool, int, float, str, list, dict})
@@ -130,14 +130,14 @@ def unwrap_hint(hint: object) -> object:
             hint = cast("object", hint.__supertype__)
         elif isinstance(hint, TypeVar):
             hint = cast("object", hint.__bound__) or object
-        elif type(hint).__name__ == "TypeAliasType":  # of `typing` or of `typing_extensions`
+        elif type(hint).__name__ == "TypeAliasType":  # a type alias of `typing` or of `typing_extensions`
             hint = cast("object", getattr(hint, "__value__", object))
         else:
             return hint
 
 
 def readable(hint: object) -> str | None:
-    """Say why a state of type *hint* could not be read back, naming the field, or return `None`.
+    """Return why a state of type *hint* cannot be read back, naming the field; `None` if it can.
 
     A state is written by the types of its values but read by type hints; this checks, before the first record is
     written, whether the hints suffice.
@@ -150,7 +150,7 @@ def readable(hint: object) -> str | None:
 
 
 def hints_of(cls: type[object]) -> Mapping[str, object]:
-    """Return the type hints of the fields of *cls*, by the names that it is made with; none if one has no meaning."""
+    """Return the type hints of the fields of *cls*, by argument name; empty if one of them cannot be resolved."""
     aliases = {field.name: field.alias or field.name for field in attrs.fields(cls)} if attrs.has(cls) else {}
     try:
         return {aliases.get(name, name): _hint(cls, name, "") for name in names_in_order(cls) or ()}
@@ -159,13 +159,13 @@ def hints_of(cls: type[object]) -> Mapping[str, object]:
 
 
 def _hint(cls: type[object], name: str, at: str) -> object:
-    """Return the type hint of a field, resolved by itself, in the module of the class that declares it.
+    """Return the type hint of a field, resolved in the module of the class that declares the field.
 
     So a name that is imported only for type checkers fails the fields that use it, and no others.
     """
 
     def holder() -> None:
-        """Hold the annotation, as `get_type_hints` wants an object that has it."""
+        """Carry the annotation: `get_type_hints` only takes an object that has annotations."""
 
     at = f"{at}.{name}"
     owner = next((owner for owner in cls.__mro__ if name in get_annotations(owner)), None)
@@ -178,7 +178,8 @@ def _hint(cls: type[object], name: str, at: str) -> object:
     except (NameError, AttributeError, TypeError, SyntaxError) as why:
         problem = f"of `{owner.__qualname__}` has a type hint that cannot be resolved ({why}); import it at run time"
         raise MisfitError(at, problem) from None
-    owner.__annotations__[name] = hint  # cattrs, which resolves all hints of a class, does not know `_OURS`
+    # Cattrs would resolve all hints of the class itself, without the names in `_OURS`
+    owner.__annotations__[name] = hint
     return hint
 
 
@@ -186,7 +187,7 @@ def _hint(cls: type[object], name: str, at: str) -> object:
 
 
 def decode_state(hint: object, data: object) -> object:
-    """Make a plugin state or option of type *hint* from *data*, which `data_of` wrote; or raise `BadData`."""
+    """Return the plugin state or option of type *hint* in *data*, which `data_of` wrote; raise `BadData` if unfit."""
     called = hint.__name__ if isinstance(hint, type) else str(hint)
     try:
         return _structure(hint, data)
@@ -202,7 +203,7 @@ def revive(hint: object, state: object) -> object:
 
 
 def why_lost(hint: object, state: object) -> str | None:
-    """Say why *state* would not come back as it is if it is read as *hint*, naming the field, or return `None`."""
+    """Return why *state* would be read back differently as type *hint*, naming the field; `None` if it would not."""
     kind: type = type(state)
     scalars = _scalars_of(kind) if hint is kind else None
     if scalars is not None and all(type(getattr(state, name)) in kinds for name, kinds in scalars):
@@ -211,7 +212,7 @@ def why_lost(hint: object, state: object) -> str | None:
 
 
 def why_read_otherwise(hint: object, value: object, data: object) -> str | None:
-    """Say why *data*, as which *value* is stored, is not *value* again if it is read as *hint*, or return `None`."""
+    """Return why *data*, the stored form of *value*, is read back differently as type *hint*; `None` if it is not."""
     try:
         _check_equal(value, _structure(hint, data), "")
     except MisfitError as misfit:
@@ -223,7 +224,7 @@ def why_read_otherwise(hint: object, value: object, data: object) -> str | None:
 
 @cache
 def _scalars_of(cls: type) -> tuple[tuple[str, frozenset[object]], ...] | None:
-    """Return the fields of *cls* and their types if all are scalars without a converter, and nothing else is to check.
+    """Return the fields of *cls* with their types if all are scalars without a converter; otherwise `None`.
 
     States of such a class are read back as they are, and so need not be tried.
     """
@@ -245,7 +246,7 @@ def _scalars_of(cls: type) -> tuple[tuple[str, frozenset[object]], ...] | None:
 
 
 def _check_equal(state: object, again: object, at: str) -> None:
-    """Raise `MisfitError` unless *again*, which was read, is *state*: of the same classes, with the same values."""
+    """Raise `MisfitError` unless *again*, which was read back, equals *state* in classes and values."""
     kind, kind_again = type(state), type(again)
     names = None if isinstance(state, Enum) else names_in_order(kind)
     if names is not None and kind is kind_again:
@@ -269,7 +270,7 @@ def _structure(hint: object, data: object) -> object:
         value = _CONVERTER.structure(json, cast("type[object]", hint))
     except (MisfitError, RecursionError):
         raise
-    except Exception as why:  # noqa: BLE001 - a class of somebody else may raise any
+    except Exception as why:  # noqa: BLE001 - the class of a user may raise anything
         misfit, cause = _misfit(why, json, hint)
         raise misfit from cause
     _check_same(json, encode_state(value), "")
@@ -277,7 +278,7 @@ def _structure(hint: object, data: object) -> object:
 
 
 def _misfit(why: BaseException, value: object, hint: object) -> tuple[MisfitError, BaseException]:
-    """Return the error for *why*, which cattrs raised when it read *value*, and its cause.
+    """Return our error for *why*, which cattrs raised on *value*, and the cause of the error.
 
     cattrs raises groups, and notes the place of each error in them.
     """
@@ -286,7 +287,8 @@ def _misfit(why: BaseException, value: object, hint: object) -> tuple[MisfitErro
         cls, why = cast("type[object]", getattr(why, "cl", hint)), cast("BaseException", why.exceptions[0])
         notes = (note_ for note_ in getattr(why, "__notes__", ()) if isinstance(note_, _PLACES))
         note = next(notes, None)
-        if note is None and isinstance(value, Mapping):  # the words of the exception may hold a secret: only the cause
+        # The message of the exception may contain a secret, so it is only the cause
+        if note is None and isinstance(value, Mapping):
             return MisfitError(at, f"is refused by `{cls.__name__}` ({type(why).__name__})"), why
         if note is None:
             return wrong(at, value, cls), why
@@ -314,7 +316,7 @@ _PLACES: Final = (AttributeValidationNote, IterableValidationNote)
 
 
 def _check_same(old: Json, new: Json, at: str) -> None:
-    """Raise `MisfitError` unless *new*, what was made of it, is *old*, which may lack fields at their default."""
+    """Raise `MisfitError` unless *new*, the JSON of what was read from *old*, equals it except for default fields."""
     if isinstance(old, Mapping) and isinstance(new, Mapping):
         for key, item in old.items():
             if key not in new:
@@ -325,7 +327,7 @@ def _check_same(old: Json, new: Json, at: str) -> None:
     elif isinstance(old, tuple) and isinstance(new, list):
         if len(old) != len(new):
             raise MisfitError(at, f"holds {len(old)} things, and {len(new)} would come back")
-        if sorted(map(canonical, old)) != sorted(map(canonical, new)):  # those of a set may be in any order
+        if sorted(map(canonical, old)) != sorted(map(canonical, new)):  # the items of a set may be in any order
             for place, (item, other) in enumerate(zip(old, new, strict=True)):
                 _check_same(item, other, f"{at}[{place}]")
     elif type(old) is not type(new) and (type(old), type(new)) != (int, float):
@@ -340,7 +342,7 @@ _CONVERTER: Final = Converter()
 
 
 def _reader_of(hint: object) -> Callable[[object, object], object]:
-    """Return a hook that reads values as those of type *hint*."""
+    """Return a hook for cattrs that reads each value as type *hint*."""
     return lambda value, _: _CONVERTER.structure(value, cast("type[object]", hint))
 
 
@@ -410,7 +412,7 @@ def _is_ours(hint: object) -> bool:
 
 
 def _reads() -> None:
-    """Tell `_CONVERTER` how to read what it does not know. Of two hooks that fit, it takes the later one."""
+    """Register hooks of `_CONVERTER` for types that cattrs does not know; of two that match, the later is used."""
     hook, factory = _CONVERTER.register_structure_hook_func, _CONVERTER.register_structure_hook_factory
     _CONVERTER.register_structure_hook(float, _number)
     hook(lambda hint: hint in (None, NoneType), lambda _, __: None)

@@ -44,7 +44,7 @@ class _Anything(type):
 
 
 class PluginState(metaclass=_Anything):
-    """Used as a type hint for a plugin's state, of whatever class: msgspec demands an instance of the hint."""
+    """Type hint for the state of a plugin, which may be of any class; msgspec calls the hook for it."""
 
 
 FAMILIES: Final[Mapping[object, object]] = {Event: AnyEvent, Hook: Union[HOOKS]}  # noqa: UP007 - `|` takes no tuple
@@ -124,7 +124,7 @@ _WHOLE: Final = re.compile(rb"(?<![.\d])\d{19}")
 
 
 def _plain(value: object) -> object:
-    """Return *value*, of a class that msgspec does not know, as a container that it can write."""
+    """Return *value*, of a class that msgspec does not know, as a list or `dict`; raise `TypeError` for others."""
     if isinstance(value, History | CallList):
         return list(value)
     dictionary = _dictionary(value)
@@ -138,7 +138,7 @@ _IN_ORDER: Final = msgspec.json.Encoder(enc_hook=_plain, order="sorted")
 
 
 def _dictionary(value: object) -> dict[object, object] | None:
-    """Return *value* if it is a dictionary, or one like that of a proxy; `None` otherwise: a mapping may never end."""
+    """Return *value* as a `dict` if it is one or its proxy; otherwise `None`, as other mappings may never end."""
     mapping = value
     if isinstance(value, MappingProxyType):
         try:
@@ -148,14 +148,14 @@ def _dictionary(value: object) -> dict[object, object] | None:
     return cast("dict[object, object]", mapping) if isinstance(mapping, dict) else None
 
 
-# Those of the built-in classes: an iterator of a subclass may never end.
+# Methods of the built-in classes, because an overridden iterator may never end
 _items = cast("Callable[[object], Iterable[tuple[object, object]]]", vars(dict)["items"])
 _in_tuple = cast("Callable[[object], Iterator[object]]", vars(tuple)["__iter__"])
 _in_set = cast("Callable[[object], Iterator[object]]", vars(frozenset)["__iter__"])
 
 
 def _leaves(value: object, at: str = "") -> Iterator[tuple[str, object]]:
-    """Yield path and value of everything in *value* that has no parts, and of the lengths and keys of the others."""
+    """Yield path and value of each leaf in *value*; for each container, its length and its keys."""
     parts = _parts(value)
     if parts is None:
         yield at, value
@@ -166,7 +166,7 @@ def _leaves(value: object, at: str = "") -> Iterator[tuple[str, object]]:
 
 
 def _parts(value: object) -> Sequence[tuple[str, object]] | None:
-    """Return the parts of *value* with their paths; `None` if it has none, or none that surely end."""
+    """Return the parts of *value* with their paths; `None` if it is no container, or its iteration may never end."""
     if isinstance(value, Value):
         return [(f".{name}", getattr(value, name)) for name in value.__struct_fields__]
     if isinstance(value, History | CallList):
@@ -182,7 +182,7 @@ def _parts(value: object) -> Sequence[tuple[str, object]] | None:
 
 
 def check_same(value: object, back: object) -> None:
-    """Raise `MisfitError` for the first place at which *back* differs from *value*, as whose JSON it was read.
+    """Raise `MisfitError` for the first difference between *value* and *back*, which was read from the JSON of *value*.
 
     A sequence of messages may be a tuple, and comes back as `History`; so classes of containers may differ.
     """
@@ -202,11 +202,11 @@ def _check_leaves(value: Value) -> None:
 
 
 def read(type_: type[T], text: bytes) -> T:
-    """Make a value of the class *type_* from *text* that `write` wrote; raise `BadData` if that is not possible."""
+    """Return the value of class *type_* in *text*, which `write` wrote; raise `BadData` if it cannot be read."""
     try:
         return cast("T", decoder(cast("object", type_)).decode(text))
     except (ValueError, RecursionError, MisfitError):
-        return decode(type_, from_own_text(text))  # it has an event of a newer version, or the error is found again
+        return decode(type_, from_own_text(text))  # the slower way reads events of newer versions, and words the error
 
 
 @overload
@@ -245,7 +245,7 @@ _OBJECTS: Final = frozenset[object]({dict, FrozenObject})
 
 
 def _decode_hook(hint: object, value: object) -> object:
-    """Return the value that *value* in JSON stands for, by a *hint* that msgspec does not know."""
+    """Return the value for *value* in JSON; msgspec calls it for each *hint* that it does not know."""
     if hint is PluginState:
         return _state(value)
     if hint is object or (hint is FrozenObject and type(value) in _OBJECTS):
@@ -254,7 +254,7 @@ def _decode_hook(hint: object, value: object) -> object:
 
 
 class _Alike(FrozenObject):
-    """A JSON object of what was just written, with lists in it, to be compared once with the one that was given."""
+    """A JSON object just written and read back; it is compared once with the original, which remembers that."""
 
     __hash__ = FrozenObject.__hash__
 
@@ -268,7 +268,7 @@ class _Alike(FrozenObject):
 
 
 def _alike(hint: object, value: object) -> object:
-    """Return what equals the value that *value* stands for in what was just written, as that of `_compare_hook` does.
+    """Return the value to compare with the original, as `_compare_hook`; JSON objects written again are compared once.
 
     The JSON of one object that is written again and again, such as a schema, is compared once.
     """
@@ -283,7 +283,7 @@ def _alike(hint: object, value: object) -> object:
 
 
 def _compare_hook(hint: object, value: object) -> object:
-    """Return the value that *value* stands for in what was just written, to be compared.
+    """Return the value for *value* in JSON that was just written, to be compared with the original.
 
     Plugin states stay JSON, and JSON is not checked again.
     """
@@ -297,7 +297,7 @@ def _compare_hook(hint: object, value: object) -> object:
 
 
 def _container(hint: object, value: object, make: Make) -> object:
-    """Return the container of *value* that *hint* names; *make* makes what is in it."""
+    """Return *value* as the container that *hint* names; *make* converts the values in it."""
     if hint is History:
         return History(_convert_with(_Messages, value, make).messages)
     if hint is CallList:
@@ -313,33 +313,33 @@ Make: TypeAlias = Callable[[object, object], object]
 
 
 class _Messages(msgspec.Struct, array_like=True):
-    """Holds messages: what msgspec knows of a class it keeps, and of a plain container it finds it out each time."""
+    """A struct with a list of messages; msgspec caches what it knows of a class, but not of a plain container."""
 
     messages: list[Message]
 
 
 class _Calls(msgspec.Struct, array_like=True):
-    """Holds calls."""
+    """A struct with a list of calls; see `_Messages`."""
 
     calls: list[Call]
 
 
 class _Tools(msgspec.Struct, array_like=True):
-    """Holds tools."""
+    """A struct with a table of tools; see `_Messages`."""
 
     tools: dict[str, AttachedTool]
 
 
 def _convert_with(holder: type[S], value: object, make: Make) -> S:
-    """Return the *holder* of what *value* in JSON stands for."""
+    """Return *value*, from JSON, as the field of a *holder*."""
     try:
         return msgspec.convert((value,), cast("type[S]", learned(holder)), dec_hook=make)
-    except msgspec.ValidationError as why:  # of another class, so that msgspec adds the path up to here
+    except msgspec.ValidationError as why:  # not a `ValidationError`, so that msgspec adds the path up to here
         raise ValueError(str(why).replace("`$[0]", "`$", 1)) from None
 
 
 def _state(value: object) -> object:
-    """Return a plugin state as `Stored`, or as it was if it is plain data, which needs no class."""
+    """Return a plugin state from JSON: as `Stored`, or unchanged if it is plain data."""
     whole = frozen(value, MAX_DEPTH + 1)
     stored = whole if isinstance(whole, Mapping) else None
     name = "" if stored is None else stored.get("class", "")
@@ -363,5 +363,5 @@ def _reader(cls: type[Value]) -> Callable[[bytes], object]:
 
 @cache
 def decoder(type_: object, make: Make = _decode_hook) -> msgspec.json.Decoder[object]:
-    """Return the decoder for the class or union *type_*, made once; *make* makes what msgspec does not know."""
+    """Return the decoder for the class or union *type_*, cached; *make* converts types that msgspec does not know."""
     return msgspec.json.Decoder(learned(type_), dec_hook=make)

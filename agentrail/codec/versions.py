@@ -20,7 +20,7 @@ Upcaster: TypeAlias = Callable[[Json], Json]
 
 
 def _from_4(data: Json) -> Json:
-    """Let a change say of paused runs which it put: format 4 wrote all that were paused after the step."""
+    """Convert a change of format 4, which has all suspended runs, to one that replaces all of them."""
     if not isinstance(data, Mapping):
         return data
     change = data.get("change")
