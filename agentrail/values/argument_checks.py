@@ -35,7 +35,7 @@ def refuse_unknown(owner: str, names: Iterable[str], fields: Collection[str]) ->
 
 
 def spelt(cls: type[C]) -> type[C]:
-    """Decorate a class: an argument that it does not take raises `UnknownArgument`, with the nearest one."""
+    """Decorate a class: an unknown argument raises `UnknownArgument`, which suggests the most similar one."""
     make = cast("FunctionType", cls.__init__)
     parameters = _names(make)[1:]
 
@@ -93,7 +93,7 @@ def _fits(value: object, kinds: Types) -> bool:
 
 
 def _plain_hints(function: FunctionType) -> dict[str, tuple[Types, str]]:
-    """Return the classes and the text of each annotation that names only classes, by argument."""
+    """Return, by argument, the classes that its annotation names, and its text; other annotations are left out."""
     hints = {name: (_kinds(str(text), function.__globals__), str(text)) for name, text in _annotations(function)}
     return {name: (kinds, text) for name, (kinds, text) in hints.items() if kinds}
 
@@ -117,12 +117,12 @@ def _kinds(annotation: str, names: Mapping[str, object]) -> Types:
 
 
 def check_text(name: str, value: object) -> None:
-    """Raise `WrongType` if *value*, the argument called *name*, is no text."""
+    """Raise `WrongType` if *value*, the argument called *name*, is not a text."""
     if not isinstance(value, str):
         raise WrongType.of(name, value, "text")
 
 
 def check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
-    """Raise `BadChoice` if *value*, the argument called *name*, is none of *choices*."""
+    """Raise `BadChoice` if *value*, the argument called *name*, is not one of *choices*."""
     if value not in choices:
         raise BadChoice.among(name, value, choices)

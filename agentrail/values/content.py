@@ -53,7 +53,7 @@ class File(Authored, tag_field=TAG):
 
     @property
     def problem(self) -> str | None:
-        """Why no provider can take the file; `None` if one can."""
+        """Reason why no provider can take the file; `None` if one can."""
         if not self.media_type:
             return "a `File` without a media type"
         if bool(self.data) == bool(self.reference):
@@ -109,14 +109,14 @@ _text = quick(Text)
 def text_of(parts: Iterable[Part | Said]) -> str:
     """Return the texts and the JSON of *parts*, joined; images, files and thoughts are left out."""
     if isinstance(parts, tuple) and len(parts) == 1 and type(part := parts[0]) is Text:
-        return part.text  # the usual case, for speed
+        return part.text  # a single text is the usual case, and this is faster
     return "".join(
         [part.text if type(part) is Text else canonical(part.data) if type(part) is Data else "" for part in parts]
     )
 
 
 def with_text(parts: Iterable[P], text: str) -> tuple[P | Text, ...]:
-    """Return *parts* with *text* in place of their texts and JSON, where the first of them was, else at the end."""
+    """Return *parts* with *text* in place of all texts and JSON: where the first of them was, or else at the end."""
     there = tuple(parts)
     stay = [isinstance(part, Image | File | Thinking) for part in there]
     place = stay.index(False) if False in stay else len(there)
@@ -132,7 +132,7 @@ def in_words(part: Part) -> str:
 
 
 def quoted(text: str) -> str:
-    """Return *text* with `> ` before each line, so that none of its lines can pass for one of somebody else."""
+    """Return *text* with `> ` before each line, so that it cannot be mistaken for the words of somebody else."""
     return "\n".join(f"> {line}" for line in text.splitlines())
 
 

@@ -41,8 +41,8 @@ class FrozenObject(dict[str, Json]):
     """A JSON object that cannot be changed; it compares, iterates and encodes like a `dict`."""
 
     __slots__ = ("comes_back", "measure", "written")
-    comes_back: bool  # set when it was read from its own JSON once, and was equal
-    measure: tuple[int, int]  # its items, nested ones included, and its levels; set when they are first counted
+    comes_back: bool  # set once the object was read back from its own JSON and was equal
+    measure: tuple[int, int]  # number of items and levels, nested ones included; counted at first use
     written: str  # its canonical JSON text; set by `canonical_once`
     __setitem__ = __delitem__ = _refuse
     clear = pop = popitem = setdefault = update = __ior__ = _refuse
@@ -52,7 +52,7 @@ class FrozenObject(dict[str, Json]):
 
 
 if not TYPE_CHECKING:
-    JsonObject = FrozenObject  # the class that msgspec, which reads annotations at run time, is to make of an object
+    JsonObject = FrozenObject  # the class of which msgspec, which reads annotations at run time, is to make an object
 
 EMPTY: JsonObject = FrozenObject()
 
@@ -93,13 +93,13 @@ def _freeze_container(value: object, at: str, depth: int, budget: list[int]) -> 
     if issubclass(kind, FrozenObject):
         _fit_frozen(cast("FrozenObject", value), at, depth, budget)
         return cast("FrozenObject", value)
-    listed = kind is list or kind is tuple  # the usual cases first: to ask whether a class is a `Mapping` takes long
+    listed = kind is list or kind is tuple  # the usual classes first, because `isinstance` with `Mapping` is slow
     if kind is dict or (not listed and issubclass(kind, Mapping)):
         items_: dict[str, Json] = {}
         for key, item in _pairs(cast("Mapping[object, object]", value), at, budget):
             name = key if type(key) is str and key.isascii() else _key(key, at)
             if item is True or item is False or item is None or (type(item) is str and item.isascii()):
-                items_[name] = item  # without a call of its own, for speed
+                items_[name] = item  # inlined for speed
             elif type(item) is int and INT_MIN <= item <= INT_MAX:
                 items_[name] = item
             else:
@@ -117,14 +117,14 @@ def _freeze_container(value: object, at: str, depth: int, budget: list[int]) -> 
 
 
 def _pairs(mapping: Mapping[object, object], at: str, budget: list[int]) -> list[tuple[object, object]]:
-    """Return the pairs of a mapping; raise `NotJson` if its code fails, or yields more pairs than are allowed."""
+    """Return the pairs of *value*, a mapping; raise `NotJson` if its code raises, or it has too many pairs."""
     kind: type = type(mapping)
     if kind is dict:
         _spend_items(len(mapping), at, budget)
         return [*mapping.items()]
     try:
         pairs = [(key, item) for key, item in islice(mapping.items(), budget[0] + 1)]
-    except BaseException as error:  # noqa: BLE001 - whatever it is, it is the mapping's own
+    except BaseException as error:  # noqa: BLE001 - the mapping's own code may raise anything
         pass_interrupt(error)
         raise NotJson(at, f"a `{type_name(mapping)}` that cannot be read: {described(error)}") from None  # noqa: ASYNC104 - it is reported
     _spend_items(len(pairs), at, budget)
@@ -140,7 +140,7 @@ def _spend_items(count: int, at: str, budget: list[int]) -> None:
 def _fit_frozen(frozen: FrozenObject, at: str, depth: int, budget: list[int]) -> None:
     """Raise `NotJson` if *frozen*, as a part of a larger value at level *depth*, has too many levels or items."""
     items = frozen.values()
-    if _LEAVES.issuperset(map(type, items)):  # counting is enough if no item has parts
+    if _LEAVES.issuperset(map(type, items)):  # if no item has parts, it is enough to count the items
         _spend_items(len(items), at, budget)
         return
     try:
@@ -148,7 +148,7 @@ def _fit_frozen(frozen: FrozenObject, at: str, depth: int, budget: list[int]) ->
     except AttributeError:
         before = budget[0]
         levels = _fit_parts(frozen, at, depth, budget)
-        frozen.measure = before - budget[0], levels  # none of its parts can change
+        frozen.measure = before - budget[0], levels  # its parts are checked, and cannot change
         return
     if depth + levels - 1 > MAX_DEPTH:
         raise NotJson(at, TOO_DEEP)
@@ -156,7 +156,7 @@ def _fit_frozen(frozen: FrozenObject, at: str, depth: int, budget: list[int]) ->
 
 
 def _fit_parts(frozen: FrozenObject, at: str, depth: int, budget: list[int]) -> int:
-    """Return how many levels *frozen* has; raise `NotJson` if it has too many of them, or of items."""
+    """Return the number of levels of *frozen*; raise `NotJson` if it has too many levels or items."""
     levels, items_left = 0, budget[0]
     parts: list[Mapping[str, Json] | tuple[Json, ...]] = [frozen]
     while parts:
@@ -217,7 +217,7 @@ def weight(frozen: Json) -> int:
 
 
 def excess(frozen: JsonObject, chars: int, items: int) -> str | None:
-    """Say whether *frozen* has more than *items* keys and list items, or *chars* characters; return `None` if neither.
+    """Return text that tells if *frozen* has more than *items* keys and list items, or *chars* characters; else `None`.
 
     It stops counting once there are too many items.
     """
@@ -250,7 +250,7 @@ def canonical(frozen: Json) -> str:
 
 
 def canonical_once(frozen: JsonObject) -> str:
-    """Return what `canonical` does, written once: for schemas, whose text is wanted again and again."""
+    """Return what `canonical` returns, cached in the object: for schemas, whose text is needed often."""
     if type(frozen) is not FrozenObject:
         return canonical(frozen)
     try:
@@ -261,7 +261,10 @@ def canonical_once(frozen: JsonObject) -> str:
 
 
 def is_same(left: Json, right: Json) -> bool:
-    """Whether *left* and *right* have the same JSON text; for Python's `==`, 1, 1.0 and True are equal."""
+    """Whether *left* and *right* have the same JSON text.
+
+    Python's `==` does not tell: it takes 1, 1.0 and True as equal.
+    """
     return left is right or (left == right and canonical(left) == canonical(right))
 
 

@@ -49,7 +49,7 @@ class UserMessage(Authored, tag_field=TAG):
 
     @property
     def text(self) -> str:
-        """Its text, with JSON values as JSON text, and without images."""
+        """The text of the message, with JSON values as JSON text, and without images."""
         return text_of(self.parts)
 
 
@@ -76,11 +76,11 @@ class AssistantMessage(Authored, tag_field=TAG):
 
     @property
     def text(self) -> str:
-        """Its text, without thoughts."""
+        """The text of the response, without thoughts."""
         return text_of(self.parts)
 
     def saying(self, text: str) -> AssistantMessage:
-        """Return this message with another *text*; thoughts and tool calls stay."""
+        """Return a copy of this message with another *text*; thoughts and tool calls stay."""
         return self.but(parts=with_text(self.parts, text))
 
 
@@ -200,7 +200,7 @@ class History(Sequence[Message]):
         return start if length else EMPTY_HISTORY
 
     def added_to(self, other: History) -> tuple[Message, ...] | None:
-        """Return the messages that were appended to *other* to make this history; `None` if it was made otherwise."""
+        """Return the messages that follow those of *other* here; `None` if this history does not begin with *other*."""
         start = other._length
         if (self._log is other._log and self._length >= start) or not start:
             return tuple(self._log[start : self._length])
@@ -216,7 +216,8 @@ class History(Sequence[Message]):
     def __getitem__(self, index: int | slice) -> Message | tuple[Message, ...]:
         if isinstance(index, slice):
             log = self._log
-            if len(log) != self._length:  # the log has messages of others behind those of this history
+            # After the messages of this history, the log may have messages of other histories
+            if len(log) != self._length:
                 start, stop, by = index.indices(self._length)
                 return tuple(log[start:stop] if by == 1 else [log[i] for i in range(start, stop, by)])
             return tuple(log[index])
@@ -248,7 +249,7 @@ def total_size(messages: Sequence[Message]) -> int:
 
 
 def answered_of(messages: Sequence[Message]) -> int:
-    """Return how many of *messages* the last request had that was answered: those before the last answer."""
+    """Return the number of *messages* that the last answered request had: those before the last response."""
     place = len(messages) - 1
     while place >= 0 and not isinstance(messages[place], AssistantMessage):
         place -= 1
@@ -280,7 +281,7 @@ class Rearranged(Value, tag_field=TAG):
     """Ranges of the history, and messages and added context that it does not have."""
 
     def of(self, history: Sequence[Message]) -> tuple[Message, ...]:
-        """Return the messages; raise `ValueError` if *history* is not as long as the ranges need."""
+        """Return the messages; raise `ValueError` if *history* does not have the length that the ranges need."""
         messages: list[Message] = []
         for piece in self.pieces:
             if isinstance(piece, Added):
@@ -296,7 +297,7 @@ class Rearranged(Value, tag_field=TAG):
 
 
 def rearrange(history: Sequence[Message], messages: Iterable[Message]) -> Rearranged:
-    """Return *messages* with ranges in place of those that *history* has: the same objects, not equal ones."""
+    """Return *messages* with ranges in place of those that *history* has: identical objects, not just equal ones."""
     places = {id(message): place for place, message in enumerate(history)}
     pieces: list[MessageRange | Message] = []
     last: MessageRange | None = None

@@ -35,12 +35,12 @@ ToolName: TypeAlias = Annotated[str, Privacy.TOOL_NAME]
 
 @cache
 def privacy_of(cls: type[msgspec.Struct]) -> Mapping[str, Privacy]:
-    """Return the mark of each field of *cls* that has one, read from its type hints at the first call."""
+    """Return the privacy marks of the fields of *cls* by name; they are read from its type hints once."""
     return {field.name: privacy for field in msgspec.structs.fields(cls) for privacy in marks_in(field.type)}
 
 
 def marks_in(hint: object) -> Iterator[Privacy]:
-    """Yield the marks anywhere in a type hint."""
+    """Yield the privacy marks in *hint*, at any depth."""
     if isinstance(hint, Privacy):
         yield hint
     for part in get_args(hint):

@@ -31,7 +31,7 @@ class Secret(FrozenObject):
 
 
 def secret_name(value: Json) -> str | None:
-    """Return the name if *value* is a `Secret` (or its JSON form), else `None`."""
+    """Return the name of the secret if *value* is a `Secret` or its JSON form; `None` otherwise."""
     if isinstance(value, Mapping) and len(value) == 1:
         name = value.get(_FIELD)
         return name if isinstance(name, str) else None
@@ -39,7 +39,7 @@ def secret_name(value: Json) -> str | None:
 
 
 def named_secret(value: Json) -> str | None:
-    """Return the name of the first secret that *value* names, however deep; `None` if it names none."""
+    """Return the name of the first secret in *value*, at any depth; `None` if there is none."""
     name = secret_name(value)
     if name is not None or isinstance(value, str):
         return name

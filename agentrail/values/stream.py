@@ -165,14 +165,14 @@ def read_tokens(request: ModelRequest) -> int:
 
 
 def with_read(usage: Usage, request: ModelRequest) -> Usage:
-    """Return *usage*; if the provider did not count the input tokens, with an estimate of them from *request*."""
+    """Return *usage*; if the provider did not count input tokens, with an estimate of them from *request*."""
     if usage.input_tokens:
         return usage
     return usage.but(input_tokens=read_tokens(request), estimated=True)
 
 
 def estimate_usage(response: Response, request: ModelRequest) -> Response:
-    """Return *response* with an estimate of the tokens that the provider did not count; its usage is marked then."""
+    """Return *response* with estimates of tokens that the provider did not count; its usage is then marked so."""
     usage = with_read(response.usage, request)
     if not usage.output_tokens and (chars := _output_size(response)):
         usage = usage.but(output_tokens=tokens(chars), estimated=True)

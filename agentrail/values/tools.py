@@ -75,7 +75,7 @@ class ToolSpec(Authored, tag_field=TAG, dict=True, gc=True):  # msgspec wants `g
 
 
 class HasSpec(Protocol):
-    """A tool as far as its description goes."""
+    """An object with the description of a tool."""
 
     @property
     def spec(self) -> ToolSpec:

@@ -63,12 +63,13 @@ class UnfitError(TypeError):
     """A value is not of the wanted type or form."""
 
     def __init__(self, found: object, expected: str, where: str = "it") -> None:
-        value = brief(found) if type(found) in PLAIN else f"a `{type_name(found)}`"  # a text might be private
+        # The error does not show a text, which might be private
+        value = brief(found) if type(found) in PLAIN else f"a `{type_name(found)}`"
         super().__init__(f"{where} has {value} where {expected} is wanted")
 
 
 class TooLongError(UnfitError):
-    """A value is of the wanted type, and has more characters or items than are kept."""
+    """A value has the right type, but more characters or items than a session keeps."""
 
 
 def fit_result(result: object) -> ToolResult:
@@ -80,7 +81,7 @@ def fit_result(result: object) -> ToolResult:
         make = _ok if kind is Ok or issubclass(kind, Ok) else Err
         budget = [MAX_ITEMS]
         parts = tuple([fit_part(part, budget) for part in fit_items(answer.content, "content")])
-        if len(parts) != 1 or type(parts[0]) is not Text:  # `fit_text` has checked the size of a single text
+        if len(parts) != 1 or type(parts[0]) is not Text:  # for a single text, `fit_text` has checked the size
             _check_parts(parts)
         if details is None:
             return make(parts)
@@ -114,7 +115,7 @@ def _fit_todo(todo: object) -> Todo:
 
 
 def fit_items(value: object, what: str, most: int = MAX_PARTS) -> tuple[object, ...]:
-    """Return the items of a tuple or a list, at most *most*; other iterables are refused, as they may not end."""
+    """Return the items of *value*, a tuple or a list with at most *most*; refuse other iterables, which may not end."""
     kind: type = type(value)
     if kind is tuple:
         items: tuple[object, ...] = value  # type: ignore[assignment] # pyright: ignore[reportAssignmentType]  # it was tested
@@ -128,7 +129,7 @@ def fit_items(value: object, what: str, most: int = MAX_PARTS) -> tuple[object, 
 
 
 def _check_parts(parts: tuple[Part, ...]) -> None:
-    """Raise if all texts and JSON of a result, or all its images, have too many characters."""
+    """Raise `TooLongError` if the texts and JSON of a result, or its images, have too many characters together."""
     chars = pictured = 0
     for part in parts:
         match part:
@@ -269,7 +270,7 @@ def fit_message(message: object) -> Message:
 
 
 def _is_one_text(message: object) -> TypeGuard[UserMessage | AssistantMessage]:
-    """Whether *message* is one text and may stay as it is, as most that a plugin or a program makes."""
+    """Whether *message* has one plain text and no other content, so that it needs no rebuilding: the usual case."""
     if type(message) is AssistantMessage:
         calls, model, usage = cast("object", message.calls), cast("object", message.model), message.usage
         if type(calls) is not tuple or calls or usage is not NOTHING_USED or type(message.stop) is not StopReason:
@@ -293,7 +294,7 @@ def fit_response(response: object) -> Response:
     """Return a model's response, rebuilt from plain parts; raise `TypeError` or `NotJson` if it is not valid."""
     plain = response if type(response) is Response else _as_response(response)
     parts: tuple[Said, ...] = tuple(map(fit_said, fit_items(plain.parts, "parts")))
-    if len(parts) > 1:  # `fit_text` has checked the size of a single one
+    if len(parts) > 1:  # for a single part, `fit_text` has checked the size
         _check_size(sum([len(part.text) for part in parts]), "its text")
     calls: tuple[ToolCall, ...] = ()
     calls_ = fit_items(plain.calls, "calls", MAX_CALLS)

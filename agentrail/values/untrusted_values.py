@@ -103,7 +103,10 @@ MADE_OFTEN: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
 
 
 def number(value: object) -> int | float | None:
-    """Return *value* as a plain, finite `int` or `float`; `None` if it is not a number (a boolean is not)."""
+    """Return *value* as a plain, finite `int` or `float`; `None` if it is not a number.
+
+    A boolean is not a number here.
+    """
     if type(value) is int:
         return value
     if type(value) is float:
@@ -169,7 +172,7 @@ def brief(value: object) -> str:
     if type(value) in PLAIN:
         try:
             return repr(value)[:MAX_CHARACTERS]
-        except ValueError:  # an int with thousands of digits cannot be converted
+        except ValueError:  # Python refuses to convert an int with thousands of digits
             return "an `int` of thousands of digits"
     return f"a `{type_name(value)}`"
 
@@ -195,7 +198,7 @@ def described(error: BaseException) -> str:
 
 
 def inside(error: BaseException) -> tuple[BaseException, ...]:
-    """Return the exceptions in *error* if it is a group, else an empty tuple."""
+    """Return the exceptions in *error*; an empty tuple if it is not a group."""
     if not isinstance(error, BaseExceptionGroup):
         return ()
     return _HELD(cast("BaseExceptionGroup[BaseException]", error))
@@ -206,7 +209,7 @@ def leaves(error: BaseException) -> Iterator[BaseException]:
     waiting = [error]
     while waiting:
         error_ = waiting.pop()
-        members = inside(error_)  # never empty for a group
+        members = inside(error_)  # a group is never empty
         if members:
             waiting += reversed(members)
         else:
@@ -224,28 +227,28 @@ def message_of(error: BaseException) -> str:
         if _holds_much(error):
             return "it holds more than can be shown"
         text = plain_text(str(error))
-    except BaseException as worse:  # noqa: BLE001, ASYNC103 - whatever it is, it is the error's own
+    except BaseException as worse:  # noqa: BLE001, ASYNC103 - the error's own code may raise anything
         pass_interrupt(worse)
         text = None
     return "it cannot even be shown" if text is None else mended(text[:MAX_MESSAGE_CHARS])
 
 
 def _facts(error: BaseException) -> tuple[object, ...]:
-    """Return what the text of *error* is made of: its arguments, and of a group the first one alone."""
+    """Return the values that the text of *error* is made from: its arguments; of a group, only the first."""
     facts = _FACTS(error)
     return facts[:1] if type(error).__str__ is BaseExceptionGroup.__str__ else facts
 
 
 def _holds_much(error: BaseException) -> bool:
-    """Whether the text of *error* might be huge, as its arguments hold more than `MAX_FACTS` items."""
+    """Whether the text of *error* may be huge, because its arguments hold more than `MAX_FACTS` items."""
     facts = _facts(error)
     if type(error).__str__ is not KeyError.__str__ and len(facts) == 1 and issubclass(type(facts[0]), str):
-        return False  # `str` of the error is this text itself, which is cut later
+        return False  # the text of the error is this argument, which is cut later
     return _are_many(facts)
 
 
 def _are_many(values: tuple[object, ...]) -> bool:
-    """Whether the items of *values*, nested ones included, are more than `MAX_FACTS`."""
+    """Whether *values* hold more than `MAX_FACTS` items, nested ones included."""
     room_left = MAX_FACTS - len(values)
     waiting: list[object] = [*values[:MAX_FACTS]]
     while waiting and room_left >= 0:
@@ -257,7 +260,7 @@ def _are_many(values: tuple[object, ...]) -> bool:
 
 
 def is_short(error: BaseException) -> bool:
-    """Whether *error* can be logged whole: it, its notes, what led to it and what it groups are few and hold little."""
+    """Whether *error* is short enough to be logged whole, with its notes, causes and grouped errors."""
     waiting, visited = [error], dict[int, BaseException]()
     while waiting:
         error_ = waiting.pop()
@@ -273,7 +276,7 @@ def is_short(error: BaseException) -> bool:
 
 
 def _items_of(value: object) -> tuple[int, Iterable[object]]:
-    """Return the number of items in *value*, and the items; a long text counts as several, but has no items."""
+    """Return the number of items in *value*, and the items. A long text counts as several items, and has none."""
     for kind, count, items in _HOLDERS:
         if issubclass(type(value), kind):
             return count(value), items(value)
@@ -283,7 +286,7 @@ def _items_of(value: object) -> tuple[int, Iterable[object]]:
     if issubclass(type(value), BaseException):
         facts = _FACTS(value)
         return len(facts), facts
-    if issubclass(type(value), Value):  # not `isinstance`: an object can lie about its class to that
+    if issubclass(type(value), Value):  # `type`, because an object can lie to `isinstance` about its class
         names = names_of(type(value)) or ()
         return len(names), (getattr(value, name, None) for name in names)
     return 0, ()
@@ -299,13 +302,13 @@ def names_of(cls: type) -> tuple[str, ...] | None:
 
 
 def error_text(error: BaseException) -> str:
-    """Return the text that reports *error*, raised by a plugin; raise it again if it is an interrupt (Ctrl-C)."""
+    """Return the text that reports *error*, which a plugin raised; raise *error* itself if it is an interrupt."""
     pass_interrupt(error)
     return described(error)
 
 
 def pass_interrupt(error: BaseException) -> None:
-    """Raise *error* again if it is an interrupt (Ctrl-C); any other error of foreign code only ends that code."""
+    """Raise *error* again if it is an interrupt (Ctrl-C); no-op for any other error of foreign code."""
     if isinstance(error, KeyboardInterrupt):
         raise error
 
@@ -316,7 +319,7 @@ def _type_error_text(error: BaseException) -> str:
 
 
 def _with_advice(text: str) -> str:
-    """Return the *text* of a `TypeError`, with advice if it is that `ok` or `err` takes no argument of a name.
+    """Return the *text* of a `TypeError`; with advice, if it says that `ok` or `err` does not take a named argument.
 
     They are called for each result of a tool, and to look for misspelt names then would cost more than the rest. From
     Python 3.13 on, a text has advice already, in other words than ours.

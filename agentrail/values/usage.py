@@ -23,7 +23,7 @@ class Limit(Authored):
     """The most tokens, read and written, of the requests sent within any 60 seconds; further ones wait."""
 
     def __post_init__(self) -> None:
-        """Raise `WrongType` for a figure that is no limit."""
+        """Raise `WrongType` if a figure is not valid as a limit."""
         for name in self.__struct_fields__:
             value: object = getattr(self, name)
             plain = number(value)
@@ -56,12 +56,12 @@ class Usage(Authored):
 
     @property
     def is_nothing(self) -> bool:
-        """Whether no tokens were used, so that the cost is known to be zero."""
+        """Whether no tokens were used, so that the cost is surely zero."""
         counted = self.input_tokens or self.output_tokens or self.cached_tokens or self.reasoning_tokens
         return not counted and self.cost_usd is None and not self.estimated
 
     def plus(self, other: Usage) -> Usage:
-        """Return the sum of this and *other*; its cost is unknown if either cost is."""
+        """Return the sum of this usage and *other*; its cost is unknown if one of the two is."""
         if self.is_nothing:
             return other
         if other.is_nothing:
@@ -78,7 +78,7 @@ class Usage(Authored):
         )
 
     def minus(self, earlier: Usage) -> Usage:
-        """Return the usage since *earlier*, an earlier total of the same session."""
+        """Return the usage since *earlier*, which is an earlier total of the same session."""
         if earlier is NOTHING_USED or earlier.is_nothing:
             return self
         has_costs = self.cost_usd is not None and earlier.cost_usd is not None
@@ -114,7 +114,7 @@ class Price(Authored):
     """US dollars for a million tokens written to the provider's cache; `None` means the same as `input`."""
 
     def __post_init__(self) -> None:
-        """Raise `WrongType` for a figure that is no price."""
+        """Raise `WrongType` if a figure is not valid as a price."""
         for name in self.__struct_fields__:
             value: object = getattr(self, name)
             needed = name not in ("cached", "cache_write")
@@ -122,7 +122,7 @@ class Price(Authored):
                 raise WrongType(name, brief(value), PRICE_WANTED)
 
     def cost(self, usage: Usage) -> float:
-        """Return what *usage* costs, in US dollars."""
+        """Return the cost of *usage* in US dollars."""
         plain = usage.input_tokens - usage.cached_tokens - usage.cache_write_tokens
         cached = self.input if self.cached is None else self.cached
         cache_write = self.input if self.cache_write is None else self.cache_write
@@ -135,7 +135,7 @@ class Price(Authored):
 
 
 class ContextUsage(Authored):
-    """A context that is larger than a compaction aims at, and what takes the space: all in tokens, estimated."""
+    """The size of a context that exceeds the aim of a compaction, and its largest parts, in estimated tokens."""
 
     tokens: int
     """The whole context."""
@@ -150,5 +150,5 @@ class ContextUsage(Authored):
 
     @property
     def told(self) -> str:
-        """What takes the space, in words."""
+        """The largest parts of the context, as text."""
         return f"system prompt {self.system}, tools {self.tools}, messages that must stay {self.messages}"

@@ -31,7 +31,8 @@ if TYPE_CHECKING:
         """Metaclass of values; it tells type checkers that the fields cannot be set."""
 
 else:
-    ValueMeta = msgspec.StructMeta  # CPython calls a class of a subclass of it by a tuple and a dict of its arguments
+    # CPython calls a class whose metaclass is a subclass of `type` with a tuple and a dict of the arguments
+    ValueMeta = msgspec.StructMeta
 
 
 class Value(msgspec.Struct, metaclass=ValueMeta, frozen=True, gc=False, omit_defaults=True, forbid_unknown_fields=True):
@@ -53,7 +54,7 @@ class Value(msgspec.Struct, metaclass=ValueMeta, frozen=True, gc=False, omit_def
             """Return a copy with *changes*; raise `TypeError` for a field that does not exist."""
             ...
     else:
-        but = msgspec.Struct.__replace__  # a function around it would take as long as the copy
+        but = msgspec.Struct.__replace__  # assigned, not wrapped: a wrapper would take as long as the copy itself
 
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ if TYPE_CHECKING:
     class _DraftableKind(msgspec.StructMeta): ...
 
     class Draftable(msgspec.Struct, metaclass=_DraftableKind):
-        """Base class of values that have a draft: a subclass with `frozen=False`, whose fields can be set.
+        """Base class of values with a mutable draft: a subclass with `frozen=False`, whose fields can be set.
 
         A step copies `State` to a `Draft` of the same fields, changes those that it must, and freezes that very object
         by setting its class. Functions take either as a `State`: so type checkers let fields of `State` be set, while
@@ -85,7 +86,7 @@ def defaults_of(cls: ValueMeta) -> dict[str, object]:
 
 def names_by_place(cls: ValueMeta) -> tuple[str, ...]:
     """Return the names of the fields of *cls* that may be given by position, in order."""
-    return getattr(cls, "__match_args__", ())  # a class without such fields lacks it
+    return getattr(cls, "__match_args__", ())  # classes without positional fields lack the attribute
 
 
 _construct = msgspec.StructMeta.__call__
@@ -133,17 +134,17 @@ class Authored(Value, metaclass=AuthoredKind):
 
 
 def quick(cls: Callable[P, T]) -> Callable[P, T]:
-    """Return a function that makes values of *cls* as fast as if it were not `Authored`.
+    """Return a constructor of *cls* that skips the checks of `Authored`, for speed.
 
     For code of ours that makes one for each chunk, hook or file: names of fields are not looked at there.
     """
-    # bound in C, where a `partial` costs two thirds more of the time
+    # a bound method of C; a `partial` would take two thirds more time
     return cast("Callable[P, T]", _construct.__get__(cls)) if isinstance(cls, AuthoredKind) else cls
 
 
 @cache
 def learned(type_: object) -> object:
-    """Return *type_*, a class or union, when msgspec knows all of it; whoever reads values of it has it learned first.
+    """Return *type_*, a class or union, after msgspec has read all of it, which must be done before values are read.
 
     msgspec (0.22) notes in a class what it knows of it before it knows all: it looks at the hints of the fields, and
     another thread may run meanwhile. If that one reads a value of the class, the process ends with a segmentation
