@@ -26,7 +26,7 @@ IT: Final = "it"
 
 
 def form_of(returns: object) -> AnswerForm:
-    """Return the form of *returns*, a schema or a class; raise `BadReturns` if it is neither, or will not do."""
+    """Return the form of *returns*, a schema or a class; raise `BadReturns` if it is neither, or cannot be used."""
     if isinstance(returns, type):
         return _form_of_class(returns)
     if not isinstance(returns, Mapping):
@@ -42,7 +42,7 @@ def form_of(returns: object) -> AnswerForm:
 
 
 def as_it_is(value: JsonObject) -> JsonObject:
-    """Return the answer itself; the reader of a form that is a schema."""
+    """Return *answer* unchanged: the reader for a form that is a schema."""
     return value
 
 

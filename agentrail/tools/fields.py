@@ -174,6 +174,7 @@ def _plain(value: object) -> object:
 
 
 def _slots(cls: type[object], hints: Mapping[str, object]) -> Iterator[_Slot]:
+    """Return the fields of *cls* with their hints, in order."""
     if is_typeddict(cls):
         keys = cast("frozenset[str]", getattr(cls, "__required_keys__", frozenset[str]()))
         yield from (_Slot(name, name, hint, _is_required(hint, name in keys), MISSING) for name, hint in hints.items())
@@ -197,7 +198,7 @@ def _slots(cls: type[object], hints: Mapping[str, object]) -> Iterator[_Slot]:
 
 
 def _is_required(hint: object, otherwise: bool) -> bool:
-    """Whether the key must be given, by its evaluated *hint*, or *otherwise* if that does not say.
+    """Whether the key is required: by its evaluated *hint*, or *otherwise* if the hint has no qualifier.
 
     `__required_keys__`, which gives *otherwise*, is wrong for annotations that are strings.
     """

@@ -69,7 +69,7 @@ R = TypeVar("R")
 
 
 class Made(Generic[P, R]):
-    """Base class of the tools that the decorator makes of async and sync functions."""
+    """Base class of the tools that the decorator makes from async and sync functions."""
 
     spec: ToolSpec
     """The specification of the tool: name, description, schema, options."""
@@ -95,7 +95,7 @@ class Made(Generic[P, R]):
         try:
             arguments = self._read(args)
         except self._misfits as why:
-            from agentrail.tools.json_schema.validation import validator_for  # noqa: PLC0415 - only who has tools needs it
+            from agentrail.tools.json_schema.validation import validator_for  # noqa: PLC0415 - only needed with tools
 
             return err(str(BadArguments(self.spec.name, validator_for(self.spec)(args) or str(why))))
         if self._context is not None:

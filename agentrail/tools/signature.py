@@ -84,7 +84,7 @@ def _field(parameter: inspect.Parameter, hint: object, description: str | None, 
     if default is None or isinstance(default, str | int | float):
         try:
             reader_of(shape)(default)
-        except Exception:  # noqa: BLE001 - a user's class may raise anything: the default does not fit
+        except Exception:  # noqa: BLE001 - a user's class may raise anything if the default does not fit
             at.refuse(
                 f"is annotated `{name_of(hint)}`, which its default {default!r} does not fit; annotate what it may be"
             )

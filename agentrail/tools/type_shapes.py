@@ -263,7 +263,7 @@ def shape_of(annotation: object, at: ShapePlace) -> Shape:
 
 
 def is_record(kind: type) -> bool:
-    """Whether *kind* is a class whose fields can be listed."""
+    """Whether *kind* is a class with fields: attrs, a dataclass or a `TypedDict`."""
     return is_typeddict(kind) or names_of(kind) is not None
 
 
@@ -323,7 +323,10 @@ def _distinct(pairs: Iterable[tuple[Choosable, object]]) -> ChoiceShape:
 
 
 def _union(members: list[Shape]) -> Shape:
-    """Return the shape of a union of *members*; if all are choices or `None`, one choice of all their values."""
+    """Return the shape of a union of *members*.
+
+    If all are choices or `None`, it is one choice with all their values.
+    """
     pairs: list[tuple[Choosable, object]] = []
     for member in members:
         if isinstance(member, ChoiceShape):
@@ -346,6 +349,6 @@ def _bounded(annotation: object, notes: tuple[object, ...], at: ShapePlace) -> B
             if flaw is not None:
                 at.refuse(f"is bound by `{note!r}`, which {flaw}")
             bounds.append(note)
-        elif not isinstance(note, Privacy):  # one of our own values, such as `Todo`, says it of its texts
+        elif not isinstance(note, Privacy):  # a class of ours, such as `Todo`, has bounds on its texts
             at.refuse(f"is annotated with `{note!r}`, which nothing would check; use a text, Range, Length or Pattern")
     return Bounded(shape_of(annotation, at), tuple(bounds), description)

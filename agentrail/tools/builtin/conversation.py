@@ -105,7 +105,7 @@ async def read_history(  # noqa: D417 - the model does not see `ctx`
 
 
 def _number(text: str) -> int:
-    """Return the number of a message as a number, of that which is shown; 1 of an empty text."""
+    """Return the number of a message from its shown form, such as `12.3`; 1 for an empty text."""
     match = NUMBER.fullmatch(text)
     if match is None:
         problem = f"first={text!r} is no number of a message; give one as it is shown in brackets, such as 12 or 12.3"
@@ -119,7 +119,7 @@ def _number_text(number: int) -> str:
 
 
 def _show_messages(messages: tuple[PastMessage, ...], count: int, search: str) -> str:
-    """Return the messages as text, and how to go on if there are more of them."""
+    """Return the messages as text; if there are more, with advice on how to read on."""
     if not messages:
         return f"no message has {search!r} from there on" if search else "there are no messages from there on"
     lines: list[str] = []

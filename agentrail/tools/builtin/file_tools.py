@@ -54,7 +54,7 @@ class Lines(Value):
 
 
 class _Window:
-    """Collects up to *most* lines from line *first* on, each up to *widest*, as far as they fit into an answer."""
+    """Collects up to *most* lines of a file from line *first* on, each cut to *widest*, until an answer is full."""
 
     def __init__(self, first: int, most: int, widest: int) -> None:
         self._skip = first - 1
@@ -68,7 +68,7 @@ class _Window:
         self.is_full = False
 
     def add(self, piece: bytes) -> None:
-        """Add the next piece of the file."""
+        """Take the next piece of the file's bytes."""
         if self._skip:
             ends = piece.count(b"\n")
             passed = min(ends, self._skip)
@@ -86,11 +86,12 @@ class _Window:
             self._is_open = True
 
     def close(self) -> None:
-        """Finish: the file has ended, and its last line may lack a line end."""
+        """Finish at the end of the file; take a last line that lacks a line end."""
         if self._is_open and not self.is_full and not self._skip:
             self._end()
 
     def _end(self) -> None:
+        """Take the open line, or set `is_full` if there is no room for it."""
         line = cut_text(self._open.removesuffix(b"\r").decode(errors="replace"), self._widest)
         self._open.clear()
         self._is_open = False
@@ -194,7 +195,7 @@ async def nearest(sandbox: Sandbox, path: str, text: str) -> str:
     while position < MAX_COMPARED:
         data = (await sandbox.read(path, position, SEARCHED_BYTES)).data
         position += len(data)
-        *ended, rest = (rest[: 16 * MAX_ANCHOR] + data).split(b"\n")  # as many bytes of a line as `_pairs` looks at
+        *ended, rest = (rest[: 16 * MAX_ANCHOR] + data).split(b"\n")  # the bytes of a line that `_pairs` reads
         for line in ended if data else [rest]:
             number += 1
             alike = likeness(anchor_pairs, _pairs(line.decode(errors="replace")))
@@ -213,7 +214,7 @@ def likeness(left: frozenset[str], right: frozenset[str]) -> float:
 
 
 def _pairs(line: str) -> frozenset[str]:
-    """Return all pairs of neighbouring characters of a line, without spaces and case: lines are compared by these."""
+    """Return the pairs of neighbouring characters of a line, by which lines are compared; without spaces and case."""
     bare = f"^{''.join(line[: 4 * MAX_ANCHOR].split()).casefold()[:MAX_ANCHOR]}$"
     return frozenset(bare[at : at + 2] for at in range(len(bare) - 1)) if len(bare) > 2 else frozenset()  # noqa: PLR2004 - more than the marks of both ends
 
@@ -269,7 +270,7 @@ async def edit_file(  # noqa: D417 - the model does not see `ctx`
 
 
 async def _help(sandbox: Sandbox, path: str, old: str) -> str:
-    """Return why *old* cannot be replaced, with the lines where it occurs, or the most similar lines."""
+    """Return advice on why *old* cannot be replaced, with the lines where it occurs, or the most similar lines."""
     data = (await sandbox.read(path, 0, MAX_FILE)).data
     places = list(line_numbers(data, old.encode()))
     if places:

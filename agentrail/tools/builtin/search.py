@@ -74,7 +74,7 @@ def _searched_text(matches: Matches) -> str:
 
 
 def _show_matches(result: Matches, context: int) -> Iterator[str]:
-    """Yield the lines of the matches in order, each once; with *context*, `--` marks where lines are left out."""
+    """Yield the matching lines in order, each once; with *context*, `--` marks gaps between them."""
     last: tuple[str, int] | None = None
     for path, matches in groupby(result.matches, lambda match: match.path):
         for number, (mark, line) in sorted(_around(matches).items()):
@@ -157,7 +157,7 @@ def _names(names: Iterable[str], *, cut: bool) -> str:
 
 
 def _fitting(lines: Iterable[str]) -> tuple[str, int]:
-    """Return the *lines* that fit into an answer, joined, and the number of lines left out."""
+    """Return those of *lines* that fit into an answer as one text, and the number of lines left out."""
     fitting: list[str] = []
     room, left_out = MAX_TEXT, 0
     for line in lines:

@@ -75,7 +75,7 @@ async def shell(  # noqa: D417 - the model does not see `ctx`
 
 
 def _reporter(ctx: ToolContext) -> OnOutput:
-    """Return a callback that reports output to subscribers while the command runs, until `MAX_BYTES` were reported."""
+    """Return a callback that reports output to subscribers while the command runs, at most `MAX_BYTES`."""
     told_so_far = 0
 
     def report(piece: bytes) -> None:
@@ -88,7 +88,7 @@ def _reporter(ctx: ToolContext) -> OnOutput:
 
 
 def how_it_ended(execution: Execution, timeout: float | None = None) -> str:
-    """Return how a command ended, as text in brackets for the model; empty if it ended normally with exit code 0."""
+    """Return how a command ended, as text in brackets for the model; empty for a normal end with exit code 0."""
     ways: list[str] = []
     if execution.timed_out:
         ways.append(f"ended after {timeout} seconds: it took too long" if timeout else "ended: it took too long")

@@ -203,7 +203,7 @@ async def task_wait(  # noqa: D417 - the model does not see `ctx`
 
 
 def _answer(child: str, answer: Ok | Err, most: int) -> str:
-    """Return the answer of a task, cut to *most* characters, so that it cannot pass for that of another."""
+    """Return the answer of a task, cut to *most* characters and marked, so that it cannot pass for that of another."""
     how = "failed" if isinstance(answer, Err) else "done"
     return f"{child}: {how}:\n{cut_text(quoted(result_text(answer)), most)}"
 
@@ -238,7 +238,7 @@ async def task_cancel(task: Annotated[str, Length(min=1, max=200)], ctx: ToolCon
 
 
 def task_tools(agents: Mapping[str, str], timeout: float, *, talk: bool = False) -> tuple[Tool, ...]:
-    """Return the tools for sub-agents; *agents* maps their names to descriptions. None if there are no agents.
+    """Return the tools for sub-agents; *agents* maps names to descriptions. Return no tools if there are no agents.
 
     *talk* is whether some of them can exchange messages.
     """

@@ -139,7 +139,7 @@ class _Maker:
             todo.extend((inner, base) for inner in _inside(schema_))
 
     def _node(self, schema: Json) -> Node:
-        """Return the node of one schema; a new one is empty, and queued to be filled by `top`."""
+        """Return the node of *schema*; a new one is empty and queued, and `top` fills it."""
         node_ = self._nodes.get(id(schema)) if isinstance(schema, Mapping) else None
         if node_ is not None:
             return node_
@@ -207,7 +207,7 @@ class _Maker:
                 target = _follow(self._resources[uri], fragment)
         except (LookupError, ValueError) as why:
             raise FlawError(f"`{keyword}` leads to `{ref}`, which is not in the schema") from why
-        if id(target) not in self._bases:  # the reference points to a place that no keyword marks as a schema
+        if id(target) not in self._bases:  # the reference points to a schema that is under no known keyword
             if not Check(self._meter).fits(meta_node(), target):
                 raise FlawError(f"`{keyword}` leads to `{ref}`, which is no schema")
             self._index(target, uri)

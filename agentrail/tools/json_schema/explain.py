@@ -125,7 +125,7 @@ def _sentence(path: tuple[_Step, ...], problem: str) -> _Told:
 
 
 def _nearest_branch(fault: SchemaFault) -> Sequence[SchemaFault]:
-    """Return the faults of the branch of an `anyOf` that the model probably meant; empty if that is not clear."""
+    """Return the faults in the branch of an `anyOf` that the model probably meant; empty if no branch is likely."""
     candidates = [branch for branch in fault.branches if not any(_is_of_another_kind(inner, fault) for inner in branch)]
     fewest = min(map(len, candidates), default=0)
     nearest = [branch for branch in candidates if len(branch) == fewest]
@@ -193,7 +193,7 @@ def _several(value: Json) -> Sequence[Json]:
 
 
 def _either(texts: Iterable[str]) -> str:
-    """Return *texts* joined by commas and "or"; those that are too long to show are left out."""
+    """Return *texts* joined by commas and "or"; long ones are left out."""
     *others, last = [*_short(texts)] or ["nothing"]
     return f"{', '.join(others)} or {last}" if others else last
 
@@ -203,7 +203,7 @@ def _quote_names(names: Iterable[str]) -> str:
 
 
 def _short(texts: Iterable[str]) -> Iterator[str]:
-    """Yield the items of *texts* until they fill the characters that are shown."""
+    """Yield *texts* as long as they fit into the characters that are shown."""
     room = _CLIPPED
     for text in texts:
         yield text

@@ -173,7 +173,7 @@ def _unevaluated_properties(
 def _evaluated(
     check: Check, node: Node, instance: Json, own: Callable[[Check, Node, Json], set[str | int]]
 ) -> set[str | int]:
-    """Return the items or properties of *instance* that *node* evaluates, or a schema that it applies to *instance*.
+    """Return the items or properties of *instance* that *node*, or a schema applied by it, evaluates.
 
     *own* returns those that one node evaluates by its own keywords.
     """
@@ -376,7 +376,7 @@ def _key(instance: Json, meter: Meter) -> tuple[bool, Json]:
 
 
 def _text(instance: Json, meter: Meter) -> str:
-    """Return *instance* as text, the same text for equal JSON values."""
+    """Return *instance* as JSON text, equal for equal values."""
     meter.spend(_WRITTEN)
     if isinstance(instance, Mapping):
         pairs = (f"{json.dumps(name)}:{_text(instance[name], meter)}" for name in sorted(instance))

@@ -178,7 +178,7 @@ class _PatternReader:
                 raise UnusableError("refers back to a group, or does not go back into one; write it without")
 
     def _source(self, op: str, argument: object, flags: int) -> str:
-        """Return the source of an expression that matches this one character or class."""
+        """Return the source of an expression for this character or class alone."""
         if op == "ANY":
             return "."
         if op == "LITERAL":
@@ -297,7 +297,7 @@ def flaw_of(pattern: str) -> str | None:
 
 
 def _worst(parts: RegexParts, length: int) -> tuple[float, float]:
-    """Return the worst-case steps of `re` for *parts* at one place, and how often it tries the parts after them."""
+    """Return the most steps that `re` takes for *parts* at one place, and how often it tries the parts after them."""
     own, tries = 0.0, 1.0
     for part in parts:
         more, again = _worst_of(part, length)
@@ -347,7 +347,7 @@ def _size(parts: RegexParts) -> int:
 
 
 def _is_at_start(parts: RegexParts) -> bool:
-    """Whether a match of *parts* can begin only at the start of the text, as far as the first part shows."""
+    """Whether a match of *parts* can begin only at the start of the text, because its first part says so."""
     match parts[:1]:
         case (Atom(at_start=at_start),):
             return at_start
@@ -361,7 +361,7 @@ def _is_at_start(parts: RegexParts) -> bool:
 
 
 class _Program:
-    """An expression as a list of states: each has a test of the text, and the states that may follow."""
+    """An expression as a list of states: each has a test of the text, and the states that may follow it."""
 
     __slots__ = ("_start", "_states", "back", "wanted")
 

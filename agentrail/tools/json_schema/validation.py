@@ -32,7 +32,7 @@ _LIST: Final = frozenset({tuple})
 
 
 def flat_check(schema: JsonObject) -> Fits | None:
-    """Return a quick check for *schema*; `None` if the schema needs the full engine."""
+    """Return a fast check for a flat *schema*; `None` if the schema needs the full engine."""
     if schema.get("type") != "object" or schema.get("additionalProperties") is not False or schema.keys() - _OBJECT:
         return None
     kinds: dict[str, frozenset[type]] = {}
@@ -54,7 +54,7 @@ def flat_check(schema: JsonObject) -> Fits | None:
 
 
 def _items_of(schema: Json) -> frozenset[type] | None:
-    """Return the types of the items, if *schema* wants a list of plain ones; else `None`."""
+    """Return the JSON types of the items if *schema* describes a list of plain ones; else `None`."""
     if (
         not isinstance(schema, Mapping)
         or schema.get("type") != "array"
@@ -172,7 +172,7 @@ def _validator(schema: str) -> Validator:
 
 @lru_cache(maxsize=MAX_SCHEMAS)
 def _ready(schema: str) -> Node | str:
-    """Return the node compiled from *schema*, a canonical JSON text, or the reason why it cannot be used."""
+    """Return the node compiled from *schema*, a canonical JSON text; or the reason why it cannot be used."""
     parsed = json.loads(schema)
     try:
         return explain(_faults(meta_node(), parsed, Meter(READY_STEPS))) or node_of(parsed, Meter(READY_STEPS))
@@ -183,7 +183,7 @@ def _ready(schema: str) -> Node | str:
 
 
 def _faults(node: Node, instance: Json, meter: Meter) -> list[SchemaFault]:
-    """Return the faults of *instance*. If the steps run out, return the faults so far, or raise if there are none."""
+    """Return the faults of *instance*. If the steps run out, return those found so far, or raise if there are none."""
     faults: list[SchemaFault] = []
     try:
         Check(meter).apply(node, instance, None, faults)

@@ -18,7 +18,7 @@ from agentrail.values.value import Authored
 
 
 def is_outside(path: str) -> bool:
-    """Whether *path* is that of a file or folder of this machine, and not of one in the session's sandbox."""
+    """Whether *path* is a path of this machine, not one in the session's sandbox."""
     return path.startswith(("/", "~/"))
 
 
@@ -93,7 +93,7 @@ async def list_skills(
 
 
 def places_of(folders: Sequence[str], sandbox: Sandbox, outside: Mapping[str, Sandbox]) -> tuple[SkillFolder, ...]:
-    """Return *folders* with the sandbox of each: that of the session, or that of a folder of this machine."""
+    """Return each of *folders* with its sandbox: the session's, or that in *outside* for a folder of this machine."""
     return tuple(
         SkillFolder(outside[name], ".", name) if is_outside(name) else SkillFolder(sandbox, name, name)
         for name in dict.fromkeys(folders)
@@ -101,7 +101,7 @@ def places_of(folders: Sequence[str], sandbox: Sandbox, outside: Mapping[str, Sa
 
 
 async def find_skills(places: Iterable[SkillFolder]) -> Skills:
-    """Return the skills in *places*; a folder that is not there has none. No error of a sandbox gets out of here."""
+    """Return the skills in *places*; a missing folder has none. Errors of a sandbox are reported in `left_out`."""
     skills: dict[str, Skill] = {}
     shadowed: list[Skill] = []
     left_out: list[LeftOut] = []
@@ -125,7 +125,7 @@ async def find_skills(places: Iterable[SkillFolder]) -> Skills:
 
 
 async def find_skill(places: Sequence[SkillFolder], name: str) -> tuple[SkillFolder, Skill] | None:
-    """Return the skill *name* with its place, without a look at other skills; `None` if no place has a valid one."""
+    """Return the skill *name* and its folder, without reading other skills; `None` if no folder has a valid one."""
     for place in reversed(places):
         try:
             entry = Entry(f"{place.path}/{name}", Kind.FOLDER)
@@ -138,7 +138,7 @@ async def find_skill(places: Sequence[SkillFolder], name: str) -> tuple[SkillFol
 
 
 async def _entries(place: SkillFolder, left_out: list[LeftOut]) -> Sequence[Entry]:
-    """Return the folders and links in *place*; add to *left_out* if not all of it can be looked at."""
+    """Return the folders and links in *place*; add to *left_out* if some cannot be read."""
     try:
         listing = await _if_there(place.sandbox.list(place.path, MAX_ENTRIES))
     except SkillError as error:
@@ -155,21 +155,21 @@ async def _entries(place: SkillFolder, left_out: list[LeftOut]) -> Sequence[Entr
 
 
 async def _skill_in(sandbox: Sandbox, entry: Entry, folder: str) -> Skill | None:
-    """Return the skill in the folder *entry*; `None` if it has no `SKILL.md`; raise `SkillError` if that is invalid."""
+    """Return the skill in the folder *entry*; `None` if it has no `SKILL.md`. Raise `SkillError` if it is invalid."""
     content = await _if_there(sandbox.read(f"{entry.path}/{FILE}", 0, MAX_HEAD))
     try:
         return None if content is None else skill_of(folder, content.data, content.size)
-    except (AttributeError, TypeError) as error:  # a sandbox of the user's may answer with anything
+    except (AttributeError, TypeError) as error:  # a user's sandbox may return anything
         raise SkillError(described(error)) from error
 
 
 async def _if_there(awaitable: Awaitable[T]) -> T | None:
-    """Return the answer of a sandbox, `None` if there is no such file or folder; raise `SkillError` if it fails."""
+    """Await a sandbox call and return its result, `None` if the file is missing; raise `SkillError` if it fails."""
     try:
         return await awaitable
     except FileMissing:
         return None
-    except Exception as error:  # a sandbox of the user's may raise anything, and a skill must not stop a session
+    except Exception as error:  # a user's sandbox may raise anything, and a skill must not stop a session
         raise SkillError(described(error)) from error
 
 
@@ -184,11 +184,11 @@ def in_prompt(skills: Skills) -> str | None:
 
 
 def lines_about(skills: Iterable[Skill]) -> str:
-    """Return a line for each of *skills*, with its name and what it is for."""
+    """Return a line for each of *skills*, with its name and description."""
     return "\n".join(f"- {skill.name}: {skill.description}" for skill in skills)
 
 
 def in_words(left_out: Sequence[LeftOut], most: int) -> str:
-    """Return *left_out* as text for a log, *most* of them at most."""
+    """Return at most *most* of *left_out*, with the reasons, as text for a log."""
     text = "; ".join(f"{brief(skill.path)}: {skill.why}" for skill in left_out[:most])
     return text if len(left_out) <= most else f"{text}; and {len(left_out) - most} more"

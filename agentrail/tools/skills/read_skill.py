@@ -73,7 +73,7 @@ def _list_skills(skills: Sequence[Skill]) -> str:
 
 
 async def _text_of(place: SkillFolder, skill: Skill, path: str, offset: int) -> Ok:
-    """Return lines of a file of *skill*; with the beginning of its `SKILL.md` also the names of its other files."""
+    """Return lines of a file of *skill*. The first lines of its `SKILL.md` come with the names of the other files."""
     if path.startswith("/") or ".." in path.split("/"):
         refuse(f"{brief(path)} leads out of the skill; give a path relative to its folder")
     folder = f"{place.path.rstrip('/')}/{skill.name}"

@@ -41,11 +41,11 @@ _ESCAPES: Final[Mapping[str, str]] = {'"': '"', "\\": "\\", "/": "/", "n": "\n",
 
 
 class FrontMatterError(ValueError):
-    """The text has no front matter, or one that is not in the subset of YAML that is read."""
+    """A text has no front matter, or uses YAML outside of the subset that is read."""
 
 
 def front_matter(text: str, known_keys: Collection[str] | None = None) -> Mapping[str, Field]:
-    """Return the fields of the front matter that begins *text*; raise `FrontMatterError` with the line if it is bad.
+    """Return the fields of the front matter of *text*; raise `FrontMatterError`, with the line, if it is invalid.
 
     The lines below a key that is not *known_keys* are not read, if its own line has no value: such a field is left out.
     `None` if all keys are known.
@@ -62,14 +62,14 @@ def front_matter(text: str, known_keys: Collection[str] | None = None) -> Mappin
 
 
 class _Fields:
-    """Reads the lines of a front matter, from the first to the last."""
+    """Parses the lines of a front matter in order."""
 
     def __init__(self, lines: Sequence[str]) -> None:
         self._lines = lines
         self._at = 0
 
     def fields(self, known_keys: Collection[str] | None) -> Mapping[str, Field]:
-        """Return the value of each key; *known_keys* are those whose nested lines are read, `None` if all."""
+        """Return the value of each key; nested values are read only for *known_keys* (`None`: for all)."""
         for number, line in enumerate(self._lines):
             if hidden := _HIDDEN.search(line):
                 self._at = number
@@ -87,7 +87,7 @@ class _Fields:
         return fields
 
     def _pass_over(self) -> None:
-        """Go to the next line that begins a key, or could: one that is neither indented nor an item of a list."""
+        """Skip to the next line that may begin a key: neither indented nor an item of a list."""
         self._at += 1
         while self._skip_blank() and (self._indent() or self._lines[self._at][:2] in {"-", "- "}):
             self._at += 1
@@ -95,12 +95,12 @@ class _Fields:
     # Lines
 
     def _refuse(self, problem: str, instead: str) -> NoReturn:
-        """Raise `FrontMatterError` for the *problem* of the line; the fence is line 1."""
+        """Raise `FrontMatterError` for the *problem* in the current line; the fence is line 1."""
         message = f"line {self._at + 2} of its front matter has {problem}; {instead}"
         raise FrontMatterError(message)
 
     def _skip_blank(self) -> bool:
-        """Go to the next line that is neither empty nor a comment; return whether there is one."""
+        """Skip empty lines and comments; return whether there is another line."""
         while self._at < len(self._lines) and self._lines[self._at].lstrip(" ")[:1] in {"", "#"}:
             self._at += 1
         return self._at < len(self._lines)
@@ -110,7 +110,7 @@ class _Fields:
         return len(line) - len(line.lstrip(" "))
 
     def _key(self, line: str, before: Mapping[str, object]) -> tuple[str, str]:
-        """Return the key of *line* and the text after it; *before* are the keys that came before."""
+        """Return the key of *line* and the text after it; refuse a key that is in *before*."""
         match = _KEY.fullmatch(line)
         if match is None:
             self._refuse("no `key: value`", "only plain keys, lists of texts and one level of keys are read")
@@ -121,7 +121,7 @@ class _Fields:
     # Values
 
     def _value(self, rest: str) -> Field:
-        """Return the value whose first line is *rest*, and go to the line after it."""
+        """Return the value that begins with *rest*, and move to the line after it."""
         if block := _BLOCK.fullmatch(rest):
             self._at += 1
             return self._block(folds=block[1] == ">", chomp=block[2])
@@ -137,7 +137,7 @@ class _Fields:
         return self._read_nested() if self._skip_blank() else ""
 
     def _read_nested(self) -> Field:
-        """Return the value in the lines after a key that has none in its own."""
+        """Return the value in the lines after a key whose own line has none."""
         indent, line = self._indent(), self._lines[self._at].lstrip(" ")
         if line == "-" or line.startswith("- "):
             return self._list(indent)
@@ -193,7 +193,7 @@ class _Fields:
     # Texts
 
     def _scalar(self, text: str) -> str:
-        """Return the text of *text*, which is plain or in quotes and stands on one line."""
+        """Return the value of *text*, a plain or quoted text on one line."""
         if text[:1] == "'":
             match = _SINGLE.fullmatch(text)
             return self._unquotable() if match is None else match[1].replace("''", "'")
@@ -215,20 +215,20 @@ class _Fields:
         return character
 
     def _check_plain(self, text: str) -> str:
-        """Return the plain *text* without a comment after it; refuse what YAML would not read as a text."""
+        """Return the plain *text* without its comment; refuse a text that YAML would not read as a string."""
         text = re.split(" #", text, maxsplit=1)[0].rstrip(" ") if text[:1] != "#" else ""
         if text and (text[0] in _INDICATORS or (text[0] in "-:" and text[1:2] in {"", " "})):
             self._refuse(f"a value that begins with `{text[0]}`", "put the text in quotes")
         return text
 
     def _without_colon(self, text: str, source: str) -> str:
-        """Return *text*, read from *source*; refuse one that YAML would read as a key and its value."""
+        """Return *text*, read from *source*; refuse a text that YAML would read as a key with a value."""
         if text and source[0] not in "'\"" and (": " in text or text.endswith(":")):
             self._refuse("a `:` where it ends a key, in a text without quotes", "put the text in quotes")
         return text
 
     def _plain(self, rest: str) -> str:
-        """Return a plain text; indented lines after it belong to it, and are joined by spaces."""
+        """Return a plain text of one or more lines: the indented lines after *rest* are joined to it by spaces."""
         first = self._check_plain(rest)
         is_open = first == rest
         parts, breaks = [first], 0
@@ -242,7 +242,8 @@ class _Fields:
             elif line:
                 if not is_open:
                     self._refuse("text after a comment", "end the text before it, or put it in quotes")
-                content = line.split(" #", 1)[0].rstrip(" ")  # any first character but `#` is allowed
+                # Only `#` must not begin it: any other indicator is allowed in a continued line
+                content = line.split(" #", 1)[0].rstrip(" ")
                 if _KEY.fullmatch(content):
                     self._refuse("a key that is indented below a text", "begin it in the first column, or quote it")
                 is_open = content == line
@@ -252,7 +253,7 @@ class _Fields:
         return "".join(parts)
 
     def _block(self, *, folds: bool, chomp: str) -> str:
-        """Return the text after `|` or `>`: the lines that are indented at least as far as its first one."""
+        """Return the block after `|` or `>`: the lines that are indented at least as far as the first one."""
         end = start = self._at
         while end < len(self._lines) and self._lines[end][:1] in {"", " "}:
             end += 1
@@ -369,12 +370,12 @@ def skill_of(folder: str, data: bytes, size: int) -> Skill:
 
 
 def _whole_lines(data: bytes, size: int) -> bytes:
-    """Return the beginning *data* of a file of *size* bytes without the line in which it is cut."""
+    """Return *data*, the beginning of a file of *size* bytes, without the incomplete last line."""
     return data if len(data) >= size else data[: data.rfind(b"\n") + 1]
 
 
 def _text(fields: Mapping[str, Field], key: str) -> str:
-    """Return the text under *key*, empty if it is missing."""
+    """Return the text under *key*; empty if the key is missing."""
     value = fields.get(key, "")
     if not isinstance(value, str):
         message = f"its {key} is no text"
@@ -390,7 +391,7 @@ def _of_length(key: str, text: str, most: int) -> str:
 
 
 def _tools(field: Field) -> tuple[str, ...]:
-    """Return the names of tools, which are a list, or a text with spaces or commas between them."""
+    """Return the names of tools in a list, or in a text that separates them by spaces or commas."""
     if isinstance(field, str):
         return tuple(_TOOL.findall(field))
     if isinstance(field, Mapping):
