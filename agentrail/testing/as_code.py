@@ -29,7 +29,7 @@ class CodeSource:
         self.local: dict[str, str] = {}
 
     def name(self, thing: type | object) -> str:
-        """Return the name under which code refers to the class or function *thing*, and note the import."""
+        """Return the name by which code refers to the class or function *thing*; note the import that it needs."""
         module = cast("str", getattr(thing, "__module__", "builtins"))
         path = cast("str", getattr(thing, "__qualname__", type(thing).__qualname__))
         outer, dot, _ = path.partition(".")
@@ -42,7 +42,7 @@ class CodeSource:
         return path
 
     def wants(self, module: str, name: str) -> str:
-        """Note an import of *name* from *module*, and return *name*."""
+        """Note that the code imports *name* from *module*; return *name*."""
         self.imports.setdefault(module, set()).add(name)
         return name
 
@@ -125,20 +125,21 @@ def quoted(text: str) -> str:
 
 
 def _facts_of(error: BaseException) -> tuple[object, ...]:
-    """Return the arguments that make an error like *error*; for a class that takes others, its text alone."""
+    """Return arguments for an error like *error*; only its text if its class takes other arguments."""
     facts = cast("tuple[object, ...]", error.args)
     if not _makes(error, facts):
         return (str(error),)
-    while isinstance(error, AgentrailError) and facts and _makes(error, facts[:-1]):  # its last fields are defaults
+    # The last fields have defaults and may be left out
+    while isinstance(error, AgentrailError) and facts and _makes(error, facts[:-1]):
         facts = facts[:-1]
     return facts
 
 
 def _makes(error: BaseException, facts: tuple[object, ...]) -> bool:
-    """Whether the class of *error* makes an error with the same arguments and text of *facts*."""
+    """Whether the class of *error*, called with *facts*, makes an error with the same arguments and text."""
     try:
         same = type(error)(*facts)
-    except Exception:  # noqa: BLE001 - whatever the class of a user raises
+    except Exception:  # noqa: BLE001 - a user's class may raise anything
         return False
     return same.args == error.args and str(same) == str(error)
 

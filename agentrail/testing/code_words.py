@@ -42,7 +42,7 @@ class Vocabulary(Value):
     """The tools and arguments that the plugin's code reads; `None` if it reads no argument by name."""
 
     def shares_with(self, other: Vocabulary) -> bool:
-        """Return whether both plugins read the same tool, or the same argument, of a call."""
+        """Return whether both plugins read the same tool or the same argument of calls."""
         if self.read is None or other.read is None:
             return False
         here, there = ({*names.tools, *(key.name for key in names.keys)} for names in (self.read, other.read))
@@ -50,7 +50,7 @@ class Vocabulary(Value):
 
 
 def vocabulary(plugin: Attachable) -> Vocabulary:
-    """Return the words of *plugin*, each three times (`OWN`), and `PLAIN_WORDS`."""
+    """Return the words in the code of *plugin*, each three times (`OWN`), and `PLAIN_WORDS`."""
     inner = unkeyed(plugin)[1]
     words = _first(_words(inner))
     reads_ = reads(inner)

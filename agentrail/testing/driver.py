@@ -42,7 +42,7 @@ _Job = tuple[Callable[..., Awaitable[object]], tuple[object, ...]]
 
 
 class TrioDriver:
-    """One run of Trio, used from synchronous code; tasks go on only during a `call`. It must be closed."""
+    """A run of Trio that synchronous code drives: its tasks run only during a `call`. It must be closed."""
 
     def __init__(self) -> None:
         self._host: SimpleQueue[Callable[[], object]] = SimpleQueue()
@@ -89,6 +89,7 @@ class TrioDriver:
             self._ended[0].unwrap()
 
     def _pump(self, is_done: Callable[[], bool]) -> None:
+        """Run Trio's loop until *is_done* is true."""
         while not is_done():
             if self._ended:
                 self._ended[0].unwrap()

@@ -77,7 +77,7 @@ class Read(Value):
 
 
 class _Argument:
-    """Notes about one argument, made while code is read: values, types, and whether the code takes its length."""
+    """What was read about one argument: values, types, and whether the code takes its length."""
 
     def __init__(self) -> None:
         self.values: list[Json] = []
@@ -85,7 +85,7 @@ class _Argument:
         self.measured = False
 
     def samples(self) -> Iterator[Json]:
-        """Yield the argument's values, numbers next to them, texts and lists of such lengths, samples of its types."""
+        """Yield sample values: those in the code, numbers next to them, texts and lists by length, one of each type."""
         whole = [number for number in self.values if type(number) is int]
         yield from self.values
         yield from (near for number in whole for near in (number + 1, number - 1))
@@ -116,12 +116,13 @@ class _BytecodeReader:
             self.code(function.__code__, function.__globals__)
 
     def code(self, code: CodeType, names: Mapping[str, object]) -> None:
-        """Read *code* and the functions that it calls; *names* has the values of its global names."""
+        """Read *code* and the functions that it calls; *names* maps its global names to values."""
         if code in self.seen or len(self.seen) >= FUNCTIONS:
             return
         self.seen.add(code)
         bound: dict[str, str | None] = {}
-        named: list[FunctionType] = []  # functions loaded but not called yet: the code of their arguments comes first
+        # Functions that were loaded but not called yet: the code of their arguments is read before them
+        named: list[FunctionType] = []
         instructions = list(get_instructions(code))
         for place, instruction in enumerate(instructions):
             if instruction.opname in _CONSTANTS:
@@ -161,7 +162,7 @@ class _BytecodeReader:
             self._matters(constant)
 
     def _locals(self, instruction: Instruction, bound: dict[str, str | None]) -> None:
-        """Note which argument a local variable holds when it is stored; take it as read last when it is loaded."""
+        """Track which argument each local variable holds: a load makes it the argument read last."""
         names = cast("object", instruction.argval)
         several = cast("tuple[str, ...]", names) if isinstance(names, tuple) else (str(names),)
         for does, name in zip(_LOCAL.findall(instruction.opname), several, strict=False):
@@ -176,7 +177,7 @@ class _BytecodeReader:
                 self.at = None
 
     def _global(self, name: str, value: object) -> Iterator[FunctionType]:
-        """Note what a global *name* says of the argument read last: a type, `len`, or values; yield a function."""
+        """Note a global *name* as type, length or value of the argument read last; yield a function."""
         if isinstance(value, type) or name in _KINDS or name in _ALSO:
             self._kind(_ALSO.get(name, name))
         elif name == "len":
@@ -187,7 +188,7 @@ class _BytecodeReader:
             self._matters(cast("object", value))
 
     def _attribute(self, name: str) -> Iterator[FunctionType]:
-        """Note what the attribute *name* says: values of an option, or that a tool name is read; yield a method."""
+        """Note an option's values, or that a tool name is read; yield the attribute if it is a method of the plugin."""
         if name in self.options:
             self._matters(getattr(self.plugin, name))
         elif name in _TOOLS:
@@ -222,7 +223,7 @@ class _BytecodeReader:
                 self.tools.setdefault(plain_value)
 
     def read(self) -> Read | None:
-        """Return what was read, or `None` if no argument was.
+        """Return the result: what was read of calls; `None` if no argument was.
 
         An argument that the code takes for a mapping gets objects made of the other arguments as values.
         """
@@ -238,7 +239,7 @@ class _BytecodeReader:
 
 
 def reads(plugin: AnyPlugin) -> Read | None:
-    """Return what the hooks of *plugin*, by their code, read of calls; `None` if they read no argument by name."""
+    """Return what the hooks of *plugin* read of calls: tools, arguments, values; `None` if they read no argument."""
     members = _attributes(type(plugin))
     reader = _BytecodeReader(plugin)
     for name in SEE_CALLS:
@@ -274,7 +275,7 @@ def _container(instructions: list[Instruction], place: int) -> str | None:
 
 
 def _next(instructions: list[Instruction], place: int) -> Instruction:
-    """Return the instruction after *place*; after the last one, the last one itself, which is a return."""
+    """Return the instruction after *place*; the last instruction, a return, if there is none."""
     return instructions[min(place + 1, len(instructions) - 1)]
 
 

@@ -64,7 +64,7 @@ class Recorder(Plugin[tuple[str, ...]]):
 
     @property
     def declarations(self) -> tuple[WorkTime]:
-        """Each simulated session counts how long it works, so that this is checked in all of them."""
+        """The declaration that makes the session count its working time, so that all simulations check it."""
         return (WorkTime(),)
 
     def init(self, ctx: Context) -> tuple[str, ...]:  # noqa: ARG002 - the signature of the hook
@@ -76,7 +76,7 @@ class Recorder(Plugin[tuple[str, ...]]):
         return Continue((*state, hook.outcome))
 
 
-# Plugins that give any valid answer, as a script says
+# Plugins that give any valid answer, in the order of a script
 
 
 _PATH: Final = freeze_object({"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]})
@@ -86,12 +86,12 @@ BROUGHT: Final = ToolSpec("iron", "irons cloth", _PATH, subject="path", timeout=
 
 
 class Iron:
-    """The code of the tool `BROUGHT`."""
+    """The tool `BROUGHT`, which `Bringer` brings to the session."""
 
     spec = BROUGHT
 
     async def execute(self, args: JsonObject, ctx: ToolContext) -> ToolResult:  # noqa: ARG002 - the signature of a tool
-        """Return that it is done."""
+        """Return the text that the tool is done."""
         await trio.lowlevel.checkpoint()
         return ok("ironed")
 
@@ -202,7 +202,7 @@ class Scripted(Answering):
 
 @frozen
 class CriticalScripted(Scripted):
-    """As its base class, but critical: if it breaks, the session fails closed."""
+    """A `Scripted` that is critical: if it breaks, the session fails closed."""
 
     critical = True
     priority = 50
@@ -213,7 +213,7 @@ class CriticalScripted(Scripted):
 
 @frozen
 class Asker(Answering):
-    """Asks for something once in each run of one hook, which waits for the answer; with *again*, after each answer."""
+    """Asks once in each run of one hook, and waits for the answer; with *again*, asks anew after each answer."""
 
     hook: str = "before_tool"
     request: AskRequest = REQUESTS[0]
@@ -229,11 +229,11 @@ class Asker(Answering):
 
 @frozen
 class Bringer(Asker):
-    """Asks for something, as its base class does, and brings the tool `BROUGHT`, which a request may attach."""
+    """An `Asker` that also brings the tool `BROUGHT`, so that its request may attach the tool."""
 
     @property
     def declarations(self) -> tuple[BroughtTools]:
-        """The tool that the request may attach."""
+        """The declaration of the tool that the request may attach."""
         return (BroughtTools((Iron(),)),)
 
 
@@ -285,12 +285,12 @@ CANARY: Final = "canary-7f3a"
 
 @frozen
 class Screener(Plugin[None]):
-    """Takes what fits a pattern out of all that is said, before it becomes a record."""
+    """Replaces text that matches a pattern before the text is stored."""
 
     pattern: str = "canary-[0-9a-f]{4}"
 
     def screen(self, text: str) -> str:
-        """Return the text with a mark in place of what fits the pattern."""
+        """Return the text with a mark in place of each match of the pattern."""
         return re.sub(self.pattern, "[screened]", text)
 
 
@@ -309,14 +309,14 @@ class Raiser(Answering):
 
 @frozen
 class CriticalRaiser(Raiser):
-    """As its base class, but critical: if it breaks, the session fails closed."""
+    """A `Raiser` that is critical: if it breaks, the session fails closed."""
 
     critical = True
     priority = 60
 
 
 class Unstorable:
-    """A state that cannot be stored."""
+    """A state of a plugin that cannot be stored."""
 
 
 def can_store(state: object) -> str | None:
@@ -375,7 +375,7 @@ class Liar(Answering):
 
 @frozen
 class CriticalLiar(Liar):
-    """As its base class, but critical: if it breaks, the session fails closed."""
+    """A `Liar` that is critical: if it breaks, the session fails closed."""
 
     critical = True
     priority = 70
@@ -403,7 +403,7 @@ class Listener(Plugin[int]):
 
 @frozen
 class CriticalListener(Listener):
-    """As its base class, but critical: if it raises, the turn is aborted."""
+    """A `Listener` that is critical: if it raises, the turn is aborted."""
 
     critical = True
     priority = 80

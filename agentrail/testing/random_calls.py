@@ -56,7 +56,7 @@ class CallDrawer:
         return drawn
 
     def in_turn(self) -> ToolCall:
-        """Draw a call of a tool and a few arguments that stand next to each other in the code of a plugin.
+        """Draw a call whose tool and arguments stand next to each other in a plugin's code, in the order of the code.
 
         Repeated draws go through all sets of such arguments in turn, and for each set through all combinations of tool
         and values. If no plugin reads arguments, this is `draw`.
@@ -99,7 +99,7 @@ class CallDrawer:
         return self._merged(*(self._of_one(reads) for reads in self._two(self.reads)))
 
     def _two(self, options: Sequence[T]) -> tuple[T, T]:
-        """Draw two of *options*: two different ones, unless there is only one."""
+        """Draw two of *options*, different ones if there are at least two."""
         first = self.choose.below(len(options))
         step = self.choose.number(1, len(options) - 1) if len(options) > 1 else 0
         return options[first], options[(first + step) % len(options)]
@@ -116,7 +116,7 @@ class CallDrawer:
         return freeze_object(drawn)
 
     def _of_one(self, reads: Read | None = None) -> ToolCall:
-        """Draw a call from the code of one plugin: from arguments next to each other in it, each taken by chance."""
+        """Draw a call from the code of one plugin: each of some neighbouring arguments is taken by chance."""
         reads = reads or self.choose.pick(self.reads)
         first = self.choose.below(len(reads.keys)) if len(reads.keys) > KEYS else 0
         keys = self.choose.some(reads.keys[first : first + KEYS], 80)

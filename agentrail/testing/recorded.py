@@ -98,6 +98,7 @@ class RecordedModel:
                 return await trio.sleep_forever()
 
     def _leaves(self, problem: str) -> None:
+        """Return the error for a request that departs from the recording; *problem* says how."""
         raise LeftRecordingError(self._session_id, self._next + 1, problem)
 
 
@@ -139,7 +140,7 @@ def exchanges(records: Iterable[Record]) -> tuple[list[Exchange], dict[str, list
 
 
 def difference(recorded: ModelRequest, request: ModelRequest) -> str | None:
-    """Return in words the first difference of *request* from the *recorded* one; `None` if none is found.
+    """Return the first difference between *request* and the *recorded* one, in words; `None` if there is none.
 
     The ids of session and request and the names of models are not compared.
     """
@@ -156,7 +157,7 @@ def difference(recorded: ModelRequest, request: ModelRequest) -> str | None:
 
 
 def _said_by_anybody(message: Message) -> Message:
-    """Return *message* without the name of the model: it differs between the recorded session and this one."""
+    """Return *message* without the model's name, which may differ between a recording and a later run."""
     return message.but(model="") if isinstance(message, AssistantMessage) else message
 
 

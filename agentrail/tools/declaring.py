@@ -109,7 +109,7 @@ def _properties(spec: ToolSpec) -> Mapping[str, object]:
 
 
 def _subjects(spec: ToolSpec) -> tuple[str, ...]:
-    """Return the argument names in the spec's `subject`; one that is no text becomes `""`, which no argument has."""
+    """Return the argument names in the spec's `subject`; an item that is no text becomes `""`, which is no argument."""
     subject = cast("object", spec.subject)
     names = cast("tuple[object, ...]", subject) if isinstance(subject, tuple) else (subject,)
     return tuple(name if isinstance(name, str) else "" for name in names) or ("",)

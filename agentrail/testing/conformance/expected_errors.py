@@ -8,7 +8,7 @@ from agentrail.errors import AgentrailError
 
 
 async def raised(kind: type[AgentrailError], doing: Awaitable[object]) -> AgentrailError:
-    """Await *doing* and return the error of *kind* that it must raise."""
+    """Await *doing*, which must raise an error of *kind*; return this error."""
     try:
         answer = await doing
     except kind as error:

@@ -53,7 +53,10 @@ from agentrail.values.tools import ToolSpec
 
 
 def prompted(session_id: str, number: int, text: str = "go on", **more: object) -> Record:
-    """Return a record of a prompt, with one event that has the same number; *more* are further fields of the record."""
+    """Return a record of a prompt with one event; both have the number *number*.
+
+    *more* are other fields of the record.
+    """
     events = (Envelope(session_id, number, 0, number, 1, 1, AgentStart(f"p{number}")),)
     arrival = Arrival(PromptSent((Text(text),)), number, 0.5)
     return Record(session_id, number, arrival, events=events).but(**more)
@@ -109,7 +112,7 @@ PRIVATE = "what nobody may know"
 
 
 def told(session_id: str, number: int, text: str = PRIVATE) -> Record:
-    """Return a record of a prompt, which is also in its change and has a command id."""
+    """Return a record of a prompt with a command id; the prompt is in its event and in its change."""
     change = Change(history=Appended((UserMessage((Text(text),)),)), last_seq=number)
     accepted = Accepted(f"p{number}", "started")
     record = prompted(session_id, number, text, change=change, command=f"c{number}", answer=accepted)
@@ -128,7 +131,10 @@ class JournalConformance:
     """Tests of claims, records, answers, lists and snapshots, with concurrent and cancelled calls."""
 
     async def again(self, journal: Journal) -> Journal:
-        """Close the journal and return it as another process would open it: here, the same object."""
+        """Return the journal as another process would open it, after closing it; override this.
+
+        Here it is the same object.
+        """
         await journal.close()
         return journal
 
@@ -162,7 +168,7 @@ class JournalConformance:
         await raised(SessionHeld, journal.claim("s", "test", Lease(1999, 500)))
 
     async def test_a_session_is_taken_over_from_whoever_holds_it(self, journal: Journal) -> None:
-        """With `take_over`, a claim is given at once, the earlier holder can write no more, and is told so."""
+        """With `take_over`, a claim is granted at once; the earlier holder can write no more, and gets an error."""
         first = await opened(journal, "s", lease=Lease(1000, 500))
         second = await journal.claim("s", "another", Lease(1100, 500), take_over=True)
         await raised(Fenced, journal.append(first, 3, run_of("s", 4, 1)))
@@ -186,7 +192,7 @@ class JournalConformance:
         assert await journal.renew([], Lease(2000, 500)) == ()
 
     async def test_a_lease_that_was_lost_is_not_renewed(self, journal: Journal) -> None:
-        """`renew` returns the claims of sessions that were claimed since, and does not touch the later leases."""
+        """`renew` returns the claims of sessions that others have claimed since, and leaves the later leases."""
         lost = [await opened(journal, name, lease=Lease(1000, 500)) for name in ("a", "b")]
         valid = await opened(journal, "c", lease=Lease(1000, 500))
         again = await journal.claim("a", "test", Lease(1600, 500))
@@ -198,7 +204,7 @@ class JournalConformance:
         assert await journal.renew([Claim("nobody", 1, 0)], Lease(9000, 500)) == (Claim("nobody", 1, 0),)
 
     async def test_what_is_released_is_free(self, journal: Journal) -> None:
-        """After `release`, others claim a session at once; an earlier holder releases nothing of a later one."""
+        """After `release`, others claim a session at once; an earlier holder's `release` ends no later lease."""
         first = await opened(journal, "s", lease=Lease(1000, 500))
         await journal.release([first, Claim("nobody", 1, 0)])
         second = await journal.claim("s", "another", Lease(1001, 500))
@@ -252,7 +258,7 @@ class JournalConformance:
     # Lists
 
     async def test_stored_sessions_are_listed_in_order(self, journal: Journal) -> None:
-        """`sessions` lists page by page, with what a supervisor needs to know before it reads the records."""
+        """`sessions` returns pages of summaries in order, with all that a supervisor needs before it reads records."""
         records = {
             "a": prompted("a", 1, due=4, at_work=True),
             "B": with_event(prompted("B", 1), SessionEnded("stopped")),
@@ -295,7 +301,7 @@ class JournalConformance:
         assert await journal.sessions(SessionFilter(label="é")) == ()
 
     async def test_each_filter_finds_what_it_asks_for_page_by_page(self, journal: Journal) -> None:
-        """All pairs of conditions, in pages of three, find the sessions for which they hold, in their order."""
+        """All pairs of conditions, in pages of three, find the sessions that fulfil them, in order."""
         kinds = tuple(
             product(("", "acme", "bolt"), ("", "ann"), ((), ("new",), ("new", "vip")), (None, 5, 7), (0, 1, 2))
         )
@@ -332,7 +338,7 @@ class JournalConformance:
     # Deletions
 
     async def test_of_a_deleted_session_nothing_is_left(self, journal: Journal) -> None:
-        """Records, answers and snapshot are gone, before and after the journal is opened again; others are whole."""
+        """After `delete`, records, answers and snapshot are gone, also after reopening; other sessions are whole."""
         for name in ("s", "t"):
             claim = await opened(journal, name)
             await journal.append(claim, 3, (prompted(name, 4, command="c", answer=Accepted("p4", "started")),))
@@ -378,7 +384,7 @@ class JournalConformance:
         assert await journal.read("s") == run_of("s", 1, 3)
 
     async def test_sub_agents_are_deleted_with_their_session(self, journal: Journal) -> None:
-        """Sub-agents at any depth are deleted, by who their parent is; an id that only looks like one of them stays."""
+        """`delete` also deletes sub-agents at any depth, but no session whose id only looks like a sub-agent's."""
         await opened(journal, "s")
         await below(journal, "s.c1", "s", "c1")
         await below(journal, "shortened", "s", "c2")
@@ -390,7 +396,7 @@ class JournalConformance:
         assert await stored(journal) == ["s.c3", "t.c1"]
 
     async def test_a_sub_agent_alone_can_be_deleted(self, journal: Journal) -> None:
-        """Its parent and its siblings stay, and a session that is started under its id later is not its parent's."""
+        """After a sub-agent's deletion, parent and siblings stay; a new session under its id is not its child."""
         await opened(journal, "s")
         for child in ("s.c1", "s.c2"):
             await below(journal, child, "s", child[2:])
@@ -401,7 +407,7 @@ class JournalConformance:
         assert await stored(journal) == ["s.c1"]
 
     async def test_what_somebody_holds_is_not_deleted(self, journal: Journal) -> None:
-        """While a session or one of its sub-agents is held, none of them is deleted, and the holder is named."""
+        """While a session or one of its sub-agents is held, none of them is deleted, and the error names the holder."""
         await opened(journal, "s")
         claim = await below(journal, "s.c1", "s", "c1")
         await journal.claim("s.c1", "test", Lease(1000, 500))
@@ -413,7 +419,7 @@ class JournalConformance:
         assert await journal.delete("s", "another", 1500) == 2
 
     async def test_a_holder_deletes_its_own_sessions(self, journal: Journal) -> None:
-        """A lease does not keep its own holder from deleting the session, and ends with it."""
+        """The holder of a lease can delete its own session, which also ends the lease."""
         claim = await opened(journal, "s", lease=Lease(1000, 500))
         assert await journal.delete("s", "test", 1001) == 1
         await raised(Fenced, journal.append(claim, 3, run_of("s", 4, 1)))
@@ -431,7 +437,7 @@ class JournalConformance:
         assert await journal.read("u") == (prompted("u", 1, long),)
 
     async def test_others_write_while_sessions_are_deleted(self, journal: Journal) -> None:
-        """Sessions that are deleted at the same time do not mix with those that go on."""
+        """Writes to other sessions during a deletion are not affected by it."""
         for number in range(10):
             await opened(journal, f"old-{number}", 70)
         claims = {f"s{number}": await journal.claim(f"s{number}", "test") for number in range(5)}
@@ -477,7 +483,10 @@ class JournalConformance:
     # Redactions
 
     async def test_texts_are_replaced_and_nothing_else(self, journal: Journal) -> None:
-        """A mark stands for each text of the range; the records say when and by whom, and others are as they were."""
+        """Each text in the range is replaced by a mark; its records say when and by whom.
+
+        All other records are unchanged.
+        """
         claim = await journal.claim("s", "test")
         records = [told("s", number) for number in range(1, 101)]
         await journal.append(claim, 0, records)
@@ -494,7 +503,7 @@ class JournalConformance:
             journal = await self.again(journal)
 
     async def test_a_redacted_session_comes_back_by_its_changes(self, journal: Journal) -> None:
-        """The changes of redacted records can be folded, and lead to a history of the same length."""
+        """The changes of redacted records can be folded, into a history of the same length."""
         claim = await journal.claim("s", "test")
         await journal.append(claim, 0, [told("s", number) for number in range(1, 31)])
         await journal.redact("s", 1, 30, NOTE, NOBODY)
@@ -507,7 +516,7 @@ class JournalConformance:
         assert PRIVATE not in repr(list(state.history))
 
     async def test_who_wrote_before_is_refused_and_the_session_goes_on(self, journal: Journal) -> None:
-        """After a redaction, an earlier claim is refused, snapshots are gone, and a new claim goes on at the head."""
+        """After a redaction, an earlier claim is refused and snapshots are gone; a new claim continues at the head."""
         claim = await opened(journal, "s", lease=Lease(1000, 500))
         await journal.keep(claim, Snapshot("s", 3, State("s", Setup(PRIVATE), "demo")))
         assert await journal.redact("s", 1, 2, NOTE, "test") == 2
@@ -521,7 +530,7 @@ class JournalConformance:
         assert (await journal.read("s"))[2:] == run_of("s", 3, 2)
 
     async def test_a_redaction_can_be_repeated(self, journal: Journal) -> None:
-        """Records that were redacted keep their note; a range may reach beyond the last record, or be empty."""
+        """Records that are redacted again keep their first note; a range may end after the last record, or be empty."""
         await opened(journal, "s")
         assert await journal.redact("s", 0, 2, NOTE, NOBODY) == 2
         later = Redaction(2000, "another")
@@ -533,7 +542,7 @@ class JournalConformance:
         assert [session.session_id for session in await journal.sessions()] == ["s"]
 
     async def test_names_of_tools_stay_if_a_tool_of_the_session_has_had_them(self, journal: Journal) -> None:
-        """A call by another name is one that the model made up; tools may come and go outside of the range."""
+        """The name of a tool is kept if the session has had the tool; a name that the model made up is redacted."""
         claim = await journal.claim("s", "test")
         tools = MappingProxyType({"first": AttachedTool(ToolSpec("first", "", EMPTY), 1)})
         later = Change(
@@ -557,7 +566,7 @@ class JournalConformance:
         ]
 
     async def test_a_title_is_redacted_with_the_record_that_gave_it(self, journal: Journal) -> None:
-        """The list of sessions shows a mark for the title, if a record of the range has given it; labels stay."""
+        """A title from a record in the range is shown as a mark in the list of sessions; labels stay."""
         for name in ("s", "t"):
             opening = State(name, Setup(), "demo", title=PRIVATE, labels=("urgent",))
             first = prompted(name, 1, opening=opening)
@@ -578,7 +587,7 @@ class JournalConformance:
         assert await journal.read("s") == run_of("s", 1, 4)
 
     async def test_what_another_session_says_too_stays(self, journal: Journal) -> None:
-        """A long text that is replaced in one session is still read in another, and in the rest of its own."""
+        """A long text that is redacted in one session stays in other sessions, and in other records of the same one."""
         long = "word " * 50_000
         for name in ("s", "t"):
             await journal.append(await journal.claim(name, "test"), 0, [told(name, n, long) for n in (1, 2)])
@@ -591,7 +600,7 @@ class JournalConformance:
         assert [text_of(record) == long for record in await journal.read("t")] == [True, True]
 
     async def test_commands_of_redacted_records_are_known(self, journal: Journal) -> None:
-        """An answer is still found by its command id, so that no command is carried out twice."""
+        """The answer to a command is still found after its record was redacted, so no command is carried out twice."""
         claim = await journal.claim("s", "test")
         await journal.append(claim, 0, [told("s", 1), told("s", 2)])
         await journal.redact("s", 1, 2, NOTE, NOBODY)
@@ -626,7 +635,7 @@ class JournalConformance:
             assert (await journal.claim("s", "test")).head == 0
 
     async def test_all_fields_of_a_record_are_kept(self, journal: Journal) -> None:
-        """Each field of a record is read as it was written, also the state in the first record."""
+        """Each field of a record is read as it was written, including the state in the first record."""
         setup = Setup("be brief", user_data=FrozenObject({"tenant": "é"}))
         more: dict[str, object] = {
             "effects": ("SetTimer", "StartCall"),
@@ -644,7 +653,7 @@ class JournalConformance:
         assert await journal.read("s") == (record,)
 
     async def test_any_text_of_any_size_is_kept(self, journal: Journal) -> None:
-        """Odd, long and equal texts are kept, also those that look like the journal's own format."""
+        """Odd, long and equal texts are kept, including texts that look like the journal's own format."""
         long = "word 🙂 " * 50_000
         args = freeze_object({"$blob": "x", "$blob.": {"$blob": long, "$": "y"}, "plain": [long, long]})
         message = AssistantMessage((Text(long), Text("\0\u2028\x7f\\ud800\"'")), (ToolCall("c1", "tool", args),))
@@ -680,6 +689,7 @@ class JournalConformance:
         await journal.claim("s7", "another")
 
         async def write(name: str) -> None:
+            """Write the records of one session."""
             for head in range(10):
                 if name == "s7":
                     await raised(Fenced, journal.append(claims[name], 0, run_of(name, 1, 1)))
@@ -718,7 +728,7 @@ class JournalConformance:
             assert await journal.read(name) == run_of(name, 1, head)
 
     async def test_whoever_is_cancelled_knows_what_has_happened(self, journal: Journal) -> None:
-        """A call that is cancelled has written nothing; one that returns has written everything."""
+        """A cancelled call has written nothing, and a call that returns has written everything."""
         claim = await journal.claim("s", "test")
         head = 0
         for number in range(60):
@@ -741,7 +751,7 @@ class JournalConformance:
     # Answers and lists
 
     async def test_what_a_command_was_answered_is_known(self, journal: Journal) -> None:
-        """`answer` returns the stored command and answer, for each session separately."""
+        """`answer` returns the stored command and its answer, separately for each session."""
         for name, ref in (("s", "p1"), ("t", "p9")):
             claim = await opened(journal, name)
             answered = prompted(name, 4, f"to {name}", command="c", answer=Accepted(ref, "started"))
@@ -754,7 +764,7 @@ class JournalConformance:
             assert await journal.answer(name, "e") is None
 
     async def test_an_answer_is_known_as_long_as_its_session_is(self, journal: Journal) -> None:
-        """An answer is found after a thousand others, and after the journal was opened again."""
+        """An answer is found after a thousand later ones, and after the journal was reopened."""
         claim = await opened(journal, "s", 0)
         records = [prompted("s", n, command=f"c{n}", answer=Accepted(f"p{n}", "started")) for n in range(1, 1202)]
         await journal.append(claim, 0, records)
@@ -766,7 +776,7 @@ class JournalConformance:
         assert await journal.answer("s", "c1202") is None
 
     async def test_the_place_of_an_event_is_found(self, journal: Journal) -> None:
-        """`record_of_seq` returns the number of the last record whose events all come up to the given event."""
+        """`record_of_seq` returns the number of the last record without events after the given one."""
         seqs = ((1,), (), (2, 3, 4), (), (), (5,), (6, 7), ())
         claim = await journal.claim("s", "test")
         records: list[Record] = []
@@ -791,7 +801,7 @@ class JournalConformance:
         assert (await journal.latest("t")).snapshot is None
 
     async def test_a_snapshot_and_the_records_after_it_are_read_together(self, journal: Journal) -> None:
-        """`latest` returns the records after the snapshot, up to the given one; of no session, it returns nothing."""
+        """`latest` returns the snapshot with the records after it, up to a given one; nothing of an unknown one."""
         claim = await opened(journal, "s", 300)
         assert await journal.latest("s", 4, 3) == Latest(None, run_of("s", 1, 3))
         snapshot = Snapshot("s", 20, State("s", Setup(), "demo"))

@@ -35,7 +35,7 @@ CANCELLED_WITHIN: Final = 2.0
 
 
 class ModelScene(Enum):
-    """A behaviour that a test needs of the model; once set up, the model behaves so for every request."""
+    """A behaviour of the model that a test needs; from its set-up on, the model shows it for every request."""
 
     TEXT = "text"
     """The model answers with text, in several chunks."""
@@ -56,7 +56,7 @@ class ModelScene(Enum):
 
 
 class Staged(Authored, gc=True):
-    """A model, and a request that makes it behave as the scene says."""
+    """A model, with a request that makes it show the behaviour of a scene."""
 
     model: Model
     """The model under test."""
@@ -81,7 +81,7 @@ async def heard(staged: Staged) -> tuple[Response, list[Chunk]]:
 
 
 async def text_staged(stage: Stage) -> Staged:
-    """Set up the scene `TEXT`, which must be possible with every model."""
+    """Set up the scene `TEXT` and return it; every model must be able to play it."""
     staged = await stage(ModelScene.TEXT)
     assert staged is not None, "every model can answer with text"
     return staged
@@ -91,7 +91,7 @@ class ModelConformance:
     """Tests of one request: its stream, its response, its cancellation, and the classes of its errors."""
 
     async def test_the_chunks_add_up_to_the_response(self, stage: Stage) -> None:
-        """The streamed chunks, joined, are the text and thinking of the response: none is lost, none comes twice."""
+        """The streamed chunks, joined, equal the text and thinking of the response: none is lost or repeated."""
         for scene in (ModelScene.TEXT, ModelScene.THINKING):
             staged = await stage(scene)
             if staged is None:
@@ -161,7 +161,7 @@ class ModelConformance:
         assert staged.model.name == name
 
     async def test_a_request_that_is_cancelled_before_it_begins_does_not_begin(self, stage: Stage) -> None:
-        """`stream` has a checkpoint even if the whole answer is there at once, so a cancelled request does not run."""
+        """`stream` has a checkpoint even if the answer is there at once, so that a cancelled request does not begin."""
         staged = await text_staged(stage)
         with trio.CancelScope() as scope:
             scope.cancel()
@@ -169,7 +169,7 @@ class ModelConformance:
         assert scope.cancelled_caught
 
     async def test_a_request_can_be_cancelled_at_each_chunk_and_the_next_is_answered(self, stage: Stage) -> None:
-        """A request that is cancelled at any chunk leaves nothing behind: the next one gets its whole answer."""
+        """A request that was cancelled at any chunk has no effect on the next one, which gets its whole answer."""
         staged = await text_staged(stage)
         whole, chunks = await heard(staged)
         for most in range(1, len(chunks)):
@@ -201,7 +201,7 @@ class ModelConformance:
         assert answers == [whole] * 4
 
     async def test_failures_are_told_by_class(self, stage: Stage) -> None:
-        """A failure raises the class of error that says whether to try again."""
+        """A failure raises the class of error that tells whether another try makes sense."""
         for scene, error_class in _FAILURES:
             staged = await stage(scene)
             if staged is None:
@@ -210,7 +210,7 @@ class ModelConformance:
 
 
 async def _cut_at(staged: Staged, most: int) -> None:
-    """Make the request of *staged*, and cancel it when *most* chunks have come."""
+    """Make the request of *staged* and cancel it after *most* chunks."""
     count = 0
     with trio.CancelScope() as scope:
 

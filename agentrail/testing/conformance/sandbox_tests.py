@@ -45,7 +45,7 @@ def paths(entries: tuple[Entry, ...]) -> list[str]:
 
 
 class SandboxConformance:
-    """Tests of files: read, written, edited, listed and searched; and of paths that must be refused."""
+    """Tests of files: reading, writing, editing, listing and searching them, and of paths that must be refused."""
 
     async def test_what_is_written_is_read(self, sandbox: Sandbox) -> None:
         """`write` creates the file, with its parent folders, and `read` returns its content."""
@@ -193,7 +193,7 @@ class SandboxConformance:
             await raised(PathRefused, sandbox.grep(Search("x", path)))
 
     async def test_what_others_obey_cannot_be_written(self, sandbox: Sandbox) -> None:
-        """Files that other programs obey, such as hooks of git, cannot be written, existing or not."""
+        """Files that other programs obey, such as hooks of git, cannot be written, whether they exist or not."""
         for path in (".git/hooks/pre-commit", "d/.git/config", ".GIT/config", ".agentrail/settings", ".envrc"):
             await raised(PathRefused, sandbox.write(path, b""))
             await raised(PathRefused, sandbox.edit(path, b"a", b"b"))
@@ -227,7 +227,7 @@ class CommandConformance:
         await raised(FileMissing, sandbox.execute(Command("true", folder="no")))
 
     async def test_a_command_gets_only_the_environment_it_is_given(self, sandbox: Sandbox) -> None:
-        """Only the given variables are set, and those that make programs load code are refused."""
+        """A command gets only the given variables; variables that make programs load code are refused."""
         execution = await sandbox.execute(Command("echo $MINE; env", env=(("MINE", "1"),)))
         names = {line.partition("=")[0] for line in execution.stdout.text.splitlines()[1:]}
         assert execution.stdout.text.startswith("1\n")
@@ -237,7 +237,7 @@ class CommandConformance:
             await raised(CommandRefused, sandbox.execute(Command("true", env=((name, "x"),))))
 
     async def test_an_empty_command_is_refused(self, sandbox: Sandbox) -> None:
-        """An empty command is refused, and one that no system accepts."""
+        """An empty command is refused, and so is one that no system accepts."""
         for run in ("", " ", (), ("",), "a\0b"):
             await raised(CommandRefused, sandbox.execute(Command(run)))
 
@@ -277,7 +277,7 @@ class CommandConformance:
         assert execution.stdout.lost == 2_999_010
 
     async def test_what_holds_the_pipe_in_the_background_does_not_delay_the_answer(self, sandbox: Sandbox) -> None:
-        """A background process that holds the output pipe is ended with the command, and does not delay it."""
+        """A background process that holds the output pipe is ended with the command, and does not delay its result."""
         with trio.fail_after(10):
             execution = await sandbox.execute(Command("sleep 100 & echo done"))
         assert (execution.exit_code, execution.stdout.text) == (0, "done\n")

@@ -44,7 +44,7 @@ Schema = Mapping[str, object]
 
 
 def arguments_for(spec: ToolSpec) -> tuple[JsonObject, ...]:
-    """Return sets of arguments that fit the schema of *spec*, at most `ROWS`; an empty tuple if none was found."""
+    """Return sets of arguments that fit the schema of *spec*, at most `ROWS`; empty if none could be made."""
     return tuple(islice(_fitting(spec), ROWS))
 
 
@@ -93,7 +93,7 @@ def _lists(schema: Schema, root: Schema, depth: int) -> Sequence[object]:
 
 
 def _objects(schema: Schema, root: Schema, depth: int) -> Sequence[object]:
-    """Return objects in pairs: one with the required properties, one with all; each pair uses other sample values."""
+    """Return objects in pairs with different sample values: one with the required properties, one with all."""
     properties = cast("Mapping[str, Schema]", schema.get("properties", {}))
     required = cast("Sequence[str]", schema.get("required", ()))
     samples = {name: _samples(property_, root, depth + 1) or (None,) for name, property_ in properties.items()}
@@ -134,11 +134,11 @@ class ToolConformance:
     """Seconds that a cancelled call may take to end; a session reports one that takes longer."""
 
     def examples(self) -> Sequence[Mapping[str, Json]]:
-        """Return sets of arguments to call the tool with; here none. Override this."""
+        """Return sets of arguments to call the tool with; none by default. Override this."""
         return ()
 
     def surroundings(self) -> ToolContext:
-        """Return a new context (sandbox, web) for one call; here with a few files in memory."""
+        """Return a new context (sandbox, web) for one call; by default with a few files in memory."""
         return ToolContext(sandbox=MemorySandbox({"a.txt": b"tea\nx\r\ny", "docs/b": b"\xff\xfe"}))
 
     def rows(self, tool: Tool) -> tuple[JsonObject, ...]:

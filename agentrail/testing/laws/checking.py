@@ -56,7 +56,7 @@ SMALLER: Final[tuple[Callable[[int], int], ...]] = (lambda _: 0, lambda chosen: 
 
 
 class Replayed(Choose):
-    """Source of choices that repeats given ones, and then always chooses 0; `drawn` has the choices made."""
+    """Source of choices that repeats given choices, then always chooses 0; all choices made are in `drawn`."""
 
     __slots__ = ("_choices", "drawn")
 
@@ -73,7 +73,7 @@ class Replayed(Choose):
 
 
 class Simplest(Generic[T]):
-    """Looks for the simplest list of choices with which a run still fails.
+    """Searches for the simplest list of choices with which a run still fails.
 
     A shorter list is simpler; of two lists of the same length, the one that sorts first.
     """
@@ -85,7 +85,7 @@ class Simplest(Generic[T]):
         self._left = TRIES
 
     def find(self) -> T:
-        """Simplify until nothing gets simpler, or `TRIES` runs were played; return the failure of the simplest run."""
+        """Simplify the choices until nothing helps, or `TRIES` runs were played; return the simplest run's failure."""
         before: list[int] = []
         while before != self.choices and self._left > 0:
             before = self.choices
@@ -94,13 +94,13 @@ class Simplest(Generic[T]):
         return self.failure
 
     def _fewer(self) -> None:
-        """Try to leave out groups of choices next to each other, large groups first, from the end to the start."""
+        """Try to remove groups of neighbouring choices: large groups first, from the end to the start."""
         for size in SIZES:
             for start in range(len(self.choices) - size, -1, -1):
                 self._fails(start, size)
 
     def _smaller(self) -> None:
-        """Try to make each choice a smaller number."""
+        """Try to replace each choice by a smaller number."""
         for index in range(len(self.choices)):
             for smaller in SMALLER:
                 while self._at(index) and self._fails(index, 1, smaller(self._at(index))):
@@ -110,7 +110,7 @@ class Simplest(Generic[T]):
         return self.choices[index] if index < len(self.choices) else 0
 
     def _fails(self, start: int, size: int, *instead: int) -> bool:
-        """Play the run with other choices from *start* on; if it fails and is simpler, keep them and return `True`."""
+        """Play the run with other choices from *start* on; if it fails and is simpler, keep it and return `True`."""
         if self._left <= 0:
             return False
         self._left -= 1
@@ -142,7 +142,7 @@ RUNS: Final = 20
 
 @checked
 def check_plugin(plugin: Attachable, *, examples: int = 60, seed: int | None = None) -> None:
-    """Try whether *plugin* obeys the laws, and raise `LawBrokenError` with the smallest example found if it does not.
+    """Try whether *plugin* obeys the laws; raise `LawBrokenError` with the smallest example found if it does not.
 
     The same examples are tried each time, unless another *seed* is given. First come runs of hooks whose content uses
     words of the plugin: names and values from its code and options, and arguments that its code reads together, with
@@ -157,7 +157,7 @@ def check_plugin(plugin: Attachable, *, examples: int = 60, seed: int | None = N
     trial = _PluginTrial(unkeyed(plugin)[1])
     broken = trial.in_words(examples * RUNS, seed or 0) or trial.of_any_content(examples, seed) or trial.again()
     if broken is not None:
-        broken.__notes__ = []  # remove the notes of Hypothesis: the error prints its example itself
+        broken.__notes__ = []  # removes the notes of Hypothesis, because the error prints its example itself
         raise broken.with_traceback(None) from broken.__cause__
 
 
@@ -172,7 +172,7 @@ class _PluginTrial:
         self.asks = any(action.kind == "ask" for moment in self.moments for action in MATRIX.get(moment, ()))
 
     def in_words(self, runs: int, seed: int) -> LawBrokenError | None:
-        """Try *runs* runs with words of the plugin; return the first broken law, its run shrunk, or `None`."""
+        """Try *runs* runs with words of the plugin; return the first broken law with its shrunk run, or `None`."""
         choose = InTurn(seed)
         for _ in range(runs):
             choose.drawn.clear()
@@ -232,7 +232,7 @@ class _PluginTrial:
         return None
 
     def _remembers(self, where: str, problem: str) -> LawBrokenError:
-        """Return the error for a plugin that remembers something outside of its state.
+        """Return the error for a plugin that keeps something outside of its state.
 
         Its example calls `check_plugin`, because no single hook shows it.
         """
@@ -268,7 +268,7 @@ class _PluginTrial:
         return None
 
     def _breaks(self, broken: LawBrokenError, choose: Choose) -> LawBrokenError | None:
-        """Try the run that *choose* draws; return its error if it breaks the same law as *broken*, at the same hook."""
+        """Try the run that *choose* draws; return its error if it breaks the same law as *broken* at the same hook."""
         again = self._run(choose)
         return again if again is not None and (again.law, again.where) == (broken.law, broken.where) else None
 
@@ -283,7 +283,7 @@ class _PluginTrial:
         return envelope.but(event=retold(envelope.event, caller))
 
     def _shows(self, content: _Shown, state: object, ctx: Context, answer: AskAnswer | None) -> object:
-        """Show the plugin a hook, an event or a text, and return its state; *answer* is for what it asks for."""
+        """Show the plugin a hook, an event or a text; return its new state. *answer* settles the plugin's `Ask`."""
         if isinstance(content, Text):
             self._asks(SCREEN, partial(check_screen, self.plugin, content.text))
             return state

@@ -133,7 +133,7 @@ def check_event(plugin: AnyPlugin, event: Envelope, state: object = None, ctx: C
 
 @checked
 def check_screen(plugin: AnyPlugin, text: str) -> str:
-    """Have *plugin* screen a *text*, and raise `LawBrokenError` if it breaks a law; return what it made of it."""
+    """Have *plugin* screen a *text*; return the screened text. Raise `LawBrokenError` if this breaks a law."""
     trial = _Trial(plugin, SCREEN, (text,))
     screened = trial.twice(lambda: cast("Plugin[object]", plugin).screen(text), (text,))
     problem = why_no_text(screened)
@@ -142,7 +142,7 @@ def check_screen(plugin: AnyPlugin, text: str) -> str:
 
 
 class _Trial:
-    """Checks the laws for one call of a hook: has the plugin, the name of the hook, and what the plugin is shown."""
+    """Checks the laws in one call of a hook of *plugin*."""
 
     def __init__(self, plugin: AnyPlugin, where: str, args: tuple[object, ...]) -> None:
         self.plugin = plugin
@@ -177,7 +177,7 @@ class _Trial:
         return action
 
     def twice(self, ask: Callable[[], object], arguments: tuple[object, ...]) -> object:
-        """Call the plugin twice and return its first answer; check that both are equal, and *arguments* the same."""
+        """Call the plugin twice and return its first answer; check that both are equal, and *arguments* unchanged."""
         before = snapshot((self.plugin, *arguments))
         first = self.called(ask)
         if before != snapshot((self.plugin, *arguments)):
@@ -198,7 +198,7 @@ class _Trial:
         return state
 
     def called(self, ask: Callable[[], object]) -> object:
-        """Call the plugin; an exception is a broken law, except a `PluginRefused` of `init` and `on_options`."""
+        """Call the plugin; if it raises, a law is broken, except for a `PluginRefused` of `init` and `on_options`."""
         try:
             return ask()
         except PluginRefused as refusal:
@@ -285,7 +285,7 @@ def snapshot(value: object, depth: int = 0) -> str:
 
 @lru_cache(maxsize=1024)
 def _fields(kind: type[object]) -> tuple[str, ...] | None:
-    """Return the names of the fields of *kind*; `None` if it has none, or is one of Python's own kinds too."""
+    """Return the names of the fields of *kind*; `None` if it has none or is a built-in type."""
     return None if issubclass(kind, _OF_PYTHON) else names_of(kind)
 
 
@@ -298,7 +298,7 @@ _CHECKS: Final[Mapping[str, str]] = types.MappingProxyType(
 
 
 def example(plugin: AnyPlugin, where: str, args: tuple[object, ...]) -> str:
-    """Return the source of a test that calls the hook *where* of *plugin* with the same arguments, *args*."""
+    """Return the source of a test that calls the hook *where* of *plugin* with *args*."""
     source = CodeSource()
     check = source.wants("agentrail.testing", _CHECKS.get(where, "check_hook"))
     arguments = list(args)

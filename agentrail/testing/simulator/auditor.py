@@ -73,7 +73,7 @@ LATELY: Final = 20
 
 
 def is_same(live: State, expected: State | None) -> bool:
-    """Whether *live* is *expected*, the state from records; a redaction leaves states of plugins in it as JSON."""
+    """Whether *live* equals *expected*, the state from records, in which a redaction has left plugin states as JSON."""
     if expected is None:
         return False
     try:
@@ -83,7 +83,7 @@ def is_same(live: State, expected: State | None) -> bool:
 
 
 class Book:
-    """All that the records of one session say so far: its state, events, callers' commands, usage and started calls."""
+    """Everything that the records of one session say: state, events, commands, usage and started calls."""
 
     def __init__(self, session_id: str, budget: BudgetGuard | None) -> None:
         self.session_id = session_id
@@ -127,13 +127,13 @@ class Auditor:
         self.books: dict[str, Book] = {}
 
     def book(self, session_id: str) -> Book:
-        """Return the book of a session; it is made if there is none."""
+        """Return the book of a session; make an empty one at first use."""
         if session_id not in self.books:
             self.books[session_id] = Book(session_id, None)
         return self.books[session_id]
 
     def committed(self, records: Sequence[Record]) -> None:
-        """Check and replay records that were just written."""
+        """Check and replay records that the journal has just written."""
         for record in records:
             book = self.book(record.session_id)
             kinds = ",".join(f"{envelope.seq}:{type(envelope.event).__name__}" for envelope in record.events)
@@ -154,7 +154,7 @@ class Auditor:
                 self._verdict.demand(False, "replay", "{}", differs)
 
     def _unsaid(self, session_id: str, where: str, value: object) -> None:
-        """Check that the canary is not in *value*, if it is said in this run at all."""
+        """Check that *value* does not contain the canary; no-op in runs without a canary."""
         if self.canary:
             text_ = repr(value)
             at = text_.find(CANARY)
@@ -162,7 +162,7 @@ class Auditor:
             self._verdict.demand(at < 0, "screened", text)
 
     def kept(self, snapshot: Snapshot) -> None:
-        """Check that *snapshot* has the same state as the records up to it lead to, with the history that it says."""
+        """Check that *snapshot* equals the state after the records up to its number."""
         states = self.book(snapshot.session_id).states
         self._unsaid(snapshot.session_id, "a snapshot", snapshot.state)
         expected = states[snapshot.number - 1] if 0 < snapshot.number <= len(states) else None
@@ -173,19 +173,19 @@ class Auditor:
         self._verdict.demand(is_same(snapshot.state, expected), "snapshots", text)
 
     def deleted(self, session_id: str, left: Sequence[str]) -> None:
-        """Note that a session was deleted; check that of those *left* in the journal none is it or its sub-agent."""
+        """Note that a session was deleted; check that *left*, the stored sessions, has neither it nor a sub-agent."""
         self.book(session_id).deleted = True
         mine = [other for other in left if other == session_id or other.startswith(f"{session_id}.c")]
         self._verdict.demand(not mine, "erased", "`{}` was deleted, and there are {}", session_id, mine)
 
     def redacted(self, records: Sequence[Record]) -> None:
-        """Take over the records of a session after a redaction: marks stand for their texts."""
+        """Replace the book's notes by the redacted *records*, and check that no text of a caller is left in them."""
         book = self.book(records[0].session_id)
         book.events = [envelope for record in records for envelope in record.events]
         book.commands = {record.command: (record.arrival.input, record.answer) for record in records if record.command}
         book.states = list(accumulate(records, folded, initial=opening_of(records[0])))[1:]
         book.state = book.states[-1]
-        outcomes = book.ledger.outcomes  # as the plugin has them that notes the outcomes
+        outcomes = book.ledger.outcomes  # the plugin's outcomes are stored in redacted form too
         places = [outcomes.index(outcome) for outcome in outcomes]
         book.ledger.outcomes = [f"{MARK} {place}" if place else MARK for place in places]
         is_whole = len(book.states) == book.records and all(record.redacted is not None for record in records)
@@ -232,7 +232,7 @@ class Auditor:
             book.commands[record.command] = (input_, record.answer)
 
     def _step(self, book: Book, before: State, arrival: Arrival, judge: Recorded) -> Step:
-        """Make a step again, check it with the ledger, note what it starts in the book, and return it."""
+        """Repeat a step, check it with the ledger, note the work that it starts in the book, and return it."""
         input_ = arrival.input
         if isinstance(input_, TimerFired) and book.out.timers.get(input_.timer, arrival.at + 1) <= arrival.at:
             del book.out.timers[input_.timer]
@@ -255,7 +255,7 @@ class Auditor:
         return step_
 
     def _said(self, book: Book, input_: AnyInput, step: Step) -> None:
-        """Note in the book what an input, its answer and its events say: accepted refs, decisions, aborts, a stop."""
+        """Note in the book what a step tells: accepted refs, decisions, aborts, a stop."""
         if isinstance(step.answer, Accepted):
             ref = step.answer.ref
             book.accepted.add(ref)
@@ -275,7 +275,7 @@ class Auditor:
             self._hears(book, envelope.event, step.state)
 
     def _quiet(self, book: Book, input_: AnyInput) -> None:
-        """Count the records of a session at one instant without a command; too many mean that it never rests."""
+        """Count a session's records within one instant that no command caused; too many mean that it never rests."""
         now = trio.current_time()
         if isinstance(input_, COMMANDS) or now != book.instant:
             book.instant, book.unasked = now, 0
@@ -303,7 +303,7 @@ class Auditor:
                 pass
 
     def _spent(self, book: Book, before: State, after: State, input_: AnyInput) -> None:
-        """Check usage against the budget, which a session and its sub-agents may exceed by their largest response."""
+        """Check usage against the budget; it may be exceeded by the largest response of the session or a sub-agent."""
         if not isinstance(input_, SubagentReported):
             path = after.setup.path
             lead = self.book(path[0]) if path else book
@@ -326,7 +326,7 @@ def _due(state: State) -> int | None:
 
 
 def _closed(out: Outstanding, input_: AnyInput) -> None:
-    """Remove from *out* the work that *input_* ends, if it is still in there."""
+    """Remove from *out* the work that *input_* ends; no-op if it is not there."""
     if isinstance(input_, CallsEnded):
         out.answered(CallsEnded(tuple(call for call in input_.ended if call.call_id in out.calls)))
     ids = {*out.requests, *out.calls, *out.asks, *out.compactions, *out.agents}

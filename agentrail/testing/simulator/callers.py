@@ -51,12 +51,12 @@ class SimulatedCaller:
         return f"{self.name}{SAYS}{self.said}{self.stage.canary(self._secret)}"
 
     def parts(self, text: str) -> tuple[Part, ...]:
-        """Return what a prompt with *text* has: the text, and now and then a file."""
+        """Return the parts of a prompt with *text*: the text, and now and then a file."""
         chance = self.stage.choice("files", text)
         return (Text(text), chance.pick(FILES)) if chance.percent(10) else (Text(text),)
 
     def command(self) -> str | None:
-        """Return a command id for the next call, or `None` if it is to have none."""
+        """Return a command id for the next call, or `None` for a call without one."""
         return f"{self.name}-{self.said}" if self.choose.percent(40) else None
 
     def book(self, handle: SessionHandle) -> Book:
@@ -64,13 +64,13 @@ class SimulatedCaller:
         return self.stage.auditor.book(handle.id)
 
     def told(self, holds: bool, handle: SessionHandle, what: str) -> None:
-        """Check *holds*: that the journal contains *what* this caller was told of."""
+        """Report a broken rule unless *holds*: the journal must have *what* this caller got as an answer."""
         self.stage.demand(
             holds, "acknowledged", "{} was told of {} of `{}`; it is not written", self.name, what, handle.id
         )
 
     async def do(self, doing: Doing, handle: SessionHandle) -> None:
-        """Carry out an action of the table; now and then its caller is cancelled on the way.
+        """Carry out the action *doing*; if a fault fires, the caller is cancelled during it.
 
         An `AgentrailError` counts as a refusal, unless it says that the machine broke its table or a replay differs.
         """
@@ -94,7 +94,7 @@ class SimulatedCaller:
         handle: SessionHandle,
         send: Callable[[str, str | None], Awaitable[Accepted]],
     ) -> None:
-        """Send a new text, maybe under a command id; then maybe the same again, or another text, under that id."""
+        """Send a new text, maybe under a command id; if faults fire, send it again, or another text under the id."""
         text, command = self.text(), self.command()
         accepted = await send(text, command)
         self.told(accepted.ref in self.book(handle).accepted, handle, f"{accepted}")
@@ -113,7 +113,7 @@ class SimulatedCaller:
             self.stage.demand(False, "commands", "{} was used for something else, and is answered {}", command, other)
 
     async def repeats(self, handle: SessionHandle) -> None:
-        """Send an earlier prompt again under its command id, maybe one of an earlier process, and check the answer."""
+        """Send an earlier prompt again under its command id, also of an earlier life, and compare the answers."""
         commands = self.book(handle).commands.items()
         old = [
             (command, sent_command, answer)
@@ -126,12 +126,12 @@ class SimulatedCaller:
             self.stage.demand(again == answer, "commands", "{} was answered {}, and now {}", command, answer, again)
 
     async def insists(self, handle: SessionHandle, text: str, command: str) -> None:
-        """Send *text* under the id *command*, and check that the answer is the one that this id had before, if any."""
+        """Send *text* under the id *command*; check that the answer is the one stored for this id, if there is one."""
         try:
             outcome = f"{await handle.prompt(text, command=command)}"
         except (PromptWasDropped, QueueFull) as refused:
             outcome = f"{refused}"
-        except AgentrailError:  # an error of the journal or the session, and not the answer to the id
+        except AgentrailError:  # the journal or the session failed, so this is no answer to the command
             return
         (_, before) = self.stage.answers.setdefault((handle.id, command), (text, outcome))
         self.stage.demand(outcome == before, "answers", "{} was answered {!r}, and now {!r}", command, before, outcome)
@@ -179,6 +179,7 @@ async def _floods(caller: SimulatedCaller, handle: SessionHandle) -> None:
 
 
 async def _one_of_many(handle: SessionHandle, text: str) -> None:
+    """Send one prompt of many; a refusal is no fault."""
     try:
         await handle.prompt(text)
     except AgentrailError:
@@ -191,7 +192,7 @@ async def _steers(caller: SimulatedCaller, handle: SessionHandle) -> None:
 
 
 async def _clears(caller: SimulatedCaller, handle: SessionHandle) -> None:
-    """Send new prompts, and an earlier one again, while an abort clears the queue; then send all of them again."""
+    """Send prompts while an abort clears the queue; then send all of them again, and check the answers."""
     earlier = [(text, command) for (owner, command), (text, _) in caller.stage.answers.items() if owner == handle.id]
     fresh = [(caller.text(), f"{caller.name}-clear-{caller.said}") for _ in range(3)]
     prompts = [*fresh, *([caller.stage.choice("again", caller.name, caller.said).pick(earlier)] if earlier else ())]
@@ -213,9 +214,9 @@ async def _aborts(caller: SimulatedCaller, handle: SessionHandle) -> None:
     kill: Kill = choose.pick(("killable", "all", "none"))
     book = caller.book(handle)
     relieved = caller.stage.relieved
-    before = book.aborts, relieved[handle.id]  # aborts that wait are joined into one, so only their number is checked
+    before = book.aborts, relieved[handle.id]  # aborts that wait are joined into one, so only the number is checked
     clears, command = choose.percent(30), caller.command()
-    is_repeat = command in book.commands  # the id is that of this caller's last command: the answer is the old one
+    is_repeat = command in book.commands  # the caller's last command had this id, so its old answer is returned
     await handle.abort(reason, kill_tools=kill, clear_queue=clears, command=command)
     is_written, answered_early = book.aborts > before[0], relieved[handle.id] > before[1]
     caller.told(is_written or answered_early or is_repeat, handle, f"the abort {reason!r}")
@@ -226,7 +227,7 @@ async def _decides(caller: SimulatedCaller, handle: SessionHandle) -> None:
 
 
 async def decide(caller: SimulatedCaller, handle: SessionHandle, choose: Choose) -> None:
-    """Approve or reject a held call, or answer a question; if there is none, maybe approve an id that is unknown."""
+    """Decide one held call or question at random; if there is none, sometimes approve an unknown id."""
     waiting = handle.status().held
     if not waiting:
         if choose.percent(5):
@@ -242,7 +243,8 @@ async def decide(caller: SimulatedCaller, handle: SessionHandle, choose: Choose)
         await handle.approve(call.id, args, always=always, auto_resume=choose.percent(80), command=caller.command())
     else:
         await handle.reject(call.id, "no", auto_resume=choose.percent(50))
-    decided = any(call.id in book.decided for book in caller.stage.auditor.books.values())  # maybe that of a sub-agent
+    # The hold may be that of a sub-agent
+    decided = any(call.id in book.decided for book in caller.stage.auditor.books.values())
     caller.told(decided, handle, f"the decision about {call.id}")
 
 

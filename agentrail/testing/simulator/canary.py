@@ -22,21 +22,21 @@ LOGGER: Final = logging.getLogger("agentrail")
 
 
 class _LogHandler(logging.Handler):
-    """Looks for the canary in each log line, with its traceback."""
+    """Handler that checks each log line, with its traceback, for the canary."""
 
     def __init__(self, verdict: RunVerdict) -> None:
         super().__init__(logging.DEBUG)
         self._verdict = verdict
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Check the line."""
+        """Check the line for the canary."""
         line = self.format(record)
         self._verdict.demand(CANARY not in line, RULE, "`{}` logs {!r}", record.name, line[-200:])
 
 
 @contextmanager
 def logs_read(verdict: RunVerdict) -> Generator[None]:
-    """While this is open, all log lines are looked through, and nobody else gets them."""
+    """Within this block, check all log lines for the canary; they go to no other handler."""
     reader, level, passes_on = _LogHandler(verdict), LOGGER.level, LOGGER.propagate
     others = LOGGER.handlers[:]
     LOGGER.handlers[:] = [reader]
@@ -51,13 +51,13 @@ def logs_read(verdict: RunVerdict) -> Generator[None]:
 
 
 class CanaryEar:
-    """Listens for the canary in events, and in the texts that the deltas of one subscriber add up to."""
+    """Searches for the canary in the events of one subscriber, and in the joined texts of its deltas."""
 
     def __init__(self) -> None:
         self._told: dict[object, str] = {}
 
     def hears(self, envelope: Envelope) -> bool:
-        """Return whether the canary is in an event, or in what it adds to those before it."""
+        """Return whether the canary is in an event, or in the text that its delta completes."""
         event = envelope.event
         match event:
             case MessageDelta(delta=piece) | ThinkingDelta(delta=piece):

@@ -23,11 +23,11 @@ from agentrail.values.stream import ModelRequest
 
 
 def nobody(_: str) -> None:
-    """No-op: stands for the function that meddles with a session, where no life is being played."""
+    """No-op, in place of the function that meddles with sessions while no life is played."""
 
 
 class Stage:
-    """What all parts of one simulation share, through all lives of its process."""
+    """The shared state of all parts of one simulation, through all lives of its process."""
 
     def __init__(self, seed: int, faults: tuple[str, ...], runs: int = RUNS) -> None:
         self.seed = seed
@@ -53,29 +53,32 @@ class Stage:
         self.answers: dict[tuple[str, str], tuple[str, str]] = {}
 
     def __hash__(self) -> int:
-        """Return a hash of the seed: the simulator's plugins have the stage as an option, which must be a value."""
+        """Return a hash of the seed.
+
+        The stage is an option of the simulator's plugins, and options must be hashable.
+        """
         return hash(self.seed)
 
     def begin(self) -> None:
-        """Begin a new life: forget the sessions, timers and requests that ended with the life before."""
+        """Begin a new life: forget sessions, timers and requests, which ended with the life before."""
         self.actors.clear()
         self.timers.clear()
         self.asking.clear()
 
     def choice(self, *names: object) -> Choose:
-        """Return a source of random choices for the purpose that *names* say."""
+        """Return a source of random choices for the purpose *names*."""
         return choice(self.seed, *names)
 
     def fires(self, name: str) -> bool:
-        """Draw whether the fault *name* fires now; return it."""
+        """Draw whether the fault *name* fires now; return the result."""
         return self.chaos.fires(name)
 
     def demand(self, holds: bool, rule: str, text: str, *about: object) -> None:
-        """If *holds* is false, note that *rule* is broken; the run ends then. Each `{}` in *text* is one of *about*."""
+        """Report that *rule* is broken unless *holds*; this ends the run. *about* fills each `{}` in *text*."""
         self.verdict.demand(holds, rule, text, *about)
 
     def moment(self, session_id: str) -> None:
-        """Give the faults `meddling` and `process_dies` a chance to fire; called while the session is at work."""
+        """Let the faults `meddling` and `process_dies` fire by chance; called while a session is at work."""
         if self.fires("meddling"):
             self.meddle(session_id)
         if self.doom is not None and not self.doom.is_set() and self.fires("process_dies"):
@@ -93,13 +96,13 @@ class Stage:
         return [name for name, state in states if state is not None and state.phase is not Phase.ENDED]
 
     def canary(self, choose: Choose, percent: int = 25) -> str:
-        """Draw whether the canary is said now: return it after a space, or an empty text."""
+        """Draw whether to say the canary now; return it after a space, or an empty text."""
         return f" {CANARY}" if self.temper.canary and choose.percent(percent) else ""
 
     # Witnesses
 
     def asked(self, request: ModelRequest) -> None:
-        """Check a request that a model gets: the journal must have it, once, and its messages must be valid."""
+        """Check a request that a model gets: the journal has it exactly once, and its messages are valid."""
         if not request.request_id:
             return  # a plugin's question
         book = self.auditor.book(request.session_id)
@@ -113,7 +116,7 @@ class Stage:
         self.demand(problem is None, "requests", "{} of `{}`: {}", request.request_id, request.session_id, problem)
 
     def runs(self, session_id: str, call_id: str, args: JsonObject) -> None:
-        """Check a call that begins to run: the journal must have its start, with the same arguments."""
+        """Check a call that begins to run: the journal has its start, with the same arguments."""
         book = self.auditor.book(session_id)
         self.verdict.note("runs", session_id, call_id, canonical(args))
         if call_id in book.out.asks:

@@ -100,12 +100,12 @@ BY_NAME: Final = {fault.name: fault for fault in FAULTS}
 
 
 def generator(seed: int, *names: object) -> Random:
-    """Return a random generator for the purpose that *names* say; the same seed and names give the same numbers."""
+    """Return a random generator for the purpose *names*; equal seed and names give equal numbers."""
     return Random("/".join(map(str, (seed, *names))))  # noqa: S311 - chance, no secrets
 
 
 def choice(seed: int, *names: object) -> Choose:
-    """Return a source of random choices for the purpose that *names* say, the same for the same seed and names."""
+    """Return a source of random choices for the purpose *names*; equal seed and names give equal choices."""
     return Choose(generator(seed, *names).randrange)
 
 
@@ -128,7 +128,7 @@ class Chaos:
         return tuple(self._chances)
 
     def fires(self, name: str) -> bool:
-        """Draw whether the fault *name* fires now, count it if so, and return that. While `calm`, none fires."""
+        """Draw whether the fault *name* fires now; count it if so. None fires while `calm`."""
         chance = self._chances.get(name)
         if chance is None or self.calm or chance.below(1000) >= BY_NAME[name].fires:
             return False

@@ -35,15 +35,15 @@ MAX_AWAY: Final = 3000
 
 
 class DiskError(OSError):
-    """The disk under the journal fails on purpose."""
+    """A planted failure of the disk under the journal."""
 
 
 class MistakeError(LookupError):
-    """The code of the journal breaks on purpose."""
+    """A planted bug in the journal."""
 
 
 class FaultyJournal:
-    """Wraps a `MemoryJournal`: raises faults before or after its methods, and gives the auditor what was written."""
+    """Wraps a `MemoryJournal`: raises planted errors before or after its methods, and passes records to the auditor."""
 
     def __init__(self, disk: MemoryJournal, chaos: Chaos, auditor: Auditor, life: int) -> None:
         self._disk = disk
@@ -54,7 +54,7 @@ class FaultyJournal:
         self._back_at = 0.0
 
     def _alive(self, fault: str | None = None) -> None:
-        """Raise if the simulated process is gone, if the journal is away now, or if *fault* is given and fires."""
+        """Raise if the simulated process has died, if the journal has an outage, or if *fault* fires."""
         if self.dead:
             raise CommitUnknown(GONE)
         if self._chaos.fires("journal_away"):
@@ -85,7 +85,7 @@ class FaultyJournal:
             raise MistakeError(records[0].number)
         if fires("writing_fails_behind"):
             raise DiskError(ON_PURPOSE)
-        with trio.CancelScope(shield=True):  # a cancelled caller still learns that the records are written
+        with trio.CancelScope(shield=True):  # even a cancelled caller learns that the records are written
             await self._wait()
         if self.dead:
             raise CommitUnknown(GONE)
@@ -102,7 +102,7 @@ class FaultyJournal:
         return await self._disk.claim(session_id, holder, lease, take_over=take_over)
 
     async def renew(self, claims: Sequence[Claim], lease: Lease) -> tuple[Claim, ...]:
-        """Renew the leases of *claims*, or fail before or after that; return the claims that are lost."""
+        """Renew the leases of *claims*, or fail before or after it; return the claims that are lost."""
         self._alive("renewing_fails")
         await self._wait()
         lost = await self._disk.renew(claims, lease)
@@ -120,7 +120,7 @@ class FaultyJournal:
         return await self._disk.read(session_id, after, limit)
 
     async def record_of_seq(self, session_id: str, seq: int) -> int:
-        """Return after which record the events after number *seq* are."""
+        """Return the number of the record after which the events after *seq* are."""
         self._alive("journal_unreadable")
         return await self._disk.record_of_seq(session_id, seq)
 

@@ -73,7 +73,7 @@ NONSENSE: Final[tuple[object, ...]] = (None, "done", 7, {"content": "done"}, ok,
 
 
 class BrokenOnPurposeError(Exception):
-    """Raised by a simulated model, tool or plugin when a fault fires."""
+    """Raised on purpose by a simulated model, tool or plugin."""
 
 
 class SimulatedProvider:
@@ -88,7 +88,7 @@ class SimulatedProvider:
         self._session_id = session_id
 
     async def stream(self, request: ModelRequest, emit: EmitChunk) -> Response:
-        """Answer a request; note with the stage that it was made, and that it is going on."""
+        """Answer *request*; note with the stage that the request was made and while it is under way."""
         stage = self._stage
         stage.asked(request)
         key = request.session_id, request.request_id
@@ -103,7 +103,7 @@ class SimulatedProvider:
         stage.moment(self._session_id)
         await trio.sleep(chance.below(1000) / 2000)
         if stage.fires("model_deaf"):
-            with trio.CancelScope(shield=True):  # a model that ignores its cancellation, on purpose
+            with trio.CancelScope(shield=True):  # the model ignores its cancellation on purpose
                 await trio.sleep(chance.number(1, 3000) / 1000)
         await self._fail(emit)
         self._blab(request)
@@ -144,14 +144,14 @@ class SimulatedProvider:
             await trio.sleep_forever()
 
     def _blab(self, request: ModelRequest) -> None:
-        """Fail now and then with the canary when a summary is wanted: its text comes back in an error, to the log."""
+        """If a summary is wanted, sometimes fail with the canary in the error, which is logged."""
         why = "" if request.request_id else self._stage.canary(self._secret, 25)
         if why:
             message = f"{ON_PURPOSE}{why}"
             raise PermanentModelError(message)
 
     def _thinks(self, emit: EmitChunk) -> tuple[Said, ...]:
-        """Think of the canary, in two pieces, or of nothing."""
+        """Emit the canary as thoughts in two chunks, or nothing."""
         thought = self._stage.canary(self._secret, 15)
         for piece in (thought[:7], thought[7:]) if thought else ():
             emit(ThinkingChunk(piece))
@@ -233,7 +233,7 @@ class SimulatedWorker:
         late = stage.fires("tool_late")
         try:
             if stage.fires("tool_deaf"):
-                with trio.CancelScope(shield=True):  # a tool that ignores its cancellation, on purpose
+                with trio.CancelScope(shield=True):  # the tool ignores its cancellation on purpose
                     await trio.sleep(chance.number(1, 6000) / 1000)
             if stage.fires("tool_hangs"):
                 await trio.sleep_forever()
@@ -253,7 +253,7 @@ class SimulatedWorker:
         return self._result()
 
     async def probe(self, key: str) -> Probed:
-        """Return what became of an interrupted call: whether it ran, or in a fifth of the cases `Unknown`."""
+        """Return whether an interrupted call has run, or in a fifth of the cases `Unknown`."""
         await trio.sleep(0.05)
         has_run = self._stage.ran[key]
         if self._chance.percent(20):
@@ -306,17 +306,17 @@ class Prober(Answering):
 
 @frozen
 class Dawdler(Plugin[None]):
-    """A plugin that takes longer for each event than the hooks of a step should take."""
+    """A plugin that is slower at each event than the hooks of a step should be."""
 
     stage: Stage = field(eq=False, repr=False)
 
     def on_event(self, event: Envelope, state: None, ctx: Context) -> None:  # noqa: ARG002 - the signature of the hook
-        """Add `DAWDLES` seconds to the virtual time that the step takes."""
+        """Add `DAWDLES` seconds to the virtual duration of the step."""
         self.stage.watch.worked += DAWDLES
 
 
 async def lookup(stage: Stage, _: Json) -> Json:
-    """Service that plugins call (`CallService`): return an answer, or hang or raise if a fault fires."""
+    """The service that plugins call (`CallService`): return an answer; hang or raise if a fault fires."""
     if stage.fires("service_hangs"):
         await trio.sleep_forever()
     await trio.sleep(0.013)

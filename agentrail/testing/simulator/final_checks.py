@@ -71,7 +71,7 @@ def check_reports(stage: Stage, policy: Intensity, supervisor: Supervisor) -> No
 
 
 def _check_restart(stage: Stage, policy: Intensity, name: str, reports: Sequence[CrashReport]) -> None:
-    """Check what was done about the last crash in *reports*: set aside if there were too many, else restarted."""
+    """Check the reaction to the last crash in *reports*: after too many crashes quarantine, otherwise a restart."""
     last = reports[-1]
     ago = [last.at - report.at for report in reports]
     edge = policy.period * 1000
@@ -86,7 +86,7 @@ def _check_restart(stage: Stage, policy: Intensity, name: str, reports: Sequence
 
 
 def begin_to_close(stage: Stage, supervisor: Supervisor) -> None:
-    """Note the children of the supervisor when it begins to close, for `check_order`."""
+    """Store the order of the supervisor's children when it begins to close, for `check_order`."""
     stage.closing = [child.name for child in supervisor.tree().children]
     stage.ending.clear()
     stage.down.clear()
@@ -104,7 +104,7 @@ def check_order(stage: Stage) -> None:
 
 
 async def comes_to_rest(stage: Stage, supervisor: Supervisor, quiet: Callable[[], bool]) -> None:
-    """Decide held calls and questions until every session rests and *quiet* is true; check that this comes in time."""
+    """Decide held calls and questions until all sessions rest and *quiet* is true; check that this happens in time."""
     janitor = SimulatedCaller(stage, "janitor")
     began = trio.current_time()
     longest = REST + stage.watch.behind
@@ -122,7 +122,7 @@ async def comes_to_rest(stage: Stage, supervisor: Supervisor, quiet: Callable[[]
 
 
 async def _stays_quiet(stage: Stage, supervisor: Supervisor) -> None:
-    """Check that each session at rest writes at most one more record within `QUIET`: the one of falling asleep."""
+    """Check that each resting session writes at most one record within `QUIET`: the one for falling asleep."""
     counts = {handle.id: stage.auditor.book(handle.id).records for handle in _living(supervisor, "asleep")}
     await trio.sleep(QUIET)
     for name, before in counts.items():
@@ -148,12 +148,12 @@ async def _all_rest(supervisor: Supervisor, janitor: SimulatedCaller) -> bool:
 
 
 async def _rests(handle: SessionHandle, janitor: SimulatedCaller, view: ChildView | None) -> bool:
-    """Return whether a session is at rest; on the way decide its held calls, and resume it if it is suspended."""
+    """Return whether a session rests; to get it there, decide its held calls, and resume it if it is suspended."""
     if view is None:
         return True
     try:
         paused = view.state == "running" and bool(handle.inspect().paused_stages)
-    except SessionAsleep:  # the session is about to wake, and waits for the journal
+    except SessionAsleep:  # the session is waking up, and waits for the journal
         return False
     if view.suspended or paused:
         await janitor.do(RESUME, handle)

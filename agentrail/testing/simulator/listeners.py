@@ -33,7 +33,7 @@ class CheckingListener:
         self._ear = CanaryEar()
 
     async def run(self) -> None:
-        """Read events until the stream of the session ends; then check that all of them came."""
+        """Read events until the session's stream ends; then check that none is missing."""
         over = False
         while not over:
             self._lost = None
@@ -70,7 +70,7 @@ class CheckingListener:
                 not has_canary, "screened", "the canary is heard with {}, {}: {}", envelope.seq, envelope.n, event
             )
         if isinstance(event, Gap):
-            # Only with the policy `drop` are durable events missing; with the others a gap stands for deltas.
+            # Only the policy `drop` loses durable events; with others, a gap replaces deltas alone.
             self._lost = event.to_seq if self._policy == "drop" else self._lost
             return
         cursor, after = envelope.cursor, (self._at.seq, self._lost)
@@ -84,7 +84,7 @@ class CheckingListener:
         self._at = cursor
 
     def _ends(self) -> None:
-        """Check that the last event was received, if the session has ended and never crashed."""
+        """Check that the session's last event was received, if it has ended without a crash."""
         state = self._book.state
         if state is not None and state.phase is Phase.ENDED and not self._book.crashed:
             self._demand(

@@ -34,7 +34,7 @@ ROUNDED: Final = 2
 
 
 class Watchman:
-    """Compares all sessions with their records, now and then, at moments at which all tasks wait for time to pass."""
+    """Compares all sessions with their records from time to time, when all tasks wait for time to pass."""
 
     def __init__(self, stage: Stage, supervisor: Supervisor) -> None:
         self._stage = stage
@@ -42,14 +42,14 @@ class Watchman:
         self._goes_on: set[str] = set()
 
     async def run(self) -> None:
-        """Look until the life is over."""
+        """Check all sessions again and again until the life ends."""
         for looks in count():
             await trio.sleep(PAUSE if looks < FEWER else 100 * PAUSE)
             await wait_all_tasks_blocked()
             self.look()
 
     def look(self) -> None:
-        """Check every session that is not just starting, ended, or in the middle of its work."""
+        """Check every session, except those that are starting, ended, or at work on a letter."""
         views = {view.name: view for view in _flat(self._supervisor.tree())}
         suspects: set[str] = set()
         for name, session in self._stage.actors.items():
@@ -58,7 +58,7 @@ class Watchman:
             if view is None or state is None or state.is_starting or state.phase is Phase.ENDED:
                 continue
             suspects |= self._going_on(book, views)
-            # It may wait for the journal, which may be away.
+            # the session may wait for the journal during an outage
             waits = session.in_hand or session.records.outage is not None
             if view.state in ("running", "asleep") and not waits:
                 self._look_at(session, book, state, view)
@@ -80,7 +80,7 @@ class Watchman:
         self._work(session, book)
 
     def _timers(self, session: Session, state: State) -> None:
-        """Check that each timer in *state* is really set, and not overdue."""
+        """Check that each timer in *state* is set in the clock and not overdue."""
         name, now = session.session_id, self._stage.watch.time() * 1000
         for timer, due in state.timers:
             there = (name, timer) in self._stage.timers
@@ -93,7 +93,7 @@ class Watchman:
             )
 
     def _work(self, session: Session, book: Book) -> None:
-        """Check that the calls and requests that run are those that the records call running."""
+        """Check that the calls and requests that run are exactly those that run by the records."""
         name, stage, out = session.session_id, self._stage, book.out
         begins = f"{name}/"
         runs = {key.removeprefix(begins) for key, count in stage.running.items() if count and key.startswith(begins)}
@@ -112,7 +112,7 @@ class Watchman:
             self._demand(not requests, "of `{}` the requests {} are said to be out, and are not", name, names_)
 
     def _going_on(self, book: Book, views: dict[str, ChildView]) -> set[str]:
-        """Return the sub-agents that run though they were stopped; one that did so at the last look breaks a rule."""
+        """Return the sub-agents that run although they were stopped; report those that did at the last check too."""
         children: set[str] = set()
         for child, agent in book.out.agents.items():
             call = book.out.calls.get(agent.call_id)
@@ -129,7 +129,7 @@ class Watchman:
 
 
 def _extension_ms(session: Session, timer: str, due_at_ms: int) -> float:
-    """Return by how much *timer* may fire later: that of a sub-agent's call stands still while its requests wait."""
+    """Return the extension of *timer*, in ms: the time limit of a sub-agent's call stops while its requests wait."""
     if session.is_asleep:
         return 0.0
     due = session.shared.clock.moment(due_at_ms)
@@ -138,7 +138,7 @@ def _extension_ms(session: Session, timer: str, due_at_ms: int) -> float:
 
 
 def _is_seen(start: object) -> bool:
-    """Return whether *start* starts a simulated tool, which notes when it runs; the task tool does not."""
+    """Return whether *start* is of a simulated tool, which notes when it runs; the task tool does not."""
     return isinstance(start, StartCall) and start.name != TASK_TOOL
 
 

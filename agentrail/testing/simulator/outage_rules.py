@@ -21,7 +21,7 @@ KINDS: Final = frozenset(
 
 
 def check_outages(stage: Stage, supervisor: Supervisor) -> None:
-    """Check the supervisor's crash reports and the sessions' events: none names an outage of the journal as a cause."""
+    """Check crash reports and events: none names an outage of the journal as a cause."""
     for report in supervisor.crashes():
         text = f"`{report.path[-1]}` crashed: {report.reason.text}"
         stage.demand(report.reason.kind not in KINDS, "outages", text)
@@ -35,7 +35,7 @@ def check_outages(stage: Stage, supervisor: Supervisor) -> None:
 
 @contextmanager
 def outages_watched(stage: Stage) -> Generator[None]:
-    """Check, while this is open, that no session that has written a record is ended by an outage of the journal."""
+    """Within this block, check that an outage of the journal ends no session that has written a record."""
     finish = Session.finish
 
     def noted_finish(ended: Session, error: BaseException | None) -> None:

@@ -30,7 +30,7 @@ from agentrail.testing.simulator.virtual import swapped
 
 @contextmanager
 def breakable(stage: Stage) -> Generator[None]:
-    """While this is open, actors crash when faults fire, and the order in which a supervisor ends them is noted."""
+    """Within this block, actors crash when faults fire, and the order in which a supervisor ends them is noted."""
     perform, finish = Performer.perform, Session.finish
     park, stop = SupervisorNode.park, SupervisorNode.stop
 
@@ -75,7 +75,7 @@ def breakable(stage: Stage) -> Generator[None]:
 
 @contextmanager
 def watched(stage: Stage) -> Generator[None]:
-    """While this is open, the stage notes living sessions and set timers, and sets how often snapshots are kept."""
+    """Within this block, the stage notes living sessions and set timers, and chooses how often snapshots are kept."""
     run = Session.run
 
     def noted_relieve(session_id: str, letters: Iterable[Letter], stuck: AgentrailError) -> None:
@@ -98,7 +98,7 @@ def watched(stage: Stage) -> Generator[None]:
 
 @contextmanager
 def _timed(stage: Stage) -> Generator[None]:
-    """While this is open, the stage notes which timers are set, and each that fires is checked: set, and not early."""
+    """Within this block, note each timer that is set; check of each that fires that it was set and is not early."""
     set_timer, clear_timer, clear_all = Timers.set, Timers.clear, Timers.clear_all
 
     def noted_set(timers: Timers, key: Key, at: float, fire: Callable[[], None]) -> None:

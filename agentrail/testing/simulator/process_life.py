@@ -42,7 +42,7 @@ STRATEGIES: Final[tuple[Strategy, ...]] = ("one_for_one", "one_for_one", "one_fo
 
 
 class ProcessGoneError(Exception):
-    """Raised to end a life as if its process had been killed."""
+    """Raised to end a life abruptly, as if its process had been killed."""
 
 
 class Life:
@@ -64,7 +64,7 @@ class Life:
         self._by_name = stage.choice("by name", number).percent(50)
 
     async def run(self, clock: MockClock, *, seconds: float, last: bool, calm: bool) -> None:
-        """Run a supervisor with callers and listeners for some virtual *seconds*, then close it and check the rules.
+        """Run a supervisor with callers and listeners for *seconds* of virtual time; close it, and check the rules.
 
         In the *last* life the process does not die. In a *calm* life the faults then stop and all sessions must rest.
         """
@@ -77,13 +77,13 @@ class Life:
         try:
             async with open_supervisor(
                 journal=self._journal,
-                address="simulated",  # so that the next life waits for no lease
+                address="simulated",  # the next life must not have to wait for leases of this one
                 seed=generator(stage.seed, "shell", self._number).randrange(2**32),
                 strategy=self.strategy,
                 max_restarts=self.max_restarts,
                 period=self.period,
                 specs=self._specs() if self._by_name else None,
-                stop_within=None,  # no time limit: tools that end late are checked until they have ended
+                stop_within=None,  # no time limit, because tools that end late are checked until they have ended
             ) as supervisor:
                 try:
                     await self._until(broken, doom, supervisor, clock, seconds, calm=calm)
@@ -98,7 +98,7 @@ class Life:
             stage.verdict.broken = stage.doom = None
 
     def _specs(self) -> Mapping[str, Callable[[], SessionSpec]]:
-        """Return a function for each session of earlier lives that builds its spec, by name.
+        """Return the spec functions of sessions of earlier lives, by name.
 
         With these the supervisor brings the sessions back itself.
         """
@@ -108,7 +108,7 @@ class Life:
         return draw_spec(self._stage, session_id, self._plugins)[0]
 
     def _dies(self, doom: trio.Event) -> None:
-        """If the process is to die, cut off its journal, so that no more is written, and raise `ProcessGoneError`."""
+        """If the process is to die, stop its writes to the journal and raise `ProcessGoneError`."""
         if doom.is_set():
             self._journal.dead = self._gone = True
             raise ProcessGoneError
@@ -133,7 +133,7 @@ class Life:
         *,
         calm: bool,
     ) -> None:
-        """Run callers and listeners until the time is over, a rule is broken, or the process is to die."""
+        """Run callers and listeners until time is up, a rule is broken, or the process is to die."""
         async with trio.open_nursery() as nursery:  # noqa: TID251 - the tasks of a life end with it
             for over in (broken, doom):
                 nursery.start_soon(_ends, over, nursery.cancel_scope)
@@ -144,7 +144,7 @@ class Life:
                     self._stage.chaos.calm = True
                     await comes_to_rest(self._stage, supervisor, lambda: self._busy == 0)
             finally:
-                self._stage.meddle = nobody  # sessions go on after this nursery is closed: no meddler may start then
+                self._stage.meddle = nobody  # sessions outlive this nursery, and no meddler may start in it any more
             nursery.cancel_scope.cancel()
 
     # Tasks of one life
@@ -170,7 +170,7 @@ class Life:
         await trio.sleep_until(until)
 
     async def _opens(self, nursery: trio.Nursery, supervisor: Supervisor, session_id: str) -> None:
-        """Spawn a session after a while, check that its start is recorded, and start its listeners."""
+        """Spawn a session after a while; check that its start is recorded, and start its listeners."""
         stage = self._stage
         choose = stage.choice("spawn", session_id)
         await trio.sleep(choose.below(2000) / 1000)
@@ -181,7 +181,7 @@ class Life:
                 spec, session_id, restart=choose.pick(("transient", "transient", "temporary"))
             )
         except (BadPlugin, BadSpec):
-            raise  # the simulator's own spec is wrong; without this, a run without sessions would pass all checks
+            raise  # the simulator's own spec is wrong; otherwise a run without sessions would pass all checks
         except AgentrailError as refused:
             stage.verdict.note("spawn", session_id, type(refused).__name__)
             return
@@ -212,7 +212,7 @@ class Life:
         self._is_there(nursery, handle, choose)
 
     async def _erases(self, supervisor: Supervisor, session_id: str) -> None:
-        """If a fault fires, delete or redact a session; refused if it was brought back already, or has open work."""
+        """If a fault fires, delete or redact a session; a refusal is fine if it runs again or has open work."""
         stage = self._stage
         try:
             if stage.fires("sessions_redacted"):
@@ -255,10 +255,10 @@ class Life:
     # Earlier lives
 
     async def _check_kept(self) -> None:
-        """Check that the journal has all records of earlier lives' sessions, and that they give the same state."""
+        """Check that the journal has all records of earlier lives' sessions, and that they fold to the same states."""
         for session_id in self._stage.stored():
             book = self._stage.auditor.book(session_id)
-            # Read before the journal is: the supervisor may have brought the session back, and it may write meanwhile.
+            # Read before the journal, because a session that the supervisor has resumed may write meanwhile
             expected, records, seq = book.state, book.records, book.seq
             state, head, *_ = await rebuilt(self._disk, session_id, records)
             whole = (

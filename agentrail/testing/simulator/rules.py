@@ -44,7 +44,7 @@ RULES: Final = {
 
 
 class BrokenInvariant(Value):
-    """A rule that was broken."""
+    """The first rule that a run has broken."""
 
     rule: str
     """Name of the rule."""
@@ -66,11 +66,11 @@ class RunVerdict:
 
     @property
     def digest(self) -> str:
-        """The hash of everything that was noted so far; two runs from the same seed must have the same one."""
+        """The hash of everything noted so far; runs with equal seeds have equal hashes."""
         return self._trace.hexdigest()
 
     def demand(self, holds: bool, rule: str, text: str, *about: object) -> None:
-        """If *holds* is false and no rule was broken before, note that *rule* is broken; the run ends then.
+        """Unless *holds*, and if no rule was broken before, note that *rule* is broken; the run ends then.
 
         Each `{}` in *text* is one of *about*, which is written out only then.
         """

@@ -143,6 +143,6 @@ class Simulator:
 
 
 def simulated(run_: tuple[str, int]) -> Report:
-    """Run one simulation; *run_* is its mode and its seed."""
+    """Run one simulation of mode and seed *run_*; return its report."""
     mode, seed = run_
     return Simulator(mode).run(seed)

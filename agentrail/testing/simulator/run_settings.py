@@ -17,7 +17,7 @@ SLEEPS: Final = ((None, None, 0.5, 3.0), (0.5,))
 
 
 class Temper(Value):
-    """The character of one run."""
+    """The bias of one run: how often callers do what, and how long they wait."""
 
     left_out: frozenset[str] = frozenset()
     """Names of the actions that no caller does."""
@@ -34,7 +34,7 @@ class Temper(Value):
 
 
 def draw_temper(choose: Choose, doings: Iterable[str]) -> Temper:
-    """Draw the character of a run; *doings* are the names of all actions that may be left out."""
+    """Draw the bias of a run; *doings* are the names of all actions, some of which it may leave out."""
     names = tuple(doings)
     return Temper(
         frozenset(choose.some(names, 25)) if choose.percent(50) else frozenset(),

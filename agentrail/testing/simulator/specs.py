@@ -41,7 +41,7 @@ MAX_CALL: Final = 4.0
 
 
 def fitted(spec: ToolSpec) -> ToolSpec:
-    """Return the tool *spec* with a schema, and with a time limit of at most `MAX_CALL`."""
+    """Return *spec* with a schema, and a time limit of at most `MAX_CALL`."""
     return spec.but(parameters=SCHEMA, timeout=min(spec.timeout, MAX_CALL))
 
 
@@ -52,7 +52,7 @@ def draw_budget(choose: Choose) -> BudgetGuard | None:
 
 
 def draw_figures(choose: Choose) -> Options:
-    """Draw options with small values, so that every limit is reached within a minute."""
+    """Draw options with small values, so that a run of a minute reaches every limit."""
     return draw_options(choose).but(
         stall_timeout=choose.pick((1.5, 3.0)),
         retry_base=0.4,
@@ -64,7 +64,7 @@ def draw_figures(choose: Choose) -> Options:
 
 
 def draw_row(stage: Stage, choose: Choose, budget: BudgetGuard | None) -> tuple[Attachable, ...]:
-    """Draw the row of plugins of a session, with *budget* among them if there is one."""
+    """Draw the plugins of a session; *budget* is among them, unless it is `None`."""
     row: list[Attachable] = [Recorder(), Prober(stage, frozenset(choose.some(CAN_ASK, 12)))]
     if budget is not None:
         row.append(budget)
@@ -78,12 +78,12 @@ def draw_row(stage: Stage, choose: Choose, budget: BudgetGuard | None) -> tuple[
 
 
 def draw_dawdler(stage: Stage, session_id: str) -> tuple[Attachable, ...]:
-    """Draw, for some sessions, a plugin that is slow for each event; reports of this must not cause further reports."""
+    """For some sessions, return a plugin that is slow at each event; reports about it must not cause more reports."""
     return (Dawdler(stage),) if stage.choice("dawdler", session_id).percent(SLOW_LISTENERS) else ()
 
 
 def draw_rewording(stage: Stage, session_id: str) -> tuple[Attachable, ...]:
-    """Draw plugins that change what is said: one that rewords it, and the one that screens the canary out."""
+    """Return plugins that change texts: one that rewords them, and one that replaces the canary."""
     rewords = stage.choice("rewords", session_id).percent(20)
     screens: tuple[Attachable, ...] = (Screener(),) if stage.temper.canary else ()
     return (*screens, Keyed("rewords", Scripted(REWORDS))) if rewords else screens
@@ -106,7 +106,7 @@ def draw_agents(stage: Stage, session_id: str) -> dict[str, SessionSpec]:
 
 
 def draw_spec(stage: Stage, session_id: str, plugins: Sequence[Attachable]) -> tuple[SessionSpec, BudgetGuard | None]:
-    """Draw the spec of a session, which has *plugins* beside drawn ones; return it with its budget, if it has one."""
+    """Return a random spec with *plugins* and drawn ones, and its budget (`None` if it has none)."""
     choose = stage.choice("spec", session_id)
     budget = draw_budget(choose)
     options = draw_figures(choose).but(hibernate_after=stage.choice("sleep", session_id).pick(stage.temper.sleeps))

@@ -26,7 +26,7 @@ START: Final = 1_700_000_000.0
 
 
 class ClockWatch:
-    """Replaces the module `time`: `time()` follows Trio's clock, `perf_counter()` grows only by what players add."""
+    """Replaces the module `time`: `time()` follows Trio's clock, `perf_counter()` grows only when parts add to it."""
 
     def __init__(self) -> None:
         self.worked = 0.0
@@ -34,7 +34,7 @@ class ClockWatch:
         self.behind = 0
 
     def turn_back(self, seconds: int) -> None:
-        """Set the time of day back by *seconds*; timers that are due at a time of day fire so much later."""
+        """Set the time of day back by *seconds*; timers set to a time of day fire that much later."""
         self.day -= seconds
         self.behind += seconds
 
@@ -49,7 +49,7 @@ class ClockWatch:
 
 @contextmanager
 def swapped(owner: object, name: str, new: object) -> Generator[None]:
-    """Set the attribute *name* of *owner* to *new* while this is open."""
+    """Within this block, set the attribute *name* of *owner* to *new*."""
     old: object = getattr(owner, name)
     setattr(owner, name, new)
     try:
@@ -81,8 +81,8 @@ def run(seed: int, watch: ClockWatch, main: Callable[[MockClock], Awaitable[None
         if trio.lowlevel.current_statistics().seconds_to_next_deadline < math.inf:
             jump()
             return
-        # Starts at Trio's root task, because a supervisor has tasks outside *main*. It is done at each call, because
-        # tasks may open new shielded scopes while they end.
+        # Starts at Trio's root task, because a supervisor has tasks outside *main*. Repeated at each call, because
+        # tasks that end may open new shielded scopes.
         shielded = _unshield(trio.lowlevel.current_root_task())
         if everything.cancel_called and not shielded:
             raise NothingMovesError
@@ -103,7 +103,7 @@ def run(seed: int, watch: ClockWatch, main: Callable[[MockClock], Awaitable[None
         try:
             trio.run(bounded, virtual, clock=virtual)
         except Exception as error:
-            if everything.cancel_called:  # raised by `jump_or_end`, or held back by a nursery that waited
+            if everything.cancel_called:  # raised by `jump_or_end`, possibly held back by a nursery that waited
                 raise NothingMovesError from error
             raise
     watch.day += virtual.current_time()

@@ -93,7 +93,7 @@ class ConflictSetup:
         self._words: dict[int, Vocabulary] = {}
 
     def given(self) -> Mapping[str, object]:
-        """Return the keyword arguments that a snippet has to give `simulate`: options and tools, unless default."""
+        """Return the keyword arguments of `simulate` for a snippet: options and tools that differ from the default."""
         more: dict[str, object] = {}
         if self.options != DEFAULTS:
             more["options"] = self.options
@@ -102,11 +102,11 @@ class ConflictSetup:
         return more
 
     def keeps(self, plugin: Attachable) -> bool:
-        """Whether *plugin* must never be left out."""
+        """Whether *plugin* must stay in each smaller set."""
         return any(plugin is other for other in self.always)
 
     def words(self, plugins: Sequence[Attachable]) -> list[Vocabulary]:
-        """Return the vocabulary of each of *plugins*, read once and kept; without plugins, only common words."""
+        """Return the vocabulary of each of *plugins*, cached; only common words if there are no plugins."""
         for plugin in plugins:
             if id(plugin) not in self._words:
                 self._words[id(plugin)] = vocabulary(plugin)
@@ -220,7 +220,7 @@ def search(
 
 
 class _Draws:
-    """Draws sets of plugins, and from each set the plugins whose vocabulary is used to write the script."""
+    """Draws sets of plugins, and chooses plugins from each set whose vocabulary is used for the script."""
 
     def __init__(self, choose: Choose, setup: ConflictSetup, plugins: Sequence[Attachable]) -> None:
         self.choose = choose
@@ -253,7 +253,7 @@ class _Draws:
 def _smallest(
     setup: ConflictSetup, plugins: tuple[Attachable, ...], script: tuple[Cue, ...], choose: Choose, lore: Lore
 ) -> tuple[tuple[Attachable, ...], tuple[Cue, ...]]:
-    """Shrink *plugins* and *script*; then look for a still smaller set of plugins that breaks with another script."""
+    """Shrink *plugins* and *script*; then search for a smaller set of plugins that fails with another script."""
     small, short = shrink(setup, plugins, script)
     others = tuple(plugin for plugin in small if not setup.keeps(plugin))
     for size in range(len(others)):
@@ -300,7 +300,7 @@ def _without_one(plugins: tuple[Attachable, ...], setup: ConflictSetup) -> Itera
 def _as_registered(
     setup: ConflictSetup, plugins: tuple[Attachable, ...], script: tuple[Cue, ...]
 ) -> tuple[Attachable, ...]:
-    """Return *plugins* sorted by priority, if they break the invariant in that order too; else as they are."""
+    """Return *plugins* sorted by priority if they also break the invariant in that order; otherwise unchanged."""
     by_priority = tuple(sorted(plugins, key=lambda plugin: unkeyed(plugin)[1].priority))
     return by_priority if setup.breaks(by_priority, script) is not None else plugins
 

@@ -150,7 +150,7 @@ def registration_does_not_matter(trace: Trace) -> None:
 
 
 def _again(trace: Trace, plugins: Sequence[Attachable]) -> Trace:
-    """Play the script of *trace* once more against *plugins*, and return the new trace."""
+    """Play the script of *trace* once more against *plugins*; return the new trace."""
     scene = trace.scene
     return simulate(plugins, trace.script, options=scene.options, tools=scene.tools, user_data=scene.user_data)
 

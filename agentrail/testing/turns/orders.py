@@ -119,7 +119,7 @@ class OrderSearch:
             script = self._script(first, second)
             here = _play((first, second), script)
             if not any(_matters(ruling) for happened in here.steps for ruling in happened.step.rulings):
-                continue  # asked in the other order, each would see the same and let it pass too
+                continue  # in the other order, each would see the same hook and let it pass too
             there = _play((second, first), script)
             self._lore.learn(here)
             self._lore.learn(there)
@@ -130,7 +130,7 @@ class OrderSearch:
         return list(hooks.values())
 
     def _script(self, first: Attachable, second: Attachable) -> Script:
-        """Draw a script for the two; half of them are for another plugin too, or for all.
+        """Draw a script for the two plugins; half of the scripts also use words of another plugin, or of all.
 
         A value that shows an order may stand in the code of another plugin only, such as a path.
         """
@@ -144,7 +144,7 @@ class OrderSearch:
 
 
 def difference(here: Trace, there: Trace) -> str | None:
-    """Return the hook at which two traces of one script first differ, or `None` if the same came of both.
+    """Return the first hook at which two traces of one script differ; `None` if their outcomes are equal.
 
     The hook is the one whose first decision differs; but only if the outcomes of the two sessions differ at last.
     """
@@ -159,18 +159,18 @@ def difference(here: Trace, there: Trace) -> str | None:
 
 
 def _matters(ruling: Ruling) -> bool:
-    """Whether a plugin did something in *ruling*, other than to make its first state."""
+    """Whether a plugin did something in *ruling*, apart from making its first state."""
     return bool(ruling.answers or ruling.errors or ruling.pause or (ruling.states and ruling.hook != "init"))
 
 
 def _decided(trace: Trace) -> list[Ruling]:
-    """Return the rulings of *trace*, without those that only say that a plugin has a question."""
+    """Return the rulings of *trace*, without those that only start an `Ask`."""
     rulings = (ruling for happened in trace.steps for ruling in happened.step.rulings)
     return [ruling for ruling in rulings if ruling.verdict is not Verdict.ASK]
 
 
 def _outcome(trace: Trace) -> dict[str, object]:
-    """Return what came of a session, to compare two orders: without who decided, and texts and events sorted."""
+    """Return the outcome of a session in a form that does not depend on who decided, with texts and events sorted."""
     state = trace.state
     keys = [seat.key for seat in state.plugins]
     return {
@@ -206,7 +206,7 @@ def _sorted_lines(message: Message) -> tuple[str, list[str]]:
 
 
 def _decision(ruling: Ruling, trace: Trace) -> tuple[object, ...]:
-    """Return what *ruling* decided, to compare two orders: without the deciding plugin, texts and events sorted."""
+    """Return the decision of *ruling* in a form that does not depend on who decided, with texts and events sorted."""
     gathered, switch, pause = ruling.gathered, ruling.gathered.switch, ruling.pause
     keys = [seat.key for seat in trace.state.plugins]
     states = {keys[place]: state for place, state in ruling.states if place < len(keys)}
@@ -229,7 +229,7 @@ def _decision(ruling: Ruling, trace: Trace) -> tuple[object, ...]:
 
 
 def _shortest(first: Attachable, second: Attachable, hook: str, script: Script) -> Script:
-    """Leave out and simplify cues of *script* as long as the two orders still first differ at *hook*."""
+    """Remove and simplify cues of *script* while the two orders still first differ at *hook*; return the result."""
     going = True
     while going:
         going = False

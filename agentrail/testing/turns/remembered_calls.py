@@ -21,7 +21,7 @@ KEPT: Final = 4
 
 
 class Lore:
-    """Remembers a few tool calls for each deed, and for each pair of deeds that plugins did at the same call."""
+    """Remembers tool calls by deed (what a plugin did at a call), and by pair of deeds at one call."""
 
     def __init__(self, calls: Sequence[ToolCall]) -> None:
         self._given = list(calls)
@@ -59,7 +59,7 @@ class Lore:
 
 
 def deeds_of(ruling: Ruling, keys: Sequence[str]) -> Iterator[Deed]:
-    """Yield each deed in *ruling*: who decided it and how, who replaced something, who changed its state.
+    """Yield each deed in *ruling*: a plugin with its decision, replacement or change of state.
 
     A plugin that only let the hook pass did nothing. *keys* are the keys of the plugins, in the order of their row.
     """

@@ -260,6 +260,7 @@ def cue_code(cue: Cue, source: CodeSource) -> str:
 
 
 def _arguments(cue: Cue, positional: int, source: CodeSource) -> str:
+    """Return the arguments of *cue* as code."""
     arguments: list[str] = []
     defaults = defaults_of(type(cue))
     for place, name in enumerate(cue.__struct_fields__):
@@ -271,7 +272,7 @@ def _arguments(cue: Cue, positional: int, source: CodeSource) -> str:
 
 
 def _scripted(cue: ScriptedResponse, source: CodeSource) -> str:
-    """Return the code of the shortest call of a public function that makes *cue*, else of the call of its class."""
+    """Return the shortest code that makes *cue*: a call of a public function, or else of its class."""
     for make, arguments in _makings(cue):
         if make(**arguments) == cue:
             parameters = signature(make).parameters.values()
@@ -286,7 +287,7 @@ def _scripted(cue: ScriptedResponse, source: CodeSource) -> str:
 
 
 def _makings(cue: ScriptedResponse) -> Iterator[tuple[Callable[..., ScriptedResponse], Mapping[str, object]]]:
-    """Yield the functions that may make *cue*, each with arguments, the shortest first."""
+    """Yield the public functions that can make *cue*, with their arguments; the shortest call first."""
     text = "".join(chunk.text for chunk in cue.chunks if isinstance(chunk, TextChunk))
     match cue:
         case Saying(response=response):
@@ -316,13 +317,13 @@ def _said(response: Response) -> Mapping[str, object]:
 
 
 def _facts(error: Exception, make: Callable[..., Failing]) -> Mapping[str, object]:
-    """Return the fields of *error* that *make* takes."""
+    """Return the fields of *error* that the function *make* takes as arguments."""
     names = signature(make).parameters
     return {name: getattr(error, name) for name in ("message", "retry_after") if name in names}
 
 
 def _argument(parameter: Parameter, value: object, source: CodeSource) -> str:
-    """Return the code of an argument of a function that makes a cue, with its name if it must have that."""
+    """Return the code of an argument of a cue's function, with its name if it must be passed by name."""
     match parameter.name:
         case "calls":
             code = _list(_call(call, source) for call in cast("tuple[ToolCall, ...]", value))

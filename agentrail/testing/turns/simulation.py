@@ -101,22 +101,22 @@ class Decision(Value, gc=True):
 
 
 class Watch:
-    """Wraps plugins and records each of their decisions in `decisions`; `step` is the number of the current step."""
+    """Wraps plugins, and records their decisions in `decisions`, with the number of the step (`step`)."""
 
     def __init__(self) -> None:
         self.decisions: list[Decision] = []
         self.step = 0
 
     def over(self, key: str, plugin: AnyPlugin) -> AnyPlugin:
-        """Return a wrapper of *plugin* that behaves as it does, and records its decisions here."""
+        """Return a wrapper of *plugin* with the same behaviour, whose decisions are recorded here."""
         return cast("AnyPlugin", _Watched(self, key, plugin))
 
     def forget(self, step: int) -> None:
-        """Drop the decisions of *step* and of later steps."""
+        """Forget the decisions of *step* and of later steps."""
         self.decisions = [decision for decision in self.decisions if decision.step < step]
 
     def asks(self, key: str, method: Method, hook: Hook, state: object, ctx: Context) -> object:
-        """Call *method* of a plugin with a hook, and record what it returns or raises."""
+        """Call *method* of a plugin with a hook; record its result or exception."""
         try:
             answer = method(hook, state, ctx)
         except Exception as error:
@@ -127,7 +127,7 @@ class Watch:
 
 
 class _Watched:
-    """Wrapper of a plugin: its attributes are the plugin's own, but methods for hooks record their answers."""
+    """Wrapper of a plugin; calls of its hooks are recorded, and all other attributes are the plugin's."""
 
     def __init__(self, watch: Watch, key: str, plugin: AnyPlugin) -> None:
         self._watch = watch
@@ -153,7 +153,7 @@ NOBODY: Final = Failed("the script does not say what comes of it")
 
 
 class EndlessError(AssertionError):
-    """A simulated session has not come to rest after `MOST` steps that no cue asked for."""
+    """A simulated session did not come to rest after `MOST` steps beyond its script."""
 
     def __init__(self, cue: object) -> None:
         super().__init__(
@@ -186,7 +186,7 @@ class Happened(NamedTuple):
 
 
 class Simulation:
-    """Plays a script against one session: holds its state, what is outstanding, and the steps so far."""
+    """Plays a script against one session: has its state, its outstanding work, and the steps so far."""
 
     def __init__(self, scene: Scene, script: Script, *, as_given: bool = False, watch: Watch | None = None) -> None:
         self.out: Outstanding = Outstanding()
@@ -212,7 +212,7 @@ class Simulation:
         self.watch = watch
 
     def play(self) -> None:
-        """Open the session, play each cue of the script, then give plain answers until the session rests.
+        """Open the session and play each cue of the script; then send default answers until the session rests.
 
         Cues that found nothing to do are noted in `void`.
         """
@@ -225,7 +225,7 @@ class Simulation:
         self._settle(lambda: False)
 
     def send(self, input_: AnyInput, *, plain: bool = False) -> None:
-        """Make a step of *input_*; *plain* says that it is an answer that the script did not ask for."""
+        """Make a step with *input_*; *plain* marks it as a default answer, which is not in the script."""
         if self.watch is not None:
             self.watch.step = len(self.happened)
         self.out.answered(input_)
@@ -240,7 +240,7 @@ class Simulation:
     # The cues
 
     def _play(self, cue: Cue) -> bool:
-        """Play *cue*; return whether there was anything for it to do, such as a call for a cue that ends one."""
+        """Play *cue*; return false if it found nothing to act on, such as no running call to end."""
         match cue:
             case Saying() | Failing() | Stalling():
                 return self._answers(cue)
@@ -325,10 +325,10 @@ class Simulation:
         live = self.out.live_requests
         return Partial("so far ") if live and self.out.requests[live[0]].began else NOTHING_YET
 
-    # Plain answers, where the script gives none
+    # Default answers, for work that the script does not answer
 
     def _comes_to(self, is_reached: Callable[[], bool]) -> bool:
-        """Give plain answers until *is_reached* is true; if it never is, undo them all and return `False`."""
+        """Send default answers until *is_reached* is true. If it does not come true, undo them and return `False`."""
         if is_reached():
             return True
         before = self.state, self.out.copy(), self.now, len(self.happened)
@@ -341,7 +341,7 @@ class Simulation:
         return False
 
     def _settle(self, is_reached: Callable[[], bool]) -> bool:
-        """Give plain answers until *is_reached* is true, or nothing is outstanding; return whether it came true."""
+        """Send default answers until *is_reached* is true or nothing is outstanding; return whether it came true."""
         for _ in range(MOST):
             if is_reached():
                 return True
@@ -352,7 +352,7 @@ class Simulation:
         raise EndlessError("the start" if self.cue < 0 else self.script[self.cue])
 
     def _plain(self) -> AnyInput | None:
-        """Return the plain answer to one outstanding thing: a call, else a request, a plugin's ask, a compaction.
+        """Return the default answer to one outstanding effect: a call, else a request, a plugin's ask, a compaction.
 
         If none is outstanding while a turn is open, the next timer fires. `None` if there is nothing to answer.
         """
@@ -425,7 +425,7 @@ def said(chunks: Iterable[Chunk]) -> Partial:
 
 
 def _compacted(name: str, messages: Sequence[Message]) -> CompactionEnded:
-    """Return the end of a compaction that keeps the messages from the last user message on, and sums up the rest."""
+    """Return the end of a compaction that keeps the last user message and all after it, and sums up the rest."""
     starts = [place for place, message in enumerate(messages) if isinstance(message, UserMessage)]
     messages_ = tuple(messages[starts[-1] :]) if starts else tuple(messages)
     return CompactionEnded(name, messages_, len(messages) - len(messages_), "shorter")

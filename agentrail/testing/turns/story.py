@@ -61,7 +61,7 @@ def _decisions(decisions: list[Decision]) -> Iterator[str]:
 
 
 def _occasion(decision: Decision) -> tuple[object, ...]:
-    """Return a key that is equal for the decisions of one run of a hook: its moment, its call, whether it is final."""
+    """Return a key for the hook run of a decision: its moment, its call, and whether it is final."""
     hook = decision.hook
     return hook.moment, getattr(hook, "call_id", None), getattr(hook, "final", None)
 
@@ -75,7 +75,7 @@ def _matters(decision: Decision) -> bool:
 
 
 def decided(decision: Decision) -> str:
-    """Return a decision in words: the action with its fields, the change of the plugin's state, and what it emits."""
+    """Return a decision as text: the action with its fields, the change of the plugin's state, and its events."""
     action = decision.action
     if action is None:
         answer = decision.answer
@@ -95,7 +95,7 @@ def decided(decision: Decision) -> str:
 
 
 def _change(before: object, after: object) -> str:
-    """Return the change of a plugin's state as text; of a class with fields, only the fields that changed."""
+    """Return the change of a plugin's state as text; for classes with fields, only the changed fields."""
     names = names_of(type(after))
     if type(before) is not type(after) or names is None:
         return f"{_value(before)} → {_value(after)}"

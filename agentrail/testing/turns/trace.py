@@ -122,7 +122,7 @@ class Trace:
         return self.state.plugin_states[keys.index(key)]
 
     def digest(self) -> str:
-        """Return a hash of all inputs, events and effects; two equal sessions have the same, in any process."""
+        """Return a hash of all inputs, events and effects; equal sessions have equal hashes, in any process."""
         checksum = hashlib.sha256()
         for happened in self.steps:
             checksum.update(repr((happened.arrival, happened.step.events, happened.step.effects)).encode())

@@ -14,14 +14,14 @@ from agentrail.values.json import Json
 
 
 def draw_command(kind: type[Command], ids: Sequence[str], choose: Choose) -> Command:
-    """Return a command of the class *kind*; its texts are some of the *ids*, and now and then one that is unknown."""
+    """Return a random command of the class *kind*; its texts are from *ids*, sometimes with an unknown one."""
     drawn = {field.name: _draw(field.type, ids, choose) for field in _fields(kind) if field.required or choose.below(2)}
     return cast("Callable[..., Command]", kind)(**drawn)
 
 
 @cache
 def _fields(kind: type[Command]) -> tuple[inspect.Field, ...]:
-    """Return the fields that can be drawn by their types; the others are left to their defaults."""
+    """Return the fields whose types can be drawn; the other fields keep their defaults."""
     info = cast("inspect.StructType", inspect.type_info(kind))
     return tuple([field for field in info.fields if field.required or _is_drawn(field.type)])
 

@@ -21,7 +21,7 @@ from agentrail.values.events.envelope import Event
 
 
 class Transition:
-    """One step of a session, as the checks get it: the state before and after, the input, events and effects."""
+    """One step of a session for the checks: states before and after, input, events and effects."""
 
     def __init__(self, before: State, arrival: Arrival, step: Step) -> None:
         self.before = before
@@ -43,7 +43,7 @@ class Transition:
 
     @property
     def in_turn(self) -> bool:
-        """Whether a turn was open before the step, and had not ended."""
+        """Whether a turn that had not ended was open before the step."""
         return self.before.turn is not None and self.before.turn.ended is None
 
     @property
@@ -57,7 +57,7 @@ T = TypeVar("T")
 
 
 class Choose:
-    """Makes random choices with one function, *below*: it draws a number from 0 to a limit, which it leaves out.
+    """Makes random choices by the function *below*, which draws a number from 0 up to, but not including, its argument.
 
     Where runs are shrunk, 0 counts as the simplest number.
     """
@@ -76,7 +76,7 @@ class Choose:
         return self.below(100) >= 100 - of
 
     def turn(self, about: Hashable, below: int) -> int:  # noqa: ARG002 - `InTurn` uses it
-        """Return a number from 0 to *below* - 1; `InTurn` returns each once for *about* before any comes again."""
+        """Return a number below *below*; `InTurn` returns each one before it repeats any, for each *about* apart."""
         return self.below(below)
 
     def pick(self, options: Sequence[T]) -> T:
@@ -114,14 +114,14 @@ class InTurn(Choose):
         return drawn
 
     def turn(self, about: Hashable, below: int) -> int:
-        """Return the next number of a walk that meets all numbers below *below*; each *about* has its own walk."""
+        """Return the next number of a walk over all numbers below *below*; each *about* has a walk of its own."""
         at, stride = self._walks.get((about, below)) or (self._chance.randrange(below), self._stride(below))
         self._walks[about, below] = (at + stride) % below, stride
         self.drawn.append(at)
         return at
 
     def _stride(self, below: int) -> int:
-        """Draw the step width of a walk that meets all numbers below *below*: the two have no common divisor."""
+        """Draw the step width of a walk over all numbers below *below*: a number without a common divisor with it."""
         while gcd(stride := self._chance.randrange(1, below + 1), below) != 1:
             pass
         return stride

@@ -128,7 +128,7 @@ LATE: Final = 1
 
 
 def results(out: Outstanding, *, slow: bool = False) -> Iterator[Move]:
-    """Yield the inputs that outstanding effects could produce; cancelled work may still produce some.
+    """Yield the inputs that outstanding effects could cause; cancelled work may still cause some.
 
     With *slow*, a report that hooks were slow may come too.
     """
@@ -167,7 +167,7 @@ def _of_calls(out: Outstanding) -> Iterator[Move]:
             continue
         if call.cancelled:
             yield Move(BUSY // 3, ToolStopped, partial(_given, ToolStopped(call_id, attempt)))
-        else:  # a caller of `abort` cancels calls directly, so they may stop before the abort is handled
+        else:  # `abort` cancels calls directly, so they may stop before the session handles the abort
             yield Move(LATE, ToolStopped, partial(_given, ToolStopped(call_id, attempt)))
         if isinstance(call.start, ProbeCall):
             yield Move(BUSY if call.cancelled else 2 * BUSY, CallProbed, partial(_probed, call.start))
@@ -183,7 +183,7 @@ def _of_calls(out: Outstanding) -> Iterator[Move]:
 
 
 def _ended_at_once(several: list[StartCall], choose: Choose) -> AnyInput:
-    """Let some of *several* calls end, in any order, each in any way."""
+    """Draw the end of some of *several* calls, in any order and of any kind."""
     open_calls = list(several)
     ended: list[ToolReturned | ToolRaised | ToolStopped] = []
     while open_calls and (not ended or choose.percent(70)):
@@ -199,7 +199,10 @@ def _ended_at_once(several: list[StartCall], choose: Choose) -> AnyInput:
 
 
 def _of_agents(out: Outstanding) -> Iterator[Move]:
-    """Yield the inputs about sub-agents; any call may start one, and the input about that may come after its end."""
+    """Yield inputs about sub-agents.
+
+    Any call may start one, and the input about its start may come after the one of its end.
+    """
     free = [call_id for call_id in out.calls if not any(agent.call_id == call_id for agent in out.agents.values())]
     if free:
         yield Move(BUSY // 4, SubagentStarted, partial(_agent_started, out, free))
@@ -274,7 +277,7 @@ def _returned(start: StartCall, choose: Choose) -> AnyInput:
 
 
 def calls(state: State, out: Outstanding, teach: Teach) -> Iterator[Move]:
-    """Yield the calls that a user could make now; calls that will be refused are among them."""
+    """Yield the commands that a user could send now, including ones that will be refused."""
     by_hand = [*_calls(state, out, teach)]
     yield from by_hand
     drawn = {move.kind for move in by_hand}
@@ -285,7 +288,7 @@ def calls(state: State, out: Outstanding, teach: Teach) -> Iterator[Move]:
 
 
 def _calls(state: State, out: Outstanding, teach: Teach) -> Iterator[Move]:
-    """Yield the calls that are drawn with what is known of their commands."""
+    """Yield the commands that are drawn by hand, because their arguments must fit the state."""
     free = state.phase is Phase.IDLE and state.turn is None
     calls_now = () if state.batch is None else state.batch.calls
     running = [c.spec for c in calls_now if c.spec is not None and c.status is CallStatus.RUNNING]

@@ -58,7 +58,7 @@ class InvariantBrokenError(AssertionError):
 
 
 def demand(holds: bool, what: str, *about: object) -> None:
-    """Raise `InvariantBrokenError` with the text *what*, unless *holds* is true; each `{}` in it tells one of *about*.
+    """Raise `InvariantBrokenError` with *what* unless *holds*; *about* fills each `{}` in *what*.
 
     To write out what holds would take a fifth of the time of a drawn session.
     """
@@ -145,7 +145,7 @@ class Outstanding:
         )
 
     def perform(self, effect: AnyEffect, now: int) -> None:
-        """Note what *effect* starts or stops; raise `InvariantBrokenError` if it makes no sense, as a second start."""
+        """Note what *effect* starts or stops; raise `InvariantBrokenError` if it cannot be, such as a second start."""
         match effect:
             case StartRequest() | StartCall() | ProbeCall() | CarryOut() | StartCompaction():
                 self._start(effect)
@@ -178,7 +178,7 @@ class Outstanding:
                 assert_never(effect)
 
     def answered(self, input_: AnyInput) -> None:
-        """Note that *input_* has come: the work that it ends is no longer outstanding."""
+        """Note *input_*: the work that it ends is no longer outstanding."""
         match input_:
             case StreamBegan(request_id=request_id):
                 self.requests[request_id].began = True
@@ -202,7 +202,8 @@ class Outstanding:
             case SubagentEnded(child=child):
                 ended = self.agents.pop(child)
                 if not ended.background and ended.call_id in self.live_calls:
-                    del self.calls[ended.call_id]  # the sub-agent's result is the call's; its own return is ignored
+                    # The result of the sub-agent is the result of the call, and the tool's own return is ignored
+                    del self.calls[ended.call_id]
             case _:
                 pass
 
@@ -248,7 +249,7 @@ class Outstanding:
             demand(due is not None, "{} clears nothing", effect)
 
     def back(self, agents: tuple[Subagent, ...], effects: Sequence[AnyEffect]) -> None:
-        """Note those of *agents* that *effects* resume, after a restart of the process."""
+        """Note which of *agents* the *effects* resume after a restart of the process."""
         back = {child for effect in effects if isinstance(effect, ResumeSubagents) for child in effect.children}
         for agent in agents if back else ():
             if agent.child in back:
@@ -257,7 +258,7 @@ class Outstanding:
                 )
 
     def asked_for(self, call_id: str) -> str | None:
-        """Return the sub-agent that a call waits for, or `None`."""
+        """Return the sub-agent whose end a call waits for; `None` if there is none."""
         waited = (child for child, out in self.agents.items() if out.call_id == call_id and not out.background)
         return next(waited, None)
 

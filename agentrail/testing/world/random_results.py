@@ -92,7 +92,7 @@ def draw_response(choose: Choose, request: ModelRequest) -> Response:
 
 
 def draw_parts(choose: Choose) -> tuple[Part, ...]:
-    """Draw what a user says: a text, and now and then a file with it."""
+    """Draw the content of a user message: a text, and now and then a file."""
     text = Text(choose.pick(("hello", "please do this ", "look at it " * 12)))
     return (text, choose.pick(FILES)) if choose.percent(10) else (text,)
 
@@ -122,6 +122,6 @@ def draw_answer(choose: Choose) -> AskAnswer:
 
 
 def shortened(messages: Sequence[Message], choose: Choose) -> tuple[Message, ...]:
-    """Return *messages* from a drawn user message on; so no call is separated from its result."""
+    """Return a suffix of *messages* that begins at a user message, so that no call is separated from its result."""
     starts = [place for place, message in enumerate(messages) if isinstance(message, UserMessage)]
     return tuple(messages[choose.pick(starts) :]) if starts else tuple(messages)

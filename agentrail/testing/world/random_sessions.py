@@ -58,7 +58,7 @@ UNSEEN: Final = 60
 
 
 class Tally:
-    """Counts over any number of sessions: steps, rows of the transition table, and what rows allow but never did."""
+    """Counts steps and rows of the transition table over many sessions, with outcomes that rows allow but never had."""
 
     def __init__(self) -> None:
         self.steps = 0
@@ -69,7 +69,8 @@ class Tally:
             for kind, rule in rules.items()
             if rule.to
         }
-        self._wanting = Counter(kind for _, kind in self.unseen)  # rows that were seldom reached, by kind of input
+        # By kind of input: the number of rows that were seldom reached
+        self._wanting = Counter(kind for _, kind in self.unseen)
 
     def note(self, before: State, kind: type[Value], step: Step) -> None:
         """Count one step, which was made in the state *before* with an input of the class *kind*."""
@@ -80,12 +81,12 @@ class Tally:
             self._wanting[row[1]] -= 1
         outcomes = self.unseen[row]
         if not outcomes or any(ruling.hook == "on_event" and ruling.critical for ruling in step.rulings):
-            return  # a critical `on_event` may have aborted: its effects belong to the row of an abort
+            return  # a critical `on_event` may have aborted, and its effects belong to the row of an abort
         outcomes.discard(step.state.phase)
         outcomes.difference_update(type(effect) for effect in step.effects if type(effect) is not WriteLog)
 
     def wanted(self, phase: Phase, kind: type[Value], *, apt: bool = True) -> int:
-        """Return the weight with which a row of the table is looked for.
+        """Return the weight of a row for drawing the next input: rare rows weigh more.
 
         For a move that is not *apt*, what the row allows does not count, because the move would not show it.
         """
@@ -96,11 +97,11 @@ class Tally:
         return weight if is_done and self._wanting[kind] else weight * HELD_BACK
 
     def seldom(self, least: int = SELDOM) -> dict[str, int]:
-        """Return the rows that were reached less than *least* times, each with how often, without illegal ones."""
+        """Return the legal rows that were reached less than *least* times, with the numbers."""
         return {_named(row): self.rows[row] for row in self.unseen if self.rows[row] < least}
 
     def broken(self) -> dict[str, list[str]]:
-        """Return by row the phases and effects that it allows and that were never seen."""
+        """Return by row the allowed phases and effects that were never seen."""
         return {
             _named(row): sorted(outcome.value if isinstance(outcome, Phase) else outcome.__name__ for outcome in unseen)
             for row, unseen in self.unseen.items()
@@ -138,7 +139,7 @@ class WorldRecord(Value, gc=True):
 
 
 class World:
-    """One random session, with everything that it has started and that has not ended."""
+    """One random session, with all work that it has started and that has not ended."""
 
     def __init__(
         self, scene: Scene, *, session_id: str = "s", storable: Storable = can_store, tally: Tally | None = None
@@ -172,7 +173,7 @@ class World:
         )
 
     def teach(self, key: str, plugin: AnyPlugin) -> AttachedPlugin:
-        """Give the judge the code of *plugin* under a new revision, and return it as an attached plugin."""
+        """Give the judge *plugin*'s code under a new revision; return the attached plugin."""
         self.revisions += 1
         self.judge.seat(key, self.revisions, plugin)
         seat = seat_for(key, plugin, self.revisions)
@@ -187,13 +188,13 @@ class World:
         return self.apply(SessionOpened())
 
     def moves(self) -> list[Move]:
-        """Return the inputs that could come next."""
+        """Return the inputs that can come next."""
         if self.state.phase is Phase.ENDED:
             return list(results(self.out, slow=self.slow))
         return [*results(self.out, slow=self.slow), *calls(self.state, self.out, self.teach)]
 
     def go(self, choose: Choose, *, seek: bool = False) -> Step | None:
-        """Draw an input and make the step; return `None` if no input can come.
+        """Draw an input and make the step; return `None` if there is no possible input.
 
         With *seek*, inputs for rows of the table that the tally has seen least are drawn more often.
         """
@@ -208,7 +209,7 @@ class World:
         return self.apply(move.make(choose), choose)
 
     def apply(self, input_: AnyInput, choose: Choose | None = None) -> Step:
-        """Make a step of *input_*, perform its effects, and check the invariants."""
+        """Make a step with *input_*, perform its effects, and check the invariants; return the step."""
         if choose is not None:
             self.now += choose.pick((1, 0, 30, 120))
         self._comes(input_)
@@ -231,7 +232,7 @@ class World:
         return step_
 
     def refuses(self, input_: AnyInput) -> None:
-        """Check that the session, which has ended, refuses *input_*."""
+        """Check that the ended session refuses *input_*."""
         try:
             step(self.state, Arrival(input_, self.now), self.judge)
         except IllegalInput:
@@ -239,7 +240,7 @@ class World:
         demand(False, "an ended session took {}", input_)
 
     def _comes(self, input_: AnyInput) -> None:
-        """Note that *input_* comes: what it ends is no longer outstanding, and its tools are known."""
+        """Note *input_*: the work that it ends is no longer outstanding, and tools that it brings are known."""
         match input_:
             case TimerFired(timer=timer):
                 self._fires(timer)
@@ -252,7 +253,7 @@ class World:
                 self.out.answered(input_)
 
     def _fires(self, timer: str) -> None:
-        """Fire *timer*: at its time, or late, when it was cleared and its name may be set to another time already."""
+        """Fire *timer* on time, or late: after it was cleared, when its name may already be used for another time."""
         out = self.out
         if timer not in out.fired_late:
             self.now = max(self.now, out.timers.pop(timer))
@@ -265,7 +266,7 @@ class World:
     # Records
 
     def replay(self, upto: int | None = None) -> State:
-        """Fold the first *upto* records, or all, and return the state; raise if an audit finds a difference."""
+        """Fold the first *upto* records (or all) and return the state; raise if an audit finds a difference."""
         state = self.first
         for record in self.records[:upto]:
             before, state = state, fold(state, record.change)
@@ -274,7 +275,7 @@ class World:
         return state
 
     def check_replay(self) -> None:
-        """Check that a replay of all records leads to the session's state."""
+        """Check that all records replay to the session's state."""
         again = self.replay()
         demand(again == self.state and repr(again) == repr(self.state), "the replay leads to another state")
 

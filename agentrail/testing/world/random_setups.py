@@ -65,12 +65,12 @@ ALL_NAMES: Final = tuple(spec.name for spec in TOOLS)
 
 
 def fits(args: JsonObject, _: object = None) -> str | None:
-    """Return why *args* do not fit a tool of `TOOLS`, or `None` if they do; stands for a schema check."""
+    """Return why *args* do not fit a tool of `TOOLS`, `None` if they do; replaces the schema check."""
     return None if type(args.get("path")) is str else "$.path: is not text"
 
 
 def fits_answer(_: JsonObject, answer: JsonObject) -> str | None:
-    """Return why *answer* does not fit `ANSWER`, or `None` if it does; stands for a schema check."""
+    """Return why *answer* does not fit `ANSWER`, `None` if it does; replaces the schema check."""
     return None if type(answer.get("sum")) is int else "$.sum: is no integer"
 
 
@@ -224,7 +224,7 @@ def draw_tools(choose: Choose) -> tuple[ToolSpec, ...]:
 
 
 def draw_scene(choose: Choose, also: Sequence[Attachable] = ()) -> Scene:
-    """Draw what a session is made of; *also* are plugins under test, which it has beside the drawn ones."""
+    """Draw the setup of a random session; *also* are plugins under test, in addition to the drawn ones."""
     refuser: tuple[Attachable, ...] = (Refuser(),) if choose.below(60) == 1 else ()
     options, tools, plugins = draw_options(choose), draw_tools(choose), (*draw_plugins(choose), *also, *refuser)
     returns = ANSWER if choose.percent(6) else EMPTY

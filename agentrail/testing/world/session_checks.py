@@ -27,7 +27,7 @@ The runtime's limit is in `hooks/live_hook_runner.py`. It is not imported, so th
 
 
 class Course:
-    """Remembers what a session did so far, where this limits its later steps, and checks each step against it."""
+    """Remembers facts of a session that limit its later steps, and checks each step against them."""
 
     def __init__(self) -> None:
         self._keys: dict[str, str] = {}
@@ -36,14 +36,14 @@ class Course:
         self._overflow: tuple[int, int] | None = None
 
     def check(self, transition: Transition) -> None:
-        """Raise `InvariantBrokenError` if *transition* does not agree with earlier steps."""
+        """Raise `InvariantBrokenError` if *transition* contradicts earlier steps."""
         self._keys_stay(transition)
         self._deaf(transition)
         self._loops(transition)
         self._overflows(transition)
 
     def _keys_stay(self, transition: Transition) -> None:
-        """Check that all attempts of a call have one idempotency key, which no other call has."""
+        """Check that all attempts of a call have the same idempotency key, and no other call has it."""
         for effect in transition.step.effects:
             if isinstance(effect, StartCall | ProbeCall):
                 key = self._keys.setdefault(effect.call_id, effect.key)
@@ -51,7 +51,7 @@ class Course:
         demand(len(set(self._keys.values())) == len(self._keys), "two calls run under one key")
 
     def _deaf(self, transition: Transition) -> None:
-        """Check that a plugin whose `on_event` raised `MAX_FAILURES` times is shown no more events in the turn.
+        """Check that a plugin whose `on_event` raised `MAX_FAILURES` times gets no more events in this turn.
 
         The events are gone through one by one, because a new turn may start within the step.
         """
@@ -64,7 +64,7 @@ class Course:
         demand(not often, "plugins have broken at events, and hear more: {}", often)
 
     def _loops(self, transition: Transition) -> None:
-        """Check that a `LoopDetected` event counts a call no more often than the same call was really made."""
+        """Check that a `LoopDetected` event does not count more equal calls than there were."""
         before, after = transition.before, transition.after
         if after.history is not before.history and not isinstance(transition.input, CompactionEnded):
             for message in after.history[len(before.history) :]:
@@ -76,7 +76,7 @@ class Course:
                 demand(event.count <= most, "{}, and the same call was made {} times", event, most)
 
     def _overflows(self, transition: Transition) -> None:
-        """Check that the turn is aborted if the context is too long for the second time in one round."""
+        """Check that the second `context too long` in one round aborts the turn."""
         if any(isinstance(event, ContextOverflow) for event in transition.events):
             now = (transition.before.turn_count, transition.before.round)
             ends = any(isinstance(event, AgentAbort) for event in transition.events)

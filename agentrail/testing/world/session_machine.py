@@ -65,7 +65,7 @@ class SessionMachine(RuleBasedStateMachine):
         self.world: World
 
     def scene(self, choose: Choose) -> Scene:
-        """Draw what the session is made of; override this to choose the tools, options or plugins yourself."""
+        """Draw the setup of the session; override this to choose tools, options or plugins yourself."""
         return draw_scene(choose, self.plugins)
 
     @property
@@ -74,7 +74,7 @@ class SessionMachine(RuleBasedStateMachine):
         return self.world.state
 
     def make(self, data: st.DataObject, is_wanted: Callable[[type[Value]], bool]) -> None:
-        """Draw an input among those whose class is *is_wanted*, and make the step; do nothing if there is none."""
+        """Draw an input whose class fulfils *is_wanted*, and make the step; no-op if there is none."""
         choose = _choose(data)
         moves: list[tuple[int, Move]] = [(move.weight, move) for move in self.world.moves() if is_wanted(move.kind)]
         if moves:
@@ -89,7 +89,7 @@ class SessionMachine(RuleBasedStateMachine):
     @precondition(_owed)
     @rule(data=st.data())
     def something_answers(self, data: st.DataObject) -> None:
-        """Draw an input that an outstanding effect could produce, and make the step."""
+        """Draw an input that an outstanding effect can cause, and make the step."""
         choose = _choose(data)
         owed = [(move.weight, move) for move in results(self.world.out)]
         self.world.apply(choose.weighted(owed).make(choose), choose)
@@ -121,7 +121,7 @@ class SessionMachine(RuleBasedStateMachine):
     @precondition(_alive)
     @rule(data=st.data())
     def somebody_calls(self, data: st.DataObject) -> None:
-        """Draw an input that has no rule of its own: a switch of model, a compaction, a result, a timer, a restart."""
+        """Draw an input that no other rule draws: a switch of model, a compaction, a result, a timer, a restart."""
         self.make(data, lambda kind: kind not in PEOPLE)
 
     @precondition(_alive)

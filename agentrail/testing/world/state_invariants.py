@@ -44,7 +44,7 @@ RECORDER = "Recorder"
 
 
 class Ledger:
-    """Follows one session step by step, and checks that it keeps its invariants."""
+    """Checks the invariants of one session after every step."""
 
     def __init__(self) -> None:
         self.open_turn: str | None = None
@@ -63,7 +63,7 @@ class Ledger:
         self.course = Course()
 
     def check(self, before: State, arrival: Arrival, step: Step, out: Outstanding) -> None:
-        """Raise `InvariantBrokenError` if *step* broke an invariant; *out* must have its effects already."""
+        """Raise `InvariantBrokenError` if *step* broke an invariant; its effects must be in *out* already."""
         after = step.state
         self._answered(before, arrival, step)
         input_ = arrival.input
@@ -168,7 +168,7 @@ class Ledger:
         self.open_turn = None
         self.outcomes.append("finished" if isinstance(event, AgentEnd) else "aborted")
 
-    # Checks of the state against what the events of earlier steps have told
+    # Checks of the state against the events of earlier steps
 
     def _turns(self, after: State) -> None:
         going = after.turn is not None and after.turn.ended is None
@@ -214,7 +214,8 @@ class Ledger:
             demand(waits or self.effects.get(call_id) in CAN_RUN_AGAIN, "{} runs again, which is not safe", start)
         demand(start.name in after.tools, "{} runs a tool that is not there", start)
         demand(after.tools[start.name].revision == start.revision, "{} runs a form of its tool that is gone", start)
-        seats = (before.plugins, after.plugins)  # one that joins in this step, after the turn has ended, was not asked
+        # A plugin that joins in this step, after the end of the turn, was not asked
+        seats = (before.plugins, after.plugins)
         guarded = all(any(seat.plugin.endswith(":Guard") for seat in row) for row in seats)
         demand(not guarded or start.args.get("path") != "secret", "{} runs past a guard", start)
 
@@ -228,7 +229,7 @@ class Ledger:
 
 
 def _of_a_subagent(envelope: Envelope) -> bool:
-    """Return whether an event is about a held call or a question of a sub-agent, and not of the session itself."""
+    """Return whether an event reports a held call or a question of a sub-agent, not of the session itself."""
     match envelope.event:
         case ApprovalRequired(approval_id=ref) | ApprovalResolved(approval_id=ref):
             return not ref.startswith(f"{envelope.session_id}:")
@@ -239,7 +240,7 @@ def _of_a_subagent(envelope: Envelope) -> bool:
 
 
 def _subagents(after: State, out: Outstanding) -> None:
-    """Check that the sub-agents in the state are those outstanding, as last reported; an ended session has none."""
+    """Check that the state has exactly the outstanding sub-agents, as last reported; none after the session's end."""
     if after.phase is Phase.ENDED:
         demand(not after.subagents, "the session has ended before {}", after.subagents)
         return
@@ -259,7 +260,7 @@ def _as_told(agent: Subagent | AgentOut) -> tuple[object, ...]:
 
 
 def _clock(after: State) -> None:
-    """Check that the timer of the turn's time limit is set, unless the turn waits for a person alone."""
+    """Check that the timer of the turn's time limit is set, unless the turn only waits for a person."""
     turn = after.turn
     if turn is None or turn.ended is not None or after.setup.options.max_turn_seconds is None:
         return
@@ -268,7 +269,7 @@ def _clock(after: State) -> None:
 
 
 def _work(after: State, out: Outstanding) -> None:
-    """Check that the time is counted while anything is out that ends without a person, if a plugin counts it."""
+    """Check that working time is counted while something runs that ends without a person, if a plugin counts it."""
     if after.phase in (Phase.NEW, Phase.ENDED) or not any(seat.counts_work for seat in after.plugins):
         demand(after.working_since_ms is None or after.phase is Phase.NEW, "{} counts its work", after.phase)
         return
@@ -276,9 +277,11 @@ def _work(after: State, out: Outstanding) -> None:
     busy = any(agent.works and not agent.rests for agent in after.subagents)
     if after.phase is not Phase.IDLE:
         busy = busy or bool(out.live_requests or out.live_asks or out.live_compactions or {*out.live_calls} - stand)
-        busy = busy or (after.stop_reason is not None and bool(after.subagents))  # it waits until they have ended
+        # The session waits until they have ended
+        busy = busy or (after.stop_reason is not None and bool(after.subagents))
         waiting = () if after.batch is None else after.batch.calls
-        busy = busy or any(call.status is CallStatus.READY for call in waiting)  # until another one has ended
+        # The call waits until another one has ended
+        busy = busy or any(call.status is CallStatus.READY for call in waiting)
         busy = busy or any(name in ("retry", "grace") for name, _ in after.timers)
     demand((after.working_since_ms is not None) == busy, "it works: {}, and counts: {}", busy, after.working_since_ms)
 

@@ -95,7 +95,7 @@ from agentrail.values.usage import NOTHING_USED, Usage
 
 
 def _aborts(transition: Transition) -> None:
-    """Check an abort: it keeps queued prompts unless told to drop them, drops steering, and keeps the partial text.
+    """Check an abort: queued prompts stay unless it clears them, steering is dropped, and the partial text is kept.
 
     Which running calls go on is what `kill_tools` says.
     """
@@ -124,7 +124,7 @@ def _aborts(transition: Transition) -> None:
 
 
 def _steers(transition: Transition) -> None:
-    """Check steering: its queue has a limit, immune calls are not skipped, texts are applied in order.
+    """Check steering: its queue is limited, immune calls are not skipped, and texts are applied in order.
 
     Steering texts that become prompts come before the prompts that wait.
     """
@@ -164,7 +164,7 @@ def _says_first(transition: Transition) -> None:
 
 
 def _supersedes(transition: Transition) -> None:
-    """Check that a prompt ends a turn that rests for a person, if the option says `supersede`."""
+    """Check that a prompt ends a turn that waits for a person, if the option says `supersede`."""
     prompt, before = transition.input, transition.before
     if not isinstance(prompt, PromptSent) or not isinstance(transition.step.answer, Accepted) or not before.resting:
         return
@@ -174,7 +174,7 @@ def _supersedes(transition: Transition) -> None:
 
 
 def _rewrites(transition: Transition) -> None:
-    """Check that a text that plugins replaced is in the event that reports it, and in the history or the queue.
+    """Check that a text that plugins replaced is in the event about it, and in the history or the queue.
 
     Steering that an abort in the same step drops is in neither, and is reported a second time, as dropped.
     """
@@ -213,7 +213,7 @@ def _told(event: Event) -> str:
 
 
 def _approves(transition: Transition) -> None:
-    """Check an approval: the tool is there and unchanged, edited arguments were checked.
+    """Check an approval: the tool is attached and unchanged, and edited arguments were checked.
 
     Calls are approved for always only if the caller said so and did not edit the arguments.
     """
@@ -268,7 +268,7 @@ def _deferred(state: State) -> list[ToolSpec]:
 
 
 def _declares(transition: Transition) -> None:
-    """Check that a request declares each tool but the deferred ones, which it names in the description of another.
+    """Check that a request declares each tool except deferred ones, which a tool's description names instead.
 
     A request that the same step gives up again is left out: plugins may have changed the tools after it.
     """
@@ -287,7 +287,7 @@ def _declares(transition: Transition) -> None:
 
 
 def _finds(transition: Transition) -> None:
-    """Check that tools that were found stay so, and that the model has their definitions after a compaction."""
+    """Check that tools that the model found stay found, and that it gets their definitions again after a compaction."""
     before, after = transition.before, transition.after
     names = {name for event in transition.events if isinstance(event, ToolsFound) for name in event.names}
     lost = {*before.found_tools, *names} - {*after.found_tools}
@@ -301,7 +301,7 @@ def _finds(transition: Transition) -> None:
 
 
 def _resolves(transition: Transition) -> None:
-    """Check that a call of `call_tool` stands in the history as one of the tool that it names."""
+    """Check that a call of `call_tool` is in the history as a call of the tool that it names."""
     ended, before, after = transition.input, transition.before, transition.after
     request = before.request
     if not isinstance(ended, StreamEnded) or request is None or request.request_id != ended.request_id:
@@ -328,7 +328,7 @@ def _returns(state: State, ref: str) -> JsonObject | None:
 
 
 def _forms(transition: Transition) -> None:
-    """Check that a turn wants the form of its prompt, and ends with an answer of that form or is aborted."""
+    """Check that a turn wants the answer form of its prompt, and ends with such an answer or is aborted."""
     before, after, answer = transition.before, transition.after, transition.step.answer
     for event in transition.events:
         match event:
@@ -362,7 +362,7 @@ def _is_object(text: str) -> bool:
 
 
 def _said(transition: Transition) -> None:
-    """Check that what plugins replaced in a prompt or a response is what the history has."""
+    """Check that the history has the texts with which plugins replaced those of a prompt or response."""
     for ruling in transition.step.rulings:
         text = ruling.gathered.said
         if text is None or ruling.verdict in (Verdict.ABORT, Verdict.BLOCK, Verdict.ASK):
@@ -415,7 +415,7 @@ def _batches(transition: Transition) -> None:
     aborts = [item for item in transition.step.rulings if item.hook == "before_tool" and item.verdict is Verdict.ABORT]
     if (
         isinstance(transition.input, StreamEnded) and aborts and not runs_tool
-    ):  # a tool that a plugin asks for is ruled on too
+    ):  # plugins also rule on a tool that a plugin asks for
         demand(not starts, "{} run though a plugin has aborted the turn at a call", starts)
     if isinstance(transition.input, StreamEnded) and not runs_tool:
         behind = dropwhile(lambda event: not isinstance(event, ToolExecutionStart), transition.events)
@@ -438,7 +438,7 @@ def _batches(transition: Transition) -> None:
 
 
 def _tries_again(transition: Transition) -> None:
-    """Check that plugins are asked about a retry of a call whose tool raised exactly if it may be tried again."""
+    """Check that plugins are asked about a retry of a failed call if and only if the call may be tried again."""
     raised = transition.input
     if not isinstance(raised, ToolRaised):
         return
@@ -456,7 +456,7 @@ def _tries_again(transition: Transition) -> None:
 
 
 def _doubts(transition: Transition) -> None:
-    """Check that a stopped call of an unsafe tool is remembered as a doubt, until it runs again or a person ends it."""
+    """Check that a stopped call of an unsafe tool stays in doubt until it runs again or a person resolves the doubt."""
     after = transition.after
     if after.setup.options.on_repeat_unknown != "hold" or after.phase is Phase.ENDED:
         return
@@ -485,7 +485,7 @@ def _unsafe(call: Call) -> bool:
 
 
 def _lingers(transition: Transition) -> None:
-    """Check that after a restart an event reports the end of each call that an abort had left running."""
+    """Check that after a restart an event reports the end of each call that an abort left running."""
     if isinstance(transition.input, SessionReturned) and isinstance(transition.step.answer, Done):
         announced = {event.call_id for event in transition.events if isinstance(event, ToolExecutionEnd) and event.late}
         lost = {stray.call_id for stray in transition.before.lingering_calls} - announced
@@ -496,7 +496,7 @@ def _lingers(transition: Transition) -> None:
 
 
 def _fails(transition: Transition) -> None:
-    """Check that a failed request is retried as often as allowed, with the right pause, or the next model is used."""
+    """Check that a failed request is retried as often as allowed, after the right pause, or with the next model."""
     cut, turn, request = transition.input, transition.before.turn, transition.before.request
     if transition.after.request is not None:
         demand(
@@ -526,7 +526,7 @@ def _pauses(transition: Transition, failure: Failure, tried: int) -> None:
 
 
 def _counts(transition: Transition) -> None:
-    """Check that the usage grows by what the input used, counted once."""
+    """Check that the usage of the input is added once."""
     more = _used(transition)
     used = transition.before.usage if more is NOTHING_USED else transition.before.usage.plus(more)
     demand(
@@ -561,7 +561,7 @@ def _used(transition: Transition) -> Usage:
 
 
 def _compacts(transition: Transition) -> None:
-    """Check that only the compaction that the session waits for replaces the history.
+    """Check that the history is only replaced by the compaction that the session waits for.
 
     The start of the turn must be within the history, and its rounds within the limit.
     """
@@ -575,14 +575,14 @@ def _compacts(transition: Transition) -> None:
 
 
 def adds(transition: Transition) -> None:
-    """Check that context which plugins add is in its request alone: first or last, in order, with its origin."""
+    """Check that added context is in its request alone: first or last, in order, with its origin."""
     rulings = [ruling for ruling in transition.step.rulings if ruling.hook == "before_request"]
     request = transition.after.request
     for effect in transition.step.effects:
         if not isinstance(effect, StartRequest) or request is None or not rulings:
             continue
         if effect.request.request_id != request.request_id:
-            continue  # it was aborted within its step, as by a critical listener, and the next turn has begun
+            continue  # a critical listener, for example, aborted the turn in the same step, and the next turn has begun
         gathered = rulings[-1].gathered
         added = (*gathered.front, *gathered.added)
         pieces = () if request.messages is None else request.messages.pieces
@@ -610,14 +610,14 @@ def adds(transition: Transition) -> None:
 
 
 def _switches(transition: Transition) -> None:
-    """Check that a model that a caller switches to is not used in the turn that is open."""
+    """Check that a switch of model by a caller takes effect only after the open turn."""
     old, new = transition.before.turn, transition.after.turn
     if isinstance(transition.input, SwitchModelSent) and old is not None and new is not None:
         demand(old.model == new.model or old.ref != new.ref, "a caller's model is used in the turn that is open")
 
 
 def _runs_for_plugins(transition: Transition) -> None:
-    """Check that a tool that a plugin asks for runs only if the others have let it, each with its own answer."""
+    """Check that a tool that a plugin asks for runs only if the other plugins let it, each with its own answer."""
     runs = [
         item for item in transition.step.effects if isinstance(item, CarryOut) and isinstance(item.request, RunTool)
     ]
@@ -648,7 +648,7 @@ WORK: Final[tuple[Callable[[Transition], None], ...]] = (
 
 
 def _rules(transition: Transition) -> None:
-    """Check the plugins' rulings: an abort or a block drops what was gathered, except events; new states are kept.
+    """Check rulings: an abort or a block drops what other plugins gathered, except events; new states are kept.
 
     Plugins must stay in the order of their priorities, and may not ask too often.
     """
@@ -677,7 +677,7 @@ def _rules(transition: Transition) -> None:
 
 
 def _keeps_time(transition: Transition) -> None:
-    """Check the timers: each running call and each hold with a limit has one; none of a turn or retry is left over."""
+    """Check timers: each running call and hold with a limit has one, and none is left of an ended turn or retry."""
     before, after, fired = transition.before, transition.after, transition.input
     if isinstance(fired, TimerFired):
         due = dict(before.timers).get(fired.timer)
@@ -716,7 +716,7 @@ def _sleeps(transition: Transition) -> None:
 
 
 def _tells_of_people(transition: Transition) -> None:
-    """Check that events about a sub-agent's held calls and questions are events of this session too."""
+    """Check that the session also emits the events about its sub-agents' held calls and questions."""
     report = transition.input
     if isinstance(report, SubagentReported) and any(
         agent.child == report.child for agent in transition.before.subagents
