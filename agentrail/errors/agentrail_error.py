@@ -15,7 +15,7 @@ from typing_extensions import dataclass_transform
 
 
 def listed(names: Iterable[str]) -> str:
-    """Return *names* as one text for an error message, each in backquotes; `none` if there are none."""
+    """Return *names* as one text for an error message, each in backquotes; `none` if there are no names."""
     return ", ".join(f"`{name}`" for name in names) or "none"
 
 
@@ -37,13 +37,13 @@ def nearest(name: str, names: Iterable[str], alike: float = ALIKE) -> str | None
 
 
 def suggestion(name: str, names: Iterable[str], alike: float = ALIKE) -> str:
-    """Return the most similar of *names* to an unknown *name* as a remark to put after it; empty if none is similar."""
+    """Return a remark that suggests the most similar of *names* to an unknown *name*; empty if none is similar."""
     near = nearest(name, names, alike)
     return f" (did you mean `{near}`?)" if near else ""
 
 
 def advice(name: str, names: Iterable[str], all_of_them: str) -> str:
-    """Return advice for an unknown *name*: the most similar of *names*, or *all_of_them* and the list of all names."""
+    """Return advice for an unknown *name*: the most similar of *names*, or else *all_of_them* and all the names."""
     sorted_names = sorted(names)
     near = nearest(name, sorted_names)
     return f"did you mean `{near}`?" if near else f"{all_of_them} {listed(sorted_names)}"
@@ -67,7 +67,7 @@ class AgentrailError(Exception):
         return self.told or self._text()
 
     def _text(self) -> str:
-        """Return the text, for a class that needs more than its template."""
+        """Return the text of the error; overridden by classes whose text needs more than their template."""
         return filled(self.wording, self)
 
     def __eq__(self, other: object) -> bool:
@@ -81,7 +81,7 @@ E = TypeVar("E", bound=AgentrailError)
 
 
 def filled(template: str, raised: AgentrailError) -> str:
-    """Return *template* with the fields of *raised* at the places that have their names or numbers."""
+    """Return *template* with its placeholders, names or numbers, replaced by the fields of *raised*."""
     return template.format(*raised.args, **dict(zip(raised.__match_args__, raised.args, strict=False)))
 
 
@@ -92,13 +92,13 @@ _SHORTENED: Final = cast("str", object())
 
 
 def shortened() -> str:
-    """Declare a field for what a client sent: only `MAX_SHOWN` characters of it are kept."""
+    """Declare a field for a text that a client has sent; only its first `MAX_SHOWN` characters are kept."""
     return _SHORTENED
 
 
 @dataclass_transform(eq_default=False, frozen_default=True, field_specifiers=(shortened,))
 def error(cls: type[E]) -> type[E]:
-    """Decorate a class of errors: the fields that it annotates are its arguments, in order, and properties.
+    """Decorate a class of errors: its annotated fields become arguments, in this order, and properties.
 
     Their values are in `args` alone, so copies and pickles have them too. A class with the fields of its base needs no
     decorator. Types of fields are built-in ones: whoever reads the hints of `__init__` finds no others.
@@ -137,7 +137,7 @@ def _parameter(name: str, hint: object, default: object) -> Parameter:
 def _bound(
     signature: Signature, cls: type, args: tuple[object, ...], named: Mapping[str, object]
 ) -> tuple[object, ...]:
-    """Return the values of all fields, in order; raise `TypeError` if the arguments do not fit."""
+    """Return the values of all fields, in order; raise `TypeError` if the arguments do not match the fields."""
     try:
         bound = signature.bind(*args, **named)
     except TypeError as why:
@@ -178,5 +178,5 @@ class BrokenContractError(AgentrailError):
 
 
 def fresh(raised: E) -> E:
-    """Return a copy of *raised*, so that each caller who gets it has a separate traceback."""
+    """Return a copy of *raised*, so that each caller who gets the error has a traceback of its own."""
     return type(raised)(*raised.args)

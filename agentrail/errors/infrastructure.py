@@ -14,7 +14,7 @@ class JournalUnavailable(JournalError):
 
     @property
     def found(self) -> str:
-        """What was found, without the advice to the caller."""
+        """The failure alone, without the advice to the caller."""
         return filled(self.wording.partition(";")[0], self) if self.args else str(self)
 
 
