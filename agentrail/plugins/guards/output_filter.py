@@ -80,7 +80,7 @@ def _is_mark(_: OutputFilter, __: attrs.Attribute[str], value: object) -> None:
 
 @frozen
 class OutputFilter(Plugin[None]):
-    """Remove secrets, personal data, patterns and keywords from all texts before they are stored, or end the turn.
+    """Take secrets, personal data, patterns and keywords out of all texts before they are written, or end the turn.
 
     It screens what a user, a model and a tool says, streams included: records, events, logs and the model get the text
     with *replacement* in place of what was found. With `action="abort"`, the turn is aborted as well if a response

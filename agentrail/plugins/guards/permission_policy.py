@@ -65,7 +65,7 @@ def _is_folder(_policy: PermissionPolicy, _field: attrs.Attribute[str | None], v
 
 @frozen
 class PermissionPolicy(Plugin[None]):
-    """Block calls that match a rule in `deny`, hold those that match `ask` for a person, and let pass those in `allow`.
+    """Block the calls that `deny` names, hold for a person those that `ask` names, and let pass those of `allow`.
 
     The lists are read in this order, and the first that names a call decides. What none names passes, unless the mode
     is `strict`. A rule is a tool, or a tool and a pattern of its commands or paths: `shell(git status *)`,

@@ -177,7 +177,7 @@ _INTRODUCTION: Final = (
 
 @frozen
 class EpisodicMemory(Plugin[None]):
-    """Remember runs that went well, and show the model those whose question is like the new prompt.
+    """Remember runs that went well, and show the model those that are like the new prompt.
 
     A run is a turn. It is remembered if it finished, called enough tools, and no call failed; with `by_model`, a model
     judges too. Runs are kept for each user: `user_data` says who that is, and without a user nothing is remembered or

@@ -97,7 +97,7 @@ def spoken_facts(texts: Sequence[str], most: int) -> tuple[str, ...]:
 
 
 def _asked_fact(reminder: re.Match[str]) -> str | None:
-    """Return the fact that a person asks to remember; `None` if it is a part of a sentence, as `in AGENTS.md to …`."""
+    """Return the fact that a person asks to remember; `None` if it is a part of a sentence, such as `in AGENTS.md`."""
     match reminder["joint"]:
         case None | ",":
             is_part = _PART.fullmatch(reminder["fact"])

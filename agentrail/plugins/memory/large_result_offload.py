@@ -37,7 +37,7 @@ _ODD: Final = re.compile(r"[^A-Za-z0-9_-]")
 
 @frozen
 class LargeResultOffload(Plugin[None]):
-    """Write a tool result that is too large to a file, and give the model the path with the result's beginning and end.
+    """Write a tool result that is too large to a file, and give the model its beginning, its end and the path.
 
     The model reads the rest with `read_file`, in pieces. The result is replaced only when the file is written: if that
     fails or takes too long, it stays, and an event `large_result_kept` says why. Results are counted in characters, of

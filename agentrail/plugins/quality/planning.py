@@ -247,7 +247,7 @@ def _is_some(_: Planning, field: attrs.Attribute[T], value: T) -> None:
 
 @frozen
 class Planning(Plugin[CurrentPlan]):
-    """Ask the model for a plan first, keep the plan in the system prompt, and emit events when its steps are over.
+    """Ask the model for a plan first, keep the plan in the system prompt, and tell when its steps are over.
 
     The plan is a checklist below the line `## Plan`. The model reports progress by writing lines of it again with
     another mark, or by the same texts in the session's list of things to do; a final answer has these lines no more.

@@ -148,7 +148,7 @@ def _are_some(_: Reflection, field: attrs.Attribute[T], value: T) -> None:
 
 @frozen
 class Reflection(Plugin[Reviewing]):
-    """Have each answer reviewed before it is final; send the model back until the review passes it.
+    """Have each answer reviewed before it is final, and send the model back while it is not good enough.
 
     The model reviews its answer itself, by a prompt in the same conversation; or a reviewer model gets the prompt and
     the answer, and nothing else (`reviewer="model"`). Each turn has `max_reviews` reviews; an answer that none of them

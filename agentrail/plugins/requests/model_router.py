@@ -229,7 +229,7 @@ def _read_options(options: Mapping[str, Json]) -> JsonObject:
 
 @frozen
 class ModelRouter(Plugin[Chosen]):
-    """Choose the model of each request by rules: the first rule decides whose conditions all hold.
+    """Choose the model of each request by rules: the first rule counts whose conditions all hold.
 
     The model is switched only when the choice of the rules changes, and is another one than the session uses. So a
     switch by a caller, or by `Recovery`, lasts until the rules choose another model. A retry is never routed.

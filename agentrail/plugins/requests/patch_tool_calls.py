@@ -52,7 +52,7 @@ class Repair:
 
 @frozen
 class PatchToolCalls(Plugin[str]):
-    """Repair messages that plugins have put into a request or a compaction, so that each call has one result.
+    """Pair calls and results in the messages of a request, or of a compaction, that plugins have put in place.
 
     A call without a result gets one that says so. A result is moved behind its call; one without a call is left out. So
     is a message of the model with nothing in it. `tool_calls_patched` tells of it, once for the same faults. The own

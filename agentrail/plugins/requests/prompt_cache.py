@@ -32,7 +32,7 @@ def _is_number_of_points(_: PromptCache, field: attrs.Attribute[int], value: int
 
 @frozen
 class PromptCache(Plugin[None]):
-    """Limit the cache marks in requests, for providers that have such marks.
+    """Limit the cache marks of requests, for providers that have such marks.
 
     A mark asks the provider to keep the request up to it, which costs more than reading it once, and less than reading
     it twice. Marks are no part of what a model reads, so they never change the beginning of a prompt.

@@ -103,7 +103,7 @@ def _is_number_from_1(_: Recovery, field: attrs.Attribute[T], value: T) -> None:
 
 @frozen
 class Recovery(Plugin[Fallen]):
-    """Switch to the next of several models after errors of the model in use, or of tools that it calls.
+    """Go on with the next of some models after errors of the model in use, or of tools that it calls.
 
     The session itself retries requests and tools, and waits longer each time. After `after_attempts` failed attempts of
     a request with one model, the next attempt goes to the next of `models`; a turn that was aborted by an error of its
