@@ -43,7 +43,7 @@ _UNREAD: Final = ""
 
 
 def read_answer(text: str) -> JsonObject | str:
-    """Return the JSON object in *text*, which may stand in a Markdown code fence, or a text: why there is none."""
+    """Return the JSON object in *text*, which may stand in a Markdown code fence; else the reason as text."""
     try:
         answer = _read(_unfenced(text))
     except (ValueError, RecursionError) as error:
@@ -57,11 +57,11 @@ def read_answer(text: str) -> JsonObject | str:
 
 
 def _read(text: str) -> object:
-    """Return the value of the JSON *text*; raise `ValueError` or `RecursionError`, with the place, if it is none."""
+    """Return the value of the JSON *text*; raise `ValueError` or `RecursionError` with the place if it is no JSON."""
     try:
         return cast("object", msgspec.json.decode(text))
     except (ValueError, RecursionError):
-        return cast("object", json.loads(text))  # slower, and says in words for a model where the text is wrong
+        return cast("object", json.loads(text))  # slower, but its error tells a model where the text is wrong
 
 
 def _unfenced(text: str) -> str:
@@ -109,4 +109,5 @@ def without_answer_tool(response: Response, name: str) -> Response:
 
 
 def _call_text(call: ToolCall) -> str:
+    """Return the arguments of an answer call as text; arguments that were not valid JSON as the model wrote them."""
     return str(call.args[_UNREAD]) if len(call.args) == 1 and _UNREAD in call.args else canonical(call.args)

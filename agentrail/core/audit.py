@@ -44,7 +44,7 @@ class Difference(Value):
 
 
 class RecordedStep(Protocol):
-    """What an audit needs of a record."""
+    """Interface: the parts of a record that an audit reads."""
 
     @property
     def number(self) -> int:
@@ -83,9 +83,10 @@ class RecordedStep(Protocol):
 
 
 class Audit:
-    """Makes the recorded steps of one session again, in their order.
+    """Repeats the recorded steps of one session in order, and compares the results with the records.
 
-    The history of the records and that of today's steps grow on logs of their own: two that grow on one log copy it.
+    The recorded history and the recomputed one each extend an append-only log of their own: if two histories extended
+    the same log, one of them would have to copy it.
     """
 
     def __init__(self) -> None:
@@ -93,9 +94,9 @@ class Audit:
         self._history = EMPTY_HISTORY  # equal to the history of that state, on the log of today's steps
 
     def differences(self, before: State, after: State, record: RecordedStep) -> tuple[Difference, ...]:
-        """Return where today's step does otherwise than *record*, which leads from the state *before* to *after*.
+        """Repeat the step of *record* from state *before*; return where the result differs from *record* or *after*.
 
-        A step that cannot be made any more is a difference too, and not an error.
+        If today's code cannot make the step, that is returned as a difference and not raised.
         """
         start = before.but(history=self._history) if before is self._last else before
         self._last = None
@@ -104,7 +105,7 @@ class Audit:
         except ReplayDiffers as differs:
             _, _, what = differs.args
             return (Difference(record.number, "rulings", _listed(record.rulings), str(what)),)
-        except Exception as error:  # noqa: BLE001 - whatever today's code raises is what the audit is to tell
+        except Exception as error:  # noqa: BLE001 - any error of today's code is a finding of the audit
             return (Difference(record.number, "step", type(record.arrival.input).__name__, error_text(error)),)
         histories = _histories(before, after, start, again.state)
         if histories[0] == histories[1]:
@@ -114,12 +115,12 @@ class Audit:
 
 
 def differences(before: State, after: State, record: RecordedStep) -> tuple[Difference, ...]:
-    """Return where today's step does otherwise than *record*: see `Audit.differences`."""
+    """Repeat one recorded step and return where the result differs from *record*: see `Audit.differences`."""
     return Audit().differences(before, after, record)
 
 
 def _histories(before: State, after: State, start: State, again: State) -> tuple[Sequence[Message], Sequence[Message]]:
-    """Return what to compare of the histories of *after* and *again*: what was added to the equal ones before them."""
+    """Return the recorded and the recomputed history to compare; only the new messages, if the older ones are equal."""
     recorded, now = after.history.added_to(before.history), again.history.added_to(start.history)
     if recorded is None or now is None:
         return after.history, again.history
@@ -129,6 +130,7 @@ def _histories(before: State, after: State, start: State, again: State) -> tuple
 def _differing(
     record: RecordedStep, after: State, again: Step, histories: tuple[object, object]
 ) -> Iterator[tuple[str, str, str]]:
+    """Yield each part that differs: its name, and the recorded and today's text around the difference."""
     pairs: list[tuple[str, object, object]] = [
         ("events", tuple(record.events), again.events),
         ("effects", tuple(record.effects), tuple([type(effect).__name__ for effect in again.effects])),
@@ -141,11 +143,12 @@ def _differing(
 
 
 def _around(then: str, now: str) -> tuple[str, str]:
-    """Return the part of two texts in which they begin to differ."""
+    """Return both texts, cut to the part around the first place where they differ."""
     same = (place for place, (old, right) in enumerate(zip(then, now, strict=False)) if old != right)
     start = max(0, next(same, min(len(then), len(now))) - BEFORE)
     return then[start : start + LONGEST], now[start : start + LONGEST]
 
 
 def _listed(rulings: Sequence[Ruling]) -> str:
+    """Return the hook names of *rulings* as text."""
     return ", ".join(ruling.hook for ruling in rulings) or "none"

@@ -114,10 +114,11 @@ def prefix_changed(
     switched: tuple[str, JsonObject] | None = None,
     front: tuple[Added, ...] = (),
 ) -> PrefixChanged | None:
-    """Return why the request that *state* sends does not begin with the last one; `None` if it does, or is the first.
+    """Return why the next request of *state* does not begin like the last one; `None` if it does, or is the first.
 
-    It shows *messages*, which the plugin *by* replaced, and which begin with what plugins added in *front*.
-    The last one went to the model *switched* with other options, or to the same one if that is `None`.
+    *messages* are those of the next request. If a plugin replaced them, *by* is its key, and *front* are the messages
+    that plugins added before them. *switched* is the model of the last request and its options; `None` if they are the
+    same.
     """
     tools = _tool_marks(state.tools if any(part.kind == "tool" for part in state.prefix_changes) else NO_TOOLS)
     changed = [part for part in state.prefix_changes if _differs(state, tools, part)]
@@ -136,10 +137,11 @@ def prefix_changed(
 
 
 def form_changed(state: State, *, by_tool: bool) -> tuple[PrefixChanged, ...]:
-    """Return the event that the answer in a form came by another way than the last one; none if it did not.
+    """Return the event that the answer came as a tool call and the last one by the schema, or the other way round.
 
-    It is known with the response alone, as the model itself sends a request with the tool after its provider has
-    refused the schema. Nothing is told if the provider had neither form in its cache.
+    The result is empty if the way is the same. The way is known only with the response: the model adapter itself sends
+    the request again with a tool after its provider has refused the schema. There is no event if the provider had
+    neither form in its cache.
     """
     if state.answered_by_tool is None or state.answered_by_tool is by_tool:
         return ()
@@ -148,6 +150,7 @@ def form_changed(state: State, *, by_tool: bool) -> tuple[PrefixChanged, ...]:
 
 
 def _differs(state: State, tools: Mapping[str, tuple[str, int]], part: Altered) -> bool:
+    """Whether *part* of the prompt now has another digest than in the last request."""
     if part.kind == "tool":
         return tools.get(part.name, ("", 0))[0] != part.was
     if part.kind in _SECTIONS:
@@ -160,7 +163,7 @@ def _differs(state: State, tools: Mapping[str, tuple[str, int]], part: Altered) 
 
 
 def _chars_read_again(state: State, part: Altered, answered: int) -> int:
-    """Return the characters that the provider has had before and reads again, because *part* differs."""
+    """Return how many characters the provider had in its cache and must read again because *part* differs."""
     messages = state.history.first(answered).size
     if part.kind in {CHOICE, "messages"}:
         return max(0, messages - part.kept)
@@ -174,7 +177,7 @@ def _chars_read_again(state: State, part: Altered, answered: int) -> int:
 
 
 def merge_notes(altered: tuple[Altered, ...], *more: Altered) -> tuple[Altered, ...]:
-    """Return *altered* with *more* parts; a part that was noted before keeps its older mark."""
+    """Return *altered* with *more* added; a part that is in both keeps its older digest."""
     by_part = {(part.kind, part.name): part for part in altered}
     for part in more:
         before = by_part.setdefault((part.kind, part.name), part)
@@ -186,12 +189,12 @@ def merge_notes(altered: tuple[Altered, ...], *more: Altered) -> tuple[Altered, 
 
 
 def switch_notes(by: str) -> tuple[Altered, ...]:
-    """Return the note that *by* switches the model or its options; whether they differ is seen at the next request."""
+    """Return a note that *by* switches model or options; the next request finds out whether they differ."""
     return (Altered(kind="model", name="model", by=by),)
 
 
 def _model_notes(state: State, last: tuple[str, JsonObject]) -> list[Altered]:
-    """Return the note that the model, or options that it reads, are not those of the last request; none if they are."""
+    """Return a note if the model, or options that it reads, differ from the last request's; else an empty list."""
     model, options = state.using
     by = next((part.by for part in state.prefix_changes if part.kind == "model"), "")
     if model != last[0]:
@@ -217,13 +220,13 @@ def _declared_for(state: State, options: JsonObject) -> str:
 
 
 def forbidden_calls_notes(state: State) -> tuple[Altered, ...]:
-    """Return the note for the next request that the one of *state* forbids calls; none if nothing depends on it."""
+    """Return a note that the request of *state* forbids tool calls; empty if the cache does not depend on that."""
     choosy = state.round >= state.setup.options.max_turns and REREADS_ON_TOOL_CHOICE.search(state.using[0])
     return _FORBIDDEN_CALLS if choosy else ()
 
 
 def _choice_notes(state: State, before: JsonObject) -> list[Altered]:
-    """Return the note that other tools may or must be called than *before*, if the provider reads messages again."""
+    """Return a note if the tool choice differs from the one in *before* and the provider must read messages again."""
     model, options = state.using
     if not state.tools or not REREADS_ON_TOOL_CHOICE.search(model):
         return []
@@ -237,6 +240,7 @@ def _choice_notes(state: State, before: JsonObject) -> list[Altered]:
 
 
 def _choice(options: JsonObject, *, forbids: bool) -> Json:
+    """Return the tool choice of a request: `none` if it forbids calls, else the one in *options*, or `auto`."""
     return "none" if forbids else options.get(CHOICE) or "auto"
 
 
@@ -249,6 +253,7 @@ def form_notes(before: JsonObject) -> tuple[Altered, ...]:
 
 
 def _form_mark(schema: JsonObject) -> str:
+    """Return the digest of the answer's *schema*; empty if there is no schema."""
     return _digest(canonical(schema)) if schema else ""
 
 
@@ -268,7 +273,7 @@ def tool_notes(before: Mapping[str, AttachedTool], after: Mapping[str, AttachedT
 
 
 def _tool_marks(tools: Mapping[str, AttachedTool]) -> Mapping[str, tuple[str, int]]:
-    """Return the mark of each tool, which tells its place too, and the characters of the tools before it."""
+    """Return for each tool its digest, which depends on its position, and the characters of the tools before it."""
     marks: dict[str, tuple[str, int]] = {}
     size, last = 0, ""
     for name, attached in tools.items():
@@ -278,14 +283,15 @@ def _tool_marks(tools: Mapping[str, AttachedTool]) -> Mapping[str, tuple[str, in
             size, last = size + spec.size, name
     last = ""
     for name, attached in tools.items():
-        if attached.spec.deferred:  # the model is told its name alone, in the description of a tool after all others
+        # A request has only its name, in the description of `find_tools`, which is the last tool.
+        if attached.spec.deferred:
             marks[name] = (_digest(last, name), size)
             last = name
     return marks
 
 
 def _new_tool_mark(tools: Mapping[str, AttachedTool]) -> tuple[str, int]:
-    """Return the mark of a tool that is not among *tools*, and the characters of those that are no deferred ones."""
+    """Return the digest of a tool not yet among *tools*, and the characters of those that are not deferred."""
     return "", sum(attached.spec.size for attached in tools.values() if not attached.spec.deferred)
 
 
@@ -293,7 +299,7 @@ def _new_tool_mark(tools: Mapping[str, AttachedTool]) -> tuple[str, int]:
 
 
 def section_notes(before: Sequence[Section], section: Section, mode: str) -> tuple[Altered, ...]:
-    """Return the note that *section* is about to be set or removed; none if the model gets it in no lasting layer."""
+    """Return a note that *section* is about to be set or removed; empty if its layer comes after the cached prefix."""
     lasting_sections = lasting(before, mode)
     place = next((place for place, other in enumerate(lasting_sections) if other.key == section.key), None)
     if place is not None:
@@ -320,11 +326,13 @@ def section_notes(before: Sequence[Section], section: Section, mode: str) -> tup
 
 
 def _section_mark(sections: Sequence[Section], place: int) -> str:
+    """Return the digest of the section at *place*, which depends on the section before it."""
     section = sections[place]
     return _digest(*[other.key for other in sections[:place][-1:]], section.layer, section.key, section.text or "")
 
 
 def _size(sections: Sequence[Section]) -> int:
+    """Return the characters of all *sections*."""
     return sum(len(section.text or "") for section in sections)
 
 
@@ -342,7 +350,7 @@ def compaction_note(before: History, after: Sequence[Message], by: str) -> Alter
 
 
 def front_of(messages: Rearranged | None) -> tuple[Added, ...]:
-    """Return what plugins have added before the *messages* of a request; `None` are those of the history."""
+    """Return the messages that plugins added at the front of *messages*; empty if these are the history (`None`)."""
     front = list[Added]()
     for piece in () if messages is None else messages.pieces:
         if not isinstance(piece, Added):
@@ -354,9 +362,10 @@ def front_of(messages: Rearranged | None) -> tuple[Added, ...]:
 def replaced_after_compaction(
     replaced: ReplacedMessages | None, before: History, after: Sequence[Message]
 ) -> ReplacedMessages | None:
-    """Return what of the last request's messages a compaction from *before* to *after* leaves to compare the next with.
+    """Return the messages with which the next request is compared after a compaction; `None` if plugins added none.
 
-    The compaction has a note of its own. What plugins had added before the messages still stands there.
+    They are those that plugins added in front, and the beginning that the compaction from *before* to *after* left as
+    it was. The compaction itself has a note of its own.
     """
     front = () if replaced is None else front_of(replaced.messages)
     if replaced is None or not front:
@@ -368,9 +377,9 @@ def replaced_after_compaction(
 def _message_notes(
     state: State, answered: int, messages: Sequence[Message], by: str, front: tuple[Added, ...]
 ) -> list[Altered]:
-    """Return the note that plugins replaced messages of the last request, or no longer do; none if they are alike.
+    """Return a note if plugins replaced messages of the last request or stopped doing so; empty if nothing changed.
 
-    What they add in *front* may change too: all that follows is read again.
+    If the messages that plugins add in *front* have changed, the provider reads all that follows again.
     """
     last = state.replaced_messages
     last_front = () if last is None else front_of(last.messages)
@@ -389,15 +398,16 @@ def _message_notes(
 
 
 def _common_length(left: Sequence[Message], right: Sequence[Message]) -> int:
-    """Return with how many equal messages both begin."""
+    """Return how many messages at the beginning of both sequences are equal."""
     pairs = zip(left, right, strict=False)
     return next((place for place, (a, b) in enumerate(pairs) if a is not b and a != b), min(len(left), len(right)))
 
 
 def mark_too_far_back(state: State) -> bool:
-    """Return whether so much was added since the last request that its one cache mark is too far back to be found.
+    """Whether so much was added since the last request that the provider cannot find its cache mark any more.
 
-    With two marks, the second one is where the last request had its own, and all before it is found.
+    That concerns requests with one mark. With two, the second mark is where the last request had its own, so the
+    provider finds it.
     """
     model, options = state.using
     marks = options.get("cache")
@@ -408,11 +418,12 @@ def mark_too_far_back(state: State) -> bool:
 
 
 def _blocks(message: Message) -> int:
-    """Return how many blocks of a request *message* takes."""
+    """Return how many content blocks *message* has in a request."""
     if isinstance(message, ToolMessage):
         return 1
     return len(message.parts) + (len(message.calls) if isinstance(message, AssistantMessage) else 0)
 
 
 def _digest(*texts: str) -> str:
+    """Return a short hash of *texts*."""
     return blake2s("\0".join(texts).encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()

@@ -46,7 +46,7 @@ NOTHING: Final = "nothing could be dropped: pinned messages and the newest round
 
 
 class Plan(NamedTuple):
-    """What a compaction will do."""
+    """A planned compaction: the messages it removes and the shortened forms of the others."""
 
     messages: Sequence[Message]
     """All messages, with older arguments and results shortened."""
@@ -58,11 +58,11 @@ class Plan(NamedTuple):
     """How many messages were shortened."""
 
     def leaving(self, originals: Sequence[Message]) -> tuple[Message, ...]:
-        """Return the messages that go, as they are in *originals*: not shortened."""
+        """Return the messages that the plan removes, unshortened, as they are in *originals*."""
         return tuple([originals[place] for place in self.gone])
 
     def with_notice(self, text: str) -> tuple[Message, ...]:
-        """Return the messages that stay, with a notice of *text* in the place of the first one that goes."""
+        """Return the messages that stay, with a notice *text* in place of the first one removed."""
         if not self.gone:
             return tuple(self.messages)
         messages = list(self.messages)
@@ -72,10 +72,10 @@ class Plan(NamedTuple):
 
 
 def planning(messages: Sequence[Message], keep: int, limit: int | None = None) -> Slices[Plan]:
-    """Plan how *messages* come to no more than *keep* characters, if they can; pause after each slice of the work.
+    """Plan how to reduce *messages* to *keep* characters, as far as possible; yields after each slice of work.
 
-    What must stay is shortened too only if it has more than *limit* characters (*keep*, if `None`): it is what the
-    model works on, and there is room for it.
+    The newest round and pinned prompts must stay, and the model works on them. So they are shortened only if the result
+    would otherwise have more than *limit* characters (*keep*, if `None`).
     """
     if not messages:
         return Plan((), (), 0, 0)
@@ -126,9 +126,10 @@ def _select_lost(
     prompts: Sequence[int],
     directives: Sequence[int],
 ) -> tuple[list[int], int]:
-    """Return the numbers of the groups that go, the oldest first, and the room for a summary of them.
+    """Return the numbers of the groups to remove, the oldest first, and the characters that a summary of them may have.
 
-    *prompts* and *directives* are the numbers of the groups that are a prompt, or a text of a plugin about it.
+    *prompts* are the numbers of the groups that are a prompt, *directives* of those that are a text of a plugin about
+    one.
     """
     allowance = min(keep // SUMMARY_SHARE, MAX_SUMMARY)
     room_left = keep - allowance - sum([weights[number] for number in stays])
@@ -148,9 +149,9 @@ def _select_lost(
 
 
 def _stray_directives(last: int, prompts: Sequence[int], directives: Sequence[int], stays: set[int]) -> list[int]:
-    """Return the groups behind the *last* one that goes, up to the last text of a plugin about a prompt that goes.
+    """Return the groups after the *last* removed one, up to the last text of a plugin about a prompt that is removed.
 
-    What stays does so whole: else the model would follow a directive to a prompt that it cannot see.
+    These groups are removed too: else the model would follow a directive about a prompt that it cannot see.
     """
     prompt = max([number for number in prompts if number <= last], default=None)
     if prompt in stays:
@@ -161,7 +162,7 @@ def _stray_directives(last: int, prompts: Sequence[int], directives: Sequence[in
 
 
 def _last_resort(short: list[Message], stays: Sequence[range], weight: int, keep: int) -> Slices[None]:
-    """Shorten, in the messages *short*, also what has to stay, as all that stays (*weight* characters) does not fit."""
+    """Shorten also the messages that must stay, in place in *short*, because all that stays (*weight*) does not fit."""
     for limit in SHORTER:
         for group in stays:
             for start in range(group.start, group.stop, SLICE):
@@ -175,7 +176,7 @@ def _last_resort(short: list[Message], stays: Sequence[range], weight: int, keep
 
 
 def _groups(messages: Sequence[Message]) -> list[range]:
-    """Return the places of *messages* in groups: results stay with the message before them, others begin a group."""
+    """Return *messages* as ranges of indices: a message with the tool results that follow it, or a single message."""
     starts = [place for place, message in enumerate(messages) if not place or not isinstance(message, ToolMessage)]
     return [range(start, stop) for start, stop in zip(starts, [*starts[1:], len(messages)], strict=True)]
 
@@ -196,6 +197,7 @@ def _newest(messages: Sequence[Message], groups: Sequence[range]) -> int:
 
 
 def _pinned(messages: Sequence[Message], groups: Sequence[range], keep: int) -> set[int]:
+    """Return the numbers of the groups that always stay: the last prompt, and the first one if it is short."""
     prompts = [number for number, group in enumerate(groups) if is_prompt(messages[group[0]])]
     if not prompts:
         return set()
@@ -205,6 +207,7 @@ def _pinned(messages: Sequence[Message], groups: Sequence[range], keep: int) -> 
 
 
 def _is_directive(message: Message) -> bool:
+    """Whether *message* is a text that a plugin added to the conversation."""
     return isinstance(message, UserMessage) and message.origin is Origin.INTERVENTION
 
 
@@ -212,7 +215,7 @@ def _is_directive(message: Message) -> bool:
 
 
 def _shortened(message: Message, limit: int) -> Message:
-    """Return *message* with its arguments, or its result, cut to *limit* characters; itself if it has no more."""
+    """Return *message* with its arguments or its result cut to *limit* characters; itself if neither is longer."""
     if isinstance(message, ToolMessage):
         if size_of(message) <= limit:
             return message
@@ -224,7 +227,7 @@ def _shortened(message: Message, limit: int) -> Message:
 
 
 def _short_result(message: ToolMessage, limit: int) -> str:
-    """Return the text of a result, cut to *limit* characters with the mark of images and files, if it has some."""
+    """Return the text of a result, cut to *limit* characters, with a mark in place of its images and files."""
     if not any(isinstance(part, Image | File) for part in message.parts):
         return cut(message.text, limit)
     text = cut(message.text, limit - len(LEFT_OUT) - 1)
@@ -232,12 +235,13 @@ def _short_result(message: ToolMessage, limit: int) -> str:
 
 
 def _short_call(call: ToolCall, limit: int) -> ToolCall:
+    """Return *call* with each text of its arguments cut to *limit* characters."""
     args = {name: _short_json(value, limit) for name, value in call.args.items()}
     return call if all(args[name] is call.args[name] for name in args) else call.but(args=freeze_object(args))
 
 
 def _short_json(value: Json, limit: int) -> Json:
-    """Return *value* with each text cut to *limit* characters; itself if none has more."""
+    """Return *value* with each text cut to *limit* characters; the same object if none is longer."""
     if isinstance(value, str):
         return cut(value, limit)
     if isinstance(value, Mapping):
@@ -250,7 +254,7 @@ def _short_json(value: Json, limit: int) -> Json:
 
 
 def cut(text: str, limit: int) -> str:
-    """Return the beginning and the end of *text*, with a mark between; *text* itself if it has no more than *limit*."""
+    """Return *text*; if it has more than *limit* characters, its beginning and end with a mark between."""
     if len(text) <= limit:
         return text
     mark = f" […{len(text) - limit:,} characters left out…] "
@@ -280,14 +284,14 @@ CHARS_PER_WORD: Final = 6
 
 
 def prompt_for(messages: Sequence[Message], room: int, most: int) -> Slices[str]:
-    """Return the prompt that asks for a summary of *messages*: at most *room* characters, of a text of *most*."""
+    """Return a prompt for a summary of at most *room* characters; it quotes *messages* with at most *most* of them."""
     words = max(20, room // ASKED_SHARE // CHARS_PER_WORD)
     text = yield from transcript(messages, most)
     return f"Summarise this in at most {words} words.\n\n<conversation>\n{text}\n</conversation>"
 
 
 def transcript(messages: Sequence[Message], most: int) -> Slices[str]:
-    """Return *messages* as text of at most *most* characters: each is shown in part if they are long."""
+    """Return *messages* as text of at most *most* characters; long messages are shown in part."""
     spoken: list[tuple[str, str]] = []
     for start in range(0, len(messages), SLICE):
         spoken += [line for message in messages[start : start + SLICE] for line in _spoken(message)]
@@ -302,17 +306,17 @@ def transcript(messages: Sequence[Message], most: int) -> Slices[str]:
 
 
 def _length(spoken: Sequence[tuple[str, str]], limit: int) -> int:
-    """Return the length of lines that show at most *limit* characters of each text: `cut` leaves as many."""
+    """Return the length of the transcript lines if each text is cut to *limit* characters."""
     return sum([len(who) + min(len(text), limit) + 1 for who, text in spoken]) - 1
 
 
 def lines_of(message: Message, limit: int = sys.maxsize) -> list[str]:
-    """Return *message* as lines that say who speaks; each shows at most *limit* characters of what was said."""
+    """Return *message* as transcript lines, each with the speaker and at most *limit* characters of the text."""
     return [who + cut(text, limit) for who, text in _spoken(message)]
 
 
 def _spoken(message: Message) -> list[tuple[str, str]]:
-    """Return pairs of who speaks and what was said."""
+    """Return pairs of speaker and text: one for each part and call of *message*."""
     text = message.text
     if isinstance(message, ToolMessage):
         return [(f"result of {message.name}{' (error)' if message.is_error else ''}: ", text)]

@@ -26,7 +26,7 @@ has the smaller figure, because a window that is too large ends in refused reque
 
 
 class ByHand(NamedTuple):
-    """A window that the printed table lacks, for all models whose names begin with one of some texts."""
+    """A context window that the printed table lacks, for all models whose names begin with one of *names*."""
 
     provider: str
     """The provider; models of the built-in offline models have their own."""
@@ -77,7 +77,7 @@ BY_HAND: Final = (
     ByHand("mistral", 131_072, "mistral-medium-2505 mistral-medium-2508", _MISTRAL),
     ByHand("mistral", 256_000, "devstral-latest devstral-medium-latest devstral-small-latest", _MISTRAL),
     ByHand("mistral", 262_144, "mistral-large-latest mistral-medium-latest", _MISTRAL),
-    # The router chooses among models of which those for long texts begin here; the tables say 2,000,000.
+    # The router chooses a model by length; its long-context models begin at this window. The tables say 2,000,000.
     ByHand("openrouter", 128_000, "openrouter/auto", "https://openrouter.ai/openrouter/auto"),
     ByHand("groq", 8_192, "llama3", _GROQ, confirmed=False),
     ByHand("groq", 128_000, "llama-3.1 llama-3.3", _GROQ),
@@ -89,12 +89,13 @@ SAME: Final = {"openai-chat": "openai"}
 
 
 def windows_of(provider: str) -> Mapping[str, int]:
-    """Return the windows of the models of *provider*, in tokens, by the beginnings of their names."""
+    """Return the context windows of a *provider*'s models, in tokens, keyed by the beginning of the model's name."""
     return _rows(SAME.get(provider, provider))
 
 
 @cache
 def _rows(provider: str) -> Mapping[str, int]:
+    """Return the windows by beginning of the model's name; the printed table overrides the entries made by hand."""
     from agentrail.core.printed_windows import PRINTED  # noqa: PLC0415 - 18 kB, which many programs never need
 
     rows: dict[str, int] = {}
@@ -108,7 +109,7 @@ def _rows(provider: str) -> Mapping[str, int]:
 
 @lru_cache(maxsize=1000)
 def window_of(model: str) -> int | None:
-    """Return how many tokens *model* can read; `None` if no row has its name, or the beginning of it."""
+    """Return the context window of *model* in tokens; `None` if no row matches the beginning of its name."""
     provider, _, name = model.partition(":")
     rows = windows_of(provider)
     return next((rows[name[:length]] for length in range(len(name), -1, -1) if name[:length] in rows), None)
@@ -142,7 +143,7 @@ MORE: Final = 16
 
 
 class Budget(NamedTuple):
-    """How many tokens the context of a session may take."""
+    """How many tokens the context of a session may have."""
 
     window: int
     """Tokens that the model can read."""
@@ -162,7 +163,7 @@ def budget_of(state: State) -> Budget:
 
 @lru_cache(maxsize=1000)
 def budget_for(model: str, known_window: int | None, compact_at: float, compact_to: float) -> Budget:
-    """Return the budget of a session with *model* and these options, of which *known_window* is `context_window`."""
+    """Return the budget of a session with *model* and these options; *known_window* is the option `context_window`."""
     if known_window is None:
         known_window = window_of(model)
     window = ASSUMED if known_window is None else known_window
@@ -171,12 +172,12 @@ def budget_for(model: str, known_window: int | None, compact_at: float, compact_
 
 
 def _tokens(amount: float, window: int) -> int:
-    """Return *amount*, a share of the window or a number of tokens, as tokens; no more than the window has."""
+    """Return *amount*, a share of the window or a number of tokens, in tokens; at most the window."""
     return int(min(amount * window if amount <= 1 else amount, window))
 
 
 def overhead(state: State) -> int:
-    """Return the characters of all that goes with each request beside the history."""
+    """Return the characters that each request has beside the history: system prompt, tools and answer schema."""
     size = len(fixed_text(state.setup, state.tools)) + tools_size(state.tools)
     if state.sections:
         for _, text in chain(*split(state.sections, state.setup.prompt_mode)):
@@ -196,9 +197,9 @@ def tools_size(tools: Mapping[str, AttachedTool]) -> int:
 
 
 def measured(state: State, usage: Usage) -> Measured | None:
-    """Return the count of a response with *usage*, which *state* has in its history.
+    """Return the provider's token count of the context, from the *usage* of the response just added to *state*.
 
-    Return `None` if nobody has counted, or the count cannot be that of this context.
+    Return `None` if the provider did not count, or if the count is too large to be of this context.
     """
     if not usage.input_tokens:
         return None
@@ -207,7 +208,7 @@ def measured(state: State, usage: Usage) -> Measured | None:
 
 
 def tokens_of(state: State) -> int:
-    """Return about how many tokens the context of *state* takes."""
+    """Estimate how many tokens the context of *state* has."""
     whole = overhead(state) + state.history.size
     counted = state.token_count
     if counted is None:
@@ -216,7 +217,7 @@ def tokens_of(state: State) -> int:
 
 
 def room(state: State, tokens: int) -> int:
-    """Return how many characters the history may have, if the whole context is to take no more than *tokens*."""
+    """Return how many characters the history may have so that the whole context has at most *tokens*."""
     counted = state.token_count
     whole = tokens * CHARS_PER_TOKEN
     if counted is not None:
@@ -225,18 +226,19 @@ def room(state: State, tokens: int) -> int:
 
 
 def characters(state: State, tokens: int) -> int:
-    """Return about how many characters *tokens* of this conversation are."""
+    """Estimate how many characters of this conversation *tokens* are."""
     return int(tokens * (CHARS_PER_TOKEN if state.token_count is None else _chars_per_token(state.token_count)))
 
 
 def _chars_per_token(counted: Measured) -> float:
+    """Return the characters per token of the last counted context; a constant if that was too small to tell."""
     if counted.size < SURE:
         return CHARS_PER_TOKEN
     return min(max(counted.size / max(1, counted.tokens), FEWEST), MOST)
 
 
 def crowded_by(state: State) -> ContextUsage | None:
-    """Return what takes the space in the context of *state*; `None` if it has no more tokens than the target."""
+    """Return which parts fill the context of *state*; `None` if it has at most the tokens that compaction aims at."""
     tokens, target = tokens_of(state), budget_of(state).target
     if tokens <= target:
         return None
@@ -250,8 +252,9 @@ def crowded_by(state: State) -> ContextUsage | None:
 def is_due(state: State) -> bool:
     """Whether the context of *state* is to be compacted before the next request.
 
-    If the last compaction could not reach its target, another one could do little: it waits until more has come. It
-    does not if more than `compact_at` was left of a window that is known: then the model is another one by now.
+    If the last compaction could not reach its target, another one would gain little, so it waits until the context has
+    grown. If that compaction left more than `compact_at` of a known window, the model must have been switched since,
+    and nothing waits.
     """
     budget = budget_of(state)
     due, size_left = budget.trigger, state.tokens_after_compaction
@@ -263,6 +266,6 @@ def is_due(state: State) -> bool:
 
 
 def kept_chars(state: State) -> int:
-    """Return how many characters a compaction is to leave in the history: always fewer than there are."""
+    """Return how many characters a compaction is to leave in the history: always fewer than it has."""
     share = state.setup.options.compact_to
     return min(room(state, budget_of(state).target), int(state.history.size * (share if share <= 1 else HALF)))

@@ -39,14 +39,15 @@ class TagFilter:
         self._kept = ""
 
     def feed(self, piece: str) -> list[str | Tagged]:
-        """Take the next piece; return text and tags that are complete now, in order."""
+        """Take the next piece; return the text and the tags that are complete by now, in order."""
         return self._cut(self._kept + piece, last=False)
 
     def end(self) -> list[str | Tagged]:
-        """Return the text held back as a possible tag; call it after the last piece."""
+        """Return the text that was held back as a possible tag; called after the last piece."""
         return self._cut(self._kept, last=True)
 
     def _cut(self, text: str, *, last: bool) -> list[str | Tagged]:
+        """Return the texts and tags in *text* that are certain, and keep the rest; with *last*, nothing is kept."""
         certain: list[str | Tagged] = []
         begin = look = 0
         while (look := text.find("<", look)) >= 0:
@@ -66,7 +67,7 @@ class TagFilter:
 
 
 def _tag_at(text: str, place: int) -> Tagged | bool:
-    """Return the tag that begins at *place*; `True` if a tag may follow once more text is there, `False` if not."""
+    """Return the tag at *place*; `True` if it may become one when more text has come, `False` if it is none."""
     for tag in TAGS:
         opening, closing = f"<{tag}>", f"</{tag}>"
         inside = place + len(opening)

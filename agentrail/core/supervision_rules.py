@@ -71,7 +71,7 @@ class Ending(Value):
 
 
 class RestartDecision(Value):
-    """What a supervisor does after a child has ended; the fields are in the order of the actions."""
+    """The supervisor's reaction to the end of a child; the fields are in the order of the actions."""
 
     facts: ChildFacts | None
     """The facts about the child from now on; `None` if it is removed."""
@@ -136,7 +136,7 @@ def is_final(facts: ChildFacts, ending: Ending) -> bool:
 
 
 def _count_crash(facts: ChildFacts, ending: Ending) -> ChildFacts:
-    """Return *facts* with this crash added to its count of crashes on one message."""
+    """Return *facts* with this crash added to the count of crashes at the same message."""
     if not ending.input:
         return facts.but(input="", crashes=0)
     return facts.but(input=ending.input, crashes=facts.crashes + 1 if ending.input == facts.input else 1)
@@ -161,6 +161,7 @@ def pause_before(restart: int, chance: float) -> float:
 
 
 def _recent(times: Iterable[float], policy: Policy, at: float) -> tuple[float, ...]:
+    """Return those *times* of restarts that are within the policy's period."""
     return tuple(time for time in times if time >= at - policy.period)
 
 

@@ -56,7 +56,7 @@ NO_PAIRS: Final[Pairs] = ()
 
 
 def fixed_text(setup: Setup, tools: Mapping[str, AttachedTool]) -> str:
-    """Return the layers that no step changes: base, user and identity, with an empty line between them."""
+    """Return the text of the layers that never change in a session: base, user and identity."""
     if not setup.base and not setup.identity and setup.prompt_mode == "full":
         return setup.system
     layers = MODES[setup.prompt_mode]
@@ -72,7 +72,7 @@ def fixed_text(setup: Setup, tools: Mapping[str, AttachedTool]) -> str:
 
 
 def split(sections: Sequence[Section], mode: str) -> tuple[Pairs, Pairs]:
-    """Return the *sections* that *mode* sends: those of lasting layers, ordered by layer, and the dynamic ones."""
+    """Return the *sections* that *mode* sends: those before the messages, ordered by layer, and the dynamic ones."""
     if not sections:
         return NO_PAIRS, NO_PAIRS
     dynamic = [section for section in sections if section.layer == DYNAMIC] if DYNAMIC in MODES[mode] else []
@@ -86,7 +86,7 @@ def lasting(sections: Sequence[Section], mode: str) -> Sequence[Section]:
 
 
 def count_memory(sections: Sequence[Section], mode: str) -> int:
-    """Return how many of the last of `lasting` are memory files."""
+    """Return how many sections at the end of `lasting` are memory files."""
     return sum(section.layer == MEMORY for section in sections) if MEMORY in MODES[mode] else 0
 
 
@@ -105,9 +105,9 @@ def memory_of(sections: Sequence[Section]) -> JsonObject:
 
 @lru_cache(maxsize=64)
 def environment_on(day: int, about: str) -> Section:
-    """Return the section that tells *about* the folder and the machine of a session that begins on this *day*.
+    """Return the section with *about*, the text on folder and machine, for a session that begins on *day*.
 
-    The day is counted from 1970. Many sessions begin on one day in one folder, and share the section.
+    *day* counts from 1970. Cached, because sessions that begin on one day in one folder share the section.
     """
     return Section(ENVIRONMENT, f"{about}\n{_began_on(day)}", ENVIRONMENT, ENVIRONMENT)
 
@@ -118,16 +118,16 @@ def environment_of(about: str, at: int) -> Section:
 
 
 def without_folder(text: str, mark: str) -> str:
-    """Return the *text* of the section of `environment_of` with *mark* in place of the folder, its first line."""
+    """Return the *text* of an environment section with *mark* in place of its first line, the folder."""
     folder, end, others = text.partition("\n")
     return f"{folder.partition(': ')[0]}: {mark}{end}{others}"
 
 
 def dated(sections: Sequence[Section], at: int) -> tuple[Section, ...]:
-    """Return what changes in *sections* when a turn begins at *at*: none unless they tell of the environment.
+    """Return the section changes when a turn begins at *at*: the date, if it differs from the session's first day.
 
-    If the day is another one than that of the beginning, a dynamic section tells it. It stands after the messages, so
-    that the provider's cache fits as before.
+    The result is empty if the sections have no environment. The date goes into a dynamic section, after the messages,
+    so that the provider's cache still fits.
     """
     named = {section.key: section for section in sections}
     environment, last = named.get(ENVIRONMENT), named.get(DATE)
@@ -140,13 +140,15 @@ def dated(sections: Sequence[Section], at: int) -> tuple[Section, ...]:
 
 
 def _began_on(day: int) -> str:
+    """Return the line with the date on which the conversation began."""
     return f"Date when this conversation began: {_date(day)} (UTC)"
 
 
 def _date(day: int) -> str:
-    """Return the date of the *day*, counted from 1970, in the Gregorian calendar.
+    """Return the date of *day*, counted from 1970, in the Gregorian calendar.
 
-    No clock and no calendar of the system is asked: each year begins in March here, so that a leap day is its last one.
+    It is computed here, without the system's calendar. Each year begins in March, so that a leap day is the last day of
+    its year.
     """
     cycle, rest = divmod(day + 719_468, 146_097)  # 400 years, from March of the year 0
     year = (rest - rest // 1_460 + rest // 36_524 - rest // 146_096) // 365

@@ -91,14 +91,14 @@ _IS_NAMED, _IN_NAME, _PART_OF_NAME, _IN_DESCRIPTION, _IN_ARGUMENTS = 1_000, 8, 4
 
 
 def free(name: str, names: Container[str]) -> str:
-    """Return *name*, with as many `_` appended as it takes to be none of *names*."""
+    """Return *name* with `_` appended until it is none of *names*."""
     while name in names:
         name += "_"
     return name
 
 
 def declared(tools: Sequence[ToolSpec]) -> tuple[ToolSpec, ...]:
-    """Return what a request declares of *tools*: those that are not deferred, and the two that lead to the others."""
+    """Return the tools that a request declares: the *tools* that are not deferred, `find_tools` and `call_tool`."""
     names = [tool.name for tool in tools if tool.deferred]
     if not names:
         return tuple(tools)
@@ -114,14 +114,14 @@ def declared(tools: Sequence[ToolSpec]) -> tuple[ToolSpec, ...]:
 
 
 def finder_of(request: ModelRequest) -> ToolSpec | None:
-    """Return the tool of *request* that finds others; `None` if it has none."""
+    """Return the `find_tools` of *request*; `None` if it declares none."""
     if not request.deferred:
         return None
     return next((tool for tool in request.tools if tool.parameters is FINDER_SCHEMA), None)
 
 
 def found_by(result: ToolMessage) -> tuple[str, ...]:
-    """Return the names of the tools that *result*, of a call of `find_tools`, has defined."""
+    """Return the names of the tools whose definitions *result* of `find_tools` contains."""
     names = (result.details or {}).get(FOUND)
     return tuple(str(name) for name in names) if isinstance(names, list | tuple) else ()
 
@@ -130,7 +130,7 @@ def found_by(result: ToolMessage) -> tuple[str, ...]:
 
 
 def resolved(call: ToolCall, finder: str, caller: str) -> ToolCall:
-    """Return the call that *call*, of the tool *caller*, stands for; *call* itself if its arguments name none."""
+    """Return the call of the tool that *call* of `call_tool` names; *call* itself if it names none."""
     name, args = call.args.get("name"), _arguments(call.args.get("arguments", EMPTY))
     if not isinstance(name, str) or name == caller or args is None:
         return call
@@ -138,7 +138,7 @@ def resolved(call: ToolCall, finder: str, caller: str) -> ToolCall:
 
 
 def _arguments(value: Json) -> JsonObject | None:
-    """Return *value* as arguments; also an object that a model has written as text, which some do. Else `None`."""
+    """Return *value* as arguments; an object written as JSON text is parsed, as some models do that. Else `None`."""
     if isinstance(value, str):
         try:
             return freeze_object(cast("object", json.loads(value)))
@@ -148,14 +148,14 @@ def _arguments(value: Json) -> JsonObject | None:
 
 
 def as_called(call: ToolCall) -> ToolCall:
-    """Return *call* as the model made it: if it was made through another tool, as the call of that one."""
+    """Return *call* as the model made it: as a call of `call_tool`, if it was made through that."""
     if not call.via:
         return call
     return call.but(name=call.via, args=freeze_object({"name": call.name, "arguments": call.args}), via="")
 
 
 def why_uncalled(finder: str, caller: str) -> str:
-    """Return the error result of a call of the tool *caller* that stands for no other."""
+    """Return the error text for a call of `call_tool` (named *caller*) that names no tool."""
     return _UNCALLED.format(finder=finder, caller=caller)
 
 
@@ -163,9 +163,10 @@ def why_uncalled(finder: str, caller: str) -> str:
 
 
 def best(query: str, tools: Iterable[ToolSpec]) -> list[ToolSpec]:
-    """Return those of *tools* that fit *query*, a text of names and words, the best ones first.
+    """Return those of *tools* that match *query*, names and words, the best first.
 
-    A tool is left out if it fits much worse than the best one, as when it shares one usual word with the query.
+    A tool that matches much worse than the best one is left out, for example if it shares only one common word with the
+    query.
     """
     query = query[:QUERY_CHARS]
     names = frozenset(re.split(r"[\s,;`'\"]+", query))
@@ -176,10 +177,12 @@ def best(query: str, tools: Iterable[ToolSpec]) -> list[ToolSpec]:
 
 
 def _words(text: str) -> list[str]:
+    """Return the words of *text* in lower case; `camelCase` names are split."""
     return _WORD.findall(_HUMP.sub(" ", text).casefold())
 
 
 def _score(tool: ToolSpec, names: frozenset[str], words: frozenset[str]) -> int:
+    """Return how well *tool* matches; 0 if not at all."""
     own, name = frozenset(_words(tool.name)), tool.name.casefold()
     description = tool.description.casefold()
     properties = tool.parameters.get("properties")
@@ -196,7 +199,7 @@ def _score(tool: ToolSpec, names: frozenset[str], words: frozenset[str]) -> int:
 
 
 def _is_among(word: str, own: frozenset[str]) -> bool:
-    """Whether *word* is one of *own*, or one begins with the other, as a plural does."""
+    """Whether *word* equals one of *own*, or one is the beginning of the other, as for a plural."""
     if word in own or len(word) < LONG_ENOUGH:
         return word in own
     return any(len(part) >= LONG_ENOUGH and (word.startswith(part) or part.startswith(word)) for part in own)
@@ -209,7 +212,7 @@ def definition(tool: ToolSpec) -> str:
 
 
 def fitting(tools: Iterable[ToolSpec]) -> list[ToolSpec]:
-    """Return the first of *tools*, so many that their definitions have at most `ROOM` characters; at least one."""
+    """Return the first of *tools* whose definitions have at most `ROOM` characters together; at least one."""
     room, fitting_tools = ROOM, list[ToolSpec]()
     for tool in tools:
         room -= len(definition(tool))
@@ -220,12 +223,12 @@ def fitting(tools: Iterable[ToolSpec]) -> list[ToolSpec]:
 
 
 def defining(tools: Iterable[ToolSpec], caller: str) -> str:
-    """Return a text with the definitions of *tools*, and how to call them."""
+    """Return the text that tells a model the definitions of *tools* and how to call them."""
     return _DEFINED.format(caller=caller, definitions="\n".join(map(definition, tools)))
 
 
 def answer(query: str, tools: Sequence[ToolSpec], finder: str, caller: str) -> tuple[str, tuple[str, ...]]:
-    """Return the result of a call of *finder* among the deferred *tools*, and the names of those that it defines."""
+    """Return the text that answers a `find_tools` call, and the names of the tools that it defines."""
     fits = best(query, tools)
     if not fits:
         return _NOTHING.format(query=query[:100], finder=finder), ()
@@ -238,5 +241,5 @@ def answer(query: str, tools: Sequence[ToolSpec], finder: str, caller: str) -> t
 
 
 def details(names: Iterable[str]) -> JsonObject:
-    """Return the details of a result of `find_tools` that defines the tools *names*."""
+    """Return the details, for programs, of a `find_tools` result that defines *names*."""
     return freeze_object({FOUND: [*names]})

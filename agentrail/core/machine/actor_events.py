@@ -17,12 +17,12 @@ from agentrail.values.events.plugins import PluginSlow
 
 
 def on_watched(draft: StepDraft, _: commands.SuspendSent | commands.TraceSent) -> None:
-    """Answer `suspend` or `trace`; the actor itself does the work."""
+    """Accept `suspend` or `trace`; the actor carries it out, the state does not change."""
     draft.answer = commands.DONE
 
 
 def on_restarted(draft: StepDraft, restarted: ActorRestarted) -> None:
-    """Report a crash after which the actor was restarted; one that slept is awake again."""
+    """Report a crash after which the actor was restarted; if it crashed while asleep, mark the session as awake."""
     draft.state.asleep = False
     draft.emit(SessionRestarted(restarted.cause))
 
@@ -55,7 +55,7 @@ def on_woke(draft: StepDraft, _: SessionWoke) -> None:
 
 
 def can_sleep(state: State) -> bool:
-    """Whether a session may sleep: it is idle without work under way, and is no sub-agent; calls may be held."""
+    """Whether a session may sleep: idle, no running work, and no sub-agent. It may have calls held for a person."""
     busy = (
         state.has_running_work or state.quarantined_calls or state.queue or state.plugin_changes or state.paused_stages
     )

@@ -39,12 +39,12 @@ def held_calls(draft: StepDraft) -> dict[str, tuple[Call, Hold]]:
 
 
 def open_questions(draft: StepDraft) -> dict[str, Call]:
-    """Return the calls that wait for an answer, keyed by the ref of their question."""
+    """Return the calls that asked a person a question, keyed by the ref of the question."""
     return {c.question.ref: c for c in draft.state.waiting_calls if c.question is not None}
 
 
 def _not_held(draft: StepDraft, approval_id: str, call: str) -> UnknownApproval:
-    """Return the error for an approval id that no held call has."""
+    """Return the error for an approval id that belongs to no held call."""
     if approval_id in open_questions(draft):
         return WrongDecision(approval_id, call, "a question", "`session.respond`")
     if _stopped_call(draft, approval_id) is not None:
@@ -53,7 +53,10 @@ def _not_held(draft: StepDraft, approval_id: str, call: str) -> UnknownApproval:
 
 
 def _stopped_call(draft: StepDraft, approval_id: str) -> str | None:
-    """Return the id of the stopped call whose doubt *approval_id* names: `SESSION:CALL`. `None` if it names none."""
+    """Return the id of the stopped call with an open doubt that *approval_id* (`SESSION:CALL`) names.
+
+    Return `None` if there is no such doubt.
+    """
     session_id, _, call_id = approval_id.rpartition(":")
     there = session_id == draft.state.session_id and any(
         doubt.call_id == call_id for doubt in draft.state.in_doubt_calls
@@ -63,7 +66,7 @@ def _stopped_call(draft: StepDraft, approval_id: str) -> str | None:
 
 def _clear_doubt(draft: StepDraft, call_id: str, command: commands.ApproveSent) -> None:
     """End the doubt about a stopped call: a person has found out what it did, so an equal call is not held."""
-    if command.four_eyes:  # the caller could ask for the same call now, and nobody else would see it
+    if command.four_eyes:  # the caller could have the same call made now, without a second person's approval
         draft.refuse(FourEyesWanted("the end of a doubt", "have the same call made, and approve it when it is held"))
         return
     if command.args is not None or command.always:
@@ -76,12 +79,12 @@ def _clear_doubt(draft: StepDraft, call_id: str, command: commands.ApproveSent) 
 
 
 def _has_asked(draft: StepDraft) -> bool:
-    """Whether the caller of this step has asked for the open turn."""
+    """Whether the caller of this command has also prompted or steered the open turn."""
     return draft.by in draft.state.asked_by
 
 
 def _take_part(draft: StepDraft) -> None:
-    """Note that the caller of this step has asked for the open turn too: words of theirs go into it."""
+    """Add the caller of this command to those who asked for the open turn, because the turn now has words of theirs."""
     turn = draft.state.turn
     if turn is not None and draft.by and draft.by not in turn.asked.by:
         draft.state.turn = turn.but(asked=turn.asked.but(by=(*turn.asked.by, draft.by)))
@@ -100,10 +103,12 @@ def on_approve(draft: StepDraft, command: commands.ApproveSent) -> None:
         return
     call, hold = held_call
     edited = command.args if command.args is not None and not is_same(command.args, hold.args) else None
-    if command.four_eyes and (_has_asked(draft) or edited is not None):  # nobody else would have seen edited arguments
+    # A second person would not have seen the edited arguments.
+    if command.four_eyes and (_has_asked(draft) or edited is not None):
         draft.refuse(OwnDecision(command.approval_id))
         return
-    if command.four_eyes and command.always:  # the caller could ask for the later calls, or be the only one to see them
+    # A caller who approves for always could ask for later calls that no second person sees.
+    if command.four_eyes and command.always:
         draft.refuse(FourEyesWanted("`always`", "approve each call by itself"))
         return
     attached = state.tools.get(call.name)
@@ -131,7 +136,7 @@ def on_approve(draft: StepDraft, command: commands.ApproveSent) -> None:
 
 
 def _approved(call: Call, hold: Hold, edited: JsonObject | None) -> Call:
-    """Return *call* as approved: plugins after the holder are asked next, or all of them if arguments were edited."""
+    """Return *call* as approved; hooks go on after the plugin that held it, or begin again if arguments were edited."""
     holders = call.holders | {hold.plugin}
     if edited is None:
         return call.but(
@@ -206,6 +211,7 @@ def on_hold_timer(draft: StepDraft, approval_id: str) -> None:
 
 
 def _refused(draft: StepDraft, call: Call, text: str) -> None:
+    """Give *call* an error result with *text*, and continue its batch."""
     give_error(draft, call, text)
     draft.schedule_first("advance_batch")
 

@@ -75,7 +75,7 @@ def on_change_tools(draft: StepDraft, command: commands.ChangeToolsSent) -> None
 
 
 def change_for(draft: StepDraft, key: str, tool_change: ChangeTools) -> Answered | Failed:
-    """Attach and detach tools as the plugin *key* asks; if one of the changes is impossible, make none and say why."""
+    """Attach and detach tools for the plugin *key*, all or none; return the answer for the plugin."""
     state = draft.state
     unknown = next((name for name in tool_change.detach if name not in state.tools), None)
     if unknown is not None:
@@ -101,6 +101,7 @@ def change_for(draft: StepDraft, key: str, tool_change: ChangeTools) -> Answered
 def _report(
     draft: StepDraft, attach: tuple[str, ...], detach: tuple[str, ...], source: str, problems: tuple[str, ...] = ()
 ) -> None:
+    """Emit events for tools that were attached and detached."""
     draft.emit(*map(ToolDetached, detach), *map(ToolAttached, attach), ToolsUpdated(attach, detach, source, problems))
 
 
@@ -125,6 +126,7 @@ def put_tools(draft: StepDraft, tools: Mapping[str, AttachedTool], by: str = "")
 
 
 def _is_same(before: AttachedTool, after: AttachedTool | None) -> bool:
+    """Whether two attached tools differ in their revision at most."""
     return after is not None and before == after.but(revision=before.revision)
 
 
@@ -152,6 +154,7 @@ def on_detach_plugin(draft: StepDraft, command: commands.DetachPluginSent) -> No
 
 
 def _queue(draft: StepDraft, change: PluginChange) -> None:
+    """Queue a plugin change; refuse it if the plugin to attach is there already, or the other one is not."""
     state = draft.state
     there = _keys_to_be(draft)
     if change.kind == "attach" and change.key in there:
@@ -170,7 +173,7 @@ def _queue(draft: StepDraft, change: PluginChange) -> None:
 
 
 def drop_changes(draft: StepDraft) -> None:
-    """Report queued plugin changes as dropped, because the session ends."""
+    """Drop the queued plugin changes because the session ends, and report each."""
     waiting, draft.state.plugin_changes = draft.state.plugin_changes, ()
     for change in waiting:
         event_class = REPORTS[change.kind]
@@ -178,7 +181,7 @@ def drop_changes(draft: StepDraft) -> None:
 
 
 def _keys_to_be(draft: StepDraft) -> list[str]:
-    """Return the keys of the plugins as they will be after all queued changes."""
+    """Return the keys that the session's plugins will have after all queued changes."""
     keys = [seat.key for seat in draft.state.plugins]
     for change in draft.state.plugin_changes:
         if change.kind == "attach":
@@ -204,6 +207,7 @@ def change_plugins(draft: StepDraft, _: str) -> None:
 
 
 def _attach(draft: StepDraft, seat: AttachedPlugin) -> None:
+    """Attach a plugin now: let it make its first state, and report success or failure."""
     state = draft.state
     ruling = draft.judge.init(seat, draft.context)
     draft.rulings.append(ruling)
@@ -216,6 +220,7 @@ def _attach(draft: StepDraft, seat: AttachedPlugin) -> None:
 
 
 def _detach(draft: StepDraft, key: str) -> None:
+    """Detach the plugin *key* now, with the tools that it brought, and report it."""
     state = draft.state
     place = _place(draft, key)
     if place is None:
@@ -231,7 +236,7 @@ def _detach(draft: StepDraft, key: str) -> None:
 
 
 def _seat(draft: StepDraft, seat: AttachedPlugin, ruling: Ruling) -> None:
-    """Add a plugin to the row, behind all that have its priority; *ruling* has its state."""
+    """Insert a plugin into the session's list, after all of the same priority; *ruling* has its first state."""
     state = draft.state
     place = sum(other.priority <= seat.priority for other in state.plugins)
     state.plugins = (*state.plugins[:place], seat, *state.plugins[place:])
@@ -239,12 +244,14 @@ def _seat(draft: StepDraft, seat: AttachedPlugin, ruling: Ruling) -> None:
 
 
 def _unseat(draft: StepDraft, place: int) -> None:
+    """Remove the plugin at index *place*, and its state."""
     state = draft.state
     state.plugins = (*state.plugins[:place], *state.plugins[place + 1 :])
     state.plugin_states = (*state.plugin_states[:place], *state.plugin_states[place + 1 :])
 
 
 def _place(draft: StepDraft, key: str) -> int | None:
+    """Return the index of the plugin *key*; `None` if the session does not have it."""
     return next((place for place, seat in enumerate(draft.state.plugins) if seat.key == key), None)
 
 

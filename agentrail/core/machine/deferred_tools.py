@@ -34,25 +34,25 @@ _CHANGED: Final = "Further tools have changed since they were found. {definition
 
 
 def deferred(tools: Mapping[str, AttachedTool]) -> list[ToolSpec]:
-    """Return the specs of those of *tools* that are found on demand."""
+    """Return the specs of the deferred *tools*: those that a request does not declare."""
     return [attached.spec for attached in tools.values() if attached.spec.deferred]
 
 
 def resolve_call(call: ToolCall, tools: Mapping[str, AttachedTool]) -> ToolCall:
-    """Return the call that the model means by *call*, which may be one of `call_tool`."""
+    """Return the call of the real tool if *call* is one of `call_tool`; else *call* itself."""
     if not call.name.startswith(CALLER) or call.name != free(CALLER, tools) or not deferred(tools):
         return call
     return resolved(call, free(FINDER, tools), call.name)
 
 
 def is_led(draft: StepDraft, call: Call) -> bool:
-    """Whether *call* is one of `find_tools`, or one of `call_tool` that names no tool."""
+    """Whether the session itself answers *call*: one of `find_tools`, or one of `call_tool` without a tool name."""
     tools = draft.state.tools
     return call.name in (free(FINDER, tools), free(CALLER, tools)) and bool(deferred(tools))
 
 
 def lead(draft: StepDraft, call: Call) -> None:
-    """Give a call for which `is_led` holds its result: the definitions of the tools that fit, or why there are none."""
+    """Answer a call for which `is_led` holds: with the definitions of the tools that match, or with an error."""
     tools = draft.state.tools
     finder, caller = free(FINDER, tools), free(CALLER, tools)
     query = call.args.get("query")
@@ -68,25 +68,25 @@ def lead(draft: StepDraft, call: Call) -> None:
 
 
 def hint(draft: StepDraft) -> str:
-    """Return the end of an error about a missing tool: by what others are found; empty if there are none."""
+    """Return the end of the error about a missing tool, which names `find_tools`; empty if no tool is deferred."""
     tools = draft.state.tools
     return f"; `{free(FINDER, tools)}` finds those that are found on demand" if deferred(tools) else ""
 
 
 def note_found(draft: StepDraft, *names: str) -> None:
-    """Remember that the model has found the tools *names*, the last of them at the end."""
+    """Remember *names* as tools that the model has found, the latest last."""
     before = draft.state.found_tools
     if before[-len(names) :] != names:
         draft.state.found_tools = (*(name for name in before if name not in names), *names)[-MAX_FOUND:]
 
 
 def shown_if_deferred(spec: ToolSpec) -> str:
-    """Return the definition of *spec* after an empty line, for a call that does not fit it; empty if not deferred."""
+    """Return a deferred tool's definition for the error about unfit arguments; empty if the tool is not deferred."""
     return f"\n\nIts definition: {definition(spec)}" if spec.deferred else ""
 
 
 def tell_again(draft: StepDraft, messages: tuple[Message, ...]) -> None:
-    """Tell the model the definitions of found tools that are not in *messages*, which a compaction has kept."""
+    """After a compaction, tell the model the definitions of found tools that the kept *messages* no longer contain."""
     state = draft.state
     there = [
         state.tools[name].spec
@@ -99,7 +99,7 @@ def tell_again(draft: StepDraft, messages: tuple[Message, ...]) -> None:
 
 
 def tell_changes(draft: StepDraft, before: Mapping[str, AttachedTool]) -> None:
-    """Tell the model the definitions of found tools that other ones have replaced in the session's tools *before*."""
+    """Tell the model the new definitions of found tools that differ from those in *before*."""
     state = draft.state
     pairs = [
         (before[name].spec, state.tools[name].spec)
@@ -110,6 +110,7 @@ def tell_changes(draft: StepDraft, before: Mapping[str, AttachedTool]) -> None:
 
 
 def _tell(draft: StepDraft, text: str, specs: list[ToolSpec]) -> None:
+    """Queue a notice with the definitions of *specs*. No-op if there are none."""
     if specs:
         definitions = defining(fitting(specs), free(CALLER, draft.state.tools))
         draft.state.notices = (*draft.state.notices, text.format(definitions=definitions))

@@ -34,7 +34,7 @@ _envelope = quick(Envelope)
 
 
 class _PlainDues(dict[str, Due]):
-    """A `Due` without a ref for each hook and stage, made when it is first asked for."""
+    """Caches one `Due` without a ref for each hook and stage."""
 
     def __missing__(self, what: str) -> Due:
         due = self[what] = Due(what)
@@ -45,7 +45,7 @@ _PLAIN: Final = _PlainDues()
 
 
 class StepDraft:
-    """Everything that the functions of the machine read and change in one step; discarded at its end."""
+    """Working data of one step: the mutable state, and the effects, events and rulings so far; discarded at its end."""
 
     __slots__ = (
         "answer",
@@ -96,18 +96,18 @@ class StepDraft:
         self.response: AssistantMessage | None = None
         self.subjects: tuple[str, dict[str, int]] | None = None
         self.timer_names: set[str] | None = None
-        self.forgotten: tuple[Doubt, ...] = ()  # doubts that this step has dropped from the state
+        self.forgotten: tuple[Doubt, ...] = ()  # doubts that this step has removed; `recall` puts them back
         self.calls: CallList | None = None  # the calls of the open batch, once this step has copied them
 
     # Saying and asking
 
     @property
     def asked(self) -> AskedBy:
-        """Who gives the command of this step, and by which request."""
+        """The caller of this step's command, and the id of the request by which it was given."""
         return AskedBy((self.by,) if self.by else (), self.request) if self.by or self.request else NOBODY_ASKED
 
     def emit(self, *events: Event, by: str = "") -> None:
-        """Emit *events*; each gets the next sequence number. *by* is who caused them, if not the caller of the step."""
+        """Emit *events* with the next sequence numbers; *by* is who caused them (default: the caller of the step)."""
         state = self.state
         turn = state.turn_count if state.turn is not None else 0
         for event in events:
@@ -131,7 +131,7 @@ class StepDraft:
         self.effects.append(effect)
 
     def refuse(self, error: AgentrailError) -> None:
-        """Answer the caller with *error*: the call changes nothing."""
+        """Refuse the command with *error*, as the answer to its caller."""
         self.answer = Refused.of(error)
 
     def make_id(self, prefix: str) -> str:
@@ -142,12 +142,12 @@ class StepDraft:
     # What comes next
 
     def schedule_first(self, what: str, ref: str = "") -> None:
-        """Put a hook or stage at the front of what is due."""
+        """Schedule a hook or stage to run next, before those already due."""
         due, first = self.state.next_stages, Due(what, ref) if ref else _PLAIN[what]
         self.state.next_stages = (first, *due) if due else (first,)
 
     def schedule_last(self, what: str, ref: str = "") -> None:
-        """Put a hook or stage at the end of what is due."""
+        """Schedule a hook or stage to run after those already due."""
         self.state.next_stages = (*self.state.next_stages, Due(what, ref))
 
     # Timers
@@ -172,12 +172,12 @@ class StepDraft:
             self.effects.append(ClearTimer(timer))
 
     def drop_timer(self, timer: str) -> None:
-        """Take *timer*, which is set, out of the state."""
+        """Remove *timer*, which must be set, from the state."""
         self._timers().remove(timer)
         self.state.timers = tuple([other for other in self.state.timers if other[0] != timer])
 
     def _timers(self) -> set[str]:
-        """Return the names of the timers that are set, as a set to change: one step may set thousands."""
+        """The names of the timers that are set, as a mutable set, because one step may set thousands."""
         if self.timer_names is None:
             self.timer_names = set(dict(self.state.timers))
         return self.timer_names
@@ -281,12 +281,12 @@ class StepDraft:
             self.state.prefix_changes = merge_notes(self.state.prefix_changes, *altered)
 
     def _note_switch(self, by: str) -> None:
-        """Remember who switched the model last, until the next request; a caller is only noted after a plugin."""
+        """Note for the next request who switched the model. A caller is noted only after a switch by a plugin."""
         if by or self.state.prefix_changes:
             self.note_prefix_change(switch_notes(by))
 
     def drop_turn(self) -> None:
-        """Let no turn be open any more; the next one may have another form of answers."""
+        """Close the turn in the state. If the next answer may have another form, that is noted for the next request."""
         turn = self.state.turn
         if turn is not None and turn.returns:
             self.note_prefix_change(form_notes(turn.returns))
@@ -294,7 +294,7 @@ class StepDraft:
         self.state.round = 0
 
     def use_model(self, switch: Switch) -> None:
-        """Use the model that a plugin chose from the next request on; fallback models stay if it is the same one."""
+        """Switch to the model that a plugin chose from the next request on; the same model keeps its fallbacks."""
         state = self.state
         priced = frozenset({switch.model}) if switch.priced else frozenset[str]()
         spares = state.fallbacks if switch.model == state.model else ()
@@ -305,7 +305,7 @@ class StepDraft:
             state.turn = state.turn.but(model=switch.model, options=switch.options, spares=remaining)
 
     def context(self) -> Context:
-        """Return the view of the session that plugins get."""
+        """Return the view of the session that plugins get, built anew for each hook."""
         state = self.state
         setup, turn, sections, path = state.setup, state.turn, state.sections, state.setup.path
         worked = state.worked_ms if state.working_since_ms is None else state.worked(self.at)
@@ -349,7 +349,7 @@ class StepDraft:
         )
 
     def _budget_left(self) -> float | None:
-        """Return the money left under the tightest limit of the plugins; `None` if none has one or cost is unknown."""
+        """Return the US dollars left under the tightest limit; `None` without a limit, or if the cost is unknown."""
         state = self.state
         least: float | None = None
         for seat in state.plugins:  # a plain loop, as this is asked for at each hook, and few plugins have a limit

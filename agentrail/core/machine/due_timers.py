@@ -17,20 +17,24 @@ from agentrail.values.stream import NOTHING_YET
 
 
 def _on_turn(draft: StepDraft, _: str) -> None:
+    """Abort the turn: it has reached its time limit."""
     why = f"the turn took longer than {draft.state.setup.options.max_turn_seconds:g} s"
     partial, draft.partial = draft.partial, NOTHING_YET  # belongs to this turn; the next one may begin in this step
     abort_turn(draft, "deadline", why, partial=partial)
 
 
 def _on_retry(draft: StepDraft, _: str) -> None:
+    """Make the next attempt of the request."""
     draft.schedule_first("request")
 
 
 def _on_grace(draft: StepDraft, _: str) -> None:
+    """Report cancelled calls that still run."""
     on_grace(draft)
 
 
 def _on_ask(draft: StepDraft, ask_id: str) -> None:
+    """Answer a plugin's ask with `TimedOut`, and cancel it if it runs."""
     waiting = next((other for other in draft.state.suspended_runs if other.ask_id == ask_id), None)
     if waiting is not None:
         if waiting.asked:

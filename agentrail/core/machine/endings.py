@@ -50,7 +50,7 @@ def cut_request(draft: StepDraft, partial: Partial) -> None:
         return
     draft.add_effect(CancelRequest(state.request.request_id))
     state.request = None
-    draft.partial = NOTHING_YET  # the partial text is of the cut request, and not of one that this step may still make
+    draft.partial = NOTHING_YET  # so that no later request of this step is given the partial text of this one
     keep_partial(draft, partial)
 
 
@@ -72,7 +72,7 @@ def cancel_compaction(draft: StepDraft) -> None:
 
 
 def close_batch(draft: StepDraft) -> None:
-    """Put the results of the batch into the history, in the order of the calls."""
+    """End the batch: append its results to the history, in the order of the calls."""
     batch, draft.state.batch = draft.state.batch, None
     if batch is not None:
         if draft.state.timers:
@@ -112,7 +112,7 @@ def abort_turn(
     kill_tools: str = "killable",
     partial: Partial = NOTHING_YET,
 ) -> None:
-    """Abort the open turn and run `after_turn`; without one, abort what runs between turns (a prompt being taken)."""
+    """Abort the open turn, then run `after_turn`; if none is open, abort the prompt that is about to start one."""
     state = draft.state
     turn = state.turn
     state.next_stages = ()
@@ -142,6 +142,7 @@ def abort_turn(
 
 
 def _closing(draft: StepDraft, turn: Turn) -> None:
+    """Make `after_turn` the only thing that is due."""
     draft.state.turn = turn
     draft.state.phase = RUNNING
     draft.state.next_stages = draft.state.paused_stages = ()
@@ -149,16 +150,19 @@ def _closing(draft: StepDraft, turn: Turn) -> None:
 
 
 def _close_timers(draft: StepDraft) -> None:
+    """Clear the timers of the turn's time limit and of a retry."""
     draft.clear_timer(TURN_TIMER)
     draft.clear_timer(RETRY_TIMER)
 
 
 def _drop_steering(draft: StepDraft) -> None:
+    """Drop the waiting steering texts, and report each."""
     waiting, draft.state.steering = draft.state.steering, ()
     draft.emit(*(SteeringReceived(text.ref, text.text, "dropped") for text in waiting))
 
 
 def _refuse_what_was_taken(draft: StepDraft, reason: str) -> None:
+    """Reject the prompt that was taken from the queue and has not begun its turn."""
     prompt, draft.state.next_prompt = draft.state.next_prompt, None
     if prompt is not None:
         draft.emit(PromptRejected(prompt.ref, reason))
@@ -214,7 +218,7 @@ def stop_subagents(draft: StepDraft) -> None:
 
 
 def let_go_of_resting(draft: StepDraft) -> None:
-    """Report the end of sub-agents that were never resumed after a recovery, because their turn ends."""
+    """Report as ended the sub-agents that still rest since a recovery, because the turn that needs them ends."""
     state = draft.state
     for agent in state.subagents:
         if agent.rests:
@@ -229,7 +233,7 @@ def drop_queue(draft: StepDraft) -> None:
 
 
 def after_aborted_nothing(draft: StepDraft, reason: str) -> None:
-    """Continue after an abort without an open turn: a session that was still starting ends, others settle."""
+    """Continue after an abort without an open turn: end a session that still starts; else choose what is next."""
     if draft.state.is_starting:
         fail_start(draft, SessionRefused(draft.state.session_id, "an abort", reason))
     else:

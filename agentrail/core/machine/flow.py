@@ -105,6 +105,7 @@ def drain(draft: StepDraft) -> None:
 
 
 def _run(draft: StepDraft, due: Due) -> None:
+    """Run one due hook or stage. A hook that no plugin has is finished at once."""
     begin, finish = FLOW[due.what]
     hook = begin(draft, due.ref)
     if hook is None:
@@ -121,12 +122,13 @@ def _run(draft: StepDraft, due: Due) -> None:
 
 
 def _rule(draft: StepDraft, hook: Hook, ref: str, place: Place, gathered: Decisions, consent: Consent) -> None:
+    """Have the plugins rule on *hook*, then finish or suspend it."""
     state = draft.state
     row = state.row
     if hook.moment == "before_plugin_opts_update":
         row = row.but(among=frozenset(seat.key for seat in state.plugins if seat.key != ref))
     decided = draft.judge.rule(hook, row, draft.context, place, gathered, consent)
-    if decided is UNRULED[hook.moment]:  # mostly: none had anything to say
+    if decided is UNRULED[hook.moment]:  # the usual case: no plugin returned more than a `Continue`
         draft.rulings.append(decided)
     else:
         draft.record_ruling(decided)
@@ -139,13 +141,16 @@ def _rule(draft: StepDraft, hook: Hook, ref: str, place: Place, gathered: Decisi
 
 
 def _suspend(draft: StepDraft, hook: Hook, ref: str, decided: Ruling, run: str = "") -> None:
-    """Pause a hook until what one of its plugins asked for is carried out; *run*: the tool run that it rules on."""
+    """Suspend *hook* until its plugin's ask has ended.
+
+    *run* is the id of the ask whose tool the hook rules on; empty for all other hooks.
+    """
     state = draft.state
     pause = decided.pause
     if pause is None or pause.request is None or decided.by is None:
         return
     if hook.moment in OF_ONE_CALL and not run:
-        draft.schedule_first("advance_batch")  # a call whose hook is paused does not delay the others
+        draft.schedule_first("advance_batch")  # the other calls of the batch go on meanwhile
     responses.say_response(draft)
     ask_id = draft.make_id("ask")
     draft.emit(_started(ask_id, decided.by, hook.moment, type(pause.request).__name__))
@@ -156,7 +161,7 @@ def _suspend(draft: StepDraft, hook: Hook, ref: str, decided: Ruling, run: str =
 
 
 def _begin_ask(draft: StepDraft, waiting: Suspension) -> None:
-    """Carry out what a plugin asked for. A tool is ruled on before; a change of tools is done in this step."""
+    """Begin a plugin's ask: plugins rule on a tool first; a change of tools is made in this step."""
     request = waiting.pause.request
     if isinstance(request, RunTool):
         if waiting.run:
@@ -170,7 +175,7 @@ def _begin_ask(draft: StepDraft, waiting: Suspension) -> None:
 
 
 def _hand_over(draft: StepDraft, waiting: Suspension, request: Errand) -> None:
-    """Hand what a plugin asked for to the runtime."""
+    """Add the effect that has the runtime carry out a plugin's ask."""
     state = draft.state
     if not waiting.asked:
         handed = waiting.but(asked=True)
@@ -180,7 +185,7 @@ def _hand_over(draft: StepDraft, waiting: Suspension, request: Errand) -> None:
 
 
 def _set_deadline(draft: StepDraft, waiting: Suspension) -> None:
-    """Set the timer of what a plugin asked for. No-op if it is set: the time counts from the beginning."""
+    """Set the timer of an ask. No-op if it is set already: the time counts from the first attempt."""
     timer = f"ask:{waiting.ask_id}"
     if waiting.pause.deadline is not None and not draft.has_timer(timer):
         draft.set_timer(timer, draft.at + int(waiting.pause.deadline * 1000))
@@ -193,9 +198,10 @@ def _screen(
     place: Place = START,
     gathered: Decisions = NOTHING_GATHERED,
 ) -> None:
-    """Have all plugins but the asker rule on a tool that a plugin asks for, and run it only if they let it.
+    """Have all other plugins rule on the tool that a plugin asks for, and run it only if they allow it.
 
-    A plugin among them may ask too: then this waits. A hold is a no, because no person can be asked about it.
+    If one of these plugins returns an `Ask` itself, the first ask waits. A hold counts as a refusal, because no person
+    can be asked here.
     """
     state = draft.state
     attached = state.tools.get(request.name)
@@ -227,7 +233,7 @@ def _screen(
 
 
 def _why_not_run(draft: StepDraft, tool: str, revision: int, args: JsonObject, decided: Ruling) -> str | None:
-    """Return why a tool that a plugin asks for may not run with *args*; `None` if it may."""
+    """Return why the tool of a plugin's ask may not run with *args*; `None` if it may."""
     if decided.verdict not in (PASS, SKIP):
         why = "it would have to ask first" if decided.verdict is ASK else decided.reason
         return f"{decided.by} does not let it run: {why}"
@@ -239,11 +245,12 @@ def _why_not_run(draft: StepDraft, tool: str, revision: int, args: JsonObject, d
 
 
 def ask_again(draft: StepDraft, ask_id: str) -> None:
-    """Repeat a plugin's request that a restart interrupted, unless its tool may be unsafe to run twice."""
+    """Repeat an ask that the end of the process interrupted, unless its tool may be unsafe to run twice."""
     state = draft.state
     waiting = _waiting(draft, ask_id)
     if waiting is None or any(other.run == ask_id for other in state.suspended_runs):
-        return  # if its tool is still ruled on, what a plugin asked for about that is repeated instead
+        # If plugins still rule on its tool, it has not started; the ask of the plugin that rules is repeated instead.
+        return
     request = waiting.pause.request
     if isinstance(request, RunTool) and waiting.started_at is not None:
         attached = state.tools.get(request.name)
@@ -270,12 +277,13 @@ STATUS: Final[Mapping[type[AskAnswer], str]] = {Answered: "ok", Failed: "failed"
 
 
 def on_settled(draft: StepDraft, settled: AskSettled) -> None:
-    """Resume the hook that waited for a plugin's request, and ask that plugin again with the answer."""
+    """Resume the hook whose ask has ended: call the plugin again with the answer."""
     draft.add_usage(settled.usage)
     answer(draft, settled.ask_id, settled.answer)
 
 
 def _waiting(draft: StepDraft, ask_id: str) -> Suspension | None:
+    """Return the suspended run that waits for *ask_id*; `None` if there is none."""
     for other in draft.state.suspended_runs:
         if other.ask_id == ask_id:
             return other
@@ -283,7 +291,7 @@ def _waiting(draft: StepDraft, ask_id: str) -> Suspension | None:
 
 
 def answer(draft: StepDraft, ask_id: str, ask_answer: AskAnswer) -> None:
-    """Resume the hook that waits for *ask_id*. No-op if none does: it was dropped meanwhile."""
+    """Resume the hook that waits for *ask_id* with the answer. No-op if that hook was dropped meanwhile."""
     state = draft.state
     waiting = _waiting(draft, ask_id)
     if waiting is None:

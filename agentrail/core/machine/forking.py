@@ -84,13 +84,13 @@ def on_branched(draft: StepDraft, branched: SessionBranched) -> None:
 
 
 def _drop_turn(draft: StepDraft) -> None:
-    """Drop the original's open turn without an event: no caller of the fork waits for it."""
+    """Close the original's open turn without an event: no caller of the fork waits for its end."""
     close_batch(draft)
     draft.drop_turn()
 
 
 def _settle(draft: StepDraft, call: Call) -> None:
-    """Give a call that was not finished in the original its error result: the fork does not run it."""
+    """Give a call that the original had not finished an error result, because the fork does not run it."""
     if call.done:
         return
     if call.started_at:
@@ -101,7 +101,7 @@ def _settle(draft: StepDraft, call: Call) -> None:
 
 
 def _wait_again(draft: StepDraft, call: Call) -> None:
-    """Ask the person again about a call, under an id of the fork."""
+    """Ask for the decision or answer about a call again, under an id of the fork."""
     state = draft.state
     if call.hold is not None:
         old = call.hold

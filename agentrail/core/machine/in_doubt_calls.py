@@ -36,7 +36,7 @@ def doubt_about(draft: StepDraft, call: Call) -> Doubt | None:
 
 
 def remember(draft: StepDraft, doubt: Doubt | None) -> None:
-    """Store a doubt about a stopped call, whose outcome is unknown. No-op if *doubt* is `None`."""
+    """Store *doubt*, about a stopped call whose outcome is unknown. No-op if it is `None`."""
     if doubt is not None and doubt.args is not None:
         _forget_equal(draft, doubt.name, doubt.args)
         doubt = doubt.but(turn=draft.state.turn_count)  # a call that was left running may have begun many turns ago
@@ -89,12 +89,12 @@ def hint_about(doubt: Doubt) -> str:
 
 
 def clear_up(draft: StepDraft, name: str, args: JsonObject) -> None:
-    """Forget all doubts that cover this call, as it runs again: a person has looked, and has approved it."""
+    """Remove the doubts that cover this call: a person approved it, so it runs again."""
     _forget(draft, tuple(doubt for doubt in draft.state.in_doubt_calls if doubt.covers(name, args)))
 
 
 def clear_about(draft: StepDraft, call_id: str) -> Doubt | None:
-    """Forget the doubt that is named by *call_id* and return it, as a person has looked. `None` if there is none."""
+    """Remove and return the doubt about call *call_id*, which a person has looked into; `None` if there is none."""
     doubt = next((other for other in draft.state.in_doubt_calls if other.call_id == call_id), None)
     if doubt is not None:
         draft.state.in_doubt_calls = tuple(other for other in draft.state.in_doubt_calls if other.call_id != call_id)
@@ -102,7 +102,7 @@ def clear_about(draft: StepDraft, call_id: str) -> Doubt | None:
 
 
 def _forget_equal(draft: StepDraft, name: str, args: JsonObject) -> None:
-    """Forget the doubt about exactly this call, as it gets a new one."""
+    """Remove the doubt about an equal call, because a new doubt replaces it."""
     _forget(
         draft,
         tuple(doubt for doubt in draft.state.in_doubt_calls if doubt.args is not None and doubt.covers(name, args)),
@@ -110,13 +110,14 @@ def _forget_equal(draft: StepDraft, name: str, args: JsonObject) -> None:
 
 
 def _forget(draft: StepDraft, doubts: tuple[Doubt, ...]) -> None:
+    """Remove *doubts* from the state, and note them so that `recall` can put them back."""
     if doubts:
         draft.state.in_doubt_calls = tuple(doubt for doubt in draft.state.in_doubt_calls if doubt not in doubts)
         draft.forgotten = (*draft.forgotten, *doubts)
 
 
 def recall(draft: StepDraft) -> None:
-    """Remember again what this step has forgotten, as the calls that it would start do not start."""
+    """Put back the doubts that this step has removed, because the calls it would start do not start."""
     forgotten, draft.forgotten = draft.forgotten, ()
     for doubt in reversed(forgotten):
         if doubt.args is None or not any(other.covers(doubt.name, doubt.args) for other in draft.state.in_doubt_calls):

@@ -89,7 +89,7 @@ def finish_session_start(draft: StepDraft, _ref: str, _hook: Hook, ruling: Rulin
 
 
 def on_prompt(draft: StepDraft, command: commands.PromptSent) -> None:
-    """Handle `prompt`: start a turn, queue it, or end a resting turn for it; drop it if an abort cleared the queue."""
+    """Handle `prompt`: start a turn, queue the prompt, or end a resting turn for it; drop it if an abort cleared it."""
     if command.cleared:
         prompt = Prompt(draft.make_id("p"), command.parts)
         draft.emit(PromptDropped(prompt.ref, prompt.text))
@@ -121,7 +121,7 @@ def accept(
 
 
 def _supersede(draft: StepDraft) -> None:
-    """End a turn that rests, for a person or since a restart, because the user sent a new prompt instead."""
+    """End a turn that waits for a person, or rests since a restart, because the user sent a new prompt."""
     why = "superseded by a new message of the user"
     for call in draft.state.waiting_calls:
         release(draft, call, "superseded", why)
@@ -154,7 +154,7 @@ def settle(draft: StepDraft, _: str) -> None:
         _steering_to_queue(draft)
     if state.stop_reason is not None:
         state.phase = RUNNING
-        if state.subagents:  # they are stopped first; when the last one has ended, `settle` is called again
+        if state.subagents:  # sub-agents are stopped first; `settle` is called again when the last one has ended
             stop_subagents(draft)
         else:
             draft.schedule_first("session_end")
@@ -170,7 +170,7 @@ def settle(draft: StepDraft, _: str) -> None:
 
 
 def _steering_to_queue(draft: StepDraft) -> None:
-    """Put steering texts that no request will carry any more at the front of the prompt queue."""
+    """Move steering texts that came too late for a request to the front of the prompt queue."""
     state = draft.state
     state.queue = (*(Prompt(text.ref, (Text(text.text),), asked=text.asked) for text in state.steering), *state.queue)
     state.steering = ()
@@ -220,7 +220,7 @@ def finish_before_prompt(draft: StepDraft, _ref: str, _hook: Hook, ruling: Rulin
 
 
 def _say_prompt(draft: StepDraft, prompt: Prompt, gathered: Decisions) -> None:
-    """Put the prompt into the history, followed by the texts that plugins add to it, and tell of both."""
+    """Append the prompt and the texts that plugins add to the history, and emit their events."""
     if gathered.said is not None:
         prompt = prompt.but(parts=with_text(prompt.parts, gathered.said))
     by = prompt.asked.by[0] if prompt.asked.by else ""

@@ -38,7 +38,7 @@ MAX_RUNS = 3
 
 
 def on_returned(draft: StepDraft, returned: SessionReturned) -> None:
-    """Continue a session rebuilt from its journal with the code of now; change nothing if a plugin refuses."""
+    """Continue a session rebuilt from its journal, with the current code; refuse if a plugin does."""
     problem = reseat(draft, returned.seats, returned.options)
     if problem is not None:
         draft.refuse(problem)
@@ -47,7 +47,7 @@ def on_returned(draft: StepDraft, returned: SessionReturned) -> None:
     draft.answer = commands.DONE
     state.asleep = False
     if state.working_since_ms is not None:
-        state.working_since_ms = draft.at  # nothing worked until now
+        state.working_since_ms = draft.at  # the time in which no process ran the session does not count
     draft.emit(SessionRecovered(returned.records))
     for timer, at in state.timers:
         draft.add_effect(SetTimer(timer, at))
@@ -68,7 +68,7 @@ def on_returned(draft: StepDraft, returned: SessionReturned) -> None:
 
 
 def on_resumed(draft: StepDraft, _: commands.ResumeSent) -> None:
-    """Continue a turn that was paused when the session came back."""
+    """Continue the turn that was paused by the recovery."""
     draft.answer = commands.DONE
     if draft.state.paused_stages:
         wake(draft)
@@ -80,7 +80,7 @@ def on_resumed(draft: StepDraft, _: commands.ResumeSent) -> None:
 def reseat(
     draft: StepDraft, seats: tuple[AttachedPlugin, ...], options: tuple[tuple[str, tuple[str, ...]], ...] = ()
 ) -> PluginMismatch | None:
-    """Replace the session's plugins by *seats*, some with new options; return why one refuses, or `None`."""
+    """Replace the plugins by *seats*, some with new options; return the error if one refuses, else `None`."""
     state = draft.state
     before = {
         seat.key: (seat, plugin_state) for seat, plugin_state in zip(state.plugins, state.plugin_states, strict=True)
@@ -118,7 +118,7 @@ def reseat(
 
 
 def _differing(old: JsonObject, new: JsonObject) -> JsonObject:
-    """Return the options of *new* that are not those of *old*."""
+    """Return the options of *new* that are missing or different in *old*."""
     return freeze_object({name: value for name, value in new.items() if name not in old or old[name] != value})
 
 
@@ -137,6 +137,7 @@ def _take_new_places(draft: StepDraft) -> None:
 
 
 def _moved(waiting: Suspension, to: int) -> Suspension:
+    """Return the suspended run *waiting* so that it continues at plugin index *to*."""
     pause = waiting.pause.but(place=waiting.pause.place.but(seat=to))
     if waiting.hook.moment != "before_tool":
         return waiting.but(pause=pause)
@@ -144,7 +145,7 @@ def _moved(waiting: Suspension, to: int) -> Suspension:
 
 
 def change_tools(draft: StepDraft, returned: SessionReturned | SessionBranched) -> None:
-    """Add or replace the tools that are new or changed in the code, and remove those that are gone."""
+    """Attach the tools that are new or changed in the current code, and detach those that are gone."""
     if not returned.tools and not returned.gone:
         return
     state = draft.state
@@ -161,14 +162,14 @@ def change_tools(draft: StepDraft, returned: SessionReturned | SessionBranched) 
 
 
 def _renew_changes(draft: StepDraft, seats: tuple[AttachedPlugin, ...]) -> None:
-    """Update the queued plugin changes to the descriptions that the code of now gives."""
+    """Update queued plugin changes to the plugin descriptions in the current code."""
     renewed = {(seat.key, seat.revision): seat for seat in seats}
     changes = (_renewed(change, renewed) for change in draft.state.plugin_changes)
     draft.state.plugin_changes = tuple(change for change in changes if change is not None)
 
 
 def _renewed(change: PluginChange, seats: Mapping[tuple[str, int], AttachedPlugin]) -> PluginChange | None:
-    """Return *change* as the code of now describes it, without options that it overrides; `None` if none is left."""
+    """Return *change* with the current description of its plugin; `None` if the code overrides all its options."""
     seat = None if change.seat is None else seats.get((change.seat.key, change.seat.revision))
     if seat is None:
         return change
@@ -177,7 +178,7 @@ def _renewed(change: PluginChange, seats: Mapping[tuple[str, int], AttachedPlugi
 
 
 def _drop_changes(draft: StepDraft, keys: tuple[str, ...]) -> None:
-    """Report queued plugin changes as failed if the plugin's code no longer exists."""
+    """Report the queued changes of plugins without code as failed, and drop them."""
     dropped = tuple(change for change in draft.state.plugin_changes if change.key in keys)
     if dropped:
         draft.state.plugin_changes = tuple(change for change in draft.state.plugin_changes if change.key not in keys)
@@ -186,7 +187,7 @@ def _drop_changes(draft: StepDraft, keys: tuple[str, ...]) -> None:
 
 
 def _tell_of_lost(draft: StepDraft, lost: tuple[str, ...]) -> None:
-    """Queue a notice for the next request that names tools, plugins and jobs that no longer exist."""
+    """Queue a notice for the model that names the tools, plugins and jobs that did not survive the restart."""
     state = draft.state
     lost_parts = (*(f"the command in the background {job}" for job in state.background_jobs), *lost)
     state.background_jobs = ()
@@ -201,9 +202,9 @@ def _tell_of_lost(draft: StepDraft, lost: tuple[str, ...]) -> None:
 
 
 def _end_strays(draft: StepDraft) -> None:
-    """Report the calls that were left running in the background: they ended with the process.
+    """Report the calls that were left running in the background as ended: they ended with the process.
 
-    The cancelled calls ended too. They are only forgotten, because their results were given when they were cancelled.
+    Cancelled calls that had not ended are dropped without an event: their results were given when they were cancelled.
     """
     state = draft.state
     lingering, state.lingering_calls, state.quarantined_calls = state.lingering_calls, (), ()
@@ -216,7 +217,7 @@ def _end_strays(draft: StepDraft) -> None:
 
 
 def _settle(draft: StepDraft, *, pause: bool) -> None:
-    """Plan what to do about everything that was under way, and start nothing yet."""
+    """Schedule what becomes of all work that was under way; start nothing yet."""
     state = draft.state
     if state.request is not None and state.turn is not None:
         draft.emit(Retry(state.turn.attempt, 0, ENDED, dropped_text=state.phase is Phase.STREAMING))
@@ -240,7 +241,7 @@ def _settle(draft: StepDraft, *, pause: bool) -> None:
 
 
 def _settle_call(draft: StepDraft, call: Call, *, pause: bool) -> None:
-    """Plan for an interrupted call: wait for its sub-agent again, run it again, probe it, or declare it unknown."""
+    """Schedule what becomes of an interrupted call: wait for its sub-agent, run again, probe, or unknown outcome."""
     if any(agent.call_id == call.call_id and not agent.background for agent in draft.state.subagents):
         if pause:
             let_rest(draft, call)
@@ -265,7 +266,7 @@ def runs_again(call: Call) -> bool:
 
 
 class RiskyCall(NamedTuple):
-    """A running call that is not made again after the end of the process."""
+    """A running call that would not be run again after the end of the process."""
 
     tool: str
     """Name of the tool."""
@@ -292,11 +293,12 @@ def risky_calls(state: State) -> tuple[RiskyCall, ...]:
 
 
 def _has_subagent(call: Call) -> bool:
+    """Whether the tool of *call* starts sub-agents."""
     return call.spec is not None and "agents" in call.spec.requires
 
 
 def _pause(draft: StepDraft) -> None:
-    """Keep what is due aside until `resume`, so that the open turn does not continue by itself."""
+    """Put aside all that is due until `resume`, so that the open turn does not continue by itself."""
     state = draft.state
     waits = any(timer == RETRY_TIMER for timer, _ in state.timers)
     draft.clear_timer(RETRY_TIMER)

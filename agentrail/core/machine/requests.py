@@ -95,6 +95,7 @@ def next_round(draft: StepDraft, _: str) -> None:
 
 
 def _merge(draft: StepDraft) -> None:
+    """Append waiting notices and steering texts to the history."""
     state = draft.state
     if state.notices:
         draft.append_messages(UserMessage((Text("\n".join(state.notices)),), Origin.NOTICE))
@@ -168,7 +169,7 @@ def finish_before_request(draft: StepDraft, _ref: str, hook: Hook, ruling: Rulin
 def _with(
     history: History, replaced: Rearranged | None, front: tuple[Added, ...], behind: tuple[Added, ...]
 ) -> Rearranged | None:
-    """Return the messages of a request: those of *history*, or what plugins *replaced* them by, and what they added."""
+    """Return the messages of a request: those of *history* or what plugins *replaced* them by, with the added ones."""
     if not front and not behind:
         return replaced
     whole = (MessageRange(0, len(history)),) if history else ()
@@ -182,9 +183,9 @@ def _compare(
     by: tuple[str, ...],
     switched: tuple[str, JsonObject] | None,
 ) -> None:
-    """Report why the request does not begin with the last one, if so; remember the messages that it shows.
+    """Report why the request does not begin like the last one, if so, and remember its messages for the next one.
 
-    The last one went to the model *switched*, with other options, or to the same one if that is `None`.
+    *switched* is the model of the last request and its options; `None` if they are the same.
     """
     state = draft.state
     last = by[0] if by else ""
@@ -197,9 +198,9 @@ def _compare(
 
 
 def rendered(state: State, turn: Turn, request: RunningRequest) -> ModelRequest:
-    """Return all that the model gets with the *request* of the *turn*, in the *state* after the step that sent it.
+    """Return the whole `ModelRequest` that *request* stands for; *state* is the one after the step that sent it.
 
-    The state may come from records: they refer to what the request has of the history, the sections and the tools.
+    The state may have been rebuilt from records. They refer to history, sections and tools instead of repeating them.
     """
     messages, sections, setup = state.history, state.sections, state.setup
     if request.layers is not None:
@@ -227,7 +228,7 @@ def rendered(state: State, turn: Turn, request: RunningRequest) -> ModelRequest:
 
 
 def _count_passing(messages: Rearranged) -> int:
-    """Return how many of *messages* at the end are context that was added for one request."""
+    """Return how many *messages* at the end were added for this request alone."""
     lasting = [place for place, piece in enumerate(messages.pieces) if not isinstance(piece, Added)]
     return len(messages.pieces) - (lasting[-1] + 1 if lasting else 0)
 
@@ -235,7 +236,7 @@ def _count_passing(messages: Rearranged) -> int:
 def _shown_to(
     history: History, hook: Hook, ruling: Ruling, added: tuple[Message, ...] = ()
 ) -> History | tuple[Message, ...]:
-    """Return what plugins put in place of the messages of *hook*, with what was *added* since; else *history*."""
+    """Return the messages of *hook* if plugins replaced them, with those *added* since; else *history*."""
     replaced = ruling.gathered.messages
     if replaced is None or not isinstance(hook, BeforeRequest | BeforeCompaction):
         return history
@@ -243,7 +244,7 @@ def _shown_to(
 
 
 def abort_by(draft: StepDraft, ruling: Ruling) -> None:
-    """Abort the turn because a plugin ruled so, or because a critical plugin failed."""
+    """Abort the turn because of *ruling*: a plugin aborted it, or a critical plugin failed."""
     abort_turn(draft, "critical" if ruling.critical else "plugin", f"{ruling.by}: {ruling.reason}")
 
 
@@ -266,7 +267,7 @@ def on_compact(draft: StepDraft, command: commands.CompactSent) -> None:
 
 
 def _why_compact(draft: StepDraft) -> str | None:
-    """Return why the context is to be compacted before the next request; `None` if it is not."""
+    """Return why to compact the context before the next request; `None` if there is no reason."""
     state = draft.state
     if state.compaction_reason is not None:
         return state.compaction_reason
@@ -274,9 +275,9 @@ def _why_compact(draft: StepDraft) -> str | None:
 
 
 def want_compaction(draft: StepDraft, reason: str, by: str = "") -> None:
-    """Plan a compaction, about which the plugins are asked first; one that was asked for earlier is done with it.
+    """Schedule a compaction, which also settles an earlier wish for one; plugins are asked first.
 
-    It is caused by *by*; if that is empty, by what asked for it earlier, else by the option `compact_at`.
+    Its cause is *by*; if *by* is empty, the cause of the earlier wish, else the option `compact_at`.
     """
     state = draft.state
     cause = by or state.compaction_cause or TRIGGER
@@ -330,7 +331,7 @@ def finish_before_compact(draft: StepDraft, _ref: str, hook: Hook, ruling: Rulin
 
 
 def on_compaction_ended(draft: StepDraft, ended: CompactionEnded) -> None:
-    """Take over the compacted messages, unless no provider would accept them; then continue the turn."""
+    """Put the compacted messages in place of the history, unless no provider would accept them; continue the turn."""
     state = draft.state
     draft.add_usage(ended.usage)
     if state.compaction is None or state.compaction.compaction_id != ended.compaction_id:
@@ -359,9 +360,9 @@ def on_compaction_ended(draft: StepDraft, ended: CompactionEnded) -> None:
 
 
 def _mark(before: History, mark: int, after: tuple[Message, ...]) -> int:
-    """Return the place in *after* of the turn's first message, which was at *mark* in *before*.
+    """Return the index in *after* of the turn's first message, its prompt, which had index *mark* in *before*.
 
-    It is the prompt, which a compaction keeps. If a plugin has left it out, the turn's messages count from the end.
+    A compaction keeps the prompt. If a plugin has removed it, the turn's messages are counted from the end.
     """
     if mark < len(before):
         prompt = before[mark]
@@ -386,7 +387,7 @@ def after_compaction(draft: StepDraft, note: str, *, shorter: bool) -> None:
 
 
 def _why_too_long(state: Draft) -> str | None:
-    """Return why a compacted context is still too long; `None` if it is not, or if the window is only assumed."""
+    """Return why a compacted context is still too long; `None` if it fits, or if the window is only assumed."""
     budget, crowded = budget_of(state), crowded_by(state)
     if budget.is_assumed or crowded is None or crowded.tokens <= budget.trigger:
         return None

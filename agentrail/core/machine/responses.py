@@ -73,6 +73,7 @@ CUT: Final = "it was cut off, because it is longer than one response may be; mak
 
 
 def _is_current(draft: StepDraft, request_id: str) -> bool:
+    """Whether *request_id* is that of the running request; results of others are ignored."""
     return draft.state.request is not None and draft.state.request.request_id == request_id
 
 
@@ -123,6 +124,7 @@ def _cut_tags(draft: StepDraft, response: Response) -> Response:
 
 
 def _message(draft: StepDraft, turn: Turn, response: Response) -> AssistantMessage:
+    """Return *response* as a message for the history, its calls with ids of the session."""
     calls = () if response.stop is REFUSED else response.calls
     tools = draft.state.tools
     own = tuple([_own(draft, resolve_call(call, tools)) for call in calls]) if calls else ()
@@ -133,16 +135,19 @@ def _message(draft: StepDraft, turn: Turn, response: Response) -> AssistantMessa
 
 
 def _own(draft: StepDraft, call: ToolCall) -> ToolCall:
+    """Return *call* with an id of the session; the provider's id is kept beside it."""
     return _call(draft.make_id("c"), call.name, call.args, call.provider_id or call.call_id, call.via)
 
 
 def _refuse_the_cut_call(draft: StepDraft, cut: ToolCall) -> None:
+    """Refuse the last call of a response that was cut off in the middle of that call."""
     call = find(draft, cut.call_id)
     if call is not None and not call.done:
         put(draft, call.but(refusal="the response was cut off in the middle of this call; make it again, shorter"))
 
 
 def _take_nothing(draft: StepDraft, turn: Turn) -> None:
+    """Handle an empty response: make the request once more, abort the turn the second time."""
     if turn.empty:
         draft.emit(StreamError("EmptyResponse", "the model answered with nothing, twice"))
         abort_turn(draft, "provider_error", "the model answered with nothing, twice")
@@ -166,6 +171,7 @@ def say_response(draft: StepDraft) -> None:
 
 
 def _say(draft: StepDraft, message: AssistantMessage) -> None:
+    """Append *message* to the history, and note the token count of the context."""
     if message.stop is not REFUSED or message.text:
         # A refusal without text is left out of the history: providers accept no empty message.
         draft.append_messages(message)
@@ -173,9 +179,9 @@ def _say(draft: StepDraft, message: AssistantMessage) -> None:
 
 
 def _take_said(draft: StepDraft, message: AssistantMessage, text: str | None) -> AssistantMessage:
-    """Append *message* to the history, with *text* if plugins replaced its own; return what was appended."""
+    """Append *message* to the history, with *text* if plugins replaced its text; return the appended message."""
     state = draft.state
-    is_said, draft.response = draft.response is None, None  # it is said already if its hook was paused
+    is_said, draft.response = draft.response is None, None  # it is in the history already if its hook was suspended
     if text is None:
         if not is_said:
             _say(draft, message)
@@ -220,9 +226,9 @@ def finish_after_response(draft: StepDraft, _ref: str, hook: Hook, ruling: Rulin
 
 
 def _conclude(draft: StepDraft) -> None:
-    """Conclude a response without calls: start a round if steering waits and one is left, else ask `before_finish`.
+    """Conclude a response without calls: ask `before_finish`, or begin a round if steering texts wait.
 
-    An answer that does not fit the form of the turn goes back to the model first.
+    An answer that does not fit the schema of the turn first goes back to the model.
     """
     state = draft.state
     if state.turn is None:
@@ -257,7 +263,7 @@ def _takes_answer(draft: StepDraft, turn: Turn) -> bool:
 
 
 def _problem(draft: StepDraft, turn: Turn) -> str | None:
-    """Return why the last text of the model is no answer for *turn*; `None` if it is one."""
+    """Return why the model's last text is not the answer that *turn* wants; `None` if it is."""
     reply = draft.state.last_text or ""
     if turn.stop == "refused":
         return f"the model refuses to answer: {reply}" if reply else "the model refuses to answer"
@@ -292,7 +298,7 @@ def finish_before_finish(draft: StepDraft, _ref: str, _hook: Hook, ruling: Rulin
 
 
 def _may_prolong(draft: StepDraft, text: str, hook: str) -> bool:
-    """Count a plugin's text against the turn's limits; return false and report it as dropped if one is reached."""
+    """Whether a plugin's text may add a round to the turn: it counts against limits. If not, report it as dropped."""
     state = draft.state
     if state.turn is None:
         return False
@@ -305,6 +311,7 @@ def _may_prolong(draft: StepDraft, text: str, hook: str) -> bool:
 
 
 def _prolong(draft: StepDraft, text: str, hook: str) -> bool:
+    """Append a plugin's text for another round; return false if a limit forbids it."""
     if not _may_prolong(draft, text, hook):
         return False
     draft.append_messages(UserMessage((Text(text),), Origin.INTERVENTION))
@@ -343,15 +350,16 @@ def on_cut(draft: StepDraft, cut: StreamCut) -> None:
 
 
 def _note_connected(draft: StepDraft) -> None:
+    """Note that a model could be reached: the time without a connection ends."""
     turn = draft.state.turn
     if turn is not None and turn.unreached_since is not None:
         draft.state.turn = turn.but(unreached_since=None)
 
 
 def _unreached_since(draft: StepDraft, turn: Turn, failure: Failure, earlier: int) -> int | None:
-    """Return since when no attempt of *turn* could connect, in milliseconds since 1970; `None` if one did.
+    """Return when the first failed attempt without a connection began, in ms since 1970; `None` if one connected.
 
-    The *failure* comes after so many *earlier* attempts of the round.
+    *earlier* is the number of attempts of the round before the *failure*.
     """
     if failure.unreached_ms is None:
         return None
@@ -378,10 +386,11 @@ def on_stalled(draft: StepDraft, stalled: StreamStalled) -> None:
     else:
         draft.partial = (
             stalled.partial
-        )  # a critical plugin that raises at the event aborts the turn, which keeps this text
+        )  # kept in the history if a critical plugin raises at the event and so aborts the turn
 
 
 def _try_again(draft: StepDraft, turn: Turn, partial: Partial, failure: Failure) -> None:
+    """Retry after a delay, use a fallback model, or give up."""
     options = draft.state.setup.options
     tried = turn.attempt - turn.failed_over
     asked_to_wait = failure.retry_after or 0.0
@@ -404,9 +413,9 @@ def _try_again(draft: StepDraft, turn: Turn, partial: Partial, failure: Failure)
 
 
 def is_too_late(after_ms: int, failure: Failure) -> bool:
-    """Return whether the next attempt, *after_ms* from the first without a connection, is one too many.
+    """Whether another attempt, *after_ms* since the first one without a connection, would end too late.
 
-    It is if it ends too late, should it take as long as the one of the *failure*.
+    It is assumed to take as long as the attempt of *failure*.
     """
     return after_ms + (failure.unreached_ms or 0) > UNREACHED_MS
 
@@ -440,6 +449,7 @@ def _use_spare(draft: StepDraft, turn: Turn, failure: Failure) -> None:
 
 
 def _give_up(draft: StepDraft, partial: Partial, failure: Failure) -> None:
+    """Abort the turn because of *failure*, and keep the partial text."""
     keep_partial(draft, partial)
     if failure.kind is FailureKind.LIMIT:
         abort_turn(draft, "plugin", failure.message)
@@ -451,7 +461,7 @@ def _give_up(draft: StepDraft, partial: Partial, failure: Failure) -> None:
 def on_compaction_failed(draft: StepDraft, failed: CompactionFailed) -> None:
     """Report the failure and continue with the unchanged history.
 
-    If no model could be reached for as long as a request is tried again, the turn goes on as after such a request.
+    If no model could be reached for as long as requests are retried, the turn continues as after a failed request.
     """
     state = draft.state
     draft.add_usage(failed.usage)
@@ -464,7 +474,7 @@ def on_compaction_failed(draft: StepDraft, failed: CompactionFailed) -> None:
         return
     state.compaction = None
     since = _unreached_since(draft, turn, failure, turn.attempt)
-    # If the provider says again that the context is too long, there is a network to compact it with.
+    # If the provider answers again that the context is too long, it can be reached, so a compaction can succeed.
     overflowed = turn.overflowed and turn.attempt - turn.failed_over > state.setup.options.max_retries
     state.turn = turn = turn.but(unreached_since=since, overflowed=overflowed)
     is_late = since is not None and is_too_late(draft.at - since, failure)

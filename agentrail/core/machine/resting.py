@@ -38,7 +38,7 @@ def wake(draft: StepDraft) -> None:
 
 
 def let_rest(draft: StepDraft, call: Call) -> None:
-    """Mark the sub-agent of *call* as resting: a restart has paused its turn; note the time left for the call."""
+    """Mark the sub-agent of *call* as resting, because its turn is paused; keep the time left for the call."""
     state = draft.state
     timer = call_timer(call.call_id)
     due = dict(state.timers).get(timer)
@@ -81,7 +81,7 @@ def _reattach(draft: StepDraft) -> None:
 
 
 def again(draft: StepDraft, call: Call) -> None:
-    """Start *call* once more, as the next attempt, so that it waits for its resumed sub-agent."""
+    """Run *call* again as its next attempt, which waits for its resumed sub-agent."""
     put(draft, call.but(status=CallStatus.RUNNING, attempt=call.attempt + 1))
     draft.add_effect(
         StartCall(call.call_id, call.attempt + 1, call.name, call.revision, call.args, key_of(draft, call))

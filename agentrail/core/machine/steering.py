@@ -18,9 +18,10 @@ from agentrail.values.messages import Origin, UserMessage
 
 
 def on_steer(draft: StepDraft, command: commands.SteerSent) -> None:
-    """Take a steering text and ask the plugins about it; with no turn open it is a prompt.
+    """Handle `steer`: ask the plugins about the text. If no turn is open, it is taken as a prompt.
 
-    A message never is: it waits with a turn that rests, and is refused once the task of its receiver is done.
+    A text sent by another agent never becomes a prompt: it waits with a resting turn, and is refused once its
+    receiver's task is done.
     """
     state = draft.state
     if command.message and not _is_at_work(draft):
@@ -29,7 +30,7 @@ def on_steer(draft: StepDraft, command: commands.SteerSent) -> None:
     if state.phase is Phase.IDLE and not command.message:
         accept(draft, (Text(command.text),), asked_by=draft.asked)
         return
-    draft.partial = command.partial  # kept if this step aborts the turn, also for a text that is refused
+    draft.partial = command.partial  # before the plugins rule: the partial text is kept if this step aborts the turn
     ref = draft.make_id("s")
     limit = state.setup.options.max_steering_queue
     if len(state.steering) >= limit:

@@ -123,9 +123,8 @@ def step(state: State, arrival: Arrival, judge: Judge) -> Step:
     _audit(state.phase, type(input_), draft.state.phase, draft.effects)
     if draft.events and draft.state.plugins and judge.learns(draft.state.plugins):
         _learn(draft)
-    if (
-        draft.state.plugins and type(input_) is not StreamBegan
-    ):  # that has no record of its own, and its time is not kept
+    # `StreamBegan` has no record of its own, so a time counted in its step would be lost.
+    if draft.state.plugins and type(input_) is not StreamBegan:
         _count_work(draft)
     return Step(finished(draft.state), tuple(draft.effects), tuple(draft.events), tuple(draft.rulings), draft.answer)
 
@@ -141,13 +140,13 @@ def _audit(phase: Phase, kind: type[Value], to: Phase, effects: Sequence[AnyEffe
 
 
 def _count_work(draft: StepDraft) -> None:
-    """Begin or end a stretch of time in which the session works, if a plugin counts them.
+    """Start or stop counting the time in which the session works, if one of its plugins needs it.
 
-    A long one is counted on the way too, as what was not counted when the process ends is lost.
+    A long time is added up in between too, because what is not yet added up is lost if the process ends.
     """
     state = draft.state
     since, works = state.working_since_ms, False
-    for seat in state.plugins:  # a plain loop, as this is asked at each step, and few plugins count it
+    for seat in state.plugins:  # a plain loop for speed: this runs in each step, and few plugins need the time
         if seat.counts_work:
             works = state.runs_without_person
             break

@@ -65,7 +65,7 @@ def on_reported(draft: StepDraft, reported: SubagentReported) -> None:
 
 
 def _ask_too(draft: StepDraft, who: tuple[str, ...]) -> None:
-    """Note that those who gave words to a sub-agent have asked for the open turn too: its answer goes into it."""
+    """Add those who steered a sub-agent to those who asked for the open turn, as its answer goes into this turn."""
     turn = draft.state.turn
     if turn is not None and not {*who} <= {*turn.asked.by}:
         draft.state.turn = turn.but(asked=turn.asked.but(by=tuple(dict.fromkeys((*turn.asked.by, *who)))))
@@ -100,7 +100,7 @@ def on_ended(draft: StepDraft, ended: SubagentEnded) -> None:
 
 
 def _remember(draft: StepDraft, agent: Subagent, *, failed: bool) -> None:
-    """Put *agent* last in the list of those in the background that have ended; one that had ended before moves."""
+    """Put *agent* last in the list of ended background sub-agents, and remove its older entry."""
     state = draft.state
     others = (task for task in state.ended_tasks if task.child != agent.child)
     new = EndedTask(agent.child, agent.call_id, agent.agent, agent.description, agent.peers, failed)
@@ -124,13 +124,15 @@ def bring_back(draft: StepDraft, why: str, *, pause: bool) -> None:
     for agent in lost:
         call = find(draft, agent.call_id) if agent.rests else None
         if call is not None:
-            put(draft, call.but(status=CallStatus.RUNNING))  # as when the process ended: then it is settled like others
+            # Its call was interrupted in the same state, and is settled like other calls.
+            put(draft, call.but(status=CallStatus.RUNNING))
         draft.emit(SubagentEnd(agent.call_id, agent.child, why, is_error=True))
     if lost:
         _go_on_stopping(draft)
 
 
 def _is_wanted(draft: StepDraft, agent: Subagent) -> bool:
+    """Whether the parent still needs a sub-agent after a recovery: for the background, or for a call of its tool."""
     call = find(draft, agent.call_id)
     if agent.background or call is None or not (agent.rests or call.status is CallStatus.RUNNING):
         return agent.background
@@ -138,27 +140,30 @@ def _is_wanted(draft: StepDraft, agent: Subagent) -> bool:
 
 
 def _go_on_stopping(draft: StepDraft) -> None:
-    """End the session if it is stopping and only waited for its sub-agents."""
+    """End the session if it is stopping and its last sub-agent has ended."""
     state = draft.state
     if state.stop_reason is not None and not state.subagents and state.turn is None and not state.next_stages:
         draft.schedule_first("settle")
 
 
 def on_elsewhere(draft: StepDraft, elsewhere: ElsewhereUsed) -> None:
-    """For a sub-agent: record what other sessions used of the limits it shares with them."""
+    """Record, in a sub-agent, how much of the shared limits other sessions have used."""
     draft.state.shared_usage = elsewhere.used
     draft.state.shared_worked_ms = elsewhere.worked_ms
 
 
 def _find(draft: StepDraft, child: str) -> Subagent | None:
+    """Return the running sub-agent with session id *child*; `None` if there is none."""
     return next((agent for agent in draft.state.subagents if agent.child == child), None)
 
 
 def _put(draft: StepDraft, changed: Subagent) -> None:
+    """Replace the entry of the sub-agent that *changed* is of."""
     draft.state.subagents = tuple(changed if agent.child == changed.child else agent for agent in draft.state.subagents)
 
 
 def _as_parent_event(agent: Subagent, event: Event) -> Event:
+    """Return a sub-agent's *event* as the parent emits it: wrapped, unless it is for people."""
     return event if isinstance(event, FOR_PEOPLE) else SubAgentEvent(agent.call_id, agent.child, event)
 
 
@@ -179,7 +184,7 @@ def _let_wait(draft: StepDraft, agent: Subagent) -> None:
 
 
 def _let_go_on(draft: StepDraft, agent: Subagent) -> None:
-    """Let both time limits run again, if the call still runs."""
+    """Let the time limits of the call and the turn run again, if the call still runs."""
     state = draft.state
     call = find(draft, agent.call_id)
     runs = call is not None and call.status is CallStatus.RUNNING
@@ -190,5 +195,6 @@ def _let_go_on(draft: StepDraft, agent: Subagent) -> None:
 
 
 def _start_clock(draft: StepDraft) -> None:
+    """Let the turn's time limit run, unless all its work waits for a person."""
     if draft.state.phase is Phase.EXECUTING_TOOLS and not draft.state.waits:
         start_clock(draft)

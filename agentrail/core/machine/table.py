@@ -72,12 +72,12 @@ Rows: TypeAlias = dict[type[Value], TableRule]
 
 
 def illegal(why: str) -> TableRule:
-    """Return the rule of an input that is an error in its phase."""
+    """Return a rule: the input raises `IllegalInput` in its phase."""
     return TableRule(frozenset(), frozenset(), why)
 
 
 def goes(*to: Phase, may: InputTypes = (), why: str) -> TableRule:
-    """Return the rule of an input that may lead to the phases *to* and ask for the effects *may*."""
+    """Return a rule: the input may lead to the phases *to* and ask for the effects *may*."""
     return TableRule(frozenset(to), frozenset(may), why)
 
 
@@ -128,7 +128,7 @@ BACK: Final = (
 
 
 def stays(phase: Phase, why: str, may: InputTypes = ()) -> TableRule:
-    """Return the rule of an input that leaves the session in *phase*."""
+    """Return a rule: the input leaves the session in *phase*."""
     return goes(phase, may=may, why=why)
 
 

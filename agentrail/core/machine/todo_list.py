@@ -17,7 +17,7 @@ HEAD: Final = "Your to-do list is still there, as you wrote it last:"
 
 
 def tell_todos(draft: StepDraft, messages: Sequence[Message]) -> None:
-    """Tell the model its to-do list with the next request, unless *messages*, kept by a compaction, show it."""
+    """Tell the model its to-do list with the next request, unless the *messages* kept by a compaction show it."""
     state = draft.state
     if not state.todos:
         return
@@ -27,12 +27,12 @@ def tell_todos(draft: StepDraft, messages: Sequence[Message]) -> None:
 
 
 def as_text(todos: Sequence[Todo]) -> str:
-    """Return the notice that tells *todos*, one line each."""
+    """Return the notice with *todos*, one line each."""
     return "\n".join([HEAD, *[f"- [{todo.status}] {' '.join(todo.text.split())}" for todo in todos]])
 
 
 def _is_shown(todos: Sequence[Todo], notice: str, messages: Sequence[Message]) -> bool:
-    """Whether the last list in *messages* is *todos*, in a call that wrote it or as a notice."""
+    """Whether the latest list in *messages*, in a call or a notice, is *todos*."""
     todos_json = freeze([{"text": todo.text, "status": todo.status} for todo in todos])
     for message in reversed(messages):
         if isinstance(message, AssistantMessage):

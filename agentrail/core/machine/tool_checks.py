@@ -43,7 +43,7 @@ def begin_before_tool(draft: StepDraft, call_id: str) -> Hook | None:
 
 
 def where_before_tool(draft: StepDraft, call_id: str) -> tuple[Place, Consent, Decisions]:
-    """Return where a call's pipeline continues, which approvals it has, and what it has gathered."""
+    """Return at which plugin the hook of a call continues, its approvals, and the decisions made so far."""
     call = find(draft, call_id)
     if call is None:
         return START, NO_CONSENT, NOTHING_GATHERED
@@ -51,13 +51,13 @@ def where_before_tool(draft: StepDraft, call_id: str) -> tuple[Place, Consent, D
 
 
 def standing_approvals(draft: StepDraft, tool: str, families: tuple[str, ...]) -> tuple[StandingApproval, ...]:
-    """Return the approvals for always of *families* of *tool*, by which plugins let a call pass."""
+    """Return which *families* of *tool* a person has approved for always."""
     approvals = {(approval.tool, approval.command_family): approval for approval in draft.state.standing_approvals}
     return tuple([approvals.get((tool, family)) or StandingApproval(tool, family) for family in families])
 
 
 def _looked_up(draft: StepDraft, call: Call) -> Call | None:
-    """Find the tool of a new call, look for loops, check its arguments; `None` if the call or turn ended by that."""
+    """Return a new call with its tool and warnings about loops; `None` if a check ended the call or the turn."""
     state = draft.state
     attached = state.tools.get(call.name)
     if call.refusal is not None:
@@ -98,7 +98,7 @@ def _some_tools(draft: StepDraft) -> str:
 
 
 def unfit(draft: StepDraft, call: Call, args: JsonObject) -> str | None:
-    """Return why *args* do not fit the schema of the call's tool, or `None`."""
+    """Return why *args* do not fit the schema of the call's tool; `None` if they do."""
     ruling = check(draft, call.name, call.revision, args)
     return None if ruling.verdict is PASS else f"the arguments do not fit `{call.name}`: {ruling.reason}"
 
@@ -115,7 +115,7 @@ def check(draft: StepDraft, tool: str, revision: int, args: JsonObject) -> Rulin
 
 
 def _loops(draft: StepDraft, call: Call, spec: ToolSpec | None) -> tuple[str, ...] | None:
-    """Return warnings for the model if the call looks like a loop; `None` if the turn was aborted for it."""
+    """Return warnings for the model if calls repeat; `None` if the turn was aborted for it."""
     state = draft.state
     turn = state.turn
     if turn is None:
@@ -143,7 +143,7 @@ def _loops(draft: StepDraft, call: Call, spec: ToolSpec | None) -> tuple[str, ..
 
 
 def _subject(call: Call, spec: ToolSpec | None) -> str | None:
-    """Return what *call* is about, by its tool's `subject` (such as a file, and which part); `None` if unknown."""
+    """Return what *call* is about, such as a file and a part of it, by its tool's `subject`; `None` if unknown."""
     if spec is None or spec.subject is None:
         return None
     first, *parts = (spec.subject,) if isinstance(spec.subject, str) else spec.subject

@@ -41,12 +41,12 @@ DOUBT = {
 
 
 def doubt(spec: ToolSpec | None) -> str:
-    """Return the text of `DOUBT` for the tool *spec*."""
+    """Return the sentence about the unknown outcome of a call of the tool *spec*."""
     return DOUBT[spec.effect if spec is not None else EffectClass.UNSAFE]
 
 
 def put(draft: StepDraft, call: Call) -> None:
-    """Replace the call of this id in the open batch; the first one that a step replaces copies the list of calls."""
+    """Replace the call of the same id in the open batch. The first replacement of a step copies the list of calls."""
     batch = draft.state.batch
     if batch is None:
         return
@@ -70,7 +70,7 @@ def has_its_tool(draft: StepDraft, call: Call) -> bool:
 
 
 def limited(parts: tuple[Part, ...], most: int) -> tuple[Part, ...]:
-    """Return *parts* shortened to *most* characters of text and JSON, with a note at each cut."""
+    """Return *parts* cut to *most* characters of text and JSON together, with a note at each cut."""
     texts = [text_of((part,)) for part in parts]
     total = sum(map(len, texts))
     if total <= most:
@@ -81,7 +81,7 @@ def limited(parts: tuple[Part, ...], most: int) -> tuple[Part, ...]:
         if len(text) <= max(room, 0):  # an image always fits
             parts_.append(part)
         elif room > 0:
-            parts_.append(Text(text[:room]))  # JSON too: cut JSON is only text
+            parts_.append(Text(text[:room]))  # JSON that was cut becomes a text
         room -= len(text)
     return (*parts_, Text(f"\n[cut: {most} of {total} characters shown]"))
 
@@ -101,7 +101,7 @@ def give_result(
 
 
 def give_error(draft: StepDraft, call: Call, text: str) -> None:
-    """Give *call* an error result that the session makes itself."""
+    """Give *call* an error result with a text of the session."""
     give_result(draft, call, (Text(text),), is_error=True)
 
 
@@ -114,7 +114,7 @@ def results_of(batch: Batch) -> tuple[ToolMessage, ...]:
 
 
 def quarantine(draft: StepDraft, strays: tuple[Stray, ...]) -> None:
-    """Cancel calls that have left their turn, and report those that do not end within `tool_grace`."""
+    """Cancel calls that have left their turn; those still running after `tool_grace` are reported later."""
     if not strays:
         return
     draft.state.quarantined_calls = (*draft.state.quarantined_calls, *(stray.but(since=draft.at) for stray in strays))
@@ -222,7 +222,7 @@ def kill(draft: StepDraft, kill_tools: str, why: str) -> None:
 
 
 def kill_lingering(draft: StepDraft, why: str) -> None:
-    """Cancel the calls that were left running in the background, and report each."""
+    """Cancel the calls that run on in the background, and report each."""
     strays, draft.state.lingering_calls = draft.state.lingering_calls, ()
     for stray in strays:
         remember(draft, stray.doubt)
@@ -231,7 +231,7 @@ def kill_lingering(draft: StepDraft, why: str) -> None:
 
 
 def tell_of(draft: StepDraft, stray: Stray, result: ToolResult) -> None:
-    """Report the outcome of a call that was left running in the background."""
+    """Emit the result of a call that was left running in the background."""
     answer = ok("it is done") if isinstance(result, Effect) else result
     is_error = isinstance(answer, Err)
     draft.emit(
@@ -247,6 +247,7 @@ def tell_of(draft: StepDraft, stray: Stray, result: ToolResult) -> None:
 
 
 def _lives_on(call: Call, kill_tools: str) -> bool:
+    """Whether *call* runs on in the background when its turn is aborted with *kill_tools*."""
     if kill_tools == "none":
         return True
     return kill_tools == "killable" and call.spec is not None and call.spec.immune
@@ -256,7 +257,7 @@ def _lives_on(call: Call, kill_tools: str) -> bool:
 
 
 def drop_suspension(draft: StepDraft, suspension: Suspension) -> None:
-    """Cancel what a plugin of a paused hook asked for."""
+    """Drop a suspended run, and cancel its plugin's ask."""
     draft.state.suspended_runs = tuple(other for other in draft.state.suspended_runs if other is not suspension)
     draft.clear_timer(f"ask:{suspension.ask_id}")
     if suspension.asked:
@@ -267,14 +268,14 @@ def drop_suspension(draft: StepDraft, suspension: Suspension) -> None:
 
 
 def drop_rulings_on(draft: StepDraft, ask_id: str) -> None:
-    """Drop the paused hooks that rule on the tool of the plugin's request *ask_id*, which is over."""
+    """Drop the suspended runs that rule on the tool of ask *ask_id*, because that ask has ended."""
     for suspension in draft.state.suspended_runs:
         if suspension.run == ask_id:
             drop_suspension(draft, suspension)
 
 
 def tell_of_asked(draft: StepDraft, waiting: Suspension, ask_answer: AskAnswer) -> None:
-    """Report the end of a tool that a plugin asked for, if it had started."""
+    """Report the end of the tool that a plugin's ask has run. No-op if it has not started."""
     request, started = waiting.pause.request, waiting.started_at
     if started is None or not isinstance(request, RunTool):
         return
@@ -287,6 +288,7 @@ def tell_of_asked(draft: StepDraft, waiting: Suspension, ask_answer: AskAnswer) 
 
 
 def _answer_text(ask_answer: AskAnswer) -> str:
+    """Return the answer of an ask as text, for the event about its tool."""
     match ask_answer:
         case Answered(value=value):
             return f"{value}"
@@ -297,7 +299,7 @@ def _answer_text(ask_answer: AskAnswer) -> str:
 
 
 def drop_suspensions_of_done_calls(draft: StepDraft) -> None:
-    """Drop paused hooks about calls that have their result now."""
+    """Drop the suspended runs about calls that have their result by now."""
     for suspension in draft.state.suspended_runs:
         call = find(draft, suspension.ref) if suspension.ref else None
         if call is not None and call.done:

@@ -132,6 +132,7 @@ def _start_ready(draft: StepDraft, batch: Batch) -> CallList:
 
 
 def _start(draft: StepDraft, call: Call) -> None:
+    """Start *call*: set its timer and add the effect."""
     started = call.started_at or draft.at
     put(draft, call.but(status=RUNNING, started_at=started))
     if call.approved is not None:
@@ -164,6 +165,7 @@ def probe(draft: StepDraft, call_id: str) -> None:
 
 
 def _running(draft: StepDraft, call_id: str, attempt: int) -> Call | None:
+    """Return the running call of this id and attempt, its timer cleared; `None` if it has ended or left the turn."""
     call = find(draft, call_id)
     if call is None or call.status is not RUNNING or call.attempt != attempt:
         return None
@@ -190,7 +192,7 @@ def on_returned(draft: StepDraft, returned: ToolReturned) -> None:
 
 
 def take_answer(draft: StepDraft, call: Call, answer: Ok | Err) -> None:
-    """Report the answer of *call* and ask `after_tool` about it."""
+    """Report the tool's answer to *call*, then ask `after_tool` about it."""
     put(draft, call.but(status=RETURNED, answer=answer))
     is_error = not isinstance(answer, Ok)
     draft.emit(
@@ -262,7 +264,7 @@ def on_probed(draft: StepDraft, probed: CallProbed) -> None:
 
 
 def give_up(draft: StepDraft, call: Call) -> None:
-    """Answer an interrupted call with an error: its outcome is unknown."""
+    """Answer an interrupted call with an error that says its outcome is unknown."""
     draft.clear_timer(call_timer(call.call_id))
     draft.emit(ToolUnknown(call.call_id, call.name))
     remember(draft, doubt_about(draft, call))
@@ -319,7 +321,7 @@ def finish_after_tool(draft: StepDraft, call_id: str, _hook: Hook, ruling: Rulin
     advance_batch(draft, "")
 
 
-# When all have their results
+# When all calls have their results
 
 
 def begin_after_tool_batch(draft: StepDraft, _: str) -> Hook | None:

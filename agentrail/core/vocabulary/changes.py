@@ -42,7 +42,7 @@ V = TypeVar("V", bound=Value)
 
 
 class ResultOf(Value, tag_field=TAG):
-    """The result of a call of the batch before the step, which the step appended to the history."""
+    """Stands for a result that a step appended to the history: that of a call in the batch before the step."""
 
     call_id: Kept[str]
     """Id of the call."""
@@ -56,17 +56,17 @@ class Appended(Value, tag_field=TAG):
 
 
 class SpecOfTool(Value, tag_field=TAG):
-    """The description of the session's tool of the call's name, before the step."""
+    """Stands for a call's tool description: that of the session's tool of this name, before the step."""
 
 
 def changes_of(changed: type[Struct]) -> Callable[[type[V]], type[V]]:
-    """Return a decorator that adds the fields of *changed*, in their order, each `UNSET` by default.
+    """Return a class decorator that adds the fields of *changed*, each `UNSET` by default, under their stored names.
 
-    A field that the decorated class declares itself keeps its type and default: it is stored in a form of its own. All
-    are stored under the names under which *changed* stores them.
+    A field that the decorated class declares itself keeps its type and default, because it is stored in another form.
     """
 
     def derive(cls: type[V]) -> type[V]:
+        """Return a class with the fields of *changed*, and the name, module and docstring of *cls*."""
         own, defaults = get_type_hints(cls, include_extras=True), defaults_of(cls)
         hints = get_type_hints(changed, include_extras=True)
         hints = {name: hint | UnsetType for name, hint in hints.items()} | own
@@ -132,7 +132,7 @@ class ChangedTools(Value):
 
 @changes_of(Turn)
 class ChangedTurn(Value):
-    """The fields of the open turn that a step changed; of a turn that it began, those that differ from `NO_TURN`."""
+    """The fields of the open turn that a step changed; for a new turn, the fields that differ from `NO_TURN`."""
 
     if TYPE_CHECKING:  # all fields, as type checkers do not see those that are derived
 
@@ -251,7 +251,7 @@ def change(old: State, new: State) -> Change:
 
 
 def _differing(old: Struct, new: Struct) -> list[object]:
-    """Return the fields of *new*, by place; `UNSET` for those that *old* has, as `change` compares them."""
+    """Return the fields of *new* in order, with `UNSET` in place of those that equal the field of *old*."""
     before, after = astuple(old), astuple(new)
     changed: list[object] = [UNSET] * len(before)
     for place in compress(_PLACES, map(is_not, before, after)):
@@ -274,6 +274,7 @@ def fold(state: State, change: Change) -> State:
 
 
 def _grown(before: State, after: State) -> Appended | Rearranged | UnsetType:
+    """Return how the history changed: the appended messages, or a rearrangement; `UNSET` if it did not."""
     added = after.history.added_to(before.history)
     if added is None:
         return rearrange(before.history, after.history)
@@ -283,7 +284,7 @@ def _grown(before: State, after: State) -> Appended | Rearranged | UnsetType:
 
 
 def _short_form(message: Message, batch: Batch) -> Message | ResultOf:
-    """Return *message*, or what stands for it if it is the result of a call of *batch*."""
+    """Return a `ResultOf` if *message* is the result of a call of *batch*, else *message* itself."""
     if not isinstance(message, ToolMessage):
         return message
     call = batch.calls.find(message.call_id)
@@ -291,6 +292,7 @@ def _short_form(message: Message, batch: Batch) -> Message | ResultOf:
 
 
 def _grow(before: State, form: Appended | Rearranged, _: Changed) -> History:
+    """Return the history of *before* with the change *form* applied."""
     old = before.history
     if isinstance(form, Appended):
         batch = before.batch
@@ -299,6 +301,7 @@ def _grow(before: State, form: Appended | Rearranged, _: Changed) -> History:
 
 
 def _result(call_id: str, batch: Batch | None) -> ToolMessage:
+    """Return the result of call *call_id*; raise `ValueError` if *batch* has none."""
     call = None if batch is None else batch.calls.find(call_id)
     if call is None or call.result is None:
         problem = f"it appends the result of call {call_id}, and there is none"
@@ -307,6 +310,7 @@ def _result(call_id: str, batch: Batch | None) -> ToolMessage:
 
 
 def _changed_batch(before: State, after: State) -> Batch | ChangedCalls | None:
+    """Return how the batch changed: its changed calls, or the whole batch; `None` if none is open."""
     old, new = before.batch, after.batch
     if new is None:
         return None
@@ -326,18 +330,19 @@ def _changed_batch(before: State, after: State) -> Batch | ChangedCalls | None:
 
 
 def _first_calls(history: History) -> tuple[Call, ...]:
-    """Return the calls of the last message, none of which is ruled on."""
+    """Return the calls of the last message as a new batch has them, with no ruling yet."""
     last = history[-1] if history else None
     return tuple(map(first_call, last.calls)) if isinstance(last, AssistantMessage) else ()
 
 
 def _set_fields(form: Value) -> dict[str, object]:
-    """Return the fields of *form* that are not `UNSET`."""
+    """Return the fields of *form* that are not `UNSET`, by name."""
     names, fields = form.__struct_fields__, astuple(form)
     return {names[at]: fields[at] for at in compress(range(len(names)), map(is_not, fields, repeat(UNSET)))}
 
 
 def _changed_call(old: Call, new: Call, tools: Mapping[str, AttachedTool]) -> ChangedCall:
+    """Return the fields of *new* that differ from *old*; a spec that its tool has is replaced by `SpecOfTool`."""
     changed = _differing(old, new)
     changed[0] = new.call_id
     if changed[_SPEC_PLACE] is not UNSET and (attached := tools.get(new.name)) and attached.spec is new.spec:
@@ -346,6 +351,7 @@ def _changed_call(old: Call, new: Call, tools: Mapping[str, AttachedTool]) -> Ch
 
 
 def _change_call(call: Call, form: ChangedCall, tools: Mapping[str, AttachedTool]) -> Call:
+    """Return *call* with the change *form* applied."""
     changed = _set_fields(form)
     if isinstance(form.spec, SpecOfTool):
         changed["spec"] = tools[cast("str", changed.get("name", call.name))].spec
@@ -353,6 +359,7 @@ def _change_call(call: Call, form: ChangedCall, tools: Mapping[str, AttachedTool
 
 
 def _change_batch(before: State, form: Batch | ChangedCalls | None, changed: Changed) -> Batch | None:
+    """Return the batch of *before* with the change *form* applied."""
     if not isinstance(form, ChangedCalls):
         return form
     old = before.batch
@@ -376,6 +383,7 @@ def _change_batch(before: State, form: Batch | ChangedCalls | None, changed: Cha
 
 
 def _changed_states(before: State, after: State) -> ChangedStates:
+    """Return the plugin states that are new or changed, with their indices."""
     old, new = before.plugin_states, after.plugin_states
     had = len(old)
     states = [(place, state) for place, state in enumerate(new) if place >= had or old[place] is not state]
@@ -383,6 +391,7 @@ def _changed_states(before: State, after: State) -> ChangedStates:
 
 
 def _change_states(before: State, form: ChangedStates, _: Changed) -> tuple[object, ...]:
+    """Return the plugin states of *before* with the change *form* applied; raise `ValueError` if one is missing."""
     old = before.plugin_states
     states = dict(form.put)
     if not states.keys() | range(len(old)) >= set(range(form.count)) or max(states, default=-1) >= form.count:
@@ -392,6 +401,7 @@ def _change_states(before: State, form: ChangedStates, _: Changed) -> tuple[obje
 
 
 def _changed_tools(before: State, after: State) -> ChangedTools:
+    """Return the tools that were removed, added or replaced; all tools if the order changed otherwise."""
     old, new = before.tools, after.tools
     gone = tuple(name for name in old if name not in new)
     tools = {name: attached for name, attached in new.items() if old.get(name) is not attached}
@@ -402,11 +412,13 @@ def _changed_tools(before: State, after: State) -> ChangedTools:
 
 
 def _change_tools(before: State, form: ChangedTools, _: Changed) -> Mapping[str, AttachedTool]:
+    """Return the tools of *before* with the change *form* applied."""
     tools = {name: attached for name, attached in before.tools.items() if name not in form.gone}
     return tools | dict(form.put)
 
 
 def _changed_turn(before: State, after: State) -> ChangedTurn | UnsetType | None:
+    """Return the changed fields of the turn; `None` if none is open, `UNSET` if nothing changed."""
     if after.turn is None:
         return None
     changed = _differing(before.turn or NO_TURN, after.turn)
@@ -414,23 +426,26 @@ def _changed_turn(before: State, after: State) -> ChangedTurn | UnsetType | None
 
 
 def _change_turn(before: State, form: ChangedTurn | None, _: Changed) -> Turn | None:
+    """Return the turn of *before* with the change *form* applied."""
     return None if form is None else (before.turn or NO_TURN).but(**_set_fields(form))
 
 
 def _changed_queue(before: State, after: State) -> tuple[Prompt, ...] | ChangedQueue:
+    """Return which prompts were added and removed; the whole queue if the order changed."""
     old, new = before.queue, after.queue
     had, has = {id(prompt) for prompt in old}, {id(prompt) for prompt in new}
     rest = [prompt for prompt in old if id(prompt) in has]
     if not rest or len({prompt.ref for prompt in old}) < len(old):
         return new
     begin = next(place for place, prompt in enumerate(new) if id(prompt) in had)
-    if list(map(id, new[begin : begin + len(rest)])) != list(map(id, rest)):  # they are in another order
+    if list(map(id, new[begin : begin + len(rest)])) != list(map(id, rest)):  # the kept prompts are in another order
         return new
     gone = tuple([prompt.ref for prompt in old if id(prompt) not in has])
     return ChangedQueue(gone, new[:begin], new[begin + len(rest) :])
 
 
 def _change_queue(before: State, form: tuple[Prompt, ...] | ChangedQueue, _: Changed) -> tuple[Prompt, ...]:
+    """Return the queue of *before* with the change *form* applied."""
     if not isinstance(form, ChangedQueue):
         return form
     gone = frozenset(form.gone)
@@ -438,17 +453,18 @@ def _change_queue(before: State, form: tuple[Prompt, ...] | ChangedQueue, _: Cha
 
 
 def _changed_timers(before: State, after: State) -> ChangedTimers:
+    """Return which timers were cleared and set; all of them if the order changed."""
     old, new = before.timers, after.timers
     if not old:
         return ChangedTimers((), new)
     place = next(compress(count(), map(is_not, old, new)), min(len(old), len(new)))
     cleared, rest = old[place : place + 1], old[place + 1 :]
     stop = place + len(rest)
-    if new[place:stop] != rest:  # more than one was cleared
+    if new[place:stop] != rest:  # more than one timer was cleared
         has = set(new)
         rest = tuple(filter(has.__contains__, old))
         cleared, stop = tuple(filterfalse(has.__contains__, old)), len(rest)
-        if new[:stop] != rest:  # the others are in another order
+        if new[:stop] != rest:  # the remaining timers are in another order
             cleared, stop = old, 0
     timers = new[stop:]
     names = dict(timers)
@@ -456,11 +472,13 @@ def _changed_timers(before: State, after: State) -> ChangedTimers:
 
 
 def _change_timers(before: State, form: ChangedTimers, _: Changed) -> tuple[tuple[str, int], ...]:
+    """Return the timers of *before* with the change *form* applied."""
     gone = {*form.gone, *(name for name, _ in form.put)}
     return (*[timer for timer in before.timers if timer[0] not in gone], *form.put)
 
 
 def _changed_shown(_: State, after: State) -> ChangedShown | None:
+    """Return the replaced messages of the last request; left out if the running request has the same ones."""
     replaced, request = after.replaced_messages, after.request
     if replaced is None:
         return None
@@ -469,6 +487,7 @@ def _changed_shown(_: State, after: State) -> ChangedShown | None:
 
 
 def _change_shown(before: State, form: ChangedShown | None, changed: Changed) -> ReplacedMessages | None:
+    """Return the replaced messages that *form* stands for; raise `ValueError` if the request has none."""
     if form is None:
         return None
     messages = form.messages
@@ -482,6 +501,7 @@ def _change_shown(before: State, form: ChangedShown | None, changed: Changed) ->
 
 
 def _changed_suspended(before: State, after: State) -> ChangedSuspended:
+    """Return which suspended runs began, changed or ended; all of them if the order changed."""
     old, new, history = before.suspended_runs, after.suspended_runs, after.history
     if not new:
         return NONE_LEFT
@@ -496,6 +516,7 @@ def _changed_suspended(before: State, after: State) -> ChangedSuspended:
 
 
 def _without_messages(run: Suspension, history: History) -> Suspended:
+    """Return *run* with the messages of its hook as ranges of *history*."""
     match run.hook:
         case BeforeRequest() | BeforeCompaction() as hook:
             return Suspended(run.but(hook=hook.but(messages=EMPTY_HISTORY)), rearrange(history, hook.messages))
@@ -506,6 +527,7 @@ def _without_messages(run: Suspension, history: History) -> Suspended:
 
 
 def _change_suspended(before: State, form: ChangedSuspended, changed: Changed) -> tuple[Suspension, ...]:
+    """Return the suspended runs of *before* with the change *form* applied."""
     history = cast("History", changed.get("history", before.history))
     runs = {} if form.begins else {run.ask_id: run for run in before.suspended_runs}
     for ask_id in form.gone:
@@ -515,6 +537,7 @@ def _change_suspended(before: State, form: ChangedSuspended, changed: Changed) -
 
 
 def _with_messages(form: Suspended, history: History) -> Suspension:
+    """Return the suspended run of *form*, with the messages of its hook taken from *history*."""
     if form.messages is None:
         return form.run
     messages = form.messages.of(history)
@@ -524,8 +547,9 @@ def _with_messages(form: Suspended, history: History) -> Suspension:
     return form.run.but(hook=form.run.hook.but(messages=history if whole else History(messages)))
 
 
-# Of each field that is not written whole: the function that makes its form of the states before and after the step,
-# and the one that makes its value of the state before, the form, and the fields that are changed already.
+# For each field that a record does not repeat whole, two functions. The first returns the stored form of the change,
+# from the states before and after the step. The second applies a form to the state before the step; it also gets the
+# fields that were applied earlier.
 _FORMS: Final = cast(
     "Mapping[str, tuple[Callable[[State, State], object], Callable[[State, object, Changed], object]]]",
     MappingProxyType(

@@ -22,7 +22,7 @@ ERRORS: Final[Mapping[str, type[AgentrailError]]] = {
 
 
 def data_of(error: AgentrailError) -> tuple[str, tuple[Json, ...]]:
-    """Return the name and the facts of *error*; one of a class that is not ours counts as the nearest that is."""
+    """Return class name and facts of *error*; for a class that is not ours, those of its nearest base class that is."""
     facts = tuple(map(_fact, error.args))
     for cls in type(error).__mro__:
         if ERRORS.get(cls.__name__) is cls:
@@ -33,6 +33,7 @@ def data_of(error: AgentrailError) -> tuple[str, tuple[Json, ...]]:
 
 
 def _fact(value: object) -> Json:
+    """Return *value* as JSON; as a short text if it is none."""
     try:
         return freeze(value)
     except NotJson:
@@ -40,7 +41,7 @@ def _fact(value: object) -> Json:
 
 
 def made_of(name: str, facts: tuple[Json, ...]) -> AgentrailError:
-    """Return the error with this *name* and these *facts*; raise `ValueError` if there is none."""
+    """Return the error with class *name* and *facts*; raise `ValueError` if no such class exists."""
     cls = ERRORS.get(name)
     if cls is None:
         problem = "names no error of ours"
@@ -52,6 +53,7 @@ def made_of(name: str, facts: tuple[Json, ...]) -> AgentrailError:
 
 
 def _as_it_is(_: object, fact: object) -> object:
+    """Return *fact* unchanged: the converter for facts of any type."""
     return fact
 
 
@@ -59,7 +61,7 @@ _facts: Final[dict[str, object]] = {}
 
 
 def _facts_of(cls: type[AgentrailError]) -> object:
-    """Return the type of the facts of *cls*: any number of any kind if it declares none."""
+    """Return the tuple type of the arguments of *cls*, to check stored facts; any values if it declares none."""
     facts = _facts.get(cls.__name__)
     if facts is None:
         hints = get_type_hints(cls.__init__)

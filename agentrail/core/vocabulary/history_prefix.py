@@ -42,9 +42,10 @@ def stem_after(stem: Stem, number: int, change: Change, after: State) -> Stem:
 
 
 def appended(change: Change, results: Results) -> list[Message]:
-    """Return the messages that a record has appended; *results* are those of its open batch, and are kept up to date.
+    """Return the messages that a record has appended; add the results of its batch to *results*.
 
-    Raise `ValueError` or `LookupError` if the record does not only append, or *results* lack one that it names.
+    Raise `ValueError` or `LookupError` if the record changed the history otherwise, or names a result that is not in
+    *results*.
     """
     form = change.history
     messages: list[Message] = []
@@ -58,7 +59,7 @@ def appended(change: Change, results: Results) -> list[Message]:
 
 
 def note_results(batch: Batch | ChangedCalls | UnsetType | None, results: Results) -> None:
-    """Change *results* to those of the open batch after a record; *batch*: what the record says of it."""
+    """Update *results* with those of the open batch after a record whose change of the batch is *batch*."""
     if batch is None or isinstance(batch, Batch) or (batch is not UNSET and batch.begins):
         results.clear()
     if isinstance(batch, Batch):

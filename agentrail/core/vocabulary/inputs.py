@@ -193,7 +193,7 @@ class TimerFired(Value, tag_field=TAG):
 
 
 class AskSettled(Value, tag_field=TAG):
-    """What a plugin asked for was carried out, or failed."""
+    """A plugin's ask has ended, with its result or error."""
 
     ask_id: Kept[str]
     """Id of the request (see `CarryOut`)."""

@@ -143,7 +143,7 @@ class Setup(Value):
 
 
 class AskedBy(Value):
-    """Who asked for something, and by which request."""
+    """The callers who asked for something, and the id of their request."""
 
     by: Kept[tuple[str, ...]] = ()
     """Who asked, in the words of the callers (`SessionHandle.by`); empty if nobody said so."""
@@ -243,7 +243,7 @@ class Turn(Value):
 
 
 class Suspension(Value):
-    """A run of a hook that is paused until the runtime has carried out what a plugin asked for."""
+    """A hook run that is suspended until a plugin's ask has ended."""
 
     ask_id: Kept[str]
     """Id of the plugin's request."""
@@ -501,7 +501,7 @@ class State(Draftable):
         return self.worked_ms if self.working_since_ms is None else self.worked_ms + max(0, at - self.working_since_ms)
 
     def worked_in_turn(self, at: int) -> int:
-        """Return the milliseconds of them since the open turn began; 0 if none is open."""
+        """Return the milliseconds in which the session has worked since the open turn began; 0 if none is open."""
         return 0 if self.turn is None else max(0, self.worked(at) - self.turn.worked_ms)
 
     @property
@@ -519,12 +519,12 @@ class State(Draftable):
         return all(map(self._rests_below, calls.among(RUNNING_CALL))) if running else held_count > 0
 
     def _rests_below(self, call: Call) -> bool:
-        """Whether *call* waits for a sub-agent that in turn waits for a person."""
+        """Whether *call* waits for a sub-agent that itself waits for a person."""
         return any(agent.waits and not agent.background and agent.call_id == call.call_id for agent in self.subagents)
 
     @property
     def row(self) -> PluginRow:
-        """The session's plugins with their states, as the judge takes them."""
+        """The session's plugins with their states, as the hook runner takes them."""
         return PluginRow(self.plugins, self.plugin_states) if self.plugins else NOBODY
 
     @property

@@ -169,7 +169,7 @@ class CallList(Sequence[Call]):
         return draft
 
     def drafted(self) -> CallList:
-        """Return a list of the same calls for one step, which may change it with `replace` until the step is done."""
+        """Return a copy for one step, which may change it with `replace`; all pages are shared until then."""
         draft = _NEW(CallList)
         draft._places = self._places  # noqa: SLF001  # another list of the same calls
         draft._pages = self._pages.copy()  # noqa: SLF001
@@ -178,17 +178,17 @@ class CallList(Sequence[Call]):
         return draft
 
     def replace(self, changed: Call) -> None:
-        """Replace the call of the same id by *changed*, in a list that no state has yet."""
+        """Replace the call of the same id by *changed*, in place: allowed only in a list that no state holds yet."""
         place = self._places[changed.call_id]
         at = place // PAGE
-        if not self._own[at]:  # other lists share the page
+        if not self._own[at]:  # other lists have this page too, so it is copied before the change
             self._own[at] = True
             self._pages[at] = self._pages[at].copy()
         self._pages[at][place % PAGE] = changed
         self._statuses[place] = _CODES[changed.status]
 
     def changed_since(self, before: CallList) -> tuple[tuple[Call, Call], ...] | None:
-        """Return each call that is another object than in the list *before*, after its old one.
+        """Return pairs of old and new call, for each call that was replaced since the list *before*.
 
         Return `None` if *before* lists other calls.
         """
