@@ -28,6 +28,7 @@ def blueprint(name: str, *, purpose: str) -> Callable[[Callable[P, SessionSpec]]
             raise WrongType(argument, brief(text), "a text that is not empty")
 
     def decorated(build: Callable[P, SessionSpec]) -> Callable[P, SessionSpec]:
+        """Return the builder *build*, with gaps in its specifications filled in."""
         if not callable(cast("object", build)) or indirect(build):
             raise WrongType("build", brief(build), "a plain function that returns a `SessionSpec`")
 
@@ -41,6 +42,7 @@ def blueprint(name: str, *, purpose: str) -> Callable[[Callable[P, SessionSpec]]
 
 
 def _fill(spec: SessionSpec, name: str, purpose: str) -> SessionSpec:
+    """Return *spec* with name, identity and description where it has none."""
     if not isinstance(cast("object", spec), SessionSpec):
         raise WrongType.of("build", spec, SPEC_WANTED)
     return spec.but(

@@ -132,15 +132,15 @@ def check_service(value: object) -> None:
 
 
 async def _bare() -> None:
-    """Example of a service function without arguments, with which a given one is compared; it is ready at once."""
+    """Example of a service function without arguments; the signature of a given one is compared with this one."""
 
 
 async def _with_status(*, task_status: object) -> None:
-    """Example of a service function that reports when it is ready, with which a given one is compared."""
+    """Example of a service function with `task_status`; the signature of a given one is compared with this one."""
 
 
 def _named_entries(argument: str, mapping: object, expected: str) -> Iterator[tuple[str, object]]:
-    """Yield the names of *mapping* with what they stand for; raise `WrongType` if it is no such mapping."""
+    """Yield the entries of *mapping*, name and value; raise `WrongType` if it is no mapping with names as keys."""
     if mapping is None:
         return
     if not isinstance(mapping, Mapping):
@@ -152,10 +152,12 @@ def _named_entries(argument: str, mapping: object, expected: str) -> Iterator[tu
 
 
 def _is_plain(value: object) -> bool:
+    """Whether *value* can be called and returns its result directly (not async, no generator)."""
     return callable(value) and not indirect(value)
 
 
 def _describe(value: object) -> str:
+    """Return words for *value* in an error: the kind of function, or its type."""
     kind = indirect(value) if callable(value) else ""
     return f"a function that is {kind}" if kind else f"a `{type_name(value)}`"
 
@@ -222,7 +224,7 @@ def storage(journal: Journal | None, address: object, lease: object) -> JournalC
 
 
 def supervisor(above: SupervisorNode, name: str, policy: Policy, restart: str) -> tuple[SupervisorNode, Child]:
-    """Return a new supervisor, and the `Child` record with which *above*, its parent, runs it."""
+    """Return a new supervisor, and the `Child` record with which its parent *above* runs it."""
     node = SupervisorNode(above.tree, policy, (*above.path, name))
     return node, Child(node, ChildFacts(name, restart), math.inf)
 
@@ -279,14 +281,15 @@ class Builder:
     def new(
         self, child: str, spec: SessionSpec, path: tuple[str, ...], shared: SharedSurroundings | None
     ) -> tuple[State, SessionCode]:
-        """Return the first state and the code of a new session; *shared* are the surroundings of its parent's tools."""
+        """Return the first state and the code of a new session; *shared*: the surroundings of its parent's tools."""
         return new_session(child, spec, self._known, path, shared)
 
     def finder(self, spec: SessionSpec) -> FindCode:
         """Return a function that finds the code of a stored session from *spec*."""
         from agentrail.app.session_code import match_code  # noqa: PLC0415 - it imports the codec, which only resumed sessions need
 
-        async def find(stored: State, records: int) -> FoundCode:  # noqa: ASYNC124 - others wait for a function of the user
+        async def find(stored: State, records: int) -> FoundCode:  # noqa: ASYNC124 - async as `FindCode` wants it; other finders await a function of the user
+            """Return the code of the session *stored*, made from *spec*."""
             return match_code(stored, records, spec, self._known, self, pause=False)
 
         return find
@@ -304,7 +307,7 @@ def new_session(
     prices = prices_of(spec)
     judge = judge_for(spec, own, model_of, prices)
     keyed = attachments(spec)
-    if not path:  # sub-agents were checked together with their top-level parent
+    if not path:  # the specifications of sub-agents were checked with that of their top-level parent
         refuse_misnamed(spec)
     seats = tuple(seat_for(key, plugin) for key, plugin in keyed)
     order = in_order(seats)
@@ -339,7 +342,7 @@ def new_session(
 
 
 def _setup(spec: SessionSpec, path: tuple[str, ...], agents: tuple[str, ...]) -> Setup:
-    """Return what a new session of *spec* keeps unchanged; *path* is empty unless it is a sub-agent."""
+    """Return the constant part of a new session's state; *path* is empty unless it is a sub-agent."""
     return Setup(
         spec.system,
         spec.options,
@@ -356,6 +359,7 @@ def _setup(spec: SessionSpec, path: tuple[str, ...], agents: tuple[str, ...]) ->
 
 
 def _switch_to(session: Session, model: ModelChain, options: JsonObject) -> SwitchModelSent:
+    """Return the input that switches *session* to the models *model*; raise an error if one cannot be used."""
     return chosen(session.code, session.shared.model, model, options)
 
 

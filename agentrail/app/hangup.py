@@ -20,10 +20,10 @@ HANGUP: Final = "SIGHUP"
 
 
 class Hangup:
-    """Who is told of SIGHUP, in one run of Trio.
+    """Tells its listeners of SIGHUP, in one run of Trio; without a listener, the signal ends the program.
 
-    The system sends it when the terminal of the program goes away. Whoever administers a service sends it to have its
-    configuration read anew. The two are told apart by the terminal, which the program no longer has in the first case.
+    The system sends SIGHUP when the program's terminal goes away. An administrator sends it to a service to have its
+    configuration read again. In the first case the program has lost its terminal, so the two can be told apart.
     """
 
     def __init__(self, *, is_noting: bool = False) -> None:
@@ -39,7 +39,7 @@ class Hangup:
         return not (self._is_noting or self._listeners) or (self._had_terminal and not _has_terminal())
 
     def tell(self) -> None:
-        """Call each listener; if there is none yet, the first one is called when it comes."""
+        """Call each listener; if there is none yet, remember the signal and call the first one when it is added."""
         self._is_noted = not self._listeners
         for listener in tuple(self._listeners):
             listener()
@@ -56,7 +56,7 @@ class Hangup:
             self._listeners.remove(listener)
 
     def note(self, number: int, _: FrameType | None) -> None:
-        """Handle SIGHUP while no run of Trio does: note it for the first listener, or end the program."""
+        """Handle a SIGHUP while no run of Trio does: keep it for the first listener, or end the program."""
         if not self.ends:
             self.tell()
             return
@@ -94,6 +94,7 @@ def noted_hangup() -> Hangup | None:
 
 
 def _has_terminal() -> bool:
+    """Whether the process has a controlling terminal."""
     try:
         os.close(os.open(TERMINAL, os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC))
     except OSError:

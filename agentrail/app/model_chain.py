@@ -23,7 +23,7 @@ MODEL_WANTED: Final = "a name, or an object with `name` and `async def stream(se
 
 
 def why_no_model(value: object) -> str | None:
-    """Describe *value* and why it cannot be used as a model, as in "a `dict`"; `None` if it can."""
+    """Return words for *value* if it cannot be used as a model, as in "a `dict`"; else `None`."""
     problem = why_unfit(value, Model)
     if problem is None and not isinstance(getattr(value, "name", None), str):
         return f"a `{type_name(value)}`, whose `name` is no text,"
@@ -31,6 +31,7 @@ def why_no_model(value: object) -> str | None:
 
 
 def _is_pair(value: object) -> TypeGuard[tuple[str | Model, Mapping[str, Json]]]:
+    """Whether *value* is a pair of a model and its options."""
     if not isinstance(value, tuple):
         return False
     items = cast("tuple[object, ...]", value)

@@ -44,7 +44,8 @@ LIKE: Final = 0.8
 
 
 def _demo(_: str) -> Model:
-    from agentrail.adapters.models.demo import DemoModel  # noqa: PLC0415 - adapters are imported when they are wanted
+    """Return the built-in model without a provider."""
+    from agentrail.adapters.models.demo import DemoModel  # noqa: PLC0415 - adapters are imported at their first use
 
     return DemoModel()
 
@@ -82,6 +83,7 @@ class Models:
                 raise BadChoice("limits", name, f"{listed(names_)}, or what you name in `models`")
 
     def _make(self, name: str) -> Model:
+        """Return a new model called *name*, by the user's factories or for a built-in provider."""
         provider, _, model = name.partition(":")
         if provider in self._factories:
             model_ = self._factories[provider](model)
@@ -94,6 +96,7 @@ class Models:
         raise _unknown(name, self._factories)
 
     def _remote(self, name: str, provider: Provider) -> Model:
+        """Return a model of a provider that is reached over HTTP."""
         from agentrail.adapters.models.http import Http  # noqa: PLC0415 - it brings httpx
         from agentrail.adapters.models.remote_model import RemoteModel  # noqa: PLC0415 - it brings httpx
 
@@ -128,6 +131,7 @@ def check_set_up(name: str, options: JsonObject) -> None:
 
 
 def _unknown(name: str, factories: Iterable[str]) -> UnknownModel:
+    """Return the error for *name*, with the names that are known."""
     return UnknownModel.among(name, {*factories, *(f"{provider}:…" for provider in PROVIDERS)}, FAMILIES)
 
 

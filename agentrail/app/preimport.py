@@ -74,7 +74,7 @@ _brought: Final[set[str]] = set()
 
 
 async def bring_beside(spec: SessionSpec) -> None:
-    """Import, in a worker thread, the modules that any session needs, and those for the models and tools of *spec*."""
+    """Import, in a worker thread, the modules that every session needs and those for *spec*'s models and tools."""
     tools = _of_tools(spec, map(_spec_of, spec.tools))
     modules = dict.fromkeys((*ALWAYS, *_of_files(spec), *_of_models(spec), *tools))
     if missing := [name for name in modules if name not in _brought]:
@@ -85,14 +85,14 @@ async def bring_beside(spec: SessionSpec) -> None:
 
 
 def _of_files(spec: SessionSpec) -> Iterator[str]:
-    """Yield the modules for skills and memory files that a session of *spec* or its sub-agents name."""
+    """Yield the modules for skills and memory files, if *spec* or a sub-agent of it names some."""
     yield from FILES if spec.skills or spec.memory else ()
     for agent in spec.agents.values():
         yield from _of_files(agent)
 
 
 def _of_models(spec: SessionSpec) -> Iterator[str]:
-    """Yield the modules of the models that a session of *spec* or its sub-agents name, or plugins may switch to."""
+    """Yield the modules of the models that *spec*, its sub-agents or their plugins may use."""
     plugins = [unkeyed(attached)[1] for attached in spec.plugins]
     chain = (model for model, _ in chain_of(spec.model, EMPTY))
     named = (name_and_options(model)[0] for plugin in plugins for model in plugin.models_named)
@@ -107,6 +107,7 @@ def _of_models(spec: SessionSpec) -> Iterator[str]:
 
 
 def _may_choose(kind: type) -> bool:
+    """Whether plugins of class *kind* have a hook that can switch models; built-in plugins do not count."""
     return not kind.__module__.startswith(OURS) and any(
         getattr(kind, name, None) is not getattr(Plugin, name) for name in CHOOSING
     )

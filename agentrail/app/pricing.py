@@ -44,14 +44,16 @@ class PriceList:
         return usage if cost == usage.cost_usd else usage.but(cost_usd=cost)
 
     def _cost(self, model: str, options: JsonObject, usage: Usage) -> float | None:
+        """Return the cost of *usage*: by the session's prices, the provider's answer, or published prices."""
         own = self._own_cost(model, usage)
         if own is not None:
             return own
         if usage.cost_usd is not None or options.get("base_url"):
-            return usage.cost_usd  # published prices do not hold for a server of the user's own
+            return usage.cost_usd  # a server of the user's own has other prices than the published ones
         return published_cost(model, usage)
 
     def _own_cost(self, model: str, usage: Usage) -> float | None:
+        """Return the cost by the session's own prices; `None` if they do not give one."""
         try:
             if callable(self._own):
                 cost: object = self._own(model, usage)

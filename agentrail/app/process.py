@@ -96,6 +96,7 @@ class _LastResort:
         self._goes_on.put(True)
 
     def _wait(self) -> None:
+        """Body of the thread: wait for the countdown to start, then to end; end the process if not cancelled."""
         if self._goes_on.get():
             return
         end = time.monotonic() + self.within
@@ -107,6 +108,7 @@ class _LastResort:
 
 
 async def _guarded(main: Callable[[], Awaitable[T]], last_resort: _LastResort) -> T | None:
+    """Run *main* under the signal handlers; end the process at once if a supervisor is stuck."""
     _RUNNING.set(noted_hangup() or Hangup())
     scope = trio.CancelScope()
     result: T | None = None
@@ -126,6 +128,7 @@ async def _guarded(main: Callable[[], Awaitable[T]], last_resort: _LastResort) -
 
 
 def _is_stuck(error: BaseException) -> bool:
+    """Whether *error* is or contains a `SupervisorStuck`."""
     return any(isinstance(leaf, SupervisorStuck) for leaf in leaves(error))
 
 
@@ -138,6 +141,7 @@ async def _obey(scope: trio.CancelScope, last_resort: _LastResort, task_status: 
     hung_up = hangup()
 
     def begin(number: int) -> None:
+        """Start the countdown, unless the signal is a SIGHUP that listeners get."""
         if not _is_hangup(number) or hung_up.ends:
             last_resort.begin()
 
@@ -165,6 +169,7 @@ def _first(begin: Callable[[int], None], then: _Handler) -> Callable[[int, Frame
     """Return a signal handler that calls *begin*, even while the event loop is blocked, then the handler *then*."""
 
     def handle(number: int, frame: FrameType | None) -> None:
+        """Call *begin*, then the former handler."""
         begin(number)
         if callable(then):
             then(number, frame)
@@ -181,6 +186,7 @@ def _ending() -> Iterator[signal.Signals]:
 
 
 def _leave(why: str, error: BaseException | None = None) -> None:
+    """Log *why*, and end the process at once."""
     tell(log, error, "the process ends at once: %s", why)
     logging.shutdown()
     os._exit(GAVE_UP)

@@ -49,7 +49,7 @@ from agentrail.values.untrusted_values import as_seconds, type_name
 if TYPE_CHECKING:
     from agentrail.codec import plugin_states, plugin_types
     from agentrail.tools import answer_forms
-else:  # only needed if a plugin has a state, or the answer of a turn a form
+else:  # imported at the first use: only needed for plugin states and answers with a schema
     plugin_types = LazyModule("agentrail.codec.plugin_types")
     plugin_states = LazyModule("agentrail.codec.plugin_states")
     answer_forms = LazyModule("agentrail.tools.answer_forms")
@@ -62,7 +62,7 @@ _HAS_PRICE: Final = _PUBLISHED.knows
 
 
 def judge_for(spec: SessionSpec, own: Mapping[str, Model], model_of: Callable[[str], Model], prices: PriceList) -> Live:
-    """Return the judge of a session of *spec*; *own* are its own models by name, and *model_of* returns all others."""
+    """Return the hook runner of a session of *spec*; *own* are its own models by name, *model_of* returns others."""
     has_price = _HAS_PRICE if prices is _PUBLISHED else prices.knows
     return Live(_storable, _WhyNot(own, model_of), has_price, _data, _misfit, answer_form(spec), _why_lost)
 
@@ -89,9 +89,9 @@ NEED_FOLDER: Final = frozenset({"files", "shell"})
 
 
 def environment_told(spec: SessionSpec, tools: Mapping[str, Tool]) -> str:
-    """Return what the model of a session of *spec* with these *tools* is told of its folder and machine.
+    """Return the text on folder and machine for the model of a session of *spec* with these *tools*.
 
-    Nothing, if the session has no folder of this machine to work in, or is not to tell of it.
+    It is empty if the session works in no folder of this machine, or if the specification forbids to tell of it.
     """
     works = spec.working_dir != HERE or any(not NEED_FOLDER.isdisjoint(tool.spec.requires) for tool in tools.values())
     if not spec.environment or not works:
@@ -106,12 +106,13 @@ def environment_told(spec: SessionSpec, tools: Mapping[str, Tool]) -> str:
 
 
 def _one_line(path: str) -> str:
-    """Return *path* with a mark for each character that is not printed, such as the end of a line."""
+    """Return *path* with a mark for each character that cannot be printed, such as a line break."""
     return "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in path)
 
 
 @cache
 def _platform() -> str:
+    """Return the name of the operating system and of the processor type."""
     import platform  # noqa: PLC0415 - a session without a folder needs none
 
     return f"{platform.system()} ({platform.machine()})"
@@ -137,6 +138,7 @@ def _skill_tools(spec: SessionSpec) -> tuple[Tool, ...]:
 
 
 def _local_sandbox(working_dir: str) -> Sandbox:
+    """Return a sandbox for a folder of this machine."""
     from agentrail.adapters.sandboxes.local import LocalSandbox  # noqa: PLC0415 - a session without tools needs none
 
     return LocalSandbox(working_dir)
@@ -170,7 +172,7 @@ def tools_of(spec: SessionSpec) -> dict[str, Tool]:
 
 
 def brought_by(plugins: Iterable[AnyPlugin], tools: Mapping[str, Tool]) -> dict[str, Tool]:
-    """Return the tools that *plugins* bring, by name; raise `ToolExists` if two have one name, or one is of *tools*."""
+    """Return the tools that *plugins* declare, by name; raise `ToolExists` if a name is taken."""
     brought: dict[str, Tool] = {}
     for plugin in plugins:
         for tool in map(as_tool, brought_tools(plugin)):
@@ -190,6 +192,7 @@ def refuse_misnamed(spec: SessionSpec, also: Iterable[str] = ()) -> None:
 
 
 def _refuse_misnamed(spec: SessionSpec, also: Iterable[str], depth: int) -> None:
+    """Raise `BadOptions` if a plugin names an unknown tool; the same for sub-agents, down to *depth*."""
     naming = [(key, plugin) for key, plugin in attachments(spec) if plugin.tools_named]
     if naming:
         specs = tuple(_family(spec, depth))
@@ -235,7 +238,7 @@ def own_model(code: SessionCode, model: str | Model) -> str:
 
 
 class _WhyNot:
-    """Tells why a plugin cannot switch to a model with some options; a model that can be used is made at once."""
+    """Callable: the reason why a plugin cannot switch to a model with options; a usable model is made at once."""
 
     __slots__ = ("_known", "_own")
 
@@ -262,7 +265,7 @@ def chosen(
         check_options(code.models.get(name) or model_of(name), own_options)
         links.append(Spare(name, own_options))
     if len(code.models) > before:
-        code.next_revision()  # so that a session that sleeps keeps it: nobody else has this model
+        code.next_revision()  # so that a sleeping session keeps its model object, which no registry has
     if not links:
         raise WrongType.of("model", model, MODEL_WANTED)
     first, *spares = links
@@ -288,18 +291,22 @@ class LateValidator:
 
 
 def _misfit(schema: JsonObject, answer: JsonObject) -> str | None:
+    """Return why *answer* does not fit *schema*; `None` if it does. Imports the checker at its first use."""
     return answer_forms.misfit(schema, answer)
 
 
 def _data(state: object) -> Json:
+    """Return the plugin state as JSON. Imports the codec at its first use."""
     return plugin_states.data_of(state)
 
 
 def _storable(state: object) -> str | None:
+    """Return why the plugin state cannot be stored; `None` if it can."""
     return None if state is None else plugin_states.storable(state)
 
 
 def _why_lost(plugin: AnyPlugin, state: object) -> str | None:
+    """Return why the plugin's state could not be read back from the journal; `None` if it could."""
     type_ = state_type(type(plugin))
     if state is None and type_ in (None, NoneType, UNKNOWN):
         return None
@@ -468,10 +475,11 @@ def _attached_now(
 def _resolve_options(
     session_id: str, plugin: AnyPlugin, seat: AttachedPlugin, *, keeps_all: bool
 ) -> tuple[AnyPlugin, AttachedPlugin, tuple[str, ...]]:
-    """Return *plugin* with the options that hold now, its description, and the names of stored options that do not.
+    """Return *plugin* with its current options, its description, and the names of stored options that were reset.
 
-    Options that were changed at run time hold. But if the options of a critical plugin in the code differ from those at
-    the session's start, its changed options are dropped, except the pinned ones; with *keeps_all*, all of them hold.
+    Options that were changed at run time are kept. But if the options of a critical plugin in the code differ from
+    those at the session's start, its changed options are reset, except the pinned ones. With *keeps_all*, none is
+    reset.
     """
     now = options_of(plugin)
     stored = seat.options
@@ -508,7 +516,7 @@ def _with_options(session_id: str, key: str, plugin: AnyPlugin, changed: Mapping
 def _joining(
     stored: State, plugins: Mapping[str, AnyPlugin], judge: Live, revision: int
 ) -> list[tuple[AttachedPlugin, object]]:
-    """Return the description of each plugin that the session has never had; its state is `None` until `init`."""
+    """Return the descriptions of plugins that are new in the code; their state is `None` until `init`."""
     had = (
         {seat.key for seat in stored.plugins}
         | {change.key for change in stored.plugin_changes}
@@ -525,7 +533,7 @@ def _joining(
 def _waiting(
     stored: State, plugins: Mapping[str, AnyPlugin], held_keys: Container[str], others: Others, judge: Live
 ) -> tuple[tuple[AttachedPlugin, ...], tuple[str, ...]]:
-    """Return the descriptions of plugins that were still to be attached, and the keys of those without code now."""
+    """Return the descriptions of plugins queued to be attached, and the keys of queued plugins without code now."""
     missing: list[str] = []
     seats: list[AttachedPlugin] = []
     for change in stored.plugin_changes:

@@ -42,7 +42,7 @@ class ShutdownTime:
             patience.deadline = min(patience.deadline, self._by)
 
     def last(self, within: float | None) -> float:
-        """Return the seconds that cancelled tasks have to end: a share of *within*, or less while the program ends."""
+        """Return the seconds that cancelled tasks have to end: a share of *within*, less while the program ends."""
         return min(last_of(within), self._last)
 
     @contextmanager

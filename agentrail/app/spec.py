@@ -148,13 +148,13 @@ def _check_alone(spec: SessionSpec) -> None:
 
 
 def schema_of(spec: SessionSpec) -> JsonObject:
-    """Return the JSON Schema of the answers of *spec*, empty if they are text; raise `BadSpec` if it will not do."""
+    """Return the JSON Schema of the answers of *spec*, empty if they are text; raise `BadSpec` if it is invalid."""
     form = answer_form(spec)
     return EMPTY if form is None else form.schema
 
 
 def answer_form(spec: SessionSpec) -> AnswerForm | None:
-    """Return the form of the answers of *spec*, `None` if they are text; raise `BadSpec` if it will not do."""
+    """Return the form of the answers of *spec*, `None` if they are text; raise `BadSpec` if it is invalid."""
     if spec.returns == EMPTY:
         return None
     from agentrail.tools.answer_forms import form_of  # noqa: PLC0415 - only needed if answers have a form
@@ -166,7 +166,7 @@ def answer_form(spec: SessionSpec) -> AnswerForm | None:
 
 
 def _check_forms(spec: SessionSpec) -> None:
-    """Raise `BadSpec` if a field of *spec* is no sequence, mapping or port where it must be, or a service is unfit."""
+    """Raise `BadSpec` if a field of *spec* has the wrong kind of value, such as no sequence, or a service is unfit."""
     for name in SEQUENCES:
         value: object = getattr(spec, name)
         if isinstance(value, str | bytes) or not isinstance(value, tuple | list | Collection):
@@ -194,6 +194,7 @@ def _check_forms(spec: SessionSpec) -> None:
 
 
 def _check_paths(name: str, paths: Sequence[object]) -> None:
+    """Raise `BadSpec` if one of *paths* cannot be a path."""
     for path in paths:
         problem = why_no_path(path)
         if problem is not None:
@@ -236,11 +237,12 @@ def _changed_options(spec: SessionSpec) -> dict[str, object]:
 
 @lru_cache(maxsize=64)
 def _share(own: Options) -> Options:
-    """Return a shared object equal to *own*: many sessions have equal options, which are kept in memory once."""
+    """Return one shared object for all options equal to *own*, so that sessions keep them in memory once."""
     return own
 
 
 def _check_model(value: object) -> None:
+    """Raise `BadSpec` if *value* is no name of a model and no model."""
     if isinstance(value, str):
         if not value.strip():
             raise BadSpec("model", MISSING)
@@ -251,6 +253,7 @@ def _check_model(value: object) -> None:
 
 
 def _check_prices(value: object) -> None:
+    """Raise `BadSpec` if *value* is neither a function nor a mapping of prices."""
     if callable(value):
         return
     if not isinstance(value, Mapping):
@@ -261,6 +264,7 @@ def _check_prices(value: object) -> None:
 
 
 def _check_text(name: str, value: object) -> None:
+    """Raise `BadSpec` if *value* is no text that can be stored."""
     if type(value) is not str:
         raise BadSpec(name, f"is a `{type_name(value)}`; it must be text")
     if not value.isascii() and mended(value) != value:
@@ -268,6 +272,7 @@ def _check_text(name: str, value: object) -> None:
 
 
 def _check_flag(name: str, value: object) -> None:
+    """Raise `BadSpec` if *value* is not `True` or `False`."""
     if not isinstance(value, bool):
         raise BadSpec(name, f"is {brief(value)}; it must be True or False")
 
@@ -373,14 +378,14 @@ SPEC_WANTED: Final = "a `SessionSpec`"
 
 
 def check_spec(spec: object) -> None:
-    """Raise `WrongType` unless *spec* is a specification, and what it says of itself if it is not whole."""
+    """Raise `WrongType` if *spec* is no `SessionSpec`, and `BadSpec` if it is invalid."""
     if not isinstance(spec, SessionSpec):
         raise WrongType.of("spec", spec, SPEC_WANTED)
     spec.check()
 
 
 class SpecWanted(Authored):
-    """A stored session whose specification is to be built: what a function in `specs` may be told."""
+    """A stored session whose specification is wanted; passed to a function in `specs` that takes an argument."""
 
     session_id: str
     """Id of the session."""

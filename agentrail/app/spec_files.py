@@ -24,17 +24,18 @@ MAX_TOLD: Final = 20
 
 
 def outside(paths: Iterable[str], sandbox_at: Callable[[str], Sandbox]) -> Mapping[str, Sandbox]:
-    """Return a sandbox for each folder of this machine among *paths*."""
+    """Return a sandbox for each folder in *paths*, which are on this machine."""
     return {path: sandbox_at(_whole(path)) for path in paths if is_outside(path)}
 
 
 def _folder_of(path: str, sandbox_at: Callable[[str], Sandbox]) -> Sandbox:
-    """Return a sandbox of the folder around a file of this machine."""
+    """Return a sandbox of the folder that contains a file of this machine."""
     return sandbox_at(str(PurePosixPath(_whole(path)).parent))
 
 
 def _whole(path: str) -> str:
-    return os.path.expanduser(path)  # noqa: PTH111 - that of `Path` raises an error if there is no home
+    """Return *path* with `~` replaced by the home folder."""
+    return os.path.expanduser(path)  # noqa: PTH111 - `Path.expanduser` raises an error if there is no home
 
 
 class SpecFiles:
@@ -50,7 +51,7 @@ class SpecFiles:
         self._beside = {path: _folder_of(path, sandbox_at) for path in self._memory if is_outside(path)}
 
     async def sections(self, session_id: str, *, tell: bool) -> tuple[Section, ...]:
-        """Return the sections of the layers `skills` and `memory`, read now; with *tell*, log what is left out."""
+        """Return the sections of skills and memory, read now; with *tell*, log the files that are left out."""
         skills = Skills()
         if self._skills:
             skills = await find_skills(places_of(self._skills, self._around.sandbox, self._outside))

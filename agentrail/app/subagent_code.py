@@ -47,7 +47,7 @@ def talks(agent: SessionSpec) -> bool:
 
 
 class AgentRecipe:
-    """Makes sub-agents of one name: the code of new ones and of stored ones."""
+    """Makes the state and code of sub-agents of one name, new or stored."""
 
     __slots__ = ("_agent", "_base", "_build", "has_form", "talks")
 
@@ -81,7 +81,7 @@ class AgentRecipe:
             "max_agents": min(agent.max_agents, own.max_agents),
             "max_agent_depth": min(agent.max_agent_depth, own.max_agent_depth - 1),
             "max_agent_seconds": min(agent.max_agent_seconds, own.max_agent_seconds),
-            "hibernate_after": None,  # its parent waits for it, so it must not hibernate
+            "hibernate_after": None,  # must not hibernate, because its parent waits for it
         }
         if task.background:  # a task in the foreground is limited by the timeout of its tool call
             limits = (agent.max_turn_seconds, own.max_agent_seconds)

@@ -65,7 +65,8 @@ class Supervisor:
         self._sessions = sessions
         self._node = node
         self._specs = specs
-        self._last_code: weakref.ref[build.StoredCode] | None = None  # of the last spawn: those of one spec share it
+        # Code of the last spawn, which further sessions of the same spec share.
+        self._last_code: weakref.ref[build.StoredCode] | None = None
 
     @in_brackets
     def __repr__(self) -> str:
@@ -153,7 +154,7 @@ class Supervisor:
                 return await self.resume(id, spec, restart=restart, recovery=recovery, take_over=take_over)
             except SessionExists:
                 here = await self._sessions.arrived(id)
-                if here is not None:  # `None` if the other caller, which was starting it, has failed
+                if here is not None:  # `None` if another caller was starting the session and failed
                     return here
 
     async def fork(
@@ -360,6 +361,7 @@ def open_supervisor(  # noqa: PLR0913 - each is an option of its own
     check_time("stop_within", stop_within)
 
     def wire(nursery: trio.Nursery) -> Sessions:
+        """Build the sessions of the supervisor, with its shared services."""
         return build.build_sessions(nursery, policy, storage, models or {}, secrets, seed, gate_width, limits or {})
 
     return OpenContext(_open(wire, specs or {}, retain, stop_within), Supervisor, OPENING)
@@ -387,11 +389,11 @@ async def _open(
                 yield Supervisor(sessions, sessions.root, specs)
             finally:
                 stuck = await leave(roof, sessions, stop_within)  # noqa: ASYNC102 - it bounds its own time
-    except BaseException as error:  # noqa: BLE001, ASYNC103 - raised below, together with errors of the closing
+    except BaseException as error:  # noqa: BLE001, ASYNC103 - raised below, together with errors from closing
         problems.append(error)
     problems += [error for error in (roof.error, stuck) if error is not None]
     if len(problems) > 1 and isinstance(problems[0], trio.Cancelled):
-        del problems[0]  # the error of the closing is raised instead of the cancellation
+        del problems[0]  # an error from closing is raised instead of the cancellation
     if len(problems) > 1:
         raise BaseExceptionGroup(SEVERAL, problems)
     if problems:

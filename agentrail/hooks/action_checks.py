@@ -90,9 +90,9 @@ _MESSAGES: Final = frozenset({UserMessage, AssistantMessage, ToolMessage})
 
 
 def plugin_event(plugin: str, emission: Emission, user_data: JsonObject) -> PluginEvent:
-    """Return the event that *emission* of a *plugin* tells of, frozen.
+    """Return the event for an *emission* of *plugin*, with its payload frozen.
 
-    If its payload is an object, it gets *user_data*, unless it says that it must not.
+    An object as payload also gets the session's *user_data*, unless the emission declines it.
     """
     payload = freeze(emission.payload)
     if isinstance(payload, FrozenObject):
@@ -104,6 +104,7 @@ def plugin_event(plugin: str, emission: Emission, user_data: JsonObject) -> Plug
 
 
 def _is_text(value: object) -> bool:
+    """Whether *value* is a text that can be stored."""
     return (type(value) is str and value.isascii()) or isinstance(freeze(value), str)
 
 
@@ -140,11 +141,12 @@ def _are_messages(value: object) -> bool:
 
 
 def _are_context(value: object) -> bool:
-    """Whether *value* is a list of messages that may stand anywhere: of the user, or texts of the model."""
+    """Whether *value* is a list of messages that `AddContext` may add: of the user, or texts of the model."""
     return issubclass(type(value), (tuple, list)) and all(map(_is_context, cast("Sequence[object]", value)))
 
 
 def _is_context(value: object) -> bool:
+    """Whether `AddContext` may add *value*: a message of the user, or one of the model that has texts only."""
     if isinstance(value, AssistantMessage):
         return not value.calls and all(isinstance(part, Text) for part in value.parts) and _is_message_text(value.text)
     return isinstance(value, UserMessage) and bool(value.parts)
@@ -155,6 +157,7 @@ def _is_result(value: object) -> bool:
 
 
 def _is_object(value: object) -> bool:
+    """Return `True`, or raise `NotJson` if *value* is no JSON object."""
     freeze_object(value)
     return True
 
@@ -164,6 +167,7 @@ def _is_flag(value: object) -> bool:
 
 
 def _is_model_call(value: CallModel) -> bool:
+    """Whether the fields of a `CallModel` have the right types."""
     messages, most = cast("object", value.messages), cast("object", value.max_tokens)
     texts = _is_text(value.prompt) and _is_text_or_none(value.model) and _is_text(value.system)
     fits = type(messages) is tuple and _MESSAGES.issuperset(map(type, value.messages))
@@ -173,6 +177,7 @@ def _is_model_call(value: CallModel) -> bool:
 
 
 def _is_request(value: object) -> bool:
+    """Whether *value* is a request that an `Ask` may carry, with fields of the right types."""
     match value:
         case CallModel():
             return _is_model_call(value)
@@ -209,9 +214,9 @@ def frozen_request(request: AskRequest) -> AskRequest:
 
 
 def answer_of(plugin: str, action: Action[object], hook: Hook, shown_hook: Hook) -> PluginAnswer:
-    """Return what the *plugin* of this key answered, as data that it can no longer change; it is read only here.
+    """Return the *action* of *plugin* (a key) as immutable data; the object of the plugin is not read after this.
 
-    *shown_hook* is what the plugin was shown in place of *hook*.
+    *shown_hook* is *hook* as this plugin saw it, with the changes of earlier plugins.
     """
     kind = action.kind
     match action:
@@ -249,16 +254,18 @@ def answer_of(plugin: str, action: Action[object], hook: Hook, shown_hook: Hook)
 
 
 def _around(messages: Sequence[Message], front: Sequence[Message], behind: Sequence[Message]) -> Rearranged:
+    """Return *messages*, as a range, with the added messages before and after them."""
     return Rearranged((*map(_context, front), MessageRange(0, len(messages)), *map(_context, behind)))
 
 
 def _context(message: Message) -> Message:
-    """Return *message* as it is stored; no plugin speaks with the voice of the user."""
+    """Return *message* as it is stored: one of the user is marked as a plugin's text, not the user's own words."""
     fit = fit_message(message)
     return fit.but(origin=Origin.INTERVENTION) if isinstance(fit, UserMessage) else fit
 
 
 def _messages_of(hook: Hook) -> Sequence[Message]:
+    """Return the messages that *hook* shows; none if it is of another kind."""
     return hook.messages if isinstance(hook, BeforeRequest | BeforeCompaction) else ()
 
 
@@ -284,7 +291,7 @@ _WANTED: Final[Mapping[type[object], Mapping[str, Callable[[object], bool]]]] = 
 
 
 def why_malformed(answer: Action[object]) -> str | None:
-    """Return which field of *answer* has a wrong type, or holds what JSON cannot; `None` if none has."""
+    """Return which field of *answer* has a wrong type or no JSON value; `None` if all are right."""
     for field, fits in _WANTED.get(type(answer), {}).items():
         value: object = getattr(answer, field)
         try:
@@ -319,16 +326,19 @@ def is_reportable(value: object) -> bool:
 
 @cache
 def _field_checks(event_class: type[Value]) -> tuple[tuple[str, Callable[[object], bool]], ...]:
+    """Return each field of *event_class* with the check of its value."""
     hints = get_type_hints(event_class)
     return tuple([(name, _FIELDS[hints[name]]) for name in event_class.__struct_fields__])
 
 
 def _is_json(value: object) -> bool:
+    """Return `True`, or raise `NotJson` if *value* is not JSON."""
     freeze(value)
     return True
 
 
 def _is_whole(value: object) -> bool:
+    """Whether *value* is a whole number that can be stored."""
     return type(value) is int and freeze(value) is not None
 
 
@@ -343,16 +353,19 @@ _FIELDS: Final[Mapping[object, Callable[[object], bool]]] = MappingProxyType(
 
 
 def _is_emit(value: object) -> bool:
+    """Whether *value* is what `Emit` takes: a name, an event, or a list of pairs of name and payload."""
     if _is_text_itself(value) or is_reportable(value):
         return True
     return issubclass(type(value), tuple | list) and all(map(_is_pair, cast("Sequence[object]", value)))
 
 
 def _is_text_itself(value: object) -> bool:
+    """Whether *value* is of the class `str` itself, and can be stored."""
     return type(value) is str and _is_text(value)
 
 
 def _is_pair(value: object) -> bool:
+    """Whether *value* is a pair of an event's name and its payload."""
     if not issubclass(type(value), tuple | list):
         return False
     items = cast("Sequence[object]", value)

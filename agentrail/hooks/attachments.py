@@ -86,7 +86,7 @@ def unkeyed(attachable: Attachable) -> tuple[str, AnyPlugin]:
 
 
 def implemented(plugin: AnyPlugin) -> frozenset[str]:
-    """Return the names of the hooks (and `on_event` and `screen`) that *plugin* overrides, and that are not idle."""
+    """Return the names of the methods (hooks, `on_event`, `screen`) that *plugin* overrides, without idle ones."""
     cls, names = type(plugin), {*HOOK_NAMES, ON_EVENT, SCREEN}
     idle = find_declaration(plugin, IdleHooks)
     if idle is not None:
@@ -127,9 +127,9 @@ def class_name(plugin: AnyPlugin) -> str:
 
 
 def updated_seat(old: AttachedPlugin, new: AttachedPlugin, names: Iterable[str], *, pin: bool) -> AttachedPlugin:
-    """Return *new*, with a note of the options *names* that were changed at run time; *old* is the description before.
+    """Return *new*, which records that the options *names* were changed at run time; *old* is the description before.
 
-    With *pin*, they are kept even if the code changes.
+    With *pin*, these options are kept even if the code changes.
     """
     updated = tuple(names)
     pinnable = [name for name in updated if name in old.options and name in new.options]
@@ -152,9 +152,10 @@ def options_of(plugin: AnyPlugin) -> JsonObject:
 
 
 def _plain(value: object) -> tuple[object] | None:
+    """Return *value* as JSON, in a tuple of one; `None` if it has no JSON form."""
     if isinstance(value, frozenset):
         value = sorted(cast("frozenset[object]", value), key=str)
-    if attrs.has(type(value)):  # also one that could be read as a mapping
+    if attrs.has(type(value)):  # even if `freeze` could read it as a mapping
         return None
     try:
         return (freeze(value),)

@@ -32,7 +32,7 @@ class IdleHooks(Declaration):
 
 
 class LongestScreened(Declaration):
-    """Says how long a text may be that `screen` takes out as one; without it, `MAX_SCREENED` characters."""
+    """Declares the most characters that `screen` replaces as one text; the default is `MAX_SCREENED`."""
 
     chars: int
     """The most characters; so many are held back while a response is streamed."""
@@ -124,7 +124,7 @@ class UsageLimits(Declaration):
         return self.max_seconds is not None or self.max_turn_seconds is not None
 
     def reached(self, used: Used) -> str | None:
-        """Return a limit that is reached with what is *used*, with its value; `None` if none is."""
+        """Return the name and value of a limit that *used* has reached; `None` if there is none."""
         session, turn = self.counted(used)
         if self.max_tokens is not None and session.total_tokens >= self.max_tokens:
             return f"max_tokens={self.max_tokens}"
@@ -133,16 +133,16 @@ class UsageLimits(Declaration):
         return f"max_usd={self.max_usd}" if self.is_spent(session) else self.time_reached(used)
 
     def counted(self, used: Context | Used) -> tuple[Usage, Usage]:
-        """Return the usage that counts for the session and for the turn; with `shared`, that of other agents too."""
+        """Return the usage of the session and of the turn that counts; with `shared`, that of other agents included."""
         usage, turn = used.usage, used.turn_usage
         return (usage.plus(used.elsewhere), turn.plus(used.elsewhere)) if self.shared else (usage, turn)
 
     def is_spent(self, usage: Usage) -> bool:
-        """Whether *usage* has reached the limit of money; what has an unknown cost has not."""
+        """Whether *usage* has reached the limit of money; false if its cost is unknown."""
         return self.max_usd is not None and usage.cost_usd is not None and usage.cost_usd >= self.max_usd
 
     def times(self, used: Context | Used, earlier_ms: int = 0) -> list[tuple[str, float | None, float]]:
-        """Return the limits of seconds, and the seconds that are used of them; *earlier_ms* count for the session."""
+        """Return the limits of seconds with the seconds used; *earlier_ms* were used by the session before."""
         elsewhere = used.worked_elsewhere_ms if self.shared else 0
         return [
             ("max_seconds", self.max_seconds, (earlier_ms + used.worked_ms + elsewhere) / 1000),

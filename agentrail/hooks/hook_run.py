@@ -112,9 +112,10 @@ class Pipeline:
         self.final = False
 
     def run(self, entries: tuple[PluginEntry, ...], place: Place, spoken: FirstAction | None = None) -> Ruling:
-        """Ask the plugins *entries*, from *place* on or behind the one that has *spoken*, and return the ruling.
+        """Run the hook of *entries* from *place* on, and return the ruling.
 
-        If a plugin has replaced the arguments of a call, critical plugins that were asked before it are asked again.
+        *spoken* is the first action, if the caller has found it already; the run continues after that plugin. If a
+        plugin has replaced the arguments of a call, critical plugins that were asked before it are asked again.
         """
         if not place.final:
             stopped = self._ask(entries, place) if spoken is None else self._hear(entries, spoken)
@@ -128,15 +129,17 @@ class Pipeline:
         return self._ask(guards, place) or self._passed()
 
     def _passed(self) -> Ruling:
-        """Return the ruling of a run that no plugin has ended; most often none has said anything."""
+        """Return the ruling of a run that no plugin ended; a shared empty one if all returned a plain `Continue`."""
         is_told = self.gathered is not NOTHING_GATHERED or self.changed or self.errors or self.answers
         return self.ruling(PASS) if is_told else UNRULED[self.hook.moment]
 
     def _must_ask_again(self, entries: tuple[PluginEntry, ...]) -> bool:
+        """Whether a critical plugin ruled on the arguments before a later plugin replaced them."""
         behind = self.gathered.replaced_at
         return any(entry.seat.critical and entry.place < behind for entry in entries)
 
     def _ask(self, entries: tuple[PluginEntry, ...], place: Place) -> Ruling | None:
+        """Call the hook of each plugin from *place* on; return a ruling as soon as one ends or pauses the run."""
         first, hook = place.seat, self.hook
         # If a person has approved the call, or critical plugins are asked again, plugins do not all get the same hook:
         # its `approved` and `final` differ.
@@ -165,7 +168,7 @@ class Pipeline:
         return None
 
     def _hear(self, entries: tuple[PluginEntry, ...], spoken: FirstAction) -> Ruling | None:
-        """Take what a plugin has *spoken*, and ask those behind it."""
+        """Apply the first action, *spoken*, then call the plugins after that one."""
         entry, answer, error = spoken
         try:
             stopped = self._take(entry, answer) if error is None else self._broken(entry, error_text(error), error)
@@ -184,6 +187,7 @@ class Pipeline:
         return hook.but(asked=place.asked, answer=place.answer) if asked_again else hook
 
     def _take(self, entry: PluginEntry, answer: object) -> Ruling | None:
+        """Apply *answer*, or report a failure if the hook does not accept it; return a ruling if the run ends."""
         if type(answer) in MATRIX[self.hook.moment]:
             return self._carry_out(entry, cast("Action[object]", answer))
         if inspect.iscoroutine(answer):
@@ -191,6 +195,7 @@ class Pipeline:
         return self._broken(entry, f"it answered {_named(answer)}, which `{self.hook.moment}` does not accept")
 
     def _carry_out(self, entry: PluginEntry, action: Action[object]) -> Ruling | None:
+        """Check *action*, store the plugin's new state and events, and apply it. Return a ruling if the run ends."""
         try:
             new: object = getattr(action, "state", UNCHANGED)
             malformed = why_malformed(action)
@@ -206,7 +211,7 @@ class Pipeline:
             return self._broken(entry, f"its `{action.kind}` is given no JSON: {message_of(error)}", error)
         except BrokenPlugin as error:
             return self._broken(entry, message_of(error), error)
-        except BaseException as error:  # noqa: BLE001, ASYNC103 - what a plugin hands over may raise when it is read
+        except BaseException as error:  # noqa: BLE001, ASYNC103 - an object of a plugin may raise when it is read
             return self._broken(entry, error_text(error), error)  # noqa: ASYNC104 - it is reported
         if new is not UNCHANGED and new is not self.states[entry.place]:
             self.states[entry.place] = self.changed[entry.place] = new
@@ -219,17 +224,19 @@ class Pipeline:
         return None
 
     def _apply(self, entry: PluginEntry, action: Action[object], emits: int) -> Ruling | None:
-        """Let *action* take effect, and keep it for the ruling; return a ruling if it ends or pauses the run."""
+        """Apply *action*, and record it for the ruling; return a ruling if it ends or pauses the run."""
         if type(action) is Continue and not emits and action.family is None:
             return None
         answer = answer_of(entry.seat.key, action, self.original_hook, self.hook)
         effect = None if self.final and type(action) not in _COUNT_AT_LAST else _APPLY[type(action)]
         stopped = effect(self, entry, answer) if effect is not None else None
-        answer = answer if stopped is None or answer.request is None else answer.but(request=None)  # the pause has it
+        # The `Pause` in the ruling has the request already.
+        answer = answer if stopped is None or answer.request is None else answer.but(request=None)
         self.answers.append(answer.but(emits=emits, final=self.final) if emits or self.final else answer)
         return stopped
 
     def _emitted(self, entry: PluginEntry, action: Action[object]) -> tuple[Event, ...]:
+        """Return the events that *action* emits, frozen; raise `BrokenPlugin` if one cannot be reported."""
         emissions = action.emissions if isinstance(action, Emit) else action.emits
         events: list[Event] = []
         for emission in emissions:
@@ -245,7 +252,7 @@ class Pipeline:
         return tuple(events)
 
     def _broken(self, entry: PluginEntry, problem: str, error: BaseException | None = None) -> Ruling | None:
-        """Report a plugin that failed; return a ruling that stops the run if the plugin is critical."""
+        """Report a plugin that failed; return a ruling that ends the run if the plugin is critical, else `None`."""
         moment = self.hook.moment
         self.complain(entry.seat, moment, problem, error)
         self.errors.append(PluginError(entry.seat.key, moment, problem))
@@ -282,22 +289,24 @@ class Pipeline:
         )
 
     def replace(self, entry: PluginEntry, **replaced: object) -> None:
-        """Take what the plugin of *entry* put in place of something that the hook shows; later plugins see that."""
+        """Record what the plugin of *entry* replaced in the hook; later plugins see the replacement."""
         by = (*self.gathered.replaced_by, entry.seat.key)
         self.gathered = self.gathered.but(replaced_by=by, **replaced)
         self.hook = self.gathered.shown_in(self.original_hook)
 
     def paused(self, entry: PluginEntry, verdict: Verdict, pause: Pause) -> Ruling:
-        """Return the ruling of a run that stops on its way, at an `Ask` or a hold."""
+        """Return the ruling of a run that pauses at an `Ask` or a hold."""
         return self.ruling(verdict, entry, pause.hint, pause=pause)
 
 
 def _intervene(run: Pipeline, _: PluginEntry, answer: PluginAnswer) -> None:
+    """Apply `Intervene`: record the text; later plugins see it."""
     run.gathered = run.gathered.but(texts=(*run.gathered.texts, answer.text))
     run.hook = run.gathered.shown_in(run.original_hook)
 
 
 def _add_context(run: Pipeline, _: PluginEntry, answer: PluginAnswer) -> None:
+    """Apply `AddContext`: record the messages for this request."""
     gathered = run.gathered
     run.gathered = gathered.but(front=(*gathered.front, *answer.front), added=(*gathered.added, *answer.behind))
 
@@ -315,6 +324,7 @@ def _block(run: Pipeline, entry: PluginEntry, answer: PluginAnswer) -> Ruling:
 
 
 def _replace_args(run: Pipeline, entry: PluginEntry, answer: PluginAnswer) -> Ruling | None:
+    """Apply `ReplaceToolArgs`; block the call if critical plugins have ruled on the final arguments already."""
     if run.final:
         return run.ruling(BLOCK, entry, "its arguments were replaced again after the guards had ruled on them")
     args = answer.args
@@ -337,6 +347,7 @@ def _replace_result(run: Pipeline, entry: PluginEntry, answer: PluginAnswer) -> 
 
 
 def _switch(run: Pipeline, entry: PluginEntry, answer: PluginAnswer) -> None:
+    """Apply `SwitchModel`; raise `BrokenPlugin` if the model cannot be used."""
     model, options = answer.name or "", answer.args or EMPTY
     problem = run.checks.why_no_model(model, options)
     if problem is not None:
@@ -350,6 +361,7 @@ def _set_section(run: Pipeline, _: PluginEntry, answer: PluginAnswer) -> None:
 
 
 def _hold(run: Pipeline, entry: PluginEntry, answer: PluginAnswer) -> Ruling | None:
+    """Apply `HoldTool`: pause the run, unless a person has approved the call or its family."""
     hook = run.hook
     if isinstance(hook, BeforeTool):
         approved = run.consent.approved is not None and is_same(hook.args, run.consent.approved)
@@ -361,11 +373,12 @@ def _hold(run: Pipeline, entry: PluginEntry, answer: PluginAnswer) -> Ruling | N
 
 
 def _go_on(run: Pipeline, _: PluginEntry, answer: PluginAnswer) -> None:
+    """Apply `Continue`: note an approval for always that the plugin relied on."""
     _passes_always(run, answer)
 
 
 def _passes_always(run: Pipeline, answer: PluginAnswer) -> bool:
-    """Return whether a person approved the family of *answer* for always; if so, keep it for the record of the call."""
+    """Whether a person approved the family in *answer* for always; if so, record it for the call."""
     hook, family = run.hook, answer.name
     if family is None or not isinstance(hook, BeforeTool) or (hook.name, family) not in run.consent.always:
         return False
@@ -375,6 +388,7 @@ def _passes_always(run: Pipeline, answer: PluginAnswer) -> bool:
 
 
 def _pause_for_ask(run: Pipeline, entry: PluginEntry, answer: PluginAnswer) -> Ruling:
+    """Apply `Ask`: pause the run; raise `BrokenPlugin` for the final arguments, or after too many asks."""
     key = entry.seat.key
     if run.final:
         raise BrokenPlugin(key, run.hook.moment, "it returned `Ask` when it was asked about the final arguments")
@@ -392,7 +406,7 @@ def _pause_for_ask(run: Pipeline, entry: PluginEntry, answer: PluginAnswer) -> R
 
 
 def _nothing(_run: Pipeline, _entry: PluginEntry, _answer: PluginAnswer) -> None:
-    """Apply an action without further effect (`Emit`): state and events are kept for all actions."""
+    """Apply an action without further effect (`Emit`): state and events are recorded for every action."""
 
 
 _APPLY: Final[Mapping[type[object], Callable[..., Ruling | None]]] = {
@@ -420,5 +434,6 @@ _COUNT_AT_LAST: Final = frozenset({Continue, BlockTool, HoldTool, Abort, Replace
 
 
 def _named(answer: object) -> str:
+    """Return *answer* in words, for the error about an action that the hook does not accept."""
     plain = f"`{answer.kind}`" if isinstance(answer, Action) else f"a `{type_name(answer)}`"
     return "nothing (is a `return` missing?)" if answer is None else plain

@@ -64,7 +64,7 @@ class PluginEntry(Value, gc=True):
 
 
 class FirstAction(NamedTuple):
-    """What the first plugin of a run that had something to say returned, or raised."""
+    """The first action of a hook run other than a plain `Continue`, or the exception that a plugin raised."""
 
     entry: PluginEntry
     """The plugin."""
@@ -77,7 +77,7 @@ class FirstAction(NamedTuple):
 def first_spoken(
     entries: Iterable[PluginEntry], hook: Hook, states: Sequence[object], ctx: Context
 ) -> FirstAction | None:
-    """Ask the plugins in order until one has something to say; `None` if none has, as in most runs."""
+    """Call the plugins in order; return the first action that is not a plain `Continue`, or `None`."""
     for entry in entries:
         before = states[entry.place]
         try:
@@ -103,7 +103,7 @@ ReadAnswer = Callable[[JsonObject], object]
 
 
 class AnswerForm(Value, gc=True):
-    """What is wanted as the answer: its schema, and how the object is made."""
+    """The wanted form of a turn's answer: its schema, and the function that makes the object."""
 
     schema: JsonObject
     """The JSON Schema of the answer."""
@@ -121,7 +121,7 @@ PriceCheck = Callable[[str, JsonObject], bool]
 
 
 class AnswerChecks(NamedTuple):
-    """The functions by which a pipeline checks what plugins answer."""
+    """The functions with which a hook run checks the actions of plugins."""
 
     storable: Storable
     """Checks a new state: returns why it cannot be stored; `None` if it can."""
@@ -142,7 +142,7 @@ class Askers(Protocol):
     """Interface: the callers that want answers as objects."""
 
     def readers(self, prompt: str) -> Sequence[ReadAnswer]:
-        """Return how the callers of *prompt* make their objects; empty if none is known."""
+        """Return the functions that make objects for the callers of *prompt*; empty if none is known."""
         ...
 
 
@@ -150,7 +150,7 @@ class Judge(Protocol):
     """Runs hooks of plugins and checks arguments of calls; each answer is a `Ruling`."""
 
     def unheard(self, hook: str, seats: tuple[AttachedPlugin, ...]) -> Ruling | None:
-        """Return the ruling on the hook of this name if none of the plugins has it; `None`: `rule` must be asked."""
+        """Return the ruling if no plugin has the hook of this name; `None` if `rule` must be called."""
         ...
 
     def rule(
@@ -192,7 +192,7 @@ class Judge(Protocol):
         ...
 
     def answer(self, schema: JsonObject, answer: JsonObject, prompt: str | None) -> Ruling:
-        """Check whether *answer*, that of a turn, fits *schema*, and the class that was asked for if it is known.
+        """Check whether *answer* of a turn fits *schema*, and the class that the caller asked for, if known.
 
         *prompt* is the id of the prompt that gave the schema; `None` if the session gave it.
         """
@@ -210,6 +210,7 @@ class Recorded:
         self._number = number
 
     def _next(self, hook: str) -> Ruling:
+        """Return the next recorded ruling; raise `ReplayDiffers` if it is about another hook."""
         ruling = next(self._rest, None)
         if ruling is None or ruling.hook != hook:
             recorded = "nothing" if ruling is None else f"`{ruling.hook}`"
@@ -217,13 +218,13 @@ class Recorded:
         return ruling
 
     def unheard(self, hook: str, seats: tuple[AttachedPlugin, ...]) -> Ruling | None:  # noqa: ARG002
-        """Return `None`: each ruling is in the record, also those on hooks that no plugin has."""
+        """Return `None`: all rulings are recorded, also those on hooks that no plugin has."""
         return None
 
     def rule(
         self,
         hook: Hook,
-        row: PluginRow,  # noqa: ARG002 - what was asked is in the record
+        row: PluginRow,  # noqa: ARG002 - the ruling is recorded, so its question is not needed
         context: Callable[[], Context],  # noqa: ARG002
         place: Place = START,  # noqa: ARG002
         gathered: Decisions = NOTHING_GATHERED,  # noqa: ARG002
@@ -238,7 +239,7 @@ class Recorded:
 
     def learn(
         self,
-        events: Sequence[Envelope],  # noqa: ARG002 - what was shown is in the record
+        events: Sequence[Envelope],  # noqa: ARG002 - the ruling is recorded, so the events are not needed
         row: PluginRow,  # noqa: ARG002
         context: Callable[[], Context],  # noqa: ARG002
         failures: Mapping[str, int],  # noqa: ARG002

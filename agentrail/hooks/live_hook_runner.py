@@ -109,7 +109,10 @@ def as_it_is(state: object) -> Json:
 
 
 class Live:
-    """Runs plugins and validators. It holds only their code, by key and revision; the session holds their states."""
+    """Runs plugins and validators.
+
+    It holds only code, by key and revision; the session holds the states of the plugins.
+    """
 
     __slots__ = (
         "_amends",
@@ -174,7 +177,7 @@ class Live:
         self._validators[name, revision] = validator
 
     def keep(self, plugins: Container[tuple[str, int]], tools: Container[tuple[str, int]]) -> None:
-        """Drop the code of plugins and the validators of tools that are not among those given."""
+        """Drop the code of all plugins and validators except the given ones."""
         self._plugins = {code: plugin for code, plugin in self._plugins.items() if code in plugins}
         self._validators = {code: validator for code, validator in self._validators.items() if code in tools}
 
@@ -198,7 +201,7 @@ class Live:
         return self._row
 
     def unheard(self, hook: str, seats: tuple[AttachedPlugin, ...]) -> Ruling | None:
-        """Return the ruling on the hook of this name if none of the plugins has it, else `None`."""
+        """Return the ruling if no plugin has the hook of this name; `None` if `rule` must be called."""
         if not seats:
             return UNRULED[hook]
         row = self._row if seats is self._for else self._entries(seats)
@@ -229,7 +232,7 @@ class Live:
         return pipeline.run(entries, place, spoken)
 
     def screening(self, seats: tuple[AttachedPlugin, ...]) -> tuple[PluginEntry, ...]:
-        """Return the plugins that have a `screen`, in order."""
+        """Return the plugins that have a `screen`, in the order in which they are asked."""
         if seats is not self._for:
             self._entries(seats)
         return self._screening
@@ -259,7 +262,7 @@ class Live:
     def learn(
         self, events: Sequence[Envelope], row: PluginRow, context: Callable[[], Context], failures: Mapping[str, int]
     ) -> Ruling:
-        """Pass *events* (except those of `UNHEARD`) to plugins with `on_event`, each until it has failed too often."""
+        """Pass *events* to plugins with `on_event`, except those of `UNHEARD`; one that fails too often gets none."""
         ctx = context()
         states: dict[int, object] = {}
         errors: list[Event] = []
@@ -335,6 +338,7 @@ class Live:
         return self._stateful("upgrade", seat, plugin, lambda: plugin.upgrade(self._data(state)))
 
     def _stateful(self, hook: str, seat: AttachedPlugin, plugin: AnyPlugin, call: Callable[[], object]) -> Ruling:
+        """Return a ruling with the state that *call* returns; it is an abort if *call* or storing the state fails."""
         try:
             state = call()
             is_missing = hook == "init" and state is None and not takes_none(type(plugin))
@@ -362,10 +366,10 @@ class Live:
         return FITS if problem is None else check_failed(problem)
 
     def answer(self, schema: JsonObject, answer: JsonObject, prompt: str | None) -> Ruling:
-        """Check whether *answer*, that of a turn, fits *schema*, and the class that was asked for if it is known.
+        """Check whether *answer* of a turn fits *schema*, and the class that the caller asked for, if known.
 
-        The class is known while a caller of *prompt* waits, or if it was sent by this process and its caller does not
-        wait; or if the specification of the session gave it (*prompt* is `None`).
+        The class is known while a caller of *prompt* waits, or if this process sent the prompt and its caller does not
+        wait, or if the specification of the session gave it (*prompt* is `None`).
         """
         problem = self._misfit(schema, answer)
         if problem is None:
@@ -373,19 +377,20 @@ class Live:
         return ANSWERS if problem is None else answer_failed(problem)
 
     def _readers(self, schema: JsonObject, prompt: str | None) -> Sequence[ReadAnswer]:
+        """Return the functions that make an object of the answer to *prompt*; those of the spec if it is `None`."""
         if prompt is not None:
             return () if self.askers is None else self.askers.readers(prompt)
-        form = self._form  # of the specification of now, which may want another form than the session was made with
+        form = self._form  # from the current specification, which may want another form than the session was made with
         return () if form is None or form.schema != schema else (form.read,)
 
 
 def why_refused(error: BaseException) -> str:
-    """Return the reason of a class that raised *error* for an answer; raise an interrupt (Ctrl-C) again."""
+    """Return the reason in *error*, which a class raised for an answer; raise an interrupt (Ctrl-C) again."""
     return f"its class refuses it: {error_text(error)}"[:MAX_MESSAGE_CHARS]
 
 
 def refused(readers: Sequence[ReadAnswer], answer: JsonObject) -> str | None:
-    """Return why the first of *readers* that refuses *answer* does so; `None` if all make an object of it."""
+    """Return why the first of *readers* refuses *answer*; `None` if all of them make an object of it."""
     for reader in readers:
         try:
             reader(answer)

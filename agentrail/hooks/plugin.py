@@ -13,7 +13,7 @@ from functools import cache
 from types import MappingProxyType, NoneType, UnionType
 from typing import (
     TYPE_CHECKING,
-    Any,  # noqa: TID251 - a plugin may say it, and then its state has no hint
+    Any,  # noqa: TID251 - a plugin may annotate its state as `Any`
     ClassVar,
     Final,
     ForwardRef,
@@ -358,17 +358,17 @@ def state_type(cls: type[AnyPlugin]) -> object:
 
 
 def takes_none(cls: type[AnyPlugin]) -> bool:
-    """Whether `None` may be the state of a plugin of class *cls*; also if that cannot be told from its annotation."""
+    """Whether `None` may be the state of plugin class *cls*; true if its annotation does not say."""
     waiting = [state_type(cls)]
     while waiting:
         hint = waiting.pop()
-        if isinstance(hint, ForwardRef):  # a name that the module defines, later perhaps
+        if isinstance(hint, ForwardRef):  # the name may be defined later in the module
             hint = cast("object", vars(sys.modules[cls.__module__]).get(hint.__forward_arg__))
         kind = get_origin(hint) or hint
         if kind in (Union, UnionType):
             waiting += get_args(hint)
         elif hint in (None, NoneType, object) or not isinstance(kind, type) or kind.__module__ == "typing":
-            return True  # `Any` is a class too
+            return True  # `Any` is a class too, of `typing`
     return False
 
 

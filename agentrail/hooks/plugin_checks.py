@@ -52,7 +52,7 @@ _OBJECTS: Final = frozenset({object.__setattr__, object.__delattr__})
 
 @frozen
 class _PluginMember:
-    """A value found in a plugin, with words for where it was found."""
+    """A value found in a plugin, with words that say where."""
 
     value: object
     where: str
@@ -87,7 +87,7 @@ def why_changeable(member: object, *, option: bool = False) -> str | None:
 
 
 def _parts(part: _PluginMember) -> list[_PluginMember] | None:
-    """Return the parts of *part*, to be checked next; `None` if it belongs to an option and is no immutable value."""
+    """Return the parts of *part* to check next; `None` if *part* is of an option and no immutable value."""
     value = part.value
     inner = "has a {}" if part.where == "is a {}" else part.where
     match value:
@@ -140,7 +140,7 @@ def _parts_of_callable(function: object) -> list[_PluginMember]:
 
 
 def _fields(value: object) -> Mapping[str, object] | None:
-    """Return the fields of a value, or of an object of an attrs class or a dataclass; `None` for any other object."""
+    """Return the fields of an attrs class or dataclass, or of an object of one; `None` for any other object."""
     names = names_of(type(value))
     if names is None:
         return None
@@ -148,7 +148,7 @@ def _fields(value: object) -> Mapping[str, object] | None:
 
 
 def _is_compared(value: object) -> bool:
-    """Whether *value* is hashable by a hash of its own class, which is taken as a promise to be immutable."""
+    """Whether the class of *value* defines a hash of its own, which is taken as a promise to be immutable."""
     if type(value).__hash__ is object.__hash__:
         return False
     try:
@@ -159,7 +159,7 @@ def _is_compared(value: object) -> bool:
 
 
 def _set_outside(function: object) -> Iterator[str]:
-    """Yield the names of outer variables that *function* assigns: of its module or enclosing functions."""
+    """Yield the names of global and nonlocal variables that *function* assigns."""
     if not isinstance(function, FunctionType):
         return
     free = function.__code__.co_freevars
@@ -175,7 +175,7 @@ def _set_outside(function: object) -> Iterator[str]:
 
 
 def is_own_setter(owner: type, name: str, member: object) -> bool:
-    """Whether *owner* defines its own `__setattr__`; those made by attrs and dataclasses do not count."""
+    """Whether *owner* has its own `__setattr__`, not one made by attrs or dataclasses."""
     if name not in ("__setattr__", "__delattr__") or member in _OBJECTS or member in _ATTRS_OWN:
         return False
     members = vars(owner)
@@ -184,7 +184,7 @@ def is_own_setter(owner: type, name: str, member: object) -> bool:
 
 
 def can_set(owner: object, name: str, value: object) -> bool:
-    """Whether the attribute *name* of *owner* can be assigned; tried with *value*, which it has, so nothing changes."""
+    """Whether attribute *name* of *owner* can be assigned; tried with its present *value*, so nothing changes."""
     try:
         setattr(owner, name, value)
     except Exception:  # noqa: BLE001 - each kind of frozen class raises another error
@@ -243,10 +243,12 @@ def _is_model(value: object) -> bool:
 
 
 def _are_declarations(value: object) -> bool:
+    """Whether *value* is a list of known declarations, at most one of each class."""
     if type(value) not in (tuple, list):
         return False
     kinds = [type(declaration) for declaration in cast("Collection[object]", value)]
-    are_known = all(any(kind is cls for cls in DECLARATIONS) for kind in kinds)  # a strange class may lack a hash
+    # Compared one by one, because an unknown class may not be hashable.
+    are_known = all(any(kind is cls for cls in DECLARATIONS) for kind in kinds)
     return are_known and len({*kinds}) == len(kinds)
 
 
@@ -276,6 +278,7 @@ def _is_declared(declaration: Declaration) -> bool:
 
 
 def _are_tools(value: object) -> bool:
+    """Whether *value* is a list of tools with distinct names."""
     if type(value) not in (tuple, list):
         return False
     specs: list[object] = [getattr(tool, "spec", None) for tool in cast("Collection[object]", value)]
@@ -284,6 +287,7 @@ def _are_tools(value: object) -> bool:
 
 
 def _is_compactor(value: object) -> bool:
+    """Whether *value* is an async function."""
     return callable(value) and indirect(value) == ASYNC
 
 
@@ -363,6 +367,7 @@ def check_class(cls: type, hooks: frozenset[str], home: str) -> None:
 
 
 def _check_name(cls: type, name: str, member: object, methods: Mapping[str, object], *, is_field: bool) -> None:
+    """Raise `BadPlugin` if *name* is like that of a hook or attribute of plugins, but misspelt."""
     if name.startswith(HOOK_LIKE) and not is_field:
         hooks = sorted(hook for hook in methods if hook.startswith(HOOK_LIKE))
         raise BadPlugin(
@@ -388,6 +393,7 @@ def _check_attribute(cls: type, name: str, member: object) -> None:
 
 
 def _check_value(whose: str, name: str, value: object) -> None:
+    """Raise `BadPlugin` if the attribute *name* has an invalid value."""
     fits, description = ATTRIBUTES[name]
     if not fits(value):
         raise BadPlugin(whose, f"its `{name}` is {brief(value)}, which is not valid; it must be {description}")
@@ -447,6 +453,7 @@ def check_method(
 def _check_arguments(
     cls: type, name: str, function: Callable[..., object], bound: tuple[object, ...], arguments: tuple[str, ...]
 ) -> None:
+    """Raise `BadPlugin` if *function* cannot be called with the hook's arguments."""
     try:
         signature = inspect.signature(function, follow_wrapped=False)
     except (TypeError, ValueError):  # a function written in C may have no signature
@@ -464,7 +471,7 @@ def _def_line(name: str, arguments: tuple[str, ...]) -> str:
 
 
 def indirect(function: object) -> str:
-    """Return "async" or the like if calling *function* gives no direct answer; an empty text if it does."""
+    """Return what calling *function* gives instead of a result, such as "async"; empty if it gives a result."""
     while True:
         while isinstance(function, partial):
             function = cast("object", function.func)
@@ -513,11 +520,12 @@ def check_frozen(plugin: object, names: frozenset[str]) -> None:
 
 
 def _init_of(cls: type) -> Callable[..., None]:
+    """Return the `__init__` of *cls*, without binding it."""
     return cast("Callable[..., None]", inspect.getattr_static(cls, "__init__"))
 
 
 class SignatureOfInit:
-    """Descriptor that gives a class the signature of its `__init__`; that of `__new__` takes any arguments."""
+    """Descriptor that shows the signature of `__init__` as the class's own, because `__new__` takes any arguments."""
 
     def __get__(self, _: object, cls: type) -> inspect.Signature:
         """Return the signature of the `__init__` of *cls*."""

@@ -129,12 +129,13 @@ class Decisions(Value):
     """What `AddContext` adds before the messages, in the order of the plugins."""
 
     def without_events(self) -> Decisions:
-        """Return the decisions without the events, which were emitted when the pipeline paused."""
+        """Return these decisions without events: they were emitted when the run paused."""
         return self.but(emits=()) if self.emits else self
 
     def shown_in(self, hook: Hook) -> Hook:
-        """Return *hook* with what the plugins have replaced or added, as the next plugin sees it."""
-        if (self.said, self.args, self.messages, self.result, self.texts) == _AS_IT_IS:  # mostly, after an `Ask`
+        """Return *hook* with what plugins have replaced or added so far, as the next plugin sees it."""
+        # The usual case after an `Ask`: nothing was replaced or added.
+        if (self.said, self.args, self.messages, self.result, self.texts) == _AS_IT_IS:
             return hook
         match hook:
             case BeforePrompt() | BeforeSteering() if self.said is not None:
@@ -175,7 +176,7 @@ START: Final = Place()
 
 
 class Pause(Value):
-    """A pause in a run of a hook: what it waits for, and where it continues."""
+    """Why a run of a hook is paused, and where it continues."""
 
     place: Place
     """Where the run continues."""
@@ -237,10 +238,12 @@ class PluginAnswer(Value):
         return self._added((*self._around[1], *text))
 
     def _added(self, messages: Iterable[Message]) -> tuple[Added, ...]:
+        """Return *messages* as added by this plugin."""
         return tuple([Added(message, self.plugin) for message in messages])
 
     @property
     def _around(self) -> tuple[list[Message], list[Message]]:
+        """Return the messages before and after the range of the request's own messages."""
         sides: tuple[list[Message], list[Message]] = ([], [])
         side = 0
         for piece in () if self.messages is None else self.messages.pieces:

@@ -82,15 +82,17 @@ _WATCHERS: Final[list[Callable[[Failpoint], None]]] = []
 
 
 def reach(name: str) -> None:
-    """Tell the watchers that the failpoint *name* is reached; one may end the process. No-op if no test watches.
+    """Call the watchers, because the code has reached the failpoint *name*; a watcher may end the process.
 
-    It is given by name, because CPython 3.11 looks up a member of an enum in 900 instructions, and a turn has 20.
+    No-op if no test watches. The failpoint is given by name, because CPython 3.11 needs 900 instructions to look up a
+    member of an enum, and a turn reaches 20 failpoints.
     """
     if _WATCHERS:
         _tell(Failpoint[name])
 
 
 def _tell(point: Failpoint) -> None:
+    """Call each watcher with *point*."""
     for watcher in _WATCHERS:
         watcher(point)
 

@@ -45,10 +45,10 @@ class Redaction(Authored):
 
 
 class Record(Authored):
-    """One step of one session: its input, what plugins decided, and what came of it; written in one commit.
+    """One step of a session: its input, the rulings of plugins, and its results; written in one commit.
 
-    A session is brought back by folding the changes of its records. Its inputs and rulings tell why, and lead to the
-    same once more in an audit.
+    A session is brought back by folding the changes of its records. Its inputs and rulings are kept for audits, which
+    make the steps again.
     """
 
     session_id: Kept[str]
@@ -112,7 +112,7 @@ NO_LEASE = Lease(0, 0)
 
 
 class Holding(NamedTuple):
-    """Who holds a session, and until when: a journal keeps one for each session that was claimed with a lease."""
+    """The holder of a session and the end of its lease; a journal keeps one for each session claimed with a lease."""
 
     holder: str
     """Address of the holder."""
@@ -121,9 +121,9 @@ class Holding(NamedTuple):
 
 
 def check_free(session_id: str, holding: Holding, holder: str, at: int) -> None:
-    """Raise `SessionHeld` if another holder than *holder* has a lease of the session that has not ended at time *at*.
+    """Raise `SessionHeld` if a holder other than *holder* has a lease of the session that has not ended at time *at*.
 
-    The holder itself may claim again: whoever starts at an address has taken the place of who was there.
+    The same holder may claim again: a process that starts at an address replaces the process that ran there before.
     """
     if holding.holder != holder and holding.until > at:
         raise SessionHeld(session_id, holding.holder, holding.until)
@@ -139,7 +139,7 @@ class StoredAnswer(Authored):
 
 
 class About(Authored):
-    """What is said of a session, for those who look for it; from its first record and each record that changes it."""
+    """What a session can be found by, such as its title and labels; from its first record and those that change it."""
 
     tenant: str = ""
     """Tenant of the session; empty if none was given."""
@@ -177,7 +177,7 @@ class StoredSession(Authored):
 
 
 class SessionFilter(Authored):
-    """Which sessions `Journal.sessions` lists: those for which all of this holds; `None`: it does not matter."""
+    """Selects the sessions that `Journal.sessions` lists; a field that is `None` selects all."""
 
     tenant: str | None = None
     """Their tenant."""
@@ -193,7 +193,7 @@ class SessionFilter(Authored):
     """Whether they have ended."""
 
     def holds(self, stored: StoredSession) -> bool:
-        """Whether the filter holds for a session."""
+        """Whether the filter selects a session."""
         about = stored.about
         pairs = (
             (self.tenant, about.tenant),
@@ -218,7 +218,7 @@ ALL_SESSIONS = SessionFilter()
 
 
 class Snapshot(Authored):
-    """State of a session after one of its records: a cache, so that a session comes back from fewer records."""
+    """State of a session after one of its records: a cache, so that fewer records are read to bring it back."""
 
     session_id: str
     """Session of the state."""
@@ -233,7 +233,7 @@ class Snapshot(Authored):
 
 
 class Latest(Authored):
-    """What a session comes back from: its snapshot, and the records after it, read in one call."""
+    """The latest snapshot of a session and the records after it, read in one call to bring it back."""
 
     snapshot: Snapshot | None
     """The snapshot; `None` if there is none that can be used."""
@@ -383,7 +383,7 @@ class Journal(Protocol):
 
 
 def about_after(record: Record, before: About) -> About:
-    """Return what is said of a session after *record*; *before*: the same before it."""
+    """Return the `About` of a session after *record*, where *before* is the one before it."""
     opening = record.opening
     if record.number == 1:
         before = About(created=record.arrival.at)
@@ -397,7 +397,7 @@ def about_after(record: Record, before: About) -> About:
 
 
 def tells_about(record: Record) -> bool:
-    """Whether `about_after` returns something else after *record* than before."""
+    """Whether *record* changes what `about_after` returns."""
     change = record.change
     if record.number == 1 or record.opening is not None:
         return True
@@ -419,7 +419,8 @@ def stored_session(record: Record, about: About) -> StoredSession:
 
 def has_ended(record: Record) -> bool:
     """Whether the session has ended for good with *record*."""
-    return bool(record.events) and type(record.events[-1].event) is SessionEnded  # always a session's last
+    # `SessionEnded` is always a session's last event.
+    return bool(record.events) and type(record.events[-1].event) is SessionEnded
 
 
 def parent_of(record: Record) -> str | None:
@@ -455,13 +456,14 @@ def snapshot_of(state: State, number: int, stem: Stem) -> Snapshot:
 
 
 def length_of(history: History) -> int:
-    """Return about how many characters *history* takes when it is written; images and files count by their cost."""
+    """Estimate the characters of *history* when it is written; images and files count by their token cost."""
     return history.size + OF_A_MESSAGE * len(history)
 
 
 def _is_small(history: History) -> bool:
+    """Whether *history* is short enough to be stored whole in a snapshot."""
     size = length_of(history)
-    if size <= MAX_KEPT:  # of images and files, `size` counts what they cost the model
+    if size <= MAX_KEPT:  # `size` counts the token cost of images and files, not their bytes
         size += sum([len(part.data) for message in history for part in message.parts if isinstance(part, Image | File)])
     return size <= MAX_KEPT
 
@@ -475,9 +477,9 @@ def stem_of(snapshot: Snapshot) -> Stem:
 
 
 def grown(history: History, records: Iterable[Record], results: Results) -> History:
-    """Return *history* with the messages that *records* have appended; *results* is empty for the first ones.
+    """Return *history* with the messages that *records* have appended; *results* holds the results of the open batch.
 
-    Raise `BadRecord` if a record does not fit.
+    *results* is empty before the first record, and is updated. Raise `BadRecord` if a record does not fit.
     """
     for record in records:
         try:

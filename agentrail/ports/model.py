@@ -39,7 +39,7 @@ ModelChain: TypeAlias = ChainLink | Sequence[ChainLink]
 
 @runtime_checkable
 class ChecksOptions(Protocol):
-    """Implemented by a model that can check its options before the first request."""
+    """Interface: a model that can check its options before the first request."""
 
     def check(self, options: JsonObject) -> None:
         """Raise `BadModelOptions` if the model does not take *options*."""
@@ -66,7 +66,7 @@ def forms_answers(model: Model) -> bool:
 
 @runtime_checkable
 class ChoosesFiles(Protocol):
-    """Implemented by a model that cannot take all files and images."""
+    """Interface: a model that does not take all files and images."""
 
     def why_untaken(self, part: File | Image) -> str | None:
         """Return why the model does not take *part*; `None` if it does."""

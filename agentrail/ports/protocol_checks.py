@@ -16,7 +16,7 @@ _AWAITED: Final = ("Awaitable", "Coroutine")
 
 
 def why_unfit(value: object, port: type) -> str | None:
-    """Describe *value* and why it cannot be used as *port*, as in "the class `X`, and no object of it,"; else None."""
+    """Describe *value* if it cannot serve as *port*, as in "the class `X`, and no object of it,"; else `None`."""
     if isinstance(value, type):
         return f"the class `{value.__name__}`, and no object of it,"
     if _is_known(type(value), port):  # type: ignore[arg-type]  # each class can be hashed
@@ -65,7 +65,7 @@ def _methods(port: type) -> dict[str, Callable[..., object]]:
 
 
 def _can_be_called(has: Callable[..., object], method: Callable[..., object], *, bound: bool) -> bool:
-    """Whether *has* can be called with the arguments of *method*, and is async if *method* is."""
+    """Whether the method *has* takes the arguments of the protocol's *method*, and is async if that is."""
     kind = indirect(has)
     if inspect.iscoroutinefunction(method):
         if kind != ASYNC and (kind or not _promises(has)):

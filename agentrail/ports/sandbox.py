@@ -262,7 +262,7 @@ NextPiece: TypeAlias = Callable[[], Awaitable[bytes]]
 
 @runtime_checkable
 class OnDisk(Protocol):
-    """What a sandbox has, beside `Sandbox`, if its root is a folder of this machine: the model is told where it is."""
+    """Interface: a sandbox whose root is a folder of this machine, so that the model is told the path."""
 
     @property
     def root(self) -> str:
@@ -272,7 +272,7 @@ class OnDisk(Protocol):
 
 @runtime_checkable
 class Receiver(Protocol):
-    """What a sandbox needs, beside `Sandbox`, to take files that are uploaded to a host."""
+    """Interface: a sandbox that takes files which are uploaded to a host."""
 
     async def receive(self, path: str, next_piece: NextPiece) -> Written:
         """Write a new file, whose pieces *next_piece* returns; missing parent folders are created.

@@ -241,7 +241,8 @@ class Past(Protocol):
 
 
 @spelt
-@attrs.frozen(repr=False, slots=False)  # made for each call: to fill slots of a frozen class takes six times as long
+# Not frozen: one is made for each call, and filling the slots of a frozen class takes six times as long.
+@attrs.frozen(repr=False, slots=False)
 class ToolContext:
     """Passed to each tool call beside its arguments: facts about the session, and what the tool may use."""
 
@@ -327,7 +328,7 @@ Service = Callable[[Json], Awaitable[Json]]
 
 
 class Offer(Protocol):
-    """Callback with which a tool source hands its current tools to the session."""
+    """Callback with which a tool source sets its current tools in the session."""
 
     async def __call__(self, tools: Sequence[Tool], problems: Sequence[str] = ()) -> None:
         """Replace all tools of the source in the session by *tools*, in one step; *problems* are reported as events."""
