@@ -77,7 +77,7 @@ OVERHEAD = 64
 
 
 def letter(input_: AnyInput, command: str | None, slot: Slot[Answer], caller: Caller = NOBODY) -> Letter:
-    """Return the mailbox letter for *input_*; raise `BadMessage` or `BadChoice` if a field cannot be stored."""
+    """Return the letter with *input_*; raise `BadMessage` or `BadChoice` if a field cannot be stored."""
     size = OVERHEAD + check_fields(input_, command)
     if isinstance(input_, PromptSent):
         size += sum(map(_bytes, input_.parts)) + (weight(input_.returns) if input_.returns else 0)
@@ -88,13 +88,13 @@ def letter(input_: AnyInput, command: str | None, slot: Slot[Answer], caller: Ca
 
 
 def caller(who: object, request: object, four_eyes: object) -> Caller:
-    """Return who gives commands; raise `WrongType` or `BadChoice` if an argument is of no use."""
+    """Return the `Caller` of a handle's commands; raise `WrongType` or `BadChoice` if an argument is invalid."""
     check_flag("four_eyes", four_eyes)
     return Caller(name_of("who", who), name_of("request", request), bool(four_eyes))
 
 
 def refuse_untaken(parts: Iterable[Part], model: str, find: Callable[[str], Model]) -> None:
-    """Raise `PartRefused` if the model called *model*, which *find* returns, does not take one of *parts*."""
+    """Raise `PartRefused` if *model* does not accept one of *parts*; *find* returns the model object by name."""
     for part in parts:
         if isinstance(part, File | Image) and (why := why_untaken(find(model), part)) is not None:
             raise PartRefused(in_words(part), model, why)
@@ -116,13 +116,13 @@ def source_of(tools: tuple[object, ...], there: Collection[str], *, replace: boo
 def told_apart(
     names: tuple[str, ...], tools: Collection[str], sources: Collection[str]
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Split *names* into names of tools and of sources of tools; unknown names are left to the machine."""
+    """Split *names* into tools and sources of tools; an unknown name counts as a tool, which the machine refuses."""
     closed = tuple(name for name in names if name in sources and name not in tools)
     return tuple(name for name in names if name not in closed), closed
 
 
 def check_run(session: str, home: trio.lowlevel.TrioToken) -> None:
-    """Raise `NotInItsRun` outside the Trio run *home*, in which the session lives: it could not be woken from there."""
+    """Raise `NotInItsRun` if called outside the Trio run *home* of the session, which could not be woken from there."""
     if not trio.lowlevel.in_trio_run() or trio.lowlevel.current_trio_token() is not home:
         raise NotInItsRun(session)
 
@@ -175,7 +175,7 @@ def accepted(answer: Answer) -> Accepted:
 
 
 def prompt_of(text: object, returns: object) -> tuple[PromptSent, ReadAnswer | None]:
-    """Return the prompt with this text, or these parts, and the reader of its answer; `None` if it has no form.
+    """Return the prompt with this text or these parts, and the parser of its answer (`None` if it has no schema).
 
     Raise `BadReturns` if *returns* is neither a class with fields nor a JSON Schema.
     """
@@ -198,10 +198,10 @@ async def send_prompt(
     *,
     waits: bool,
 ) -> AskedPrompt:
-    """Send *letter*, a prompt, and return it once it is accepted; with *waits*, wait for room in the mailbox.
+    """Send *letter*, which holds a prompt, and return the accepted prompt; with *waits*, wait for room in the mailbox.
 
-    *past* looks up a turn that is over, for a prompt that was sent before. One that *parse_answer* refuses goes back to
-    the model.
+    *past* finds the outcome if the prompt was sent before and its turn is over. An answer that *parse_answer* refuses
+    goes back to the model.
     """
     asker = ReplyWaiter(Slot(), parse_answer)
     letter.watch = waiters.watch(asker)
@@ -230,7 +230,7 @@ def updated(plugin: AnyPlugin, options: Mapping[str, object]) -> AnyPlugin:
 
 
 def refuse_lost_pins(new: AttachedPlugin, plugin: AnyPlugin, names: Iterable[str]) -> None:
-    """Raise `BadOptions` if one of the options *names* of *plugin*, which are pinned, would not come back."""
+    """Raise `BadOptions` if a pinned option of *plugin*, one of *names*, would not be restored from its stored form."""
     from agentrail.codec.plugin_types import hints_of, why_read_otherwise  # noqa: PLC0415 - few sessions pin options
 
     hints = hints_of(type(plugin))
@@ -250,7 +250,7 @@ def refuse_lost_pins(new: AttachedPlugin, plugin: AnyPlugin, names: Iterable[str
 
 
 def counted(name: str, value: object) -> int:
-    """Return *value* if it is a whole number of at least 1; raise `WrongType` otherwise."""
+    """Return *value* if it is a whole number from 1 on; raise `WrongType` otherwise."""
     plain = number(value)
     if type(plain) is not int or plain < 1:
         raise WrongType(name, brief(value), "a whole number from 1 on")
@@ -282,7 +282,7 @@ def trace(traces: Traces, begin: Callable[[], Awaitable[None]], capacity: int | 
 
 
 def attached_as(state: State, key: str) -> AttachedPlugin:
-    """Return the plugin of this key, as attached now or queued to be; raise `UnknownPlugin` if there is none."""
+    """Return the plugin of this key as attached, or as queued to be; raise `UnknownPlugin` if there is none."""
     joining = [change.seat for change in state.plugin_changes if change.kind == "attach" and change.seat is not None]
     for seat in (*state.plugins, *joining):
         if seat.key == key:
@@ -324,7 +324,7 @@ def filter_of(value: object) -> SessionFilter:
 
 
 def listed_of(value: object) -> StoredSession | None:
-    """Return *value*, the last session of a page, or `None`; raise `WrongType` for anything else."""
+    """Return *value*, the last session of the previous page or `None`; raise `WrongType` for anything else."""
     if value is not None and not isinstance(value, StoredSession):
         raise WrongType.of("after", value, LISTED_WANTED)
     return value

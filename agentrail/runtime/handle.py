@@ -121,6 +121,7 @@ class SessionHandle(SessionCalls):
     async def _ask(
         self, prompt: PromptSent, parse_answer: ReadAnswer | None, command: str | None, waits: bool
     ) -> AskedPrompt:
+        """Send *prompt*; with *waits*, wait for room in the mailbox."""
         session, letter = self._session, self._letter(prompt, command)
         return await commands.send_prompt(
             session.waiters, session.mailbox, session.past, parse_answer, *letter, waits=waits
@@ -153,7 +154,7 @@ class SessionHandle(SessionCalls):
                 await self._user(given, command=command)
 
     async def _carry_out(self, handle_command: HandleCommand, command: str | None) -> None:
-        """Send what the machine gets in place of a command that holds live parts, or have a sub-agent get it."""
+        """Send a command that holds live objects, in the form that the machine gets, or pass it to a sub-agent."""
         match handle_command:
             case made.MessageTask(child=child, text=text):
                 await self._subagents(child).tell(command, child, text, self._caller.who)
@@ -178,12 +179,14 @@ class SessionHandle(SessionCalls):
         commands.raised(await commands.decided(ref, letter, slot, session.mailbox, session.links.subagents))
 
     async def _abort(self, abort: sent.AbortSent, command: str | None) -> None:
+        """Stop work at once, then send the abort."""
         letter, slot = self._letter(abort, command)
         self._session.abort_now(abort.kill_tools, command, slot)
         reach("STOPPED_AT_ONCE")
         await self._stopped(letter, slot)
 
     async def _stop(self, stop: sent.StopSent, command: str | None) -> None:
+        """Stop all work at once, send the stop, and wait for the end of the session."""
         letter, slot = self._letter(stop, command)
         self._session.abort_now("all", command, slot)
         await self._stopped(letter, slot)
@@ -198,6 +201,7 @@ class SessionHandle(SessionCalls):
         commands.raised(await slot.wait())
 
     async def _edit_tools(self, edit: made.EditTools, command: str | None) -> None:
+        """Attach, detach or replace tools or a source of tools."""
         await self._awake()
         session = self._session
         detached, replace = edit.do == "detach", edit.do == "replace"
@@ -212,6 +216,7 @@ class SessionHandle(SessionCalls):
         await session.sources.wait_dropped(closed)
 
     async def _attach_plugin(self, attachment: made.AttachPlugin, command: str | None) -> None:
+        """Check the plugin, then send the command to attach it."""
         await self._awake()
         key, bare = commands.unkeyed(cast("Attachable", attachment.plugin))
         seat = self._seat(key, bare)
@@ -219,6 +224,7 @@ class SessionHandle(SessionCalls):
         await self._user(sent.AttachPluginSent(seat), code, command=command)
 
     async def _update_plugin(self, change: made.UpdatePlugin, command: str | None) -> None:
+        """Check the new options, then send the command to update the plugin."""
         commands.check_flag("pin", change.pin)
         await self._awake()
         key, options = change.plugin, change.options
@@ -234,10 +240,12 @@ class SessionHandle(SessionCalls):
         await self._user(update, self._session.code.joining(seat, new, self._as_tool), command=command)
 
     async def _awake(self) -> None:
+        """Wake the session if it hibernates."""
         if self._session.is_asleep:
             await self.wake()
 
     def _seat(self, key: str, plugin: AnyPlugin) -> AttachedPlugin:
+        """Return the description of *plugin*; raise an error if it names unknown models or tools."""
         code = self._session.code
         more = bool(code.sources or code.agents)
         seat = commands.seat_for(key, plugin, code.next_revision())
@@ -280,6 +288,7 @@ class SessionHandle(SessionCalls):
         return await self._subagents(*children).wait(None, children, seconds, every=every)
 
     def _subagents(self, *children: str) -> commands.ActorSubagents:
+        """Return the session's sub-agents; raise `UnknownTask` if it can have none."""
         return commands.subagents_of(self._session.links.subagents, *children)
 
     def subscribe(
@@ -322,11 +331,13 @@ class SessionHandle(SessionCalls):
         return commands.trace(self._session.traces, lambda: self._control(sent.TraceSent()), capacity)
 
     async def _control(self, input_: AnyInput) -> None:
+        """Send an input in the control lane, and wait for its answer."""
         letter, slot = self._letter(input_, None)
         self._session.mailbox.post_control(letter)
         commands.raised(await slot.wait())
 
     def _letter(self, input_: AnyInput, command: str | None, parse_answer: ReadAnswer | None = None) -> Posted:
+        """Return a letter with *input_* and its reply slot; raise if the journal cannot write or a part is refused."""
         commands.check_run(self.id, self._session.shared.home)
         if self._session.records.outage is not None and not isinstance(input_, commands.STOPPING):
             raise commands.fresh(self._session.records.outage)
@@ -340,6 +351,7 @@ class SessionHandle(SessionCalls):
         return letter, slot
 
     async def _user(self, input_: AnyInput, code: NewCode | None = None, *, command: str | None) -> Answer:
+        """Send an input in the user lane, and return its answer."""
         letter, slot = self._letter(input_, command)
         letter.code = code
         await self._session.mailbox.post_user(letter)

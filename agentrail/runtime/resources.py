@@ -97,7 +97,7 @@ class SharedServices:
         self.journal: SteadyJournal = SteadyJournal(journal, self.clock)
         self.forget = forget
         self.model = model
-        self.complain = Complaints(self.clock.now).tell  # bound once: sessions hold it
+        self.complain = Complaints(self.clock.now).tell  # one bound method, which all sessions share
         self.gate = gate
         self.hearing = Gate(HEARING)
         self.random = random_
@@ -109,7 +109,7 @@ class SharedServices:
         self.watchdog = watchdog_of_run()
         self.limits = ProviderLimits(limits, self.timers)
         self.leases = Leases(self.journal, self.timers, "", 0)
-        self.figures: Figures | None = None  # made when figures are asked for the first time
+        self.figures: Figures | None = None  # made when figures are first asked for
         # Made when all sessions are to be parked: an event for each session id, set once nothing is lost by parking it.
         self.parkable: defaultdict[str, trio.Event] | None = None
 
@@ -153,7 +153,7 @@ class ActorSubagents(Agents, Protocol):
 
     @property
     def limits(self) -> FamilyUsage:
-        """What they use of the limits that they share."""
+        """Their usage of the limits that they share."""
         ...
 
     def held_calls(self) -> tuple[HeldCall, ...]:
@@ -217,7 +217,7 @@ class SectionFiles(Protocol):
     """Interface: the skills and memory files that a specification names."""
 
     async def sections(self, session_id: str, *, tell: bool) -> tuple[Section, ...]:
-        """Return the sections of the prompt that they are, read now; with *tell*, log what is left out."""
+        """Return the prompt sections with the texts of the files, read now; with *tell*, log those left out."""
         ...
 
 
@@ -255,7 +255,7 @@ class SessionCode:
     ) -> None:
         self.revision = 0
         self.section_files: SectionFiles | None = None
-        self.environment = ""  # what the model is told of folder and machine when the session begins
+        self.environment = ""  # text on folder and machine for the model, used when the session begins
         self.compactor = compactor
         self.judge = judge
         self.tools: Mapping[tuple[str, int], Tool] = tools
@@ -273,7 +273,7 @@ class SessionCode:
         return self.revision
 
     def keep(self, state: State) -> None:
-        """Drop the code of plugins and tools that *state* no longer uses; each change of them leaves old code here."""
+        """Drop the code of plugins and tools that *state* no longer uses, which changes of them have left here."""
         joining = (change.seat for change in state.plugin_changes if change.seat is not None)
         seats = (*state.plugins, *joining)
         plugins = {(seat.key, seat.revision) for seat in seats}
@@ -293,6 +293,7 @@ class SessionCode:
         return NewCode(seat.revision, self._validated(tools), (seat.key, plugin))
 
     def _validated(self, tools: Iterable[Tool]) -> tuple[tuple[Tool, Validator], ...]:
+        """Return each tool with the validator of its arguments."""
         return tuple((tool, self.validator(tool)) for tool in tools)
 
     def add(self, new: NewCode) -> None:
@@ -315,7 +316,7 @@ class SessionCode:
         return None
 
     def know(self, tool: Tool, revision: int) -> None:
-        """Store the code of a tool that the state has already; its source has come back or offers it again."""
+        """Store the code of a tool whose description the state has already: its source is back or offers it again."""
         name = tool.spec.name
         is_known = (name, revision) in self.tools
         if not isinstance(self.tools, dict):

@@ -64,7 +64,7 @@ class Monitor:
         """Watch no more."""
 
     def when_stuck(self, tell: Callable[[JournalUnavailable], None]) -> Callable[[], None]:
-        """Have *tell* called after each attempt to write a record of the session that fails; return what ends that.
+        """Call *tell* after each failed attempt to write a record of the session; return a function that ends that.
 
         The record is written when the journal can, so the caller of its command waits until then.
         """
@@ -72,6 +72,7 @@ class Monitor:
         session.when_stuck = (*session.when_stuck, tell)
 
         def end() -> None:
+            """Remove the callback."""
             session.when_stuck = tuple(other for other in session.when_stuck if other is not tell)
 
         return end

@@ -52,7 +52,7 @@ SAYS_PARTIAL: Final = frozenset({AbortSent, SteerSent, StopSent, StreamBegan, St
 def completed(
     letter: Letter, performer: Performer, mailbox: Mailbox, links: FamilyLinks, slow: SlowHooks | None
 ) -> AnyInput:
-    """Return the input completed with what only the runtime knows, such as the partial response."""
+    """Return the letter's input with facts of the runtime added, such as the partial response."""
     input_ = letter.input
     if isinstance(input_, SubagentReported):
         letter.input = links.gathered(input_)
@@ -70,7 +70,7 @@ def completed(
     if isinstance(input_, TimerFired) and input_.timer != TURN_TIMER:
         return input_
     if isinstance(input_, StopSent):
-        mailbox.resume()  # a stopping session needs the results of its work
+        mailbox.resume()  # a session that is stopping still needs the results of its work
     partial = performer.partial_response()
     return input_ if partial is None else input_.but(partial=partial)
 

@@ -80,7 +80,7 @@ class Performer:
         mailbox: Mailbox,
         links: FamilyLinks,
     ) -> None:
-        self.state = state  # of the last step, or of the one before while its effects are not performed yet
+        self.state = state  # after the last step; while its effects are not yet performed, after the one before
         self._session_id = state.session_id
         self._shared = shared
         self._code = code
@@ -89,9 +89,10 @@ class Performer:
         self._bus = bus
         self._mailbox = mailbox
         self._stream: Stream | None = None
-        self._requests: tuple[str, ...] = ()  # those that have not closed; one that was cut may be among them
+        # Ids of the requests whose streams have not ended; one that was cut may be among them.
+        self._requests: tuple[str, ...] = ()
         self._stall_waits = False
-        self.spending: Spending | None = None  # there once a request is made under a limit
+        self.spending: Spending | None = None  # made for the first request under a limit
         self._calls: dict[str, RunningCall] | None = None
         self._asks: dict[str, RunningAsk] | None = None
         self._jobs: BackgroundJobs | None = None
@@ -136,6 +137,7 @@ class Performer:
                 running.cancel()
 
     def _call(self, call_id: str) -> RunningCall | None:
+        """Return the running call of this id; `None` if it does not run."""
         return None if self._calls is None else self._calls.get(call_id)
 
     @property
@@ -145,6 +147,7 @@ class Performer:
 
     @property
     def _jobs_now(self) -> tuple[str, ...]:
+        """Return the names of the running background commands."""
         return () if self._jobs is None else self._jobs.names()
 
     def close(self) -> None:
@@ -165,9 +168,11 @@ class Performer:
             self.spending.close()
 
     def _whisper(self, event: Event) -> None:
+        """Publish an ephemeral event, screened by the plugins."""
         self._bus.publish_ephemeral(screened_event(event, self.state, self._code.judge), self._shared.clock.now_ms())
 
     def _screens(self) -> Screens | None:
+        """Return the `screen` of the session's plugins; `None` if none has one."""
         return screens_of(self._code.judge, self.state.plugins)
 
     # The model
@@ -194,7 +199,7 @@ class Performer:
         self._shared.timers.set((self._session_id, "stall"), stream.stalls_at, self._look)
 
     def _look(self) -> None:
-        """Report a stall of the running response, if it has stalled, and set the next timer."""
+        """Report the running response as stalled if it is, and set the timer for the next look."""
         stream = self._stream
         if stream is None or stream.closed or stream.ended:
             return
@@ -235,7 +240,10 @@ class Performer:
         return self._shared.model(name) if own is None else own
 
     def limits(self, name: str, used: Callable[[], Usage]) -> Sends:
-        """Return what sends the request called *name*; *used* returns its usage so far, if it is cut."""
+        """Return the sender for request *name*, which waits until the limits of plugins and of the provider allow it.
+
+        *used* returns the usage so far, to be counted if the request is cut.
+        """
         limits, code = self._shared.limits, self._code
         if not (self.state.plugins and code.judge.limits(self.state.plugins)):
             return limits
@@ -244,7 +252,7 @@ class Performer:
         return Metered(name, self.spending, limits, code.prices, used)
 
     async def ask_model(self, name: str, request: ModelRequest, meter: UsageMeter) -> Response:
-        """Make a request for the question or compaction *name*; *meter* counts its chunks, and nobody is told."""
+        """Make a request for the ask or compaction *name*; *meter* counts its chunks, and no event is published."""
         model, prices = self.model(request.model), self._code.prices
         limits = self.limits(name, lambda: prices.priced(request.model, request.options, meter.used(cut=True)))
         stream = partial(limits.stream, self._session_id, model, emit=meter.hear)
@@ -253,7 +261,10 @@ class Performer:
     # Tools
 
     def start_call(self, effect: effects.StartCall | effects.ProbeCall) -> None:
-        """Run a tool, or probe it, in a task; without code, wait for the sources of tools if they start, or fail."""
+        """Run or probe a tool in a task of its own.
+
+        If its code is not there yet, wait until the sources of tools have started; if none is starting, the call fails.
+        """
         tool = self._code.tools.get((effect.name, effect.revision))
         if tool is None:
             if not self.late.takes(effect):
@@ -272,9 +283,9 @@ class Performer:
         self._shared.tasks.start(call, partial(call.run, ctx), f"tool {effect.name} ({effect.key})")
 
     def _too_late(self, start: StartCall | ProbeCall) -> ToolReturned | None:
-        """Return the result of a call that has waited for its place until a limit of seconds was used up.
+        """Return an error result if a limit of seconds was used up while the call waited to start; else `None`.
 
-        One that a person has approved runs, and one that goes on to wait for its sub-agent.
+        A call that a person has approved runs in any case, as does one that goes on to wait for its sub-agent.
         """
         state, call_id = self.state, start.call_id
         if isinstance(start, ProbeCall) or not any(seat.counts_work for seat in state.plugins):
@@ -289,6 +300,7 @@ class Performer:
         return None if limit is None else ToolReturned(call_id, start.attempt, err(problem))
 
     def _call_ended(self, call: RunningCall, closing: AnyInput) -> None:
+        """Forget a call whose task has ended, and post *closing*, its last input."""
         self._shared.calls.remove(call)
         if self._calls is not None and self._calls.get(call.call_id) is call:
             del self._calls[call.call_id]
@@ -297,11 +309,12 @@ class Performer:
         self._mailbox.post(closing)
 
     def _with_jobs(self, closing: ToolReturned) -> ToolReturned:
-        """Return *closing* with the names of the commands that run in the background, if the state has other ones."""
+        """Return *closing* with the names of the running background commands, if the state has others."""
         jobs = self._jobs_now
         return closing if jobs == self.state.background_jobs else closing.but(jobs=jobs)
 
     def _context(self, call_id: str, key: str, report: Callable[[str], None], threads: CallThreads) -> ToolContext:
+        """Return the context of a tool call."""
         state = self.state
         surroundings = self._code.surroundings
         if self._jobs is None:
@@ -347,6 +360,7 @@ class Performer:
         self._links.stop(effect.children)
 
     def _tool(self, name: str) -> Tool:
+        """Return the code of the tool *name*; raise `UnknownTool` if the session does not have it."""
         attached = self.state.tools.get(name)
         if attached is None:
             raise UnknownTool.among(name, self.state.tools)
@@ -360,9 +374,9 @@ class Performer:
         self._shared.timers.set((self._session_id, effect.timer), due, partial(self._fire, effect.timer, due))
 
     def later(self, timer: str, due: float) -> float:
-        """Return when a timer that was set for *due* fires: later, if it is that of a call that runs a sub-agent.
+        """Return when a timer set for *due* fires; that of a call with a sub-agent may fire later.
 
-        The time limit of the call does not run while requests of the sub-agent wait for others, near a limit.
+        The call's time limit does not count while requests of the sub-agent wait because a limit is near.
         """
         below = self._links.subagents
         if below is None or not timer.startswith(CALL_TIMER):
@@ -375,6 +389,7 @@ class Performer:
         return max(at, self._shared.clock.now() + LOOK_AGAIN) if clock.runs else at
 
     def _fire(self, timer: str, due: float) -> None:
+        """Post `TimerFired`, or set the timer again if it is to fire later."""
         at = self.later(timer, due)
         if at > self._shared.clock.now():
             self._shared.timers.set((self._session_id, timer), at, partial(self._fire, timer, due))
@@ -386,7 +401,7 @@ class Performer:
         self._shared.timers.clear((self._session_id, effect.timer))
 
     def carry_out(self, effect: effects.CarryOut) -> None:
-        """Do what a plugin asked for (action `Ask`), in a task of its own."""
+        """Carry out a plugin's ask in a task of its own."""
         ask_id, request, code = effect.ask_id, effect.request, self._code
         ask = RunningAsk(ask_id, self._ask_ended)
         if self._asks is None:
@@ -401,17 +416,18 @@ class Performer:
         self._shared.tasks.start(ask, body, f"question {ask_id} ({self._session_id})")
 
     def _context_of_ask(self, ask_id: str) -> ToolContext:
-        """Return the context of a tool that a plugin asks for."""
+        """Return the context of a tool that a plugin's ask runs."""
         threads = CallThreads(self._shared.threads, RunTool.__name__)
         return self._context(ask_id, f"{self._session_id}/{ask_id}", unheard, threads)
 
     def _ask_ended(self, ask: RunningAsk, input_: AnyInput) -> None:
+        """Forget an ask whose task has ended, and post *input_* with its answer."""
         if self._asks is not None:
             self._asks.pop(ask.ask_id, None)
         self._mailbox.post(input_)
 
     def cancel_ask(self, effect: effects.CancelAsk) -> None:
-        """Cancel the task that does what a plugin asked for."""
+        """Cancel the task of a plugin's ask."""
         ask = None if self._asks is None else self._asks.get(effect.ask_id)
         if ask is not None:
             ask.cancel()

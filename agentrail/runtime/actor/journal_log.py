@@ -146,10 +146,10 @@ quick: not at once, when many sessions come back."""
 
 
 class Callers(Protocol):
-    """Interface: the session, whose callers need not wait for a journal that cannot write."""
+    """Interface: the session, which answers some callers early while the journal cannot write."""
 
     def relieve(self) -> None:
-        """Answer callers of abort and stop early."""
+        """Answer the callers of abort and stop now, before their commands are journaled."""
         ...
 
 
@@ -199,7 +199,7 @@ class Records:
         self.has_written = False  # no record written since the start: the caller of `spawn` or `resume` may still wait
 
     def returned(self, rebuilt_: Rebuilt) -> None:
-        """Go on after the last record of a session that came back."""
+        """Continue after the last record of a session that was rebuilt."""
         self.stem, self._kept = rebuilt_.stem, rebuilt_.kept
         if rebuilt_.number - rebuilt_.kept >= SNAPSHOT_AFTER_RETURN:
             self._kept = min(rebuilt_.kept, rebuilt_.number + SNAPSHOT_AFTER_RETURN - SNAPSHOT_EVERY)
@@ -270,10 +270,10 @@ class Records:
     async def retry(
         self, call: Callable[[], Awaitable[T]], attempts: int | None = None, failed: JournalUnavailable | None = None
     ) -> T:
-        """Call *call* until the journal succeeds, and return its result; callers of the session are refused meanwhile.
+        """Call *call* until the journal succeeds, and return its result; callers are refused in the meantime.
 
-        *failed* is the error of a first attempt that was already made: a step whose write succeeds at once needs no
-        more.
+        *failed* is the error of an attempt that was already made. The first attempt is made outside, so a write that
+        succeeds at once costs no call of this function.
         """
         try:
             return await patiently(call, waits=self._wait, attempts=attempts, failed=failed)
@@ -297,10 +297,10 @@ class Records:
         return head
 
     def come_back(self, state: State, head: int, stem: Stem) -> State:
-        """After a crash, drop what is not written and go on after record *head*, the last in the journal, at *state*.
+        """After a crash, drop unwritten records and continue after record *head*, the last one, at *state*.
 
-        *stem* is that of its history.
-        Return the state to go on with: with the first chunk of the response that has begun since then, if one has.
+        *stem* is that of its history. Return the state to continue with: *state*, with the first chunk of the response
+        noted if one has begun since then.
         """
         if head != self.head:
             self._begun = None
@@ -327,6 +327,7 @@ class Records:
         reach("SNAPSHOT_KEPT")
 
     def _wait(self, error: JournalUnavailable) -> None:
+        """Note the outage *error*, and answer callers that need not wait for its end."""
         self.outage = error
         if self.callers is not None:
             self.callers.relieve()

@@ -24,11 +24,11 @@ from agentrail.values.usage import NOTHING_USED, Usage
 
 
 class Beside(Protocol):
-    """Interface: the sub-agents of the parent, as one of them uses them (implemented by `Subagents`)."""
+    """Interface: the sub-agents of the parent, as seen by one of them (implemented by `Subagents`)."""
 
     @property
     def limits(self) -> FamilyUsage:
-        """What they use of the limits that they share."""
+        """Their usage of the limits that they share."""
         ...
 
     def peers(self, task: Task) -> tuple[Task, ...]:
@@ -99,14 +99,15 @@ class ParentLink:
         self._ref: str | None = None
         self._outcome: Slot[ReplyOutcome] = Slot()
         self.base: Usage = NOTHING_USED
-        self.elsewhere_before: Usage = NOTHING_USED  # what a child that came back knew of others
-        self.base_ms = 0  # how long the parent had worked, as it counts, when the child began
-        self.elsewhere = ElsewhereUsed(NOTHING_USED)  # what the child was told last of others, or is about to be told
+        self.elsewhere_before: Usage = NOTHING_USED  # usage of others that the child already knew of when it came back
+        self.base_ms = 0  # milliseconds that the parent had worked when the child began
+        # Usage of others that the child was last told, or is about to be told.
+        self.elsewhere = ElsewhereUsed(NOTHING_USED)
 
     # From the child
 
     def tell(self, step: Step) -> None:
-        """Keep what one journaled step of the child changed, and post a report of it, unless one waits already.
+        """Add the events and usage of one journaled step of the child, and post a report unless one waits already.
 
         The first step after the start also announces the child.
         """
@@ -144,6 +145,7 @@ class ParentLink:
         self._announced.settle(None)
 
     def _notice(self, event: Event) -> None:
+        """Settle the outcome if *event* ends the expected turn."""
         ended = None if self._ref is None else turn_end(event)
         if ended is not None and ended[0] == self._ref:
             self._outcome.settle(ended[1])
@@ -153,12 +155,12 @@ class ParentLink:
         self._outcome.settle(error)
 
     def back(self, agent: Subagent) -> None:
-        """After a restart: go on from what the parent's state (*agent*) has of the child."""
+        """After a restart: take over from the parent's state (*agent*) the reported events and the child's usage."""
         self._heard, self.used, self._waits, self._works = agent.heard, agent.used, agent.waits, agent.works
         self._announced.settle(None)
 
     def missed(self, envelopes: Sequence[Envelope]) -> list[Event]:
-        """Keep the events of the child that are not reported yet for the next report, and return them."""
+        """Add those of the child's events that the parent does not have to the next report, and return them."""
         new = [envelope for envelope in envelopes if envelope.seq > self._heard]
         if not new:
             return []
@@ -170,14 +172,15 @@ class ParentLink:
     # To the child
 
     def begins(self, parent: State, at: int) -> None:
-        """Note that the child begins at *at*: what was used before does not count for it."""
+        """Note that the child begins at *at*: usage from before does not count for its limits."""
         self.base = parent.usage.plus(parent.shared_usage)
         self.base_ms = parent.worked(at) + parent.shared_worked_ms
 
     def used_elsewhere(self, others: ElsewhereUsed) -> bool:
-        """Keep what *others* have used of limits shared with the child; return whether to post a letter.
+        """Store what *others* have used of shared limits; return whether a letter to the child must be posted.
 
-        No letter is needed if the usage is unchanged, or if one waits already: it will have the usage of then.
+        None is needed if the usage is unchanged, or if a letter waits already: it will get the usage of the time when
+        it is handled.
         """
         if others == self.elsewhere:
             return False
@@ -186,7 +189,7 @@ class ParentLink:
         return not posted
 
     def latest(self) -> ElsewhereUsed:
-        """Return the usage of others by now, for the letter in hand; a later change needs a new letter."""
+        """Return the latest usage of others for the letter that is being handled; later changes need a new letter."""
         self._elsewhere_posted = False
         return self.elsewhere
 
@@ -199,7 +202,7 @@ class ParentLink:
 
     @property
     def is_announced(self) -> bool:
-        """Whether the parent is told that the child has started."""
+        """Whether the child's start was reported to the parent."""
         return self._announced.settled
 
     async def announced(self) -> None:
@@ -207,7 +210,7 @@ class ParentLink:
         await self._announced.wait()
 
     def gathered(self) -> SubagentReported:
-        """Return a report with all events kept since the last one, usage and waiting; the next step posts a new one."""
+        """Return a report with all events, usage and waiting since the last one; the next step posts a new report."""
         self._posted = False
         events, self._events = tuple(self._events), []
         return SubagentReported(self.task.child, events, self._heard, self.used, self._waits, self._askers, self._works)
@@ -215,7 +218,7 @@ class ParentLink:
     def end(self, answer: Ok | Err) -> None:
         """Post the last report and the child's end with *answer*, if it was announced; nothing is posted after that."""
         self._ended = True
-        self.beside = None  # else each would hold the other, and only the garbage collector would free them
+        self.beside = None  # breaks a reference cycle, which only the garbage collector would free
         if self._announced.settled:
             self._post(self.gathered())
             self._post(SubagentEnded(self.task.child, answer))
@@ -229,11 +232,11 @@ class ParentLink:
         self._outcome = Slot()
 
     def settle(self, outcome: ReplyOutcome) -> None:
-        """Set the outcome of the expected turn, as it was found in the journal."""
+        """Set the outcome of the expected turn, which was found in the journal."""
         self._outcome.settle(outcome)
 
     async def outcome(self) -> ReplyOutcome:
-        """Wait until the expected turn has ended, even if it rests in between, and return how it ended."""
+        """Wait until the expected turn has ended and return its outcome; a turn that rests has not ended."""
         return await self._outcome.wait()
 
 
@@ -250,7 +253,7 @@ class FamilyLinks:
 
     @property
     def purse(self) -> Purse | None:
-        """The purse of the session's family; `None` if there is neither a parent nor sub-agents."""
+        """The uncounted requests of the session's family; `None` if it has neither parent nor sub-agents."""
         above = self.above
         family = self.subagents if above is None or above.beside is None else above.beside
         return None if family is None else family.limits.purse
@@ -260,11 +263,11 @@ class FamilyLinks:
         return () if self.subagents is None else self.subagents.held_calls()
 
     def gathered(self, report: SubagentReported) -> SubagentReported:
-        """Return *report* with the events and usage of its sub-agent that gathered while it waited in the mailbox."""
+        """Return *report* with what its sub-agent has added to it while it waited in the mailbox."""
         return report if self.subagents is None else self.subagents.gathered(report)
 
     def latest(self, used: ElsewhereUsed) -> ElsewhereUsed:
-        """Return *used* with the usage of others by now."""
+        """Return *used* with the latest usage of others."""
         return used if self.above is None else self.above.latest()
 
     def resume(self, children: tuple[str, ...], state: State, post: Callable[[AnyInput], None]) -> None:
@@ -322,7 +325,7 @@ class FamilyLinks:
 
     @property
     def has_message(self) -> bool:
-        """Whether a message, or another text that steers, waits for the next request."""
+        """Whether a steering text, such as a message of another agent, waits for the next request."""
         return self._state is not None and bool(self._state.steering)
 
     async def until(self, holds: Callable[[], bool]) -> None:

@@ -20,7 +20,7 @@ from agentrail.values.usage import NOTHING_USED, Usage
 
 
 def used_beside(state: State, links: FamilyLinks) -> tuple[str, Usage]:
-    """Return what others have used of the limits that a session shares, and the id of the session that set them."""
+    """Return the id of the session that set the shared limits, and what other sessions have used of these."""
     above = links.above
     if above is None or above.beside is None or not state.setup.shares:
         return state.session_id, state.shared_usage
@@ -58,7 +58,7 @@ def reached(
 
 
 def time_used(state: State, links: FamilyLinks, at: int) -> Used:
-    """Return the time that a session has used, without that of its turn; what it was not told of others yet counts."""
+    """Return the time that a session has used, its turn left aside, with time of others that it was not told of yet."""
     worked, elsewhere, above = state.worked(at), state.shared_worked_ms, links.above
     if above is not None and above.beside is not None and state.setup.shares:
         elsewhere = max(elsewhere, above.beside.limits.worked_since(above.task.child, at) - worked)
@@ -66,7 +66,7 @@ def time_used(state: State, links: FamilyLinks, at: int) -> Used:
 
 
 def time_used_up(state: State, code: SessionCode, links: FamilyLinks, at: int, *, of_turn: bool = True) -> str | None:
-    """Return a limit of seconds, of a session or of one above whose limits it shares, that is used up at *at*."""
+    """Return a limit of seconds, of the session or one above, that is used up at *at*; `None` if there is none."""
     above = links.above
     if above is not None and above.beside is not None and state.setup.shares:
         problem = above.beside.limits.time_used_up(at, of_turn=not above.task.background)
@@ -83,7 +83,7 @@ def time_used_up(state: State, code: SessionCode, links: FamilyLinks, at: int, *
 
 
 class Spending:
-    """The requests to models of one session that has limits."""
+    """The model requests of one session under the limits of plugins: waiting, running, or not yet counted."""
 
     __slots__ = ("_clock", "_code", "_links", "_own", "_pending", "closed", "state")
 
@@ -98,6 +98,7 @@ class Spending:
 
     @property
     def _purse(self) -> Purse:
+        """The uncounted requests of the family; of the session alone if it has no family."""
         shared = self._links.purse
         if shared is not None:
             return shared
@@ -105,7 +106,7 @@ class Spending:
         return self._own
 
     async def begin(self, name: str, request: ModelRequest) -> Pending:
-        """Wait until *request* may be sent, and note it as under way; raise if a limit is reached meanwhile."""
+        """Wait until *request* may be sent, and return its reservation; raise `LimitReached` if a limit is reached."""
         setup, purse = self.state.setup, self._purse
         line = (*setup.path[::2], self.state.session_id)
         set_by, _ = used_beside(self.state, self._links)
@@ -121,9 +122,9 @@ class Spending:
             purse.queue.leave(waiter)
 
     def _noted(self, name: str, request: ModelRequest, purse: Purse, line: tuple[str, ...]) -> Pending:
-        """Note *request* as under way, and return the note."""
+        """Reserve for *request* the most that it can cost, and return the reservation."""
         setup = self.state.setup
-        is_own = request.request_id or request.model == self.state.using[0]  # else a plugin asks another model
+        is_own = request.request_id or request.model == self.state.using[0]  # false if a plugin asks another model
         window = setup.options.context_window if is_own else None
         most = partial(most_of, request, window, self._code.prices)
         reservation = Pending(name, line, most, is_round=bool(request.request_id))
@@ -132,12 +133,13 @@ class Spending:
         return reservation
 
     def _full(self, purse: Purse) -> Reached | None:
-        """Return a limit that the requests under way might pass; raise if one is reached without them."""
+        """Return a limit that running requests might exceed, else `None`; raise `LimitReached` if one is reached."""
         at = self._clock.now_ms()
         limit = reached(self.state, self._code, self._links, purse, at, at_most=False)
         if limit is not None:
             raise LimitReached(limit.name)
-        # Of a turn above, only seconds are looked at: for its tokens, requests would have to wait for one another.
+        # Of the limits of a turn above, only seconds are checked: to keep its token limit, requests of different
+        # sessions would have to wait for one another.
         late = time_used_up(self.state, self._code, self._links, at)
         if late is not None:
             raise LimitReached(late)
@@ -146,17 +148,17 @@ class Spending:
         return reached(self.state, self._code, self._links, purse, at, at_most=True)
 
     def end(self, reservation: Pending, used: Callable[[], Usage]) -> None:
-        """Note that a request is not under way any more; *used* returns what it has cost."""
+        """Note that a request has ended; *used* returns its usage."""
         reservation.end(used)
         self.stepped(self.state)
 
     def close(self) -> None:
-        """Forget all requests: the session is gone."""
+        """Drop all reservations: the session is gone."""
         self.closed = True
         self.stepped(self.state)
 
     def stepped(self, state: State, input_: AnyInput | None = None) -> None:
-        """Forget the requests that *state*, after a step with *input_*, has counted."""
+        """Drop the reservations of requests whose usage *state*, after a step with *input_*, includes."""
         self.state = state
         for purse, reservation in tuple(self._pending):
             if self._is_counted(reservation, input_):
@@ -165,9 +167,11 @@ class Spending:
         self._purse.queue.look_again()
 
     def _is_counted(self, reservation: Pending, input_: AnyInput | None) -> bool:
+        """Whether the session's state includes the usage of the request of *reservation*."""
         if self.closed:
             return True
-        if reservation.is_round:  # what was heard of one that is cut is counted, however long it takes to end
+        # When a request is cut, the state counts its usage at once, even if its stream ends much later.
+        if reservation.is_round:
             return self.state.request is None or self.state.request.request_id != reservation.name
         if not reservation.ended:
             return False
@@ -177,7 +181,7 @@ class Spending:
 
 
 class Metered:
-    """Sends one request: past the limits of plugins first, then past those of the provider."""
+    """Sends one request, after waiting for the limits of plugins and then for those of the provider."""
 
     __slots__ = ("_limits", "_name", "_prices", "_spending", "_used")
 

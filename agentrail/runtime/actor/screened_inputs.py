@@ -39,12 +39,12 @@ _PLAIN: Final = (str, bytes, int, float, NoneType, Enum)
 
 
 def screened(arrival: Arrival, state: State, judge: Live) -> Arrival:
-    """Return *arrival* as the plugins of *state* screen it, with the errors of those that broke."""
+    """Return *arrival* as the plugins of *state* screen it, with errors of plugins that failed."""
     screens = screens_of(judge, state.plugins)
     if screens is None:
         return arrival
     input_ = arrival.input
-    if isinstance(input_, CompactionEnded):  # messages of the history were screened when they came
+    if isinstance(input_, CompactionEnded):  # messages of the history were screened when they arrived
         known_ids = set(map(id, state.history))
         messages = tuple(
             [message if id(message) in known_ids else _value(message, screens.text) for message in input_.messages]
@@ -62,7 +62,7 @@ def screened(arrival: Arrival, state: State, judge: Live) -> Arrival:
 
 
 def screened_digest(letter: Letter, state: State, judge: Live) -> bytes:
-    """Return the digest of a letter's command as it is screened, as the journal has it; the letter keeps it."""
+    """Return the digest of the letter's command after screening, as the journal stores it; it is kept on the letter."""
     screens = screens_of(judge, state.plugins)
     if screens is not None:
         letter.digest = digest_of(_value(letter.input, screens.text))
@@ -76,7 +76,7 @@ def screened_event(event: Event, state: State, judge: Live) -> Event:
 
 
 def _across_tags(parts: tuple[Said, ...], screen: _Screen) -> tuple[Said, ...]:
-    """Return *parts* without their inline tags if something that is replaced goes on behind a tag."""
+    """Return *parts* without inline tags if a plugin replaces a text that spans a tag; else *parts*."""
     plain, tags = without_tags(parts)
     return plain if tags and _value(plain, screen) != without_tags(_value(parts, screen))[0] else parts
 
@@ -87,6 +87,7 @@ def _value(value: T, screen: _Screen) -> T:
 
 
 def _screened(value: object, screen: _Screen) -> object:
+    """Return *value* with all personal texts in it screened; the same object if nothing changes."""
     if isinstance(value, tuple):
         return _items(cast("tuple[object, ...]", value), screen)
     if not isinstance(value, msgspec.Struct) or isinstance(value, Image):
@@ -98,7 +99,7 @@ def _screened(value: object, screen: _Screen) -> object:
         screened_text = screen(text)
         return (
             value if screened_text == text else Thinking(screened_text)
-        )  # the signature is of the text, and of no other
+        )  # without its signature, which is valid for the original text only
     return _struct(value, screen)
 
 
@@ -106,7 +107,7 @@ def _file(file: File, screen: _Screen) -> File:
     """Return *file* with its name and reference screened, and its bytes if they are text."""
     data = file.data
     if data and file.media_type.startswith("text/"):
-        with suppress(ValueError):  # no base64, or no UTF-8: then no text
+        with suppress(ValueError):  # not base64 or not UTF-8, so it is no text
             text = b64decode(data).decode()
             screened_text = screen(text)
             data = data if screened_text == text else b64encode(screened_text.encode()).decode()
@@ -115,6 +116,7 @@ def _file(file: File, screen: _Screen) -> File:
 
 
 def _struct(value: msgspec.Struct, screen: _Screen) -> msgspec.Struct:
+    """Return *value* with its fields screened; the same object if nothing changes."""
     changed: dict[str, object] = {}
     for field, is_text in _fields(type(value)):
         item: object = getattr(value, field)
@@ -126,14 +128,14 @@ def _struct(value: msgspec.Struct, screen: _Screen) -> msgspec.Struct:
 
 @cache
 def _fields(cls: type[msgspec.Struct]) -> tuple[tuple[str, bool], ...]:
-    """Return the fields of *cls* that may have something to screen, and of each whether it is personal."""
+    """Return the fields of *cls* that may hold personal texts, and whether the field itself is personal."""
     privacy = privacy_of(cls)
     fields = ((field, privacy.get(field.name) is Privacy.PERSONAL) for field in msgspec.structs.fields(cls))
     return tuple((field.name, is_text) for field, is_text in fields if is_text or not _is_plain(field.type))
 
 
 def _is_plain(hint: object) -> bool:
-    """Whether a value of this type has no value within that has a personal text."""
+    """Whether no value of the type *hint* can contain a personal text."""
     parts = get_args(hint)
     if parts:
         return get_origin(hint) is Literal or all(map(_is_plain, parts))
@@ -141,7 +143,10 @@ def _is_plain(hint: object) -> bool:
 
 
 def _items(items: tuple[object, ...], screen: _Screen) -> tuple[object, ...]:
-    """Return *items* screened; texts that follow one another are screened as one, because they are read as one."""
+    """Return *items* screened.
+
+    Adjacent texts are joined and screened as one, because a model reads them as one.
+    """
     if not items:
         return items
     if Text not in map(type, items):
@@ -158,12 +163,14 @@ def _items(items: tuple[object, ...], screen: _Screen) -> tuple[object, ...]:
 
 
 def _run(texts: Sequence[Text], screen: _Screen) -> Sequence[Text]:
+    """Return adjacent *texts* unchanged, or as one screened text."""
     whole = "".join([part.text for part in texts])
     screened_text = screen(whole)
     return texts if screened_text == whole else [Text(screened_text)]
 
 
 def _same(items: tuple[object, ...], new_items: Sequence[object]) -> tuple[object, ...]:
+    """Return *items* itself if *new_items* are the same objects, else the new ones as a tuple."""
     same = len(items) == len(new_items) and all(map(is_, items, new_items))
     return items if same else tuple(new_items)
 
@@ -186,4 +193,5 @@ def _text(item: object, screen: _Screen) -> object:
 
 
 def _is_as(entries: Mapping[str, Json], other: Mapping[str, Json]) -> bool:
+    """Whether both mappings have the same values, by identity, under the same keys."""
     return len(entries) == len(other) and all(value is other.get(key, other) for key, value in entries.items())

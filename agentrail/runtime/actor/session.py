@@ -105,11 +105,12 @@ class Session:
     ) -> None:
         self.session_id = state.session_id
         self.shared = shared
-        self.state = state  # after the last journaled step; reduced while the session sleeps
+        self.state = state  # state after the last journaled step; reduced while the session sleeps
         self.find_code = find_code
-        self._found_revision = code.revision  # another one: plugins, tools or models were given at run time
-        self._code: SessionCode | None = code  # none while it sleeps, unless it was given at run time
-        self._in_hand: Letter | None = None  # what the actor handles, or handled when it crashed
+        # If `code.revision` differs, plugins, tools or models were added at run time.
+        self._found_revision = code.revision
+        self._code: SessionCode | None = code  # `None` while the session sleeps, unless code was added at run time
+        self._in_hand: Letter | None = None  # letter that the actor handles, or handled when it crashed
         self.mailbox = Mailbox(state.session_id, shared.gate)
         self.records = Records(claim, shared, None if returned else state)
         self.records.callers = self
@@ -126,18 +127,19 @@ class Session:
         self.waiters = Waiters()
         self.traces = Traces()
         self._answers = Answers(state.session_id, shared.journal, new=not returned)
-        # Called with each outage of the journal.
+        # Callbacks, called with the error of each failed attempt to write.
         self.when_stuck: tuple[Callable[[JournalUnavailable], None], ...] = ()
         code.judge.askers = self.waiters
-        # None while it sleeps.
+        # `None` while the session sleeps.
         self._performer: Performer | None = Performer(state, shared, code, self.bus, self.mailbox, self.links)
         self.end_waiters: tuple[Slot[Gone], ...] = ()
-        self.gone: Gone | None = None  # why this process no longer runs it
-        self._aborting: Slot[Answer] | None = None  # of the last abort that stopped work before it was journaled
-        self.crash_text: str | None = None  # how the last actor crashed, for the next one to report
-        self.parked = False  # whether it is stopped without being ended
-        self._last_active_ms = 0  # when the last letter was taken
-        self._slow_hooks: SlowHooks | None = None  # there once hooks were slow
+        self.gone: Gone | None = None  # why this process no longer runs the session; `None` while it does
+        # Reply slot of the last abort that stopped work before it was journaled.
+        self._aborting: Slot[Answer] | None = None
+        self.crash_text: str | None = None  # how the last actor crashed; the next actor reports it
+        self.parked = False  # whether the session was stopped without being ended, to continue from its journal
+        self._last_active_ms = 0  # when the last letter was taken, in milliseconds since 1970
+        self._slow_hooks: SlowHooks | None = None  # made when hooks are slow for the first time
         # If its write raises, the record may be there or not. `_recover` compares heads, so the step is neither lost
         # nor repeated: property_tests/test_crash_anywhere.py
         self._unconfirmed_step: Step | None = None
@@ -158,7 +160,7 @@ class Session:
 
     @property
     def is_asleep(self) -> bool:
-        """Whether only what wakes the session is in memory."""
+        """Whether the session sleeps: only what is needed to wake it is in memory."""
         return self._performer is None
 
     @property
@@ -193,9 +195,10 @@ class Session:
         self._schedule_sleep()
         while self.state.phase is not ENDED:
             if self.shared.parkable is not None and self._has_nothing_to_lose():
-                self.performer.stop_now(self.state, "none")  # a response is asked for again in the next process
+                # A response that is cut now is requested again by the next process.
+                self.performer.stop_now(self.state, "none")
                 self.shared.parkable[self.session_id].set()
-                await trio.sleep_forever()  # until the supervisor cancels it
+                await trio.sleep_forever()  # the supervisor cancels this task
             await self._take(await self.mailbox.receive())
             if self.state.asleep:
                 if self.mailbox.is_empty and await self._fall_asleep():
@@ -203,11 +206,11 @@ class Session:
                 await self._take(Letter(inputs.SessionWoke()))
 
     def _has_nothing_to_lose(self) -> bool:
-        """Whether all work under way is taken up again if the session is parked now, and no abort or stop waits."""
+        """Whether parking now loses nothing: all work can be repeated, and no abort or stop waits."""
         return not (self.state.is_starting or self.mailbox.control or risky_calls(self.state))
 
     async def _take(self, letter: Letter) -> None:
-        """Handle one letter; until that is done, it is kept as the letter in hand, for a crash on the way."""
+        """Handle one letter; it is kept as the letter in hand until that is done, for recovery after a crash."""
         self._in_hand = letter
         await self._handle(letter)
         self._in_hand = None
@@ -242,7 +245,7 @@ class Session:
         return state
 
     async def _recover(self, crash: inputs.ActorRestarted | inputs.CrashedTooOften) -> None:
-        """After a crash: rebuild the state, answer or put back the message in hand, and report the crash."""
+        """After a crash: rebuild the state, answer or put back the letter in hand, and report the crash."""
         rebuilding = partial(rebuilt, self.shared.journal, self.session_id)
         state, head, stem, _ = await self.records.retry(rebuilding)
         letter, unconfirmed, records = self._in_hand, self._unconfirmed_step, self.records
@@ -260,6 +263,7 @@ class Session:
             await self._take(Letter(crash))
 
     async def _handle(self, letter: Letter) -> None:
+        # Runs the step for *letter*: completes the input, calls the machine, journals the step, and carries it out.
         shared, performer, judge = self.shared, self.performer, self.code.judge
         self._last_active_ms = shared.clock.now_ms()
         if letter.command is not None and await self._was_answered(letter.command, letter):
@@ -306,7 +310,7 @@ class Session:
             self.code.keep(self.state)
 
     def _prepare(self, letter: Letter) -> None:
-        """Do what the step of *letter* takes for granted: store new code, cancel sources, stop or resume reading."""
+        """Do what must precede the step of *letter*: store new code, drop sources, suspend or resume the mailbox."""
         command = letter.input
         if letter.code is not None:
             self.code.add(letter.code)
@@ -315,10 +319,10 @@ class Session:
         elif isinstance(command, ResumeSent):
             self.mailbox.resume()
         elif isinstance(command, ChangeToolsSent) and all(name in self.state.tools for name in command.detach):
-            self.sources.drop(command.closed)  # else the step refuses the command, and they go on
+            self.sources.drop(command.closed)  # otherwise the step refuses the command, and the sources go on
 
     async def _was_answered(self, command: str, letter: Letter) -> bool:
-        """If the letter's command id was answered before, give the same answer; return whether it was."""
+        """If the letter's command id has a stored answer, give it to the caller; return whether it had."""
         stored = await self._answers.find(command, screened_digest(letter, self.state, self.code.judge))
         if stored is None:
             return False
@@ -333,7 +337,7 @@ class Session:
         return await outcome_of(self.state, ref, self.records.read, self.records.head, self.links.held_calls)
 
     def _carry_out(self, performer: Performer, outcome: Step, letter: Letter, publish: bool = True) -> None:
-        """Publish, perform and answer a step that is journaled; after a crash here, recovery does the rest."""
+        """Publish the events of a journaled step, perform its effects, answer; recovery does the rest after a crash."""
         input_ = letter.input
         if self.shared.figures is not None and performer.state is not outcome.state:  # else it is counted already
             self.shared.figures.stepped(performer.state, input_, outcome)
@@ -386,7 +390,7 @@ class Session:
         )
 
     def _failed_to_start(self, outcome: Step) -> bool:
-        """Whether the session failed to start: then nothing is journaled and its id stays free."""
+        """Whether the session failed to start: then nothing is journaled, and its id stays free."""
         return self.records.head == 0 and outcome.state.phase is Phase.ENDED
 
     def _write_lines(self, outcome: Step, judge: Live) -> None:
@@ -425,7 +429,7 @@ class Session:
         self._answers.forget()
         self.bus.sleep()
         if self.code.revision == self._found_revision:
-            self._code = None  # it is found again when the session wakes
+            self._code = None  # the code is found again when the session wakes
         self.state = sleeping_state(self.state)
         reach("ASLEEP")
         return True
@@ -470,14 +474,14 @@ class Session:
             self.shared.timers.set((self.session_id, "abort"), self.shared.clock.after(LATE_COMMIT), announce)
 
     def _announce(self, answer: Slot[Answer]) -> None:
-        """Emit `AbortPending` if the abort that *answer* waits for is still not journaled."""
+        """Emit `AbortPending` if the abort with the reply slot *answer* is still not journaled."""
         if not answer.settled or self.records.outage is not None:
             self.bus.publish_ephemeral(AbortPending(), self.shared.clock.now_ms())
 
     # The end
 
     async def wait_down(self) -> Gone:
-        """Wait until the session is gone for good, and return why."""
+        """Wait until this process no longer runs the session, and return why."""
         if self.gone is not None:
             return self.gone
         slot: Slot[Gone] = Slot()
@@ -504,7 +508,8 @@ class Session:
         self.bus.close()
         self.traces.end()
         self.links.tell_gone(gone.error)
-        self.records.callers = None  # a session that is gone is freed without the garbage collector
+        # Breaks reference cycles, so that the session is freed without the garbage collector.
+        self.records.callers = None
         waiting, self.end_waiters = self.end_waiters, ()
         for slot in waiting:
             slot.settle(gone)

@@ -51,5 +51,5 @@ class SlowHooks:
             self._mailbox.post_result(self._waiting)
 
     def note_taken(self) -> None:
-        """Note that the waiting letter is being handled: the next slow step posts a new one."""
+        """Note that the waiting letter is being handled, so that the next slow step posts a new one."""
         self._waiting = None

@@ -131,6 +131,7 @@ class RunningSource:
         problem = "it ended"
 
         def failed(error: BaseException) -> None:
+            """Log the failure of the source, and keep it as the problem to report."""
             nonlocal problem
             tell(log, error, "the source `%s` failed", self._source.name, level=logging.DEBUG)
             problem = described(error)
@@ -146,13 +147,13 @@ class RunningSource:
         return False
 
     async def offer(self, tools: Sequence[Tool], problems: Sequence[str] = ()) -> None:
-        """Let the session have these tools of the source and no others, in one step."""
+        """Replace all tools of the source in the session by *tools*, in one step."""
         for tool in tools:
             check_declared(tool.spec)
         self._offered = tools, problems
         offered = {tool.spec.name: tool for tool in tools}
         refused = True
-        while refused and not self.closing:  # refused if another change of the tools came first: look at them again
+        while refused and not self.closing:  # refused if other tools changed at the same time: compute the change again
             clashes = self._clashes(offered)
             all_problems = (
                 *problems,
@@ -163,11 +164,12 @@ class RunningSource:
         self.tried.set()
 
     async def _change(self, offered: Mapping[str, Tool], problems: tuple[str, ...]) -> bool:
-        """Have the machine change the source's tools to *offered*; return whether to retry: names changed meanwhile."""
+        """Send the command that makes *offered* the source's tools; return whether to retry as names have changed."""
         there = self._look().tools
         mine = {name: revision for name, revision in self._mine.items() if self._is_mine(name)}
         same = {name for name in mine if name in offered and there[name].spec == offered[name].spec}
-        unchanged = set[str]() if self._joins else same  # a source that joins has new code, even if its specs are equal
+        # A joining source brings new code for all tools, even if their specs are equal.
+        unchanged = set[str]() if self._joins else same
         for name in unchanged:
             self._code.know(offered[name], mine[name])
         attach = tuple(tool for name, tool in offered.items() if name not in unchanged)
@@ -185,6 +187,7 @@ class RunningSource:
         return False
 
     async def _ask(self, change: ChangeToolsSent, code: NewCode) -> Answer:
+        """Post the command *change*, and return its answer."""
         slot: Slot[Answer] = Slot()
         command, caller, self._command, self._caller = self._command, self._caller, None, NOBODY
         digest = b"" if command is None else digest_of(change)
@@ -222,10 +225,12 @@ class RunningSource:
             await self._ask(*self._code.change((), mine, source=self.name))
 
     def _is_mine(self, name: str) -> bool:
+        """Whether the session's tool *name* is the one that this source has attached."""
         there = self._look().tools.get(name)
         return there is not None and there.revision == self._mine.get(name)
 
     def _clashes(self, offered: Mapping[str, Tool]) -> list[str]:
+        """Return the names of offered tools that the session already has from elsewhere."""
         there = self._look().tools
         return [name for name in offered if name in there and not self._is_mine(name)]
 
@@ -240,7 +245,7 @@ class Sources:
 
     def __init__(self) -> None:
         self._running = _NONE_RUN
-        self._ending: tuple[RunningSource, ...] = ()  # those that were dropped
+        self._ending: tuple[RunningSource, ...] = ()  # sources that were dropped and may still be ending
         self._opened = False
         self._closed: AgentrailError | None = None
 
@@ -293,10 +298,11 @@ class Sources:
             await before.end()
 
     def _put(self, source: RunningSource) -> None:
+        """Make *source* the one with its name."""
         self._running = {**self._running, source.name: source}
 
     async def _undo(self, source: RunningSource, before: RunningSource | None) -> None:
-        """Remove *source*, which has not joined, and let the source *before* it go on."""
+        """Remove *source*, which failed to join, and let the source *before* it, of the same name, go on."""
         await source.withdraw()
         name = source.name
         if self._closed is not None or self._running.get(name) is not source:

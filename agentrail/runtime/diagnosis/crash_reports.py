@@ -62,6 +62,7 @@ def reason_of(error: BaseException, depth: int = 0) -> Reason:
 
 
 def _where(error: BaseException) -> str:
+    """Return file, line and function in which *error* was raised."""
     trace = error.__traceback__
     if trace is None:
         return ""

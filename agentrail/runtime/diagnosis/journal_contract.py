@@ -43,10 +43,10 @@ log = logging.getLogger("agentrail.journal")
 
 
 def held_to_contract(journal: Journal) -> Journal:
-    """Return *journal* with its answers checked, if it is not one of ours.
+    """Return *journal*, wrapped in `CheckedJournal` unless it is one of agentrail's own.
 
-    Ours give what was checked when it was written, or when it was read from the file; to check each value again were a
-    third of the calls with which a session comes back.
+    Those return only values that were checked when they were written or read from the file. To check each again would
+    take a third of the calls with which a session comes back.
     """
     return journal if type(journal).__module__.startswith(OURS) else CheckedJournal(journal)
 
@@ -96,7 +96,7 @@ class CheckedJournal:
         return self._sound("read", session_id, after, await self._journal.read(session_id, after, limit))
 
     def _sound(self, method: str, session_id: str, after: int, values: object) -> tuple[Record, ...]:
-        """Return what *method* gave, if it is the session's records after number *after*."""
+        """Return the records that *method* gave, if they are the session's next ones after number *after*; or raise."""
         records = tuple(_items(method, values))
         for number_, record in enumerate(records, after + 1):
             if type(record) is not Record:
@@ -167,7 +167,7 @@ class CheckedJournal:
         return Latest(snapshot, self._sound("latest", session_id, after, latest.records))
 
     def _sound_snapshot(self, session_id: str, value: object) -> Snapshot | None:
-        """Return a snapshot that the journal gave; `None` if it is none of this session."""
+        """Return the snapshot that the journal gave; `None` if it is invalid or of another session."""
         if value is None:
             return None
         match value:
@@ -212,6 +212,7 @@ def _check_insides(session_id: str, records: Sequence[Record]) -> None:
 
 
 def _arrival(value: object) -> bool:
+    """Whether *value* is a valid arrival."""
     if type(value) is not Arrival or type(value.input) not in INPUTS or type(value.partial) is not Partial:
         return False
     chance = number(value.random)
@@ -219,14 +220,17 @@ def _arrival(value: object) -> bool:
 
 
 def _time(value: object) -> bool:
+    """Whether *value* is a whole number that a time or a position may have."""
     return type(value) is int and 0 <= value <= INT_MAX
 
 
 def _text(value: object) -> bool:
+    """Whether *value* is a text or `None`."""
     return value is None or type(value) is str
 
 
 def _event(value: object) -> bool:
+    """Whether *value* is the envelope of a durable event with valid numbers."""
     if type(value) is not Envelope or not _is(value.n, 0):
         return False
     kind: type = type(value.event)
@@ -236,7 +240,7 @@ def _event(value: object) -> bool:
 
 
 def _each(holds: Callable[[object], bool]) -> Callable[[object], bool]:
-    """Return a check: is a value a tuple whose items all pass *holds*?"""
+    """Return a check that a value is a tuple of items that all pass the check *holds*."""
     return lambda value: type(value) is tuple and all(map(holds, cast("tuple[object, ...]", value)))
 
 
@@ -258,11 +262,11 @@ FIELDS: Final[tuple[tuple[str, Callable[[object], bool]], ...]] = (
 
 
 def _why_unfit(*values: object) -> str:
-    """Return why *values* cannot be encoded as their classes promise; empty if they can.
+    """Return why *values* cannot be encoded as the types of their fields promise; empty if they can.
 
-    What a journal gives becomes a part of the state, which no step checks again.
+    Values that a journal returns become part of the state, which no step checks again.
     """
-    from agentrail.codec.values import write  # noqa: PLC0415 - seldom needed: for command ids and the journals of others
+    from agentrail.codec.values import write  # noqa: PLC0415 - seldom needed: for command ids and for journals of other authors
 
     try:
         for value in values:
@@ -281,18 +285,21 @@ def _is(value: object, expected: object) -> bool:
 
 
 def _of(kind: type[T], method: str, value: object) -> T:
+    """Return *value* if it is exactly of class *kind*; raise `BadJournal` otherwise."""
     if type(value) is not kind:
         raise BadJournal(method, brief(value), f"a `{kind.__name__}`")
     return value
 
 
 def _items(method: str, value: object) -> Sequence[object]:
+    """Return *value* if it is a tuple or list; raise `BadJournal` otherwise."""
     if type(value) not in (tuple, list):
         raise BadJournal(method, brief(value), "a tuple")
     return cast("Sequence[object]", value)
 
 
 def _whole(method: str, value: object) -> int:
+    """Return *value* if it is a whole number from 0 on; raise `BadJournal` otherwise."""
     plain = number(value)
     if type(plain) is not int or not 0 <= plain <= INT_MAX:
         raise BadJournal(method, brief(value), "a whole number from 0 on")

@@ -40,7 +40,7 @@ REST: Final = ""
 
 
 class Spread:
-    """How often a time was in which range: a histogram."""
+    """A histogram: how many times fell into each range."""
 
     __slots__ = ("bounds", "counts", "total")
 
@@ -56,7 +56,7 @@ class Spread:
 
 
 class ModelFigures:
-    """What was used of one model."""
+    """Usage of one model, summed over responses."""
 
     __slots__ = ("cost_usd", "unpriced", "used")
 
@@ -105,10 +105,10 @@ class TenantFigures:
         self.first_words = Spread(TURN_BOUNDS)
         self.models: dict[str, ModelFigures] = {}
         self.set_aside = 0
-        self.merged = self.dropped = 0  # events for slow clients of the host
+        self.merged = self.dropped = 0  # events that were merged or dropped for slow clients of the host
 
     def add(self, state: State, times: int, now: int) -> None:
-        """Add what a session in *state* counts for, or take it away if *times* is -1."""
+        """Add to the gauges what a session in *state* counts for; subtract it if *times* is -1."""
         self.phases[_phase(state)] += times
         self.queued += times * len(state.queue)
         self.steering += times * len(state.steering)
@@ -120,7 +120,7 @@ class TenantFigures:
                 self.held.pop((state.session_id, call.call_id), None)
 
     def move(self, before: State, after: State, now: int) -> None:
-        """Count for what a session counts now, in place of what it did before."""
+        """Update the gauges from a session's state before a step to its state after it."""
         if before.phase is not after.phase or before.asleep is not after.asleep:
             self.phases[_phase(before)] -= 1
             self.phases[_phase(after)] += 1
@@ -143,7 +143,7 @@ class TenantFigures:
             self.held[state.session_id, call.call_id] = since.get(call.call_id) or asked_at
 
     def use(self, model: str, usage: Usage) -> None:
-        """Count what a response of *model* has used."""
+        """Add the usage of a response of *model*."""
         figures = self.models.get(model)
         if figures is None:
             name = model if len(self.models) < MAX_MODELS else REST
@@ -160,12 +160,12 @@ class Figures:
         self._limits = limits
         self._most = tenants
         self._aborting: dict[str, float] = {}
-        self._silent: dict[str, float] = {}  # when turns began that have said nothing yet, by session
+        self._silent: dict[str, float] = {}  # start of each turn without a first word yet, by session id
         self.tenants: dict[str, TenantFigures] = {}
         """By name, in the order in which they came; the empty name is that of all that came later, or have none."""
 
     def of(self, tenant: str) -> TenantFigures:
-        """Return the figures in which *tenant* is counted."""
+        """Return the figures of *tenant*; shared ones if the tenant is not counted by name."""
         figures = self.tenants.get(tenant)
         if figures is None:
             figures = self.tenants.setdefault(REST if self.is_full else tenant, TenantFigures())
@@ -204,19 +204,19 @@ class Figures:
     # Called by sessions
 
     def came(self, state: State) -> None:
-        """Count a session that has come into the supervisor."""
+        """Add a session that this supervisor runs from now on."""
         if _counts(state):
             self.of(state.setup.tenant).add(state, 1, self._clock.now_ms())
 
     def forget(self, state: State) -> None:
-        """Count a session no more that is gone."""
+        """Remove a session that is gone from the gauges."""
         self._aborting.pop(state.session_id, None)
         self._silent.pop(state.session_id, None)
         if _counts(state):
             self.of(state.setup.tenant).add(state, -1, 0)
 
     def moved(self, before: State, after: State) -> None:
-        """Count for what a session counts in its new state."""
+        """Update the gauges to a session's new state."""
         if _counts(before) and _counts(after):
             self.of(after.setup.tenant).move(before, after, self._clock.now_ms())
         elif _counts(before):
@@ -228,7 +228,8 @@ class Figures:
         """Count a step of a session: its new state, its events, and what it has used."""
         after = outcome.state
         self.moved(before, after)
-        if before.usage is not after.usage and type(input_) is not SubagentReported:  # sub-agents count for themselves
+        # The usage of sub-agents is counted with their own steps.
+        if before.usage is not after.usage and type(input_) is not SubagentReported:
             self.of(after.setup.tenant).use(before.using[0], after.usage.minus(before.usage))
         if type(input_) is StreamBegan:
             self._spoke(after)
@@ -236,7 +237,7 @@ class Figures:
             self._count_ends(before, after, outcome.events)
 
     def _spoke(self, state: State) -> None:
-        """Count the time to the first word or thought of a turn. No-op for a turn that has said something already."""
+        """Record the time to the first word or thought of a turn. No-op after the first."""
         began = self._silent.pop(state.session_id, None)
         if began is not None:
             self.of(state.setup.tenant).first_words.add(max(0.0, self._clock.now() - began))
@@ -268,6 +269,7 @@ class Figures:
         self._aborting.setdefault(session_id, self._clock.now())
 
     def _aborted(self, state: State, event: AgentAbort) -> None:
+        """Count an abort, and how long it took."""
         figures = self.of(state.setup.tenant)
         figures.aborts[event.kind] += 1
         if event.ref is not None:
@@ -278,12 +280,15 @@ class Figures:
 
 
 def _counts(state: State) -> bool:
+    """Whether a session in *state* is counted: it has started and not ended."""
     return not state.is_starting and state.phase is not ENDED
 
 
 def _phase(state: State) -> str:
+    """Return the name under which a session's phase is counted."""
     return ASLEEP if state.asleep else state.phase.value
 
 
 def _waiting(state: State) -> int:
+    """Return how many calls of a session wait for a person."""
     return 0 if state.batch is None else state.batch.calls.waiting

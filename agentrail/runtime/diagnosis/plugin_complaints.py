@@ -31,7 +31,7 @@ LOG_LEVELS: Final[Mapping[str, int]] = MappingProxyType(
 
 
 def write_line(session_id: str, effect: WriteLog) -> None:
-    """Write a line of a plugin of a session, at the level that it says."""
+    """Log a line of a plugin of a session, at the level that the line has."""
     fields = {"session_id": session_id, "fields": dict(effect.fields)}
     log.log(LOG_LEVELS.get(effect.level, logging.INFO), "%s", effect.message, extra=fields)
 

@@ -51,6 +51,7 @@ class Pulse(trio.abc.Instrument):
     # Called in the loop's thread
 
     async def _go_on(self) -> None:
+        """Body of the task: every `BEAT` seconds, add the instrument that beats in the next pass."""
         with self._scope:
             while True:
                 await trio.sleep(BEAT)
@@ -74,6 +75,7 @@ class Pulse(trio.abc.Instrument):
             self._come_round()
 
     def _come_round(self) -> None:
+        """Beat once, and let the task sleep again."""
         trio.lowlevel.remove_instrument(self)
         self.rests = False
         self.beats += 1

@@ -39,7 +39,7 @@ _FRAME: Final = re.compile(r'  File "(.*)", line (\d+) in (.*)')
 
 
 def called(task: trio.lowlevel.Task) -> str:
-    """Return the name of *task*; under a supervisor, the names of its parent tasks come first, separated by ` / `."""
+    """Return the name of *task*, preceded under a supervisor by the names of its parent tasks, separated by ` / `."""
     names = [task.name]
     above = task.parent_nursery
     while above is not None:
@@ -128,6 +128,7 @@ class Scratch:
 
 
 def _by_thread(lines: Sequence[str]) -> Iterator[tuple[int, tuple[str, ...]]]:
+    """Yield each thread's id and frames, from the lines that `faulthandler` wrote."""
     frames: tuple[str, ...] = ()
     for line in reversed(lines):  # the header of a thread comes before its frames
         thread = _THREAD.match(line)
@@ -144,12 +145,14 @@ def with_source(frames: Sequence[str]) -> str:
 
 
 def _source(frame: str) -> str:
+    """Return the source line of *frame*, indented; empty if it cannot be read."""
     match = _FRAME.match(frame)
     line = "" if match is None else linecache.getline(match[1], int(match[2])).strip()
     return line and f"    {line}\n"
 
 
 def _opened() -> BinaryIO | None:
+    """Return an open file without a name; `None` if none can be opened."""
     try:
         if hasattr(os, "memfd_create"):
             return os.fdopen(os.memfd_create("agentrail-stacks"), "w+b", buffering=0)

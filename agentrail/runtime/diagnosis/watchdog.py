@@ -76,7 +76,7 @@ For a task that runs no step: its name instead of the session, and an empty text
 
 
 class Named:
-    """Remembers the step that was logged last, so that each is logged at most twice: when slow, and when blocking."""
+    """Remembers which step was last logged, so that each is logged at most twice: as slow, and as blocking."""
 
     __slots__ = ("_limit", "_step")
 
@@ -97,6 +97,7 @@ class Named:
 
 
 def _level(seconds: float) -> int:
+    """Return the log level for a step that took *seconds*."""
     return logging.WARNING if seconds < BLOCKED else logging.ERROR
 
 
@@ -172,6 +173,7 @@ class Watchdog:
             self._set(self._alarm, AWAKE)
 
     def _set(self, alarm: Alarm, seconds: float) -> None:
+        """Set the alarm, and note when it is due and the collections so far."""
         self._due, self._collected = time.perf_counter() + seconds, self._collections[0]
         alarm.set(seconds)
 
@@ -192,7 +194,7 @@ class Watchdog:
         self._thread.join(CLOSING)
         if not self._thread.is_alive():
             alarm.close()
-        with suppress(ValueError):  # other code may have removed it
+        with suppress(ValueError):  # other code may have removed the callback
             gc.callbacks.remove(self._collecting)
 
     def begin(self, session_id: str, kind: str, now: float) -> Crumb:
@@ -253,16 +255,18 @@ class Watchdog:
         """Log the running task if it was running at the last look too, without a beat of the loop in between."""
         task, beats, suspected = pulse.running(), pulse.beats, self._suspected
         if suspected is None or not self._is_suspect(task, beats):
-            before = self.collecting(("", "", 0.0, 0.0), now)  # with what the collection that runs has taken so far
+            before = self.collecting(("", "", 0.0, 0.0), now)  # includes the time of a collection that still runs
             self._suspect, self._suspect_beats = task, beats
             self._suspected = task and (called(task), "", now, before)
             return SLOW
         return self._name(suspected, now, scratch)
 
     def _is_suspect(self, task: trio.lowlevel.Task | None, beats: int) -> bool:
+        """Whether *task* was running at the last look too, without a beat of the loop since."""
         return task is not None and task is self._suspect and beats == self._suspect_beats
 
     def _forget(self) -> None:
+        """Forget the task of the last look."""
         self._suspect = self._suspected = None
 
     def _name_keeper(self, pulse: Pulse, now: float, late: float, scratch: Scratch) -> None:
@@ -368,6 +372,7 @@ class _Moment(ctypes.Structure):
 
 
 def _after(seconds: float) -> _Moment:
+    """Return the kernel's time structure for *seconds* from now."""
     moment = _Moment()
     moment.value[:] = divmod(max(1, int(seconds * _BILLION)), _BILLION)
     return moment
@@ -436,5 +441,5 @@ def alarm(later: float) -> Alarm:
     """Return a kernel alarm that `put_off` sets to *later* seconds; a `PacedAlarm` if the system has no such timer."""
     try:
         return KernelAlarm(later)
-    except (OSError, AttributeError):  # another system, an older one, or one that forbids it
+    except (OSError, AttributeError):  # not Linux, an old kernel, or the call is forbidden
         return PacedAlarm()

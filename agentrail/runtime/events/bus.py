@@ -61,7 +61,7 @@ class Bus:
         self._last: Envelope | None = None
         self._n = 0
         self._subscriptions: tuple[Subscription, ...] = ()
-        self._hear_deltas: tuple[Subscription, ...] = ()  # those of them that ephemeral events concern
+        self._hear_deltas: tuple[Subscription, ...] = ()  # subscriptions that want ephemeral events
 
     @in_brackets
     def __repr__(self) -> str:
@@ -106,7 +106,7 @@ class Bus:
             self._forget_first()
 
     def publish_all_ephemeral(self, events: Sequence[Event | str], at: int) -> None:
-        """Deliver ephemeral events that have come at once."""
+        """Deliver ephemeral events that came together."""
         n = self._n + len(events)
         whispers = self._whispers
         room = min([subscription.room_to for subscription in self._hear_deltas], default=n)
@@ -127,12 +127,14 @@ class Bus:
         return self._whispers, self._n
 
     def _begin_to_whisper(self, first: int) -> EphemeralTail:
+        """Start and return a buffer for ephemeral events after the last durable one."""
         behind = self._last or Envelope(self.session_id, self._before, 0, 0, 0, 0, Event())
         whispers = self._whispers = EphemeralTail(behind, first)
         self._buffer = (*self._buffer, whispers)
         return whispers
 
     def _forget_first(self) -> None:
+        """Drop the oldest buffered ephemeral event; subscribers make their envelopes of it first."""
         first = self._buffer[0]
         oldest = first.last.n + 1 - len(first) if first is self._whispers else 0
         for subscription in self._hear_deltas:
@@ -157,6 +159,7 @@ class Bus:
         self._become(tuple(other for other in self._subscriptions if other is not subscription))
 
     def _become(self, subscriptions: tuple[Subscription, ...]) -> None:
+        """Set the subscriptions, and those among them that want ephemeral events."""
         self._subscriptions = subscriptions
         self._hear_deltas = tuple(subscription for subscription in subscriptions if subscription.hears_deltas)
 
@@ -174,6 +177,7 @@ class Bus:
         self._drop_buffer()
 
     def _drop_buffer(self) -> None:
+        """Drop all buffered ephemeral events."""
         if self._buffered:
             self.dropped = self._buffer[-1].last
         self._buffer, self._buffered, self._whispers = (), 0, None

@@ -58,7 +58,7 @@ class EphemeralTail:
         return Cursor(self._behind.seq, self._first + len(self) - 1)
 
     def after(self, since: Cursor) -> list[Envelope]:
-        """Return the events after a position."""
+        """Return the buffered events after a position."""
         last = self.last
         if last <= since:
             return []
@@ -106,7 +106,7 @@ class EventReplay:
         self._record: int | None = None
 
     def next_now(self) -> Envelope | None:
-        """Return the next event if it has been read already."""
+        """Return the next event if it was read already, else `None`."""
         return self._found.pop(0) if self._found else None
 
     async def next(self) -> Envelope | None:

@@ -112,13 +112,13 @@ class Subscription:
         self._types = types
         self._policy = policy
         self._capacity = capacity
-        # A subscriber may name a class of ephemeral events, or one that they inherit from, such as `Event`.
+        # *types* may have a class of ephemeral events, or a base class of them, such as `Event`.
         self.hears_deltas = types is None or any(issubclass(t, Ephemeral) or issubclass(Ephemeral, t) for t in types)
         self._room = capacity if types is None else 0
         self._queue: list[Envelope | EphemeralRun] = []
         self._runs = self._folded = 0  # runs in the queue, and how many more events than items are in it
-        self._next = 1  # number of the next ephemeral event since the last durable one, after those in the queue
-        self.room_to = 0  # up to this number, ephemeral events have room; or to a later one, as some may be read by now
+        self._next = 1  # number (since the last durable event) of the next ephemeral event to queue
+        self.room_to = 0  # ephemeral events up to this number have room, maybe more if some were read since
         self._past: EventReplay | None = None
         self._start = _BEGINNING
         self._last_out: Envelope | None = None
@@ -126,7 +126,7 @@ class Subscription:
         self._ended = False
         self._entered = False
         self._barred: type[AlreadyLeft | AlreadyRead] | None = None
-        self.merged = self.dropped = 0  # deltas that were merged with others, and events that found no room
+        self.merged = self.dropped = 0  # how many deltas were merged with others, and how many events had no room
         self.task: trio.lowlevel.Task | None = None
         self._at_gate = False
 
@@ -158,7 +158,7 @@ class Subscription:
         self._bus.leave(self)
 
     def _go_back(self, since: Cursor) -> None:
-        """Plan to read events after *since* again, and mark a gap for those no longer kept."""
+        """Continue by reading the events after *since* again, with a `Gap` for those no longer kept."""
         bus = self._bus
         first: list[Envelope] = []
         if bus.dropped is not None and since < bus.dropped and self.hears_deltas:
@@ -170,7 +170,7 @@ class Subscription:
 
     @property
     def _is_too_slow(self) -> bool:
-        """Whether the subscriber has fallen behind and is to be disconnected, once it has read what waits."""
+        """Whether the subscriber is to be disconnected for falling behind, after it has read what is queued."""
         return self._lost_to is not None and self._policy == "disconnect"
 
     @property
@@ -182,7 +182,7 @@ class Subscription:
     # From the bus
 
     def offer(self, envelopes: Sequence[Envelope]) -> None:
-        """Called by the bus before it counts from these durable events on: queue them, or apply the policy."""
+        """Queue durable events, or apply the policy; called by the bus before it resets the ephemeral count."""
         tail, last = self._bus.tail
         if tail is not None and self._next <= last and self.hears_deltas:
             self._queue.append(EphemeralRun(tail, self._next, last))
@@ -200,7 +200,7 @@ class Subscription:
             self.wake()
 
     def squeeze(self, n: int) -> None:
-        """Called by the bus: apply the policy to the ephemeral event *n* if there is no room for it."""
+        """Note the new ephemeral event *n*, or apply the policy if there is no room; called by the bus."""
         self.room_to = self._room - len(self._queue) - self._folded + self._next - 1
         if n <= self.room_to:
             self.wake_in_turn()
@@ -214,7 +214,7 @@ class Subscription:
             self.wake_in_turn()
 
     def keep(self, last: int) -> None:
-        """Called by the bus before it may forget the ephemeral events up to number *last*: make their envelopes."""
+        """Queue envelopes of the ephemeral events up to number *last*; called by the bus before it may drop them."""
         self._unfold()
         tail, _ = self._bus.tail
         if tail is not None and self._next <= last and self.hears_deltas:
@@ -222,7 +222,7 @@ class Subscription:
             self._next = last + 1
 
     def _unfold(self) -> None:
-        """Make the envelopes of the runs in the queue."""
+        """Replace the runs in the queue by their envelopes."""
         if self._runs:
             folded, self._queue = self._queue, []
             self._runs = self._folded = 0
@@ -230,13 +230,13 @@ class Subscription:
                 self._queue += item.tail.envelopes(item.first, item.last) if isinstance(item, EphemeralRun) else [item]
 
     def wake_in_turn(self) -> None:
-        """Called by the bus: there are ephemeral events to read, and so there may be for many subscribers at once."""
+        """Wake the reader through the gate, as ephemeral events may concern many subscribers; called by the bus."""
         if self.task is not None and not self._at_gate:
             self._at_gate = True
             self._bus.hearing.enter(self.wake)
 
     def wake(self) -> None:
-        """Called by the bus, and by its gate: there is something to read."""
+        """Wake the reader: there is something to read. Called by the bus and by its gate."""
         self._at_gate = False
         task = self.task
         if task is not None:
@@ -257,7 +257,7 @@ class Subscription:
             self._lost_to = envelope.cursor
 
     def _merged(self, envelope: Envelope) -> bool:
-        """Merge a delta into the last waiting one if both are of one type and the policy merges; return success."""
+        """Merge a delta into the last queued one of the same type, if the policy merges; return whether it did."""
         last = self._queue[-1]
         event = envelope.event
         if (
@@ -275,9 +275,9 @@ class Subscription:
         return True
 
     def let_go(self) -> None:
-        """Forget the live events that wait, as if there had been no room for them; the policy says what comes of them.
+        """Drop the queued live events as if there had been no room for them; the policy decides how reading goes on.
 
-        No-op if none waits.
+        No-op if none is queued.
         """
         if self.waiting:
             self.dropped += self.waiting
@@ -287,7 +287,7 @@ class Subscription:
             self._lost_to = self._bus.cursor
 
     def end(self) -> None:
-        """Called by the bus: no more events come."""
+        """End the subscription: no more events come. Called by the bus."""
         self.keep(self._bus.tail[1])
         self._ended = True
         self.wake()
@@ -333,9 +333,10 @@ class Subscription:
                 self._barred = None
 
     def next_now(self) -> Envelope | None:
-        """Take the next event if it is there, without waiting: whoever writes events writes many at once.
+        """Return the next event without waiting, for a reader that handles many events at once.
 
-        `None` may also say that there are none any more, or that some were lost: `async for` tells.
+        `None` may mean that no event is there yet, that no more come, or that some were lost: `async for` finds out
+        which.
         """
         if self._barred is not None:
             return None
@@ -345,7 +346,7 @@ class Subscription:
         return None if again is None else self._out(again)
 
     def _take_live(self) -> Envelope | None:
-        """Take the next live event; `None` if there is none."""
+        """Remove and return the next live event; `None` if none is queued."""
         if not self._queue:
             tail, last = self._bus.tail
             if tail is not None and self._next <= last:
@@ -361,7 +362,7 @@ class Subscription:
         return None
 
     def _out(self, envelope: Envelope) -> Envelope:
-        """Return *envelope*, which was read again; it is the subscriber's new position, unless it is a `Gap`."""
+        """Return *envelope*, which a replay has read, and make it the subscriber's position unless it is a `Gap`."""
         if not isinstance(envelope.event, Gap):
             self._last_out = envelope
         return envelope
@@ -372,7 +373,7 @@ class Subscription:
         return self._start if self._last_out is None else max(self._start, self._last_out.cursor)
 
     def _catch_up(self, lost_to: Cursor) -> Envelope | None:
-        """Called when the queue is empty: plan to read what was left out, or return the `Gap` that marks it."""
+        """Called when the queue is empty after events were dropped: begin to read them again, or return their `Gap`."""
         self._lost_to = None
         self._room = self._capacity if self._types is None else 0
         position = self.position
@@ -383,5 +384,6 @@ class Subscription:
         return gap_between(self._bus.session_id, position, lost_to)
 
     def _leave(self, _: object) -> trio.lowlevel.Abort:
+        """Forget the waiting task: called by Trio when it is cancelled."""
         self.task = None
         return trio.lowlevel.Abort.SUCCEEDED

@@ -114,11 +114,12 @@ class ActorTrace:
         self._wake()
 
     def end(self) -> None:
-        """No more steps come."""
+        """End the trace: no more steps come."""
         self._ended = True
         self._wake()
 
     def _wake(self) -> None:
+        """Wake the reader, if it waits."""
         task, self._task = self._task, None
         if task is not None:
             trio.lowlevel.reschedule(task)
@@ -141,6 +142,7 @@ class ActorTrace:
         return self._steps.popleft()
 
     def _leave(self, _: object) -> trio.lowlevel.Abort:
+        """Forget the waiting task: called by Trio when it is cancelled."""
         self._task = None
         return trio.lowlevel.Abort.SUCCEEDED
 

@@ -16,7 +16,7 @@ from agentrail.runtime.shared.reply_slot import NOBODY, Caller, Slot
 
 
 class NewCode(NamedTuple):
-    """Code that a command brings: of tools, and of a plugin. The actor has it when it handles the command."""
+    """Code that a command brings, of tools or of a plugin; the actor stores it before the command's step."""
 
     revision: int
     """Number of the change, under which the state names the code."""
@@ -59,7 +59,7 @@ class Letter:
         self.slots: list[Slot[Answer]] = [] if slot is None else [slot]
         self.code, self.size = code, size
         self.number = 0
-        self.is_repeat = False  # whether its command id was answered before
+        self.is_repeat = False  # whether the command id was answered before this letter came
         self.parts: tuple[Letter, ...] = ()  # the letters that were joined to this one
         self.watch: Callable[[str], None] | None = None
 
@@ -77,10 +77,10 @@ class Letter:
 
 
 def joined(waiting: Sequence[Letter]) -> Letter:
-    """Return the first of *waiting*; if it and those that follow are ends of calls, one letter with all these ends.
+    """Merge consecutive ends of calls at the front of *waiting* into one letter, and return it.
 
-    So they are journaled by one commit. Classes are compared, as `isinstance` takes 1,000 instructions for each struct
-    that it is not an instance of.
+    One commit then journals all of them. If the first letter is no end of a call, it is returned itself. Classes are
+    compared, because `isinstance` takes 1,000 instructions for a struct that is no instance.
     """
     ended: list[ToolReturned | ToolRaised | ToolStopped] = []
     for letter in waiting:

@@ -62,11 +62,11 @@ class Mailbox:
         self._lane = self._control
         self.suspended = False  # only the control lane is read
         self._bytes = self._urgent_streak = self._letters_this_pass = 0
-        self.number = 0  # of the last letter
+        self.number = 0  # number of the last letter posted
         self._split_until = 0  # letters up to this number are not joined
         self._admitted = self._at_gate = False
         self._reader: trio.lowlevel.Task | None = None
-        self.wake_callback: Callable[[], None] | None = None  # there while the session sleeps; wakes it
+        self.wake_callback: Callable[[], None] | None = None  # set while the session sleeps; starts its actor
         self._waiting_for_room: OrderedDict[Slot[None], Letter] | None = None
         self.closed: Answer | None = None
 
@@ -116,7 +116,7 @@ class Mailbox:
         return letter
 
     def _find_equivalent(self, letter: Letter) -> Letter | None:
-        """Return a waiting letter that makes *letter* superfluous, `None` if there is none."""
+        """Return a waiting letter that makes *letter* superfluous; `None` if there is none."""
         input_ = letter.input
         if isinstance(input_, AbortSent):
             return self._find_equivalent_abort(letter, input_)
@@ -126,10 +126,11 @@ class Mailbox:
             if waiting.input == input_ and waiting.command == letter.command:
                 return waiting
             if isinstance(input_, ActorCommand):
-                return None  # only the newest letter can stand for it: one in between may undo an earlier one
+                return None  # only the newest letter may replace it, because a letter in between may undo an older one
         return None
 
     def _find_equivalent_abort(self, letter: Letter, abort: AbortSent) -> Letter | None:
+        """Return a waiting abort that does all that *abort* does, joined with it if needed; `None` if there is none."""
         for waiting in self._control:
             other_abort = waiting.input
             if not isinstance(other_abort, AbortSent):
@@ -189,6 +190,7 @@ class Mailbox:
             raise
 
     def _put(self, letter: Letter) -> None:
+        """Append a letter to the user lane, and wake the actor, directly or through the gate."""
         self._bytes += letter.size
         self.number += 1
         letter.number = self.number
@@ -199,6 +201,7 @@ class Mailbox:
             self._ask_gate()
 
     def _has_room(self, size: int) -> bool:
+        """Whether the user lane has room for *size* bytes more; an empty lane always has."""
         return not self._user or _have_room(len(self._user), self._bytes, size)
 
     def _make_room(self) -> None:
@@ -214,6 +217,7 @@ class Mailbox:
         self._waiting_for_room = None
 
     def _post(self, lane: list[Letter], letter: Letter) -> None:
+        """Append *letter* to *lane* and wake the actor; if the mailbox is closed, answer the letter."""
         if self.closed is not None:
             letter.settle(self.closed)
             return
@@ -243,7 +247,7 @@ class Mailbox:
                 if self._admitted:
                     continue
             else:
-                self._admitted = False  # the letters that were admitted are gone: the next prompt asks the gate again
+                self._admitted = False  # all admitted letters were handled, so the next prompt must pass the gate again
             self._letters_this_pass = 0
             # No task runs between the empty lanes and this line, so no wake-up is lost; a `trio.Event` for each wait
             # would cost more.
@@ -251,6 +255,7 @@ class Mailbox:
             await trio.lowlevel.wait_task_rescheduled(self)
 
     def _take(self) -> Letter | None:
+        """Remove and return the next letter by the priority of the lanes; `None` if none waits."""
         if self._control:
             cleared = self._cleared(self._control[0])
             if cleared is not None:
@@ -273,7 +278,7 @@ class Mailbox:
         return None
 
     def _take_result(self) -> Letter:
-        """Take the first result; if it is the end of a call, take those that follow it too, as one letter."""
+        """Remove the first result; ends of calls that follow each other are taken together as one letter."""
         results = self._results
         if len(results) == 1 or results[0].number <= self._split_until:
             return results.pop(0)
@@ -282,6 +287,7 @@ class Mailbox:
         return letter
 
     def _take_user(self, place: int) -> Letter:
+        """Remove the user letter at index *place*, and let waiting senders post."""
         letter = self._user.pop(place)
         self._lane = self._user
         self._bytes -= letter.size
@@ -330,16 +336,19 @@ class Mailbox:
         self._wake()
 
     def _ask_gate(self) -> None:
+        """Ask the gate once to admit the waiting user letters."""
         if not self._at_gate and not self._admitted:
             self._at_gate = True
             self._gate.enter(self._admit)
 
     def _admit(self) -> None:
+        """Called by the gate: let the actor read user letters."""
         self._at_gate = False
         self._admitted = True
         self._wake()
 
     def _wake(self) -> None:
+        """Wake the actor that waits in `receive`, or start the one of a sleeping session."""
         task, self._reader = self._reader, None
         if task is not None:
             trio.lowlevel.reschedule(task)
@@ -348,7 +357,7 @@ class Mailbox:
             wake()
 
     def __call__(self, _: object) -> trio.lowlevel.Abort:
-        """Forget the reader, which is cancelled; a bound method would take 64 bytes as long as the session lives."""
+        """Forget the waiting actor: called by Trio to cancel it. A bound method would take 64 bytes per session."""
         self._reader = None
         return trio.lowlevel.Abort.SUCCEEDED
 

@@ -55,6 +55,7 @@ def held_calls(state: State) -> tuple[HeldCall, ...]:
 
 
 def _held_call(call: Call, path: tuple[str, ...], asked_by: tuple[str, ...]) -> HeldCall:
+    """Return *call* as a caller sees it: the approval or answer that it waits for."""
     if call.hold is not None:
         hold = call.hold
         return HeldCall(
@@ -86,7 +87,7 @@ def _held_call(call: Call, path: tuple[str, ...], asked_by: tuple[str, ...]) -> 
 
 
 class ReplyWaiter(NamedTuple):
-    """A caller of a prompt, who waits for its turn if there is a slot."""
+    """A caller of a prompt: waits for its turn if it has a slot, else only its answer class is kept."""
 
     slot: Slot[ReplyOutcome] | None
     """Gets how the turn ended; `None` if the caller does not wait, but its class has to be known until then."""
@@ -106,7 +107,10 @@ class Waiters:
         return bool(self._askers)
 
     def watch(self, asker: ReplyWaiter) -> Callable[[str], None]:
-        """Return a function that makes *asker* wait for a prompt, to call when the prompt's id is known."""
+        """Return a function that registers *asker* for a prompt.
+
+        It is called with the prompt's id, once that is known.
+        """
 
         def watch(ref: str) -> None:
             if self._askers is None:
@@ -116,9 +120,10 @@ class Waiters:
         return watch
 
     def keeps(self, parse_answer: ReadAnswer, state: Callable[[], State]) -> Callable[[str], None]:
-        """Return a function that keeps *parse_answer* until the turn of a prompt has ended, whose caller does not wait.
+        """Return a function that keeps *parse_answer* until a prompt's turn ends, for a caller who does not wait.
 
-        It is a no-op if that turn is over: its command id was answered before. *state* returns the session's state.
+        The function is called with the prompt's id. It is a no-op if the turn is over, as when the command id was
+        answered before. *state* returns the session's state.
         """
         watch = self.watch(ReplyWaiter(None, parse_answer))
 
@@ -137,7 +142,7 @@ class Waiters:
                 del self._askers[ref]
 
     def readers(self, prompt: str) -> tuple[ReadAnswer, ...]:
-        """Return how the callers of *prompt* make their objects, each way once."""
+        """Return the parsers of the callers of *prompt*, each different one once."""
         waiting = (self._askers or {}).get(prompt, ())
         return tuple(dict.fromkeys(asker.read for asker in waiting if asker.read is not None))
 
@@ -161,7 +166,7 @@ class Waiters:
                     asker.slot.settle(error)
 
     def _settle(self, ref: str, outcome: ReplyOutcome, *, rests: bool = False) -> None:
-        """Give *outcome* to the callers that wait; if the turn only *rests*, the classes of the others stay known."""
+        """Give *outcome* to the waiting callers. If the turn only *rests*, keep parsers of those who do not wait."""
         askers = {} if self._askers is None else self._askers
         waiting = askers.pop(ref, ())
         for asker in waiting:
@@ -197,7 +202,7 @@ class AskedPrompt:
         return f"{self.accepted.ref}, {self.accepted.status}"
 
     async def reply(self) -> Reply:
-        """Return how the turn ended, or that it waits for a person, as `ask` does; called again, how it is then."""
+        """Return how the turn ended, or that it waits for a person, as `ask` does; may be called again later."""
         ref, may_be_over = self.accepted.ref, self._is_repeat
         turn: Slot[ReplyOutcome] | None = self._slot
         self._slot = None
@@ -248,7 +253,7 @@ def _is_open(state: State, ref: str) -> bool:
 
 
 def ended(records: Sequence[Record], ref: str) -> ReplyOutcome | None:
-    """Return how a prompt's turn ended, read from *records*; `None` if they do not tell."""
+    """Return how a prompt's turn ended, from the events in *records*; `None` if they do not have its end."""
     for record in records:
         for envelope in record.events:
             end = turn_end(envelope.event)
@@ -258,16 +263,18 @@ def ended(records: Sequence[Record], ref: str) -> ReplyOutcome | None:
 
 
 def turn_end(event: Event) -> tuple[str, ReplyOutcome] | None:
-    """Return the id of the prompt whose turn *event* ends, and how; `None` if it ends none."""
+    """Return prompt id and outcome of the turn that *event* ends; `None` if it ends none."""
     end = _ENDS.get(type(event))
     return None if end is None else end(event)
 
 
 def _replied(end: AgentEnd) -> tuple[str, ReplyOutcome]:
+    """Return prompt id and reply of a turn that ended normally."""
     return end.ref, Reply(end.ref, end.stop_reason, end.messages, end.usage, fits=end.fits)
 
 
 def _aborted(abort: AgentAbort) -> tuple[str, ReplyOutcome] | None:
+    """Return prompt id and error of an aborted turn; `None` if the abort ended no turn."""
     if abort.ref is None:
         return None
     reason = abort.reason or "no reason given"
@@ -277,14 +284,17 @@ def _aborted(abort: AgentAbort) -> tuple[str, ReplyOutcome] | None:
 
 
 def _rejected(event: PromptRejected) -> tuple[str, ReplyOutcome]:
+    """Return prompt id and error of a prompt that a plugin rejected."""
     return event.ref, PromptWasRejected(event.ref, event.reason)
 
 
 def _dropped(event: PromptDropped) -> tuple[str, ReplyOutcome]:
+    """Return prompt id and error of a prompt whose queue was cleared."""
     return event.ref, PromptWasDropped(event.ref, "the queue was cleared")
 
 
 def _withdrawn(event: PromptWithdrawn) -> tuple[str, ReplyOutcome]:
+    """Return prompt id and error of a prompt that was withdrawn."""
     return event.ref, PromptWasDropped(event.ref, "it was withdrawn")
 
 

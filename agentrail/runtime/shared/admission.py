@@ -70,5 +70,6 @@ class Gate:
                 await trio.lowlevel.wait_task_rescheduled(self._leave)
 
     def _leave(self, _: object) -> trio.lowlevel.Abort:
+        """Forget the waiting task: called by Trio when it is cancelled."""
         self._parked = None
         return trio.lowlevel.Abort.SUCCEEDED

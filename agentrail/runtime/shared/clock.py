@@ -70,6 +70,7 @@ class Steady:
 
 
 def _same(at: float) -> float:
+    """Return *at*: deadlines of Trio's own clocks need no conversion."""
     return at
 
 
@@ -160,7 +161,7 @@ class Timers:
             if self._waiting is None:
                 self._parked = False
                 trio.lowlevel.reschedule(self._task)
-            else:  # cheaper than to wake the task, as a timer such as that of an abort is mostly cleared soon
+            else:  # cheaper than waking the task: most timers, such as that of an abort, are cleared soon
                 self._until = at
                 self._waiting.deadline = self.clock.deadline(at)
         reach("TIMER_SET")
@@ -175,7 +176,7 @@ class Timers:
         self._live.pop(owner, None)
 
     def _take(self, key: Key) -> Callable[[], None] | None:
-        """Remove a timer and return its function; `None` if it is not set."""
+        """Remove a timer and return its callback; `None` if it is not set."""
         owner, name = key
         own = self._live.get(owner)
         timer = None if own is None else own.pop(name, None)
@@ -210,7 +211,7 @@ class Timers:
             await trio.lowlevel.wait_task_rescheduled(self._leave)
         waiting, self._waiting = self._waiting, None
         if waiting.cancelled_caught:
-            self.clock.reached(self._until)  # Trio has waited for this time, whatever the clock shows now
+            self.clock.reached(self._until)  # Trio slept until this time, even if the user's clock shows an earlier one
 
     def _drop_dead(self) -> None:
         """Drop cleared timers from the front, so that the task does not wake for them."""
@@ -226,11 +227,13 @@ class Timers:
         self._limit = SLACK + 2 * len(self._heap)
 
     def _is_live(self, timer: tuple[float, int, Key]) -> bool:
+        """Whether a timer of the heap is still set, and was not replaced."""
         owner, name = timer[2]
         own = self._live.get(owner)
         live = None if own is None else own.get(name)
         return live is not None and live[0] == timer[1]
 
     def _leave(self, _: object) -> trio.lowlevel.Abort:
+        """Forget the waiting task: called by Trio when it is cancelled."""
         self._parked = False
         return trio.lowlevel.Abort.SUCCEEDED

@@ -47,13 +47,13 @@ class _Process:
     )
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()  # there may be one event loop in each of several threads
+        self._lock = threading.Lock()  # several threads may each run an event loop
         self._requests = 0
         self._long_lived: tuple[Sized, ...] = ()  # collections of sessions, and of connections
         self._before = self._thresholds = gc.get_threshold()
-        self._frozen = 0  # objects, those included that were freed since they were counted
+        self._frozen = 0  # frozen objects at the last count, though some may have been freed since
         self._is_unfrozen = True  # the next full collection looks at all objects
-        self._frozen_per_item = 0.0  # objects for each session and connection that the last such collection left
+        self._frozen_per_item = 0.0  # objects per session and connection after the last collection of everything
 
     def count(self, living: Sized) -> None:
         """Count what is in *living* from now on: sessions, or connections."""

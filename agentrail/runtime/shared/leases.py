@@ -62,7 +62,7 @@ class Leases:
             self._claims[session_id] = claim
             try:
                 await trio.lowlevel.checkpoint_if_cancelled()
-            except trio.Cancelled:  # the caller has left, and nobody else knows of the claim
+            except trio.Cancelled:  # the caller was cancelled, and nothing else would release the claim
                 self.release(session_id)
                 raise
         return claim
@@ -94,7 +94,7 @@ class Leases:
         await self._let_go()
 
     async def _let_go(self) -> None:
-        """Release what is to be released; if the journal fails, these leases end by themselves."""
+        """Release the leases that are due for it; if the journal fails, they expire by themselves."""
         async with self._lock:
             leaving, self._leaving = self._leaving, []
             if not leaving:
@@ -119,28 +119,33 @@ class Leases:
                 self.lost(claim)
 
     async def _renewed(self) -> tuple[Claim, ...]:
+        """Renew all leases once; return the claims that are lost."""
         async with self._lock:
             claims = tuple(self._claims.values())
             return await self._journal.renew(claims, self._lease()) if claims else ()
 
     def _lease(self) -> Lease:
+        """Return a lease that begins now."""
         return Lease(self._timers.clock.now_ms(), self._lasts)
 
     def _set_timer(self) -> None:
+        """Set the timer for the next renewal."""
         self._timers.set(RENEWAL, self._timers.clock.after(self._lasts / 1000 / RENEWALS), self._renewal_is_due)
 
     def _renewal_is_due(self) -> None:
+        """Wake the task to renew the leases."""
         self._is_due = True
         self._bell.set()
 
     def _release_is_due(self) -> None:
+        """Wake the task to release leases."""
         self._bell.set()
 
 
 def _complain(what: str, error: AgentrailError) -> None:
-    """Log an error of the journal, unless it is an outage, of which there is a line already.
+    """Log an error of the journal, unless it is an outage, which is logged elsewhere.
 
-    `CommitUnknown` ends no session here: only leases are in doubt. A session meets it at its own next record.
+    `CommitUnknown` ends no session here, because only leases are in doubt. A session meets it at its own next record.
     """
     if not isinstance(error, JournalUnavailable):
         log.error("leases of sessions could not be %s, and end unless the next attempt succeeds: %s", what, error)

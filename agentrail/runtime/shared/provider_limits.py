@@ -83,7 +83,7 @@ class Lane:
         return sum(map(len, self._waiting.values()))
 
     def rests(self, now: float) -> bool:
-        """Whether the lane can be dropped: it is open, and no request is out, waits, or was sent in the last minute."""
+        """Whether the lane can be dropped: not closed, and no request runs, waits, or was sent in the last minute."""
         counts = self._out or self._waiting or (self._minute and self._minute[-1].at + MINUTE > now)
         return not counts and self._closed_until <= now
 
@@ -117,7 +117,10 @@ class Lane:
         self._closed_until = max(self._closed_until, until)
 
     def send(self, now: float) -> tuple[list[Ticket], float | None]:
-        """Return the requests to send now, and when to look again; `None` for the time: when a request has ended."""
+        """Return the requests to send now, and when to look again.
+
+        The time is `None` if there is nothing to send before a request ends.
+        """
         while self._minute and self._minute[0].at + MINUTE <= now:
             self._minute.popleft()
         tickets: list[Ticket] = []
@@ -138,6 +141,7 @@ class Lane:
         return tickets, None
 
     def _room_at(self, ticket: Ticket, now: float) -> float | None:
+        """Return when *ticket* may be sent; `None` if that depends on the end of a running request."""
         limit = self._limit
         if limit.concurrency is not None and self._out >= limit.concurrency:
             return None
@@ -202,6 +206,7 @@ class ProviderLimits:
         emit: EmitChunk,
         sent: Callable[[], None],
     ) -> Response:
+        """Wait for the turn of the request, stream it, and count its tokens in the lane."""
         ticket = await self._turn(key, lane, Ticket(session_id, read_tokens(request)))
         tokens: int | None = None
         try:

@@ -53,6 +53,7 @@ class Slot(Generic[T]):
         return self._value  # type: ignore[return-value]  # the event is set, so the value is a T
 
     def _leave(self, _: object) -> trio.lowlevel.Abort:
+        """Forget the waiting task: called by Trio when it is cancelled."""
         self._task = None
         return trio.lowlevel.Abort.SUCCEEDED
 

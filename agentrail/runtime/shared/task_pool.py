@@ -41,7 +41,8 @@ class Work:
 
     def __init__(self) -> None:
         self.cancelled = False
-        self._scope: trio.CancelScope | None = None  # only while it runs: then the scope is for the next work
+        # `None` unless the work runs, because the task's scope is used for other work later.
+        self._scope: trio.CancelScope | None = None
 
     def cancel(self) -> None:
         """Cancel the work; if it has not begun, at its first checkpoint."""
@@ -57,7 +58,7 @@ class Work:
         """Wait for what is left of cancelled work; called outside of the cancelled scope. No-op: nothing is left."""
 
     def over(self) -> None:
-        """Tell that the task has ended the work; called exactly once, also after a cancellation."""
+        """Report the end of the work; called exactly once, also after a cancellation."""
         raise NotImplementedError
 
     def begin(self, scope: trio.CancelScope) -> None:
@@ -72,18 +73,20 @@ class Work:
         self.over()
 
 
-class _Seat:
+class _PoolTask:
     """A task of the pool: its scope, and its work."""
 
     __slots__ = ("body", "scope", "task", "work")
 
     def __init__(self) -> None:
         self.scope = trio.CancelScope()
-        self.task: trio.lowlevel.Task | None = None  # only while it waits for work: the task holds its seat
+        # Set only while the task waits for work: the task refers to this object, so this would be a reference cycle.
+        self.task: trio.lowlevel.Task | None = None
         self.work: Work | None = None
         self.body: Callable[[], Awaitable[None]] | None = None
 
     def take(self, work: Work, body: Callable[[], Awaitable[None]]) -> None:
+        """Accept the next work of the task."""
         self.work, self.body = work, body
         work.begin(self.scope)
 
@@ -102,7 +105,7 @@ class _Seat:
             await self.body()
 
     def end(self) -> None:
-        """Let go of the work. No-op if there is none."""
+        """Drop the work. No-op if there is none."""
         work, self.work, self.body = self.work, None, None
         if work is not None:
             work.finish()
@@ -130,7 +133,7 @@ class TaskPool:
 
     def __init__(self, nursery: trio.Nursery) -> None:
         self._nursery = nursery
-        self._spare: deque[_Seat] = deque()
+        self._spare: deque[_PoolTask] = deque()
         self._blank = copy_context()
 
     @in_brackets
@@ -140,43 +143,43 @@ class TaskPool:
     def start(self, work: Work, body: Callable[[], Awaitable[None]], name: str) -> None:
         """Run *body*, which is the work, in a task called *name*, with a copy of the caller's context variables."""
         if not self._spare:
-            seat = _Seat()
-            seat.take(work, body)
-            self._nursery.start_soon(self._live, seat, name=name)
+            pool_task = _PoolTask()
+            pool_task.take(work, body)
+            self._nursery.start_soon(self._live, pool_task, name=name)
             return
-        seat = self._spare.popleft()
-        task, seat.task = seat.task, None
+        pool_task = self._spare.popleft()
+        task, pool_task.task = pool_task.task, None
         if task is not None:
             task.name, task.context = name, copy_context()
             trio.lowlevel.reschedule(task)
-        seat.take(work, body)  # not before: work that was cancelled already would end the wait, and call `leave`
+        pool_task.take(work, body)  # not before: work that was cancelled already would end the wait, and call `leave`
 
-    async def _live(self, seat: _Seat) -> None:
+    async def _live(self, pool_task: _PoolTask) -> None:
         """Body of a task: run work until some is cancelled or fails, or until enough other tasks are spare."""
         try:
-            with Contained(seat.raised), seat.scope:
+            with Contained(pool_task.raised), pool_task.scope:
                 innermost = _innermost_scope()
-                while seat.work is not None:
-                    await seat.run()
-                    if seat.work.cancelled or not _is_clean(innermost):
+                while pool_task.work is not None:
+                    await pool_task.run()
+                    if pool_task.work.cancelled or not _is_clean(innermost):
                         break
-                    seat.end()
+                    pool_task.end()
                     if len(self._spare) < MAX_SPARE:
-                        await self._wait(seat)
-            if seat.work is not None and seat.work.cancelled:
-                await seat.work.stopped()
+                        await self._wait(pool_task)
+            if pool_task.work is not None and pool_task.work.cancelled:
+                await pool_task.work.stopped()
         finally:
-            seat.end()
+            pool_task.end()
 
-    async def _wait(self, seat: _Seat) -> None:
-        """Wait for the next work of a seat."""
-        seat.task = task = trio.lowlevel.current_task()
+    async def _wait(self, pool_task: _PoolTask) -> None:
+        """Wait for the next work of *pool_task*."""
+        pool_task.task = task = trio.lowlevel.current_task()
         task.name, task.context = SPARE, self._blank  # nothing of the work is held
-        self._spare.append(seat)
+        self._spare.append(pool_task)
 
         def leave(_: object) -> trio.lowlevel.Abort:
-            seat.task = None
-            self._spare.remove(seat)
+            pool_task.task = None
+            self._spare.remove(pool_task)
             return trio.lowlevel.Abort.SUCCEEDED
 
         await trio.lowlevel.wait_task_rescheduled(leave)

@@ -50,10 +50,12 @@ class TidyingUp:
             self._look_in(QUIET_AFTER)
 
     def _look_in(self, seconds: float) -> None:
+        """Set the timer for the next look, in *seconds*."""
         self._has_written, self._is_due = False, True
         self._timers.set(_KEY, self._timers.clock.now() + seconds, self._look)
 
     def _look(self) -> None:
+        """Page out one piece if nothing was written since the last look, and set the next timer if more is left."""
         self._is_due = False
         journal, has_written = self._journal, self._has_written
         if journal is None or not journal.should_page_out:

@@ -136,7 +136,7 @@ def _is_closing(error: GeneratorExit) -> bool:
 
 
 def _bare(error: BaseException) -> BaseException:
-    """Return *error* without the groups around it that hold a single exception."""
+    """Return *error* without enclosing exception groups that hold only one exception."""
     bare = error
     while len(members := inside(bare)) == 1:
         bare = members[0]
@@ -207,9 +207,9 @@ def fit_response(response: object) -> Response:
 
 
 def fit_chunk(chunk: object, room: int) -> Chunk:
-    """Return a chunk of a response with at most *room* characters; raise `ResponseTooLong` for one with more.
+    """Return a response's chunk of at most *room* characters, rebuilt from plain values.
 
-    What is no chunk raises `BadResponse`.
+    Raise `ResponseTooLong` if it has more, and `BadResponse` if it is no chunk.
     """
     try:
         return untrusted_content.fit_chunk(chunk, room)

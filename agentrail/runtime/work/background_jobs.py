@@ -60,6 +60,7 @@ class BackgroundJob:
             self._ended.set()
 
     def _failed(self, error: BaseException) -> None:
+        """Log that the command could not be run, and keep the reason."""
         tell(log, error, "`%s` in the background could not be run", self.job_id, level=logging.WARNING)
         self.problem = described(error)
 

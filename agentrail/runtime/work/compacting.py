@@ -35,12 +35,12 @@ log = logging.getLogger("agentrail.session")
 
 
 async def summarise(leaving: Leaving, ask: AskModel) -> str:
-    """Return a summary that the session's model writes: the compactor of sessions that give none."""
+    """Return a summary written by the session's model; used if the session has no compactor of its own."""
     return await ask(await in_slices(prompt_for(leaving.messages, leaving.room, leaving.most)), SYSTEM)
 
 
 async def in_slices(work: Slices[T]) -> T:
-    """Return the result of *work*; let other tasks run after each slice. It may be cancelled there."""
+    """Run *work*, a generator, and return its result; after each slice, other tasks run and it may be cancelled."""
     while True:
         try:
             next(work)
@@ -83,7 +83,7 @@ class RunningCompaction:
         self._post = post
         self._ask = ask
         self._prices = prices
-        self._tried = 0  # attempts at the last request
+        self._tried = 0  # number of attempts of the last request
         self._unreached: Failure | None = None  # why the last attempt that failed could reach no model
         self._used = NOTHING_USED
         self.scope = trio.CancelScope()
@@ -142,6 +142,7 @@ class RunningCompaction:
         summary_: object = None
 
         def failed(error: BaseException) -> None:
+            """Log the error, and keep it as the reason for the missing summary."""
             nonlocal problem
             tell(log, error, "the summary of a compaction failed", words=self._words)
             problem = described(error)
@@ -207,7 +208,7 @@ class RunningCompaction:
         raise AssertionError
 
     async def _attempt(self, request: ModelRequest) -> Response:
-        """Make the *request* once, and count what it uses."""
+        """Make the *request* once, and add its usage."""
         priced = partial(self._prices.priced, request.model, request.options)
         before, meter = self._used, UsageMeter(request)
         usage: Usage | None = None

@@ -57,7 +57,7 @@ class WaitClock:
         self._waiting += 1
 
     def end(self) -> None:
-        """Count one less."""
+        """Count one request less that waits."""
         if self._waiting == 1:
             self._before = self.seconds
         self._waiting -= 1
@@ -71,12 +71,13 @@ class Waiter:
     def __init__(
         self, number: int, line: tuple[str, ...], needs: tuple[LimitKey, ...], now: Callable[[], float]
     ) -> None:
-        self.number = number  # requests are numbered as they come
-        self.line = line  # the ids of its session and of those above
-        self.needs = needs  # all limits that it has to fit
+        self.number = number  # in the order of arrival
+        self.line = line  # session ids from the top-level session down to the one that makes the request
+        self.needs = needs  # all limits that must have room for the request
         self.now = now
-        self.waits_for: LimitKey | int = number  # those that had no room; its own number until it has looked
-        self.clocks: tuple[WaitClock, ...] = ()  # those that count that it waits
+        # Limits that had no room at its last look; its own number before its first look.
+        self.waits_for: LimitKey | int = number
+        self.clocks: tuple[WaitClock, ...] = ()  # clocks that run while this request waits
         self.called: trio.Event | None = None
 
 
@@ -84,12 +85,12 @@ _NUMBER: Final = attrgetter("number")
 
 
 class LimitQueue:
-    """The requests of a family that may have to wait.
+    """The requests of a family (a session and its sub-agents) that may have to wait for room below a limit.
 
-    One at a time looks whether there is room; then it is sent, or waits for the limits that it has found full, as do
-    all others that need these. After a change each group of those that wait for the same limits looks again, first the
-    group that has not looked for longest, so that changes in a row do not begin with the same one again. Before a
-    request, those that came earlier and wait for limits that it needs look too.
+    One request at a time looks for room. It is then sent, or waits for the limits that were full; other requests that
+    need these limits wait with it, as one group. After a change of usage each group looks again. The group that has not
+    looked for longest is first, so that it is not always the same one. Before a request looks, earlier requests that
+    wait for limits it needs look.
     """
 
     __slots__ = ("_due", "_full", "_last", "_looks", "clocks")
@@ -97,15 +98,15 @@ class LimitQueue:
     def __init__(self) -> None:
         self.clocks: dict[str, WaitClock] = {}
         """How long requests have waited, by the id of each sub-agent that runs and has had such requests."""
-        self._due: dict[LimitKey | int, Group] = {}  # the groups that may find room, in the order of their turns
-        self._full: dict[LimitKey | int, Group] = {}  # those whose limits had no room since the last change
-        self._looks: Waiter | None = None  # whose turn it is: its task is awake, or about to wake
+        self._due: dict[LimitKey | int, Group] = {}  # groups that may find room, in the order in which they look
+        self._full: dict[LimitKey | int, Group] = {}  # groups whose limits had no room since the last change
+        self._looks: Waiter | None = None  # the request that looks now: its task is awake, or about to be
         self._last = 0
 
     def join(self, line: tuple[str, ...], needs: tuple[LimitKey, ...], now: Callable[[], float]) -> Waiter:
-        """Add a request of the session at the end of *line*, after the others; *now* returns the time.
+        """Append a request of the last session in *line*, and return its waiter.
 
-        It has to fit all the limits *needs*.
+        The request needs room in all the limits *needs*; *now* returns the time.
         """
         self._last += 1
         waiter = Waiter(self._last, line, needs, now)
@@ -115,18 +116,18 @@ class LimitQueue:
         return waiter
 
     async def turn(self, waiter: Waiter) -> None:
-        """Wait until it is the turn of *waiter* to look."""
+        """Wait until *waiter* may look for room."""
         while self._looks is not waiter:
             waiter.called = trio.Event()
             await waiter.called.wait()
 
     def stay(self, waiter: Waiter, full: LimitKey) -> None:
-        """Let the next one look, as *waiter* has found the limits *full*."""
+        """Let *waiter* wait for the limits *full*, and the next request look."""
         self._wait_for(waiter, full)
         self._call()
 
     def leave(self, waiter: Waiter) -> None:
-        """Remove *waiter*, as its request is sent or given up. If it was its turn, the next one looks."""
+        """Remove *waiter*, because its request is sent or given up; if it was looking, the next one looks."""
         for clock in waiter.clocks:
             clock.end()
         self._remove(waiter)
@@ -139,13 +140,14 @@ class LimitQueue:
         return any(waiter.line[-1] == session_id for group in groups for waiter in group)
 
     def look_again(self) -> None:
-        """Have all look again: what is used, or may be used, has changed."""
+        """Wake all waiting requests to look again, because usage or a limit has changed."""
         if self._due or self._full:
             self._due |= self._full
             self._full.clear()
             self._call()
 
     def _remove(self, waiter: Waiter) -> None:
+        """Remove *waiter* from its group."""
         groups = self._due if waiter.waits_for in self._due else self._full
         group = groups[waiter.waits_for]
         del group[bisect_left(group, waiter.number, key=_NUMBER)]
@@ -153,7 +155,7 @@ class LimitQueue:
             del groups[waiter.waits_for]
 
     def _wait_for(self, waiter: Waiter, full: LimitKey) -> None:
-        """Note that *waiter* waits for the limits *full*, as do all that wait for them."""
+        """Add *waiter* to the group that waits for the limits *full*, and start its clocks."""
         self._remove(waiter)
         group = self._full[full] = self._due.pop(full, []) or self._full.get(full, [])
         insort(group, waiter, key=_NUMBER)
@@ -165,7 +167,7 @@ class LimitQueue:
                 clock.begin()
 
     def _call(self) -> None:
-        """Make it the turn of the first waiter of the first group, or of one that goes before it."""
+        """Let the first request of the first group look, or one that must look before it."""
         self._looks = None
         while self._due:
             waiter = self._first_before(next(iter(self._due.values()))[0])
@@ -178,7 +180,7 @@ class LimitQueue:
             self._wait_for(waiter, full)
 
     def _first_before(self, waiter: Waiter) -> Waiter:
-        """Return *waiter*, or who has to look before it; if limits that one needs are known as full, that one."""
+        """Return *waiter*, or an earlier request that must look first; stop at one whose limits are known as full."""
         while self._known_full(waiter) is None:
             heads = [self._due[limits][0] for limits in waiter.needs if limits in self._due]
             first = min(heads, key=_NUMBER, default=waiter)
@@ -188,7 +190,7 @@ class LimitQueue:
         return waiter
 
     def _known_full(self, waiter: Waiter) -> LimitKey | None:
-        """Return limits that *waiter* needs and that had no room since the last change."""
+        """Return limits that *waiter* needs and that are known to be full; `None` if there are none."""
         return next((limits for limits in waiter.needs if limits in self._full), None)
 
 
@@ -208,8 +210,8 @@ COUNTED_BY_SIZE: Final = frozenset({Text, Thinking, Data})
 def most_of(request: ModelRequest, window: int | None, prices: PriceBook) -> Usage:
     """Return the most that *request* can cost: its input and `max_tokens`, or the whole *window* of its model.
 
-    Whoever has the context compacted early gives a window that is too small: that of the model counts, if it is known.
-    A price that is not known is 0: then a limit of money does not hold anyway.
+    An option may set *window* too small, to compact early; then the known window of the model counts. An unknown price
+    counts as 0, because without a price a limit of money cannot hold anyway.
     """
     model_window = window_of(request.model)
     window = model_window if window is None else max(window, model_window or 0)
@@ -225,32 +227,32 @@ def most_of(request: ModelRequest, window: int | None, prices: PriceBook) -> Usa
 
 
 class Pending:
-    """A request whose usage its session has not counted yet."""
+    """Reservation for a request whose usage is not in its session's state yet."""
 
     __slots__ = ("_cost", "_find", "ended", "is_round", "line", "name")
 
     def __init__(self, name: str, line: tuple[str, ...], most: Callable[[], Usage], *, is_round: bool = False) -> None:
         self.name = name
-        self.is_round = is_round  # else it is a question of a plugin, or for a summary
-        self.line = line  # the ids of its session and of those above
+        self.is_round = is_round  # false for a request of a plugin or for a summary
+        self.line = line  # session ids from the top-level session down to the one that makes the request
         self.ended = False
         self._find = most
         self._cost: Usage | None = None
 
     @property
     def cost(self) -> Usage:
-        """What the request has cost, or the most that it can cost if it is under way; found when it is first needed."""
+        """What the request has cost, or while it runs, the most it can cost; computed when first needed."""
         if self._cost is None:
             self._cost = self._find()
         return self._cost
 
     def end(self, used: Callable[[], Usage]) -> None:
-        """Note that the request is not under way any more; *used* returns what it has cost."""
+        """Note that the request has ended; *used* returns its usage."""
         self.ended, self._find, self._cost = True, used, None
 
 
 class Purse:
-    """The requests of a session and its sub-agents: those that are not counted yet, and those that wait for them."""
+    """Reservations for requests of a session and its sub-agents, and the queue of requests that wait for room."""
 
     __slots__ = ("pending", "queue")
 
@@ -259,9 +261,9 @@ class Purse:
         self.queue = LimitQueue()
 
     def sums(self, above: str, below: str, *, at_most: bool) -> tuple[Usage, Usage]:
-        """Return what the requests under session *below* cost, and the others under *above*.
+        """Return two sums: the requests of session *below* and its sub-agents, and the other ones under *above*.
 
-        Those under way count as the most that they can cost (*at_most*), or not at all.
+        With *at_most*, a running request counts as the most that it can cost, else as nothing.
         """
         own = others = NOTHING_USED
         for reservation in self.pending:
@@ -273,13 +275,13 @@ class Purse:
         return own, others
 
     def hold(self, line: tuple[str, ...]) -> Pending:
-        """Let all others of a limit wait for what the session at the end of *line* has used; return what to drop."""
+        """Reserve all room for the last session of *line*, so that others wait; return the reservation."""
         reservation = Pending("", line, lambda: Usage(MAX_TOKENS, cost_usd=float(MAX_TOKENS)))
         self.pending.append(reservation)
         return reservation
 
     def drop(self, reservation: Pending) -> None:
-        """Forget a request."""
+        """Remove a reservation, and let waiting requests look again."""
         self.pending.remove(reservation)
         self.queue.look_again()
 
@@ -295,11 +297,11 @@ class Reached:
 
 
 class FamilyUsage(Protocol):
-    """Interface: what the sub-agents of a session use, and what is used beside them (implemented by `SharedLimits`)."""
+    """Interface: usage of a session's sub-agents and of the sessions beside them (implemented by `SharedLimits`)."""
 
     @property
     def purse(self) -> Purse:
-        """The requests that shared limits do not count yet; one object for all sessions of the family."""
+        """Reservations and queue for shared limits; one object for all sessions of the family."""
         ...
 
     def spread(self, state: State) -> None:
@@ -307,22 +309,22 @@ class FamilyUsage(Protocol):
         ...
 
     def untold(self) -> Usage:
-        """Return what the sub-agents have used that their parent has not counted yet."""
+        """Return usage of the sub-agents that the parent has not counted yet."""
         ...
 
     def used_beside(self, child: str) -> tuple[str, Usage]:
-        """Return what others have used of the limits that they share with *child*.
+        """Return the id of the session that set the limits which *child* shares, and what other sessions have used.
 
-        With it, return the id of the session whose limits those are, at whatever depth.
+        That session may be any number of levels above.
         """
         ...
 
     def is_back(self, child: State) -> None:
-        """Note that a sub-agent has come back, so that it is known what it has used, and what it knows of others."""
+        """Note that a sub-agent was resumed, so that its usage and its knowledge of others' usage are known."""
         ...
 
     def worked_since(self, child: str, at: int) -> int:
-        """Return for how many milliseconds the family has worked, up to *at*, since *child* began; 0 if all end."""
+        """Return the milliseconds up to *at* that the family has worked since *child* began; 0 without parent."""
         ...
 
     def time_used_up(self, at: int, *, of_turn: bool) -> str | None:

@@ -154,7 +154,7 @@ class Stream(Work):
         self._began = self._open = False
         self._screens: Screens | None = None
         self._held: HeldText | None = None
-        self._thinks = False  # whether the text that is held is of thoughts
+        self._thinks = False  # whether the text held back for screening is of thoughts
         self._held_back: list[Event | str] = []
         self._text: list[str] = []
         self._thinking: list[str] = []
@@ -188,6 +188,7 @@ class Stream(Work):
         return Partial("".join(self._text), "".join(self._thinking), usage)
 
     def _priced(self, used: Usage) -> Usage:
+        """Return *used* with its cost."""
         return self._prices.priced(self.request.model, self.request.options, used)
 
     def emit(self, chunk: Chunk) -> None:
@@ -195,7 +196,7 @@ class Stream(Work):
         if self._plain and type(chunk) is TextChunk and type(text := chunk.text) is str and text.isascii():
             meter = self._meter
             chars = meter.said + len(text)
-            if chars <= MAX_TEXT:  # nothing needs to be mended: the usual case, for speed
+            if chars <= MAX_TEXT:  # shortcut for the usual case, in which no text has to be repaired
                 meter.said = chars
                 self.last = now = self._now()
                 self.waiting = False
@@ -214,7 +215,7 @@ class Stream(Work):
             self._emit_fit(fit_chunk(chunk, MAX_TEXT - self._meter.said))
 
     def _emit_fit(self, chunk: Chunk) -> None:
-        """Take a checked chunk of any kind."""
+        """Handle a checked chunk of any kind."""
         self.last = self._clock.now()
         self._meter.take(chunk)
         if isinstance(chunk, TextChunk):
@@ -245,7 +246,7 @@ class Stream(Work):
                 self._say(piece)
 
     def _hold(self, held_text: HeldText, piece: str, *, thinks: bool) -> None:
-        """Take a piece of a text that is screened, and publish what may be told by now."""
+        """Add a piece of text that must be screened, and publish as much as is certain by now."""
         if thinks is not self._thinks:
             self._let_go(*held_text.end())
             self._thinks = thinks
@@ -258,7 +259,7 @@ class Stream(Work):
             self._let_go(received, shown_text)
 
     def _let_go(self, received: str, shown_text: str) -> None:
-        """Keep a piece as it was *received*, for the partial response, and publish it as it is *shown_text*."""
+        """Add *received*, a screened piece, to the partial response, and publish it as *shown_text*."""
         if received:
             (self._thinking if self._thinks else self._text).append(received)
         if shown_text:
@@ -272,7 +273,7 @@ class Stream(Work):
             self._post(StreamBegan(self.request.request_id))
 
     def _say(self, event: Event | str) -> None:
-        """Publish an event, or a piece of the text, or keep it until `open`; the first one posts `StreamBegan`."""
+        """Publish an event or a piece of text, or buffer it until `open`; the first one posts `StreamBegan`."""
         if self._open:
             self._bus.publish_ephemeral(event, self._clock.ms(self.last))
             return
@@ -342,7 +343,10 @@ class Stream(Work):
 async def formed(
     model: Model, request: ModelRequest, stream: Callable[[ModelRequest], Awaitable[Response]]
 ) -> Response:
-    """Return what *stream* returns; the answer comes by a tool if it must fit a schema that *model* does not heed."""
+    """Stream a request, and return its response with the answer as text.
+
+    If the answer must fit a schema and *model* cannot demand that itself, the request gets an answer tool.
+    """
     if not request.returns or forms_answers(model):
         return await stream(request)
     request, tool = with_answer_tool(request)

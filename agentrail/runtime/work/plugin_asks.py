@@ -45,7 +45,7 @@ from agentrail.values.value import quick
 
 if TYPE_CHECKING:
     from agentrail.tools import answer_forms
-else:  # only needed if answers have a form
+else:  # imported at the first use: only needed for answers with a schema
     answer_forms = LazyModule("agentrail.tools.answer_forms")
 
 log = logging.getLogger("agentrail.ask")
@@ -72,7 +72,7 @@ InSandbox: TypeAlias = RunTool | ReadFile | WriteFile | FindFiles
 
 
 class RunningAsk(Work):
-    """A plugin's request that is carried out; one answer with the usage is posted when it ends, however it does."""
+    """A plugin's ask that is being carried out; exactly one answer, with the usage, is posted when it ends."""
 
     __slots__ = ("_answer", "_post", "_used", "ask_id")
 
@@ -108,7 +108,7 @@ class RunningAsk(Work):
     ) -> None:
         """Run one of the *tools*, in a context that *context* makes, or work on files in the sandbox of *world*."""
         reach("ASK_SPAWNED")
-        if self.cancelled:  # it would still run until its first checkpoint
+        if self.cancelled:  # a cancelled tool would still run until its first checkpoint
             return
         if isinstance(request, RunTool):
             self._answer = await _of_tool(tools(request.name), request, context(self.ask_id))
@@ -116,7 +116,7 @@ class RunningAsk(Work):
             self._answer = await _of_files(world.sandbox, request)
 
     async def judge(self, request: CallModel, own: str, state: State, prices: PriceBook, ask: ModelCaller) -> None:
-        """Ask the model that the request names, or the session's *own*, for a text or an object; keep the usage."""
+        """Send the prompt to the request's model, else the session's *own*, for a text or an object; add the usage."""
         reach("ASK_SPAWNED")
         if self.cancelled:  # as in `run`
             return
@@ -170,6 +170,7 @@ def _nothing() -> Usage:
 
 
 async def _of_tool(tool: Tool, request: RunTool, context: ToolContext) -> AskAnswer:
+    """Run *tool*, and return its result as the answer."""
     result = await execute(tool, request.args, context)
     if isinstance(result, Ok):
         return Answered(result_text(result))
@@ -177,11 +178,12 @@ async def _of_tool(tool: Tool, request: RunTool, context: ToolContext) -> AskAns
 
 
 async def _of_files(sandbox: Sandbox, request: ReadFile | WriteFile | FindFiles) -> AskAnswer:
+    """Read, write or find files, and return the answer."""
     match request:
         case ReadFile():
             try:
                 return Answered(fit_text(await _text_of_file(sandbox, request.path)))
-            except FileMissing:  # an answer as good as any: that there is none is what the plugin asked
+            except FileMissing:  # a valid answer: the plugin learns that there is no such file
                 return Answered(None)
         case WriteFile():
             await _write(sandbox, request)
@@ -191,6 +193,7 @@ async def _of_files(sandbox: Sandbox, request: ReadFile | WriteFile | FindFiles)
 
 
 async def _text_of_file(sandbox: Sandbox, path: str) -> str:
+    """Return the text of a file; raise `NotReadable` if it is too large."""
     content = await sandbox.read(path, 0, MAX_READ)
     if content.size > MAX_READ:
         raise NotReadable(path, f"it is larger than {MAX_READ} bytes")

@@ -82,12 +82,13 @@ class Wanted:
 
 
 async def _on_disk(sandbox: Sandbox, folder: str, *, ignored: bool) -> Iterable[str]:
+    """Return the paths below *folder* on the disk; raise `NotReadable` if there are too many."""
     try:
         listing = await sandbox.glob("**", folder, ignored=ignored, limit=MAX_LISTED)
     except FileMissing:
         return ()
     except FileFailed:
-        await sandbox.read(folder, 0, 0)  # a file has nothing below it; if it is none, this raises
+        await sandbox.read(folder, 0, 0)  # raises if *folder* is no file; a file has no paths below it
         return ()
     if listing.cut:
         raise NotReadable(folder, "it has too many files to look through")
@@ -123,12 +124,13 @@ def paths_of_index(data: bytes) -> Iterator[str]:
         yield data[start:end].decode(errors="replace")
         at += (end - at) // _ALIGNED * _ALIGNED + _ALIGNED
     while at < len(data) - _CHECKSUM:
-        if not data[at : at + 1].isupper():  # such an extension says that files are named elsewhere
+        if not data[at : at + 1].isupper():  # this extension means that some files are named in another index file
             raise NotReadable(INDEX, f"its part {data[at : at + 4]!r} is not known")
         at += _EXTENSION + _number(data, at + 4)
 
 
 def _number(data: bytes, at: int) -> int:
+    """Return the 32-bit number at offset *at* of git's index."""
     return int.from_bytes(data[at : at + 4], "big")
 
 
@@ -145,11 +147,12 @@ async def replace_file(sandbox: Sandbox, path: str, data: bytes, before: bytes |
         raise _changed(path)
     if before is None:
         await _create(sandbox, path, data)
-    elif not before:  # in an empty file there is nothing that an edit could replace
+    elif not before:  # an edit needs some text to replace, so an empty file is written whole
         await sandbox.write(path, data)
     else:
         try:
-            await sandbox.edit(path, before, data)  # a write would replace what has changed since it was read
+            # An edit fails if the file has changed since it was read; a write would overwrite that.
+            await sandbox.edit(path, before, data)
         except (BadEdit, FileMissing) as error:
             raise _changed(path) from error
 
@@ -177,7 +180,7 @@ async def _create(sandbox: Sandbox, path: str, data: bytes) -> None:
 
 
 class _Pieces:
-    """A file in one piece."""
+    """Source for `Receiver.receive` that gives a file in one piece."""
 
     __slots__ = ("_left",)
 
@@ -185,11 +188,12 @@ class _Pieces:
         self._left = data
 
     async def next(self) -> bytes:
-        """Return the whole, and then nothing."""
+        """Return the whole file at the first call, then nothing."""
         await trio.lowlevel.checkpoint()
         piece, self._left = self._left, b""
         return piece
 
 
 def _changed(path: str) -> FileFailed:
+    """Return the error for a file that does not hold the text to be replaced."""
     return FileFailed("write", path, "it does not hold the text that is to be replaced; read it again")

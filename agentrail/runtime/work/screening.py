@@ -28,7 +28,7 @@ WITHHELD: Final = "[withheld]"
 
 
 def longest_screened(plugin: AnyPlugin) -> int:
-    """Return the most characters that the `screen` of *plugin* takes out as one."""
+    """Return the most characters that *plugin*'s `screen` replaces as one text."""
     longest = find_declaration(plugin, LongestScreened)
     return MAX_SCREENED if longest is None else longest.chars
 
@@ -49,7 +49,7 @@ class Screens:
 
     @property
     def reach(self) -> int:
-        """The most characters that any of the plugins takes out as one."""
+        """The most characters that any of the plugins replaces as one text."""
         return max(longest_screened(entry.plugin) for entry in self._entries)
 
     def text(self, text: str) -> str:
@@ -73,7 +73,7 @@ class Screens:
         return text
 
     def _tell(self, seat: AttachedPlugin, problem: str) -> None:
-        """Report a plugin that broke, once for all texts that are screened together."""
+        """Report a plugin that failed, once per set of texts that are screened together."""
         error = PluginError(seat.key, SCREEN, problem)
         if error not in self.broken:
             self.broken += (error,)
@@ -135,13 +135,13 @@ class HeldText:
         self._next = reach
 
     def feed(self, piece: str) -> tuple[str, str]:
-        """Take the next piece; return the text that may be told now: as it was received, and as it is told."""
+        """Add the next piece; return the text that may be published now: as it was received, and as screened."""
         self._held.append(piece)
         self._length += len(piece)
         return self._cut() if self._length >= self._next else ("", "")
 
     def end(self) -> tuple[str, str]:
-        """Return all that is still held: as it was received, and as it is told."""
+        """Return all text that is still held: as it was received, and as screened."""
         text = "".join(self._held)
         self._keep("", self._reach)
         return text, self._screen(text)
@@ -151,6 +151,7 @@ class HeldText:
         return _places(text, limit)
 
     def _cut(self) -> tuple[str, str]:
+        """Cut the text at the last safe place; return the part before it, as received and as screened."""
         text = "".join(self._held)
         places = self.places(text, len(text) - self._reach)
         whole = self._screen(text) if places else ""
@@ -165,6 +166,7 @@ class HeldText:
         return "", ""
 
     def _keep(self, text: str, position: int) -> None:
+        """Hold *text*, and search for a place to cut only when it has *position* characters."""
         self._held = [text] if text else []
         self._length = len(text)
         self._next = position
@@ -179,12 +181,12 @@ class HeldReports(HeldText):
         super().__init__(screen, reach)
         self._ends: list[int] = []
 
-    def places(self, text: str, limit: int) -> list[int]:  # noqa: ARG002 - that of the base
+    def places(self, text: str, limit: int) -> list[int]:  # noqa: ARG002 - the parameter of the base class
         """Return the ends of the last reports up to *limit*, the last one first."""
         return [end for end in self._ends if end <= limit][: -TRIES - 1 : -1]
 
     def reports(self, update: str) -> list[str]:
-        """Take the next report; return those that may be told now, each to be screened."""
+        """Add the next report; return those that may be published now, each still to be screened."""
         self._ends.append(self._length + len(update))
         received, shown_text = self.feed(update)
         if self._length > MAX_HELD:
@@ -193,11 +195,11 @@ class HeldReports(HeldText):
         return self._split(received, shown_text)
 
     def rest(self) -> list[str]:
-        """Return the reports that are still held, each to be screened."""
+        """Return the reports that are still held, each still to be screened."""
         return self._split(*self.end())
 
     def _split(self, received: str, shown_text: str) -> list[str]:
-        """Return the reports in *received*; as one, if something that is taken out goes over two of them."""
+        """Return the reports in *received*; joined into one if a replaced text spans two of them."""
         begins, pieces = 0, list[str]()
         ends = [end for end in self._ends if end <= len(received)]
         self._ends = [end - len(received) for end in self._ends[len(ends) :]]

@@ -59,10 +59,11 @@ class StoredPast:
             head = records[-1].number
 
     async def _read(self, after: int, limit: int) -> tuple[Record, ...]:
+        """Return up to *limit* records after number *after*."""
         return await self._journal.read(self._session_id, after, limit)
 
     async def _results_before(self, number: int, lacking: set[str]) -> Results:
-        """Return the results that the calls *lacking* have in records before *number*: those of the open batch."""
+        """Search backwards for the results of the calls *lacking*; return those of the batch open before *number*."""
         back = PAGE
         while True:
             start = max(0, number - 1 - back)
@@ -77,30 +78,30 @@ class StoredPast:
 
 
 class _Said:
-    """What was said in the records that were taken: numbers the messages, and keeps those that are wanted."""
+    """Collects the messages of the records passed to `take`: numbers them, and keeps the wanted ones."""
 
     def __init__(self, after: int, wanted: Callable[[Message], bool] | None) -> None:
         self.found: dict[int, Message] = {}
         self.results = Results()
-        self.may_change = False  # whether a plugin may yet replace the last message
+        self.may_change = False  # whether a plugin may still replace the last message
         self._after = after
         self._wanted = wanted
         self._number = 0
         self._last = 0
 
     def first(self, limit: int) -> tuple[PastMessage, ...]:
-        """Return the first *limit* messages."""
+        """Return the first *limit* messages that were kept."""
         return tuple([PastMessage(number, self.found[number]) for number in sorted(self.found)[:limit]])
 
     def lacking(self, record: Record) -> set[str]:
-        """Return the calls whose results *record* appends, and no record that was taken has."""
+        """Return the calls whose results *record* appends, if none of the records taken has these results."""
         form = record.change.history
         if not isinstance(form, Appended):
             return set()
         return {result.call_id for result in form.messages if isinstance(result, ResultOf)} - self.results.keys()
 
     def take(self, record: Record) -> None:
-        """Take over the messages that *record* has appended."""
+        """Collect the messages that *record* has appended."""
         self._number = record.number * PLACES
         if record.opening is not None:
             for message in record.opening.history:
@@ -116,6 +117,7 @@ class _Said:
         note_results(record.change.batch, self.results)
 
     def _add(self, message: Message) -> None:
+        """Number *message*, and keep it if it is wanted."""
         self._last = self._number
         self.may_change = isinstance(message, AssistantMessage)
         if self._number > self._after and (self._wanted is None or self._wanted(message)):
@@ -123,9 +125,10 @@ class _Said:
         self._number += 1
 
     def _rearrange(self, form: Rearranged, compacted: int | None) -> None:
-        """Add what was said; the first *compacted* messages are those that a compaction has left.
+        """Add the new messages of a rearranged history; its first *compacted* messages are those a compaction kept.
 
-        If it is `None`, a plugin has replaced the last message: what is in its place was said, and it itself was not.
+        If *compacted* is `None`, a plugin has replaced the last message: the replacement counts, and the replaced one
+        does not.
         """
         if compacted is None:
             self.found.pop(self._last, None)

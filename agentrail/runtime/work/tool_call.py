@@ -143,11 +143,13 @@ class RunningCall(Work):
             trio.from_thread.run_sync(self._say, update)
 
     def _say(self, update: str) -> None:
+        """Publish progress, or hold it back until it is screened; nothing after a cancellation."""
         if not self.cancelled:
             update = fit_text(update)
             self._tell((update,) if self._held is None else self._held.reports(update))
 
     def _tell(self, updates: Iterable[str]) -> None:
+        """Publish *updates* as events."""
         for update in updates:
             self._whisper(ToolExecutionUpdate(self.call_id, update))
 
@@ -170,6 +172,7 @@ class RunningCall(Work):
         reach("CALL_POSTED")
 
     async def _ended_well(self, started: StartCall | ProbeCall, ctx: ToolContext) -> AnyInput:
+        """Run or probe the tool, and return the input with its result."""
         if not isinstance(started, StartCall):
             reach("PROBE")
             fate = await probe(self._tool, started.key)
@@ -214,7 +217,7 @@ class Calls:
             self._empty.set()
 
     def names(self, excepted: Container[str]) -> tuple[str, ...]:
-        """Return the unfinished calls as text (tool, session, call), without those of the tools named in *excepted*."""
+        """Return the unfinished calls as text (tool, session, call), without calls of the tools in *excepted*."""
         return tuple(sorted(f"{call.name} ({call.key})" for call in self._running if call.name not in excepted))
 
     async def wait_empty(self) -> None:

@@ -31,15 +31,16 @@ class SharedLimits:
     )
 
     def __init__(self, parent: Session, node: SupervisorNode) -> None:
-        self.living_parent: Session | None = parent  # `None` once nothing can run for it any more
+        self.living_parent: Session | None = parent  # `None` once no sub-agent can run for the parent any more
         self._shared = parent.shared
         self._path = (*parent.state.setup.path, parent.session_id)
         self._node = node  # runs the sub-agents
         self._spread: tuple[Usage, Usage, int] | None = None
-        self._stood: frozenset[str] = frozenset()  # the sub-agents of which nothing goes on without a person
-        self._links: dict[str, ParentLink] = {}  # of the sub-agents whose usage the parent may not have counted yet
+        self._stood: frozenset[str] = frozenset()  # sub-agents whose work all waits for a person
+        self._links: dict[str, ParentLink] = {}  # links to sub-agents whose usage the parent may not have counted yet
         self._known: frozenset[str] = frozenset()
-        self._coming: dict[str, Pending] = {}  # stands for what a sub-agent has used, until that is known
+        # Placeholders for the usage of sub-agents that come back, until it is known.
+        self._coming: dict[str, Pending] = {}
         above = parent.links.above
         self.purse = Purse() if above is None or above.beside is None else above.beside.limits.purse
 
@@ -51,7 +52,7 @@ class SharedLimits:
         return self.living_parent
 
     def let_go(self) -> None:
-        """Drop the parent, for which nothing can run any more."""
+        """Drop the reference to the parent: no sub-agent can run for it any more."""
         self.living_parent = None
 
     def begin(self, link: ParentLink) -> None:
@@ -66,9 +67,9 @@ class SharedLimits:
             self._links.pop(link.task.child, None)
 
     def spread(self, state: State) -> None:
-        """Tell sub-agents that share limits what the other sessions have used; *state* is the parent's.
+        """Send each sub-agent that shares limits what the other sessions have used; *state* is the parent's.
 
-        The time in which a sub-agent waited for a person, and others worked, it is told of when it goes on.
+        A sub-agent that waits for a person is told only when it continues how long others have worked meanwhile.
         """
         if self._links:
             children_ = frozenset(agent.child for agent in state.subagents)
@@ -97,8 +98,8 @@ class SharedLimits:
                 session.mailbox.post(ElsewhereUsed(others, worked))
 
     def untold(self) -> Usage:
-        """Return what the sub-agents have used that their parent has not counted yet."""
-        if self.living_parent is None:  # all of them are gone, and what they have used is told
+        """Return usage of the sub-agents that the parent has not counted yet."""
+        if self.living_parent is None:  # all sub-agents are gone, and their usage is counted
             return NOTHING_USED
         counted = {agent.child: agent.used for agent in self.living_parent.state.subagents}
         total = NOTHING_USED
@@ -107,7 +108,7 @@ class SharedLimits:
         return total
 
     def _used_by(self, link: ParentLink) -> Usage:
-        """Return what a sub-agent has used by now, with its own sub-agents."""
+        """Return what a sub-agent and its own sub-agents have used by now."""
         session = session_of(self._node.tree.sessions.get(link.task.child))
         if session is None:
             return link.used
@@ -115,14 +116,14 @@ class SharedLimits:
         return session.state.usage if below is None else session.state.usage.plus(below.limits.untold())
 
     def used_beside(self, child: str) -> tuple[str, Usage]:
-        """Return what others have used of the limits that a sub-agent shares, and whose limits those are."""
+        """Return the id of the session that set a sub-agent's shared limits, and what other sessions have used."""
         parent, link = self.parent, self._links[child]
         set_by, elsewhere = used_beside(parent.state, parent.links)
         total = parent.state.usage.plus(self.untold()).plus(elsewhere)
         return set_by, total.plus(link.elsewhere_before).minus(link.base).minus(self._used_by(link))
 
     def worked_since(self, child: str, at: int) -> int:
-        """Return for how many milliseconds the family has worked, up to *at*, since a sub-agent began; 0 if all end."""
+        """Return the milliseconds up to *at* that the family has worked since a sub-agent began; 0 without parent."""
         parent, link = self.living_parent, self._links.get(child)
         if parent is None or link is None:
             return 0
@@ -144,16 +145,19 @@ class SharedLimits:
     # After a restart
 
     def comes_back(self, link: ParentLink, used: Usage) -> None:
-        """Note that a sub-agent will come back that had *used* so much, as far as its parent has counted it."""
+        """Note that a sub-agent will be resumed, with *used*: its usage as far as the parent has counted it."""
         state = self.parent.state
         link.base = state.usage.plus(state.shared_usage).minus(used)
 
     def hold(self, child: str) -> None:
-        """Let requests wait until it is known what a sub-agent that comes back has used."""
+        """Make requests wait until the usage of a sub-agent that is resumed is known."""
         self._coming[child] = self.purse.hold((*self._path[::2], child))
 
     def is_back(self, child: State) -> None:
-        """See `FamilyUsage`. Nobody waits for the sources of its tools, which may never answer."""
+        """See `FamilyUsage`.
+
+        Called before its sources of tools have started, because a source may never answer.
+        """
         name = child.session_id
         if name in self._coming:
             link, at, state = self._links[name], self._shared.clock.now_ms(), self.parent.state
@@ -166,7 +170,7 @@ class SharedLimits:
             self._has_come(link)
 
     def _has_come(self, link: ParentLink) -> None:
-        """Let requests go on that have waited until it is known what a sub-agent has used."""
+        """Let the waiting requests go on: the usage of a resumed sub-agent is known, or it has ended."""
         coming = self._coming.pop(link.task.child, None)
         if coming is not None:
             self.purse.drop(coming)

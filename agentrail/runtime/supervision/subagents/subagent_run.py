@@ -72,7 +72,7 @@ class SubagentRun:
         self._ended.set()
 
     def listens(self) -> None:
-        """Let messages through: the sub-agent has its prompt, and no message can overtake that any more."""
+        """Let messages through, because the sub-agent has its prompt and no message can arrive before it."""
         self._listens.set()
 
     async def wait_listens(self) -> None:
@@ -84,7 +84,7 @@ class SubagentRun:
         await self._ended.wait()
 
     def failed(self, error: BaseException) -> None:
-        """Make *error* the answer to the parent; an error that is not one of agentrail's own is logged too."""
+        """Make *error* the answer to the parent; an error that is not agentrail's own is also logged."""
         if not isinstance(error, AgentrailError):
             tell(log, error, "the task of %s broke", self.task.child)
         self.answer = err(f"the sub-agent failed: {error if isinstance(error, AgentrailError) else described(error)}")
@@ -96,13 +96,13 @@ def worded(sender: str, text: str) -> str:
 
 
 def introduced(prompt: str, peers: Iterable[Task]) -> str:
-    """Return the prompt of a sub-agent, with the addresses of those with which it may exchange messages."""
+    """Return the prompt of a sub-agent, with the addresses of the peers to which it may send messages."""
     named = "; ".join(f"`{peer.child}`, an agent `{peer.agent}`" for peer in peers)
     return f"{prompt}\n\nYou may exchange messages with {named}." if named else prompt
 
 
 def answered(outcome: ReplyOutcome, *, has_form: bool) -> Ok | Err:
-    """Return the answer of a turn, or an `Err` if there is none."""
+    """Return the answer of a turn; an `Err` if it has none."""
     if isinstance(outcome, AgentrailError):
         return err(f"the sub-agent failed: {outcome}")
     if outcome.stop_reason not in ANSWERED:

@@ -84,14 +84,14 @@ class Subagents:
         self._runs: dict[str, SubagentRun] = {}
         self._kept: dict[str, SubagentRun] = {}  # those of `_ended` whose answers are in memory
         self._ended = {task.child: task for task in ended_tasks(parent.state)}
-        self._back: dict[str, SubagentRun] = {}  # those that came back, until their calls run again
-        self._closed = False  # whether the session ends, so that no sub-agent may start
+        self._back: dict[str, SubagentRun] = {}  # resumed sub-agents whose calls do not run again yet
+        self._closed = False  # true when the session ends: no sub-agent may start
         self.limits = SharedLimits(parent, self._node)
-        self.living = 0  # sub-agents that run, those below them included
+        self.living = 0  # number of running sub-agents, their own included
 
     @property
     def _parent(self) -> Session:
-        """Session that these are the sub-agents of; raise `SessionNotAlive` once it is gone, with all of them."""
+        """The session whose sub-agents these are; raise `SessionNotAlive` once it is gone with all of them."""
         return self.limits.parent
 
     def tasks(self) -> tuple[Task, ...]:
@@ -168,6 +168,7 @@ class Subagents:
             return {}
 
         def over() -> bool:
+            """Whether the wait is over: enough sub-agents have ended, or a message has come."""
             return enough(run.has_ended for run in runs.values()) or (call_id is not None and parent.links.has_message)
 
         with trio.CancelScope(deadline=self.deadline(parent.state, call_id, plain)):
@@ -175,9 +176,9 @@ class Subagents:
         return {child: run.answer for child, run in runs.items() if run.has_ended}
 
     def deadline(self, state: State | None, call_id: str | None, seconds: float) -> float:
-        """Return when a call, started *seconds* before, has waited enough, for Trio; without a call, from now on.
+        """Return Trio's time *seconds* after the start of the call; without a call, *seconds* from now.
 
-        A call that an earlier process began, and this one runs again, waits for what is left of the time.
+        A call that an earlier process began, and this one runs again, waits only for the rest of the time.
         """
         clock = self._shared.clock
         calls = () if state is None or state.batch is None else state.batch.calls
@@ -266,7 +267,7 @@ class Subagents:
     async def _deliver(
         self, to: str, text: str, caller: Caller, asked_by: tuple[str, ...], command: str | None
     ) -> None:
-        """Send a message to a sub-agent, which a command id does once only; raise why it was not taken."""
+        """Post a message to a sub-agent, at most once per command id; raise if it was not accepted."""
         slot: Slot[Answer] = Slot()
         steering = letter(SteerSent(text, message=True, asked_by=asked_by), command, slot, caller)
         run = await self._find(to)
@@ -333,7 +334,7 @@ class Subagents:
             self.limits.comes_back(run.link, agent.used)
             self._launch(run)
             if not agent.background:
-                self._back[agent.child] = run  # its call runs again, finds the run here, and takes its answer
+                self._back[agent.child] = run  # its call runs again, and takes its answer from this run
 
     def stop(self, children: tuple[str, ...]) -> None:
         """Start to stop the given sub-agents."""
@@ -349,7 +350,7 @@ class Subagents:
         self._let_go()
 
     def _let_go(self) -> None:
-        """Drop the parent if nothing can run for it any more: so it is freed without the garbage collector."""
+        """Drop the parent if no sub-agent can run for it any more: it is then freed without the garbage collector."""
         if self._closed and not self._runs:
             self.limits.let_go()
 
@@ -363,9 +364,11 @@ class Subagents:
         return tuple(child.view() for child in self.children)
 
     def _session(self, child: str) -> Session | None:
+        """Return the session of sub-agent *child*; `None` if it does not run here."""
         return session_of(self._node.tree.sessions.get(child))
 
     def _sessions(self) -> tuple[Session, ...]:
+        """Return the sessions of the sub-agents that run."""
         sessions = map(session_of, self.children)
         return tuple(session for session in sessions if session is not None)
 
@@ -389,8 +392,9 @@ class Subagents:
         return self._launch(SubagentRun(link, has_form=parent.code.agents[task.agent].has_form))
 
     def _launch(self, run: SubagentRun) -> SubagentRun:
+        """Start the task of *run*, and count it in all families above."""
         self._runs[run.task.child] = run
-        self._ended.pop(run.task.child, None)  # a call that runs again brings back one that had ended
+        self._ended.pop(run.task.child, None)  # a call that runs again may resume a sub-agent that had ended
         self.limits.begin(run.link)
         if run.comes_back:
             self.limits.hold(run.task.child)
@@ -400,6 +404,7 @@ class Subagents:
         return run
 
     def _problem(self, task: Task) -> str | None:
+        """Return why no further sub-agent may start; `None` if one may."""
         if self._closed:
             return "no sub-agent can be started: the session ends"
         options = self._parent.state.setup.options
@@ -413,11 +418,11 @@ class Subagents:
 
     @property
     def most(self) -> int:
-        """The most sub-agents that may run at once, their own sub-agents included."""
+        """The most sub-agents that may run at once, counting those of sub-agents."""
         return self._parent.state.setup.options.max_agents
 
     def _line(self) -> Iterator[Subagents]:
-        """Yield this family and those of all parents above it."""
+        """Yield the sub-agents of this session, and those of each session above it."""
         yield self
         for name in reversed(self._path[:-1:2]):
             above = session_of(self._node.tree.sessions.get(name))
@@ -426,7 +431,7 @@ class Subagents:
                 yield subagents
 
     async def _live(self, run: SubagentRun) -> None:
-        """Body of a sub-agent's task; at its end, however it comes, the session is stopped and its end reported."""
+        """Body of a sub-agent's task; however it ends, the child session is stopped and its end reported."""
         try:
             with Contained(run.failed), run.scope:
                 run.answer = await self._work(run)
@@ -478,12 +483,13 @@ class Subagents:
 
     @property
     def _goes_on(self) -> bool:
-        """Whether the parent can come back with its sub-agents: parked in its journal, or under another supervisor."""
+        """Whether the parent will come back with its sub-agents, so that they are parked and not stopped."""
         tree, gone = self._node.tree, self._parent.gone
         parks = tree.parks and (tree.closing or self._shared.parkable is not None)
         return parks or (gone is not None and isinstance(gone.error, Fenced))
 
     async def _see_off(self, run: SubagentRun) -> None:
+        """Stop or park the child session, report its end to the parent, and keep its answer."""
         child: Child | None = self._node.children.get(run.task.child)
         if child is not None:
             if isinstance(child.runner, SessionRunner):
