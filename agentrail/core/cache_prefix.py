@@ -212,7 +212,7 @@ def _model_notes(state: State, last: tuple[str, JsonObject]) -> list[Altered]:
 
 
 def _declared_for(state: State, options: JsonObject) -> str:
-    """Return the deferred tool that *options* demand, so that it is declared after the others; empty if none is."""
+    """Return the deferred tool that *options* force the model to call, which is then declared; empty if none."""
     choice = options.get(CHOICE)
     name = choice.get("tool") if isinstance(choice, Mapping) else None
     attached = state.tools.get(name) if isinstance(name, str) else None

@@ -312,14 +312,17 @@ def _add_context(run: Pipeline, _: PluginEntry, answer: PluginAnswer) -> None:
 
 
 def _abort(run: Pipeline, entry: PluginEntry, answer: PluginAnswer) -> Ruling:
+    """Apply `Abort`: end the run."""
     return run.ruling(ABORT, entry, answer.text or "")
 
 
 def _skip(run: Pipeline, entry: PluginEntry, _: PluginAnswer) -> Ruling:
+    """Apply `Skip`: end the run; earlier decisions hold."""
     return run.ruling(SKIP, entry)
 
 
 def _block(run: Pipeline, entry: PluginEntry, answer: PluginAnswer) -> Ruling:
+    """Apply `BlockTool`: end the run; the call gets an error result."""
     return run.ruling(BLOCK, entry, answer.text or "")
 
 
@@ -335,14 +338,17 @@ def _replace_args(run: Pipeline, entry: PluginEntry, answer: PluginAnswer) -> Ru
 
 
 def _replace_text(run: Pipeline, entry: PluginEntry, answer: PluginAnswer) -> None:
+    """Apply `ReplacePrompt` or `ReplaceResponse`: record the new text."""
     run.replace(entry, said=answer.text)
 
 
 def _replace_messages(run: Pipeline, entry: PluginEntry, answer: PluginAnswer) -> None:
+    """Apply `ReplaceMessages`: record the new messages."""
     run.replace(entry, messages=answer.messages)
 
 
 def _replace_result(run: Pipeline, entry: PluginEntry, answer: PluginAnswer) -> None:
+    """Apply `ReplaceToolResult`: record the new result."""
     run.replace(entry, result=answer.result)
 
 
@@ -357,6 +363,7 @@ def _switch(run: Pipeline, entry: PluginEntry, answer: PluginAnswer) -> None:
 
 
 def _set_section(run: Pipeline, _: PluginEntry, answer: PluginAnswer) -> None:
+    """Apply `SetSection`: record the section."""
     run.gathered = run.gathered.but(sections=(*run.gathered.sections, answer.section))
 
 

@@ -182,6 +182,7 @@ class Live:
         self._validators = {code: validator for code, validator in self._validators.items() if code in tools}
 
     def _entries(self, seats: tuple[AttachedPlugin, ...]) -> _Row:
+        """Return for each method name the plugins that have it; computed again when the plugins have changed."""
         if seats is not self._for:
             row: dict[str, list[PluginEntry]] = {}
             for place, seat in enumerate(seats):

@@ -235,6 +235,7 @@ def _are_models(value: object) -> bool:
 
 
 def _is_model(value: object) -> bool:
+    """Whether *value* is a model's name, or a pair of name and options."""
     if type(value) is not tuple:
         return isinstance(value, str)
     pair = cast("tuple[object, ...]", value)
@@ -292,6 +293,7 @@ def _is_compactor(value: object) -> bool:
 
 
 def _are_limits(limits: UsageLimits) -> bool:
+    """Whether all fields of *limits* have valid values."""
     numbers = (limits.max_tokens, limits.max_turn_tokens, limits.max_seconds, limits.max_turn_seconds)
     plain = [number(limit) for limit in numbers if limit is not None]
     is_money = limits.max_usd is None or as_usd(limits.max_usd) is not None

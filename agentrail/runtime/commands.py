@@ -128,6 +128,7 @@ def check_run(session: str, home: trio.lowlevel.TrioToken) -> None:
 
 
 def _bytes(part: Part) -> int:
+    """Return the size of *part* in bytes."""
     match part:
         case Text(text=text):
             return len(text.encode())
@@ -161,14 +162,14 @@ def subagents_of(subagents: ActorSubagents | None, *children: str) -> ActorSubag
 
 
 def raised(answer: Answer) -> Answer:
-    """Return *answer*, or raise its error if it is a refusal."""
+    """Return *answer*; raise its error if it is a `Refused`."""
     if isinstance(answer, Refused):
         raise answer.error
     return answer
 
 
 def accepted(answer: Answer) -> Accepted:
-    """Return *answer* as `Accepted`, or raise its error if it is a refusal."""
+    """Return *answer*, an `Accepted`; raise its error if it is a `Refused`."""
     if isinstance(answer, Accepted):
         return answer
     raise BrokenContractError(raised(answer))
@@ -291,7 +292,7 @@ def attached_as(state: State, key: str) -> AttachedPlugin:
 
 
 def named(state: State, tenant: object, owner: object, title: object, labels: object) -> State:
-    """Return the first state of a session with what the caller of `spawn` calls it."""
+    """Return *state*, of a new session, with the names and labels that the caller of `spawn` gave."""
     if (tenant, owner, title, labels) == ("", "", "", ()):
         return state
     setup = state.setup.but(tenant=name_of("tenant", tenant), owner=name_of("owner", owner))

@@ -106,7 +106,7 @@ def _report(
 
 
 def put_tools(draft: StepDraft, tools: Mapping[str, AttachedTool], by: str = "") -> None:
-    """Set the session's tools, as *by* wants; approvals "for always" of a source's tool end when it is changed.
+    """Set the session's tools for *by*; approvals "for always" of a changed tool of a source end.
 
     The model is told of found tools that have changed.
     """

@@ -227,10 +227,8 @@ class StepDraft:
         if (model, options) != (state.model, state.model_options):
             self.emit_switch((state.model, state.model_options), (model, options), by)
             if state.last_request_model is None:
-                state.last_request_model = (
-                    state.model,
-                    state.model_options,
-                )  # so the first request to the new model is an event too
+                # Noted, so that the first request to the new model is reported as a switch too.
+                state.last_request_model = (state.model, state.model_options)
             self._note_switch(by or "")
             state.model, state.model_options = model, options
 
@@ -299,7 +297,8 @@ class StepDraft:
         priced = frozenset({switch.model}) if switch.priced else frozenset[str]()
         spares = state.fallbacks if switch.model == state.model else ()
         self.switch_model(switch.model, switch.options, switch.plugin, spares, priced)
-        self._note_switch(switch.plugin)  # not noted yet if the session had this model, and only the turn another one
+        # `switch_model` notes nothing if the session has this model already and only the turn has another.
+        self._note_switch(switch.plugin)
         if state.turn is not None:
             remaining = state.turn.spares if switch.model == state.turn.model else ()
             state.turn = state.turn.but(model=switch.model, options=switch.options, spares=remaining)

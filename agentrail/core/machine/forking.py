@@ -49,7 +49,7 @@ def branch(origin: State, session_id: str) -> State:
         stop_reason=None,
         quarantine_cause=None,
         working_since_ms=None,
-        shared_usage=NOTHING_USED,  # by others, with whom it shares no limits any more
+        shared_usage=NOTHING_USED,  # the usage of other sessions, with which the fork shares no limits
         shared_worked_ms=0,
     )
 

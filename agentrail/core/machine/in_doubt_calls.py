@@ -77,10 +77,10 @@ def find_doubt(draft: StepDraft, name: str, args: JsonObject) -> Doubt | None:
 
 
 def hint_about(doubt: Doubt) -> str:
-    """Return the hint for the person who decides about a call that *doubt* holds: it names the call that was stopped.
+    """Return the hint for the person who decides about a call that *doubt* holds; it names the stopped call.
 
-    A merged doubt knows the first of its calls only, and a redacted one no arguments: neither must say that the same
-    call was stopped.
+    A merged doubt has only the first of its calls, and a redacted one has no arguments. For neither may the hint say
+    that the same call was stopped.
     """
     if doubt.args is not None:
         return f"the same call (`{doubt.call_id}`) was stopped before, and {FIND_OUT} again"

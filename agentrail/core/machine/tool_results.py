@@ -78,7 +78,7 @@ def limited(parts: tuple[Part, ...], most: int) -> tuple[Part, ...]:
     room = most
     parts_: list[Part] = []
     for part, text in zip(parts, texts, strict=True):
-        if len(text) <= max(room, 0):  # an image always fits
+        if len(text) <= max(room, 0):  # an image has no text, so it always fits
             parts_.append(part)
         elif room > 0:
             parts_.append(Text(text[:room]))  # JSON that was cut becomes a text

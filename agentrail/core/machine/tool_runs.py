@@ -234,6 +234,7 @@ def on_raised(draft: StepDraft, raised: ToolRaised) -> None:
 
 
 def _failed(call: Call, error: str) -> Err:
+    """Return the error result of *call*, whose tool raised *error*."""
     return err(f"the tool failed: {error}; {doubt(call.spec)}")
 
 

@@ -110,7 +110,7 @@ class ClearTimer(Value):
 
 
 class CarryOut(Value):
-    """Carry out what a plugin asked for with `Ask`: a model call, a tool, a file or a service."""
+    """Carry out a plugin's ask: a model call, a tool, a file or a service."""
 
     ask_id: str
     """Id of the ask; its answer (`AskSettled`) has the same one."""
@@ -123,7 +123,7 @@ class CarryOut(Value):
 
 
 class CancelAsk(Value):
-    """Cancel what a plugin asked for; its answer is no longer wanted."""
+    """Cancel a plugin's ask, whose answer is no longer wanted."""
 
     ask_id: str
     """Id of the ask."""

@@ -259,7 +259,7 @@ class Session:
             self._carry_out(self.performer, *self._unfinished_step)
         elif letter is not None and type(letter.input) not in OWN_REPORTS:
             self.mailbox.put_back(letter)
-        if self.state.phase is not Phase.ENDED:  # it ended while the supervisor restarted others, and it with them
+        if self.state.phase is not Phase.ENDED:  # an ended session may still be restarted, together with other children
             await self._take(Letter(crash))
 
     async def _handle(self, letter: Letter) -> None:
@@ -285,7 +285,7 @@ class Session:
             shared.watchdog.step = None
         ended = time.perf_counter()
         if ended - began > SLOW_HOOKS:
-            self.mailbox.let_others_run()  # a slow hook held up all sessions
+            self.mailbox.let_others_run()  # a slow hook held up all other tasks, so they run before the next letter
             if self._slow_hooks is None:
                 self._slow_hooks = SlowHooks(self.session_id, self.mailbox)
             self._slow_hooks.took(ended - began - shared.watchdog.collecting(crumb, ended), self.state, input_, outcome)
@@ -339,7 +339,8 @@ class Session:
     def _carry_out(self, performer: Performer, outcome: Step, letter: Letter, publish: bool = True) -> None:
         """Publish the events of a journaled step, perform its effects, answer; recovery does the rest after a crash."""
         input_ = letter.input
-        if self.shared.figures is not None and performer.state is not outcome.state:  # else it is counted already
+        # Else the step was counted before a crash.
+        if self.shared.figures is not None and performer.state is not outcome.state:
             self.shared.figures.stepped(performer.state, input_, outcome)
         performer.state = outcome.state
         if type(input_) is inputs.StreamEnded or type(input_) is inputs.StreamCut:
@@ -460,7 +461,7 @@ class Session:
                 tell(stuck)
 
     def abort_now(self, kill_tools: str, command: str | None, answer: Slot[Answer]) -> None:
-        """Stop the work that an abort stops, at once and before it is journaled; *answer* comes after that."""
+        """Stop the work that an abort stops, at once and before it is journaled; *answer* is the abort's reply slot."""
         if self.gone is not None or self.is_asleep or self._answers.has(command):
             return
         if self.shared.figures is not None:

@@ -116,7 +116,8 @@ class Bus:
             return
         self._n = n
         whispers.said.extend(events)
-        whispers.at.extend(array("q", (at,)) * len(events))  # from a list, each number would be read anew
+        # An array, because of a list each number would be converted again.
+        whispers.at.extend(array("q", (at,)) * len(events))
         self._buffered += len(events)
         for subscription in self._hear_deltas:
             subscription.wake_in_turn()

@@ -113,6 +113,7 @@ class Waiters:
         """
 
         def watch(ref: str) -> None:
+            """Register *asker* for the prompt *ref*."""
             if self._askers is None:
                 self._askers = {}
             self._askers.setdefault(ref, []).append(asker)
@@ -128,6 +129,7 @@ class Waiters:
         watch = self.watch(ReplyWaiter(None, parse_answer))
 
         def keep(ref: str) -> None:
+            """Register the parser for the prompt *ref* if its turn is not over."""
             if _is_open(state(), ref):
                 watch(ref)
 
@@ -206,7 +208,7 @@ class AskedPrompt:
         ref, may_be_over = self.accepted.ref, self._is_repeat
         turn: Slot[ReplyOutcome] | None = self._slot
         self._slot = None
-        if turn is None:  # this was called before
+        if turn is None:  # `reply` was called before, and has used the first slot
             turn, may_be_over = Slot[ReplyOutcome](), True
             self._waiters.watch(ReplyWaiter(turn, self._read))(ref)
         try:

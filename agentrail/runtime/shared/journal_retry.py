@@ -132,7 +132,7 @@ class SteadyJournal:
         self._logged_at: float | None = None
         self._unlogged = 0
         self.commits = self.failures = 0
-        self._failed_at: float | None = None  # and since then, nothing was written
+        self._failed_at: float | None = None  # time of the last failure; `None` after a successful write
 
     @in_brackets
     def __repr__(self) -> str:

@@ -74,7 +74,7 @@ class Work:
 
 
 class _PoolTask:
-    """A task of the pool: its scope, and its work."""
+    """A task of the pool, with its cancel scope and its current work."""
 
     __slots__ = ("body", "scope", "task", "work")
 
@@ -178,6 +178,7 @@ class TaskPool:
         self._spare.append(pool_task)
 
         def leave(_: object) -> trio.lowlevel.Abort:
+            """Forget the waiting task: called by Trio when it is cancelled."""
             pool_task.task = None
             self._spare.remove(pool_task)
             return trio.lowlevel.Abort.SUCCEEDED

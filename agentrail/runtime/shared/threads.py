@@ -66,6 +66,7 @@ class CallThreads:
         async with self._all.places:
 
             def noted() -> T:
+                """Run *work*, with this thread noted as working for the tool."""
                 self._all.working[threading.get_ident()] = self._name
                 try:
                     return work()

@@ -32,7 +32,7 @@ class PackingJournal(Protocol):
 class TidyingUp:
     """Pages out what the journal has in memory, piece by piece, when no record was written for a while.
 
-    In the turns of a busy session it would take a third of their time.
+    Done during the turns of a busy session, this work would take a third of their time.
     """
 
     __slots__ = ("_has_written", "_is_due", "_journal", "_timers")
@@ -40,8 +40,8 @@ class TidyingUp:
     def __init__(self, timers: Timers, journal: PackingJournal | None) -> None:
         self._timers = timers
         self._journal = journal
-        self._has_written = False  # since the timer was set
-        self._is_due = False  # a timer is set
+        self._has_written = False  # whether a record was written since the timer was set
+        self._is_due = False  # whether the timer is set
 
     def note_written(self) -> None:
         """Note that a record was written."""

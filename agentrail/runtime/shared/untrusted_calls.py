@@ -105,7 +105,7 @@ class Contained:
         try:
             raise passing from None
         finally:
-            del passing  # its traceback has this frame, which would hold it
+            del passing  # breaks a reference cycle: its traceback refers to this frame
 
 
 def split(error: BaseException) -> tuple[BaseException | None, BaseException | None]:
@@ -116,7 +116,8 @@ def split(error: BaseException) -> tuple[BaseException | None, BaseException | N
             return BaseExceptionGroup.split(group, _is_ours)
         except Exception:  # noqa: BLE001 - nested too deep, or a group class that cannot be rebuilt
             return None, group
-    is_closed = isinstance(error, GeneratorExit) and _is_closing(error)  # in a group: from a nursery of foreign code
+    # In an exception group if foreign code has a nursery.
+    is_closed = isinstance(error, GeneratorExit) and _is_closing(error)
     return (error, None) if is_closed or _is_ours(error) else (None, error)
 
 

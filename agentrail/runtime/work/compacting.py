@@ -94,6 +94,7 @@ class RunningCompaction:
         closing: AnyInput = CompactionFailed(name, "cancelled")
 
         def failed(error: BaseException) -> None:
+            """Log the error, and post it as the failure of the compaction."""
             nonlocal closing
             tell(log, error, "compaction failed", words=self._words)
             closing = CompactionFailed(name, described(error))
@@ -166,7 +167,7 @@ class RunningCompaction:
         return text, ""
 
     async def _ask_model(self, prompt: str, system: str = "") -> str:
-        """Return what the session's model answers to *prompt*; try again as a request of the session is tried again.
+        """Return the text with which the session's model answers *prompt*; retry as the session retries requests.
 
         The usage of each attempt counts, even if it fails.
         """

@@ -82,7 +82,7 @@ class Subagents:
         self._start = start
         self._resume = resume
         self._runs: dict[str, SubagentRun] = {}
-        self._kept: dict[str, SubagentRun] = {}  # those of `_ended` whose answers are in memory
+        self._kept: dict[str, SubagentRun] = {}  # the part of `_ended` whose answers are in memory
         self._ended = {task.child: task for task in ended_tasks(parent.state)}
         self._back: dict[str, SubagentRun] = {}  # resumed sub-agents whose calls do not run again yet
         self._closed = False  # true when the session ends: no sub-agent may start
