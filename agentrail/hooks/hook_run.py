@@ -348,7 +348,7 @@ def _replace_messages(run: Pipeline, entry: PluginEntry, answer: PluginAnswer) -
 
 
 def _replace_result(run: Pipeline, entry: PluginEntry, answer: PluginAnswer) -> None:
-    """Apply `ReplaceToolResult`: record the new result."""
+    """Record the result that a plugin put in place of the tool's."""
     run.replace(entry, result=answer.result)
 
 
