@@ -21,7 +21,7 @@ ATTEMPT: Final = "answer the request"
 
 
 class Application:
-    """Answers the requests of a host by its functions for calls."""
+    """Answers each request with the function of the call that its route names."""
 
     def __init__(
         self,

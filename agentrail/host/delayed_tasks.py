@@ -1,4 +1,4 @@
-"""`LateTasks`: runs tasks beside work that lasts, such as one that watches its client; short work has none."""
+"""`DelayedTasks`: starts a task beside another, such as a watch on its client, only if the other takes longer."""
 
 from __future__ import annotations
 
@@ -14,19 +14,22 @@ from agentrail.runtime.shared.untrusted_calls import Contained, tell
 log = logging.getLogger("agentrail.host")
 
 SOON: Final = 0.05
-"""Seconds from which work lasts. Most answers take less, and a nursery with a task costs as much as to send one."""
+"""Seconds after which a delayed task begins.
+
+Most answers take less, and a nursery with a task costs as much as to send an answer.
+"""
 
 
 class DelayedTasks:
-    """Starts the tasks, in one task for all of them: a timer for each would cost as much as the task itself."""
+    """Starts all delayed tasks from one task: a timer for each would cost as much as the delayed task itself."""
 
     def __init__(self) -> None:
         self._waiting: dict[_LateTask, None] = {}
-        """Those that have not begun, the oldest first."""
+        """Tasks that have not begun, the oldest first."""
         self._has_waiting = trio.Event()
 
     async def run(self) -> None:
-        """Body of the task that starts the others; they end with it."""
+        """Body of the task that starts the delayed tasks, which end with it."""
         async with trio.open_nursery() as nursery:  # noqa: TID251 - each task ends with the work that it runs beside
             while True:
                 while (first := next(iter(self._waiting), None)) is not None:
@@ -54,7 +57,7 @@ class DelayedTasks:
 
 
 class _LateTask:
-    """A task that begins if it is still wanted when it is due."""
+    """A task that begins when it is due, unless it was cancelled before."""
 
     __slots__ = ("_ended", "_scope", "_work", "due", "has_begun")
 

@@ -1,4 +1,4 @@
-"""The answers to requests that fail: problem documents, and lines in the log for what the operator has to see."""
+"""Answers to requests that fail: makes the problem document, and logs errors that the operator has to see."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ def told_problem(error: AgentrailError, attempt: str, tenant: str, request: str)
 
     The line of the log names the *request* by its id.
 
-    The log gets no words of the error and of its causes, which may quote the conversation, unless they are about the
-    program around the host. Sessions are parked only when the host stops, so clients are told that, which is no
-    trouble for the log.
+    The text of an error may quote the conversation, so it is logged only if the error is about the program around the
+    host. `SessionParked` means that the host stops: clients are told so, and nothing is logged.
     """
     if isinstance(error, SessionParked | SupervisorClosed):
         error = HostClosing()
     problem = problem_of(error, attempt, tenant)
     is_for_operator = problem.status >= SERVER_ERROR or problem.to_do == OPERATOR
     if is_for_operator and not isinstance(error, HostClosing):
-        traced = None if isinstance(error, TurnAborted) else error  # where it was raised says nothing of its cause
-        words = isinstance(error, UsageError)  # no client can cause one of this status
+        # its traceback says nothing about why the turn was aborted
+        traced = None if isinstance(error, TurnAborted) else error
+        words = isinstance(error, UsageError)  # no client can cause an error with this status
         line = "cannot %s: %s (request %s)"
         tell(log, traced, line, attempt, problem.title, request, level=logging.WARNING, words=words)
     return problem

@@ -1,4 +1,4 @@
-"""`HostDrain`: tells the parts of a host that it ends, in two steps."""
+"""`HostDrain`: tells the parts of a host, in two steps, that the host ends."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ ACCEPTING: Final = "accepting"
 
 
 class HostDrain:
-    """First the host takes no more requests, and parks its sessions; then connections end that would go on."""
+    """Two events: `begin` refuses new requests, so that sessions can be parked; `end` ends the open connections."""
 
     def __init__(self) -> None:
         self.when_over: list[Callable[[], None]] = []
-        """Called when connections have to end."""
+        """Functions that `end` calls."""
         self.has_begun = False
         """Whether requests are refused."""
 
@@ -23,7 +23,7 @@ class HostDrain:
         self.has_begun = True
 
     def end(self) -> None:
-        """End the connections that would go on; their clients continue with the next process."""
+        """End open streams and WebSockets; their clients continue with the next process."""
         self.begin()
         for tell in self.when_over:
             tell()

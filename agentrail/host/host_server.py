@@ -94,7 +94,7 @@ class Serving:
 
 @frozen
 class Opened:
-    """A host that runs, without a server in front of it."""
+    """A host that runs without an HTTP server."""
 
     application: Application
     """Answers its requests."""
@@ -196,7 +196,7 @@ class Host:
         origins: Sequence[str],
         proxies: Proxies,
     ) -> AsyncGenerator[Serving, None]:
-        """Look at the parts, start them, and serve until the `async with` is left. See `serving`."""
+        """Check the parts of the host, start them, and serve until the `async with` is left. See `serving`."""
         await self._check()
         certificate = None if tls is None else Certificate(*tls)
         address: ListenAddress = Tcp(host, port, certificate) if unix is None else UnixSocket(unix)
@@ -235,7 +235,7 @@ class Host:
                 collector.discount(server)
 
     async def _check(self) -> None:
-        """Raise an error if the models, the keys or the journal are such that no request could be carried out."""
+        """Raise an error if the models, the keys or the journal cannot be used."""
         check_models(self._profiles)
         if isinstance(self._authenticator, ApiKeys):
             self._authenticator.check_there()
@@ -243,7 +243,7 @@ class Host:
             await check_usable(self._journal, self.limits.check_seconds)
 
     async def _end(self, server: HttpServer, opened: Opened) -> None:
-        """Refuse requests, park sessions, or let turns end if no journal brings them back; then end connections."""
+        """Refuse requests, park the sessions (without a journal, let open turns end first), then end connections."""
         within, waits = self.limits.drain_seconds, "open turns have" if self._journal is None else "calls have"
         log.info("the host takes no more requests; %s %g s to end", waits, within)
         until = trio.current_time() + within
@@ -256,7 +256,7 @@ class Host:
                 with trio.move_on_at(until):
                     await opened.turns.wait_rest()
             await opened.supervisor.drain(max(until - trio.current_time(), 0))
-            # A turn that is over is told to plugins once, and not again by the next process.
+            # Plugins must hear of a finished turn now: the next process does not tell them of it.
             # tests/host/test_host_trouble.py::test_plugins_hear_to_the_end_of_a_turn_that_is_over_when_the_host_ends
             with trio.move_on_after(max(until - trio.current_time(), LAST_ANSWERS)):
                 await opened.turns.wait_heard()
@@ -312,20 +312,20 @@ class Host:
         commands = CommandCalls(sessions, four_eyes=self._four_eyes)
         functions: Mapping[str, CallFunction] = {
             **{name: commands.carry_out for name, call in CALLS.items() if call.commands},
-            **_talking(talking),
+            **_talk_functions(talking),
             "open_session": lifecycle.open,
             "list_sessions": lifecycle.list,
             "show_session": lifecycle.show,
             "delete_session": lifecycle.delete,
             "fork": lifecycle.fork,
             "upload": files.upload,
-            **_looking_up(QueryCalls(sessions, self._profiles), SubagentCalls(sessions)),
+            **_query_functions(QueryCalls(sessions, self._profiles), SubagentCalls(sessions)),
             "tree": lifecycle.tree,
             "approvals": listing.approvals,
             "commands": listing.commands,
             "events": looking.events,
             "messages": looking.messages,
-            **_of_host(HostCalls(readiness.look, drain), metrics),
+            **_host_functions(HostCalls(readiness.look, drain), metrics),
         }
         self._rows.carry_out = PluginCalls(functions, limits).carry_out
         rates, closing = Rates(limits), Gate(CLOSINGS)
@@ -341,8 +341,8 @@ class Host:
         log.info("serving at %s: %d routes; profiles: %s; plugins: %s", url, len(ROUTES), profiles, plugins or "none")
 
 
-def _talking(calls: TalkCalls) -> Mapping[str, CallFunction]:
-    """Return the functions for the calls that talk with a session."""
+def _talk_functions(calls: TalkCalls) -> Mapping[str, CallFunction]:
+    """Return the functions for the calls that send something to a session, by the name of the call."""
     return {
         "chat": calls.chat,
         "stream": calls.stream,
@@ -352,8 +352,8 @@ def _talking(calls: TalkCalls) -> Mapping[str, CallFunction]:
     }
 
 
-def _looking_up(queries: QueryCalls, subagents: SubagentCalls) -> Mapping[str, CallFunction]:
-    """Return the functions for the calls that only look at a session, its sub-agents or the profiles."""
+def _query_functions(queries: QueryCalls, subagents: SubagentCalls) -> Mapping[str, CallFunction]:
+    """Return the functions for the calls that only read a session, its sub-agents or the profiles, by name."""
     return {
         "queued": queries.queued,
         "offered": queries.offered,
@@ -364,8 +364,8 @@ def _looking_up(queries: QueryCalls, subagents: SubagentCalls) -> Mapping[str, C
     }
 
 
-def _of_host(calls: HostCalls, metrics: MetricCalls) -> Mapping[str, CallFunction]:
-    """Return the functions for the calls about the host itself."""
+def _host_functions(calls: HostCalls, metrics: MetricCalls) -> Mapping[str, CallFunction]:
+    """Return the functions for the calls about the host itself, by the name of the call."""
     return {
         "health": calls.health,
         "ready": calls.ready,

@@ -1,4 +1,4 @@
-"""`HostedSessions`: finds, opens and lists the sessions of a tenant; whose session it is decides what it is."""
+"""`HostedSessions`: finds, opens and lists the sessions of a host, and checks which user may do what with them."""
 
 from __future__ import annotations
 
@@ -60,32 +60,32 @@ FEW: Final = 16
 
 
 def check_scope(call: HostCall, who: Identity) -> None:
-    """Raise `ScopeMissing` if *who* may not do *call*, neither with own sessions nor with those of others."""
+    """Raise `ScopeMissing` if *who* lacks the scope of *call*, both for own sessions and for those of others."""
     if call.scope is not None and not may(call, who):
         raise ScopeMissing(call.name, call.scope)
 
 
 def may(call: HostCall, who: Identity) -> bool:
-    """Whether *who* may do *call*, which needs a scope, with own sessions or with those of others."""
+    """Whether *who* has the scope of *call*, for own sessions or for those of others."""
     return bool(who.scopes & {call.scope, call.others, ADMIN})
 
 
 def check_owner(call: HostCall, who: Identity, name: SessionName) -> None:
-    """Raise `UnknownSession` if *call* is about a session of another user that *who* may not touch, or even see.
+    """Raise `UnknownSession` if the session *name* is another user's, and *who* lacks the scope for it.
 
-    For own sessions, `check_scope` is enough.
+    The error is the same as for a missing session, so that it reveals nothing. Own sessions need only `check_scope`.
     """
     if name.user != who.user and not is_for_others(call, who):
         raise UnknownSession(name.visible)
 
 
 def is_for_others(call: HostCall, who: Identity) -> bool:
-    """Whether *who* may do *call* with sessions of other users of the tenant."""
+    """Whether *who* has the scope to do *call* with sessions of other users of the tenant."""
     return call.others is not None and bool(who.scopes & {call.others, ADMIN})
 
 
 async def woken(handle: SessionHandle, watch: JournalWatch) -> SessionHandle:
-    """Return *handle* when its session no longer hibernates, so that its state can be looked at.
+    """Wake the session of *handle* if it hibernates, so that its state can be read; return *handle*.
 
     From now on, *watch* watches its journal.
     """
@@ -106,10 +106,10 @@ class HostedSessions:
         self._turns = turns
         self._limits = limits
         self._rooms = SessionQuota(limits.sessions, self._living)
-        self._doors: WeakValueDictionary[str, trio.Lock] = WeakValueDictionary()  # by session; kept while in use
+        self._start_locks: WeakValueDictionary[str, trio.Lock] = WeakValueDictionary()  # by session; kept while in use
 
     def name(self, call: HostCall, who: Identity, visible: str) -> SessionName:
-        """Return the session that *who* means by *visible*, for *call*; raise `UnknownSession` if they may not."""
+        """Return the session that *who* calls *visible*; raise `UnknownSession` if *who* may not do *call* with it."""
         name = named(who.tenant, who.user, visible)
         check_owner(call, who, name)
         return name
@@ -117,43 +117,47 @@ class HostedSessions:
     async def running(self, name: SessionName, watch: JournalWatch) -> SessionHandle:
         """Return the session *name*, which is brought back if it is only stored; raise `UnknownSession` if none is.
 
-        From now on, *watch* watches its journal.
-        A sub-agent is brought back by its parent: alone, it would be a session of its own.
+        From now on, *watch* watches its journal. A sub-agent is brought back through its root session: resumed alone,
+        it would become a session without a parent.
         """
         handle = self.here(name)
         if handle is None:
-            await self.stored(name)  # to bring back what is not there would keep its name from who opens it meanwhile
+            # checked first: resuming a missing session would block its name for a request that opens it meanwhile
+            await self.stored(name)
             if name != name.root:
                 await self.running(name.root, watch)
                 raise SessionNotAlive(name.visible, "it has ended, or its parent is bringing it back")
         if handle is None:
-            with _set_up(name):
+            with _profile_errors(name):
                 handle = await self._supervisor.resume(name.internal)
         await woken(handle, watch)
         self._turns.of(handle)
         return handle
 
     def here(self, name: SessionName) -> SessionHandle | None:
-        """Return the session *name* if it runs in this host; else `None`."""
+        """Return the handle of the session *name* if it runs in this host; else `None`."""
         try:
             return self._supervisor.session(name.internal)
         except UnknownSession:
             return None
 
     async def offered(self, session: SessionHandle) -> Offered:
-        """Return what *session* may be given by name while it runs; raise `SpecMissing` if its profile is gone."""
+        """Return the tools, plugins and models that *session* may be given by name.
+
+        Raise `SpecMissing` if its profile is gone.
+        """
         try:
             return await self._specs.offered(session)
         except UnknownAgent as gone:
             raise SpecMissing(session.id, session.inspect().setup.spec) from gone
 
     async def agent(self, name: SessionName, agent_id: str) -> str:
-        """Return the profile of the session *name*; if it is not there, *agent_id*, or without that the first."""
+        """Return the profile of the session *name*; without such a session, *agent_id*, or else the first profile."""
         handle = self.here(name)
         with suppress(AgentrailError):
             if handle is not None:
                 return handle.inspect().setup.spec
-        with suppress(AgentrailError):  # who asks for the session next hears of it
+        with suppress(AgentrailError):  # the next call for this session raises the error
             return (await self.stored(name)).about.spec
         return agent_id or self._specs.first
 
@@ -166,15 +170,15 @@ class HostedSessions:
     async def forked(
         self, origin: SessionName, agent: str, name: SessionName, at: int | str | None, command: str | None = None
     ) -> SessionHandle:
-        """Start a session with the past of *origin*, up to *at* as in `fork`, and code that is made for itself.
+        """Start a session with the history of *origin*, up to *at* as in `fork`, and with a new specification.
 
         *agent* is the profile of *origin*.
         """
         spec = None
-        if origin == origin.root:  # the code of a sub-agent is its parent's
+        if origin == origin.root:  # without a specification, the fork of a sub-agent uses the code of its parent
             spec = await self._specs.forking(name.internal, origin.internal, agent)
-        async with self._door(name), self._rooms.reserve(name.tenant, name.internal):
-            with _set_up(name):
+        async with self._start_lock(name), self._rooms.reserve(name.tenant, name.internal):
+            with _profile_errors(name):
                 handle = await self._supervisor.fork(origin.internal, spec, at=at, id=name.internal, command=command)
         if spec is None:
             self._specs.forked(origin.internal, name.internal)
@@ -216,16 +220,16 @@ class HostedSessions:
         if handle is not None:
             with suppress(SessionAsleep):
                 return handle.inspect()
-        await self.stored(name)  # raises for a missing one as for a foreign one
+        await self.stored(name)  # raises the same error for a missing session as for one of another tenant
         return await self._supervisor.state(name.internal)
 
     async def listed(
         self, session_filter: SessionFilter, after: SessionName | None = None, most: int | None = None
     ) -> list[StoredSession]:
-        """Return the first sessions after *after* of the tenant, and maybe the owner, of *session_filter*, by id.
+        """Return at most *most* sessions that fit *session_filter*, those with ids above *after*, sorted by id.
 
-        Those in the journal that are not the host's are left out, and so are sub-agents. All ids of the host's begin
-        with the tenant, so no others are read but those between them.
+        Sessions that no host has opened are left out, and so are sub-agents. All ids of a tenant begin with the
+        tenant's name, so the journal reads only the ids in that range.
         """
         first = beginning(session_filter.tenant or "", session_filter.owner)
         place = StoredSession(first if after is None else after.internal, 0)
@@ -243,7 +247,7 @@ class HostedSessions:
     async def stored(self, name: SessionName) -> StoredSession:
         """Return the summary of a stored session; raise `UnknownSession` if there is none."""
         head, last = name.internal[:-1], name.internal[-1]
-        before = StoredSession(f"{head}{chr(ord(last) - 1)}\x7f", 0)  # nothing is between it and the name
+        before = StoredSession(f"{head}{chr(ord(last) - 1)}\x7f", 0)  # no id is between the cursor and the name
         for session in await self._supervisor.stored(SessionFilter(tenant=name.tenant), before, 1):
             if session.session_id == name.internal:
                 return session
@@ -260,8 +264,8 @@ class HostedSessions:
     ) -> SessionHandle:
         """Start a session of the profile `context.agent_id`; raise `SessionExists` if there is one of this name."""
         spec = await self._specs.new(context)
-        async with self._door(name), self._rooms.reserve(who.tenant, name.internal):
-            with _set_up(name):
+        async with self._start_lock(name), self._rooms.reserve(who.tenant, name.internal):
+            with _profile_errors(name):
                 handle = await self._supervisor.spawn(
                     spec, name.internal, tenant=who.tenant, owner=who.user, title=title, labels=labels, command=command
                 )
@@ -269,9 +273,9 @@ class HostedSessions:
         self._turns.of(handle)
         return handle
 
-    def _door(self, name: SessionName) -> trio.Lock:
-        """Return the lock within which a session of this *name* starts: who comes second finds it there."""
-        return self._doors.setdefault(name.internal, trio.Lock())
+    def _start_lock(self, name: SessionName) -> trio.Lock:
+        """Return the lock under which a session of this *name* starts: a second request then finds the session."""
+        return self._start_locks.setdefault(name.internal, trio.Lock())
 
     async def _living(self, tenant: str) -> frozenset[str]:
         """Return the ids of the sessions of *tenant* that have not ended, up to the limit."""
@@ -280,10 +284,10 @@ class HostedSessions:
 
 
 @contextmanager
-def _set_up(name: SessionName) -> Generator[None]:
-    """Raise `ModelMissing` or `BadModelOptions` for a model that the host has set up wrongly: no client named it.
+def _profile_errors(name: SessionName) -> Generator[None]:
+    """Raise `ModelMissing` or `BadModelOptions` for a wrong model of a profile: it is not the client's fault.
 
-    The log has the words of the error, which are about the profile of the session alone.
+    The text of the error goes to the log: it is about the profile, not about the conversation.
     """
     try:
         yield
@@ -301,6 +305,6 @@ def _storage(sandbox: object) -> UploadSandbox | None:
 
 
 def _is_root(session_id: str) -> bool:
-    """Whether a session of a host has this id, and is no sub-agent."""
+    """Whether this is the id of a session that a host has opened, and not of a sub-agent."""
     name = read_internal(session_id)
     return name is not None and name == name.root

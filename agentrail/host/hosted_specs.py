@@ -1,4 +1,4 @@
-"""`HostedSpecs`: the specifications of a host's sessions, new ones and those that come back."""
+"""`HostedSpecs`: builds the specifications of a host's sessions: new, resumed and forked ones."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ log = logging.getLogger("agentrail.host")
 
 
 class HostedSpecs:
-    """Builds the specifications of a host's sessions, with the plugins by which those of the host reach into turns."""
+    """Builds the specifications of a host's sessions, each with the session plugins that call the host's plugins."""
 
     supervisor: Supervisor
     """The supervisor of the sessions: there from `serve` on."""
@@ -46,11 +46,11 @@ class HostedSpecs:
         self._nursery = nursery
         self._ready = trio.Event()
         self._awaited: set[str] = set()
-        self._sandboxes: dict[str, Sandbox | None] = {}  # of the sessions that run here
+        self._sandboxes: dict[str, Sandbox | None] = {}  # specifications of the sessions that run here, by id
         turns.when_gone.append(self._forget)
 
     def serve(self, supervisor: Supervisor) -> None:
-        """Note the supervisor of the sessions, which is opened with this object's `returning`."""
+        """Store the supervisor of the sessions, which was opened with `returning` of this object."""
         self.supervisor = supervisor
         self._ready.set()
 
@@ -62,21 +62,21 @@ class HostedSpecs:
     async def new(self, context: RequestContext) -> SessionSpec:
         """Return the specification for a new session; raise `UnknownAgent` if no profile fits."""
         profile = await self._profiles.find(context)
-        return self._reaching(profile, await self._profiles.spec_of(profile, context))
+        return self._with_bridge(profile, await self._profiles.spec_of(profile, context))
 
     async def offered(self, session: SessionHandle) -> Offered:
-        """Return what a session may be given by name while it runs."""
+        """Return the tools, plugins and models that a session may be given by name while it runs."""
         context = no_request(session.id, session.inspect().setup.spec)
         profile = await self._profiles.find(context)
         return offered(profile, await self._profiles.spec_of(profile, context))
 
-    def _reaching(self, profile: Profile, spec: SessionSpec, stored: State | None = None) -> SessionSpec:
+    def _with_bridge(self, profile: Profile, spec: SessionSpec, stored: State | None = None) -> SessionSpec:
         providers = providers_of(self._row, self._context_providers, profile.context_providers, profile.id)
         keys = () if stored is None else [seat.key for seat in stored.plugins]
         return reaching(spec, self._row, providers, self._context_of, self._messages_of, keys)
 
     async def returning(self, request: SpecWanted) -> SessionSpec:
-        """Return the specification of a stored session that comes back; raise `SpecMissing` if its profile is gone."""
+        """Return the specification for resuming a stored session; raise `SpecMissing` if its profile is gone."""
         await self._ready.wait()
         context = no_request(request.session_id, request.name)
         try:
@@ -89,7 +89,7 @@ class HostedSpecs:
             self._awaited.add(request.session_id)
             self._turns.returning(request.session_id, request.state)
             self._nursery.start_soon(self._listen, request.session_id)
-        return self._reaching(profile, spec, request.state)
+        return self._with_bridge(profile, spec, request.state)
 
     async def forking(self, session_id: str, origin: str, agent: str) -> SessionSpec | None:
         """Return the specification for a fork of *origin*, built for the fork; `None` if no profile is *agent*."""
@@ -99,15 +99,15 @@ class HostedSpecs:
         except UnknownAgent:
             return None
         stored = await self.supervisor.state(origin)
-        return self._reaching(profile, await self._spec_with_given(profile, context, stored), stored)
+        return self._with_bridge(profile, await self._spec_with_given(profile, context, stored), stored)
 
     async def _spec_with_given(self, profile: Profile, context: RequestContext, stored: State) -> SessionSpec:
-        """Return the specification of a session that goes on from what is *stored*."""
+        """Return the specification of a session that continues from the state *stored*."""
         spec = await self._profiles.spec_of(profile, context)
         return with_given(profile, spec, stored) if profile.tools or profile.plugins else spec
 
     def started(self, session_id: str, spec: SessionSpec) -> None:
-        """Note that a new session has this specification."""
+        """Store the specification of a session that has started."""
         self._sandboxes[session_id] = spec.sandbox
 
     def forked(self, origin: str, session_id: str) -> None:
@@ -121,7 +121,8 @@ class HostedSpecs:
     async def sandbox(self, session_id: str, agent: str) -> Sandbox | None:
         """Return the sandbox of a session of the profile *agent*; `None` if its specification gives none.
 
-        That of a session that does not run here is made anew. Raise `UnknownAgent` if its profile is gone.
+        For a session that does not run here, the specification is built again. Raise `UnknownAgent` if its profile is
+        gone.
         """
         if session_id in self._sandboxes:
             return self._sandboxes[session_id]
@@ -138,7 +139,7 @@ class HostedSpecs:
         finally:
             self._awaited.remove(session_id)
             self._turns.returned(session_id)
-        for error in failed:  # it did not come back after all
+        for error in failed:  # the session was not resumed after all
             if not isinstance(error, AgentrailError):
                 tell(log, error, "the session `%s` did not come back", session_id)
 

@@ -1,4 +1,4 @@
-"""`Turns`: which request began which turn of a session, and what host plugins hear when a turn is over."""
+"""`Turns`: remembers which request began which turn of a session, and tells host plugins when a turn is over."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class SessionTurns:
     __slots__ = ("_changed", "_contexts", "_dropped", "_over", "_sending", "agent", "seen", "session")
 
     def __init__(self, session: SessionHandle, state: State) -> None:
-        """Begin with what is open in *state*; what has ended since then, plugins hear of too."""
+        """Begin with the prompts that are open in *state*; plugins also hear of those that have ended since then."""
         self.session = session
         self.agent = state.setup.spec
         pending = [prompt.ref for prompt in state.queue] + ([state.turn.ref] if state.turn else [])
@@ -44,17 +44,18 @@ class SessionTurns:
         begun += [(text.ref, text.asked) for text in state.steering]
         begun += [] if state.next_prompt is None else [(state.next_prompt.ref, state.next_prompt.asked)]
         begun += [] if state.turn is None else [(state.turn.ref, state.turn.asked)]
-        # Of a session that comes back: what began its turns is in its records.
+        # A resumed session has open prompts: the requests that sent them are named in its state.
         self._contexts = {
             ref: stored_context(session.id, self.agent, asked_by) for ref, asked_by in begun if asked_by.request
         }
         self._sending: list[RequestContext] = []
-        self._dropped: set[str] = set()  # while prompts are on their way: one may be dropped before its id is known
+        # prompts dropped while others are being sent: one may be dropped before `began` has told its id
+        self._dropped: set[str] = set()
         self._changed = trio.Event()
 
     @contextmanager
     def sending(self, context: RequestContext) -> Generator[None]:
-        """Note that the prompt of a request is on its way: its turn may begin before its id is known here."""
+        """Note, for the `with` block, that a prompt is being sent: its turn may begin before `began` tells its id."""
         context = self._of_agent(context)
         self._sending.append(context)
         try:
@@ -66,13 +67,13 @@ class SessionTurns:
             self._change()
 
     def began(self, ref: str, context: RequestContext) -> None:
-        """Note that the prompt *ref* is that of the request with this *context*, if it may still have a turn."""
+        """Store the *context* of the request that sent the prompt *ref*; no-op if its turn is over or was dropped."""
         if _number(ref) > self._over and ref not in self._dropped:
             self._contexts[ref] = self._of_agent(context)
             self._change()
 
     def _of_agent(self, context: RequestContext) -> RequestContext:
-        """Return *context* with the profile of the session, which no request knows that begins it."""
+        """Return *context* with the profile of the session: the request that opens the session may name none."""
         return context if context.agent_id == self.agent else context.but(agent_id=self.agent)
 
     def ended(self, ref: str) -> None:
@@ -89,13 +90,13 @@ class SessionTurns:
         self._change()
 
     async def context(self, ref: str) -> RequestContext | None:
-        """Return the context of the request that began the turn of the prompt *ref*; `None` if none here did."""
+        """Return the context of the request that sent the prompt *ref*; `None` if no request to this host did."""
         while ref not in self._contexts and self._sending:
             await self._changed.wait()
         return self._contexts.get(ref)
 
     async def wait_rest(self) -> None:
-        """Wait until plugins have heard that the turn which is open now is over, or it waits for a person."""
+        """Wait until the open turn is over and plugins have heard so, or until it waits for a person."""
         turn = self.session.inspect().turn
         if turn is None:
             return
@@ -113,7 +114,7 @@ class SessionTurns:
             await self._changed.wait()
 
     def current(self, ref: str) -> RequestContext | None:
-        """Return the context of the open turn, that of the prompt *ref*; `None` if no request here began it."""
+        """Return the context of the open turn, begun by the prompt *ref*; `None` if no request here began it."""
         context = self._contexts.get(ref)
         return self._sending[0] if context is None and self._sending else context
 
@@ -129,14 +130,14 @@ class SessionTurns:
 
 
 def _number(ref: str) -> int:
-    """Return the number in the id of a prompt: they are counted up, and their turns come in this order."""
+    """Return the number in the id of a prompt. Numbers are counted up, and turns come in their order."""
     return int(ref.lstrip("abcdefghijklmnopqrstuvwxyz"))
 
 
 def _latest(session: SessionHandle, then: State) -> State:
     """Return the state of *session* if no prompt has ended since *then*, so that no records need be read; else *then*.
 
-    Each record that is read falls into the time in which clients wait for all sessions to come back.
+    Reading records would delay the restart of the host: clients wait until all sessions are resumed.
     """
     with suppress(SessionAsleep):
         now = session.inspect()
@@ -146,7 +147,7 @@ def _latest(session: SessionHandle, then: State) -> State:
 
 
 def _pending(state: State) -> list[str]:
-    """Return the ids of the prompts that wait or have their turn."""
+    """Return the ids of the prompts that wait for their turn, or whose turn is open."""
     here = [] if state.next_prompt is None else [state.next_prompt.ref]
     here += [] if state.turn is None else [state.turn.ref]
     return [*here, *(prompt.ref for prompt in state.queue), *(text.ref for text in state.steering)]
@@ -160,7 +161,7 @@ TOLD: Final = frozenset({KeyMissing.__name__, BadModelOptions.__name__})
 
 
 class Turns:
-    """The turns of all sessions of a host: each session that runs has a task here that listens to it."""
+    """The turns of all sessions of a host. For each running session, a task subscribes to its events."""
 
     def __init__(self, rows: HostPluginRow, nursery: trio.Nursery) -> None:
         self._rows = rows
@@ -173,9 +174,9 @@ class Turns:
         """Called with the id of each session that no longer runs."""
 
     def of(self, session: SessionHandle) -> SessionTurns:
-        """Return the turns of *session*, the handle that its supervisor has; from now on, plugins hear of their ends.
+        """Return the turns of *session*, the supervisor's handle; from now on, plugins hear when its turns end.
 
-        A session that was deleted may still be listened to when another one of its name has begun.
+        The task of a deleted session may still run when another session with its name has begun.
         """
         turns = self._sessions.get(session.id)
         if turns is None or turns.session is not session:
@@ -187,21 +188,21 @@ class Turns:
         return turns
 
     def returning(self, session_id: str, state: State) -> None:
-        """Note the stored *state* of a session that comes back: its turn may be over when `of` is called first."""
+        """Store the *state* of a session that is being resumed: its turn may be over before the first call of `of`."""
         self._returning[session_id] = state
 
     def returned(self, session_id: str) -> None:
-        """Forget the stored state of a session that has come back, or did not after all."""
+        """Forget the stored state of a session that was resumed, or could not be."""
         self._returning.pop(session_id, None)
 
     async def wait_rest(self) -> None:
-        """Wait until no session has the turn that it has open now, except those whose turns wait for a person."""
+        """Wait until each turn that is open now is over, or waits for a person."""
         async with trio.open_nursery() as nursery:  # noqa: TID251 - one task for each session, and then none
             for turns in self._sessions.values():
                 nursery.start_soon(_rest_or_end, turns)
 
     async def wait_heard(self) -> None:
-        """Wait until plugins have heard of all turns that are over; no session may run any more."""
+        """Wait until plugins have heard of all turns; called when no session runs any more."""
         while self._listening:
             await self._heard.wait()
 
@@ -244,7 +245,7 @@ class Turns:
 
 
 def _aborted_messages(session: SessionHandle, turn: int) -> tuple[Message, ...]:
-    """Return the messages of an aborted *turn*, whose event has none; nothing if others have ended since."""
+    """Return the messages of an aborted *turn*, whose event has none; empty if a later turn has ended since."""
     with suppress(AgentrailError):
         state, messages = session.inspect(), session.messages()
         if state.turn is not None and state.turn_count == turn + 1:
@@ -271,13 +272,13 @@ def _warn_of_failure(session_id: str, agent: str, event: Event) -> None:
 
 
 async def _rest_or_end(turns: SessionTurns) -> None:
-    """Wait for the rest of a session's open turn, or for the end of the session."""
+    """Wait until a session's open turn is over or waits for a person, or until the session ends."""
     with suppress(AgentrailError, StopAsyncIteration):
         await turns.wait_rest()
 
 
 def stored_context(session_id: str, agent: str, asked_by: AskedBy) -> RequestContext:
-    """Return the context of a turn, as its session's records tell it: that of its request, or one of the kind `none`.
+    """Return the context of a turn from its session's records: of its request, or one of the kind `none`.
 
     The id of a request begins with its kind: see `CallRequest.context`.
     """
@@ -291,7 +292,7 @@ def stored_context(session_id: str, agent: str, asked_by: AskedBy) -> RequestCon
 
 
 def no_request(session_id: str, agent: str) -> RequestContext:
-    """Return the context of a turn that no request began, but a timer for instance."""
+    """Return the context of a turn that no request began, for example a timer's."""
     owned = read_internal(session_id)
     if owned is None:
         return RequestContext("none", "", "", session_id, agent, "")

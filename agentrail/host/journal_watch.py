@@ -1,4 +1,4 @@
-"""`JournalWatch`: ends a request's wait for its answer when the journal cannot write what it waits for."""
+"""`JournalWatch`: ends a request with an error when the journal has not been able to write for too long."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ APART: Final = 30.0
 
 
 class JournalWatch:
-    """Watches, for one request, the journals of the sessions that it is for."""
+    """Watches, for one request, whether the journal can write for the sessions of the request."""
 
     def __init__(self) -> None:
         self._scope = trio.CancelScope()
@@ -30,12 +30,14 @@ class JournalWatch:
         self._began = self._last = -APART
 
     def follow(self, session: SessionHandle) -> None:
-        """End the wait for the answer when the journal cannot write for *session*. No-op if there was an answer."""
+        """Watch *session* too: `answered` fails when the journal cannot write for it. No-op after the answer."""
         if not self._is_over:
             self._ends.append(session.monitor().when_stuck(self._failed))
 
     async def answered(self, answer: Callable[[], Awaitable[T]]) -> T:
-        """Return what *answer* returns; cancel it and raise an error if it waits for the journal for too long.
+        """Return the result of *answer*; cancel *answer* and raise an error if the journal cannot write.
+
+        That is: the disk is full, or writing has failed for `PATIENCE` seconds.
 
         The error is `WaitsForSpace` or `WaitsForJournal`. A session that has taken a command carries it out all the
         same, and so do tasks of the host that *answer* waits for.

@@ -1,4 +1,4 @@
-"""`JsonLines`: a log of which each line is a JSON object."""
+"""`JsonLines`: formats log records as JSON, one object a line."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from agentrail.host.http11.access_log import FACTS
 
 
 class JsonLines(logging.Formatter):
-    """Writes a record as one line: time, level, logger, message, and by name what the message says of a request."""
+    """Formats a record as one JSON object: time, level, logger, message, and the facts about a request as fields."""
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the line of *record*."""

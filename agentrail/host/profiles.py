@@ -84,7 +84,7 @@ def models_of(spec: SessionSpec) -> tuple[str, ...]:
 
 
 def with_given(profile: Profile, spec: SessionSpec, stored: State) -> SessionSpec:
-    """Return *spec* with what the session *stored* was given by name while it ran."""
+    """Return *spec* with the tools, plugins and models that the session *stored* was given by name while it ran."""
     changes = {change.key for change in stored.plugin_changes if change.seat is not None}
     keys = {*changes, *(seat.key for seat in stored.plugins)} - {unkeyed(plugin)[0] for plugin in spec.plugins}
     names = {*stored.tools, *(attached.source for attached in stored.tools.values())}
@@ -161,7 +161,7 @@ class ProfileTable:
 async def _returned(
     profile: str, whose: str, function: Callable[[RequestContext], object], context: RequestContext
 ) -> object:
-    """Return what a function of the program returns.
+    """Return the result of a function of the program.
 
     Raise `BadProfile` for an error of usage: no request has made it. `UnknownAgent` is an answer, and other exceptions
     are raised as they are; one that would end the process, such as `SystemExit`, is `BadProfile` too.

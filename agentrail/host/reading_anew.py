@@ -31,7 +31,7 @@ class ReadingAnew:
 
     @asynccontextmanager
     async def listening(self) -> AsyncGenerator[None]:
-        """Take SIGHUP, which would end the program, until the `async with` is left."""
+        """Catch SIGHUP, which would otherwise end the program, until the `async with` is left."""
         with hangup().listening(self._note):
             yield
 
@@ -39,7 +39,7 @@ class ReadingAnew:
         self._signalled.set()
 
     async def run(self) -> None:
-        """Read the files at each signal, and log what has become of it.
+        """Read the files at each signal, and log whether that succeeded.
 
         An unfit certificate changes nothing, and neither does a file of keys with a line that is not valid. If there is
         no file of keys, or it cannot be read, no key is taken until it can be. A failure does not end the host.
@@ -58,7 +58,7 @@ class ReadingAnew:
 
     async def _read_keys(self, keys: ApiKeys) -> None:
         keys.read_anew()
-        await keys.refresh()  # it logs what is wrong with the file
+        await keys.refresh()  # `refresh` itself logs what is wrong with the file
         if not keys.problem:
             log.info("SIGHUP: the keys are read anew")
 

@@ -110,7 +110,7 @@ async def _serve(host: Host, description: str, options: ServeOptions) -> int:
         ) as serving:
             print(f"agentrail serves {description} at {serving.entry}\nCtrl-C ends it.", flush=True)
             await trio.sleep_forever()
-    except AgentrailError as error:  # here, because a nursery would put it into a group
+    except AgentrailError as error:  # raised here, outside of all nurseries, which would wrap it in an exception group
         print(f"agentrail: {error}", file=sys.stderr)
         return WRONG_USAGE
     return 0
@@ -194,7 +194,7 @@ def _activated(refuse: Callable[[str], object]) -> int | None:
 
 
 def find_host(options: ServeOptions) -> tuple[Host, str]:
-    """Return the host to serve, and what is said of it; raise `NothingToServeError` if there is none."""
+    """Return the host to serve, and a line that describes it; raise `NothingToServeError` if there is none."""
     if options.file is None:
         demo = SessionSpec(model="demo")
         return _host(Profile("demo", demo), options), "the demo agent"

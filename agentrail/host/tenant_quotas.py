@@ -1,4 +1,4 @@
-"""`TenantRooms`: how many sessions each tenant may still open, without listing those that there are each time."""
+"""`SessionQuota`: limits the sessions of each tenant, without counting the stored ones each time."""
 
 from __future__ import annotations
 
@@ -20,21 +20,22 @@ KEPT: Final = 64
 
 
 class SessionQuota:
-    """The room that tenants have for new sessions: at most *most* of one, whose ids *find* finds, may be open."""
+    """Limits each tenant to *most* open sessions; *find* returns the ids of a tenant's open sessions."""
 
     def __init__(self, most: int, find: Callable[[str], Awaitable[frozenset[str]]]) -> None:
         self._most = most
         self._find = find
         self._counts: WeakValueDictionary[str, _SessionCount] = (
             WeakValueDictionary()
-        )  # kept while in use, and those below
+        )  # entries live while in use, or in `_kept`
         self._kept: deque[_SessionCount] = deque(maxlen=KEPT)
 
     @asynccontextmanager
     async def reserve(self, tenant: str, session_id: str) -> AsyncGenerator[None, None]:
-        """Let a session of *tenant* start; raise `TooManySessions` if it has too many.
+        """Reserve a place for a session of *tenant* while it starts; raise `TooManySessions` if the quota is used up.
 
-        Several start at once. One that starts holds up others only if they have no room unless it fails.
+        Several may start at once. If starting sessions hold the last places, a further one waits whether one of them
+        fails.
         """
         room = self._counts.setdefault(tenant, _SessionCount())
         if room not in self._kept:
@@ -54,11 +55,12 @@ class SessionQuota:
             room.take(session_id)
 
     async def _count(self, tenant: str, room: _SessionCount) -> None:
-        """Count the sessions of *tenant*; if there is room only if one that starts fails, wait whether it does."""
+        """Count the open sessions of *tenant*; if the last places are held by starting ones, wait whether one fails."""
         while True:
-            starting = frozenset(room.starting)  # none begins to: the caller holds the door
+            starting = frozenset(room.starting)  # none begins to start: the caller holds the tenant's lock
             now = trio.current_time()
-            room.upper_bound = len(starting | await self._find(tenant))  # one that starts is found or not
+            # a session that is starting may be among the found ones, or not yet
+            room.upper_bound = len(starting | await self._find(tenant))
             room.counted_at = now
             if room.upper_bound < self._most or not starting:
                 return
@@ -66,7 +68,7 @@ class SessionQuota:
 
 
 class _SessionCount:
-    """The sessions of a tenant: those counted, and those opened since. The ones that have ended since are no matter."""
+    """An upper bound of the open sessions of a tenant: those counted last, and those opened since."""
 
     def __init__(self) -> None:
         self.lock = trio.Lock()
@@ -76,17 +78,17 @@ class _SessionCount:
         self._left = trio.Event()
 
     def take(self, session_id: str) -> None:
-        """Note that a session starts. It counts from now on, even if it then fails."""
+        """Note that a session starts. It counts from now on, even if its start fails."""
         self.upper_bound += 1
         self.starting.add(session_id)
 
     def leave(self, session_id: str) -> None:
-        """Note that a session has started, or has not after all."""
+        """Note that a session has started, or has failed to."""
         self.starting.remove(session_id)
         self._left.set()
         self._left = trio.Event()
 
     async def wait_started(self, starting: frozenset[str]) -> None:
-        """Wait until one of the sessions *starting* has started, or has not after all."""
+        """Wait until one of the sessions *starting* has started, or has failed to."""
         if self.starting >= starting:
             await self._left.wait()

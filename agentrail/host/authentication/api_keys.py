@@ -74,12 +74,12 @@ class ApiKey(Value):
 
     @property
     def owner(self) -> Owner:
-        """Whose key it is."""
+        """The tenant and user to whom the key belongs."""
         return self.identity.tenant, self.identity.user
 
 
 def read_keys(text: str, source: str) -> dict[str, ApiKey]:
-    """Return the keys in *text*, by id; raise `BadKeys`, which names the line, for one that is none."""
+    """Return the keys in *text*, by id; raise `BadKeys`, which names the line, if a line is no valid key."""
     keys: dict[str, ApiKey] = {}
     for number, line in enumerate(text.splitlines(), 1):
         if not line.strip() or line.startswith("#"):
@@ -101,7 +101,7 @@ def read_keys(text: str, source: str) -> dict[str, ApiKey]:
 
 
 def _without_key(field: str) -> str:
-    """Return *field* for a log: somebody may have put a whole key there by mistake."""
+    """Return *field* as it may be logged: a whole key, put there by mistake, is replaced."""
     return _A_KEY.sub(f"{PREFIX}_…", field)
 
 
@@ -117,9 +117,9 @@ def _line(key: ApiKey) -> str:
 
 
 def new_key(tenant: str, user: str, scopes: Iterable[str]) -> tuple[ApiKey, str]:
-    """Return a new key of a *user* of *tenant*, and the key itself, which cannot be told again.
+    """Make a key for *user* of *tenant*; return its record, and its text, which is stored nowhere.
 
-    Raise `BadName` if no session could be theirs.
+    Raise `BadName` if session ids cannot contain these names.
     """
     check_owner(tenant, user)
     granted = frozenset(scopes)
@@ -161,14 +161,14 @@ class KeyFile:
         return self.parsed(content)
 
     def has_changed(self, since: Stamp) -> bool:
-        """Return whether the file is another than *since*, or cannot be looked at."""
+        """Return whether the file has changed since it had the stamp *since*, or cannot be examined."""
         try:
             return _stamp(self.path.stat()) != since
         except OSError:
             return True
 
     def content(self) -> tuple[bytes, Stamp]:
-        """Return the content, and the stamp from before it was read.
+        """Return the content of the file, and the stamp it had before the content was read.
 
         Raise `FileNotFoundError` if there is no file, and `BadKeys` if it cannot be read or others may write it.
         """
@@ -185,7 +185,7 @@ class KeyFile:
         return content, _stamp(status)
 
     def parsed(self, content: bytes) -> dict[str, ApiKey]:
-        """Return the keys in *content*, by id; raise `BadKeys`, which names the line, for one that is none."""
+        """Return the keys in *content*, by id; raise `BadKeys`, which names the line, if a line is no valid key."""
         try:
             text = content.decode()
         except UnicodeDecodeError as error:
@@ -194,8 +194,8 @@ class KeyFile:
         return read_keys(text, str(self.path))
 
     def add(self, key: ApiKey) -> None:
-        """Add *key* to the file, which is made if it is not there, for its owner alone."""
-        with self._alone():
+        """Add *key* to the file; a missing file is created, readable by its owner alone."""
+        with self._locked():
             self.keys()
             lines = self._lines()
             if lines and not lines[-1].endswith("\n"):
@@ -206,7 +206,7 @@ class KeyFile:
         """Take the key with the id *name* out of the file, and return it; raise `UnknownKey` if there is none."""
         if not self.path.exists():
             raise UnknownKey(name, str(self.path))
-        with self._alone():
+        with self._locked():
             keys = self.keys()
             if name not in keys:
                 raise UnknownKey(name, str(self.path))
@@ -214,26 +214,27 @@ class KeyFile:
             return keys[name]
 
     @contextmanager
-    def _alone(self) -> Generator[None]:
-        """Let no other process change the file meanwhile: of two that read it at once, one would undo the other."""
+    def _locked(self) -> Generator[None]:
+        """Lock the file for the `with` block: of two processes that change it at once, one would undo the other."""
         while True:
             opened = os.open(self.path, os.O_RDONLY | os.O_CREAT | os.O_CLOEXEC, stat.S_IRUSR | stat.S_IWUSR)
             try:
                 fcntl.flock(opened, fcntl.LOCK_EX)
-                if os.path.samestat(os.fstat(opened), self.path.stat()):  # else another process has replaced it
+                # the path still names the locked file: no other process has replaced it
+                if os.path.samestat(os.fstat(opened), self.path.stat()):
                     yield
                     return
             finally:
-                os.close(opened)  # which also takes the lock away
+                os.close(opened)  # closing the file also releases the lock
 
     def _lines(self) -> list[str]:
         """Return the lines of the file as they are, comments included."""
         return self.path.read_text(encoding="utf-8").splitlines(keepends=True)
 
     def _write(self, lines: Iterable[str]) -> None:
-        """Replace the file at once, with the same mode: a reader finds the old keys or the new ones.
+        """Replace the file atomically, with the same mode: a reader finds the old keys or the new ones.
 
-        Root keeps the owner too: a file of root alone would take all keys from a host that runs as another user.
+        If root runs this, the file keeps its owner: a host that runs as another user could not read a file of root.
         """
         with tempfile.NamedTemporaryFile(
             "w", dir=self.path.parent, prefix=f".{self.path.name}.", delete=False, encoding="utf-8"
@@ -258,7 +259,7 @@ OnChange: TypeAlias = Callable[[frozenset[Owner]], object]
 
 @frozen
 class _Look:
-    """What a look at the file of the keys has found."""
+    """The result of reading the key file once."""
 
     keys: Mapping[str, ApiKey] | None
     """The keys from now on; `None` if those in use stay."""
@@ -281,7 +282,8 @@ class ApiKeys:
         self._file = None if path is None else KeyFile(path)
         self._stamp: Stamp | None = None
         self._looked = -FRESH
-        self._wishes = 0  # how often `read_anew` was called: a call during a look asks for another look
+        # how often `read_anew` was called: if it is called while the file is read, the file is read once more
+        self._reread_count = 0
         self._looking: trio.Event | None = None
         self._listeners: list[OnChange] = []
         self._keys: Mapping[str, ApiKey] = {}
@@ -297,7 +299,7 @@ class ApiKeys:
         return f"<ApiKeys, {len(self._keys)} keys>"
 
     def check_there(self) -> None:
-        """Raise `BadKeys` if nobody can have a key: the file of keys cannot be read, or there is no line of one."""
+        """Raise `BadKeys` if the key file cannot be read or, without a file, no key was given."""
         if self._file is not None:
             _content(self._file)
         elif not self._keys:
@@ -305,12 +307,12 @@ class ApiKeys:
             raise BadKeys("`AGENTRAIL_KEYS`", "it", problem)
 
     def read_anew(self) -> None:
-        """Have the next `refresh` read the file, even if it does not look changed, and log what is wrong with it."""
-        self._wishes += 1
+        """Have the next `refresh` read the key file even if its stamp is unchanged, and log any error in it."""
+        self._reread_count += 1
         self._stamp, self._looked, self.problem = None, -math.inf, ""
 
     async def identify(self, headers: Sequence[tuple[str, str]]) -> Identity:
-        """Return whose key the request bears; raise `NotAuthenticated` if it bears no valid one."""
+        """Return the identity of the key in *headers*; raise `NotAuthenticated` if they have no valid key."""
         key = bearer(headers)
         await self.refresh()
         _, _, rest = key.partition("_")
@@ -322,7 +324,7 @@ class ApiKeys:
 
     @property
     def may_change(self) -> bool:
-        """Whether the keys are in a file, which is read again."""
+        """Whether the keys can change while the host runs: they come from a file, which is read again."""
         return self._file is not None
 
     @contextmanager
@@ -335,23 +337,23 @@ class ApiKeys:
             self._listeners.remove(listener)
 
     async def refresh(self) -> None:
-        """Read the file again if it has changed, and log what is wrong with it.
+        """Read the key file again if it has changed, and log any error in it.
 
-        Requests that come meanwhile wait for an event, which wakes all at once. A lock would wake one in each pass of
-        the event loop, and after a deployment as many wait as there are clients.
+        Requests that arrive during the reading wait for an event, which wakes all of them at once. A lock would wake
+        one in each pass of the event loop, and after a deployment as many wait as there are clients.
         """
         while self._file is not None and trio.current_time() - self._looked >= FRESH:
             if self._looking is not None:
                 await self._looking.wait()
                 continue
             self._looking = trio.Event()
-            wishes = self._wishes
+            reread_count = self._reread_count
             try:
-                look = await trio.to_thread.run_sync(_looked_at, self._file, self._stamp)
-                if wishes == self._wishes:
+                look = await trio.to_thread.run_sync(_read_if_changed, self._file, self._stamp)
+                if reread_count == self._reread_count:
                     self._looked = trio.current_time()
                 if look is not None:
-                    self._take(look, is_last=wishes == self._wishes)
+                    self._take(look, is_last=reread_count == self._reread_count)
             finally:
                 self._looking.set()
                 self._looking = None
@@ -382,16 +384,17 @@ def _content(file: KeyFile) -> tuple[bytes, Stamp]:
         raise BadKeys(str(file.path), "there", f"is no such file; {MAKE_ONE.format(file.path)}") from error
 
 
-def _looked_at(file: KeyFile, stamp: Stamp | None) -> _Look | None:
+def _read_if_changed(file: KeyFile, stamp: Stamp | None) -> _Look | None:
     """Read *file*; return `None` if it has not changed since it had *stamp*."""
     if stamp is not None and not file.has_changed(stamp):
         return None
     try:
         content, stamp = _content(file)
     except BadKeys as problem:
-        # Without a stamp, as this may pass without a change of the file: the process may open files again.
+        # No stamp is kept, so that the file is read again: the cause may end without a change of the file, for example
+        # when the process may open files again.
         return _Look({}, None, str(problem))
     try:
         return _Look(file.parsed(content), stamp)
-    except BadKeys as problem:  # a slip of whoever edits the file, or half of what is written, is to lock out nobody
+    except BadKeys as problem:  # a typing error, or a file read while half written, must not lock out any user
         return _Look(None, stamp, str(problem))

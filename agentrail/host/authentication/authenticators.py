@@ -1,4 +1,4 @@
-"""Authenticators of a host: `GuardedAuthenticator` asks one of the program, `LocalToken` is the default."""
+"""Authenticators of a host: `LocalToken` is the default; `GuardedAuthenticator` wraps the program's own."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LOCAL: Final = Identity("local", "you", frozenset(SCOPES))
 
 
 class LocalToken:
-    """Authenticator: whoever has the token, which is new at each start, may do everything."""
+    """Authenticator with one token, new at each start: a request that has the token may do everything."""
 
     def __init__(self) -> None:
         self._token = secrets.token_urlsafe(32)
@@ -53,13 +53,13 @@ LATE: Final = f"it was not done after {WITHIN:g} s"
 
 
 class GuardedAuthenticator:
-    """Asks an authenticator of the program: the host goes on if that fails, hangs, or returns something else."""
+    """Wraps the program's own authenticator: the host survives one that fails, hangs, or returns a wrong value."""
 
     def __init__(self, authenticator: Authenticator) -> None:
         self._authenticator = authenticator
 
     async def identify(self, headers: Sequence[tuple[str, str]]) -> Identity:
-        """Return who sends the request; raise `AuthenticatorFailed` if nobody could find that out.
+        """Return the identity that the program's authenticator finds; raise `AuthenticatorFailed` if it fails.
 
         An error of the branch `RefusedError`, such as `NotAuthenticated`, is the answer of the authenticator.
         """
@@ -72,7 +72,7 @@ class GuardedAuthenticator:
         if not failed and not scope.cancelled_caught and _is_identity(answer):
             return cast("Identity", answer)
         problem = LATE if scope.cancelled_caught else f"it returned a `{type_name(answer)}` that is no valid `Identity`"
-        # Without its words: they may hold the key.
+        # The text of the exception is left out: it may contain the key.
         tell(
             log,
             failed[0] if failed else None,
@@ -84,7 +84,7 @@ class GuardedAuthenticator:
 
 
 def guarded(authenticator: Authenticator) -> Authenticator:
-    """Return *authenticator*, guarded if it is one of the program."""
+    """Return *authenticator*, wrapped in a `GuardedAuthenticator` if it is the program's own."""
     is_ours = isinstance(authenticator, ApiKeys | LocalToken)
     return authenticator if is_ours else GuardedAuthenticator(authenticator)
 

@@ -45,7 +45,7 @@ class Authenticator(Protocol):
 
 
 def bearer(headers: Sequence[tuple[str, str]]) -> str:
-    """Return the key that *headers* bear; raise `NotAuthenticated` if they bear none, or more than one."""
+    """Return the key in the header `Authorization`; raise `NotAuthenticated` if there is none, or more than one."""
     values = [value for name, value in headers if name == "authorization"]
     if not values:
         raise NotAuthenticated(NO_KEY)

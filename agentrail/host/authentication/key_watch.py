@@ -1,4 +1,4 @@
-"""`KeyWatch`: looks again and again whether the key of an open stream or WebSocket still allows it."""
+"""`KeyWatch`: checks at intervals whether the key of an open stream or WebSocket is still valid."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ CHANGED: Final = "the key allows less than when the stream began, or is somebody
 
 
 class KeyWatch:
-    """Looks at keys that are in use, each `heartbeat_seconds`; those of a file also as soon as it has changed.
+    """Checks the keys of open streams every `heartbeat_seconds`, and when the key file has changed.
 
-    If the authenticator fails, streams go on for `unknown_seconds`: a short outage of what it asks, such as a database,
-    would otherwise cut all clients at once, which would come back while it is still away.
+    If the authenticator fails, streams go on for `unknown_seconds`. Otherwise a short outage of the database that it
+    asks, say, would cut all clients at once, and they would reconnect during the outage.
     """
 
     def __init__(self, authenticator: Authenticator, limits: HostLimits) -> None:
@@ -37,9 +37,9 @@ class KeyWatch:
         self._has_streams = trio.Event()
 
     async def run(self) -> None:
-        """Look at the file of the keys while streams are open: once for all, however many they are.
+        """Read the key file at intervals while streams are open: once for all streams together.
 
-        A look that fails is logged, once in a row, and the next one comes: the host is not to end by it.
+        A failed reading is logged (the first of a row only) and tried again: it must not end the host.
         """
         if self._keys is None:
             return
@@ -72,16 +72,16 @@ class KeyWatch:
                 self._has_streams = trio.Event()
 
     async def refusal(self, began: Identity, headers: Sequence[tuple[str, str]]) -> AgentrailError:
-        """Wait until the stream has to end that *began* with the key in *headers*; return the error that says why.
+        """Wait until the key in *headers* no longer allows the stream of *began*; return the error that says why.
 
-        It is `AuthenticatorFailed` if nobody could say for too long whose key it is.
+        The error is `AuthenticatorFailed` if the authenticator has failed for `unknown_seconds`.
         """
         failing: float | None = None
         with self._counted():
-            if self._keys is None:  # the request was looked at just now, and nobody could tell of a change since
+            if self._keys is None:  # the request was checked just now, and without a key file no change is announced
                 await trio.sleep(self._limits.heartbeat_seconds)
             while True:
-                # It is taken before the look, which would miss a change that comes while it is under way.
+                # The event is fetched before the check: a change during the check would otherwise be missed.
                 changed = self._change_of(began)
                 try:
                     check_same(began, await self._authenticator.identify(headers))
@@ -97,11 +97,11 @@ class KeyWatch:
                     await changed.wait()
 
     def _change_of(self, who: Identity) -> trio.Event:
-        """Return the event of the next change of keys of a user; if keys are in no file, nothing sets it."""
+        """Return the event that the next change of the user's keys sets; without a key file, nothing sets it."""
         return trio.Event() if self._keys is None else self._changed.setdefault((who.tenant, who.user), trio.Event())
 
 
 def check_same(began: Identity, now: Identity) -> None:
-    """Raise `NotAuthenticated` if the key is no longer that of who *began* the stream, or allows less."""
+    """Raise `NotAuthenticated` if the key now has another user than *began*, or fewer scopes."""
     if (began.tenant, began.user) != (now.tenant, now.user) or not began.scopes <= now.scopes:
         raise NotAuthenticated(CHANGED)

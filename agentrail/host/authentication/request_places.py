@@ -1,4 +1,4 @@
-"""Finds out who sends a request, and takes the place of its connection for them."""
+"""Identifies the sender of a request, and counts its connection among those of the sender."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from agentrail.host.http11.refusals import GAVE_WAY, HttpRefusal
 
 
 async def identified(authenticator: Authenticator, request: HttpRequest) -> Identity:
-    """Return who sends a *request*; as long as that is not known, its connection may give way to others.
+    """Return the identity of the sender of *request*. Until it is known, the connection may be closed for others.
 
-    Raise `HttpRefusal` if it does.
+    Raise `HttpRefusal` if the connection is closed for another one meanwhile.
     """
     with (
         trio.CancelScope() as scope,
@@ -24,5 +24,5 @@ async def identified(authenticator: Authenticator, request: HttpRequest) -> Iden
 
 
 def take_place(request: HttpRequest, who: Identity) -> None:
-    """Have the connection of a *request* count for its sender; raise `ConnectionsInUse` if they use too many."""
+    """Count the connection of *request* for its sender; raise `ConnectionsInUse` if the sender has too many."""
     request.place.take(who.tenant, who.key or who.user)

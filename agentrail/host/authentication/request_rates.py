@@ -19,10 +19,11 @@ class Rates:
     def __init__(self, limits: HostLimits) -> None:
         self._rate = limits.requests_per_second
         self._burst = float(limits.burst)
-        self._left: dict[str, tuple[float, float]] = {}  # by tenant: requests that are left, and when that was so
+        # by tenant: the requests left in the bucket, and the time of that number
+        self._left: dict[str, tuple[float, float]] = {}
 
     def take(self, tenant: str) -> None:
-        """Count a request of *tenant*; raise `TooManyRequests` if it comes too early."""
+        """Take a request from the bucket of *tenant*; raise `TooManyRequests` if the bucket is empty."""
         now = trio.current_time()
         tokens, then = self._left.pop(tenant, (self._burst, now))
         tokens = min(self._burst, tokens + (now - then) * self._rate)

@@ -36,7 +36,7 @@ PLUGIN: Final = "SlashCommands"
 
 
 class Invocation(Authored, gc=True):
-    """A command that somebody has said."""
+    """A command that a user has sent in place of a message, as the command's function gets it."""
 
     name: str
     """Name of the command, with its slash."""
@@ -48,7 +48,7 @@ class Invocation(Authored, gc=True):
     """The host."""
 
     async def call(self, name: str, body: JsonObject = EMPTY) -> HandledResponse:
-        """Carry out the call *name* of the host about the session, with what the person may do: see `PluginHost`."""
+        """Carry out the host's call *name* for the session, with the scopes of the user; see `PluginHost.call`."""
         return await self.host.call(name, self.request, body)
 
 
@@ -76,7 +76,7 @@ class SlashCommand(HostCommand, gc=True):
 
 
 def check_command(command: object) -> None:
-    """Raise `BadOptions` if *command* is no command that can be used."""
+    """Raise `BadOptions` if *command* is no `SlashCommand`, or its name or a field is invalid."""
     if not isinstance(command, SlashCommand):
         raise BadOptions(PLUGIN, f"`commands` has {brief(command)}; give objects of `SlashCommand`")
     name, about = plain_text(cast("object", command.name)) or "", plain_text(cast("object", command.about))
@@ -90,7 +90,7 @@ def check_command(command: object) -> None:
 
 
 class CommandTable:
-    """Finds the command that a message means."""
+    """Finds the command with which a message begins."""
 
     def __init__(self, commands: Sequence[SlashCommand]) -> None:
         by_name: dict[str, SlashCommand] = {}
@@ -273,11 +273,11 @@ class SlashCommands(CommandPlugin):
         self.deadline = deadline
 
     def start(self, host: PluginHost) -> None:
-        """Note the host, of which commands make calls."""
+        """Store *host*, so that commands can make its calls."""
         self._host = host
 
     async def intercept(self, request: Request) -> HandledResponse | None:
-        """Carry out the command that the message is, if it is one."""
+        """Carry out the command in the message and return its response; `None` if the message is no command."""
         match = self._table.find(request.message, request.identity)
         if match is None:
             return self._unknown(request)

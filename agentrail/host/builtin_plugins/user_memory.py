@@ -58,7 +58,7 @@ class UserMemory(HostPlugin):
                 return
             try:
                 await replace_file(sandbox, self._file, text.encode(), data)
-            except FileFailed:  # most likely a session has written it meanwhile
+            except FileFailed:  # most likely a session has written the file since it was read
                 if is_last:
                     raise
             else:

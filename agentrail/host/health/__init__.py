@@ -1,1 +1,1 @@
-"""What those who watch a host see of it: figures, and whether it is ready."""
+"""Metrics of a host, and checks of whether it is ready."""

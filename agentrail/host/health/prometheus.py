@@ -1,4 +1,4 @@
-"""The call `metrics`: a table of figures of the sessions and of the host, written as Prometheus text (0.0.4)."""
+"""The call `metrics`: figures of the sessions and of the host, as Prometheus text (0.0.4)."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def lines(family: MetricFamily, samples: Iterable[Sample]) -> str:
 
 
 def histogram_lines(family: MetricFamily, spreads: Iterable[tuple[Sequence[str], Spread]]) -> str:
-    """Return the lines of a histogram: of each, the values of its labels, and how often a time was in which range."""
+    """Return the lines of a histogram. Each item of *spreads* has the values of the labels, and the counts by range."""
     lines: list[str] = []
     for labels, spread in spreads:
         below = 0
@@ -214,7 +214,8 @@ class MetricCalls:
         pieces: list[str] = []
         for piece in self._render(request.who):
             pieces.append(piece)
-            await trio.lowlevel.checkpoint()  # all tenants together may take a tenth of a second
+            # not all at once: the lines of all tenants together may take a tenth of a second
+            await trio.lowlevel.checkpoint()
         return HttpResponse(request.call.status, (("content-type", PROMETHEUS), NO_STORE), "".join(pieces).encode())
 
     def _render(self, who: Identity) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""`Readiness`: whether a host can do its work, by bounded checks of its journal, and of the models of its profiles."""
+"""`Readiness`: checks, each within a time limit, whether a host can do its work; and checks of the profiles' models."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ OWN: Final = ("journal", "disk", "loop", "plugins", ACCEPTING)
 
 
 async def check_usable(journal: Journal, seconds: float) -> None:
-    """Raise `JournalUnusable` if *journal* cannot be opened; what may pass, such as a full disk, is no reason."""
+    """Raise `JournalUnusable` if *journal* cannot be opened; a passing cause, such as a full disk, does not count."""
     with trio.move_on_after(seconds):
         try:
             await journal.claim(PROBE, PROBE)
@@ -78,7 +78,7 @@ async def check_usable(journal: Journal, seconds: float) -> None:
 
 
 def check_checks(value: object) -> None:
-    """Raise `WrongType` if *value*, the checks that a program gives to its host, are none."""
+    """Raise `WrongType` if *value*, the program's `checks` for its host, is not functions by name."""
     if not isinstance(value, Mapping):
         raise WrongType.of("checks", value, CHECKS_WANTED)
     for name, check in cast("Mapping[object, object]", value).items():
@@ -87,7 +87,7 @@ def check_checks(value: object) -> None:
 
 
 class Looking:
-    """A check that is under way."""
+    """One run of a check."""
 
     def __init__(self) -> None:
         self.is_ok = False
@@ -95,7 +95,7 @@ class Looking:
 
 
 class Probe:
-    """One check. It is never carried out twice at once, however many ask, and whether or not it ends."""
+    """One check. It is never carried out twice at once: callers share the run under way, even one that hangs."""
 
     def __init__(self, name: str, check: HostCheck, nursery: trio.Nursery, seconds: float) -> None:
         self._name = name
@@ -107,7 +107,7 @@ class Probe:
         self._until = 0.0
 
     async def look(self) -> CheckView:
-        """Return the result of the check, which may be one of the last second."""
+        """Return the result of the check; a result from the last second is used again."""
         began = trio.current_time()
         if self._last is not None and began < self._until:
             await trio.lowlevel.checkpoint()
@@ -141,7 +141,7 @@ class LoopLag:
 
     @property
     def worst(self) -> float:
-        """By how many seconds it was late at most, in the last ten seconds."""
+        """The longest delay of a wake-up in the last ten seconds, in seconds."""
         return max(self._late)
 
     async def measure(self) -> None:
@@ -166,12 +166,13 @@ class Readiness:
     ) -> None:
         lag = LoopLag()
         nursery.start_soon(lag.measure)
-        # A journal in a file says where that is; for another one, it is the disk of the working directory that counts.
+        # The disk is that of the journal's file; for a journal without a file, that of the working directory.
         place = Path(str(getattr(journal, "path", "."))).absolute().parent
 
         async def can_write() -> bool:
             await journal.claim(PROBE, PROBE)
-            return not figures.is_failing  # a claim may find room where a record does not
+            # a small write, such as a claim, may succeed on a disk that has no room for a record
+            return not figures.is_failing
 
         async def has_space() -> bool:
             usage = await trio.to_thread.run_sync(shutil.disk_usage, place, abandon_on_cancel=True)
@@ -186,7 +187,7 @@ class Readiness:
         self._probes = [Probe(name, check, nursery, limits.check_seconds) for name, check in {**own, **checks}.items()]
 
     async def look(self) -> tuple[CheckView, ...]:
-        """Return the results of all checks, which are carried out at once."""
+        """Carry out all checks concurrently; return their results."""
         views: dict[int, CheckView] = {}
 
         async def look(place: int, probe: Probe) -> None:
@@ -199,10 +200,10 @@ class Readiness:
 
 
 def check_models(profiles: Iterable[Profile]) -> None:
-    """Raise `BadProfile` for the first of *profiles* with a model of no provider; warn of those that lack a key.
+    """Raise `BadProfile` if a model of *profiles* has no known provider; log a warning if its key is missing.
 
-    Of models that a session may be switched to, each is warned of: the profile can do without it.
-    A specification that is built by a function is built for a request, and looked at then.
+    Models that a session may only be switched to are never an error, only a warning: the profile can do without them. A
+    specification that a function builds is checked when a request has it built.
     """
     for profile in profiles:
         checked: set[str] = set()

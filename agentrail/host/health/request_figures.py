@@ -18,7 +18,7 @@ Route: TypeAlias = tuple[str, str]
 
 
 class RequestFigures:
-    """The figures of the requests to a host. There are as many as there are routes: no path of a client is kept."""
+    """The figures of the requests to a host: by route, not by a client's path, so their number is bounded."""
 
     def __init__(self) -> None:
         self.answers = Counter[tuple[str, str, int]]()

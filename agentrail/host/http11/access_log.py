@@ -1,4 +1,4 @@
-"""`RequestNote` and its line in the log for each request: without values of headers and of the query, maybe secrets."""
+"""The access log: one line for each request. Values of headers and of the query are left out: they may be secrets."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _ID: Final = re.compile(r"[A-Za-z0-9_.-]{1,64}", re.ASCII)
 
 
 def is_request_id(text: str) -> bool:
-    """Whether *text* may be the id of a request: it stands in logs as it is."""
+    """Whether *text* is valid as the id of a request: it is logged without quotes."""
     return _ID.fullmatch(text) is not None
 
 
@@ -27,7 +27,7 @@ def _new_id() -> str:
 
 @define
 class RequestNote:
-    """What is known of a request besides what it asks for; whoever finds out more adds it while it is answered."""
+    """Facts about a request for its log line; the code that answers the request adds what it finds out."""
 
     id: str = field(factory=_new_id)
     """Id of the request; the host has made it, unless a named proxy has said it."""
@@ -65,7 +65,7 @@ def _told_parameter(parameter: str) -> str:
 def tell_request(
     client: str, line: tuple[str, str] | None, status: int, sent_bytes: int, seconds: float, note: RequestNote
 ) -> None:
-    """Log a request; *line* is its method and target, `None` if they were not valid, and status 0 is no answer."""
+    """Log a request. *line* is its method and target, `None` if they were not valid; status 0: it got no answer."""
     if not log.isEnabledFor(logging.INFO):
         return
     method, target = line or ("-", "-")

@@ -1,4 +1,4 @@
-"""`Certificate`: a server's certificate and its key; each thing that is wrong with the files is said."""
+"""`Certificate`: a server's certificate and its key; an error says which of the files is wrong, and how."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Certificate:
 
     def read_anew(self) -> None:
         """Read the files again, for new connections; raise `CannotListen`, and change nothing, if that fails."""
-        # A new context, because OpenSSL would change half of the old one if the key did not fit to the certificate.
+        # A new context, because OpenSSL would leave the old one half changed if the key did not fit the certificate.
         self.context = _context(*self._files)
 
 
@@ -51,7 +51,7 @@ def _context(certificate: Path, source: Path) -> ssl.SSLContext:
     context.set_alpn_protocols(["http/1.1"])
     try:
         context.load_cert_chain(certificate, source, ask)
-    except OSError as error:  # a file may be replaced between the two looks at it
+    except OSError as error:  # the file may be replaced between the check and the load
         if isinstance(error, ssl.SSLError) and error.reason == MISMATCH:
             raise _unfit(OTHER_KEY, source, certificate) from error
         raise _unfit(UNUSABLE, certificate, source, error) from error

@@ -67,11 +67,11 @@ class Service(Protocol):
         ...
 
     def answered(self, note: RequestNote, status: int, seconds: float) -> None:
-        """Note that the answer to a request begins, *seconds* after it; status 0: its client has gone before."""
+        """Record that the answer begins *seconds* after its request; status 0: the client went away before."""
         ...
 
     async def turn(self) -> None:
-        """Wait until a connection may begin its first request."""
+        """Wait until the connection may begin its first request: only a few may in one pass of the event loop."""
         ...
 
 
@@ -117,7 +117,7 @@ class HttpConnection:
             self._rest.cancel()
 
     def drain(self) -> None:
-        """Close the connection if it waits for a further request; for the first one it waits `SILENT` seconds more."""
+        """Close the connection if it is idle; a new one has `SILENT` seconds more for its first request."""
         if not self._first:
             self.end_rest()
         elif self._rest is not None:
@@ -125,11 +125,11 @@ class HttpConnection:
 
     @property
     def may_give_way(self) -> bool:
-        """Whether it has been served already, or its client has had the time to send a request."""
+        """Whether the connection may be closed for another: it had a request, or `SILENT` seconds to send one."""
         return not self._first or trio.current_time() >= self._began + SILENT
 
     def give_way(self) -> None:
-        """Close for another connection. A client whose request comes at this very time is told so."""
+        """Close the connection to make room for another. A request that arrives just then is refused with 503."""
         self.place.give_way()
         self.end_rest()
 
@@ -158,7 +158,7 @@ class HttpConnection:
             finally:
                 self._rest = None
                 self._service.works(self)
-        if came is None:  # a request that has arrived in the meantime is answered
+        if came is None:  # cancelled: a request that arrived just before is answered all the same
             came = self._inbound.more_at_once()
         if self._first and came:
             await self._service.turn()
@@ -197,7 +197,7 @@ class HttpConnection:
             tell_request(self._client, self._line, outbound.status, outbound.sent, seconds, self._note)
 
     def _count(self, status: int) -> None:
-        """Count the request, with the *status* of its answer. No-op if it is counted already."""
+        """Report the *status* of the request's answer to the server. No-op if it was reported already."""
         if not self._counted:
             self._counted = True
             self._service.answered(self._note, status, trio.current_time() - self._began)
@@ -260,7 +260,7 @@ class HttpConnection:
         return head, ConnectionBody(head, self._inbound, limits, say_continue)
 
     async def _hand_over(self, status: int, upgrade: Upgrade) -> None:
-        """Have the connection go on with another protocol, and end after it."""
+        """Hand the connection over to another protocol (*upgrade*); return when that has ended."""
         self._outbound.status = status
         failed: list[BaseException] = []
         with Contained(failed.append):
@@ -270,7 +270,7 @@ class HttpConnection:
         await self._linger()
 
     async def _handled(self, request: HttpRequest) -> HttpResponse:
-        """Return the answer of the handler, or the problem that an exception of it stands for."""
+        """Return the handler's answer; if the handler raises, an answer with the problem document of the exception."""
         failed: list[BaseException] = []
         with Contained(failed.append):
             return await self._service.handler(request)
@@ -310,9 +310,11 @@ class HttpConnection:
         return ("date", self._service.date.text()), (REQUEST_ID, self._note.id)
 
     async def _stream_by(self, streaming: Streaming, *, watching: bool) -> bytes | None:
-        """Call *streaming*, which is cancelled if the peer goes away, and return its last piece.
+        """Run *streaming*, which sends the pieces of an answer; return the last piece.
 
-        Raise `PeerGone` if it does not come to its end, so that its answer is seen to be cut.
+        It is cancelled if the peer goes away.
+
+        Raise `PeerGone` if *streaming* fails or is cancelled, so that the client can see that the answer is cut.
         """
         failed: list[BaseException] = []
         last: bytes | None = None
@@ -351,14 +353,18 @@ class HttpConnection:
             await self._peer_gone()
 
     async def _peer_gone(self) -> None:
-        """Return when the peer has gone. Never, if it sends more than another head meanwhile: that is not read."""
+        """Return when the peer has closed the connection.
+
+        What the peer sends meanwhile is buffered up to the size of a head; beyond that nothing is read, and this never
+        returns.
+        """
         with suppress(PeerGone):
             while await self._inbound.more_whenever():
                 if len(self._inbound.buffer) > self._service.limits.header_bytes:
                     await trio.sleep_forever()
 
     async def _linger(self) -> None:
-        """Read on for a while: if bytes were left unread, closing would take the answer from the peer (TCP reset)."""
+        """Read and drop bytes for a while: closing with unread bytes resets TCP, and the peer would lose the answer."""
         self.place.free()
         with (
             trio.move_on_after(LINGER) as scope,

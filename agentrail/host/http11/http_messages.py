@@ -1,4 +1,4 @@
-"""What a handler gets and returns: `HttpRequest` with its `Body`, and `HttpResponse`."""
+"""The argument and the result of a handler: `HttpRequest` with its `Body`, and `HttpResponse`."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ it has sent. The connection ends with it."""
 
 @frozen
 class Upgrade:
-    """Content of an answer that takes the connection over from the end of the head of its request on."""
+    """Content of an answer by which another protocol takes over the connection, after the head of the request."""
 
     take_over: TakeOver
 
@@ -102,7 +102,7 @@ class HttpRequest:
 
 
 def words_of(headers: Headers, name: str) -> list[str]:
-    """Return the words of a header that is a list, in lower case; *name* is in lower case too."""
+    """Return the items of the headers called *name* (in lower case), split at commas and in lower case."""
     return [word.strip().lower() for key, value in headers if key == name for word in value.split(",")]
 
 
@@ -139,12 +139,12 @@ PROBLEM: Final[Headers] = (("content-type", MEDIA_TYPE), ("cache-control", "no-s
 
 
 def problem_answer(problem: Problem) -> HttpResponse:
-    """Return an answer that tells of a problem."""
+    """Return an answer with *problem* as its content."""
     return HttpResponse(problem.status, problem.headers + PROBLEM, problem.content)
 
 
-class PeerGone(Exception):  # noqa: N818 - it is no failure of ours
-    """The peer has closed the connection, or it is broken: nobody is there to be answered."""
+class PeerGone(Exception):  # noqa: N818 - not an error of the host
+    """The peer has closed the connection, or the connection is broken: no answer can be sent."""
 
 
 SOON: Final = 0.05
@@ -152,11 +152,10 @@ SOON: Final = 0.05
 
 
 async def while_here(request: HttpRequest, answer: Callable[[], Awaitable[HttpResponse]]) -> HttpResponse:
-    """Return what *answer* returns; cancel it and raise `PeerGone` if the peer goes before.
+    """Return the result of *answer*; cancel *answer* and raise `PeerGone` if the peer goes away before.
 
-    To close the sending side alone, as a peer may that has sent its last request, counts as going: the two look alike.
-    So this is for answers that take long, in place of a connection that is kept for nobody. *answer* is called again if
-    it takes longer than `SOON`.
+    A peer that closes only its sending side counts as gone: the two look alike. So use this only for answers that take
+    long. *answer* is called a second time if it takes longer than `SOON`.
     """
     with trio.move_on_after(SOON):
         return await answer()

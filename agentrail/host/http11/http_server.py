@@ -51,7 +51,7 @@ OnAnswer: TypeAlias = Callable[[RequestNote, int, float], object]
 
 
 def nobody_counts(note: RequestNote, status: int, seconds: float) -> None:
-    """No-op: the server has nobody who counts its requests."""
+    """No-op: the default of `on_answer`, for a server whose requests are not counted."""
 
 
 class HttpServer:
@@ -104,7 +104,7 @@ class HttpServer:
         *,
         task_status: Started = trio.TASK_STATUS_IGNORED,
     ) -> None:
-        """Listen at the *addresses*, tell `task_status` where, and serve until the server is drained."""
+        """Listen at the *addresses*, report the bound ones to `task_status`, and serve until the server is drained."""
         try:
             async with AsyncExitStack() as stack:
                 listening = [await stack.enter_async_context(opened(address)) for address in addresses]
@@ -113,8 +113,9 @@ class HttpServer:
                 async with trio.open_nursery() as connections:  # noqa: TID251 - the connections end with the server
                     async with trio.open_nursery() as accepting:  # noqa: TID251 - it ends when the server is drained
                         for address, listening_ in zip(addresses, listening, strict=True):
-                            # At an inherited socket the next process accepts too: its connections wait there, so this
-                            # one leaves them from `begin_drain` on. At its own sockets it accepts until `drain`.
+                            # The next process accepts at an inherited socket too, so this process leaves new
+                            # connections to it from `begin_drain` on. At its own sockets, this process accepts until
+                            # `drain`.
                             until = self._draining if isinstance(address, Inherited) else self._drained
                             await accepting.start(self._accept, listening_.listeners, connections, until)
                         task_status.started(listening)
@@ -132,7 +133,7 @@ class HttpServer:
         *,
         task_status: trio.TaskStatus[object],
     ) -> None:
-        """Accept connections at *listeners* and serve them in *connections*, until the event; then close."""
+        """Accept connections at *listeners*, and serve them in *connections*; close the listeners at *until*."""
         accept = partial(trio.serve_listeners, self._serve, [*listeners], handler_nursery=connections)
         try:
             async with trio.open_nursery() as nursery:  # noqa: TID251 - it ends with the event
@@ -170,13 +171,13 @@ class HttpServer:
         self._resting.pop(connection, None)
 
     def answered(self, note: RequestNote, status: int, seconds: float) -> None:
-        """Tell that the answer to a request begins."""
+        """Report to `on_answer` that the answer to a request begins."""
         self.on_answer(note, status, seconds)
 
     async def turn(self) -> None:
-        """Wait until few enough connections begin their first request in this pass of the event loop."""
+        """Wait until the connection may begin its first request: only a few may in one pass of the event loop."""
         async with self._turns:
-            pass  # a place is held for one pass: until the event loop goes on with this task
+            pass  # acquired and released at once: waiters get their places pass by pass of the event loop
 
     async def _serve(self, stream: PeerStream) -> None:
         """Serve one connection. Nothing that it raises may reach `trio.serve_listeners`: that would end the server."""
@@ -202,16 +203,17 @@ class HttpServer:
         try:
             await connection.serve()
         finally:
-            # A peer that does not read keeps TLS from saying goodbye; it is cut then.
+            # With TLS, closing sends a last message. A peer that does not read would hold that up, so the time is
+            # limited.
             with trio.move_on_after(LINGER):
                 await stream.aclose()
 
     def _refusal(self, network: str, *, is_one: bool) -> bytes | None:
-        """Return the answer to a connection for which there is no place; `None` if there is one.
+        """Return the refusal to send to a new connection if the server is full; `None` if the connection may be served.
 
         If the server is full, the connection that has waited longest for a request may give way, or else one that no
-        known caller uses. Most addresses are those of one client each; behind that of a proxy (not
-        *is_one*) are many.
+        known caller uses. The connections of one network are limited too, unless it is the address of a proxy (not
+        *is_one*), which has many clients.
         """
         most = self.limits.connections_per_address
         if is_one and network != UNIX and self._of_network[network] >= most:
@@ -228,7 +230,7 @@ class HttpServer:
         return _full(self.limits.connections, "connections")
 
     async def _turn_away(self, stream: PeerStream, refusal: bytes) -> None:
-        """Close a connection for which there is no place; say so, unless that would need TLS or there are too many."""
+        """Send *refusal* and close the connection; nothing is sent with TLS, or if too many are being refused."""
         try:
             if isinstance(stream, trio.SocketStream) and self._told < MAX_TOLD:
                 self._told += 1
@@ -260,7 +262,7 @@ def _peer_of(stream: PeerStream) -> str:
 
 
 def network_of(peer: str) -> str:
-    """Return what is counted as one peer: an IPv4 address, or an IPv6 network of 64 bits, which one customer has."""
+    """Return the network that counts as one peer: an IPv4 address, or the /64 of an IPv6 address."""
     try:
         address = ip_address(peer)
     except ValueError:

@@ -1,9 +1,7 @@
 """Where a server listens: `Tcp`, with TLS or without, `UnixSocket`, and `Inherited`, a socket of another process.
 
-`EagerListener`: accepts the connections that wait, and not one in each pass of the event loop.
-
-After a deployment all clients come at once. A pass takes longer the more of them are served, so the last ones would
-wait for the turns of the first ones.
+`EagerListener` accepts all waiting connections at once, not one in each pass of the event loop. After a deployment all
+clients connect at once, and passes become longer with each one that is served, so the last ones would wait long.
 """
 
 from __future__ import annotations
@@ -36,7 +34,7 @@ PeerStream: TypeAlias = trio.SocketStream | trio.SSLStream[trio.SocketStream]
 class EagerListener(trio.abc.Listener[PeerStream]):
     """Accepts at *listener*, for *tls* or without; up to `AT_ONCE` calls of `accept` return in one pass of the loop.
 
-    If it is *shared* with another process, the connections that wait when it is closed are left to that one.
+    If the socket is *shared* with another process, connections that wait when it is closed are left to that process.
     """
 
     def __init__(self, listener: trio.SocketListener, tls: Certificate | None = None, *, shared: bool = False) -> None:
@@ -44,7 +42,7 @@ class EagerListener(trio.abc.Listener[PeerStream]):
         self._tls = tls
         self._shared = shared
         self.last: list[PeerStream] = []
-        """Connections that waited when it was closed; they would be reset with it."""
+        """Connections that waited when the listener was closed: accepted by `aclose`, as closing would reset them."""
         self._plain: socket.socket | None = None
         self._left = 0
 
@@ -60,7 +58,7 @@ class EagerListener(trio.abc.Listener[PeerStream]):
         return self._readied(stream)
 
     def _next(self) -> PeerStream | None:
-        """Accept a connection that waits; return `None` if none does, or on an error, which `listener` meets again."""
+        """Accept a waiting connection; `None` if there is none, or on an error, which Trio's `accept` raises again."""
         if self._plain is None:  # a second socket object, because Trio has no `accept` that does not wait
             self._plain = socket.socket(fileno=os.dup(self._listener.socket.fileno()))
             self._plain.setblocking(False)
@@ -76,7 +74,7 @@ class EagerListener(trio.abc.Listener[PeerStream]):
         return trio.SSLStream(stream, self._tls.context, server_side=True, https_compatible=True)
 
     async def aclose(self) -> None:
-        """Accept what waits, unless the listener is shared, and close it."""
+        """Accept the waiting connections into `last`, unless the listener is shared, and close it."""
         while not self._shared and (stream := self._next()) is not None:
             self.last.append(stream)
         if self._plain is not None:
@@ -104,7 +102,7 @@ LIVING: Final = "another program listens there"
 
 @frozen
 class Tcp:
-    """A port of an address of this machine; port 0 is any free one."""
+    """A TCP port at an address of this machine; port 0: any free port."""
 
     host: str = "127.0.0.1"
     port: int = 0
@@ -120,14 +118,14 @@ class UnixSocket:
 
 @frozen
 class Inherited:
-    """A listening *socket* that another process has opened, and may give to a third one when this one ends."""
+    """A listening *socket* that another process has opened, and may pass to the next process when this one ends."""
 
     socket: socket.socket
     tls: Certificate | None = None
 
     @property
     def host(self) -> str:
-        """Its address; empty for a unix socket."""
+        """Its address as text; empty for a unix socket."""
         name: object = self.socket.getsockname()
         return str(cast("tuple[object, ...]", name)[0]) if isinstance(name, tuple) else ""
 
@@ -175,13 +173,13 @@ async def opened(address: ListenAddress) -> AsyncGenerator[Listening]:
 
 async def _tcp(address: Tcp) -> list[trio.SocketListener]:
     named = f"{address.host}:{address.port}"
-    if not 0 <= address.port <= LAST_PORT:  # the system would take 65536 for 0
+    if not 0 <= address.port <= LAST_PORT:  # the system would take 65536 as 0
         raise CannotListen(named, NO_PORT, ANOTHER_PORT)
     try:
         listeners = await trio.open_tcp_listeners(address.port, host=address.host, backlog=BACKLOG)
     except OSError as error:
         raise CannotListen(named, str(error), ANOTHER_PORT) from error
-    if address.port == 0:  # each would have a port of its own
+    if address.port == 0:  # each address would get another free port
         for listener in listeners[1:]:
             listener.socket.close()
         del listeners[1:]
@@ -189,7 +187,7 @@ async def _tcp(address: Tcp) -> list[trio.SocketListener]:
 
 
 def inherited(descriptor: int, tls: Certificate | None = None) -> Inherited:
-    """Return the socket that this process got as *descriptor*; raise `CannotListen` if it is none that listens."""
+    """Return the socket that this process inherited as *descriptor*; raise `CannotListen` if it does not listen."""
     named = f"descriptor {descriptor}"
     try:
         sock = socket.socket(fileno=descriptor)
@@ -197,7 +195,7 @@ def inherited(descriptor: int, tls: Certificate | None = None) -> Inherited:
         raise CannotListen(named, str(error), ANOTHER_DESCRIPTOR) from error
     is_stream = sock.type == socket.SOCK_STREAM
     if not is_stream or not sock.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
-        sock.detach()  # it is not ours to close
+        sock.detach()  # another process owns the socket: it must not be closed here
         raise CannotListen(named, NO_LISTENER if is_stream else NO_STREAM, ANOTHER_DESCRIPTOR)
     sock.set_inheritable(False)
     return Inherited(sock, tls)
@@ -220,11 +218,12 @@ def _listening(address: Tcp, listeners: list[trio.SocketListener], *, shared: bo
 
 
 async def _unix(path: Path) -> trio.SocketListener:
-    """Return a listener at *path*; a socket that nobody listens at any more is replaced."""
+    """Return a listener at *path*; a dead socket there, at which no process listens, is replaced."""
     try:
         with _folder(path.parent) as folder:
-            # Two that start at once would both find a dead socket, and the second would remove that of the first.
-            while not _locked(folder):  # noqa: ASYNC110 - no event tells that another process gives a lock back
+            # Two processes that start at once would both find a dead socket, and the second would remove the new socket
+            # of the first.
+            while not _locked(folder):  # noqa: ASYNC110 - no event tells when another process releases the lock
                 await trio.sleep(LOCK_AGAIN)
             _remove_dead(path)
             return _bound(path)
@@ -238,7 +237,7 @@ def _folder(path: Path) -> Generator[int]:
     try:
         yield folder
     finally:
-        os.close(folder)  # which also takes the lock away
+        os.close(folder)  # closing the folder also releases the lock
 
 
 def _locked(folder: int) -> bool:
@@ -250,7 +249,7 @@ def _locked(folder: int) -> bool:
 
 
 def _remove_dead(path: Path) -> None:
-    """Remove a socket at *path* that nobody listens at; raise `CannotListen` if something else is there."""
+    """Remove a dead socket at *path*, at which no process listens; raise `CannotListen` if anything else is there."""
     try:
         mode = path.lstat().st_mode
     except FileNotFoundError:
@@ -265,7 +264,7 @@ def _remove_dead(path: Path) -> None:
             path.unlink(missing_ok=True)
             return
         except BlockingIOError:
-            pass  # its queue is full, so somebody listens
+            pass  # its queue is full, so a process listens
     raise CannotListen(_named(path), LIVING, ANOTHER_PATH)
 
 
@@ -273,7 +272,7 @@ def _bound(path: Path) -> trio.SocketListener:
     bound = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         bound.bind(str(path))
-        path.chmod(0o600)  # before `listen`: until then nobody can connect
+        path.chmod(0o600)  # before `listen`, so that no other user can connect with the first mode
         bound.listen(BACKLOG)
         return trio.SocketListener(trio.socket.from_stdlib_socket(bound))
     except BaseException:

@@ -1,8 +1,9 @@
 """`Places`: shares the connections of a server among its callers, so that no tenant and no key locks out the others.
 
-A connection is in use while a request, a stream or a WebSocket of a known caller is on it. Of these, a tenant and a key
-have a share each, and all of them together leave some connections to callers that are not known yet. In a full server,
-a caller that has less takes the place of one that has more.
+A connection is in use while a request, a stream or a WebSocket of a known caller is on it. Each tenant and each key may
+use a share of the connections, and some are reserved for callers that are not identified yet. If none is left, a caller
+with fewer connections takes one from a caller with more: that connection *gives way*, which means that the server
+closes it for another.
 """
 
 from __future__ import annotations
@@ -23,10 +24,11 @@ PlaceOwner: TypeAlias = tuple[str, str]
 """The tenant and the key of a request."""
 
 NEWCOMERS: Final = 8
-"""One connection of so many is never in use by a known caller: there, others find out whose they are."""
+"""One connection in so many is reserved for callers that are not identified yet."""
 
 LEAST: Final = 2
-"""So many connections more than its caller must another one have, to lose one to it: then the caller has no more."""
+"""A caller loses a connection only to one that has at least so many fewer: then that one ends up with no more.
+"""
 
 THE_KEY: Final = "the key"
 THE_TENANT: Final = "the tenant"
@@ -52,7 +54,7 @@ class Wait(IntEnum):
 
 
 class ConnectionPlace:
-    """The place of one connection among those of its server; without a server, it has no limits."""
+    """The place of one connection among those of its server; without *places* (in tests), no limits apply."""
 
     __slots__ = ("_end", "_places", "caller", "gave_way", "is_open", "since", "unknown_since", "wait")
 
@@ -60,7 +62,7 @@ class ConnectionPlace:
         self._places = places
         self._end: Callable[[], None] | None = None  # ends the wait
         self.is_open = False
-        """Whether it counts among the open connections."""
+        """Whether the connection counts among the open ones."""
         self.caller: PlaceOwner | None = None
         """Who uses the connection; `None` if nobody does, or it is not known yet."""
         self.wait: Wait | None = None
@@ -73,14 +75,15 @@ class ConnectionPlace:
         """Whether the connection has to end because another one has taken its place."""
 
     def begin_request(self, now: float) -> None:
-        """Note that a request begins, of which nobody knows yet whose it is."""
+        """Note that a request begins, whose caller is not known yet."""
         if self.unknown_since is None:
             self.unknown_since = now
 
     def take(self, tenant: str, key: str) -> None:
-        """Note that a key of a tenant uses the connection from now on.
+        """Note that the connection is in use by *key* of *tenant* from now on.
 
-        Raise `ConnectionsInUse` if they use as many as they may, and `HttpRefusal` if there is no place at all.
+        Raise `ConnectionsInUse` if the key or the tenant has used up its share, and `HttpRefusal` if no connection is
+        left.
         """
         if self.gave_way:
             raise HttpRefusal(GAVE_WAY)
@@ -88,7 +91,7 @@ class ConnectionPlace:
             self._places.take(self, (tenant, key))
 
     def free(self) -> None:
-        """Note that nobody uses the connection any more."""
+        """Note that no known caller uses the connection any more."""
         if self._places is not None and self.caller is not None:
             self._places.free(self, self.caller)
             self.unknown_since = None
@@ -101,20 +104,21 @@ class ConnectionPlace:
             return
         self.wait, self.since, self._end = wait, since, end
         if self._places is not None and self.caller is None and wait in self._places.unused:
-            # An unknown caller has its time once, not for each of its requests: it could send them without end.
+            # The time of an unknown caller counts from its first request: otherwise it could go on by sending more
+            # requests.
             # tests/host/http11/test_places.py::test_an_unknown_caller_has_its_time_once_for_all_of_its_requests
             self.since = since if self.unknown_since is None else min(since, self.unknown_since)
             self._places.unused[wait][self] = None
 
     def end_wait(self) -> None:
-        """Note that the connection cannot give way for the present."""
+        """Note that the connection no longer waits, so that it cannot give way."""
         if self._places is not None and self.wait is not None:
             self._places.unused.get(self.wait, {}).pop(self, None)
         self.wait = self._end = None
 
     @contextmanager
     def waiting(self, wait: Wait, since: float, end: Callable[[], None]) -> Generator[None]:
-        """Begin to wait, and end it with the block."""
+        """Call `begin_wait` at the beginning of the `with` block, and `end_wait` at its end."""
         self.begin_wait(wait, since, end)
         try:
             yield
@@ -122,14 +126,14 @@ class ConnectionPlace:
             self.end_wait()
 
     def leave(self) -> None:
-        """Take the connection out of the count; no-op if it has given way."""
+        """Stop counting the connection as open; no-op if it has given way."""
         self.free()
         if self.is_open and self._places is not None:
             self._places.open -= 1
             self.is_open = False
 
     def give_way(self) -> None:
-        """End the connection for another one, which has its place from now on."""
+        """Close the connection for another one, and stop counting it as open."""
         self.gave_way = True
         end = self._end
         self.end_wait()
@@ -139,16 +143,17 @@ class ConnectionPlace:
 
 
 class Places:
-    """The places of a server."""
+    """The connections of a server: counts those of each caller, and closes one for another when none is left."""
 
     def __init__(self, limits: HostLimits) -> None:
         most = limits.connections
         self._most_in_use = max(most - max(most // NEWCOMERS, 1), 1)
         self._most_of_tenant = max(int(most * limits.tenant_share), 1)
         self._most_of_key = max(int(most * limits.key_share), 1)
-        self._of_caller: dict[PlaceOwner, dict[ConnectionPlace, None]] = {}  # those in use, the oldest first
-        self._of_tenant: Counter[str] = Counter()  # how many of them
-        self._in_use = 0  # all of them
+        # connections in use by each caller, the oldest first
+        self._of_caller: dict[PlaceOwner, dict[ConnectionPlace, None]] = {}
+        self._of_tenant: Counter[str] = Counter()  # number of connections in use by each tenant
+        self._in_use = 0  # number of connections in use by known callers
         self.open = 0
         """Number of open connections."""
         self.unused: dict[Wait, dict[ConnectionPlace, None]] = {Wait.CLOSE: {}, Wait.CALLER: {}, Wait.SENDING: {}}
@@ -160,10 +165,10 @@ class Places:
         self.open += 1
 
     def unused_gives_way(self, patience: float) -> bool:
-        """Have a connection give way that no known caller uses; return whether there is one.
+        """Close a connection that no known caller uses; return whether there was one.
 
-        It is closed already, or else its caller has been unknown for *patience* seconds at least; those that take an
-        answer come last.
+        First choice is one that only waits for the peer's close; then one whose caller has been unknown for at least
+        *patience* seconds; last, one that is being sent an answer.
         """
         latest = trio.current_time() - patience
         for wait, places in self.unused.items():
@@ -174,7 +179,7 @@ class Places:
         return False
 
     def take(self, place: ConnectionPlace, caller: PlaceOwner) -> None:
-        """Give the *place* to its *caller*. See `ConnectionPlace.take`."""
+        """Count the connection of *place* for *caller*; another may have to give way. See `ConnectionPlace.take`."""
         tenant = caller[0]
         if len(self._of_caller.get(caller, ())) >= self._most_of_key:
             raise ConnectionsInUse(THE_KEY, self._most_of_key, "key_share")
@@ -189,7 +194,7 @@ class Places:
         self._in_use += 1
 
     def free(self, place: ConnectionPlace, caller: PlaceOwner) -> None:
-        """Take the *place* back from its *caller*."""
+        """No longer count the connection of *place* for *caller*."""
         place.caller = None
         places, tenant = self._of_caller[caller], caller[0]
         del places[place]
@@ -201,9 +206,12 @@ class Places:
         self._in_use -= 1
 
     def _one_gives_way(self, caller: PlaceOwner, *, within_tenant: bool) -> bool:
-        """Have a connection give way to *caller*, of another key of the tenant or of another tenant that has more.
+        """Close a connection of another caller that has more than *caller*; return whether there was one.
 
-        Of those that can, it is the one that is nearest to its end, and among equals one of whoever has most.
+        With *within_tenant*, it is one of another key of the same tenant.
+
+        Of the candidates, the connection nearest to its end is chosen (see `Wait`), and among equals one of the tenant,
+        then the key, that has most.
         """
         tenant = caller[0]
         least_of_key = len(self._of_caller.get(caller, ())) + LEAST

@@ -1,8 +1,8 @@
-"""`Proxies`: the proxies in front of a server, and what is believed of what they say about a client.
+"""`Proxies`: the proxies in front of a server, and the headers of theirs that are believed.
 
 Anybody can send `X-Forwarded-For`, `Forwarded` and `X-Request-Id`, so they count only on a connection of a proxy that
-the operator has named. A proxy adds to what its client has sent, so the lists are read from their ends, as far as they
-name proxies that are known.
+the operator has named. A proxy appends to the list that its client has sent, so lists are read from their ends, as long
+as they name known proxies.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def _networks(names: Iterable[str]) -> tuple[IpNetwork, ...]:
 
 @frozen
 class Proxies:
-    """Proxies that are named, by their addresses."""
+    """The proxies that the operator has named, by their addresses."""
 
     networks: tuple[IpNetwork, ...] = field(default=(), converter=_networks)
     """The networks that they are in."""
@@ -57,7 +57,7 @@ class Proxies:
         return cls([name for name in names if name != UNIX], UNIX in names)
 
     def knows(self, peer: str) -> bool:
-        """Whether *peer*, an IP address or `unix`, is one of them."""
+        """Whether *peer*, an IP address or `unix`, is a named proxy."""
         if peer == UNIX:
             return self.at_socket
         return bool(self.networks) and _is_in(peer, self.networks)
@@ -86,7 +86,7 @@ class Proxies:
         return ids[0] if len(ids) == 1 and is_request_id(ids[0]) else None
 
     def _last_stranger(self, peer: str, entries: Sequence[str]) -> str:
-        """Return the last address of *entries* that is none of a proxy; the first one if all are."""
+        """Return the last address of *entries* that is not a proxy's; the first address if all are proxies'."""
         client = peer
         for entry in reversed(entries):
             address = _address(entry)
@@ -108,7 +108,7 @@ def _is_in(peer: str, networks: tuple[IpNetwork, ...]) -> bool:
 
 
 def _parsed(text: str) -> IPv4Address | IPv6Address | None:
-    """Return the address that *text* is; the one of IPv4 if it is mapped into IPv6."""
+    """Return *text* as an IP address, or `None` if it is none; an IPv4 address mapped into IPv6 is returned as IPv4."""
     try:
         address = ip_address(text)
     except ValueError:
@@ -128,6 +128,6 @@ def _entries(headers: Headers, name: str) -> list[str]:
 
 
 def _named_for(element: str) -> str:
-    """Return whom an element of `Forwarded` (RFC 7239) is for; no text if it says nobody, or is not valid."""
+    """Return the value of `for=` in an element of `Forwarded` (RFC 7239); empty if it has none, or is not valid."""
     matches = _FOR.findall(element)
     return matches[0][0] or matches[0][1] if len(matches) == 1 else ""

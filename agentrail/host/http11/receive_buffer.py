@@ -1,4 +1,4 @@
-"""`Inbound`: what a connection has received and not used yet."""
+"""`Inbound`: the receiving side of a connection, with the bytes that were received and not parsed yet."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _END: Final = b"\r\n\r\n"
 
 
 def receive_at_once(stream: trio.abc.Stream, most: int) -> bytes:
-    """Return at most so many bytes that the system has received; none if there are none, or if the stream encrypts."""
+    """Return up to *most* bytes that have already arrived; no bytes if none have, or if the stream uses TLS."""
     if not isinstance(stream, trio.SocketStream):
         return b""
     try:
@@ -41,9 +41,10 @@ class Inbound:
         self.buffer = bytearray()
 
     async def more(self, within: float, wait: Wait, until: float) -> bool | None:
-        """Receive; return whether something came, `None` if nothing did *within* so many seconds.
+        """Receive into `buffer`; return whether bytes came (false: end of stream), `None` if none did *within* seconds.
 
-        Raise `HttpRefusal` if the connection gives way meanwhile, of which *wait* and *until* say how near it is to it.
+        Raise `HttpRefusal` if the connection gives way to another meanwhile; for *wait* and *until* see
+        `ConnectionPlace`.
         """
         with trio.move_on_after(within) as scope, self._place.waiting(wait, until, scope.cancel):
             return await self.more_whenever()
@@ -52,7 +53,7 @@ class Inbound:
         return None
 
     async def more_whenever(self) -> bool:
-        """Receive without a time limit; return whether anything came, and false if the peer has closed its side."""
+        """Receive into `buffer` without a time limit; return false if the peer has closed its side."""
         try:
             received = await self._stream.receive_some(PIECE)
         except (trio.BrokenResourceError, trio.ClosedResourceError) as error:
@@ -70,13 +71,13 @@ class Inbound:
                 raise PeerGone from error
 
     def more_at_once(self) -> bool:
-        """Receive what the system has; return whether that is anything. With TLS it has none that is readable."""
+        """Receive what has already arrived, without waiting; return whether there was any. With TLS, always false."""
         received = receive_at_once(self._stream, PIECE)
         self.buffer += received
         return bool(received)
 
     async def head(self) -> bytes:
-        """Return the bytes of the next head, of which some are there already; raise `HttpRefusal` if none can come."""
+        """Receive the rest of the next head, and take it from `buffer`; raise `HttpRefusal` if it is not valid."""
         end = self._head_end(0)
         if end < 0:
             end = await self._late_head_end()
@@ -85,7 +86,7 @@ class Inbound:
         return head
 
     async def _late_head_end(self) -> int:
-        """Receive until the whole head is there; return where it ends."""
+        """Receive until `buffer` has a whole head; return the index of its end."""
         seconds, began = self._limits.header_seconds, trio.current_time()
         with trio.move_on_after(seconds) as scope, self._place.waiting(Wait.CALLER, began, scope.cancel):
             while True:
@@ -98,14 +99,14 @@ class Inbound:
         raise HttpRefusal(GAVE_WAY) if self._place.gave_way else HttpRefusal(LATE_HEAD, seconds)
 
     def _head_end(self, searched: int) -> int:
-        """Return where the head ends, below 0 if it goes on; the first *searched* bytes are known to be good."""
+        """Return the index of the head's end, -1 if it is incomplete; *searched* bytes were checked before."""
         end = self.buffer.find(_END, max(searched - len(_END), 0), self._limits.header_bytes)
         if end < 0:
             self._refuse(searched)
         return end
 
     def _refuse(self, searched: int) -> None:
-        """Raise `HttpRefusal` if what is there cannot become a head; the first *searched* bytes are good."""
+        """Raise `HttpRefusal` if `buffer` cannot become a valid head; *searched* bytes of it were checked before."""
         buffer, most = self.buffer, self._limits.header_bytes
         end = min(len(buffer), most)
         refuse_control(buffer, max(searched - 1, 0), end - buffer.endswith(b"\r", 0, end))

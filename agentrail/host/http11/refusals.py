@@ -32,7 +32,7 @@ UNKNOWN_VERSION: Final = RefusalKind(505, "unknown-version", "The version of HTT
 
 @frozen
 class RefusalRow:
-    """What a request is refused for: what was found, and what its sender can do. `{0}` is a fact of the case."""
+    """A reason to refuse a request, in words: what was found, and what the sender can do. `{0}` is a value."""
 
     kind: RefusalKind
     found: str

@@ -1,6 +1,6 @@
 """`ConnectionBody`: the body of the request that a connection is serving.
 
-`ChunkedBody` and `PlainBody`: take the bytes of one body from the buffer of a connection, and not one more.
+`ChunkedBody` and `PlainBody` take exactly the bytes of one body from the buffer of a connection.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ AT_ONCE: Final = 1_000
 
 
 class Framing(Protocol):
-    """How the end of a body is found."""
+    """Interface: finds the end of a body, by its length or by its chunks."""
 
     @property
     def ended(self) -> bool:
@@ -54,7 +54,7 @@ class PlainBody:
         return self._left == 0
 
     def take(self, buffer: bytearray) -> bytes:
-        """Remove and return what *buffer* has of the body."""
+        """Remove the bytes of the body from the front of *buffer*, and return them."""
         content = bytes(buffer[: self._left])
         del buffer[: len(content)]
         self._left -= len(content)
@@ -62,7 +62,7 @@ class PlainBody:
 
 
 class ChunkedBody:
-    """A body in chunks (RFC 9112, 7.1), without extensions and trailers: other readers may end those elsewhere."""
+    """A body in chunks (RFC 9112, 7.1). Extensions and trailers are refused: other parsers may end them elsewhere."""
 
     __slots__ = ("_last", "_left", "ended")
 
@@ -99,7 +99,7 @@ class ChunkedBody:
         return bytes(content)
 
     def _ends(self, end: bytes) -> bool:
-        """Whether *end* closes the chunk; raise `HttpRefusal` if it cannot become that."""
+        """Whether *end* is the CRLF after a chunk; false if a part of it is missing. Raise `HttpRefusal` otherwise."""
         if end == _END:
             return True
         if not _END.startswith(end):
@@ -142,7 +142,7 @@ class ConnectionBody(Body):
         self._waits = head.expects
         self._detached = False
         self._received = len(inbound.buffer)  # bytes, as they were sent
-        self._waited = 0.0  # seconds, without those in which the handler did something else
+        self._waited = 0.0  # seconds spent reading the body, without those in which the handler did something else
 
     @property
     def length(self) -> int | None:
@@ -160,7 +160,7 @@ class ConnectionBody(Body):
         return self._framing.ended
 
     def detach(self) -> None:
-        """End the reading: what comes now is another request, also for a task that still has this body."""
+        """End the reading: what arrives now belongs to the next request, even if a task still holds this body."""
         self._detached = True
 
     async def chunk(self) -> bytes:
@@ -170,16 +170,16 @@ class ConnectionBody(Body):
                 raise HttpRefusal(CUT_BODY)
             content = self._framing.take(self._inbound.buffer)
             if content:
-                await trio.lowlevel.checkpoint()  # many small chunks may be there already
+                await trio.lowlevel.checkpoint()  # many small chunks may have arrived already
                 return content
             if not self._framing.ended:
                 await self._receive()
         return b""
 
     def take_what_is_there(self) -> bool:
-        """Drop what has been received of the body already; return whether that was the rest.
+        """Drop the bytes of the body that have already arrived; return whether the body is complete.
 
-        A peer that still waits for `100 Continue` may leave its body out, and go on with another request.
+        False while the peer waits for `100 Continue`: it may send no body, and go on with another request.
         """
         if self._waits:
             return False

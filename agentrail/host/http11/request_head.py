@@ -155,7 +155,7 @@ def _header(line: str) -> tuple[str, str]:
 
 
 def _singles(headers: Headers) -> dict[str, str]:
-    """Return the headers that may come once; raise `HttpRefusal` if one came twice."""
+    """Return the headers that are allowed only once, by name; raise `HttpRefusal` if one came twice."""
     values: dict[str, str] = {}
     for name, value in headers:
         if name in ONCE:
@@ -177,7 +177,8 @@ def _length(once: dict[str, str], method: str, version: str) -> int | None:
             raise HttpRefusal(OTHER_CODING)
         return None
     if length is None:
-        # A body of HTTP/1.0 without a length would end with the connection; and whoever expects `100 Continue` has one.
+        # In HTTP/1.0, a body without a length ends with the connection; and a client that expects `100 Continue` has a
+        # body.
         if (version == "HTTP/1.0" and method in {"PATCH", "POST", "PUT"}) or "expect" in once:
             raise HttpRefusal(UNKNOWN_LENGTH)
         return 0

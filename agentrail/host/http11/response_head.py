@@ -1,4 +1,4 @@
-"""`ResponseHead`: the head of an answer as it is sent, and how what follows it is told from the next answer."""
+"""`ResponseHead`: the head of an answer as bytes, and whether its content is sent in chunks."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ class ResponseHead:
 
 
 def chunk(data: bytes) -> bytes:
-    """Return a piece of the content as a chunk; none for no bytes, as that would be the last chunk."""
+    """Return *data* as a chunk; no bytes for empty *data*, as an empty chunk would end the content."""
     return b"%x\r\n%b\r\n" % (len(data), data) if data else b""
 
 
 def write_head(response: HttpResponse, more: Headers, *, can_chunk: bool, close: bool) -> ResponseHead:
-    """Return the head of *response* with *more* headers; its client understands chunks if it *can_chunk*.
+    """Return the head of *response*, with the headers *more*. If the client *can_chunk*, streamed content is chunked.
 
     Raise an exception of any class if the handler's *response* is not valid.
     """

@@ -1,6 +1,7 @@
-"""`Outbound`: sends the answers of a connection. Each piece has a deadline, and so have whole answers.
+"""`Outbound`: sends the answers of a connection.
 
-A client that takes its answers too slowly is cut, and may have to give way to another one before that.
+Each piece has a deadline, and so have whole answers: a client that reads too slowly is cut off. Even before that, its
+connection may be closed for another one.
 """
 
 from __future__ import annotations
@@ -23,16 +24,17 @@ SEND_SIZE: Final = 16 * 1024
 
 
 def send_at_once(stream: trio.abc.Stream, data: bytes | bytearray | memoryview) -> int:
-    """Send the beginning of *data* that the system takes now, and return how many bytes it has; no checkpoint.
+    """Send as much of *data* as the system takes without waiting (no checkpoint); return the number of bytes.
 
-    So most pieces need no deadline, and to set one costs more than to send them. None is sent on a stream that
-    encrypts: it keeps bytes of its own.
+    So most pieces need no deadline, which would cost more than sending them. With TLS nothing is sent and 0 returned:
+    the stream has a buffer of its own.
     """
     if not isinstance(stream, trio.SocketStream):
         return 0
     try:
         return os.write(stream.socket.fileno(), data)
-    except OSError:  # the system takes nothing now, or never again: whoever then sends the rest waits, or is told so
+    # the system takes nothing now, or the connection is broken: the call that sends the rest waits, or gets the error
+    except OSError:
         return 0
 
 
@@ -47,7 +49,7 @@ class DateHeader:
         self._text = ""
 
     def text(self) -> str:
-        """Return the date and time of now."""
+        """Return the current date and time, as the header has them."""
         second = self._now_ms() // 1000
         if second != self._second:
             self._second, self._text = second, formatdate(second, usegmt=True)
@@ -63,10 +65,12 @@ class Outbound:
         self._stream = stream
         self._limits = limits
         self._place = place
-        self._left = limits.answer_seconds  # for which answers may wait; for all of them, as requests may be pipelined
+        # seconds for which the client may still keep answers waiting; one budget for all answers, as requests may be
+        # pipelined
+        self._left = limits.answer_seconds
         self._cut = False
         self._head: ResponseHead | None = None  # of a streamed answer
-        self._unsent = b""  # that head as it is sent, until the first piece
+        self._unsent = b""  # the bytes of the head of a streamed answer, until its first piece is sent
         self.status = 0
         """Status of the current answer; 0 before it has begun."""
         self.sent = 0
@@ -78,7 +82,7 @@ class Outbound:
         await self._send(head.raw + content)
 
     def begin(self, head: ResponseHead) -> None:
-        """Have the head of a streamed answer go out with its first piece, or with its end: a write costs 20 µs."""
+        """Keep the head of a streamed answer until its first piece or its end: one write less saves 20 µs."""
         self.status, self._head, self._unsent = head.status, head, head.raw
 
     async def piece(self, data: bytes) -> None:
@@ -91,7 +95,7 @@ class Outbound:
         await self._send(self._framed(last, is_last=True))
 
     async def break_off(self) -> None:
-        """Send the head of a streamed answer that has failed, if it was not sent: its client sees a cut answer."""
+        """If the head of a failed streamed answer is still unsent, send it, so that the client sees a cut answer."""
         if self._unsent:
             await self._send(self._framed(b""))
 
@@ -101,7 +105,7 @@ class Outbound:
             await self._send(CONTINUE)
 
     def _framed(self, data: bytes, *, is_last: bool = False) -> bytes:
-        """Return a piece of the streamed answer as it is sent, with the head before the first one."""
+        """Return *data* as the bytes to send: chunked if needed, the first piece after the head."""
         head, self._unsent = self._unsent, b""
         self.sent += len(data)
         if self._head is not None and self._head.is_chunked:
@@ -109,10 +113,10 @@ class Outbound:
         return head + data
 
     async def _send(self, data: bytes, *, endless: bool = False) -> None:
-        """Send *data*, which is a piece of a stream that may be *endless*, or else has its time in all."""
+        """Send *data*. A piece of an *endless* stream has its own deadline; other data uses the time in `_left`."""
         if self._cut:
             raise PeerGone
-        self._cut = True  # until all is sent: after half a piece, nothing may follow
+        self._cut = True  # until all of *data* is sent: after half a piece, nothing may follow
         await trio.lowlevel.checkpoint_if_cancelled()
         first = send_at_once(self._stream, data)
         if not endless:
@@ -127,11 +131,11 @@ class Outbound:
         self._cut = False
 
     def _credit(self, byte_count: int) -> None:
-        """Give the client more time for what it has *byte_count*, in bytes; it cannot save up any."""
+        """Add time to `_left` for *byte_count* bytes that the client has taken, never above the full budget."""
         self._left = min(self._left + byte_count / self._limits.answer_rate, self._limits.answer_seconds)
 
     async def _send_in_time(self, data: memoryview) -> None:
-        """Send the rest of an answer, as long as the client has time left, and its place."""
+        """Send the rest of an answer; raise `PeerGone` if the client's time is over, or the connection gives way."""
         with trio.CancelScope() as scope, self._giving_way(scope.cancel):
             for at in range(0, len(data), SEND_SIZE):
                 piece, began = data[at : at + SEND_SIZE], trio.current_time()
@@ -142,7 +146,7 @@ class Outbound:
             raise PeerGone
 
     def _giving_way(self, end: Callable[[], None]) -> AbstractContextManager[None]:
-        """Let the connection give way meanwhile, unless it has: then the client is told so by this very answer."""
+        """Let the connection give way during the `with` block, unless it already has: this answer then says so."""
         if self._place.gave_way:
             return nullcontext()
         return self._place.waiting(Wait.SENDING, trio.current_time(), end)

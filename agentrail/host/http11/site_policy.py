@@ -44,7 +44,7 @@ def _parsed(host: str) -> tuple[str, str] | None:
 
 
 def _name_and_port(host: str | None) -> tuple[str, str] | None:
-    """Return the name (in lower case) and the port of a host, `""` if it has none; `None` if it is not valid."""
+    """Split *host*: return its name in lower case and its port (`""` if it has none); `None` if *host* is not valid."""
     return None if host is None or len(host) > MAX_HOST else _parsed(host)
 
 
@@ -130,7 +130,7 @@ PREFLIGHT_AGE: Final = "600"
 
 
 def is_preflight(request: HttpRequest) -> bool:
-    """Whether a browser asks if a page may send a request."""
+    """Whether *request* is a CORS preflight: a browser asks if a page may send a request."""
     asks = request.header("access-control-request-method") is not None
     return asks and request.method == "OPTIONS" and request.header("origin") is not None
 
@@ -146,7 +146,7 @@ def preflight(policy: SitePolicy, request: HttpRequest) -> HttpResponse:
 
 
 def screened(policy: SitePolicy, handler: Handler) -> Handler:
-    """Return *handler* behind *policy*: with its refusals, its answers to preflights, and its headers."""
+    """Return *handler* wrapped in *policy*: requests may be refused, preflights are answered, CORS headers added."""
 
     async def screening(request: HttpRequest) -> HttpResponse:
         policy.screen(request)

@@ -1,4 +1,4 @@
-"""`CallRequest`: one request for a call of the table, with who makes it; and the answers that are made of it."""
+"""`CallRequest`: one request for a call of the table, with the identity of its sender; it also makes the answers."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ OF_JSON: Final[Headers] = (("content-type", JSON), NO_STORE)
 
 @frozen
 class LaterAnswer(HttpResponse):
-    """The answer to a call on a WebSocket: its content is made when there is room for it."""
+    """The answer to a call on a WebSocket: its content is only made when the send queue has room for it."""
 
     make: Callable[[], bytes] = bytes
 
@@ -56,7 +56,7 @@ class CallRequest:
     """Ends the wait for the answer if the journal cannot write for the session of the request."""
 
     async def answered(self, carry_out: CallFunction) -> HttpResponse:
-        """Return the answer of *carry_out*; raise an error if the journal cannot write for too long."""
+        """Return the answer of *carry_out*; raise an error if the journal cannot write. See `JournalWatch`."""
         return await self.watch.answered(partial(carry_out, self))
 
     async def body(self, _: type[T]) -> T:
@@ -80,14 +80,15 @@ class CallRequest:
 
     @property
     def made_name(self) -> str:
-        """A name for a new session whose user gives none: the same one if the request is sent again."""
+        """A name for a new session whose user gives none; it derives from the command id, if there is one."""
         command = self.command
         return new_id() if command is None else f"s-{command[2:34]}"
 
     def context(self, kind: RequestKind, session: str = "", agent: str | None = None) -> RequestContext:
-        """Return the context that host plugins get of a request to an agent; on a WebSocket, its kind is `ws`."""
+        """Return the context of this request for host plugins; for one on a WebSocket, the kind is `ws`."""
         kind = "ws" if self.on_socket else kind
-        request = f"{kind}-{self.http.note.id}"  # its kind is known by it after a restart
+        # the id begins with the kind, so that it can be read from the records after a restart
+        request = f"{kind}-{self.http.note.id}"
         return RequestContext(kind, self.who.tenant, self.who.user, session, agent or "", request)
 
     def view_answer(self, view_: View, status: int | None = None, headers: Headers = ()) -> HttpResponse:
@@ -95,7 +96,7 @@ class CallRequest:
         return self._answer(self.call.status if status is None else status, OF_JSON + headers, partial(to_json, view_))
 
     def handled(self, answer: HandledResponse) -> HttpResponse:
-        """Return the response that a plugin gives; its headers take the place of ours."""
+        """Return the response of a plugin as an answer; the plugin's headers replace the host's of the same name."""
         headers = dict([NO_STORE] if answer.status in NO_BODY else OF_JSON)
         headers |= {name.lower(): value for name, value in answer.headers.items()}
         body = answer.body

@@ -26,7 +26,7 @@ STREAMED: Final[Headers] = (("content-type", MEDIA_TYPE), ("cache-control", "no-
 
 
 class Endable:
-    """A stream that ends between two pieces: one that is cut within a piece looks broken to its client."""
+    """Ends a stream between two pieces: cut within a piece, a stream looks broken to its client."""
 
     __slots__ = ("_ends", "_is_sending", "scope")
 
@@ -35,7 +35,7 @@ class Endable:
         self._ends = self._is_sending = False
 
     def end(self) -> None:
-        """End the stream, as soon as the piece is sent that is under way."""
+        """End the stream; if a piece is being sent, after that piece."""
         self._ends = True
         if not self._is_sending:
             self.scope.cancel()
@@ -44,7 +44,7 @@ class Endable:
         """Send a piece."""
         if self._ends:
             self.scope.cancel()
-            await trio.lowlevel.checkpoint()  # here, as the next one would be within the piece
+            await trio.lowlevel.checkpoint()  # cancelled here: the next checkpoint would be in the middle of the piece
         self._is_sending = True
         await send(data)
         self._is_sending = False
@@ -53,7 +53,7 @@ class Endable:
 
 
 class ClientStreams:
-    """Opens streams of events for clients, and keeps them within the limit of their tenants."""
+    """Opens streams of events for clients, and limits how many of them a tenant may have open."""
 
     def __init__(self, keys: KeyWatch, late: DelayedTasks, limits: HostLimits) -> None:
         self._keys = keys
@@ -87,7 +87,7 @@ class ClientStreams:
 
     async def _send_endless(self, request: CallRequest, write: Streaming, send: Send) -> bytes:
         async def begin(send: Send) -> bytes | None:
-            await send(HEARTBEAT)  # the head goes out with it
+            await send(HEARTBEAT)  # the head of the answer is sent with it
             return await write(send)
 
         stream = Endable()
@@ -128,7 +128,7 @@ class ClientStreams:
     def counted(self, tenant: str) -> Generator[None]:
         """Count a stream of *tenant* as long as it is open.
 
-        Raise `TooManyStreams` if others were opened since `check`: the heads of their answers were still under way.
+        Raise `TooManyStreams` if other streams were opened between `check` and this.
         """
         self.check(tenant)
         self._of_tenant[tenant] += 1

@@ -48,8 +48,7 @@ T = TypeVar("T")
 class CommandCalls:
     """Carries out the calls that send a command to a session: the rows of the table with `commands`.
 
-    What needs more than the table says is done by a guard of the command's class: it refuses a command, or returns the
-    one that is sent in its place.
+    Some classes of commands have a guard: it refuses a command, or returns the command that is sent in its place.
     """
 
     def __init__(self, sessions: HostedSessions, *, four_eyes: bool) -> None:
@@ -72,7 +71,8 @@ class CommandCalls:
     async def _guarded(self, session: SessionHandle, command: AnyCommand) -> AnyCommand:
         """Return the command to be sent in the place of a client's; raise an error if clients may not send it."""
         match command:
-            case LabelSent(add=add, remove=remove):  # in any other order, it would be another command
+            # sorted, so that the same labels in another order are the same command
+            case LabelSent(add=add, remove=remove):
                 return command.but(add=labels_of("add", add), remove=labels_of("remove", remove))
             case UseModel():
                 return await self._use_model(session, command)
@@ -104,7 +104,8 @@ class CommandCalls:
         for name in [model] if isinstance(model, str) else model:
             if not offered.has_model(name):
                 raise NotRegistered.among("model", name, offered.models)
-        return command.but(options=FrozenObject(command.options))  # a copy: the default itself would not be stored
+        # a copy: a field that is the default object itself would not be stored
+        return command.but(options=FrozenObject(command.options))
 
     def _check_plugin(self, key: str, *, is_less: bool = False) -> None:
         """Raise an error if clients may not change plugin *key*; *is_less*: if they may not weaken it."""
@@ -125,7 +126,7 @@ class CommandCalls:
 
 
 async def _read(request: CallRequest) -> tuple[Spelled, AnyCommand]:
-    """Return the command of a request, and how it is spelled there."""
+    """Return how the command of a request is spelled in its body, and the command itself."""
     call = request.call
     body: object = None
     if call.body is not None:
@@ -137,7 +138,7 @@ async def _read(request: CallRequest) -> tuple[Spelled, AnyCommand]:
 
 
 def _waiting_id(session: SessionHandle, name: SessionName, user: str, waits: str) -> str:
-    """Return the id in the journal of what *waits* in the session for a person."""
+    """Return the id in the journal of the call or question *waits*, which waits in the session for a person."""
     approval_id = held_id(name, user, waits)
     if approval_id is None:
         raise UnknownApproval.among(waits, [call.id for call in session.status().held])
@@ -155,7 +156,7 @@ _IDS: Final[Mapping[IdKind, Callable[[SessionHandle, SessionName, str, str], str
 
 
 def _registered(kind: str, table: Mapping[str, T], name: str) -> T:
-    """Return what is known by *name*; raise `NotRegistered` if nothing is."""
+    """Return the entry *name* of *table*; raise `NotRegistered`, which names its *kind*, if there is none."""
     if name not in table:
         raise NotRegistered.among(kind, name, table)
     return table[name]

@@ -41,15 +41,17 @@ class EventFrames:
         self._kept = OrderedDict[tuple[str, int, int], tuple[Envelope, bytes]]()
         """The last frames, by the session and the place of their events, the oldest first."""
         self.bytes = 0
-        """How many bytes all frames have that are kept."""
+        """Size of all frames that are kept, in bytes."""
         self.encoded = 0
-        self._given: dict[Subscription, int] = {}  # how many looks have found the client at the event that it is given
+        # by subscription whose client is being sent an event: how many checks of `shed` have found it at this event
+        self._given: dict[Subscription, int] = {}
 
     def frame(self, envelope: Envelope) -> bytes:
         """Return the frame of an event."""
         key = envelope.session_id, envelope.seq, envelope.n
         cached = self._kept.get(key)
-        if cached is not None and cached[0] == envelope:  # a merged delta has the place of its last part
+        # compared, because a merged delta has the number of its last part
+        if cached is not None and cached[0] == envelope:
             return cached[1]
         frame = event_frame(envelope)
         self.encoded += 1
@@ -62,7 +64,7 @@ class EventFrames:
         return frame
 
     def erase(self, session_id: str) -> None:
-        """Forget the frames of a session and its sub-agents: it is erased, or its texts are."""
+        """Forget the frames of a session and its sub-agents, because the session or its texts are erased."""
         below = f"{session_id}."
         for key in [key for key in self._kept if key[0] == session_id or key[0].startswith(below)]:
             self._forget(key)
@@ -76,10 +78,10 @@ class EventFrames:
         give: Callable[[bytes], Awaitable[bool]],
         frame: Callable[[Envelope], bytes] | None = None,
     ) -> None:
-        """Give the frames of events as they come, up to the last one, or until *give* returns false.
+        """Call *give* with the frames of events as they come, until the last event, or until *give* returns false.
 
-        Those that are ready are given together, and a heartbeat when no event has come for as long as heartbeats are
-        apart. *frame* makes a frame, or none for an event that is left out.
+        Frames that are ready are given together. A heartbeat is given after `heartbeat_seconds` without an event.
+        *frame* makes the frame of an event, or no bytes to leave it out.
         """
         try:
             await self._give_each(events, give, frame or self.frame)
@@ -87,7 +89,7 @@ class EventFrames:
             self._given.pop(events, None)
 
     async def give_all(self, events: Subscription, give: Callable[[Envelope], Awaitable[None]]) -> None:
-        """Give each event as it comes, up to the last one. A WebSocket needs no heartbeat: it has pings."""
+        """Call *give* with each event as it comes, until the last one. A WebSocket needs no heartbeat: it has pings."""
         looks = self._given
         try:
             async for envelope in events:
@@ -100,9 +102,9 @@ class EventFrames:
             looks.pop(events, None)
 
     async def shed(self) -> None:
-        """Body of the task that lets go, for each client that has stopped reading, of the events that wait for it.
+        """Body of the task that drops the events in memory that wait for clients which have stopped reading.
 
-        They are read again from the journal if it goes on.
+        If such a client goes on, its events are read again from the journal.
         """
         while True:
             await trio.sleep(LOOK)
@@ -117,14 +119,15 @@ class EventFrames:
         apart, goes_on, looks = self.limits.heartbeat_seconds, True, self._given
         while goes_on:
             late = HEARTBEAT
-            # One scope for many events: one for each took a tenth of what an event costs.
+            # One cancel scope for many events: one per event would add a tenth to the cost of an event.
             with trio.move_on_after(apart) as scope:
                 async for envelope in events:
                     scope.deadline = math.inf
                     if events.merged or events.dropped:
                         self._count(envelope.session_id, events)
                     frames = ready(events, frame(envelope), frame)
-                    if scope.cancel_called:  # at the same time: in this scope they could not be sent
+                    # the deadline passed while an event came: the frames are sent outside of the cancelled scope
+                    if scope.cancel_called:
                         late = frames
                         break
                     looks[events] = 0
@@ -147,7 +150,7 @@ class EventFrames:
 
 
 def ready(events: Subscription, frames: bytes, frame: Callable[[Envelope], bytes]) -> bytes:
-    """Return *frames* with those of the events that are there, which *frame* makes."""
+    """Return *frames*, followed by the frames of the events that are ready, up to `AT_ONCE` bytes."""
     while len(frames) < AT_ONCE and (envelope := events.next_now()) is not None:
         frames += frame(envelope)
     return frames

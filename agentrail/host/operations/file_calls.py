@@ -44,7 +44,7 @@ class FileCalls:
         except UnknownSession:
             if session.user != request.who.user or request.session:
                 raise
-            raise UnknownFile(names[0]) from None  # the prompt would open the session
+            raise UnknownFile(names[0]) from None  # there is no session yet: the prompt will open it
         except FilesNotTaken:
             raise UnknownFile(names[0]) from None
         return PromptFiles(sandbox, await self._files.find(session.internal, sandbox, names))

@@ -87,6 +87,7 @@ class HostCalls:
     async def openapi(self, request: CallRequest) -> HttpResponse:
         """Show the OpenAPI document."""
         await trio.lowlevel.checkpoint()
-        if self._document is None:  # not at the start: to make it takes longer than all else that a host makes then
+        # made at the first request: at the start, it would take longer than everything else there
+        if self._document is None:
             self._document = StaticContent(openapi_json(), JSON)
         return self._document.answer(request.http)

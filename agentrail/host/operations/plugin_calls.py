@@ -1,4 +1,4 @@
-"""`PluginCalls`: carries out calls of the host for its plugins, as if whoever makes a request had sent them."""
+"""`PluginCalls`: carries out calls of the host for its plugins, in the name of the user whose request they handle."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ COMMAND: Final = "idempotency-key"
 
 
 class GivenBody(Body):
-    """A body that is there already."""
+    """A request body whose bytes are in memory."""
 
     __slots__ = ("_content", "_rest")
 
@@ -76,7 +76,7 @@ class PluginCalls:
 
 
 def _headers(plugin_request: Request, name: str) -> tuple[tuple[str, str], ...]:
-    """Return the headers of the call: of those of the request, its command id, which is another one for each call."""
+    """Return the headers of the call: if the request has a command id, one derived from it and from *name*."""
     key = plugin_request.header(COMMAND)
     headers = (("content-type", JSON),)
     return headers if key is None else (*headers, (COMMAND, sha256(f"{name} {key}".encode()).hexdigest()))

@@ -12,7 +12,7 @@ from agentrail.host.profiles import ProfileTable
 
 
 class QueryCalls:
-    """Carries out the calls that only look: at the queue of a session, at what it may be given, at the profiles."""
+    """Carries out calls that change nothing: list a queue, the tools that a session may be given, the profiles."""
 
     def __init__(self, sessions: HostedSessions, profiles: ProfileTable) -> None:
         self._sessions = sessions
@@ -25,7 +25,7 @@ class QueryCalls:
         return request.view_answer(QueueView(tuple([view(PromptView, prompt) for prompt in queue])))
 
     async def offered(self, request: CallRequest) -> HttpResponse:
-        """Show what the session may be given by name."""
+        """Show the names of the tools, plugins and models that the session may be given."""
         _, session = await running_session(self._sessions, request)
         offer = await self._sessions.offered(session)
         return request.view_answer(

@@ -106,7 +106,7 @@ class SessionLifeCalls:
         return _opened(request, name)
 
     async def _first(self, request: CallRequest, name: SessionName) -> AnyInput | None:
-        """Return how the session *name* began, if it was by the command of this request, which was sent before."""
+        """Return the first input of the session *name* if this request, sent before, has opened it; else `None`."""
         if request.command is None:
             return None
         stored = await self._supervisor.answered(name.internal, request.command)
@@ -116,7 +116,7 @@ class SessionLifeCalls:
         """List the sessions of the user, or of others of the tenant."""
         query, who, limits = request.query(SessionsQuery), request.who, request.limits
         owner = who.user if query.owner is None else query.owner
-        everybody = query.owner == EVERYBODY  # a user may be called so, too
+        everybody = query.owner == EVERYBODY  # a user may be called `*`, too
         if (everybody or owner != who.user) and not is_for_others(request.call, who):
             raise ScopeMissing(request.call.name, request.call.others or ADMIN)
         limit = min(query.limit or limits.page, limits.most_page)
@@ -166,12 +166,14 @@ class SessionLifeCalls:
         await self._sessions.parted(name)
         records = None
         async with self._files.closed(name):
-            if query.redact:  # files last: who is refused, because its turn is open, keeps them
+            if query.redact:  # files last: if the redaction is refused because a turn is open, they stay
                 records = await self._supervisor.redact(
                     name.internal, query.first or 1, query.last, by=request.who.user
                 )
                 await self._files.erase(name, sandbox)
-            else:  # files first: if that fails, or the process ends, the session is still there to be deleted
+            # files first: if their deletion fails or the process ends, the session still exists, and can be deleted
+            # again
+            else:
                 erase = partial(self._files.erase, name, sandbox)
                 await self._supervisor.delete(name.internal, first=erase)
             self._frames.erase(name.internal)
@@ -209,7 +211,7 @@ def _listed(stored: StoredSession) -> SessionView:
 
 
 def _only(child: ChildView, tenant: str) -> ChildView:
-    """Return *child* with the sessions of *tenant* alone; what is under a session stays."""
+    """Return *child* with only the sessions of *tenant* in it, and everything under those sessions."""
     children = [below if below.kind == SESSION else _only(below, tenant) for below in child.children]
     return child.but(
         children=tuple([below for below in children if below.kind != SESSION or _is_of(below.name, tenant)])
@@ -232,7 +234,7 @@ SEPARATOR: Final = "~"
 
 
 class ListingCalls:
-    """Carries out the calls that list what is not of one session."""
+    """Carries out the calls that list commands, and calls that wait, of all sessions of a tenant."""
 
     def __init__(
         self, rows: HostPluginRow, sessions: HostedSessions, supervisor: Supervisor, *, four_eyes: bool
@@ -261,11 +263,11 @@ class ListingCalls:
         return request.view_answer(ApprovalsView(tuple(rest[:limit]), following))
 
     def _may_decide(self, who: Identity, call: HeldView) -> bool:
-        """Whether *who*, who may decide in general, may decide about *call*."""
+        """Whether *who*, who has the scope to decide, may decide about *call*: with four eyes, not about an own one."""
         return not (self._four_eyes and call.kind == APPROVAL and who.user in call.asked_by)
 
     async def _waiting(self, tenant: str) -> list[HeldView]:
-        """Return what waits for a person in the sessions of *tenant*; no session is started or woken for that."""
+        """Return the calls and questions that wait in the sessions of *tenant*, without starting or waking one."""
         stored = await self._sessions.listed(SessionFilter(tenant=tenant, ended=False))
         last_read = self._read.get(tenant, {})
         now = dict[str, tuple[int, tuple[HeldCall, ...]]]()
@@ -284,7 +286,7 @@ class ListingCalls:
         return views
 
     def _keep(self, tenant: str, now: dict[str, tuple[int, tuple[HeldCall, ...]]]) -> None:
-        """Keep what was read for *tenant*, as one of the last `TENANTS`."""
+        """Cache the held calls read for *tenant*; the cache has the last `TENANTS` tenants."""
         self._read.pop(tenant, None)
         if now:
             self._read[tenant] = now
@@ -292,7 +294,7 @@ class ListingCalls:
                 del self._read[next(iter(self._read))]
 
     async def _stored_calls(self, stored: StoredSession) -> tuple[HeldCall, ...]:
-        """Return what waits in a session that does not run here, from its records; nothing if they cannot be read."""
+        """Return the held calls of a session that does not run here, from its records; none if they cannot be read."""
         if stored.problem:
             return ()
         try:
@@ -306,7 +308,7 @@ def _cursor(call: HeldView) -> tuple[int, str]:
 
 
 def _place(request: CallRequest, after: str) -> tuple[int, str]:
-    """Return the place in the list that a cursor stands for."""
+    """Parse the cursor *after* of a list; raise `BadQuery` if it is not valid."""
     since, separator, approval_id = after.partition(SEPARATOR)
     if not (separator and since.isascii() and since.isdigit()):
         raise BadQuery(request.call.name, "its `after`", "is not the `next` of a page")

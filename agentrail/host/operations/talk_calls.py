@@ -1,7 +1,7 @@
-"""The life of a request to talk with an agent.
+"""Carries out the calls that send something to an agent: the life of such a request, with the hooks of host plugins.
 
-Its order is one: `on_request_start`, `intercept`, attachments, the session, `on_turn_persisted`, `on_request_end`. It
-runs in a task of the host: a client that goes away ends neither the turn nor the request.
+The order is fixed: `on_request_start`, `intercept`, attachments, the session, `on_turn_persisted`, `on_request_end`.
+The request runs in a task of the host, so it goes on, and its turn, when its client goes away.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class Talk:
     request: CallRequest
     body: ChatBody
     words: tuple[Part, ...]
-    """What is said: the message, and before it what of its files goes to the model."""
+    """The content of the prompt: the parts of its files that the model gets, then the message."""
     name: SessionName
     context: RequestContext
     life: RequestLife
@@ -79,7 +79,7 @@ class Talk:
     """Sends the answer; it may be called once."""
 
     def speaking(self, session: SessionHandle) -> SessionHandle:
-        """Return a handle of *session* whose commands are those of who makes the request."""
+        """Return a handle of *session* whose commands are recorded as this user's, with the id of this request."""
         return session.by(self.request.who.user, self.context.request_id)
 
 
@@ -127,7 +127,8 @@ class TalkCalls:
 
     async def _replying(self, request: CallRequest, body: ChatBody, view_class: type[ReplyView]) -> HttpResponse:
         answer = self._lived(request, "chat", body, partial(self._chat, view_class))
-        return await while_here(request.http, answer.wait)  # without the client, the turn and the request go on
+        # only the wait is cancelled when the client goes away: the turn and the request go on
+        return await while_here(request.http, answer.wait)
 
     async def stream(self, request: CallRequest) -> HttpResponse:
         """Prompt a session, and answer with its events up to the end of its turn."""
@@ -149,7 +150,7 @@ class TalkCalls:
     # The life of a request
 
     def _lived(self, request: CallRequest, kind: RequestKind, body: ChatBody, step: TalkStep) -> Slot[HttpResponse]:
-        """Begin the life of a request, in a task of the host; return where its answer will be."""
+        """Begin the life of a request, in a task of the host; return the slot in which its answer will be."""
         name = self._name(request, body)
         context = request.context(kind, name.visible, body.agent)
         answer = Slot[HttpResponse]()
@@ -158,7 +159,8 @@ class TalkCalls:
 
     def _name(self, request: CallRequest, body: ChatBody) -> SessionName:
         """Return the session that the request is for. One that has no name gets one, the same for the same command."""
-        if body.session and "." not in body.session and not request.session:  # it is opened if it is not there
+        # a session with this name is opened if there is none
+        if body.session and "." not in body.session and not request.session:
             return new_name(request.who.tenant, request.who.user, body.session)
         if body.session:
             return self._sessions.name(request.call, request.who, body.session)
@@ -207,7 +209,7 @@ class TalkCalls:
             return
         await step(evolve(talk, words=await files.message(talk.words, self._rows)))
 
-    # What the calls differ in
+    # One step per call
 
     async def _chat(self, view_class: type[ReplyView], talk: Talk) -> None:
         prompt = await self._send_prompt(await self._session(talk), talk)
@@ -270,10 +272,10 @@ class TalkCalls:
             except UnknownSession:
                 if talk.name.user != talk.request.who.user or talk.request.session:
                     raise
-        name = new_name(*talk.name)  # `named` takes names of sub-agents too
+        name = new_name(*talk.name)  # checked here, as `named` accepts the names of sub-agents too
         try:
             session = await self._sessions.opened(talk.request.who, talk.context, name)
-        except (SessionExists, SessionStored):  # another request has opened it meanwhile
+        except (SessionExists, SessionStored):  # another request has opened the session meanwhile
             return await self._sessions.running(name, talk.request.watch)
         talk.request.watch.follow(session)
         return session
@@ -288,7 +290,7 @@ class TalkCalls:
         return PromptAsked(session, turns, asked_prompt)
 
     async def _replied(self, prompt: PromptAsked, talk: Talk) -> Reply:
-        """Return the end of the turn, after plugins have heard of it, or what waits for a person."""
+        """Return the reply of the turn once plugins have heard of its end, or the calls that wait for a person."""
         try:
             reply = await prompt.sent.reply()
         except AgentrailError:
@@ -305,7 +307,7 @@ class TalkCalls:
 class TurnStream:
     """The stream of one turn: the task of its connection reads the events and sends them.
 
-    The turn goes on when the client has gone, so the task of the host that waits for its end is another one.
+    Another task, one of the host, waits for the end of the turn, which goes on when the client has gone.
     """
 
     def __init__(self, frames: EventFrames, events: Subscription, prompt: PromptAsked) -> None:
@@ -319,7 +321,7 @@ class TurnStream:
         self._until: int | None = None
         """Number of the last event of the turn, or of one soon after it; `None` until it is over."""
         self._has_end = False
-        """Whether the event has been read that ends the turn."""
+        """Whether the event that ends the turn has been read."""
         self._last = b""
         self._is_over = trio.Event()
         self._begun, self._left = trio.Event(), trio.Event()
@@ -329,10 +331,10 @@ class TurnStream:
         self._last = last
         try:
             self._until = self._prompt.session.inspect().last_seq
-        except AgentrailError:  # the session is gone for good: nothing of its events is left
+        except AgentrailError:  # the session was deleted: it has no events any more
             self._until = 0
         self._is_over.set()
-        self._events.end()  # a command that was carried out before has no events any more
+        self._events.end()  # a repeated command has no new events, so the stream would not end by itself
 
     async def wait_left(self) -> None:
         """Wait until no more is read or sent."""
@@ -349,7 +351,7 @@ class TurnStream:
 
         async def give(frames: bytes) -> bool:
             nonlocal pending
-            if self._has_end:  # its last frame comes soon, and goes out together with these
+            if self._has_end:  # wait a moment for the last frame, to send both in one write
                 with trio.move_on_after(MOMENT):
                     await self._is_over.wait()
             if self._goes_on:
@@ -360,9 +362,9 @@ class TurnStream:
             return self._goes_on
 
         try:
-            if await give(ready(self._events, HEARTBEAT, self._frame)):  # the head goes out with them
+            if await give(ready(self._events, HEARTBEAT, self._frame)):  # the head of the answer is sent with these
                 await self._frames.give_each(self._events, give, self._frame)
-            await self._is_over.wait()  # the events of a session that is stopped end before its turn has its end
+            await self._is_over.wait()  # when a session is stopped, its events end before `end` is called
             return pending + self._last
         finally:
             self._left.set()
@@ -373,7 +375,7 @@ class TurnStream:
         return self._until is None or self._seen < self._until
 
     def _frame(self, envelope: Envelope) -> bytes:
-        """Return the frame of an event; none if it is not ours, or came after the end that the last frame tells."""
+        """Return the frame of an event; no bytes if the event is of another turn, or came after the end of the turn."""
         is_before_end = self._goes_on
         self._seen = envelope.seq
         if not is_before_end or (envelope.turn != self._turn and not self._tells_of_prompt(envelope)):
@@ -395,7 +397,7 @@ def _as_chat(request: CallRequest, body: PromptBody) -> ChatBody:
 
 
 def _words(body: ChatBody) -> tuple[Part, ...]:
-    """Return what is said, as parts."""
+    """Return the message of *body* as parts."""
     return (Text(body.message),) if isinstance(body.message, str) else body.message
 
 

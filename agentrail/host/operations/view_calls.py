@@ -1,4 +1,4 @@
-"""Calls that look at a session: its events as a stream, and its messages."""
+"""Calls that read a session: its events as a stream, and its messages."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from agentrail.values.events.policies import POLICIES, SubscriptionPolicy
 
 
 class ViewCalls:
-    """Carries out the calls that look at a session."""
+    """Carries out the calls that read the events and messages of a session."""
 
     def __init__(self, sessions: HostedSessions, frames: EventFrames, streams: ClientStreams) -> None:
         self._sessions = sessions

@@ -1,1 +1,1 @@
-"""Host plugins: their contract, the order and isolation of their hooks, and how they reach into turns."""
+"""Host plugins: their contract, the order and isolation of their hooks, and the session plugins that call them."""

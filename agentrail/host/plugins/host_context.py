@@ -1,4 +1,4 @@
-"""`HostContext`: adds what context providers give to the requests of a turn; and the service that asks them."""
+"""`HostContext` adds the texts of context providers to the requests of a turn; `ContextService` asks the providers."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class TurnContext:
 
     @property
     def adds(self) -> bool:
-        """Whether it adds anything."""
+        """Whether there is any text to add."""
         return bool(self.text or self.added)
 
     def side(self, *, front: bool) -> tuple[Message, ...]:
@@ -71,7 +71,7 @@ class HostContext(Plugin[TurnContext]):
     seconds: float | None = DEADLINE
     """Seconds that all providers may take together; `None` if there are none any more."""
 
-    priority = -MAX_SAID  # the first of all plugins: those of the session see what it adds
+    priority = -MAX_SAID  # before all plugins of the session, so that they see the added texts
 
     def init(self, ctx: Context) -> TurnContext:  # noqa: ARG002 - a hook
         """Return the state before the first turn."""
@@ -91,7 +91,7 @@ class HostContext(Plugin[TurnContext]):
             if hook.answer is None:
                 payload = freeze_object({"hook": HOOK, "session": ctx.session_id})
                 return Ask(CallService(CONTEXT_SERVICE, payload), deadline=self.seconds + ON_THE_WAY)
-            if not isinstance(hook.answer, Answered) and not _is_told(hook):
+            if not isinstance(hook.answer, Answered) and not _is_fault_reported(hook):
                 return Ask(CallService(CONTEXT_SERVICE, freeze_object({"hook": BROKEN, "in": HOOK})), deadline=DEADLINE)
             answer = hook.answer.value if isinstance(hook.answer, Answered) else None
             state = _context(ctx.turn, _texts(answer))
@@ -104,7 +104,7 @@ class HostContext(Plugin[TurnContext]):
         return Continue(TurnContext(state.turn)) if state.adds else Continue()
 
 
-def _is_told(hook: BeforeRequest) -> bool:
+def _is_fault_reported(hook: BeforeRequest) -> bool:
     request = hook.asked
     payload = request.payload if isinstance(request, CallService) else None
     return isinstance(payload, FrozenObject) and payload.get("hook") == BROKEN
@@ -120,7 +120,7 @@ def _texts(answer: Json) -> list[AddedText]:
 
 
 def _context(turn: int, texts: Iterable[AddedText]) -> TurnContext:
-    """Return *texts* as a state, those of the program that stand beside each other joined by a blank line."""
+    """Return *texts* as a state; neighbouring texts of the program are joined by a blank line."""
     sides: tuple[list[AddedText], list[AddedText]] = ([], [])
     for addition in texts:
         side = sides[0 if addition.front else 1]
@@ -140,7 +140,7 @@ def _message(added: AddedText) -> Message:
 
 
 class OwnedProvider(Value, gc=True):
-    """A context provider and whose it is."""
+    """A context provider, with the name of its owner."""
 
     origin: str
     """Name of the plugin, or who else has it, such as `host`."""
@@ -231,11 +231,11 @@ def _without_blanks(additions: Iterable[str | AssistantMessage], *, front: bool)
 
 
 def _text_json(added: AddedText) -> dict[str, Json]:
-    """Return *added* as JSON, without what it is not."""
+    """Return *added* as JSON; fields at their defaults are left out."""
     return {name: value for name, value in asdict(added).items() if value is not False}
 
 
 def _size(added: AddedText) -> int:
     if added.front or added.is_models:
         return len(to_text(freeze_object(asdict(added))).encode()) + 1
-    return len(to_text(added.text).encode()) + 4  # and the blank line before the next one
+    return len(to_text(added.text).encode()) + 4  # plus the blank line before the next text

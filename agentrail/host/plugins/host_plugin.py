@@ -46,9 +46,9 @@ class PluginHost(Protocol):
         ...
 
     async def call(self, name: str, request: Request, body: JsonObject = EMPTY) -> HandledResponse:
-        """Carry out the call *name* of the host, such as `compact`, for whoever makes *request*, about its session.
+        """Carry out the call *name* of the host, such as `compact`, as the user of *request*, for its session.
 
-        They need the scope that the call needs. An error is an answer too: its body is the problem document. Raise
+        The user needs the scope of the call. An error is an answer too: its body is the problem document. Raise
         `BrokenPlugin` for a call that there is not, that talks to an agent or that is answered by a stream, and before
         the host serves.
         """
@@ -106,7 +106,7 @@ class HostPlugin:
 
 
 class Member(Value):
-    """What the contract says about one member, a sentence for each case; `None` if there is no such case."""
+    """The contract of one member, as sentences for the documentation; `None` if a case does not apply."""
 
     arguments: tuple[str, ...] | None
     """Names of its arguments; `None` if it is read and never called."""
@@ -233,7 +233,7 @@ def check_providers(whose: str, providers: Sequence[ContextProvider]) -> None:
 def _check_name(cls: type[HostPlugin], name: str) -> None:
     plain = _CAPITAL.sub("_", name).lower()
     if plain.startswith(HOOK_LIKE):
-        hint = suggestion(plain, HOOKS, 0.9)  # `on_request_begin` is no misspelt `on_request_end`
+        hint = suggestion(plain, HOOKS, 0.9)  # so that `on_request_begin` does not count as a misspelt `on_request_end`
         raise BadPlugin(cls.__name__, f"there is no hook `{name}`{hint}; the hooks are {', '.join(HOOKS)}")
     near = nearest(plain, (*CONTRACT, "deadline"), LIKE)
     if near is not None:

@@ -1,4 +1,4 @@
-"""`HostTools`: lets host plugins rule on the tool calls of a session; and the service that asks them."""
+"""`HostTools`: a session plugin by which host plugins rule on tool calls; `ToolService` asks the host plugins."""
 
 from __future__ import annotations
 
@@ -97,11 +97,11 @@ class HostTools(Plugin):
     guards_after: bool = False
     """Whether a plugin with `after_tool_call` is critical."""
 
-    priority = MAX_SAID  # the last of all plugins: it rules on what the others leave
+    priority = MAX_SAID  # after all plugins of the session: it rules on the calls that they allow
 
     @property
     def critical(self) -> bool:  # type: ignore[override] # pyright: ignore[reportIncompatibleVariableOverride]
-        """Whether a fault in this plugin itself stops the call: if it speaks for a critical one."""
+        """Whether a fault in this plugin stops the call: true if one of the host's plugins is critical."""
         return self.guards_before or self.guards_after
 
     def inherited(self, state: None, ctx: Context) -> AnyPlugin | None:  # noqa: ARG002 - a hook
@@ -119,7 +119,7 @@ class HostTools(Plugin):
             return Continue()
         if hook.answer is None:
             return _ask(BEFORE, self.before, hook, ctx)
-        if _is_told(hook):
+        if _is_fault_reported(hook):
             return BlockTool(REFUSED) if self.guards_before else Continue()
         if isinstance(hook.answer, Answered):
             ruling = _object(hook.answer.value)
@@ -140,7 +140,7 @@ class HostTools(Plugin):
             return Continue()
         if hook.answer is None:
             return _ask(AFTER, self.after, hook, ctx, result=_as_json(hook.result), duration_ms=hook.duration_ms)
-        if _is_told(hook):
+        if _is_fault_reported(hook):
             return ReplaceToolResult(err(WITHHELD)) if self.guards_after else Continue()
         if isinstance(hook.answer, Answered):
             replaced = _object(hook.answer.value).get("result")
@@ -161,8 +161,8 @@ def _tell_broken(what: str, answer: Failed | TimedOut) -> Ask:
     )
 
 
-def _is_told(hook: Hook) -> bool:
-    """Whether the answer of *hook* is that of the service that was asked to tell of its failure."""
+def _is_fault_reported(hook: Hook) -> bool:
+    """Whether *hook* runs again after `_tell_broken`: the service has now been told that the first ask failed."""
     request = hook.asked
     return isinstance(request, CallService) and _object(request.payload).get("hook") == BROKEN
 
@@ -195,7 +195,7 @@ def _result(fields: JsonObject) -> Ok | Err:
     if len(parts) == 1 and parts[0].get(TAG) == Text.__name__ and "details" not in fields:
         text = (_text(str(parts[0]["text"])),)
         return _err(text) if is_err else _ok(text)
-    # msgspec knows a class from the first time on; a union it would take apart each time.
+    # Converting to a class is faster than to a union, which msgspec would analyse at each call.
     return decode(Err, fields) if is_err else decode(Ok, fields)
 
 
@@ -244,7 +244,7 @@ class ToolService:
         return await self._after(cast("_ToldAfter", request))
 
     def _call_fields(self, request: _Told, arguments: JsonObject) -> _Shown:
-        """Return the fields of a `BeforeToolCall`, by place, with a copy of *arguments*."""
+        """Return the fields of a `BeforeToolCall` in their order, with a copy of *arguments*."""
         path = request["path"]
         copied = cast("dict[str, object]", thaw(arguments))
         return request["tool"], copied, request["call_id"], path[-1], path, self._context_of(path[0])

@@ -53,14 +53,14 @@ TASK: Final = "task"
 
 
 class HookFault(Value, gc=True):
-    """A hook has failed, and `on_plugin_error` was told."""
+    """Result of a hook that has failed; `on_plugin_error` was told."""
 
     error: BaseException
     """The exception that it raised, or what else was wrong."""
 
 
 class Given(Value, Generic[T], gc=True):
-    """A hook has returned a value of a right kind."""
+    """Result of a hook that has returned a valid value."""
 
     value: T
     """The value, as the host uses it."""
@@ -70,7 +70,8 @@ def log_plugin_error(plugin: str, hook: str, error: BaseException) -> None:
     """Write a warning to the log: the default of `on_plugin_error`."""
     if isinstance(error.__cause__, UnfitAnswerError):
         problem = error.__cause__.unquoted
-    elif isinstance(error, BrokenPlugin) and error.__traceback__ is None:  # never raised: its words are the row's own
+    # this error is never raised, so it has no traceback; its text has all there is
+    elif isinstance(error, BrokenPlugin) and error.__traceback__ is None:
         problem = error.args[2]
     else:
         problem = traced(error)
@@ -78,7 +79,7 @@ def log_plugin_error(plugin: str, hook: str, error: BaseException) -> None:
 
 
 class Tasks:
-    """The host for one plugin: its tasks, which end when it was stopped, and its calls."""
+    """The `PluginHost` of one plugin: runs its tasks until the plugin is stopped, and carries out its calls."""
 
     __slots__ = ("_nursery", "_of", "_plugin", "_row", "_scope", "over")
 
@@ -93,7 +94,7 @@ class Tasks:
         self.over = trio.Event()
 
     async def keep(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Body of the task in which the others live: it ends when `end` is called."""
+        """Body of the task that holds the nursery of the plugin's tasks; it ends when `end` is called."""
         try:
             with self._scope:
                 async with trio.open_nursery() as nursery:  # noqa: TID251 - the tasks of a plugin end with it
@@ -134,7 +135,7 @@ class Tasks:
 
 
 class RequestLife:
-    """How a request goes on: the host sets what `on_request_end` is told."""
+    """The facts of a request that `on_request_end` is told; the host sets them while the request goes on."""
 
     __slots__ = ("agent", "error", "outcome", "usage")
 
@@ -164,7 +165,8 @@ class HostPluginRow:
         check_plugins(plugins)
         self.plugins: tuple[HostPlugin, ...] = tuple(sorted(plugins, key=lambda plugin: -plugin.priority))
         self._on_plugin_error = on_plugin_error or log_plugin_error
-        self._failed: dict[str, float] = {}  # by critical plugin: when a hook by which it rules failed last
+        # by name of a critical plugin: when one of its ruling hooks failed last; a later success removes the entry
+        self._failed: dict[str, float] = {}
         self._lost = False
         self.carry_out: CarryOutFor | None = None
         """Carries out calls for plugins: there when the host serves."""
@@ -191,9 +193,10 @@ class HostPluginRow:
     async def ask(
         self, plugin: HostPlugin, hook: str, call: Callable[[], object], reader: Callable[[object], T]
     ) -> Given[T] | HookFault:
-        """Call a hook of *plugin*, and return what it gives, as *reader* checks it, or how it failed.
+        """Call a hook of *plugin*; return its value, checked by *reader*, or a `HookFault`.
 
-        It fails by an exception, by a value that *reader* raises for, and by being late; that is reported.
+        A hook fails by an exception, by a value that *reader* refuses, or by missing its deadline; the fault is
+        reported.
         """
         answer = await self.ask_for(name_of(plugin), plugin.deadline, hook, call, reader)
         if plugin.critical and hook in RULING:
@@ -203,14 +206,15 @@ class HostPluginRow:
         return answer
 
     def is_well(self, now: float) -> bool:
-        """Whether each critical plugin rules, and its tasks live.
+        """Whether no critical plugin has failed at its last ruling, or lost a task.
 
-        One whose last ruling failed is not well for `FAILING` seconds: without requests it cannot show that it rules.
+        A failed ruling counts for `FAILING` seconds only: without further requests, the plugin cannot show that it
+        works again.
         """
         return not self._lost and all(at + FAILING < now for at in self._failed.values())
 
     def lost_task(self, plugin: HostPlugin) -> None:
-        """Note that a task of *plugin* has failed: nobody starts it again."""
+        """Note that a task of *plugin* has failed; it is not started again."""
         self._lost = self._lost or plugin.critical
 
     async def ask_for(
@@ -222,10 +226,11 @@ class HostPluginRow:
         ends = trio.current_time() + seconds
         with trio.CancelScope(deadline=ends) as scope, Contained(errors.append):
             value = call()
-            if isinstance(value, (CoroutineType, Awaitable)):  # the usual class first: the other asks more
+            # the usual class first: the check for `Awaitable` is slower
+            if isinstance(value, (CoroutineType, Awaitable)):
                 value = await cast("Awaitable[object]", value)
             answer = Given(reader(value))
-        # A plain function cannot be cancelled, and an async one may have shielded itself.
+        # The time is compared too: a plain function cannot be cancelled, and an async one may have shielded itself.
         late = scope.cancel_called or trio.current_time() > ends
         if answer is not None and not late:
             return answer
@@ -252,7 +257,7 @@ class HostPluginRow:
         """
         failure: BaseException | None = None
         async with trio.open_nursery() as nursery:  # noqa: TID251 - tasks of plugins end with the host
-            # Taken out of the nursery, which would wrap it in a group. A cancellation is raised again below.
+            # The exception is kept, and raised after the nursery, which would wrap it in an exception group.
             try:
                 async with AsyncExitStack() as started:
                     for plugin in self.plugins:
@@ -308,7 +313,8 @@ class HostPluginRow:
             raise
         finally:
             ended = life.ended(context, started, error)
-            # Shielded: who has seen the start of a request sees its end, also if it is cancelled.
+            # Shielded: a plugin that has seen the start of a request must see its end, even if the request is
+            # cancelled.
             # tests/host/plugins/test_rows.py::test_a_request_that_is_cancelled_ends_for_all_for_whom_it_began
             with trio.CancelScope(shield=True):
                 for plugin in begun:

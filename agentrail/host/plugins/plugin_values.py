@@ -1,4 +1,4 @@
-"""What host plugins are given and may return (requests, contexts, responses), with the checks of what they return."""
+"""The arguments and results of the hooks of host plugins (requests, contexts, responses); checks the results."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ class Request(Authored, gc=True):
 
 
 class HandledResponse(Authored, gc=True):
-    """Answer of `intercept`: the host sends it, and no session is asked."""
+    """Result of `intercept`: the host sends this response, and the request reaches no session."""
 
     status: int = 200
     """Status of the HTTP response, from 200 to 599."""
@@ -185,7 +185,7 @@ NO_BODY: Final = WITHOUT_CONTENT | {205}
 
 
 class UnfitAnswerError(TypeError):
-    """A hook returned a value that its member of the contract does not have."""
+    """A hook returned a value that its contract does not allow."""
 
     def __init__(self, value: object, expected: str) -> None:
         none = value is None
@@ -272,7 +272,10 @@ Additions: TypeAlias = tuple[str | AssistantMessage, ...]
 
 
 def additions_to(messages: Sequence[Message]) -> Callable[[object], tuple[Additions, Additions]]:
-    """Return the function that reads what a context provider adds before and after the *messages* that it was shown."""
+    """Return a function that checks the result of a context provider, which was shown *messages*.
+
+    The function splits the result into the texts before the messages and those after them.
+    """
     return partial(_additions, messages)
 
 
@@ -286,9 +289,9 @@ def _additions(messages: Sequence[Message], value: object) -> tuple[Additions, A
 
 
 def _around_shown(messages: Sequence[Message], items: Sequence[object]) -> tuple[Sequence[object], Sequence[object]]:
-    """Return what *items* has before and after all of *messages*, as in `[note, *messages]`.
+    """Split *items* at the *messages* in it, as in `[note, *messages]`; return the items before and after them.
 
-    If it does not hold them, all of it stands after them.
+    If *items* does not contain the messages, all items come after them.
     """
     count = len(messages)
     if count == 0 or len(items) < count:

@@ -1,4 +1,4 @@
-"""Adds the two session plugins by which host plugins reach into turns, and their services, to a specification."""
+"""Adds two session plugins, which call the host plugins during turns, and their services, to a specification."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def reaching(
     messages_of: Callable[[str], Sequence[Message]],
     keys: Container[str] = (),
 ) -> SessionSpec:
-    """Return *spec* with `HostContext` first and `HostTools` last in its row, as far as there is anything for them.
+    """Return *spec* with `HostContext` as first and `HostTools` as last plugin, each only if it has work to do.
 
     *context_of* returns the context of the turn, and *messages_of* the conversation, of the root session with this id.
     *keys* are the keys of the plugins that a stored session has: without one of them, it could not come back.

@@ -1,4 +1,4 @@
-"""What an uploaded file is and is called: its media type, and a name of ours in place of the sender's."""
+"""Media types of uploaded files, and the names under which the host stores them in place of the sender's."""
 
 from __future__ import annotations
 
@@ -47,9 +47,9 @@ _OURS: Final = re.compile(rf"[0-9a-f]{{12}}-[A-Za-z0-9_][A-Za-z0-9_.-]{{0,{MAX_K
 
 
 def said_media(header: str) -> str:
-    """Return the media type that the header `Content-Type` says, empty if none; raise `WrongMedia` if it says no one.
+    """Return the media type in the header `Content-Type`, empty if it is missing; raise `WrongMedia` if not valid.
 
-    A form with parts is refused: the file would be somewhere in it.
+    A multipart form is refused: the file would be one of its parts.
     """
     media = header.partition(";")[0].strip().lower()
     if media in _SAYS_NOTHING:
@@ -60,7 +60,7 @@ def said_media(header: str) -> str:
 
 
 def media_of(media: str, head: bytes) -> str:
-    """Return the media type of a file that begins with *head*; raise `WrongContent` for a wrong one of `SHOWN`."""
+    """Return *media*, checked against *head*, the first bytes; raise `WrongContent` if one of `SHOWN` is wrong."""
     shown_type = shown_media(head)
     if media in SHOWN and shown_type != media:
         raise WrongContent(media)
@@ -73,7 +73,7 @@ def shown_media(head: bytes) -> str | None:
 
 
 def new_name(name: str) -> str:
-    """Return a new name for a file that its sender calls *name*: digits that nobody knows before, and letters of it."""
+    """Return a new name for a file that its sender calls *name*: random digits, and letters of *name*."""
     plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode()
     plain = _SEVERAL.sub("-", _FOREIGN.sub("-", plain))
     plain = (f"file{plain}" if plain.startswith(".") else plain).strip(".-") or "file"
@@ -89,5 +89,5 @@ def is_ours(name: str) -> bool:
 
 
 def readable(name: str) -> str:
-    """Return a sender's name without what cannot be seen or printed, such as the ends of lines."""
+    """Return a sender's name without characters that cannot be printed, such as line breaks."""
     return "".join([char if char.isprintable() else "\ufffd" for char in name])

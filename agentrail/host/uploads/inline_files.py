@@ -1,4 +1,4 @@
-"""`checked_words`: images and files that are in a message itself, held to the rules of uploaded ones."""
+"""`checked_words`: applies the rules of uploaded files to images and files that are in a message itself."""
 
 from __future__ import annotations
 
@@ -56,10 +56,10 @@ _PROVIDERS: Final = frozenset(
 
 
 def checked_words(call: str, words: Sequence[Part], limits: HostLimits) -> tuple[Part, ...]:
-    """Return the parts of a message, each image and file with the media type that its content has.
+    """Check the parts of a message; return them, each image and file with the media type of its content.
 
     Raise `BadBody`, `WrongMedia` or `WrongContent` for one that could not be uploaded, or not be shown to a model. A
-    provider would get a file by its reference with the host's key, so that must be the address of a public one.
+    provider fetches a reference with the host's key, so only addresses of public files are allowed.
     """
     checked: list[Part] = []
     room = MAX_SHOWN
@@ -68,7 +68,7 @@ def checked_words(call: str, words: Sequence[Part], limits: HostLimits) -> tuple
         if isinstance(part, File) and (part.reference or part.provider):
             checked.append(part.but(media_type=_media_by_reference(call, at, part)))
         elif isinstance(part, Image | File):
-            media, size = _looked_at(call, at, part, room, limits)
+            media, size = _checked_media(call, at, part, room, limits)
             checked.append(part.but(media_type=media))
             room -= size
         else:
@@ -77,7 +77,7 @@ def checked_words(call: str, words: Sequence[Part], limits: HostLimits) -> tuple
 
 
 def _media_by_reference(call: str, at: str, file: File) -> str:
-    """Return the media type of a file that the client names; raise `BadBody` if it may be one of somebody else."""
+    """Return the media type of a file given by reference; raise `BadBody` if the reference may be to a private file."""
     problem = _reference_problem(file)
     if problem is not None:
         raise BadBody(call, at, problem)
@@ -105,13 +105,13 @@ def _check_image(call: str, at: str, part: Image | File, media: str) -> None:
         raise BadBody(call, at, NO_IMAGE.format(media))
 
 
-def _looked_at(call: str, at: str, part: Image | File, room: int, limits: HostLimits) -> tuple[str, int]:
+def _checked_media(call: str, at: str, part: Image | File, room: int, limits: HostLimits) -> tuple[str, int]:
     """Return the media type of *part* and its size in bytes."""
     if not part.data:
         raise BadBody(call, at, EMPTY)
     try:
         content = a2b_base64(part.data, strict_mode=True)
-    except ValueError as error:  # also a character that is not ASCII
+    except ValueError as error:  # raised for invalid base64, and for characters that are not ASCII
         raise BadBody(call, at, NO_BASE64) from error
     media = media_of(said_media(part.media_type), content[:HEAD])
     _check_image(call, at, part, media)

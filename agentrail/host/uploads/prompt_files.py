@@ -1,4 +1,4 @@
-"""`PromptFiles`: the files that are given with a prompt, and what of them goes into the message."""
+"""`PromptFiles`: the files that a prompt names, and the parts of the message that are made from them."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ class PromptFiles:
 
     @property
     def attachments(self) -> tuple[Attachment, ...]:
-        """The files as plugins of the host are told of them."""
+        """The files as host plugins get them."""
         return tuple(
             [Attachment(file.note.name, file.note.media_type, file.path, -(-file.size // KIB)) for file in self.files]
         )
 
     async def message(self, words: Sequence[Part], rows: HostPluginRow) -> tuple[Part, ...]:
-        """Return the parts of the message: what plugins say of the files, images and PDFs, the user's *words*."""
+        """Return the parts of the message: the plugins' text about files, the images and PDFs, the user's *words*."""
         if self.sandbox is None:
             return tuple(words)
         text = await rows.attachment_text(self.attachments)
@@ -63,7 +63,7 @@ NO_FILES: Final = PromptFiles(None, ())
 
 
 def most_shown(media: str, room: int) -> int:
-    """Return how many bytes a file of a media type may have that a model is shown, if *room* are left for all."""
+    """Return the largest size, in bytes, of a file of this media type that a model is shown; *room* is left for all."""
     return min(room, MOST_IMAGE) if media in IMAGES else room
 
 
@@ -74,7 +74,8 @@ async def _part(sandbox: UploadSandbox, file: StoredFile, room: int) -> Part:
     if file.size > most:
         return _not_shown(file, TOO_LARGE.format(size=file.size, left=most))
     content = (await sandbox.read(file.path, 0, most)).data
-    if len(content) != file.size or shown_media(content[:HEAD]) != media:  # tools of the session can change it
+    # tools of the session may have changed the file since the upload
+    if len(content) != file.size or shown_media(content[:HEAD]) != media:
         return _not_shown(file, CHANGED)
     data = await _in_base64(content)
     return File(media, data, name=file.note.name) if media == PDF else Image(media, data)

@@ -1,7 +1,7 @@
 """`SessionFiles`: the files that were uploaded to sessions, each in a folder of its session's sandbox.
 
-Beside each file there is a note with what its sender said of it: what has none does not count as uploaded. Both are
-erased with the session.
+Beside each file there is a note with its sender's name and media type for it. A file without a note does not count as
+uploaded. File and note are erased with the session.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class UploadSandbox(Sandbox, Receiver, Protocol):
 
 
 class FileNote(Value):
-    """What is kept of a file beside its content."""
+    """The note beside a stored file."""
 
     name: str
     """Name that the sender gave to the file, without what cannot be printed."""
@@ -72,7 +72,7 @@ class StoredFile:
 
 
 class Intake:
-    """The uploads to one session that are under way, and what its files take."""
+    """The uploads to one session that are under way, and the number and size of its files."""
 
     __slots__ = ("bytes", "count", "is_counted", "looking", "over", "scopes")
 
@@ -97,7 +97,7 @@ class Incoming:
         self.size = 0
 
     async def next_piece(self) -> bytes:
-        """Return the next bytes; raise what refuses the file."""
+        """Return the next bytes; raise an error if the file or all files get too large."""
         piece = bytearray()
         while len(piece) < PIECE and (chunk := await self._body.chunk()):
             self.check(len(chunk))
@@ -124,7 +124,7 @@ class SessionFiles:
 
     def __init__(self, limits: HostLimits) -> None:
         self._limits = limits
-        self._intakes: dict[str, Intake] = {}  # by the session's id; of those with uploads under way
+        self._intakes: dict[str, Intake] = {}  # by id of the session; only sessions with uploads under way
         self._erasing = set[str]()
 
     @contextmanager
@@ -150,7 +150,7 @@ class SessionFiles:
     async def receive(
         self, session: str, sandbox: UploadSandbox, intake: Intake, body: Body, said_name: str, said_media: str
     ) -> StoredFile:
-        """Store a file under a name of ours; raise an error, and leave nothing behind, if it cannot be taken."""
+        """Store a file under a new name; if that fails, raise an error and remove what was written."""
         await self._count(session, sandbox, intake)
         if intake.count >= self._limits.session_files:
             raise TooManyFiles(self._limits.session_files)
@@ -172,7 +172,7 @@ class SessionFiles:
         try:
             await sandbox.write(_note_path(session, name), msgspec.json.encode(note))
         except BaseException:
-            # Shielded: the file would stay although nobody has its name.
+            # Shielded: the file would stay, although no client knows its name.
             # tests/host/uploaded/test_session_files.py::test_a_file_whose_note_cannot_be_written_is_removed
             with trio.CancelScope(shield=True):
                 await sandbox.remove(path)
@@ -180,7 +180,7 @@ class SessionFiles:
         return StoredFile(name, path, incoming.size, note)
 
     async def _count(self, session: str, sandbox: UploadSandbox, intake: Intake) -> None:
-        """Look what files the session has, once for all uploads that are under way together."""
+        """Count the files of the session, and their bytes, once for all uploads that are under way together."""
         async with intake.looking:
             if intake.is_counted:
                 return
@@ -212,7 +212,8 @@ class SessionFiles:
             content = await sandbox.read(_note_path(session, name), 0, MAX_NOTE)
             size = (await sandbox.read(path, 0, 0)).size
             note = msgspec.json.decode(content.data, type=learned(FileNote))
-        except (FileMissing, msgspec.MsgspecError, UnicodeDecodeError):  # tools of the session may have been there
+        # tools of the session may have changed the note
+        except (FileMissing, msgspec.MsgspecError, UnicodeDecodeError):
             raise UnknownFile(name) from None
         return StoredFile(name, path, size, note)
 
@@ -238,7 +239,7 @@ class SessionFiles:
 
 
 def folder_of(session: str) -> str:
-    """Return the folder, in a sandbox, with the files of a session; it tells nobody whose they are."""
+    """Return the folder, in a sandbox, with the files of a session; its name does not reveal the session."""
     return f"{FOLDER}/{sha256(session.encode()).hexdigest()[:16]}"
 
 

@@ -27,14 +27,14 @@ LAST_WORDS: Final = 0.1
 class FrameWriter:
     """The sending side of a WebSocket, after its handshake.
 
-    A client that takes nothing for *seconds* is told, and can read that when it reads again.
+    A client that takes nothing for *seconds* is disconnected; the close frame says why, if it reads again.
     """
 
     def __init__(self, stream: trio.abc.Stream, seconds: float, closing: Gate) -> None:
         self._stream = stream
         self._closing = closing
         self._seconds = seconds
-        self._turn = trio.StrictFIFOLock()  # to send: pongs and closes go out beside messages
+        self._turn = trio.StrictFIFOLock()  # held while sending: pongs and closes are sent by other tasks than messages
         self._left = b""
         """What is left of frames that `send_now` could not send."""
         self._midway = False
@@ -56,7 +56,7 @@ class FrameWriter:
         return sent_bytes == len(frames)
 
     async def send_all(self, data: bytes | bytearray | memoryview) -> None:
-        """Send what is left, and frames, or none.
+        """Send the rest of earlier frames, then *data*, which may be empty.
 
         Raise `BrokenResourceError` if the peer takes nothing for too long, and ever after.
         """
@@ -66,10 +66,11 @@ class FrameWriter:
     async def _send(self, frame: bytes | bytearray | memoryview) -> None:
         if self._midway:
             raise trio.BrokenResourceError
-        if self.said_goodbye:  # a frame that was made before waited for its turn; none may follow (RFC 6455, 5.5.1)
+        # a frame that waited for the lock while a close frame was sent: none may follow that (RFC 6455, 5.5.1)
+        if self.said_goodbye:
             return
         data, self._left = self._left + frame, b""
-        self._midway = True  # until all is sent: after a part of a frame, nothing may follow
+        self._midway = True  # until all of the data is sent: after a part of a frame, nothing else may follow
         if isinstance(self._stream, trio.SocketStream):
             await self._send_plain(self._stream.socket, data)
         else:
@@ -79,7 +80,7 @@ class FrameWriter:
         self.said_goodbye = frame[:1] == GOODBYE
 
     async def _send_plain(self, below: trio.socket.SocketType, data: bytes | bytearray | memoryview) -> None:
-        # No checkpoint if all is taken at once: the lock has made one.
+        # No checkpoint if the system takes all at once: acquiring the lock was one.
         rest = memoryview(data)[send_at_once(self._stream, data) :]
         while rest:
             with trio.move_on_after(self._seconds) as scope:
@@ -101,15 +102,15 @@ class FrameWriter:
                 raise trio.BrokenResourceError
 
     async def _turn_to_close(self) -> None:
-        """Wait until it is the turn of this client: many may have stopped at once, and to close each takes time."""
+        """Wait until this connection may close: many clients may have stopped at once, and each close takes time."""
         turn = trio.Event()
         self._closing.enter(turn.set)
         await turn.wait()
 
     async def _say_too_slow(self, below: trio.socket.SocketType, rest: memoryview) -> None:
-        """Leave the *rest* of a frame and a goodbye to the system, which sends them if the client reads again."""
+        """Hand the *rest* of a frame and a close frame to the system, which sends them if the client reads again."""
         if below.family != socket.AF_UNIX:
-            # Trio has the system take little in advance; now it is to take all that it has room for.
+            # Trio limits how much unsent data the system takes; here it is to take as much as it has room for.
             with suppress(OSError):
                 below.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, 2**31 - 1)
         last = memoryview(bytes(rest) + close_frame(TRY_LATER, SLOW_READER))

@@ -23,7 +23,7 @@ OTHER_VERSION: Final = "its header `Sec-WebSocket-Version` is not `13`"
 
 @frozen
 class SocketHandshake:
-    """What a request says of the WebSocket that it asks for."""
+    """The handshake in a request that asks for a WebSocket."""
 
     key: str
     """Its answer shows that this was read."""
@@ -32,7 +32,7 @@ class SocketHandshake:
 
     @classmethod
     def of(cls, request: HttpRequest) -> SocketHandshake:
-        """Return the handshake that *request* is; raise `UpgradeWanted` if it is none."""
+        """Return the handshake in *request*; raise `UpgradeWanted` if the request has none."""
         if not request.upgradable or "websocket" not in words_of(request.headers, "upgrade"):
             raise UpgradeWanted(NO_UPGRADE)
         if _all(request, "sec-websocket-version") != [VERSION]:

@@ -15,10 +15,10 @@ MAX_AT_ONCE: Final = 16
 
 
 class Outbox:
-    """Messages that wait to be sent, in order; whoever adds some waits while there are too many bytes.
+    """Messages that wait to be sent, in order; a task that adds some waits while too many bytes wait.
 
-    Messages are made when they have their turn: beside those that wait to be sent, there are those of one who adds at
-    most. What the system takes at once never waits: it is sent by whoever adds it, without a pass of the scheduler.
+    Only one task at a time makes its messages, so memory has the waiting messages and those of one task at most. What
+    the system takes at once is sent by the task that adds it, without a pass of the scheduler.
     """
 
     def __init__(self, most: int) -> None:
@@ -28,12 +28,12 @@ class Outbox:
         self._waiting: deque[bytes] = deque()
         self.unsent = 0
         """How many bytes wait, those of the messages that are being sent among them."""
-        self._turn = trio.StrictFIFOLock()  # whoever waits for room has the place before all who come later
+        self._turn = trio.StrictFIFOLock()  # a task that waits for room comes before all later ones
         self._changed = trio.lowlevel.ParkingLot()
         self._is_over = False
 
     def open(self, send_now: Callable[[Sequence[bytes]], bool]) -> None:
-        """Have *send_now* send messages that find none waiting; if it returns false, they wait."""
+        """From now on, pass messages to *send_now* if none wait; if that returns false, they wait."""
         self._send_now = send_now
 
     def put_now(self, *messages: bytes) -> None:
@@ -45,7 +45,7 @@ class Outbox:
         self._changed.unpark_all()
 
     async def put(self, make: Callable[[], bytes]) -> None:
-        """Add the message that *make* returns; wait for a turn to make it, then for room. Alone, each fits."""
+        """Wait for a turn and for room, then add the message that *make* returns. An empty outbox takes any."""
         await self.put_all(lambda: (make(),))
 
     async def put_all(self, make: Callable[[], Sequence[bytes]]) -> None:
@@ -71,7 +71,7 @@ class Outbox:
             self._turn.release()
 
     async def first(self) -> Sequence[bytes]:
-        """Wait for messages, and return the first ones, for one write; they count until they are told to be `sent`."""
+        """Wait for messages, and return the first ones, for one write; they stay in the outbox until `note_sent`."""
         while not self._waiting:
             await self._changed.park()
         messages, size = list[bytes](), 0
@@ -94,7 +94,7 @@ class Outbox:
             await self._changed.park()
 
     def close(self) -> None:
-        """Take and keep no more messages: none can be sent."""
+        """Drop all messages, now and later: none can be sent any more."""
         self._is_over = True
         self._waiting.clear()
         self.unsent = 0

@@ -44,9 +44,9 @@ class SocketCalls:
     async def answer(
         self, frame: CallFrame, gone: Callable[[], Awaitable[None]], refused: Callable[[], None]
     ) -> Callable[[], bytes] | None:
-        """Carry out a call, and return what makes its answer; call *refused* if the key is not valid any more.
+        """Carry out a call; return a function that makes its answer. *refused* is called if the key is no longer valid.
 
-        Return `None` if the client has *gone*, or waits no longer, before there is one.
+        Return `None` if *gone* returns first: the client has gone, or has ended its wait for the answer.
         """
         began = trio.current_time()
         note = RequestNote(f"{self._handshake.id}.{frame.id}", route=(METHOD, f"{PATH}/{frame.call}"))
@@ -67,7 +67,7 @@ class SocketCalls:
         tell(log, error, "the call `%s` on a WebSocket failed (request %s)", frame.call, note.id, words=False)
 
     def _make_message(self, frame: CallFrame, note: RequestNote, answer: HttpResponse, seconds: float) -> bytes:
-        """Make the message with an answer; one that cannot be made is a fault of the host."""
+        """Make the message with an answer; if that fails, the message reports a fault of the host."""
         failed: list[BaseException] = []
         with Contained(failed.append):
             return _log_answer(frame, answer, self._peer, seconds, note)

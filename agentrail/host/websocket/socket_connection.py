@@ -80,11 +80,12 @@ class SocketConnection:
         self._request = request
         self._outbox = Outbox(parts.limits.unsent_bytes)
         self._looking = trio.StrictFIFOLock()
-        """Whoever looks at something holds it until what was found has room among what is to be sent."""
+        """Held by a call or view that reads a session, until its answer has room in the outbox."""
         self._listening = SocketListening(parts, self.user, request, self._outbox, self._looking)
-        self._uses: dict[str, Callable[[], None]] = {}  # by id: ends the call or the subscription
+        # by id: the function that ends the wait for the call, or the subscription
+        self._uses: dict[str, Callable[[], None]] = {}
         self._running = 0
-        self._listens = 0  # subscriptions, those among them that have not begun, or whose end is not told yet
+        self._listens = 0  # open subscriptions, including those that have not begun, or whose end is not sent yet
         self._changed = trio.lowlevel.ParkingLot()
         self._mistakes = 0
         self._was_held = False  # whether messages were left unread since the last ping
@@ -134,13 +135,14 @@ class SocketConnection:
                 self._take(await socket.receive(), calls, tasks)
 
     async def _close(self, socket: WebSocket) -> None:
-        """Close as `_end` has said; no-op if the client has closed, or the connection is broken."""
-        code, reason = self._ending or (RESTARTS, RECONNECT)  # if nobody has ended an open one, the server cancels it
+        """Close as told to `_end`; no-op if the client has closed already, or the connection is broken."""
+        # without a call of `_end`, the server is cancelling this open connection
+        code, reason = self._ending or (RESTARTS, RECONNECT)
         try:
             while self._ending is not None and code == RESTARTS and self._running:
                 await self._changed.park()
         finally:
-            # Shielded: a client whose calls take longer than the host may wait is told to connect again, too.
+            # Shielded: a client whose calls last until the host cancels them must also be told to connect again.
             # tests/host/websocket/test_drain.py
             with trio.move_on_after(CLOSING, shield=True):
                 if self._ending is not None:
@@ -158,7 +160,7 @@ class SocketConnection:
         self._end(FAULT, FAILED)
 
     def _wait(self, wait: Wait) -> None:
-        """Note how near the connection is to its end if another one needs its place."""
+        """Note what the connection waits for, so that it can give way to another (see `Wait`)."""
         self._request.place.begin_wait(wait, trio.current_time(), partial(self._end, TRY_LATER, FULL))
 
     def _key_refused(self) -> None:
@@ -167,10 +169,10 @@ class SocketConnection:
     # Tasks
 
     async def _guarded(self, task: Callable[[T], Awaitable[None]], arg: T) -> None:
-        """Body of each task: an exception of it ends the connection, and so does a close that it meets."""
+        """Body of each task: run *task*. Its end, by an exception or a closed WebSocket, ends the connection."""
         with Contained(self._failed), suppress(SocketClosed):
             await task(arg)
-        self._reading.cancel()  # a client whose calls leave no room for more is not read, which would tell of a close
+        self._reading.cancel()  # the reader may be waiting for room, and would not see that the WebSocket has closed
 
     async def _write(self, socket: WebSocket) -> None:
         try:
@@ -179,20 +181,21 @@ class SocketConnection:
                 await socket.send(messages)
                 self._outbox.note_sent(len(messages))
         finally:
-            self._outbox.close()  # answers that wait for room would hold up a close
+            self._outbox.close()  # otherwise answers that wait for room would hold up the close
 
     async def _keep_alive(self, socket: WebSocket) -> None:
-        """Ask now and then whether the client is there."""
+        """Send a ping every `ping_seconds`; end the connection if no pong comes."""
         while True:
             await trio.sleep(self._limits.ping_seconds)
             self._was_held = self._is_full
             with trio.move_on_after(self._limits.pong_seconds) as waited:
                 await socket.ping()
-            if waited.cancelled_caught and not self._was_held:  # what is left unread may be the pong
+            # messages were left unread meanwhile, and the pong may be among them
+            if waited.cancelled_caught and not self._was_held:
                 self._end(BROKEN_RULE, SILENT)
 
     async def _watch_key(self, began: Identity) -> None:
-        """Close when the key is no longer valid, or nobody could say so for too long."""
+        """Close when the key is no longer valid, or could not be checked for too long."""
         if isinstance(await self.user.refusal(began), AuthenticatorFailed):
             self._end(TRY_LATER, KEY_UNKNOWN)
         else:
@@ -201,7 +204,7 @@ class SocketConnection:
     # Messages
 
     async def _read_key(self, socket: WebSocket) -> Identity:
-        """Return who the client is, by its first message if its handshake had no key."""
+        """Return the identity of the client; its first message has the key if the handshake had none."""
         try:
             if not self.user.has_key:
                 self.user.take_key(await self._first_key(socket))
@@ -209,11 +212,11 @@ class SocketConnection:
             take_place(self._request, who)
             return who
         except NotAuthenticated as error:
-            self._mistaken(None, error)
+            self._report_invalid(None, error)
             self._key_refused()
             raise SocketClosed from error
         except AuthenticatorFailed as error:
-            self._mistaken(None, error)
+            self._report_invalid(None, error)
             self._end(TRY_LATER, KEY_UNKNOWN)
             raise SocketClosed from error
         except (ConnectionsInUse, HttpRefusal) as error:
@@ -225,7 +228,7 @@ class SocketConnection:
     async def _first_key(self, socket: WebSocket) -> str:
         frame = None
         with trio.move_on_after(self._limits.header_seconds):
-            frame = self._understood(await socket.receive())
+            frame = self._parse(await socket.receive())
         if isinstance(frame, KeyFrame):
             return frame.key
         raise NotAuthenticated(NO_KEY)
@@ -242,10 +245,10 @@ class SocketConnection:
             self._was_held = True
             await self._changed.park()
 
-    def _understood(self, message: str | bytes) -> SentFrame | None:
-        """Return what a message says; `None` if it does not fit, which the client is told."""
+    def _parse(self, message: str | bytes) -> SentFrame | None:
+        """Parse a message of the client; return `None`, and tell the client, if it is not valid."""
         if isinstance(message, bytes):
-            self._mistaken(None, BadFrame(IT, BINARY))
+            self._report_invalid(None, BadFrame(IT, BINARY))
             return None
         name: str | None = None
         try:
@@ -253,19 +256,19 @@ class SocketConnection:
             name = id_in(fields)
             return read_frame(fields)
         except (BadFrame, BadText) as error:
-            self._mistaken(name, error)
+            self._report_invalid(name, error)
             return None
 
     def _take(self, message: str | bytes, calls: trio.Nursery, tasks: trio.Nursery) -> None:
-        """Begin what a message asks for, or end it."""
-        match self._understood(message):
+        """Parse *message*, and start the task of the call or subscription that it asks for, or end one."""
+        match self._parse(message):
             case None:
                 return
             case EndFrame(id=name):
                 if name in self._uses:
                     self._uses[name]()
             case (CallFrame() | ListenFrame()) as frame if frame.id in self._uses:
-                self._mistaken(frame.id, BadFrame(ID, IN_USE))
+                self._report_invalid(frame.id, BadFrame(ID, IN_USE))
             case CallFrame() as frame:
                 gone = trio.Event()
                 self._uses[frame.id] = partial(self._give_up, frame.id, gone)
@@ -278,10 +281,10 @@ class SocketConnection:
                 self._uses[frame.id] = scope.cancel
                 tasks.start_soon(self._listen, frame, scope)
             case _:
-                self._mistaken(None, BadFrame(IT, LATE_KEY))
+                self._report_invalid(None, BadFrame(IT, LATE_KEY))
 
-    def _mistaken(self, name: str | None, error: AgentrailError) -> None:
-        """Tell the client of a message that does not fit; too many of them end the connection."""
+    def _report_invalid(self, name: str | None, error: AgentrailError) -> None:
+        """Tell the client that a message is not valid; too many of these end the connection."""
         self._mistakes += 1
         self._outbox.put_now(socket_frames.unread(name, told_problem(error, READ, "", self._note.id).content))
         if self._mistakes > self._limits.socket_mistakes:
@@ -300,7 +303,7 @@ class SocketConnection:
         self._changed.unpark_all()
 
     def _give_up(self, name: str, gone: trio.Event) -> None:
-        """End the wait for the answer to a call: its id is free."""
+        """End the wait for the answer to a call, at the client's wish: the id can be used again."""
         del self._uses[name]
         gone.set()
 
@@ -320,7 +323,7 @@ class SocketConnection:
         self._changed.unpark_all()
 
     async def _answer(self, frame: CallFrame, gone: trio.Event) -> None:
-        """Carry out a call; return when its answer has found room among what is to be sent."""
+        """Carry out a call; return when its answer has room in the outbox."""
         answer = await self._calls.answer(frame, gone.wait, self._key_refused)
         if answer is not None and not gone.is_set():
             await self._outbox.put(answer)

@@ -37,7 +37,7 @@ log = logging.getLogger("agentrail.host")
 
 
 class SocketListening:
-    """Sends what the subscriptions of one WebSocket are about.
+    """Sends the events and views that one WebSocket subscribes to.
 
     While too much waits to be sent, nothing is taken from a subscription: its policy says what happens to its events.
     """
@@ -52,7 +52,7 @@ class SocketListening:
         self._looking = looking
 
     async def listen(self, frame: ListenFrame) -> Problem | None:
-        """Send what *frame* asks for until that ends; return the problem that says why, if there is one."""
+        """Send the events or the view that *frame* asks for until their end; return the problem if it is an error."""
         failed: list[BaseException] = []
         with Contained(failed.append):
             return await self._send_until_end(frame)
@@ -98,11 +98,11 @@ class SocketListening:
         async with subscription as events:
             await self._outbox.put(partial(socket_frames.begun, frame.id, events.position))
             await self._parts.frames.give_all(events, give)
-        if self._parts.drain.has_begun:  # the session is parked: for the client it has not ended
+        if self._parts.drain.has_begun:  # the session is parked, as the host stops: for the client, it has not ended
             raise HostClosing
 
     def _ready(self, name: str, events: Subscription, first: Envelope) -> Sequence[bytes]:
-        """Return the messages with *first* and with the events after it that are there."""
+        """Return the messages with *first*, and with the events after it that are ready."""
         messages = [self._message(name, first)]
         size = len(messages[0])
         while len(messages) < MAX_AT_ONCE and size < AT_ONCE and (envelope := events.next_now()) is not None:
@@ -111,14 +111,14 @@ class SocketListening:
         return messages
 
     def _message(self, name: str, envelope: Envelope) -> bytes:
-        """Return the message with an event, whose JSON is made once for all who listen."""
+        """Return the message with an event; its JSON is made once for all subscribers."""
         data = data_of(self._parts.frames.frame(envelope))
         if isinstance(envelope.event, Gap):
             return socket_frames.gap(name, data)
         return socket_frames.event(name, type(envelope.event).__name__, data, envelope.cursor)
 
     async def _send_view(self, name: str, request: CallRequest) -> None:
-        """Send a view, and again each time it has changed. What is not sent in time is left out: the newest counts."""
+        """Send a view, and again each time it has changed; changes that come faster than they are sent are skipped."""
         carry_out, last = self._parts.functions[request.call.name], b""
         while True:
             async with self._looking:

@@ -28,7 +28,7 @@ OF_HANDSHAKE: Final = frozenset({"connection", "content-type", "idempotency-key"
 
 
 class SocketUser:
-    """Who uses a WebSocket. That is asked for again at each call: a key may be withdrawn."""
+    """The user of a WebSocket. Each call identifies the user again: a key may be withdrawn."""
 
     def __init__(self, authenticator: Authenticator, watch: KeyWatch, headers: Headers) -> None:
         self._authenticator = authenticator
@@ -45,11 +45,11 @@ class SocketUser:
         return any(name == AUTHORIZATION for name, _ in self.headers)
 
     def take_key(self, key: str) -> None:
-        """Take the *key* of the first message."""
+        """Use the *key* of the client's first message."""
         self.headers = (*self.headers, (AUTHORIZATION, f"Bearer {key}"))
 
     async def identity(self) -> Identity:
-        """Return who it is now; raise `NotAuthenticated` if the key is withdrawn, or is somebody else's."""
+        """Identify the user again; raise `NotAuthenticated` if the key is withdrawn, or is now another user's."""
         now = await self._authenticator.identify(self.headers)
         began = self._began
         if began is None:
@@ -59,7 +59,7 @@ class SocketUser:
         return now
 
     async def refusal(self, began: Identity) -> AgentrailError:
-        """Wait until the WebSocket of who *began* it has to end because of its key; return the error that says why."""
+        """Wait until the key no longer allows the WebSocket that *began* has opened; return the error that says why."""
         return await self._watch.refusal(began, self.headers)
 
 

@@ -31,20 +31,20 @@ class SocketClosed(Exception):  # noqa: N818 - it is no failure of ours
 
 
 class WebSocket:
-    """A WebSocket on a stream, which whoever serves the connection closes. `opened` reads it."""
+    """A WebSocket on a stream; `opened` runs its reader. The stream is closed by the caller."""
 
     def __init__(self, stream: trio.abc.Stream, received: bytes, limits: HostLimits, closing: Gate) -> None:
         self._stream = stream
-        self._received = received  # before the handshake was answered
+        self._received = received  # bytes that came before the handshake was answered
         self._reader = MessageReader(limits.body_bytes + limits.header_bytes, of_client=True)
         self._writer = FrameWriter(stream, limits.write_seconds, closing)
         self._message: str | bytes | None = None  # the one that is read in advance
-        self._moved = trio.lowlevel.ParkingLot()  # for a message, or until it is taken
+        self._moved = trio.lowlevel.ParkingLot()  # woken when a message has come, and when it is taken
         self._has_ended = False  # the reader's task
         self._is_closed = False
         self._awaited = b""  # the content of the last ping
         self._ponged = trio.Event()
-        self._begun = 0  # so many texts are with the writer, as `send_now` could not send all of them
+        self._begun = 0  # number of texts that `send_now` has left to the writer: `send` must not send them twice
 
     @property
     def sent(self) -> int:
@@ -75,7 +75,7 @@ class WebSocket:
             self._ponged.set()
 
     async def _take_all(self, received: Sequence[Received]) -> bool:
-        """Take what the client has sent; return whether more may follow."""
+        """Handle the parsed messages, pings and closes; return whether more may follow."""
         for item in received:
             await self._take(item)
         return not self._is_closed and self._reader.broken is None
