@@ -27,7 +27,7 @@ MAX_FIELDS: Final = 20
 
 _MEDIA: Final = re.compile(r"\s*([^\s;]+)\s*(?:;\s*charset\s*=\s*\"?utf-?8\"?\s*)?", re.ASCII | re.IGNORECASE)
 _WHOLE: Final = re.compile(r"0|[1-9][0-9]{0,17}", re.ASCII)
-# Possessive, and a string may end with the text: otherwise each quote in an open string would be a search to the end.
+# Possessive, and an open string may end with the text: otherwise each quote in it would start a search to the end.
 _TOKEN: Final = re.compile(r'"(?:[^"\\]|\\.)*+(?:"(\s*+:)?|\\?\Z)|[\[\]{}]|NaN|-?Infinity', re.DOTALL)
 _COMMAND: Final = re.compile(r"[!-~]{1,128}", re.ASCII)
 _PLACELESS: Final = "it has "
@@ -58,11 +58,11 @@ def read_body(call: HostCall, content: bytes, depth: int = DEFAULTS.json_depth) 
         return decode(call.body, data)
     except BadData as bad:
         _, at, problem = map(str, bad.args)
-        raise BadBody(call.name, at, problem + _fields_there(call.body, data, problem)) from None
+        raise BadBody(call.name, at, problem + _field_advice(call.body, data, problem)) from None
 
 
-def _fields_there(body: object, data: Json, problem: str) -> str:
-    """Return which field of *body* was meant, or which there are, if *problem* is a key of *data* that is not known."""
+def _field_advice(body: object, data: Json, problem: str) -> str:
+    """If *problem* is an unknown key of *data*, return advice: the field of *body* that was meant, or all fields."""
     names: Sequence[str] = getattr(body, "__struct_fields__", ())
     keys: Mapping[str, Json] = data if isinstance(data, Mapping) else EMPTY
     unknown = next((key for key in keys if key not in names and f"`{key}`, which is not known" in problem), None)
@@ -82,21 +82,22 @@ def strict_json(content: bytes, depth: int) -> Json:
 
 
 def _check_items(content: bytes) -> None:
-    """Raise `BadText` for more items than a value of ours may have, before time is spent on them."""
-    if _marks(content) <= MAX_ITEMS:
+    """Raise `BadText` if *content* has more items than a value may have, before time is spent on parsing them."""
+    if _count_marks(content) <= MAX_ITEMS:
         return
-    bare = content.replace(b"\\\\", b"").replace(b'\\"', b"")  # now each quote begins or ends a text
-    if bare.count(b'"') > _MAX_QUOTES or _marks(b"".join(bare.split(b'"')[::2])) > MAX_ITEMS:
+    # escapes are removed, so each quote that is left begins or ends a string
+    bare = content.replace(b"\\\\", b"").replace(b'\\"', b"")
+    if bare.count(b'"') > _MAX_QUOTES or _count_marks(b"".join(bare.split(b'"')[::2])) > MAX_ITEMS:
         raise BadText(_TOO_MANY)
 
 
-def _marks(content: bytes) -> int:
-    """Count what begins or follows an item."""
+def _count_marks(content: bytes) -> int:
+    """Count the characters that begin an item or follow one: an upper bound of the number of items."""
     return content.count(b",") + content.count(b"[") + content.count(b"{")
 
 
 def _flaws(text: str, depth: int) -> Iterator[str]:
-    """Yield what is wrong in JSON *text* although its grammar may be right, with line and column."""
+    """Yield problems of JSON *text* that its grammar may allow, each with line and column."""
     objects: list[set[str] | None] = []
     for token in _TOKEN.finditer(text):
         lexeme = token[0]
@@ -118,7 +119,7 @@ def _flaws(text: str, depth: int) -> Iterator[str]:
 
 
 def _key(text: str) -> str:
-    """Return the key that is written so: two texts may be one key."""
+    """Return the key that the JSON string *text* stands for; with escapes, several texts can mean one key."""
     try:
         return cast("str", json.loads(text))
     except ValueError:
@@ -161,7 +162,7 @@ def _kinds_of(query: type[Query]) -> Mapping[str, frozenset[object]]:
 
 
 def _value(kinds: frozenset[object], value: str) -> object:
-    """Return the value that the text in a query stands for; the text itself if it is of no such form."""
+    """Return the query text *value* as one of *kinds*; the text itself if it fits none but text."""
     if bool in kinds:
         return _TRUTH.get(value, value)
     return int(value) if int in kinds and _WHOLE.fullmatch(value) else value
@@ -173,14 +174,14 @@ def _classes(hint: object) -> Iterator[object]:
 
 
 def command_of(call: HostCall, key: str | None) -> str | None:
-    """Return the command id that the header `Idempotency-Key` gives; `None` if it is not there."""
+    """Return *key*, the header `Idempotency-Key`, as a command id; `None` if it is missing."""
     if key is not None and not _COMMAND.fullmatch(key):
         raise BadQuery(call.name, "the header `Idempotency-Key`", "is not 1 to 128 characters of ASCII without spaces")
     return key
 
 
 def start_of(call: HostCall, query: EventsQuery, last_event_id: str) -> Cursor | None:
-    """Return the cursor after which events are wanted; `None`: live ones alone. *last_event_id* is that header."""
+    """Return the cursor after which events are wanted; `None`: live events alone. *last_event_id* is the header."""
     for at, cursor_text in (("the header `Last-Event-ID`", last_event_id), ("its `since`", query.since)):
         if cursor_text:
             cursor = read_cursor(cursor_text)
@@ -191,7 +192,7 @@ def start_of(call: HostCall, query: EventsQuery, last_event_id: str) -> Cursor |
 
 
 def types_of(call: HostCall, query: EventsQuery) -> tuple[type[Event], ...] | None:
-    """Return the classes of events that are wanted; `None`: all."""
+    """Return the classes of events that the query asks for; `None`: all."""
     if query.types is None:
         return None
     return classes_of(call, query.types.split(","))

@@ -1,6 +1,7 @@
-"""Derives the bodies of requests from the classes of commands, and makes each of the other.
+"""Derives the bodies of requests from the classes of commands; converts bodies to commands, and back.
 
-A command has fields that no client may give, and names of ours: so what clients may give is listed field by field.
+Some fields of a command are not for clients, and some have other names in bodies, so the fields for clients are listed
+one by one.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ DO: Final = "do"
 
 
 class As(Value, gc=True):
-    """How clients spell a field of a command."""
+    """How a field of a command appears in the body of a request."""
 
     hint: object = None
     """Type that is narrower than that of the field; `None`: the same."""
@@ -40,7 +41,7 @@ class As(Value, gc=True):
 
 
 class Spelled(Value, gc=True):
-    """A command, and the body or query in which clients send it."""
+    """A class of commands, and the class of the body or query in which clients send it."""
 
     command: type[AnyCommand]
     """Class of the command."""
@@ -69,10 +70,10 @@ def spelled(
     tag: str | None = None,
     **fields: As,
 ) -> Spelled:
-    """Return how clients send *command*: in a body that has these *fields* alone.
+    """Make the body class of *command*, with only these *fields*, and return both.
 
-    *about* is what its page says, and *name* what it is called; `None`: as the class. *tag* is the value of its `DO`,
-    for a body that stands beside others.
+    *about* is the description of the body, and *name* its name; by default they are those of the command. *tag* is the
+    value of the field `DO`, which tells bodies of one call apart.
     """
     hints, defaults = get_type_hints(command, include_extras=True), defaults_of(command)
     body_fields: list[tuple[str, type] | tuple[str, type, object]] = []

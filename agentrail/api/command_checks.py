@@ -19,7 +19,7 @@ PART = "a part"
 
 
 class _PlainFields(dict[type[Value], tuple[tuple[str, object], ...]]):
-    """By class: the fields that are text, text or `None`, or a boolean, each with its type."""
+    """Cache, by class: the fields that are text, text or `None`, or a boolean, each with its type."""
 
     def __missing__(self, kind: type[Value]) -> tuple[tuple[str, object], ...]:
         plain = (str, str | None, bool)
@@ -31,7 +31,9 @@ _PLAIN_FIELDS = _PlainFields()
 
 
 def check_fields(message: Value, command: str | None) -> int:
-    """Return how many bytes the texts of *message* have; raise `BadMessage` or `BadChoice` if a field cannot be stored.
+    """Check the fields of *message*; return the size of its texts in bytes.
+
+    Raise `BadMessage` or `BadChoice` if a field cannot be stored.
 
     Parts of a prompt, and JSON, are checked where they are made.
     """

@@ -1,4 +1,4 @@
-"""Commands that hold what a program gives, such as a live tool or model: the handle makes of them what is stored."""
+"""Commands with live objects, such as a tool or a model; the handle converts them to commands that can be stored."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from agentrail.values.value import Value
 
 
 class HandleCommand(Value, gc=True):
-    """Base class of commands that the machine does not get as they are."""
+    """Base class of commands that the handle converts, so that the machine gets another command."""
 
 
 class UseModel(HandleCommand):

@@ -113,7 +113,7 @@ class HostLimits(Authored, kw_only=True):
     """How many tenants `/metrics` counts by name; the others are counted together."""
 
     def __post_init__(self) -> None:
-        """Raise `WrongType` for a figure that is no limit."""
+        """Raise `WrongType` if a limit has the wrong type, or is out of range."""
         counts = defaults_of(type(self))
         for name in self.__struct_fields__:
             limit: object = getattr(self, name)

@@ -92,7 +92,8 @@ def document() -> Document:
     schemas = dict(zip(map(repr, hints), map(_portable, plain_schemas), strict=True))
     components = {name: _portable(schema) for name, schema in components.items()}
     for view in classes_below(View):
-        if schema := components.get(view.__name__):  # a view is written with all of its fields
+        # views are always written with all fields, so clients may rely on each
+        if schema := components.get(view.__name__):
             schema["required"] = [*cast("Document", schema["properties"])]
     for schema in components.values():
         if "description" in schema:
@@ -121,13 +122,13 @@ def _shown_classes() -> Iterator[object]:
 
 
 def classes_below(base: type) -> list[type]:
-    """Return the classes below *base* and below those, in the order of their definition."""
+    """Return all subclasses of *base*, direct and indirect, in the order of their definition."""
     classes = [base, *base.__subclasses__()]
     return [*dict.fromkeys(below for cls in classes for below in [cls, *cls.__subclasses__()] if below is not base)]
 
 
 def _foreign(hint: object) -> Document:
-    """Return the schema of what msgspec does not know: JSON, of any kind or an object."""
+    """Return the schema of a type that msgspec does not know: any JSON, or a JSON object."""
     return dict(_ANY_OBJECT) if hint is FrozenObject else {"description": "Any JSON value."}
 
 
@@ -248,7 +249,7 @@ def _problems(call: HostCall) -> Document:
 
 
 def _with_ids(answers: Document) -> Document:
-    """Return *answers*, each with the header that all have: the server itself adds it."""
+    """Return *answers*, each with the header that the server adds to every answer."""
     number = {"X-Request-Id": _required_text("Id of the request, by which the log of the host names it.")}
     by_status = cast("Mapping[str, Document]", answers)
     return {

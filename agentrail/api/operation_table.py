@@ -1,6 +1,7 @@
 """The table of calls: what each takes and gives, which errors it may answer with, and which scope it needs.
 
-`HostCall` is a row of it. A row with `commands` is all that host and remote handles need for them.
+`HostCall` is a row of it. For a call that sends commands, its row (field `commands`) is all that the host and remote
+handles need.
 """
 
 from __future__ import annotations
@@ -88,7 +89,7 @@ class HostCall(Value, gc=True):
 
     @property
     def looks(self) -> bool:
-        """Whether it changes nothing, and is answered at once with what is there."""
+        """Whether the call changes nothing, and is answered at once from the present state."""
         return self.gives is not None and not (self.held or self.waits or self.command)
 
 
@@ -161,7 +162,7 @@ def _command(
     raises: Errors = (),
     methods: tuple[str, ...] | None = None,
 ) -> HostCall:
-    """Return the row of a call that sends one of *commands* to a session; *route* is `POST` and its name if empty."""
+    """Return the row of a call that sends one of *commands* to a session; *route* is `POST` and *name* by default."""
     shapes = [spelled_command.body for spelled_command in commands if spelled_command.body is not None]
     is_query = issubclass(shapes[0], bodies.Query) if shapes else False
     has_body = bool(shapes) and not is_query
@@ -446,7 +447,7 @@ _CALLS: Final = (
         ),
         methods=(),
     ),
-    # What only programs need that use a session as one of their own
+    # Calls for remote handles: programs that use a session of the host as if it were local
     HostCall(
         "ask",
         f"POST {SESSION_PATH}/ask",
@@ -543,7 +544,7 @@ _CALLS: Final = (
         waits=True,
         raises=(errors.UnknownTask,),
     ),
-    # What is not about one session
+    # Calls that are not about one session
     HostCall("agents", "GET /v1/agents", "list the agents", "talk", gives=views.AgentsView, methods=()),
     HostCall(
         "approvals",

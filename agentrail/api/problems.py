@@ -1,8 +1,8 @@
 """Problem documents (RFC 9457): `ROWS` has status and advice of each error; `error_of` makes the error again.
 
-A document repeats no paths, addresses or exceptions of the host. Its words are for clients over HTTP, so most rows have
-their own advice: the advice in the error is for programs in Python. For those, a document names the class of the error
-and its facts, as far as its words tell them.
+A document contains no paths, addresses or exceptions of the host. Its text is for clients over HTTP, so most rows have
+their own advice: that of the error itself is for programs in Python. For remote handles, a document also has the class
+of the error, and those of its facts that the text shows.
 """
 
 from __future__ import annotations
@@ -160,7 +160,7 @@ USAGE: Final[Mapping[type[AgentrailError], Row]] = {
     errors.ModelExists: Row(409, "have the operator name the new one differently"),
     errors.ChildExists: Row(409, "use another name"),
     errors.SupervisorClosed: Row(409, _AGAIN, "the host is stopping"),
-    # What the program around the host has got wrong
+    # Errors of the program around the host
     errors.CannotListen: _HOSTS_CODE,
     errors.BadTool: _HOSTS_CODE,
     errors.BadMcpServer: _HOSTS_CODE,
@@ -396,7 +396,7 @@ class Problem(Value, gc=True):
 
 
 def problem_of(error: BaseException, attempted: str, tenant: str = "") -> Problem:
-    """Return what a client of *tenant* is told of *error*, at a request that was to do what *attempted* says."""
+    """Return the problem document of *error* for a client of *tenant*; *attempted* says what the request was to do."""
     if isinstance(error, TurnAborted) and error.args[1] == PROVIDER_ERROR:
         ref, kind, _ = error.args
         failed = problem_of(ModelError(MODEL_FAILED), attempted)
@@ -408,8 +408,9 @@ def problem_of(error: BaseException, attempted: str, tenant: str = "") -> Proble
     finding, to_do = _finding_and_advice(error, row)
     if tenant:
         finding, to_do = without_tenant(finding, tenant), without_tenant(to_do, tenant)
-    kind, facts = row.told_as or cls, _told_facts(error, row, tenant)
-    shown_class = kind if issubclass(cls, kind) else cls  # which of the classes of missing sessions it is, is not told
+    kind, facts = row.told_as or cls, _shown_facts(error, row, tenant)
+    # clients must not learn which of several classes an error is that are reported as one
+    shown_class = kind if issubclass(cls, kind) else cls
     headers = _headers(error, row)
     return Problem(
         row.status, slug(kind), title_of(kind), attempted, finding, to_do, headers, shown_class.__name__, facts
@@ -417,7 +418,7 @@ def problem_of(error: BaseException, attempted: str, tenant: str = "") -> Proble
 
 
 def _finding_and_advice(error: AgentrailError, row: Row) -> tuple[str, str]:
-    """Return what was found and what to do, from the row or from the two halves of the error's wording."""
+    """Return two texts, what was found and what to do, from *row*, or else from the halves of the error's wording."""
     first_half, _, advice = error.wording.partition("; ")
     finding = filled(first_half if row.found is None else row.found, error)
     return _shortened(finding) or title_of(type(error)), row.to_do or _shortened(
@@ -425,15 +426,17 @@ def _finding_and_advice(error: AgentrailError, row: Row) -> tuple[str, str]:
     ) or "try another request"
 
 
-def _told_facts(error: AgentrailError, row: Row, tenant: str) -> tuple[Json, ...]:
-    """Return the facts of *error*, with `None` at the place of each that the words of its document do not tell."""
-    shown_places = _named_in(error.wording, error.__match_args__, row) if row.told_as is None else frozenset[int]()
+def _shown_facts(error: AgentrailError, row: Row, tenant: str) -> tuple[Json, ...]:
+    """Return the facts of *error*, with `None` in place of each fact that the text of its document does not show."""
+    shown_places = (
+        _shown_positions(error.wording, error.__match_args__, row) if row.told_as is None else frozenset[int]()
+    )
     return tuple([_plain(fact, tenant) if place in shown_places else None for place, fact in enumerate(error.args)])
 
 
 @cache
-def _named_in(wording: str, fields: tuple[str, ...], row: Row) -> frozenset[int]:
-    """Return the positions of the *fields* that a document of this row tells."""
+def _shown_positions(wording: str, fields: tuple[str, ...], row: Row) -> frozenset[int]:
+    """Return the positions of the *fields* that the text of a document of this row shows."""
     first_half, _, advice = wording.partition("; ")
     texts = (first_half if row.found is None else row.found, "" if row.to_do else advice)
     named = [name for text in texts for _, name, _, _ in Formatter().parse(text) if name]
@@ -442,7 +445,7 @@ def _named_in(wording: str, fields: tuple[str, ...], row: Row) -> frozenset[int]
 
 
 def _plain(fact: object, tenant: str) -> Json:
-    """Return *fact* as JSON, with the ids of sessions as clients of *tenant* see them; `None` if JSON has no such."""
+    """Return *fact* as JSON, with session ids as clients of *tenant* see them; `None` if JSON cannot express it."""
     if isinstance(fact, str):
         return _shortened(without_tenant(fact, tenant) if tenant else fact)
     if isinstance(fact, tuple):
@@ -452,7 +455,7 @@ def _plain(fact: object, tenant: str) -> Json:
 
 
 def _shortened(text: str) -> str:
-    sendable = text.encode(errors="replace").decode()  # half a surrogate pair cannot be sent
+    sendable = text.encode(errors="replace").decode()  # an unpaired surrogate cannot be encoded as UTF-8
     return sendable if len(sendable) <= MAX_FOUND else f"{sendable[: MAX_FOUND - 1]}…"
 
 
@@ -474,7 +477,7 @@ def slug(cls: type[AgentrailError]) -> str:
 
 
 def title_of(cls: type[AgentrailError]) -> str:
-    """Return the first sentence of what a class of errors says of itself."""
+    """Return the first sentence of the docstring of a class of errors, as its title."""
     return (cls.__doc__ or slug(cls)).partition("\n")[0].removesuffix(".")
 
 
@@ -500,7 +503,7 @@ _STAND_INS: Final[Mapping[object, object]] = {str: NOT_TOLD, int: 0, float: 0.0,
 
 
 class Parameter(Value, gc=True):
-    """One fact that a class of errors takes."""
+    """A parameter of an error class: one of its facts."""
 
     name: str
     """Its name."""
@@ -509,7 +512,7 @@ class Parameter(Value, gc=True):
 
 
 def _parameters(cls: type[AgentrailError]) -> tuple[Parameter, ...] | None:
-    """Return what *cls* takes, in order; `None` if it takes anything."""
+    """Return the parameters of *cls*, in order; `None` if it takes any arguments."""
     signature, hints = inspect.signature(cls), get_type_hints(cls.__init__)
     if any(parameter.kind is parameter.VAR_POSITIONAL for parameter in signature.parameters.values()):
         return None
@@ -522,10 +525,10 @@ _PARAMETERS: Final[Mapping[type[AgentrailError], tuple[Parameter, ...] | None]] 
 
 
 def error_of(document: JsonObject, session: str = "") -> AgentrailError:
-    """Return the error that a problem document tells of, at a call about *session*.
+    """Rebuild the error that a problem document describes, for a call about *session*.
 
-    In place of facts that the host keeps to itself there are stand-ins, and its words are those of the document. What
-    cannot be read becomes a `HostFailed`.
+    Facts that the document does not show are replaced by stand-ins, and the text of the error is that of the document.
+    An unreadable document becomes a `HostFailed`.
     """
     detail, name, facts = document.get("detail"), document.get("error"), document.get("facts")
     wording = detail if isinstance(detail, str) else NO_DOCUMENT
@@ -550,7 +553,7 @@ def error_of(document: JsonObject, session: str = "") -> AgentrailError:
 
 
 def _fact(parameter: Parameter, fact: Json, session: str) -> tuple[object, bool]:
-    """Return a fact, and whether it is known; raise `ValidationError` if *fact* is of another type."""
+    """Return the value for *parameter*, and whether *fact* shows it; raise `ValidationError` for another type."""
     if fact is not None:
         return cast("object", msgspec.convert(fact, learned(parameter.hint))), True
     if parameter.name == "session" and session:

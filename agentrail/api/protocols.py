@@ -1,6 +1,6 @@
-"""`AnySession` and `AnySupervisor`: what handles can, whether a session runs here or at a host.
+"""`AnySession` and `AnySupervisor`: the methods that handles have, for a session of this process and for one at a host.
 
-A local handle answers looks at a session at once, and a remote one when the host has; `awaited` takes both.
+A local handle returns a status at once, and a remote one returns an awaitable; `awaited` takes both.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Look: TypeAlias = T | Awaitable[T]
 
 @checked
 async def awaited(look: Look[T]) -> T:
-    """Return what a look at a session gives, of a local handle as of a remote one."""
+    """Return the result of a call such as `status()`, which a remote handle returns as an awaitable."""
     return await cast("Awaitable[T]", look) if isinstance(look, Awaitable) else look
 
 
@@ -169,5 +169,5 @@ class AnySupervisor(Protocol[Code_contra]):
         ...
 
     def approvals(self) -> Look[Mapping[str, tuple[HeldCall, ...]]]:
-        """Return what waits for a person's decision or answer, by session."""
+        """Return the calls and questions that wait for a person's decision or answer, by session."""
         ...

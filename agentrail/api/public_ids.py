@@ -1,4 +1,4 @@
-"""Ids of a host's sessions: made of tenant, user and a name, so that no other tenant's session can be named.
+"""Ids of a host's sessions: made of tenant, user and name, so that a client cannot name another tenant's session.
 
 The journal has the id `h.TENANT.USER.NAME`. A client sees `USER.NAME`, and its tenant comes from its key. To its own
 sessions it may say `NAME` alone. In tenant and user, each byte other than a letter, a digit or a dash is written as `_`
@@ -39,7 +39,7 @@ _NAME_WANTED: Final = f"give 1 to {MAX_NAME} letters, digits, `_` and `-`, begin
 
 
 class SessionName(NamedTuple):
-    """Whose a session is, and its name there; of a sub-agent, the name goes on after a dot."""
+    """The id of a session in parts: tenant, user and name; the name of a sub-agent goes on after a dot."""
 
     tenant: str
     """The tenant, as its key says."""
@@ -55,7 +55,7 @@ class SessionName(NamedTuple):
 
     @property
     def root(self) -> SessionName:
-        """The session itself; of a sub-agent, that at the top."""
+        """The session without parent at the top: this session itself, unless it is a sub-agent."""
         return self._replace(name=self.name.partition(".")[0])
 
     @property
@@ -73,7 +73,7 @@ def new_name(tenant: str, user: str, name: str) -> SessionName:
 
 
 def check_owner(tenant: str, user: str) -> None:
-    """Raise `BadName` if no session can be of this tenant and user."""
+    """Raise `BadName` if a tenant and a user of these names cannot have sessions."""
     for what, text, most in (("tenant", tenant, MAX_TENANT), ("user", user, MAX_USER)):
         if not text or not text.isprintable():
             raise BadName(what, text, "give a text that can be printed")
@@ -85,7 +85,7 @@ def check_owner(tenant: str, user: str) -> None:
 def named(tenant: str, user: str, visible: str) -> SessionName:
     """Return the id that a *user* of *tenant* means by *visible*.
 
-    What is no id raises `UnknownSession`, as an id of which there is no session does.
+    A text that is no id raises `UnknownSession`, as for an id without a session.
     """
     if len(visible) > MAX_INTERNAL:
         raise UnknownSession(visible)
@@ -101,7 +101,7 @@ def named(tenant: str, user: str, visible: str) -> SessionName:
 
 
 def held_id(session: SessionName, user: str, visible: str) -> str | None:
-    """Return the id in the journal of what waits for a person, a call or a question of *session* or its sub-agents.
+    """Return the id in the journal of a call or question that waits in *session* or in one of its sub-agents.
 
     *visible* is the id that the *user* sees. Return `None` if it can be none of this session.
     """
@@ -115,12 +115,12 @@ def held_id(session: SessionName, user: str, visible: str) -> str | None:
 
 
 def beginning(tenant: str, user: str | None = None) -> str:
-    """Return what the ids in the journal of all sessions of a tenant, or of one of its users, begin with."""
+    """Return the prefix of the journal ids of all sessions of a tenant, or of one of its users."""
     return f"{MARK}.{escaped(tenant)}." + ("" if user is None else f"{escaped(user)}.")
 
 
 def read_internal(internal: str) -> SessionName | None:
-    """Return whose session this is, by its id in the journal; `None` if no host has made the id."""
+    """Parse *internal*, an id in the journal; return `None` if it is not the id of a host's session."""
     mark, *parts = internal.split(".", 3)
     if mark != MARK or len(parts) != len(SessionName._fields):
         return None
@@ -128,7 +128,7 @@ def read_internal(internal: str) -> SessionName | None:
     return SessionName(tenant, user, parts[2]) if tenant and user and parts[2] else None
 
 
-@lru_cache(KEPT)  # it is asked for each event
+@lru_cache(KEPT)  # cached, because it is called for each event
 def visible(internal: str) -> str:
     """Return an id in the journal, of a session or of what waits in it, as clients see it; others stay as they are."""
     session_name = read_internal(internal)

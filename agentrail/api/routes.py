@@ -1,4 +1,4 @@
-"""The table of routes, and which of them a request means."""
+"""The table of routes, and the search for the route of a request."""
 
 from __future__ import annotations
 
@@ -56,8 +56,8 @@ _ID_AT: Final = len(SESSION_PATH.split("/")) - 1
 def match(method: str, path: str) -> Matched:
     """Return the route that *method* and *path*, decoded and without its query, mean.
 
-    Raise `UnknownRoute` if there is no such path, and `MethodRefused`, which names those that there are, if the path
-    has no such method. `HEAD` means `GET`.
+    Raise `UnknownRoute` for an unknown path, and `MethodRefused`, which names the methods of the path, for another
+    method. `HEAD` means `GET`.
     """
     parts = path.split("/")
     by_method, session = _BY_PATH.get(tuple(parts)), ""

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from agentrail.api.handle_commands import AnyCommand
     from agentrail.core.vocabulary import commands as sent
     from agentrail.ports.model import ModelChain
-else:  # modules that only a living session needs are imported at the first use
+else:  # imported at the first use: programs that only read stored sessions do not need these modules
     sent = LazyModule("agentrail.core.vocabulary.commands")
     checks = LazyModule("agentrail.api.command_checks")
     made = LazyModule("agentrail.api.handle_commands")

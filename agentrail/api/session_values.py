@@ -1,4 +1,4 @@
-"""What handles and supervisors give back when they are asked: replies, the status of a session, the tree."""
+"""Values that handles and supervisors return: replies, the status of a session, the tree of supervisors."""
 
 from __future__ import annotations
 

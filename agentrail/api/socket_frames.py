@@ -77,13 +77,13 @@ def too_large(most: int) -> str:
 
 
 def most_told(reason: str) -> int | None:
-    """Return how many bytes a message may have, as such a reason says; `None` if it says something else."""
+    """Return the limit, in bytes, that a reason made by `too_large` names; `None` for any other reason."""
     match = _MOST.match(reason)
     return None if match is None else int(match[1])
 
 
 class SentFrame(Value):
-    """Base class of what a client sends."""
+    """Base class of the messages that a client sends."""
 
 
 class KeyFrame(SentFrame):
@@ -111,7 +111,7 @@ class CallFrame(SentFrame):
 
     @property
     def query_text(self) -> str:
-        """The query as it stands in an address; raise `BadFrame` for a value that cannot stand there."""
+        """The query encoded as in a URL; raise `BadFrame` for a value that cannot be encoded so."""
         pairs: dict[str, str] = {}
         for name, value in self.query.items():
             if not isinstance(value, str | int):
@@ -169,9 +169,9 @@ NO_CALL: Final = "names no call that goes over a WebSocket"
 
 
 def read_object(content: str | bytes, depth: int = DEFAULTS.json_depth) -> Mapping[str, Json]:
-    """Return the object of a message, of which a body may have *depth* levels.
+    """Parse the JSON object of a message, whose body may have *depth* levels, and return it.
 
-    Raise `BadText` for what is no strict JSON, and `BadFrame` for JSON that is no object.
+    Raise `BadText` if *content* is not strict JSON, and `BadFrame` if it is not an object.
     """
     value = strict_json(content.encode(errors="surrogatepass") if isinstance(content, str) else content, depth + 1)
     if not isinstance(value, dict):
@@ -180,13 +180,13 @@ def read_object(content: str | bytes, depth: int = DEFAULTS.json_depth) -> Mappi
 
 
 def id_in(message: Mapping[str, Json]) -> str | None:
-    """Return the id of a message that may fit nothing else; `None` if it has none."""
+    """Return the id of a message, even one that is otherwise invalid; `None` if it has no valid id."""
     name = message.get("id")
     return name if isinstance(name, str) and 0 < len(name) <= MAX_ID else None
 
 
 def read_frame(message: Mapping[str, Json]) -> SentFrame:
-    """Return the message that the object *message* is; raise `BadFrame` if it is none."""
+    """Convert *message* to its class; raise `BadFrame` if it is not a valid message."""
     kinds = [kind for kind in KINDS if kind in message]
     if len(kinds) != 1:
         listed_kinds = "`, `".join(kinds)
@@ -225,7 +225,7 @@ def _check_listened(frame: ListenFrame) -> None:
 
 
 def is_view(listened: Listened) -> TypeGuard[ViewName]:
-    """Whether what is listened to is a view, and not the events of a session."""
+    """Whether *listened*, the subject of a subscription, is a view, and not the events of a session."""
     return listened != "events"
 
 
@@ -235,24 +235,24 @@ _encode: Final = msgspec.json.Encoder().encode
 
 
 def answer(name: str, status: int, content: bytes) -> bytes:
-    """Return the answer to the call *name*, with *content*, which is JSON text; none if the call gives nothing."""
+    """Return the answer to the call *name*, with the JSON text *content*, empty if the call returns nothing."""
     body = b',"body":%s' % content if content else b""
     return b'{"id":%s,"status":%d%s}' % (_encode(name), status, body)
 
 
 def refused(name: str, status: int, problem: bytes) -> bytes:
-    """Return the answer that tells of a problem of the call *name*, by its document."""
+    """Return the answer to the call *name* that failed, with its problem document."""
     return b'{"id":%s,"status":%d,"problem":%s}' % (_encode(name), status, problem)
 
 
 def unread(name: str | None, problem: bytes) -> bytes:
-    """Return what is said about a message that was not understood; *name* is its id, if that could be read."""
+    """Return the answer to a client's message that is not valid; *name* is its id, if that could be read."""
     head = b"" if name is None else b'"id":%s,' % _encode(name)
     return b'{%s"problem":%s}' % (head, problem)
 
 
 def begun(name: str, cursor: Cursor) -> bytes:
-    """Return the beginning of the subscription *name* to events: those after *cursor* follow."""
+    """Return the message that the subscription *name* has begun: the events after *cursor* follow."""
     return b'{"id":%s,"cursor":"%d.%d"}' % (_encode(name), *cursor)
 
 
@@ -262,12 +262,12 @@ def event(name: str, kind: str, data: bytes, cursor: Cursor) -> bytes:
 
 
 def gap(name: str, data: bytes) -> bytes:
-    """Return the mark that events are missing here; *data* says from where to where."""
+    """Return the message that events are missing at this place; *data* says from where to where."""
     return b'{"id":%s,"gap":%s}' % (_encode(name), data)
 
 
 def view(name: str, data: bytes) -> bytes:
-    """Return the view that the subscription *name* is about, as it is now."""
+    """Return the message with the present state of the view that *name* subscribes to."""
     return b'{"id":%s,"data":%s}' % (_encode(name), data)
 
 

@@ -74,7 +74,7 @@ def frame(name: str, data: bytes, cursor: Cursor | None = None) -> bytes:
 
 
 def data_of(frame_bytes: bytes) -> bytes:
-    """Return the data of a frame that `frame` has made."""
+    """Return the data in *frame_bytes*, which `frame` has made."""
     return frame_bytes[frame_bytes.index(_DATA) + len(_DATA) : -2]
 
 

@@ -1,7 +1,7 @@
-"""What calls give back, as classes that are written as JSON.
+"""Results of calls, as classes that are written as JSON.
 
-The fields are named as those of what they show (`Status`, `Reply`, …), so `view` makes them by name. All are written,
-also those at their default, and ids of sessions are those that clients see.
+The fields have the names of the values that they show (`Status`, `Reply`, …), so `view` copies them by name. All fields
+are written, also those at their defaults, and ids of sessions are those that clients see.
 """
 
 from __future__ import annotations
@@ -346,7 +346,7 @@ def view(cls: type[V], source: object, session: str = "") -> V:
 
 
 def _with_public_ids(view_: View, session: str) -> View:
-    """Return *view_* with ids of sessions as clients see them, also in the views in it."""
+    """Return *view_* with ids of sessions as clients see them, also in nested views."""
     changes: dict[str, object] = {}
     for name in view_.__struct_fields__:
         old: object = getattr(view_, name)

@@ -1,6 +1,6 @@
 """WebSocket without I/O (RFC 6455), for both sides: `MessageReader` reads what a peer sends; the rest writes frames.
 
-It is strict, takes no extension, and says with which code a peer that breaks a rule is to be closed.
+`MessageReader` is strict and accepts no extension. For a peer that breaks a rule, it returns the code to close with.
 """
 
 from __future__ import annotations
@@ -133,7 +133,10 @@ class MessageReader:
         """Why nothing more is read; `None` as long as no rule is broken."""
 
     def read(self, data: bytes) -> list[Received]:
-        """Return what *data* completes: nothing after a close frame, nor after a broken rule."""
+        """Parse *data*; return the messages, pings, pongs and close that it completes.
+
+        Returns nothing more after a close frame or a broken rule.
+        """
         received: list[Received] = []
         if self._over:
             return received
@@ -150,7 +153,7 @@ class MessageReader:
     # The head of a frame, whose rules are checked as soon as its bytes are there
 
     def _begin_frame(self) -> bool:
-        """Take the head of a frame from the buffer; return whether it was there."""
+        """Take the head of a frame from the buffer; return false if the head is incomplete."""
         buffer = self._buffer
         if not buffer:
             return False
@@ -205,7 +208,7 @@ class MessageReader:
     # The content of a frame, piece by piece
 
     def _take_content(self) -> bool:
-        """Take what is there of the frame's content from the buffer; return whether that was the rest."""
+        """Take the content of the frame from the buffer, as far as it has arrived; return whether it is complete."""
         piece = bytes(self._buffer[: self._left])
         del self._buffer[: len(piece)]
         self._left -= len(piece)
@@ -232,7 +235,7 @@ class MessageReader:
             self._texts.append(text)
 
     def _end_frame(self, received: list[Received]) -> None:
-        """Add what the frame completes."""
+        """At the end of a frame, add the message or control frame that it completes to *received*."""
         self._in_frame = False
         if self._opcode >= CLOSE:
             content = bytes(self._control)
@@ -243,7 +246,7 @@ class MessageReader:
             received.append(self._whole_text() if self._is_text else self._whole_binary())
 
     def _read_control(self, content: bytes) -> Received:
-        """Return what a control frame says."""
+        """Parse a control frame; return its ping, pong or close."""
         if self._opcode == PING:
             return Ping(content)
         if self._opcode == PONG:
@@ -286,7 +289,7 @@ def masked(content: bytes, mask: bytes) -> bytes:
 
 
 def frame(opcode: int, content: bytes, mask: bytes = b"") -> bytes:
-    """Return a frame that is whole; one of a client has a *mask*, four bytes that nobody can guess."""
+    """Return a complete frame; a client's frame has a *mask*, four unpredictable bytes."""
     size, masks = len(content), _MASKED if mask else 0
     if mask:
         content = masked(content, mask)
@@ -298,7 +301,7 @@ def frame(opcode: int, content: bytes, mask: bytes = b"") -> bytes:
 
 
 def close_frame(code: int, reason: str, mask: bytes = b"") -> bytes:
-    """Return a frame that closes, with as much of the *reason* as it takes; for code 1005 it is empty."""
+    """Return a close frame, with as much of *reason* as fits; for code 1005 it is empty."""
     if code == NO_CODE:
         return frame(CLOSE, b"", mask)
     words = reason.encode()[: MAX_CONTROL - 2].decode(errors="ignore").encode()
@@ -306,6 +309,6 @@ def close_frame(code: int, reason: str, mask: bytes = b"") -> bytes:
 
 
 def accepted_key(key: str) -> str:
-    """Return what a host answers to the `Sec-WebSocket-Key` of a handshake."""
+    """Return the `Sec-WebSocket-Accept` that answers the `Sec-WebSocket-Key` of a handshake."""
     digest = hashlib.sha1(f"{key}{_ACCEPTED}".encode("latin-1"), usedforsecurity=False).digest()
     return base64.b64encode(digest).decode("ascii")
