@@ -1,1 +1,1 @@
-"""A host from the outside: one connection to it that is made again whenever it is cut, and handles of its sessions."""
+"""The client of a host: one connection, which is made again whenever it is cut, and handles of the host's sessions."""

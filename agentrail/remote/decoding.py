@@ -1,4 +1,4 @@
-"""Makes of what a host answers the values that local handles give back."""
+"""Converts the answers of a host to the values that local handles return."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ _VALUES: Final[Mapping[type[Value], type[Value]]] = MappingProxyType(
         views.UsageView: Usage,
     }
 )
-"""The class of the value that a view in another was made of; its fields have the same names."""
+"""The class of the value for each class of nested views; the fields have the same names."""
 
 
 def answer_of(kind: type[T], answer: Json) -> T:
-    """Return what a call has given, as *kind*; raise `HostFailed` if it is something else."""
+    """Convert *answer*, the JSON of a call's answer, to *kind*; raise `HostFailed` if it does not fit."""
     try:
         return decode(kind, answer)
     except BadData as bad:
@@ -44,13 +44,13 @@ def answer_of(kind: type[T], answer: Json) -> T:
 
 
 def value_of(kind: type[V], view: Value, **more: object) -> V:
-    """Return the value that a view *view* was made of; *more* are fields that it has not."""
+    """Convert *view* back to the value that it shows, of the class *kind*; *more* are fields that the view lacks."""
     names = [name for name in kind.__struct_fields__ if hasattr(view, name)]
     return kind(**{**{name: _inner(getattr(view, name)) for name in names}, **more})
 
 
 def _inner(value: object) -> object:
-    """Return a field of a view as the value has it."""
+    """Convert a field of a view to the field of the value."""
     if isinstance(value, tuple):
         return tuple(map(_inner, cast("tuple[object, ...]", value)))
     kind = _VALUES.get(type(value)) if isinstance(value, Value) else None
@@ -58,7 +58,7 @@ def _inner(value: object) -> object:
 
 
 def stored_of(view: views.SessionView) -> StoredSession:
-    """Return the summary of a session; its tenant is not told."""
+    """Return *view* as a summary of a session; its tenant is empty, because hosts do not tell it."""
     about = About("", view.owner, view.agent, view.title, view.labels, view.created)
     return StoredSession(
         view.session,

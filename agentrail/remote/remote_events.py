@@ -1,4 +1,4 @@
-"""What a program reads of a host with `async for`: the events of a session, its end, and views that change."""
+"""Async iterators over the events of a host's session, its end, and views that change."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ T = TypeVar("T")
 
 
 class ToldValues(Generic[T]):
-    """Values read from what a host tells a `HostSubscription`: `async with` it, then `async for` over it."""
+    """Values made from the frames of a `HostSubscription`: `async with` it, then `async for` over it."""
 
     __slots__ = ("_frames", "_read")
 
     def __init__(self, frames: HostSubscription, value_of: Callable[[SubscriptionFrame], T | None]) -> None:
-        """*value_of* returns the value of a frame; `None` if the frame has none, and the next one is waited for."""
+        """*value_of* returns the value of a frame; `None` to skip the frame."""
         self._frames = frames
         self._read = value_of
 
@@ -40,14 +40,14 @@ class ToldValues(Generic[T]):
         return self._frames.about
 
     async def __aenter__(self) -> Self:
-        """Begin to listen; raise the error with which the host refuses."""
+        """Begin the subscription; raise the host's error if it refuses."""
         await self._frames.__aenter__()
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Stop to listen."""
+        """End the subscription."""
         await self._frames.__aexit__(kind, error, trace)  # noqa: ASYNC102 - it waits for nothing
 
     def __aiter__(self) -> Self:
@@ -65,7 +65,7 @@ ITS_HOST: Final = "its host has ended it"
 
 
 class RemoteSubscription(ToldValues[Envelope]):
-    """The events of a session of a host: `async with` it, then `async for` over it. It survives cuts."""
+    """The events of a host's session: `async with` it, then `async for` over it. It goes on after a lost connection."""
 
     __slots__ = ()
 
@@ -92,13 +92,13 @@ class RemoteMonitor:
         return f"end of {self._session!r}"
 
     async def __aenter__(self) -> Self:
-        """Begin to watch."""
+        """Begin to wait for the end of the session; raise the host's error if it refuses."""
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Watch no more."""
+        """Stop waiting for the end of the session."""
 
     async def wait(self) -> SessionDown:
         """Return when the session is gone for good."""
@@ -114,7 +114,7 @@ class RemoteMonitor:
 
 
 def envelope_of(session: str, frame: SubscriptionFrame) -> Envelope | None:
-    """Return the event of *session* that a host has told, or the mark that some are missing; `None` for a view."""
+    """Return the event of *session* in *frame*, or the mark that events are missing; `None` for a view."""
     if isinstance(frame, EventFrame):
         return answer_of(Envelope, frame.data)
     if isinstance(frame, GapFrame):
@@ -135,7 +135,10 @@ def events_of(
 
 
 class RemoteView(ToldValues[T]):
-    """A view of a host: `async with` it, then `async for` over it. It survives cuts, and skips to the newest."""
+    """A view of a host: `async with` it, then `async for` over it.
+
+    It goes on after a lost connection, and skips states that are no longer the newest.
+    """
 
     __slots__ = ()
 
@@ -145,17 +148,17 @@ class RemoteView(ToldValues[T]):
 
 
 def tree_of(answer: Json) -> ChildView:
-    """Return the tree that a host has shown."""
+    """Return the tree of sessions in *answer*."""
     return value_of(ChildView, answer_of(ChildShown, answer))
 
 
 def approvals_of(answer: Json) -> Mapping[str, tuple[HeldCall, ...]]:
-    """Return what waits for a person, by session, of a page that a host has shown."""
+    """Return the held calls, by session, in *answer*, a page of a host's list."""
     return held_of(answer_of(ApprovalsView, answer).items)
 
 
 def held_of(views: Iterable[HeldView]) -> Mapping[str, tuple[HeldCall, ...]]:
-    """Return what waits for a person, by session: those first that have waited longest."""
+    """Return held calls by session, the ones first that have waited longest."""
     held_by_session: dict[str, tuple[HeldCall, ...]] = {}
     for view in views:
         held_by_session[view.session] = (*held_by_session.get(view.session, ()), value_of(HeldCall, view))

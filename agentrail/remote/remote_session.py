@@ -69,10 +69,10 @@ class RemoteSession(SessionCalls):
     def __repr__(self) -> str:
         return f"{self.id!r} at {str(self._line.address)!r}"
 
-    if not TYPE_CHECKING:  # for checkers of types, what is not there is not there
+    if not TYPE_CHECKING:  # hidden from type checkers, so that they report missing methods
 
         def __getattr__(self, name: str) -> Never:
-            """Raise `NotAtHost` for what only local ones can."""
+            """Raise `NotAtHost`, with advice, for a method that only local handles have."""
             missing(type(self), name, OF_SESSIONS)
 
     async def _do(self, call: str, command: str | None, **body: Json) -> Json:

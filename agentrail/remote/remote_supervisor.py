@@ -27,7 +27,7 @@ PROFILES: Final = "the name of a profile of the host: "
 
 
 class RemoteSupervisor:
-    """Starts sessions at a host, of its profiles, and finds those that are there."""
+    """Starts sessions of a host's profiles at the host, and finds the host's sessions."""
 
     __slots__ = ("_line",)
 
@@ -38,10 +38,10 @@ class RemoteSupervisor:
     def __repr__(self) -> str:
         return repr(str(self._line.address))
 
-    if not TYPE_CHECKING:  # for checkers of types, what is not there is not there
+    if not TYPE_CHECKING:  # hidden from type checkers, so that they report missing methods
 
         def __getattr__(self, name: str) -> Never:
-            """Raise `NotAtHost` for what only local ones can."""
+            """Raise `NotAtHost`, with advice, for a method that only local supervisors have."""
             missing(type(self), name, OF_SUPERVISORS)
 
     async def spawn(
@@ -123,7 +123,7 @@ class RemoteSupervisor:
         return answer_of(ErasedView, await self._line.call("delete_session", session=id, query=query)).records or 0
 
     def session(self, id: str) -> RemoteSession:  # noqa: A002 - what users call it
-        """Return the handle of the session *id*; whether there is one, its calls tell."""
+        """Return the handle of the session *id*. It is not checked here: calls of a missing session raise an error."""
         return RemoteSession(self._line, id)
 
     async def sessions(self) -> tuple[RemoteSession, ...]:
@@ -135,7 +135,7 @@ class RemoteSupervisor:
         return tree_of(await self._line.call("tree"))
 
     async def approvals(self) -> Mapping[str, tuple[HeldCall, ...]]:
-        """Return what waits for a person and this user may decide about, by session: also in those that do not run."""
+        """Return the held calls that this user may decide about, by session, including sessions that do not run."""
         views: list[HeldView] = []
         after: str | None = None
         while True:

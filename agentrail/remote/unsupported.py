@@ -1,4 +1,4 @@
-"""What local handles and supervisors can, and those of a host cannot: why, and what to do instead."""
+"""Methods that local handles and supervisors have and remote ones lack: why, and what to do instead."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ OF_SUPERVISORS: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
 
 
 def missing(kind: type[object], name: str, methods: Mapping[str, tuple[str, str]]) -> Never:
-    """Raise `NotAtHost` for the *name* of a local method, and `AttributeError` for any other of a class *kind*."""
+    """Raise `NotAtHost` if *name* is a method of local handles (*methods*), and else the `AttributeError` of *kind*."""
     if name in methods:
         raise NotAtHost(name, *methods[name])
     problem = f"{kind.__name__!r} object has no attribute {name!r}"

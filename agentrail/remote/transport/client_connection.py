@@ -33,13 +33,13 @@ class ClientConnection:
         """Whether the host has said anything since the handshake."""
 
     def post(self, text: str) -> None:
-        """Send *text* when its turn comes."""
+        """Queue *text* to be sent."""
         self._texts.append(text)
         self._work.set()
 
     async def run(self) -> CutError:
-        """Send and receive until the connection is cut; return how that was. It is closed then."""
-        self._control(PING)  # its answer tells that the host is there
+        """Send and receive until the connection is cut, and close it; return the reason of the cut."""
+        self._control(PING)  # the pong sets `has_heard`, even if the host has nothing to send
         try:
             async with trio.open_nursery() as nursery:  # noqa: TID251 - its tasks end with the connection
                 for work in (self._read, self._write, self._watch):

@@ -1,4 +1,4 @@
-"""`ClientHandshake`: asks a host for a WebSocket, and reads what it answers, or something else, without I/O."""
+"""`ClientHandshake`: makes the request for a WebSocket, and reads the response, without I/O."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MAX_REJECTION: Final = 64 * 1024
 
 
 class NotAHostError(Exception):
-    """What answers is no agentrail host, or one of another version."""
+    """The server is no agentrail host, or has another version of the interface."""
 
     def __init__(self, problem: str) -> None:
         super().__init__(problem)
@@ -51,14 +51,14 @@ class RejectedError(Exception):
 
 
 class ClientHandshake:
-    """One handshake: its `request` is sent, and what comes is given to `read`."""
+    """One handshake: the caller sends `request`, and passes what it receives to `read`."""
 
     def __init__(self, address: HostAddress, key: HostKey) -> None:
         self._http = h11.Connection(h11.CLIENT)
         self._nonce = base64.b64encode(secrets.token_bytes(16))
         self._address = address
         self._key = key
-        self._head: h11.Response | None = None  # of a response that refuses
+        self._head: h11.Response | None = None  # the response, if it refuses the handshake
         self._body = b""
 
     def request(self) -> bytes:
@@ -76,9 +76,9 @@ class ClientHandshake:
         return (self._http.send(request) or b"") + (self._http.send(h11.EndOfMessage()) or b"")
 
     def read(self, data: bytes) -> bytes | None:
-        """Return what has come after an answer that accepts; `None` if the answer is not whole yet.
+        """Return the bytes after a response that accepts; `None` if the response is still incomplete.
 
-        No *data* is the end of the connection. Raise `RejectedError` or `NotAHostError`.
+        Empty *data* means the end of the connection. Raise `RejectedError` or `NotAHostError`.
         """
         if not data and self._head is None:
             return None
@@ -104,7 +104,7 @@ class ClientHandshake:
         return None
 
     def _check(self, headers: dict[bytes, bytes]) -> None:
-        """Raise `NotAHostError` if the answer is none to this handshake."""
+        """Raise `NotAHostError` if the response does not accept this handshake."""
         if headers.get(b"sec-websocket-accept") != accepted_key(self._nonce.decode()).encode():
             raise NotAHostError(problem="it does not speak WebSocket as a host does")
         if headers.get(b"sec-websocket-protocol") != SUBPROTOCOL.encode() or b"sec-websocket-extensions" in headers:
@@ -127,5 +127,5 @@ def document_in(rejection: Rejection) -> JsonObject | None:
 
 
 def describe_rejection(rejection: Rejection) -> str:
-    """Return what a response without a problem document says, in words."""
+    """Describe a response that has no problem document, for an error message."""
     return f"it answers the handshake of a WebSocket with status {rejection.status}"

@@ -1,4 +1,4 @@
-"""`ClientSocket`: one WebSocket to a host: the handshake, whole messages, and how it ended."""
+"""`ClientSocket`: one WebSocket to a host: makes the handshake, sends and receives whole messages."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _ABNORMAL: Final = 1006
 
 
 class CutError(Exception):
-    """The connection is over, or was never made."""
+    """The connection was cut, or could not be made; `problem` says why."""
 
     def __init__(self, problem: str, code: int = _ABNORMAL, reason: str = "") -> None:
         super().__init__(problem)
@@ -80,7 +80,7 @@ class ClientSocket:
         self._received.extend(self._reader.read(early))
 
     async def receive(self) -> str | Ping | Pong:
-        """Return the next message, whole, or ping, which the caller has to answer, or pong; raise `CutError`."""
+        """Return the next whole message, pong or ping (the caller has to answer it); raise `CutError` at the end."""
         while not self._received:
             broken = self._reader.broken
             if broken is not None:
@@ -122,10 +122,10 @@ class ClientSocket:
         self._is_sending = False
 
     async def close(self) -> None:
-        """Say good-bye if that is possible at once, and close the connection."""
+        """Send a close frame if that is possible at once, and close the connection."""
         # Shielded: a caller that leaves by a cancellation would otherwise close without a close frame.
         with trio.move_on_after(0.5, shield=True):
-            if not self._is_sending:  # else half of a frame may have been sent
+            if not self._is_sending:  # no frame is half sent: a close frame in the middle of one would be garbage
                 with suppress(CutError):
                     await self._send(close_frame(NORMAL, "", secrets.token_bytes(4)))
         await trio.aclose_forcefully(self._stream)

@@ -1,4 +1,4 @@
-"""The address of a host, as a client is given it, and the client's key, which is never shown."""
+"""The address of a host, parsed from a URL, and the client's key, which is never shown."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class HostAddress(Value):
 
 
 def read_address(url: str) -> HostAddress:
-    """Return the address that *url* says; raise `BadConnection` if it says none, or more than an address."""
+    """Parse *url*; raise `BadConnection` if it is no address of a host, or contains more than an address."""
     try:
         parts = urlsplit(url)
         port = parts.port
@@ -73,7 +73,7 @@ def _unix(parts: SplitResult) -> HostAddress:
 
 
 def _problem(why: ValueError) -> str:
-    """Say what is wrong without the words of *why*, which may repeat a password."""
+    """Describe *why* without its text, which may contain a password."""
     return "its port is no number from 0 to 65535" if "ort" in str(why) else "it cannot be read"
 
 
@@ -105,5 +105,5 @@ class HostKey:
 
     @property
     def header(self) -> tuple[bytes, bytes]:
-        """The header that says who calls."""
+        """The header `Authorization` with the key."""
         return b"authorization", b"Bearer " + self._text.encode()

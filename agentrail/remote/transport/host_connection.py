@@ -79,8 +79,8 @@ _encode: Final = msgspec.json.Encoder().encode
 class Backoff:
     """Pauses before attempts to connect: each twice as long as the last one, from `FIRST_PAUSE` to `MAX_PAUSE`.
 
-    They begin anew after a connection over which the host has sent anything, unless it has closed that one for a fault
-    of its own: then it may fail at once again.
+    The pauses start again from the shortest after a connection over which the host has sent anything, unless the host
+    has closed that one because of its own fault: it may fail again at once.
     """
 
     def __init__(self) -> None:
@@ -89,11 +89,11 @@ class Backoff:
 
     @property
     def lost_for(self) -> float:
-        """For how many seconds the host has not been heard."""
+        """Seconds since the host was heard last."""
         return trio.current_time() - self._lost_at
 
     def mark_served(self, *, has_failed: bool) -> None:
-        """Note that a connection over which the host was heard is over; *has_failed*: by a fault of the host."""
+        """Note the end of a connection over which the host has sent something; *has_failed*: by a fault of the host."""
         self._lost_at = trio.current_time()
         if not has_failed:
             self._attempts = 0
@@ -127,12 +127,12 @@ class PendingCall:
 
 
 def without_none(**fields: Json) -> JsonObject:
-    """Return those of *fields* that are not `None`: the others are not sent."""
+    """Return the *fields* that are not `None`; the others are not sent."""
     return {name: value for name, value in fields.items() if value is not None}
 
 
 def texts_of(argument: str, texts: Iterable[str]) -> list[str]:
-    """Return a list of texts; raise `WrongType` if it is one text, which would be taken apart."""
+    """Return *texts* as a list; raise `WrongType` for a single text, which would be split into characters."""
     if isinstance(texts, str):
         raise WrongType.of(argument, texts, "a list of texts")
     return list(texts)
@@ -144,8 +144,8 @@ class HostConnection:
     When it is cut, it is made again, with growing pauses. Subscriptions go on after their last event. A call in flight
     is sent again: a command under its command id, so that the host carries it out once. Callers notice nothing, unless
     there is no connection for `patience` seconds; then calls and subscriptions end with `HostLost`, and it goes on
-    trying for later ones. What a host answers by a fault of its own again and again ends with `HostFailed`. A host
-    that counts too many requests is asked again later, also for so long.
+    trying for later ones. A call that makes the host fail again and again ends with `HostFailed`. If the host answers
+    that there are too many requests, the call is repeated later, for up to `patience` seconds, too.
     """
 
     def __init__(self, address: HostAddress, key: HostKey, dial: Dial, patience: float) -> None:
@@ -214,7 +214,7 @@ class HostConnection:
         return HostSubscription(self, what, session, since=since, types=types, policy=policy)
 
     async def _call(self, message: JsonObject, session: str) -> Json:
-        """Send a call, also again while the host is closing or counts too many requests; return what comes back."""
+        """Send a call, and repeat it while the host is closing or has too many requests; return the result."""
         deadline = trio.current_time() + self._patience
         while True:
             if self._closed_error is not None:
@@ -245,7 +245,7 @@ class HostConnection:
     # For subscriptions
 
     def begin(self, subscription: HostSubscription) -> None:
-        """Have the host send what *subscription* wants, from its cursor on; give it a new id."""
+        """Ask the host to begin *subscription* at its cursor, under a new id."""
         if self._closed_error is not None:
             subscription.fail(fresh(self._closed_error))
             return
@@ -254,7 +254,7 @@ class HostConnection:
         self._post(_encode(subscription.subscribe_message).decode())
 
     def stop(self, subscription: HostSubscription) -> None:
-        """Have the host send nothing more to *subscription*, and take its id from it."""
+        """Ask the host to end *subscription*, and clear its id."""
         if self._subscriptions.pop(subscription.id, None) is not None:
             self._post(_end(subscription.id))
         subscription.id = ""
@@ -262,7 +262,7 @@ class HostConnection:
     # The connection
 
     async def open(self) -> ClientSocket:
-        """Make the first connection; raise what stands in the way."""
+        """Make the first connection and return it; raise an error if that fails."""
         deadline = trio.current_time() + self._patience
         while True:
             try:
@@ -316,7 +316,7 @@ class HostConnection:
         return cut
 
     def _fail_causes(self, cut: CutError) -> None:
-        """Fail the calls and subscriptions because of which the host closed the connection; the others go on."""
+        """Fail the calls and subscriptions that made the host close the connection; the others go on."""
         if cut.code == TOO_LARGE:
             self._refuse_too_large(most_told(cut.reason))
         if cut.code == FAULT:
@@ -326,7 +326,7 @@ class HostConnection:
                 call.faults = 0
 
     def _resume(self, connection: ClientConnection) -> None:
-        """Send again what waits for an answer."""
+        """Send all open subscriptions and unanswered calls over the new *connection*."""
         for subscription in self._subscriptions.values():
             connection.post(_encode(subscription.subscribe_message).decode())
         for call in self._calls.values():
@@ -353,7 +353,7 @@ class HostConnection:
                 wanted_pause = min(_seconds(document or {}), MAX_PAUSE)
 
     def _fail_repeated_faults(self, problem: str) -> None:
-        """Fail what each of the last `MAX_FAULTS` connections was asked: the next one would be closed as well."""
+        """Fail calls and subscriptions that were open at each of the last `MAX_FAULTS` faults: they may be causes."""
         waiters: list[PendingCall | HostSubscription] = [*self._calls.values(), *self._subscriptions.values()]
         for waiter in waiters:
             waiter.faults += 1
@@ -372,12 +372,12 @@ class HostConnection:
             subscription.fail(fresh(error))
 
     def end(self, error: AgentrailError) -> None:
-        """End the connection for good: all that wait, and all that come later, get *error*."""
+        """End the connection for good: all open and all later calls and subscriptions fail with *error*."""
         self._closed_error = error
         self._fail_all(error)
 
     def _refuse_too_large(self, most: int | None) -> None:
-        """Fail the messages that are too large for the host: of more than *most* bytes; `None`: the largest one."""
+        """Fail the calls and subscriptions whose message has more than *most* bytes; if `None`, the largest."""
         sizes = {name: len(call.text.encode()) for name, call in self._calls.items()}
         sizes |= {name: len(_encode(other.subscribe_message)) for name, other in self._subscriptions.items()}
         if most is None:
@@ -391,12 +391,12 @@ class HostConnection:
                 subscription.fail(BodyTooLarge(most))
 
     def _post(self, text: str) -> None:
-        """Send *text*; without a connection nothing is sent, and `_resume` sends later what is wanted then."""
+        """Send *text*. No-op without a connection: `_resume` sends all that is still open over the next one."""
         if self._current is not None:
             self._current.post(text)
 
     def _retry_early(self, problem: JsonObject) -> trio.Event:
-        """Return the event that ends the wait after *problem* early: the next connection, if the host closes."""
+        """Return the event that ends the wait after *problem* early: if the host is closing, the next connection."""
         return self._reconnected if problem.get("type") == _CLOSING else trio.Event()
 
     def _dispatch(self, text: str) -> None:
@@ -413,7 +413,7 @@ class HostConnection:
                 call.fail(frame.problem)
             return
         subscription = self._subscriptions.get(frame.id)
-        if subscription is None:  # it was ended in the meantime
+        if subscription is None:  # the subscription was ended here in the meantime
             return
         if isinstance(frame, RefusalFrame | EndedFrame):
             del self._subscriptions[frame.id]
@@ -459,7 +459,7 @@ async def open_line(
 
 
 def _seconds(problem: JsonObject) -> float:
-    """Return after how many seconds another attempt may go well."""
+    """Return the seconds to wait before another attempt, as *problem* says."""
     seconds = problem.get("retry_after")
     return float(min(seconds, _NEVER)) if isinstance(seconds, int | float) and seconds > 0 else 1.0
 

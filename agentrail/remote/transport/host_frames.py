@@ -89,7 +89,7 @@ HostFrame: TypeAlias = AnswerFrame | RefusalFrame | BegunFrame | EventFrame | Ga
 
 
 class _AnyFrame(msgspec.Struct):
-    """Any message of a host, as it comes."""
+    """The fields of all messages of a host, to decode one in one pass."""
 
     id: str = ""
     status: int | None = None
@@ -107,7 +107,7 @@ _NO_CURSOR: Final = "has a cursor that is none"
 
 
 def read_host_frame(text: str) -> HostFrame | None:
-    """Return the message that *text* is; `None` for one of a kind that is not known. Raise `BadText` if it is none."""
+    """Parse *text*; return its message, or `None` if it is of an unknown kind. Raise `BadText` if it is invalid."""
     try:
         frame = _decode(text)
     except (msgspec.DecodeError, UnicodeEncodeError, RecursionError) as why:

@@ -27,21 +27,21 @@ class SubscriptionSource(Protocol):
     """Interface: the connection to the host, as a subscription uses it."""
 
     def begin(self, subscription: HostSubscription) -> None:
-        """Have the host send what *subscription* wants, from its cursor on; give it a new id."""
+        """Ask the host to begin *subscription* at its cursor, under a new id."""
         ...
 
     def stop(self, subscription: HostSubscription) -> None:
-        """Have the host send nothing more to *subscription*, and take its id from it."""
+        """Ask the host to end *subscription*, and clear its id."""
         ...
 
 
 class HostSubscription:
     """A subscription to the events of a session, or to a view: `async with` it, then `async for` over it.
 
-    It survives cuts: the connection continues it after its cursor. If it is read too slowly, it is ended at the host,
-    so that it holds up no other. With the policy `coalesce` the rest is asked for again, from its cursor, when what was
-    kept is read; with `drop` it goes on with what is new then, after a `GapFrame`; with `disconnect` it ends with
-    `SubscriberTooSlow`. Of a view only the newest is kept.
+    After a lost connection, the next connection continues it after its cursor. If it is read too slowly, it is ended at
+    the host, so that it holds up no other. With the policy `coalesce` the rest is asked for again, from its cursor,
+    when what was kept is read; with `drop` it goes on with what is new then, after a `GapFrame`; with `disconnect` it
+    ends with `SubscriberTooSlow`. Of a view only the newest is kept.
     """
 
     def __init__(
@@ -87,11 +87,11 @@ class HostSubscription:
 
     @property
     def about(self) -> str:
-        """What it is a subscription to."""
+        """The subject of the subscription, for messages."""
         return self._what if self.session is None else f"{self._what} of {self.session!r}"
 
     async def __aenter__(self) -> Self:
-        """Have the host begin; return when the host has begun to send. Raise the error with which it refuses."""
+        """Ask the host to begin; return when the host has confirmed. Raise the error with which it refuses."""
         try:
             self._source.begin(self)
             while not self.has_begun and self._error is None:
@@ -107,7 +107,7 @@ class HostSubscription:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Have the host send nothing more."""
+        """Ask the host to end the subscription."""
         self._unusable_error = AlreadyLeft
         self._source.stop(self)
 
@@ -135,10 +135,11 @@ class HostSubscription:
         return frame
 
     async def _wait_for_change(self) -> None:
-        """Wait until the connection has changed something here: a frame, the end, an error, or a refusal for now.
+        """Wait until a frame, the end, an error, or a refusal for now has come from the connection.
 
-        Each of these sets `_changed`. If the host sends nothing to this, because it fell behind or the host refused it
-        for now, it is begun again first: at `_retry_at`, or when `_retry_early` is set, which `postpone` has given.
+        Each of these sets `_changed`. If the host sends nothing, because this subscription fell behind or was refused
+        for now, it is begun again first: at the time `_retry_at`, or at the event `_retry_early`; `postpone` has set
+        both.
         """
         self._changed = trio.Event()
         if not self.id:
@@ -165,7 +166,7 @@ class HostSubscription:
         return message
 
     def offer(self, frame: BegunFrame | SubscriptionFrame, size: int) -> None:
-        """Keep what the host has sent, a message of *size* characters."""
+        """Store a frame of the host until it is read; its message has *size* characters."""
         self.has_begun, self._refused_at, self.faults = True, None, 0
         match frame:
             case BegunFrame(cursor=cursor):
@@ -182,10 +183,11 @@ class HostSubscription:
                 self.cursor = cursor
                 self._append(frame, size)
             case GapFrame(end=end) if end > self._gap_end:
-                # The cursor stays: durable events of its range may follow, and would be lost by a cut before them.
+                # The cursor is not moved: durable events in the range of the gap may follow, and would be lost if the
+                # connection were cut before them.
                 self._gap_end = end
                 self._append(frame, size)
-            case GapFrame():  # told again after a cut
+            case GapFrame():  # an event that was sent again after a lost connection
                 pass
         self._changed.set()
 
@@ -198,17 +200,17 @@ class HostSubscription:
             self._source.stop(self)
 
     def end(self) -> None:
-        """Note that the host has ended it: what was kept is still read."""
+        """Note that the host has ended the subscription: stored frames can still be read."""
         self._has_ended = True
         self._changed.set()
 
     def fail(self, error: AgentrailError) -> None:
-        """End it with *error*, which is raised after what was kept."""
+        """End the subscription with *error*, which is raised after the stored frames."""
         self._error = self._error or error
         self._changed.set()
 
     def postpone(self, seconds: float, retry_early: trio.Event) -> None:
-        """Begin again after that many *seconds*, or when *retry_early* is set, because the host cannot begin now."""
+        """Begin again after *seconds*, or when *retry_early* is set: the host cannot begin the subscription now."""
         now = trio.current_time()
         self._refused_at = now if self._refused_at is None else self._refused_at
         self._retry_at, self._retry_early = now + seconds, retry_early
@@ -216,5 +218,5 @@ class HostSubscription:
 
     @property
     def refused_for(self) -> float:
-        """For how many seconds the host has not begun."""
+        """Seconds for which the host has refused to begin."""
         return 0.0 if self._refused_at is None else trio.current_time() - self._refused_at
