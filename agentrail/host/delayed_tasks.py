@@ -76,7 +76,7 @@ class _LateTask:
 
     async def _run(self) -> None:
         try:
-            with self._scope, Contained(_tell):
+            with self._scope, Contained(_log_failure):
                 await self._work()
         finally:
             self._ended.set()
@@ -89,5 +89,5 @@ class _LateTask:
             await self._ended.wait()
 
 
-def _tell(error: BaseException) -> None:
+def _log_failure(error: BaseException) -> None:
     tell(log, error, "a task beside an answer failed", words=False)

@@ -226,7 +226,7 @@ class Host:
             collector.count(server)
             try:
                 (listening,) = await nursery.start(server.serve, (address,))
-                self._tell(listening.url)
+                self._log_address(listening.url)
                 try:
                     yield Serving(listening.url, listening.url + fragment, opened.supervisor)
                 finally:
@@ -335,7 +335,7 @@ class Host:
         )
         return Application({**functions, "socket": Sockets(parts).open}, authenticator, rates, limits, drain)
 
-    def _tell(self, url: str) -> None:
+    def _log_address(self, url: str) -> None:
         plugins = ", ".join([f"{name_of(plugin)} {plugin.version}".strip() for plugin in self._rows.plugins])
         profiles = ", ".join([profile.id for profile in self._profiles])
         log.info("serving at %s: %d routes; profiles: %s; plugins: %s", url, len(ROUTES), profiles, plugins or "none")

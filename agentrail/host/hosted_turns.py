@@ -64,13 +64,13 @@ class SessionTurns:
             self._sending.remove(context)
             if not self._sending:
                 self._dropped.clear()
-            self._change()
+            self._notify()
 
     def began(self, ref: str, context: RequestContext) -> None:
         """Store the *context* of the request that sent the prompt *ref*; no-op if its turn is over or was dropped."""
         if _number(ref) > self._over and ref not in self._dropped:
             self._contexts[ref] = self._of_agent(context)
-            self._change()
+            self._notify()
 
     def _of_agent(self, context: RequestContext) -> RequestContext:
         """Return *context* with the profile of the session: the request that opens the session may name none."""
@@ -80,14 +80,14 @@ class SessionTurns:
         """Forget the prompt *ref*: its turn is over, and plugins have heard of that."""
         self._contexts.pop(ref, None)
         self._over = max(self._over, _number(ref))
-        self._change()
+        self._notify()
 
     def dropped(self, ref: str) -> None:
         """Forget the prompt *ref*: it has no turn. Prompts before it may still have theirs."""
         self._contexts.pop(ref, None)
         if self._sending:
             self._dropped.add(ref)
-        self._change()
+        self._notify()
 
     async def context(self, ref: str) -> RequestContext | None:
         """Return the context of the request that sent the prompt *ref*; `None` if no request to this host did."""
@@ -122,9 +122,9 @@ class SessionTurns:
         """Forget all prompts: the session has ended."""
         self._contexts.clear()
         self._over = sys.maxsize
-        self._change()
+        self._notify()
 
-    def _change(self) -> None:
+    def _notify(self) -> None:
         self._changed.set()
         self._changed = trio.Event()
 

@@ -81,7 +81,7 @@ CHANGES: Final = (
     Change(
         "socket_command_dropped",
         "what is sent again under its command id is carried out again",
-        SocketCalls._carried_out,
+        SocketCalls._carry_out,
         "headers += () if frame.command is None else ((COMMAND, frame.command),)",
         "headers += ()",
         "sockets",

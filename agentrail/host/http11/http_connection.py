@@ -136,14 +136,14 @@ class HttpConnection:
     async def serve(self) -> None:
         """Serve requests until the peer or the server is done."""
         try:
-            while await self._begins() and await self._serve_one():
+            while await self._wait_for_request() and await self._serve_one():
                 pass
         except PeerGone:
             return
 
     # One request
 
-    async def _begins(self) -> bool:
+    async def _wait_for_request(self) -> bool:
         """Wait for the first byte of a request; return false if none comes."""
         if self._inbound.buffer:
             return True
@@ -181,7 +181,7 @@ class HttpConnection:
         self._outbound.status = self._outbound.sent = 0
         self._counted = False
         try:
-            return await self._answered()
+            return await self._answer_request()
         except HttpRefusal as refusal:
             self._count(refusal.problem.status)
             content = refusal.problem.content
@@ -202,7 +202,7 @@ class HttpConnection:
             self._counted = True
             self._service.answered(self._note, status, trio.current_time() - self._began)
 
-    async def _answered(self) -> bool:
+    async def _answer_request(self) -> bool:
         if self.place.gave_way:
             raise HttpRefusal(GAVE_WAY)
         head, body = await self._read()
@@ -227,7 +227,9 @@ class HttpConnection:
                 self._count(response.status)
                 await self._hand_over(response.status, content)
                 return False
-            response = self._crashed(BadChoice("content", "Upgrade", "others for a request that asks for no upgrade"))
+            response = self._internal_error(
+                BadChoice("content", "Upgrade", "others for a request that asks for no upgrade")
+            )
         unread = not (body.ended or body.take_what_is_there())
         ends = unread or head.is_last or self._service.draining or self.place.gave_way
         response, first = self._prepared(response, can_chunk=head.can_chunk, close=ends)
@@ -266,7 +268,7 @@ class HttpConnection:
         with Contained(failed.append):
             self._outbound.sent = await upgrade.take_over(self._stream, bytes(self._inbound.buffer))
         if failed:
-            self._crashed(failed[0])
+            self._internal_error(failed[0])
         await self._linger()
 
     async def _handled(self, request: HttpRequest) -> HttpResponse:
@@ -284,9 +286,9 @@ class HttpConnection:
             case PeerGone() as gone:
                 raise gone
             case error:
-                return self._crashed(error)
+                return self._internal_error(error)
 
-    def _crashed(self, error: BaseException) -> HttpResponse:
+    def _internal_error(self, error: BaseException) -> HttpResponse:
         method, target = self._line or ("-", "-")
         tell(
             log,
@@ -303,7 +305,7 @@ class HttpConnection:
         try:
             return response, write_head(response, self._own_headers(), can_chunk=can_chunk, close=close)
         except Exception as error:  # noqa: BLE001 - a handler may return anything
-            response = self._crashed(error)
+            response = self._internal_error(error)
             return response, write_head(response, self._own_headers(), can_chunk=can_chunk, close=close)
 
     def _own_headers(self) -> Headers:
@@ -336,7 +338,7 @@ class HttpConnection:
                     last = await streaming(send)
                     ended = True
         if failed:
-            self._crashed(failed[0])
+            self._internal_error(failed[0])
             await self._outbound.break_off()
         if not ended:
             raise PeerGone

@@ -181,7 +181,7 @@ class HttpServer:
 
     async def _serve(self, stream: PeerStream) -> None:
         """Serve one connection. Nothing that it raises may reach `trio.serve_listeners`: that would end the server."""
-        with Contained(_tell):
+        with Contained(_log_failure):
             peer = _peer_of(stream)
             network = network_of(peer)
             refusal = self._refusal(network, is_one=not self.proxies.knows(peer))
@@ -217,7 +217,7 @@ class HttpServer:
         """
         most = self.limits.connections_per_address
         if is_one and network != UNIX and self._of_network[network] >= most:
-            return _full(most, "connections_per_address")
+            return _full_refusal(most, "connections_per_address")
         if len(self) < self.limits.connections:
             return None
         oldest = next(iter(self._resting), None)
@@ -227,7 +227,7 @@ class HttpServer:
             return None
         if self.places.unused_gives_way(SILENT):
             return None
-        return _full(self.limits.connections, "connections")
+        return _full_refusal(self.limits.connections, "connections")
 
     async def _turn_away(self, stream: PeerStream, refusal: bytes) -> None:
         """Send *refusal* and close the connection; nothing is sent with TLS, or if too many are being refused."""
@@ -246,7 +246,7 @@ class HttpServer:
             await trio.aclose_forcefully(stream)
 
 
-def _tell(error: BaseException) -> None:
+def _log_failure(error: BaseException) -> None:
     tell(log, error, "a connection failed", words=False)
 
 
@@ -273,7 +273,7 @@ def network_of(peer: str) -> str:
 
 
 @cache
-def _full(most: int, option: str) -> bytes:
+def _full_refusal(most: int, option: str) -> bytes:
     document = HttpRefusal(NO_PLACE, most, option).problem.content
     head = f"HTTP/1.1 503 Service Unavailable\r\ncontent-type: {MEDIA_TYPE}\r\ncontent-length: {len(document)}\r\n"
     return f"{head}retry-after: 1\r\nconnection: close\r\n\r\n".encode() + document

@@ -55,7 +55,7 @@ class EagerListener(trio.abc.Listener[PeerStream]):
                 return waiting
         stream = await self._listener.accept()
         self._left = AT_ONCE - 1
-        return self._readied(stream)
+        return self._with_tls(stream)
 
     def _next(self) -> PeerStream | None:
         """Accept a waiting connection; `None` if there is none, or on an error, which Trio's `accept` raises again."""
@@ -66,9 +66,9 @@ class EagerListener(trio.abc.Listener[PeerStream]):
             accepted, _ = self._plain.accept()
         except OSError:
             return None
-        return self._readied(trio.SocketStream(trio.socket.from_stdlib_socket(accepted)))
+        return self._with_tls(trio.SocketStream(trio.socket.from_stdlib_socket(accepted)))
 
-    def _readied(self, stream: trio.SocketStream) -> PeerStream:
+    def _with_tls(self, stream: trio.SocketStream) -> PeerStream:
         if self._tls is None:
             return stream
         return trio.SSLStream(stream, self._tls.context, server_side=True, https_compatible=True)
@@ -163,7 +163,7 @@ async def opened(address: ListenAddress) -> AsyncGenerator[Listening]:
             listener = await _unix(path)
             identity = _identity(path)
             try:
-                yield Listening(_named(path), 0, (EagerListener(listener),))
+                yield Listening(_path_text(path), 0, (EagerListener(listener),))
             finally:
                 listener.socket.close()
                 with suppress(OSError):
@@ -220,19 +220,19 @@ def _listening(address: Tcp, listeners: list[trio.SocketListener], *, shared: bo
 async def _unix(path: Path) -> trio.SocketListener:
     """Return a listener at *path*; a dead socket there, at which no process listens, is replaced."""
     try:
-        with _folder(path.parent) as folder:
+        with _lock_folder(path.parent) as folder:
             # Two processes that start at once would both find a dead socket, and the second would remove the new socket
             # of the first.
-            while not _locked(folder):  # noqa: ASYNC110 - no event tells when another process releases the lock
+            while not _try_lock(folder):  # noqa: ASYNC110 - no event tells when another process releases the lock
                 await trio.sleep(LOCK_AGAIN)
             _remove_dead(path)
-            return _bound(path)
+            return _bind_unix(path)
     except OSError as error:
-        raise CannotListen(_named(path), str(error), ANOTHER_PATH) from error
+        raise CannotListen(_path_text(path), str(error), ANOTHER_PATH) from error
 
 
 @contextmanager
-def _folder(path: Path) -> Generator[int]:
+def _lock_folder(path: Path) -> Generator[int]:
     folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         yield folder
@@ -240,7 +240,7 @@ def _folder(path: Path) -> Generator[int]:
         os.close(folder)  # closing the folder also releases the lock
 
 
-def _locked(folder: int) -> bool:
+def _try_lock(folder: int) -> bool:
     try:
         fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -255,7 +255,7 @@ def _remove_dead(path: Path) -> None:
     except FileNotFoundError:
         return
     if not stat.S_ISSOCK(mode):
-        raise CannotListen(_named(path), NO_SOCKET, ANOTHER_PATH)
+        raise CannotListen(_path_text(path), NO_SOCKET, ANOTHER_PATH)
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
         probe.setblocking(False)
         try:
@@ -265,10 +265,10 @@ def _remove_dead(path: Path) -> None:
             return
         except BlockingIOError:
             pass  # its queue is full, so a process listens
-    raise CannotListen(_named(path), LIVING, ANOTHER_PATH)
+    raise CannotListen(_path_text(path), LIVING, ANOTHER_PATH)
 
 
-def _bound(path: Path) -> trio.SocketListener:
+def _bind_unix(path: Path) -> trio.SocketListener:
     bound = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         bound.bind(str(path))
@@ -280,7 +280,7 @@ def _bound(path: Path) -> trio.SocketListener:
         raise
 
 
-def _named(path: Path) -> str:
+def _path_text(path: Path) -> str:
     return f"unix:{path}"
 
 

@@ -98,7 +98,7 @@ class CommandCalls:
         model = command.model if isinstance(command.model, str) else list(cast("tuple[str, ...]", command.model))
         own_names = OWN_PARAMETERS & command.options.keys()
         if own_names:
-            raise BadOptions(str(model), f"there is no option {_listed(own_names)}")
+            raise BadOptions(str(model), f"there is no option {_joined_names(own_names)}")
         _check_options(str(model), command.options)
         offered = await self._sessions.offered(session)
         for name in [model] if isinstance(model, str) else model:
@@ -120,7 +120,7 @@ class CommandCalls:
         attached_as(session.inspect(), key)
         own_names = OWN_OPTIONS & options.keys()
         if own_names:
-            raise BadOptions(key, f"there is no option {_listed(own_names)}")
+            raise BadOptions(key, f"there is no option {_joined_names(own_names)}")
         _check_options(key, options)
         _check_offered(key, options, (await self._sessions.offered(session)).options)
 
@@ -166,7 +166,7 @@ def _check_options(whose: str, options: JsonObject) -> None:
     """Raise `BadOptions` for options by which a client would get at secrets, or at other servers."""
     refused = OF_THE_PROGRAM.intersection(_keys_in(options))
     if refused:
-        raise BadOptions(whose, f"clients may not give {_listed(refused)}: {PROGRAM_SAYS}")
+        raise BadOptions(whose, f"clients may not give {_joined_names(refused)}: {PROGRAM_SAYS}")
     secret = named_secret(options)
     if secret is not None:
         raise BadOptions(whose, f"clients may not name secrets, such as `{secret}`: {PROGRAM_SAYS}")
@@ -188,9 +188,9 @@ def _check_offered(plugin: str, options: JsonObject, changeable: Mapping[str, Se
     names = changeable.get(plugin, ())
     refused = options.keys() - names
     if refused:
-        alone = f"{_listed(names)} alone" if names else "none"
-        raise BadOptions(plugin, f"clients may not change {_listed(refused)}, but {alone}, as the profile says")
+        alone = f"{_joined_names(names)} alone" if names else "none"
+        raise BadOptions(plugin, f"clients may not change {_joined_names(refused)}, but {alone}, as the profile says")
 
 
-def _listed(names: Iterable[str]) -> str:
+def _joined_names(names: Iterable[str]) -> str:
     return " and ".join([f"`{name}`" for name in sorted(names)])

@@ -84,7 +84,7 @@ class SessionLifeCalls:
             expected = (body.title, tuple(sorted(set(body.labels))), body.agent or about.spec)
             if not isinstance(first, SessionOpened) or (about.title, about.labels, about.spec) != expected:
                 raise exists
-        return _opened(request, name)
+        return _opened_answer(request, name)
 
     async def fork(self, request: CallRequest) -> HttpResponse:
         """Open a new session with the past of another, which belongs to the same user."""
@@ -103,7 +103,7 @@ class SessionLifeCalls:
                 raise exists
             if isinstance(body.at, int) and body.at != first.at:
                 raise exists
-        return _opened(request, name)
+        return _opened_answer(request, name)
 
     async def _first(self, request: CallRequest, name: SessionName) -> AnyInput | None:
         """Return the first input of the session *name* if this request, sent before, has opened it; else `None`."""
@@ -130,13 +130,13 @@ class SessionLifeCalls:
             except UnknownSession:
                 raise BadQuery(request.call.name, "its `after`", "is not the `next` of a page") from None
         sessions = await self._sessions.listed(session_filter, after, limit + 1)
-        items = tuple([_listed(session) for session in sessions[:limit]])
+        items = tuple([_session_view(session) for session in sessions[:limit]])
         return request.view_answer(SessionsView(items, items[-1].session if len(sessions) > limit else None))
 
     async def show(self, request: CallRequest) -> HttpResponse:
         """Show a session with what it does; it is neither started nor woken for that."""
         name = self._sessions.name(request.call, request.who, request.session)
-        listed = _listed(await self._sessions.stored(name))
+        listed = _session_view(await self._sessions.stored(name))
         handle = self._sessions.here(name)
         state = None if handle is None else await self._sessions.state(name)
         return request.view_answer(
@@ -187,12 +187,12 @@ def _new(request: CallRequest, user: str, name: str | None) -> SessionName:
     return new_name(request.who.tenant, user, name or request.made_name)
 
 
-def _opened(request: CallRequest, name: SessionName) -> HttpResponse:
+def _opened_answer(request: CallRequest, name: SessionName) -> HttpResponse:
     headers = (("location", f"/v1/sessions/{name.visible}"),)
     return request.view_answer(OpenedView(name.visible), headers=headers)
 
 
-def _listed(stored: StoredSession) -> SessionView:
+def _session_view(stored: StoredSession) -> SessionView:
     about = stored.about
     return SessionView(
         session=visible(stored.session_id),

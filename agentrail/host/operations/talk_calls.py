@@ -118,14 +118,16 @@ class TalkCalls:
 
     async def chat(self, request: CallRequest) -> HttpResponse:
         """Prompt a session, and answer with the end of its turn."""
-        return await self._replying(request, await request.body(ChatBody), ReplyView)
+        return await self._prompt_and_reply(request, await request.body(ChatBody), ReplyView)
 
     async def ask(self, request: CallRequest) -> HttpResponse:
         """Prompt a session that is there, and answer with the end of its turn and all that was said in it."""
         body = await request.body(PromptBody)
-        return await self._replying(request, _as_chat(request, body), WholeReplyView)
+        return await self._prompt_and_reply(request, _as_chat(request, body), WholeReplyView)
 
-    async def _replying(self, request: CallRequest, body: ChatBody, view_class: type[ReplyView]) -> HttpResponse:
+    async def _prompt_and_reply(
+        self, request: CallRequest, body: ChatBody, view_class: type[ReplyView]
+    ) -> HttpResponse:
         answer = self._lived(request, "chat", body, partial(self._chat, view_class))
         # only the wait is cancelled when the client goes away: the turn and the request go on
         return await while_here(request.http, answer.wait)

@@ -127,7 +127,7 @@ class HostTools(Plugin):
                 return BlockTool(f"{ruling['deny']}")
             args = ruling.get("input")
             return ReplaceToolArgs(args) if isinstance(args, FrozenObject) else Continue()
-        return _tell_broken(BEFORE, hook.answer)
+        return _report_fault(BEFORE, hook.answer)
 
     def after_tool(
         self,
@@ -145,7 +145,7 @@ class HostTools(Plugin):
         if isinstance(hook.answer, Answered):
             replaced = _object(hook.answer.value).get("result")
             return Continue() if replaced is None else ReplaceToolResult(_result(_object(replaced)))
-        return _tell_broken(AFTER, hook.answer)
+        return _report_fault(AFTER, hook.answer)
 
 
 def _ask(what: str, seconds: float, hook: BeforeTool | AfterTool, ctx: Context, **more: Json) -> Ask:
@@ -154,7 +154,7 @@ def _ask(what: str, seconds: float, hook: BeforeTool | AfterTool, ctx: Context, 
     return _ask_for(_call_service(TOOL_SERVICE, FrozenObject(payload)), deadline=seconds + ON_THE_WAY)
 
 
-def _tell_broken(what: str, answer: Failed | TimedOut) -> Ask:
+def _report_fault(what: str, answer: Failed | TimedOut) -> Ask:
     error = answer.error if isinstance(answer, Failed) else f"it was not done after {answer.seconds:g} s"
     return Ask(
         CallService(TOOL_SERVICE, freeze_object({"hook": BROKEN, "in": what, "error": error})), deadline=DEADLINE
@@ -162,7 +162,7 @@ def _tell_broken(what: str, answer: Failed | TimedOut) -> Ask:
 
 
 def _is_fault_reported(hook: Hook) -> bool:
-    """Whether *hook* runs again after `_tell_broken`: the service has now been told that the first ask failed."""
+    """Whether *hook* runs again after `_report_fault`: the service has now been told that the first ask failed."""
     request = hook.asked
     return isinstance(request, CallService) and _object(request.payload).get("hook") == BROKEN
 

@@ -53,17 +53,17 @@ class SocketCalls:
         failed: list[BaseException] = []
         answer = problem_answer(INTERNAL)
         with Contained(failed.append):
-            answer = await self._carried_out(frame, note, gone, refused)
+            answer = await self._carry_out(frame, note, gone, refused)
         is_gone = bool(failed) and isinstance(failed[0], PeerGone)
         seconds = trio.current_time() - began
         self._parts.requests.add(note, 0 if is_gone else answer.status, seconds)
         if is_gone:
             return None
         if failed:
-            self._tell(frame, note, failed[0])
+            self._log_failure(frame, note, failed[0])
         return partial(self._make_message, frame, note, answer, seconds)
 
-    def _tell(self, frame: CallFrame, note: RequestNote, error: BaseException) -> None:
+    def _log_failure(self, frame: CallFrame, note: RequestNote, error: BaseException) -> None:
         tell(log, error, "the call `%s` on a WebSocket failed (request %s)", frame.call, note.id, words=False)
 
     def _make_message(self, frame: CallFrame, note: RequestNote, answer: HttpResponse, seconds: float) -> bytes:
@@ -71,10 +71,10 @@ class SocketCalls:
         failed: list[BaseException] = []
         with Contained(failed.append):
             return _log_answer(frame, answer, self._peer, seconds, note)
-        self._tell(frame, note, failed[0])
+        self._log_failure(frame, note, failed[0])
         return _log_answer(frame, problem_answer(INTERNAL), self._peer, seconds, note)
 
-    async def _carried_out(
+    async def _carry_out(
         self,
         frame: CallFrame,
         note: RequestNote,
