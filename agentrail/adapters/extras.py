@@ -14,7 +14,7 @@ def need_extra(extra: str, package: str, purpose: str) -> None:
     """Raise `ExtraMissing` unless *package*, which the extra *extra* brings for *purpose*, is installed."""
     try:
         missing = find_spec(package) is None
-    except ValueError:  # it is kept from being imported
+    except ValueError:  # `None` in `sys.modules` keeps a package from being imported
         missing = True
     if missing:
         raise ExtraMissing(purpose, extra, install_command(extra, Path(__file__).parents[2]))

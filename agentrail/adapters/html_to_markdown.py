@@ -172,7 +172,7 @@ class _MarkdownWriter:
         return f"# {title}\n\n{body}".rstrip()
 
     def start(self, tag: str, token: Start) -> None:
-        """Write what the start tag stands for; within an element that is not shown, only count it if it is nested."""
+        """Write the Markdown of the start tag; within an element that is not shown, only count nested elements."""
         self._in_title = tag == "title"
         if self._unseen:
             self._depth += tag == self._unseen
@@ -226,7 +226,7 @@ class _MarkdownWriter:
             self._block()
 
     def end(self, tag: str) -> None:
-        """Write what ends with the tag; within an element that is not shown, only look for its end."""
+        """Write the Markdown of the end tag; within an element that is not shown, only look for the end of that."""
         self._in_title = False
         if not self._unseen:
             self._end(tag)

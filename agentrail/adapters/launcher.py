@@ -1,4 +1,4 @@
-"""Runs one command and adopts all processes that it leaves behind, so that all can be ended. A script, never imported.
+"""Runs one command and adopts all processes that it leaves behind, so that all can be ended; a script, never imported.
 
 Processes whose parent has ended become children of this one (`PR_SET_CHILD_SUBREAPER`), even if they called `setsid` or
 forked twice. The launcher exits only when it has no children left.
@@ -6,10 +6,9 @@ forked twice. The launcher exits only when it has no children left.
 Orders come as single bytes on standard input. `t` sends SIGTERM to all processes, `b` to all except the command itself,
 and `k` kills all. So does the end of the input, which also comes if the process that started the launcher is killed.
 
-Usage: REPORT FOLDER TALK LIMITS PROGRAM ARGUMENT…
-The exit status of the command is written to the descriptor REPORT; the command runs in the descriptor FOLDER. TALK is
-`in,out`, two descriptors for the command's standard input and output. If TALK is empty, the command has no input, and
-shares the launcher's output.
+Usage: REPORT FOLDER TALK LIMITS PROGRAM ARGUMENT… The exit status of the command is written to the descriptor REPORT;
+the command runs in the descriptor FOLDER. TALK is `in,out`, two descriptors for the command's standard input and
+output. If TALK is empty, the command has no input, and shares the launcher's output.
 """
 
 from __future__ import annotations
@@ -52,10 +51,10 @@ class LaunchedTree:
         self.is_empty = False
 
     def tell(self, *signals: int, spared: int = 0) -> None:
-        """Send *signals* to all processes of the tree but *spared*; if none can be listed, the first to the group.
+        """Send *signals* to all processes of the tree but *spared*; if they cannot be listed, the first to the group.
 
-        Each is told before its children are. A shell that waits for a command which was told first would take its end
-        for that of the work, and not run its trap.
+        Parents get the signal before their children: a shell whose command ends first would take that for the normal
+        end, and not run its trap.
         """
         above = parents()
         above.pop(os.getpid(), None)
@@ -119,7 +118,7 @@ def become(argv: list[str], folder: int, talk: list[int], limits: str, launcher:
 
 
 def watch(tree: LaunchedTree, woken: int) -> None:
-    """Carry out orders; return when the command has ended, or when all processes are to be killed."""
+    """Carry out orders from standard input; return when the command has ended, or all processes are to be killed."""
     while tree.status is None:
         ready = select.select([0, woken], [], [])[0]
         if woken in ready:

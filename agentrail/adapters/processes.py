@@ -59,7 +59,7 @@ class Capture:
     def heard(self, since: int) -> Heard:
         """Return the kept part of the output after byte *since*, and how many bytes after it are missing."""
         since = max(0, min(since, self._total))
-        start = self._total - len(self._tail)  # the offset at which the tail begins
+        start = self._total - len(self._tail)  # the byte offset in the whole output at which the kept end begins
         head = bytes(self._head[since:])
         if since >= start:
             return Heard(bytes(self._tail[since - start :]), self._total)
@@ -210,7 +210,7 @@ class ProcessTree:
         finally:
             # Shielded: also a cancelled command must undo `enter`, which may have put files into the folder:
             # tests/sandboxes/test_trees.py::test_cancelled_at_any_moment_nothing_is_left
-            with trio.CancelScope(shield=True):  # short: only a few calls to the file system
+            with trio.CancelScope(shield=True):  # shielded, but short: only a few calls to the file system
                 await trio.to_thread.run_sync(self._launch.leave)
 
     async def _run(self, ready: Ready) -> Execution:

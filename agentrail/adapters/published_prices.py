@@ -40,7 +40,7 @@ def published_cost(model: str, usage: Usage) -> float | None:
 def published_price(model: str) -> Price | None:
     """Return the price of *model* now; `None` if there is none or the package is missing.
 
-    Of a model whose price is higher for long contexts, it is that for short ones.
+    If the price is higher for long contexts, the one for short contexts is returned.
     """
     calculation = _calculated(model, Usage(1, 1))
     if calculation is None:

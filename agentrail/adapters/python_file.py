@@ -1,4 +1,4 @@
-"""Runs a Python file that a user names on the command line, and finds in it what the command wants."""
+"""Runs a Python file that a user names on the command line, and finds the object in it that the command needs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class NothingUsableError(Exception):
 
 
 class FileMember(NamedTuple):
-    """What was looked for in a file."""
+    """The object that was found in a file, with its name."""
 
     name: str
     """Its name there."""
@@ -29,10 +29,10 @@ class FileMember(NamedTuple):
 
 
 def find_member(path: Path, name: str, kinds: Sequence[type]) -> FileMember:
-    """Return what the file at *path* has of the first of *kinds* that is there, by the *name*, if one is given.
+    """Return the object in the file at *path* that is of the first possible class of *kinds* and called *name*.
 
-    Without an object of these kinds, functions are called that are annotated to return one. Raise
-    `NothingUsableError`, which says why, if there is nothing.
+    An empty *name* means any name. Without an object of these kinds, functions are called that are annotated to return
+    one. Raise `NothingUsableError`, which says why, if there is nothing.
     """
     try:
         module = load(path)
@@ -55,7 +55,7 @@ def find_member(path: Path, name: str, kinds: Sequence[type]) -> FileMember:
 
 
 def _called(name: str, value: object, kinds: Sequence[type]) -> object:
-    """Return what a function returns, if its annotation says that it is of one of *kinds*; else `None`."""
+    """Call the function *value* if it is annotated to return one of *kinds*, and return its result; else `None`."""
     returns: object = getattr(value, "__annotations__", {}).get("return")
     expected = {kind.__name__ for kind in kinds}
     if not callable(value) or (returns not in kinds and str(returns).rpartition(".")[2] not in expected):

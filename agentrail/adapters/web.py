@@ -22,7 +22,7 @@ from agentrail.errors import WebFailed, WebRefused
 from agentrail.ports.tool import MAX_PAGE, Page
 from agentrail.values.value import Value
 
-if TYPE_CHECKING:  # importing it takes longer than all of agentrail
+if TYPE_CHECKING:  # importing httpx takes longer than importing all of agentrail
     import httpx  # noqa: ASYNC127 - the client that pyproject.toml names
 
 
@@ -163,7 +163,7 @@ class HttpxWeb:
         raise WebFailed(url, f"it took longer than {timeout:g} seconds")
 
     async def _fetch(self, url: str, *, raw: bool) -> Page:
-        import httpx  # noqa: ASYNC127, PLC0415 - importing it takes longer than all of agentrail
+        import httpx  # noqa: ASYNC127, PLC0415 - importing it takes longer than importing all of agentrail
 
         where = _parse_url(url)
         for _ in range(MAX_REDIRECTS + 1):

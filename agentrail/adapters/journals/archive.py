@@ -118,10 +118,10 @@ def _read(path: Path) -> tuple[str, tuple[Record, ...]]:
 
 
 def _bodies(text: bytes, line: Mapping[str, Json]) -> Iterator[bytes]:
-    """Yield what the checksum of a line may be over: the bytes of its record, or the record written by `to_text`.
+    """Yield the two byte strings that a line's checksum may cover: its record as it stands, or as `to_text` writes it.
 
-    A number has more than one text, so the bytes are what counts; a line that another program has written anew, with
-    spaces for instance, is still whole if the second fits.
+    The first is exact: one number can be written in several ways. The second accepts a line that another program has
+    written again, with spaces for instance.
     """
     match = _LINE.fullmatch(text)
     if match is not None:
@@ -133,12 +133,12 @@ _LINE: Final = re.compile(rb'\{"check":"[0-9a-f]+","format":[0-9]+,"record":(?P<
 
 
 def _outside(form: Json, session_id: str) -> bytes:
-    """Return what the checksum of a line covers beside its record: the format, and from format 4 on the session."""
+    """Return the bytes that a line's checksum covers beside its record: the format, and from format 4 the session."""
     return (f"{form} {session_id}" if isinstance(form, int) and form >= WITH_SESSION else str(form)).encode()
 
 
 def _messages(records: Sequence[Record], number: int) -> Sequence[Message]:
-    """Return the messages in the change of a record of an earlier line."""
+    """Return the messages in the change of record *number*, which stands in an earlier line."""
     return messages_in(records[number - 1].change)
 
 

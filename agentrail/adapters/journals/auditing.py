@@ -1,4 +1,4 @@
-"""Checks stored sessions by their records: makes the steps again, and renders again what the model was sent."""
+"""Audits stored sessions: repeats the steps from the records, and renders the requests to the model again."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ PAGE: Final = 100
 
 @checked
 async def audit(journal: Journal, session_id: str) -> tuple[Difference, ...]:
-    """Return where today's code would do otherwise than the records of a session say; empty if nowhere.
+    """Repeat the steps of a session; return each difference between today's code and the records.
 
     The inputs and the decisions of plugins are taken from the records: no plugin, tool or model is asked. Each step is
     made from the state that the records before it lead to, so one difference causes no others. The session need not be
     stopped, and nothing is written.
 
-    A record that was redacted is told as such, with the time and by whom. Whether a later one would differ cannot be
-    told if it depends on the texts that are gone.
+    A redacted record is reported as such, with the time and the user. A later difference stays unknown if it depends on
+    the texts that are gone.
     """
     differences: list[Difference] = []
     steps = Audit()
@@ -96,8 +96,8 @@ def _requests_in(records: Iterable[Record], state: State | None) -> Iterator[tup
 async def model_requests(journal: Journal, session_id: str) -> tuple[ModelRequest, ...]:
     """Return the requests to the model of a session, each as the model got it, from the records alone.
 
-    The requests of plugins (`CallModel`) are not among them. No step is made again, so newer code tells the same. Of a
-    session that was redacted, texts are replaced by a mark.
+    The requests of plugins (`CallModel`) are not among them. No step is repeated, so newer code returns the same
+    requests. Of a session that was redacted, texts are replaced by a mark.
     """
     requests: list[ModelRequest] = []
     state: State | None = None

@@ -83,7 +83,8 @@ class _SessionRecords:
         self.parent: str | None = None
         self.pages = Pages()
         self.last: StoredSession | None = None
-        self.seqs: array[int] = array("q")  # an array is one object for the garbage collector, a list of numbers many
+        # an array is one object for the garbage collector, a list of numbers is many objects
+        self.seqs: array[int] = array("q")
         self.commands: dict[str, int] | None = None
         self.snapshot: Snapshot | PackedRecord | bytes | None = None
         self.places: MessagePlaces | None = None
@@ -98,7 +99,7 @@ class _SessionRecords:
         return self.whole(number, next(self.pages.after(number - 1)))
 
     def whole(self, number: int, stored: Record | PackedRecord) -> Record:
-        """Return the record of this number, which is *stored* in this form."""
+        """Return *stored*, the record *number*, as a `Record`; a packed record is unpacked."""
         if isinstance(stored, Record):
             return stored
         from agentrail.adapters.journals.packing import unpack  # noqa: PLC0415 - see `_pack`
@@ -106,7 +107,7 @@ class _SessionRecords:
         return unpack(stored, self.session_id, number, self._messages)
 
     def _messages(self, number: int) -> Sequence[Message]:
-        """Return the messages in the change of a record, which another one refers to."""
+        """Return the messages in the change of record *number*, to which a later record refers."""
         from agentrail.adapters.journals.message_index import messages_in  # noqa: PLC0415 - see `_pack`
         from agentrail.adapters.journals.packing import unpack_messages  # noqa: PLC0415 - see `_pack`
 
@@ -114,7 +115,7 @@ class _SessionRecords:
         return messages_in(stored.change) if isinstance(stored, Record) else unpack_messages(stored)
 
     def summary(self) -> StoredSession:
-        """Return the summary of the session, made from its last record; it outlasts the record in its pages."""
+        """Return the summary of the session: the cached one if its last record is in a page, else from that record."""
         return self.last or stored_session(self.record(len(self.pages)), self.about)
 
 
@@ -292,7 +293,7 @@ class MemoryJournal:
             del self._newest[session.session_id]
 
     def _unpage_all(self, session: _SessionRecords) -> None:
-        """Have no record of a session in a page."""
+        """Take all records of a session out of their pages, to change some of them."""
         self._unpaged += len(session.pages) - len(session.pages.newest)
         session.pages.unpage_all()
         self._newest[session.session_id] = session
@@ -326,7 +327,7 @@ class ForgettingJournal(MemoryJournal):
     """The journal of a supervisor that was given none: it keeps a session only until it has ended."""
 
     def forget(self, session_id: str) -> None:
-        """Delete one session, which its supervisor has let go; no-op if it is not stored."""
+        """Delete one session, which has ended and left its supervisor; no-op if it is not stored."""
         self._drop(session_id)
 
 

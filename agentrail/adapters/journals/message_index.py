@@ -53,13 +53,14 @@ class MessagePlaces:
 
     def __init__(self) -> None:
         self._last = 0
-        self._places: dict[int, tuple[Message, MessageAt]] = {}  # a message in it is kept: its `id` stays its own
+        # the messages are stored too, so that no other object gets the same `id`
+        self._places: dict[int, tuple[Message, MessageAt]] = {}
 
     def add(self, number: int, messages: Sequence[Message]) -> None:
         """Note where the *messages* in the change of record *number* are; those stored before keep their places.
 
-        A record that is no successor of the last one takes the place of one that was not written after all, or follows
-        records that were not packed here. Then only the places in earlier records, or none, are kept.
+        If *number* is not the next one, either an earlier record was not written after all and this one replaces it, or
+        other records were not packed here. Then only the places in the records before it, or none, are kept.
         """
         if number != self._last + 1:
             self._keep(range(1, number if number <= self._last else 1))
@@ -81,27 +82,27 @@ class MessagePlaces:
 
 
 class PlacesBySession:
-    """The message places of the sessions that a journal has written last; of others, messages are written again."""
+    """The message places of the sessions written last; for other sessions, messages are stored again."""
 
-    __slots__ = ("_known",)
+    __slots__ = ("_by_session",)
 
     def __init__(self) -> None:
-        self._known: dict[str, MessagePlaces] = {}
+        self._by_session: dict[str, MessagePlaces] = {}
 
     def __getitem__(self, session_id: str) -> MessagePlaces:
-        places = self._known.pop(session_id, None) or MessagePlaces()
-        self._known[session_id] = places
-        if len(self._known) > MAX_SESSIONS:
-            del self._known[next(iter(self._known))]
+        places = self._by_session.pop(session_id, None) or MessagePlaces()
+        self._by_session[session_id] = places
+        if len(self._by_session) > MAX_SESSIONS:
+            del self._by_session[next(iter(self._by_session))]
         return places
 
     def clear(self) -> None:
-        """Forget all places: records were not written after all, or another process may write the sessions."""
-        self._known.clear()
+        """Forget all places, because records were not written after all, or another process may write the sessions."""
+        self._by_session.clear()
 
 
 def nothing_earlier(_: int) -> Sequence[Message]:
-    """Return no messages: the record is to stand alone, and refers to no earlier one."""
+    """Return no messages: for a record that refers to no earlier one."""
     return ()
 
 

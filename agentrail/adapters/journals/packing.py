@@ -111,7 +111,7 @@ def check_of(before: bytes, outside: bytes, body: bytes) -> bytes:
 
 def digest(content: bytes) -> bytes:
     """Return the checksum of *content*."""
-    checksum = _FRESH.copy()  # takes a quarter less than to make one
+    checksum = _FRESH.copy()  # copying a hash object takes a quarter less time than making one
     checksum.update(content)
     return checksum.digest()
 

@@ -1,7 +1,7 @@
-"""Records of one session in memory: the newest as they are, older ones as JSON, compressed together in pages.
+"""Records of one session in memory: the newest as objects, older ones as JSON, compressed together in pages.
 
-A record as it is takes some 1.4 kB, in many objects. One of a short turn takes some 200 bytes in a page: what records
-say again and again is compressed away.
+A record as an object takes some 1.4 kB. In a page, one of a short turn takes some 200 bytes, because texts that many
+records repeat compress well.
 """
 
 from __future__ import annotations
@@ -39,7 +39,8 @@ class Pages:
     __slots__ = ("_ends", "_has_room", "_pages", "newest")
 
     def __init__(self) -> None:
-        self._pages: tuple[bytes | Record, ...] = ()  # a record that is long, or no JSON, is a page of its own
+        # a `Record` if it is too long, or cannot be written as JSON: it is a page alone
+        self._pages: tuple[bytes | Record, ...] = ()
         self._ends: array[int] | None = None  # the number of the last record of each page
         self._has_room = False  # in the last page
         self.newest: list[Record | PackedRecord] = []
@@ -90,7 +91,7 @@ class Pages:
         self._has_room = 0 < size <= PAGE // 2
         _close(pages, ends, texts, number)
         self._pages, self._ends = tuple(pages), ends
-        del self.newest[: len(records)]  # at last: none is lost if one cannot be written for want of memory
+        del self.newest[: len(records)]  # removed last: if memory runs out above, no record is lost
         return len(records)
 
     def unpage_all(self) -> None:
@@ -108,11 +109,11 @@ def _close(pages: list[bytes | Record], ends: array[int], texts: list[bytes], nu
 
 
 def _texts(page: bytes) -> list[bytes]:
-    return zlib.decompress(page).split(b"\n")  # no text holds one: in JSON it is escaped
+    return zlib.decompress(page).split(b"\n")  # JSON texts contain no line break: it is escaped
 
 
 def _compressed_record(record: Record) -> bytes | None:
-    """Return *record* as JSON, without what its change says again; `None` if it is to stay as it is."""
+    """Return *record* as JSON, without pauses that its change repeats; `None` if it must stay an object."""
     rulings = without_pauses(record.rulings, record.change)
     return _json_text(record if rulings is record.rulings else record.but(rulings=rulings))
 
@@ -124,7 +125,7 @@ def _read_record(text: bytes) -> Record:
 
 
 def _json_text(value: Record | Snapshot) -> bytes | None:
-    """Return *value* as JSON; `None` if it is to stay as it is."""
+    """Return *value* as JSON; `None` if it is too long, or cannot be written as JSON."""
     try:
         text = codec.write(value)
     except BadValue:
@@ -134,7 +135,7 @@ def _json_text(value: Record | Snapshot) -> bytes | None:
 
 def compress_snapshot(snapshot: Snapshot) -> Snapshot | bytes:
     """Return *snapshot* compressed, or as it is if it is long or cannot be written as JSON."""
-    if length_of(snapshot.state.history) >= LONG:  # as its JSON is then, which takes long to write
+    if length_of(snapshot.state.history) >= LONG:  # its JSON would be as long, and writing it takes long
         return snapshot
     text = _json_text(snapshot)
     return snapshot if text is None else zlib.compress(text, LEVEL)

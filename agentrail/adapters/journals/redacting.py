@@ -1,7 +1,7 @@
-"""Redacts records: the texts of persons are replaced by a mark, and everything keeps its length and its place.
+"""Redacts records: replaces the texts of persons by a mark, and keeps the number and order of everything.
 
-So a redacted session still comes back by folding its records: ranges of the history, calls and queues are those that
-they were. The texts are found by the annotations of the fields (`values.personal`).
+So a redacted session can still be restored by folding its records: ranges of the history, calls and queues stay valid.
+The texts are found by the annotations of the fields (`values.personal`).
 """
 
 from __future__ import annotations
@@ -71,15 +71,15 @@ Keys that are not those of one of these classes are data of the plugin. A row st
 
 @checked
 def redacted(record: Record, note: Redaction, names: Collection[str]) -> Record:
-    """Return *record* with a mark in place of each text, and *note*, which says so; no-op if it was redacted before.
+    """Return *record* with a mark in place of each text, and with *note*; no-op if it was redacted before.
 
-    *names* are what `kept_names` finds in all records of the session: a call by another name is one that the model made
-    up. The random number of its step is dropped too: a journal may keep the checksum of the record as it was, and
-    without that number nobody can find out by trying whether it is that of a guessed text.
+    *names* is the result of `kept_names` for all records of the session; any other name of a call was made up by the
+    model, and is replaced too. The random number of the step is dropped too: a journal may keep the checksum of the
+    original record, and without the random number nobody can test guessed texts against that checksum.
     """
     if record.redacted is not None:
         return record
-    stored = unpack(pack(record), record.session_id, record.number)  # with the states of plugins as JSON
+    stored = unpack(pack(record), record.session_id, record.number)  # read so that the states of plugins stay JSON
     marked = cast("Record", _Marker(names).mark(stored))
     return marked.but(arrival=marked.arrival.but(random=0.0), redacted=note)
 
@@ -88,7 +88,7 @@ def redacted(record: Record, note: Redaction, names: Collection[str]) -> Record:
 def kept_names(records: Iterable[Record]) -> frozenset[str]:
     """Return the names that a redaction keeps, also in states of plugins: of the tools and models of *records*.
 
-    Those of tools that were detached again are among them, and the options of the models, as JSON.
+    They include the names of tools that were detached again, and the options of the models, as JSON.
     """
     names: set[str] = set()
     for record in records:
@@ -112,7 +112,7 @@ def _names_of_model(model: object, options: object) -> Iterator[str]:
 
 
 def about_redacted(about: About, records: Iterable[Record]) -> About:
-    """Return what is said of a session without its title, if one of *records* has given it."""
+    """Return *about* with a mark in place of the title, if one of *records* has set the title."""
     titles = {about_after(record, About()).title for record in records}
     return about.but(title=MARK) if about.title and about.title in titles else about
 
@@ -155,12 +155,15 @@ class _Marker:
                 marked = self.mark(item)
             if marked is not item:
                 changed[field] = marked
-        if isinstance(value, Section) and value.layer == ENVIRONMENT:  # the program itself wrote it, no plugin can
+        # only the program writes sections of this layer, so just the folder in them is replaced
+        if isinstance(value, Section) and value.layer == ENVIRONMENT:
             changed["text"] = without_folder(value.text or "", MARK)
         if isinstance(value, PluginAnswer) and value.kind in {HoldTool.kind, Continue.kind}:
-            changed["name"] = _text(value.name)  # its family; of other kinds it is a model or the key of a section
+            # the command family; with other kinds, `name` is a model or the key of a section, and stays
+            changed["name"] = _text(value.name)
         if isinstance(value, ToolCall):
-            changed["provider_id"] = ""  # a model may make it up; requests then name the call by its id in the session
+            # the model may have put any text there; without it, requests use the id of the session
+            changed["provider_id"] = ""
         return replace(value, **changed)
 
     def _tool(self, item: object) -> object:
@@ -182,13 +185,13 @@ class _Marker:
     def _state(self, state: object) -> object:
         """Return a plugin's state without its texts; names of classes (`$`) and of their fields stay.
 
-        Whether the code of the plugin is imported makes no difference: it is not needed to redact its state.
+        The code of the plugin need not be imported for this.
         """
         match state:
             case Stored():
                 is_form = state.name not in {MIXED, FROZENSET}
                 return Stored(state.name, self._part(state.data, MARK, is_form=is_form))
-            case frozenset():  # in an order that is the same in all processes
+            case frozenset():  # sorted: the marks are numbered, and the order of a set differs from process to process
                 return frozenset(self._items(sorted(cast("frozenset[Json]", state), key=canonical), MARK))
             case _:
                 return self._part(cast("Json", state), MARK)
@@ -242,7 +245,7 @@ def _field(owner: str, name: str, item: object) -> object:
     if (owner, name) in WHOLE:
         return MARK
     if (owner, name) in DROPPED:
-        return None  # any arguments: with none, an equal call would run again, and nobody would be asked
+        return None  # `None` stands for any arguments: with `{}`, an equal call would run again without a question
     if (owner, name) in PAIRS:
         return tuple((first, _text(second)) for first, second in cast("tuple[tuple[str, object], ...]", item))
     return _text(item)
@@ -256,7 +259,7 @@ def _text(item: object) -> object:
             return tuple(map(_text, cast("tuple[object, ...]", item)))
         case Mapping():
             return EMPTY
-        case frozenset():  # families approved for always: with a mark, another family would pass by that approval
+        case frozenset():  # families that are always approved: a mark as the name would approve a family with that name
             return frozenset[object]()
         case _:
             return item

@@ -1,4 +1,4 @@
-"""The form in which an event is stored: what its record, or an earlier one, says already is not said again."""
+"""The stored form of events: it leaves out fields whose values follow from the record, or from an earlier one."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class StoredToolExecutionStart(Value, tag_field=TAG, tag=ToolExecutionStart.__na
 
 
 class StoredToolExecutionEnd(Value, tag_field=TAG, tag=ToolExecutionEnd.__name__):
-    """A `ToolExecutionEnd`; what is `UNSET` is that of the result in the record's input."""
+    """A `ToolExecutionEnd`; a field that is `UNSET` has the value from the result in the record's input."""
 
     name: str
     call_id: str | UnsetType = UNSET
@@ -63,7 +63,7 @@ class StoredToolExecutionEnd(Value, tag_field=TAG, tag=ToolExecutionEnd.__name__
 
 
 class StoredToolExecutionMetrics(Value, tag_field=TAG, tag=ToolExecutionMetrics.__name__):
-    """A `ToolExecutionMetrics`; `UNSET` are what the `ToolExecutionEnd` before it says, and times that end now."""
+    """A `ToolExecutionMetrics`; fields that follow from the `ToolExecutionEnd` before it or the time are `UNSET`."""
 
     duration_ms: int
     call_id: str | UnsetType = UNSET
@@ -101,7 +101,7 @@ else:
 
 
 class RecordContext(Struct):
-    """What the record of an event says beside it."""
+    """The parts of a record from which fields of its events can be derived."""
 
     number: int
     arrival: Arrival
@@ -110,7 +110,7 @@ class RecordContext(Struct):
     before: Event | None = None
     """The event before this one in the record."""
     ends_turn: bool = False
-    """Whether one of its events ends the turn."""
+    """Whether an event of the record ends the turn."""
     _calls: dict[str, ToolCall] | None = None
 
     def call(self, call_id: str) -> ToolCall | None:
@@ -142,7 +142,7 @@ def _of_metrics(event: ToolExecutionMetrics | StoredToolExecutionMetrics, around
 
 
 def _derived_fields(event: _Abridged | _Unabridged, around: RecordContext) -> dict[str, object]:
-    """Return fields of *event* with the values that its surroundings give them."""
+    """Return the fields of *event* whose values follow from the record, with these values."""
     match event:
         case ToolExecutionStart() | StoredToolExecutionStart():
             return _of_start(event, around)
@@ -197,7 +197,7 @@ def _is_same(left: object, right: object) -> bool:
 def whole_event(form: AnyStoredEvent, around: RecordContext, earlier: MessagesOf, place: int) -> Event:
     """Return the event of a stored *form*, the one at *place* in its record.
 
-    Raise `MisfitError` if it leaves out what is nowhere.
+    Raise `MisfitError` if *form* leaves out a field that does not follow from the record.
     """
     if isinstance(form, Event):
         return form
@@ -235,7 +235,7 @@ def _whole_messages(
 
 
 def _all_fields(form: _Abridged, around: RecordContext, at: str) -> dict[str, object]:
-    """Return all fields of a stored event, with those that it leaves out."""
+    """Return all fields of a stored event; fields that it leaves out are derived from the record."""
     derived = _derived_fields(form, around)
     fields = {name: getattr(form, name) for name in form.__struct_fields__}
     for name, value in fields.items():

@@ -1,4 +1,4 @@
-"""The form in which a record is stored: what it, or an earlier record, says already is not said again.
+"""The stored form of records: nothing that the record, or an earlier one, contains already is stored again.
 
 Of the envelope of an event, only what differs from the event before it is written. `stored_events` has the forms of
 events, and `message_index` the references to messages. A ruling that decides nothing is written as the name of its
@@ -31,36 +31,37 @@ from agentrail.values.value import Value, quick
 
 
 def without_pauses(rulings: tuple[Ruling, ...], change: Change) -> tuple[Ruling, ...]:
-    """Return *rulings* without their pauses, if these are those of the last runs in *change*, in order."""
+    """Return *rulings* without their pauses if the last runs in *change* have the same pauses in the same order."""
     if change.suspended_runs is UNSET or not change.suspended_runs.put:
         return rulings
     pauses = [ruling.pause for ruling in rulings if ruling.verdict is ASK]
-    if not pauses or not all(map(is_, pauses, _last(change, len(pauses)))):
+    if not pauses or not all(map(is_, pauses, _last_pauses(change, len(pauses)))):
         return rulings
     return tuple([ruling.but(pause=None) if ruling.verdict is ASK else ruling for ruling in rulings])
 
 
 def with_pauses(rulings: tuple[Ruling, ...], change: Change) -> tuple[Ruling, ...]:
-    """Return the rulings that `without_pauses` was given."""
+    """Undo `without_pauses`: return *rulings* with the pauses from *change*."""
     asks = [place for place, ruling in enumerate(rulings) if ruling.verdict is ASK and ruling.pause is None]
     if not asks:
         return rulings
-    pauses = dict(zip(asks, _last(change, len(asks)), strict=True))
+    pauses = dict(zip(asks, _last_pauses(change, len(asks)), strict=True))
     return tuple(
         [ruling.but(pause=pauses[place]) if place in pauses else ruling for place, ruling in enumerate(rulings)]
     )
 
 
-def _last(change: Change, count: int) -> Sequence[Pause | None]:
+def _last_pauses(change: Change, count: int) -> Sequence[Pause | None]:
     """Return the pauses of the last *count* runs in *change*, with `None` for each that it does not have."""
     added = () if change.suspended_runs is UNSET else change.suspended_runs.put[-count:]
     return (*repeat(None, count - len(added)), *[run.run.pause for run in added])
 
 
 class Moved(Value):
-    """What of the envelope of an event differs from the event before it; the other fields are `UNSET`.
+    """The fields of an event's envelope that differ from those of the event before it; all others are `UNSET`.
 
-    The first event follows one of the record's session, time and `Arrival.by`, with no path, and 0 in all other fields.
+    The first event is compared with an envelope that has the record's session, time and `Arrival.by`, no path, and 0 in
+    all other fields.
     """
 
     of: int = 0
@@ -167,9 +168,11 @@ def _stored_events(
 
 
 def _envelope_changes(of: int, envelope: Envelope, following: int, where: Where) -> Moved:
-    """Return what of *envelope*, of event number *of*, differs from *where* the event before it is.
+    """Return the fields of *envelope*, of the event with the index *of*, that differ from *where*.
 
-    *following* is the next number.
+    *where* has the fields of the event before it.
+
+    *following* is the sequence number after that of the event before it.
     """
     turn, round, n, at, path, by, session_id = where  # noqa: A001 - as the field
     return Moved(
@@ -190,9 +193,9 @@ def _before_first(session_id: str, arrival: Arrival) -> Where:
 
 
 def whole(form: StoredRecord, session_id: str, number: int, earlier: MessagesOf) -> Record:
-    """Return the record of the stored *form*, with all that it does not repeat.
+    """Rebuild the record from its stored *form*, with all fields that the form leaves out.
 
-    *earlier* returns the messages of earlier records; one of a damaged record is replaced by one that says so. Raise
+    *earlier* returns the messages of earlier records; a message of a damaged record is replaced by a notice. Raise
     `MisfitError` if a reference leads nowhere.
     """
     return _record(

@@ -1,4 +1,4 @@
-"""Writes a text that stands more than once in a record only once: the later ones refer to the first.
+"""Stores a long text that occurs several times in a record only once; later occurrences refer to the first.
 
 A record says most texts several times: a prompt is its input, an event, and a message of the history. Both ways work on
 the JSON, without parsing it, so that what is read is what was written, byte for byte.
@@ -23,17 +23,19 @@ _MARKED: Final = b'"' + MARK
 _LAST_OF_MARK: Final = MARK[-1:]
 _BACKSLASH: Final = b"\\"
 _ESCAPED: Final = ((b"\\\\", b"\0\0"), (b'\\"', b"\0\1"))
-"""What is masked in a body, so that each quote begins or ends a text, and by what: JSON has no such bytes."""
+"""The escapes that are masked in a body, so that each quote begins or ends a text, and the bytes that mask them."""
 
 _SHAPE: Final = bytes(byte if byte == ord('"') else ord(".") for byte in range(256))
 _RUN: Final = b"." * LEAST
-"""Stands in a masked body, translated by `_SHAPE`, if one of its texts is long. To look for it costs least."""
+"""Occurs in a masked body, translated by `_SHAPE`, if one of its texts is long. This is the cheapest test."""
 
 
 def share_texts(body: bytes) -> bytes:
-    """Return the JSON *body* with references in place of long texts that stand in it before."""
-    masked = body if body.find(_BACKSLASH) < 0 else _mask(body)  # `in` takes longer: it first asks for a number
-    if body.find(_LAST_OF_MARK) >= 0 and body.find(_MARKED) >= 0:  # one byte is found in a fifth of the time
+    """Return the JSON *body* with references in place of long texts that occur earlier in it."""
+    # `find`, because `in` is slower: it first tries to convert its operand to a number
+    masked = body if body.find(_BACKSLASH) < 0 else _mask(body)
+    # searched for first: one byte is found in a fifth of the time
+    if body.find(_LAST_OF_MARK) >= 0 and body.find(_MARKED) >= 0:
         pieces = masked.split(b'"')
         places = [at for at in range(1, len(pieces), 2) if len(pieces[at]) >= LEAST or pieces[at].startswith(MARK)]
     elif masked.translate(_SHAPE).find(_RUN) >= 0:
@@ -57,11 +59,11 @@ def share_texts(body: bytes) -> bytes:
 
 
 def expand_texts(body: bytes) -> bytes:
-    """Return the JSON *body* that `share_texts` was given; raise `ValueError` if a reference leads nowhere."""
+    """Undo `share_texts`: return the original JSON; raise `ValueError` if a reference leads nowhere."""
     if body.find(_MARKED) < 0:
         return body
     first, *others = _mask(body).split(_MARKED)
-    pieces, parts, texts = [first], [first], list[bytes]()  # the long texts in the first parts are known
+    pieces, parts, texts = [first], [first], list[bytes]()  # `texts` has the long texts of the parts counted so far
     counted = 0
     for other in others:
         quoted, _, rest = other.partition(b'"')

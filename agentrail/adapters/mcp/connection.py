@@ -97,7 +97,7 @@ class Connection:
         self._wake = trio.Event()
         self._leaving = False
 
-    # For the task that owns the client
+    # Methods for the task that owns the client
 
     async def keep_by_http(self, nursery: trio.Nursery) -> None:
         """Own the client of a server at a URL; if cancelled, first tell the server that the session is over."""
@@ -176,7 +176,7 @@ class Connection:
         if isinstance(message, ToolListChangedNotification):
             self._wake.set()
 
-    # For the tasks of tool calls
+    # Methods for the tasks of tool calls
 
     async def call(self, name: str, args: JsonObject, effect: EffectClass, on_progress: ProgressFnT) -> CallToolResult:
         """Call the tool *name*; raise `ToolError` if the server fails, with whether the call may have taken effect.

@@ -79,7 +79,7 @@ class McpServer:
 
     @in_brackets
     def __repr__(self) -> str:
-        return repr(self.name)  # the rest may hold secrets
+        return repr(self.name)  # only these: arguments, headers and variables may contain secrets
 
     def check(self) -> None:
         """Raise `ExtraMissing` if the package that speaks the protocol is not installed."""

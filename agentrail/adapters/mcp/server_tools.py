@@ -66,7 +66,7 @@ def plain_schema(schema: JsonObject, meter: Meter) -> dict[str, Json]:
     if isinstance(keys, Mapping) and not all(_is_usable(key, meter) for key in keys):
         del plain["patternProperties"]
         for keyword in ("additionalProperties", "unevaluatedProperties"):
-            plain.pop(keyword, None)  # they apply to keys that match no pattern, which is not known any more
+            plain.pop(keyword, None)  # these keywords apply to keys that match no pattern, and the patterns are removed
     return plain
 
 

@@ -112,7 +112,7 @@ MAX_STEPS = 20
 MAX_RESULT = 300
 """The most characters of a tool result that a response quotes."""
 
-# A run of spaces is matched from its start alone, and possessively: else one of 20,000 takes a second.
+# A run of spaces is matched only from its start, and possessively: otherwise, a run of 20,000 takes a second.
 _THEN = re.compile(r"(?<!\s)[,;.]?\s++(?:and\s++)?then\s|\n", re.IGNORECASE)
 _POLITE = re.compile(r"(?:(?:please|now|first|finally|(?:can|could|would) you)\b[\s,]*)*", re.IGNORECASE)
 _STOP = re.compile(r"(?<=[\w)\]'\"`*])[.!?,]+$|(?<!\s)\s++please[.!?]*$", re.IGNORECASE)
@@ -205,7 +205,7 @@ def introduction(tools: Sequence[ToolSpec]) -> str:
 
 
 def _phrase_of(step: str) -> tuple[Phrase, dict[str, str]] | None:
-    """Return the phrase that *step* is, with its slots."""
+    """Return the phrase that *step* matches, with the texts of its slots; `None` if it matches no phrase."""
     polite = _POLITE.match(step)
     bare = _STOP.sub("", _STOP.sub("", step[polite.end() if polite else 0 :].strip()))
     for phrase in PHRASES:
@@ -259,7 +259,7 @@ def _parse_slot(text: str, kind: Json) -> Json:
 
 
 def _plain(schema: JsonObject) -> Json:
-    """Return a value for a required argument that the phrase does not name; *schema* probably accepts it."""
+    """Return a plain value that *schema* probably accepts, for a required argument that the phrase does not name."""
     choices, kind = schema.get("enum"), schema.get("type")
     if "default" in schema:
         return schema["default"]
@@ -273,7 +273,7 @@ def _object(schema: Json) -> JsonObject:
 
 
 def _instruction(messages: Sequence[Message]) -> tuple[str, list[Message]]:
-    """Return the newest prompt or steering, and the messages since; what plugins say is no instruction."""
+    """Return the newest prompt or steering, and the messages since; messages of plugins are no instructions."""
     since: list[Message] = []
     for message in reversed(messages):
         if isinstance(message, UserMessage) and message.origin in {Origin.PROMPT, Origin.STEERING}:
@@ -283,7 +283,7 @@ def _instruction(messages: Sequence[Message]) -> tuple[str, list[Message]]:
 
 
 def _unreported(since: Sequence[Message]) -> list[ToolMessage]:
-    """Return the tool results that no whole response has reported yet."""
+    """Return the tool results that no complete response has reported yet."""
     results: list[ToolMessage] = []
     for message in reversed(since):
         if isinstance(message, ToolMessage):

@@ -104,7 +104,7 @@ class Result(Value):
 
     @property
     def outside(self) -> tuple[Image | File, ...]:
-        """The images and files, for an API that takes them only after the results: there, they are the user's."""
+        """The images and files of the result, for an API that takes them only after all results, as the user's."""
         media = (part for part in self.parts if isinstance(part, Image | File))
         return tuple(_quote_file(part) if isinstance(part, File) else part for part in media)
 
@@ -154,9 +154,10 @@ def turns_of(
     *,
     sealed: bool = True,
 ) -> tuple[RoleTurn, ...]:
-    """Return *messages* as turns for *provider*, which takes ids of calls that match *fits*.
+    """Return *messages* as turns for *provider*; ids of calls that do not match *fits* are replaced.
 
-    A file that is not among those that it *takes* is replaced by a text. Thoughts of other providers are left out. With
+    A file that the provider does not take (*takes*) is replaced by a text. Thoughts of other providers are left out.
+    With
     *sealed*, so are thoughts of this provider that have no signature.
     """
     projection = _Projection(provider, takes, fits, sealed=sealed)
@@ -182,7 +183,7 @@ def system_of(request: ModelRequest) -> tuple[str, ...]:
 def fixed_of(request: ModelRequest) -> str:
     """Return the system prompt, and the rule of the tags if it is a request of a session, as its id shows.
 
-    Other requests, such as those for a summary, have nothing of a program among the texts of the user.
+    Other requests, such as those for a summary, have no texts of the program among those of the user.
     """
     texts = (request.system, RULE if request.request_id else "")
     return "\n\n".join(text for text in texts if text.strip())
@@ -191,7 +192,8 @@ def fixed_of(request: ModelRequest) -> str:
 def with_sections(turns: tuple[RoleTurn, ...], request: ModelRequest) -> tuple[RoleTurn, ...]:
     """Return *turns*, which end with the user, with the dynamic sections of *request* as the last text of the user.
 
-    They change often: here a change leaves the beginning of the request as it was, so a provider's prompt cache fits.
+    They change often. At the end, a change leaves the beginning of the request as it was, so the provider's prompt
+    cache still works.
     """
     sections = _with_headings(request.sections)
     last = turns[-1]
@@ -201,9 +203,9 @@ def with_sections(turns: tuple[RoleTurn, ...], request: ModelRequest) -> tuple[R
 
 
 def of_program(text: str) -> Text:
-    """Return *text* between the tags that tell that the user did not write it.
+    """Return *text* between the tags that mark text of the program, which the user has not written.
 
-    It may quote a file or a user, who must not end it and go on as somebody else.
+    The text may quote a file or a user. Tags in a quotation are escaped: otherwise the quoted text could end the mark.
     """
     return Text(PROGRAM.format(_quote_tags(text)))
 
@@ -235,7 +237,7 @@ def _is_tag(text: str, start: int, word: str) -> bool:
 
 @lru_cache(maxsize=10_000)
 def _letters_of(character: str) -> str:
-    """Return the letters of *character* without style, case and marks; none if it is a blank or nobody sees it."""
+    """Return the letters of *character* without style, case and marks; empty for a blank or an invisible character."""
     letters = normalize("NFKD", character).casefold()
     return "".join([letter for letter in letters if category(letter)[0] not in "CMZ" and letter not in _EMPTY_LETTERS])
 
@@ -251,7 +253,7 @@ def _quote_part(part: Part, *, is_said: bool) -> Part:
 
 
 def _quote_file(file: File) -> File:
-    """Return *file* without tags in its name and in its text, if it is one; all others are *file* itself."""
+    """Return *file* with the tags in its name and its text escaped; *file* itself if there are none."""
     text = _text_of_file(file)
     name, safe = _quote_tags(file.name), _quote_tags(text)
     if (name, safe) == (file.name, text):
@@ -260,10 +262,10 @@ def _quote_file(file: File) -> File:
 
 
 def _text_of_file(file: File) -> str:
-    """Return the text of *file*, of whatever media type; empty if its bytes are none."""
+    """Return the content of *file* as text, whatever its media type; empty if it is not text."""
     if file.media_type.startswith(TEXTS):
         return text_in(file)
-    if file.media_type == PDF:  # a change would move what its table of places points to
+    if file.media_type == PDF:  # a change would move the content to which the table of offsets in the file points
         return ""
     try:
         return b64decode(file.data).decode()
@@ -272,7 +274,7 @@ def _text_of_file(file: File) -> str:
 
 
 def _memory_sections(files: Iterable[tuple[str, str]]) -> tuple[str, ...]:
-    """Return the texts of memory *files* between their tags, and before the first one what they are."""
+    """Return the texts of memory *files* between tags, after an introduction that says what they are."""
     texts = [
         MEMORY.format(_quote_tags(escape(" ".join(name.split())), "memory"), _quote_tags(text, "memory"))
         for name, text in files
@@ -294,7 +296,7 @@ def plain(parts: Iterable[Part]) -> tuple[Part, ...]:
 def _fit(call: ToolCall) -> ToolCall:
     """Return *call* as the model made it, with a name that providers take.
 
-    Models sometimes call tools by names that none takes.
+    Models sometimes call tools by names that no provider takes.
     """
     call = as_called(call)
     if ANY_NAME.fullmatch(call.name):
@@ -424,12 +426,12 @@ NONE: Final = ToolSearch()
 
 
 def tool_search(request: ModelRequest, settings: Settings) -> ToolSearch:
-    """Return the form that *request* uses: none if the option `tool_search` is off, or no tool is deferred."""
+    """Return the search form that *request* uses; an empty one if the option is off, or no tool is deferred."""
     finder = finder_of(request) if settings.tool_search else None
     return NONE if finder is None else ToolSearch(finder.name, {tool.name: tool for tool in request.deferred})
 
 
 def refuse_tool_search(settings: Settings) -> None:
-    """Raise `BadModelOptions` if *settings* want a form that the provider does not have."""
+    """Raise `BadModelOptions` if *settings* ask for a form of tool search that the provider does not have."""
     if settings.tool_search:
         raise BadModelOptions(NOT_THEIRS)

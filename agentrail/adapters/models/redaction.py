@@ -39,7 +39,8 @@ VARIED: Final = 8
 def is_secret(key: str) -> bool:
     """Return whether *key* is a secret by its length and form.
 
-    Servers that want no key are often given a word, such as `test`, `EMPTY` or `ollama`. It stands in ordinary texts.
+    Servers that need no key are often given a word, such as `test`, `EMPTY` or `ollama`, which occurs in ordinary
+    texts.
     """
     if len(key) < SHORTEST or len(set(key)) < VARIED:
         return False
@@ -64,7 +65,7 @@ class Redactor:
 
     @property
     def knows_none(self) -> bool:
-        """Whether the request has no keys."""
+        """Whether there are no secrets to remove."""
         return not self._keys
 
     def text(self, text: str) -> str:

@@ -48,7 +48,7 @@ MAX_REFUSED: Final = 64
 
 
 def with_refused_schema(refused: tuple[str, ...], schema: str) -> tuple[str, ...]:
-    """Return the *refused* schemas with another one; the first one is forgotten if they are too many."""
+    """Return *refused*, schemas that the provider has refused, and *schema*; of too many, the oldest is dropped."""
     return (*refused, schema)[-MAX_REFUSED:]
 
 
@@ -129,7 +129,7 @@ class RemoteModel:
             try:
                 return await self._answer(request, settings.but(response_format=form), emit)
             except RequestRefused:
-                pass  # perhaps because of the schema; a request that is refused for another reason is refused again
+                pass  # the schema may be the reason: if it is not, the request without it is refused, too
         if settings.tool_choice == "none":
             request, settings = request.but(may_call=False), settings.but(tool_choice="auto")
         tool_request, tool = with_answer_tool(request)
@@ -137,7 +137,7 @@ class RemoteModel:
             tool_request, settings, able=self._format.demands(self._provider_name, self._model, settings)
         )
         response = await self._answer(tool_request, settings.but(response_format=None), emit, tool)
-        if form is not None:  # it was the schema that was refused
+        if form is not None:  # the request without the schema was answered: the schema was the reason
             self._refused = with_refused_schema(self._refused, schema)
         return response
 

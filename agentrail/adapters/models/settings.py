@@ -112,7 +112,7 @@ def _url(name: str, value: Json) -> dict[str, object]:
         raise _wrong(name, value, "an address")
     try:
         parts = urlsplit(value)
-        _ = parts.port  # raises `ValueError` if it is not a number
+        _ = parts.port  # may raise `ValueError`, for a text that is no number
     except ValueError:
         raise _wrong(name, value, "an address") from None
     if parts.username or parts.password or parts.query or parts.fragment:

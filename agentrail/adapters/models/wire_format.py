@@ -193,7 +193,8 @@ def text(fields: Mapping[str, object], key: str) -> str:
 def index_of(fields: Mapping[str, object], key: str = "index") -> int | str | None:
     """Return the index under *key* of *fields*; `None` if there is none, or it is no whole number or text.
 
-    Decoders use it as a key, and a server that imitates another may send an object there, which cannot be one.
+    Decoders use the index as a key of a dictionary. A server that imitates another may send an object there, which is
+    not hashable.
     """
     index = fields.get(key)
     return index if isinstance(index, int | str) else None

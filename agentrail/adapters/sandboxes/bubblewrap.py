@@ -66,7 +66,8 @@ class Guards:
 
     def release(self) -> None:
         """Remove the created folders after the last command has ended; folders that are not empty any more stay."""
-        with self._lock, suppress(FileNotFoundError), Root(self._root) as root:  # the root may have been deleted
+        # the root folder itself may have been deleted
+        with self._lock, suppress(FileNotFoundError), Root(self._root) as root:
             self._users -= 1
             if not self._users:
                 for name in self._made:
@@ -198,7 +199,8 @@ class BubblewrapSandbox(LocalSandbox):
                 yield from ("--ro-bind-try", str(path), str(path))
         for name in (*SETTINGS, *(NETWORK_SETTINGS if self._network else ())):
             yield from ("--ro-bind-try", name, name)
-        yield from ("--proc", "/proc", "--remount-ro", "/proc")  # if agentrail runs as root, commands could change it
+        # mounted read-only: if agentrail runs as root, commands could change it otherwise
+        yield from ("--proc", "/proc", "--remount-ro", "/proc")
         yield from ("--dev", "/dev")
         for name in ("/tmp", HOME):  # noqa: S108 - its own
             yield from ("--size", str(self._limits.scratch), "--tmpfs", name)

@@ -183,7 +183,7 @@ class CompositeSandbox:
 async def _if_there(awaitable: Awaitable[T], nothing: T, may_miss: bool) -> T:
     """Return the result of *awaitable*, or *nothing* if its folder is missing and *may_miss* is true.
 
-    A folder may be missing if there are prefixes below it: it is listed for their sake.
+    A folder that exists only because there are prefixes below it may be missing in the sandbox.
     """
     try:
         return await awaitable

@@ -174,7 +174,7 @@ class Walk:
             return os.readlink(part, dir_fd=self._held[-1])
         except OSError as error:
             if error.errno in {errno.EINVAL, errno.ENOENT, errno.ENOTDIR}:
-                return None  # no link, or missing, which opening it will show
+                return None  # not a link, or missing: opening it will raise the error
             raise
 
     def parts_of(self, target: str) -> list[str]:
@@ -220,7 +220,7 @@ def open_file(root: Root, parts: Parts, *, hard_links: bool) -> int:
             fd = root.open(parts, os.O_RDONLY | PLAIN)
             if os.path.samestat(os.fstat(fd), status):
                 return fd
-            os.close(fd)  # another file was put there between the two opens
+            os.close(fd)  # another file was put at the path between the two opens
         finally:
             os.close(path_only)
     raise PathRefused(path, Why.MOVING)

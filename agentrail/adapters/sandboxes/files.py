@@ -2,7 +2,7 @@
 
 `FileStore` is the protocol of files on disk or in memory that sandboxes and searches use. It is synchronous.
 
-`IncomingFile`: a file on the disk that comes piece by piece, and gets its name when it is whole.
+`IncomingFile` is a file on the disk that is written piece by piece, and gets its name when it is complete.
 """
 
 from __future__ import annotations
@@ -193,7 +193,7 @@ class DiskFiles:
         return content.data if content.size <= MAX_FILE else None
 
     def _look(self, folder: int, parts: Parts) -> os.stat_result | None:
-        """Return the status of the file that is to be replaced; `None` if there is none. Raise if it must not be."""
+        """Return the status of the file that is to be replaced, `None` if there is none; raise if that is forbidden."""
         try:
             status = os.stat(parts[-1], dir_fd=folder, follow_symlinks=False)
         except FileNotFoundError:
@@ -298,7 +298,7 @@ NAMELESS: Final = os.O_TMPFILE | os.O_WRONLY | os.O_CLOEXEC if hasattr(os, "O_TM
 
 
 class IncomingFile:
-    """A new file below a root folder. Each call may block; after the first one, `drop` or `keep` must be the last."""
+    """A new file below a root folder. Each method may block; after `begin`, the last call must be `keep` or `drop`."""
 
     __slots__ = ("_fd", "_files", "_folder", "_other_name", "_parts", "_path", "size")
 
@@ -311,7 +311,7 @@ class IncomingFile:
         self.size = 0
 
     def begin(self) -> None:
-        """Create the file without a name, or under another, in its folder; raise `FileFailed` if its name is taken."""
+        """Create the file in its folder, nameless or with a temporary name; raise `FileFailed` if its name is taken."""
         check_writable(self._path, self._parts, self._files.protected)
         with translate_errors("write", self._path), Root(self._files.ensure_root()) as root:
             self._folder = make_folders(root, self._parts[:-1])
@@ -324,7 +324,7 @@ class IncomingFile:
                 self._fd = os.open(self._other_name, NEW_FILE, 0o666, dir_fd=self._folder)
 
     def write(self, piece: bytes) -> None:
-        """Add a piece."""
+        """Append *piece* to the file."""
         with translate_errors("write", self._path):
             rest = memoryview(piece)
             while rest:
@@ -332,25 +332,26 @@ class IncomingFile:
         self.size += len(piece)
 
     def keep(self) -> None:
-        """Give the file its name; raise `FileFailed` if that was taken meanwhile."""
+        """Give the complete file its name, and close it; raise `FileFailed` if the name was taken meanwhile."""
         with translate_errors("write", self._path):
-            # A link, because a rename would replace a file that has the name meanwhile. A file that was written under a
-            # temporary name has two names for a moment, and `confined_open` refuses a file with two names. So the file
-            # has no name before, where the system can give a nameless file one later (`_nameless`).
+            # `link` and not `rename`, because a rename would replace a file that has got the name meanwhile. A file
+            # with a temporary name has two names for a moment, and `confined_open` refuses files with two names. So the
+            # file is nameless before, on systems that allow that (`_nameless`).
             there = self._other_name or _open_as(self._fd)
             os.link(
                 there,
                 self._parts[-1],
                 src_dir_fd=self._folder,
                 dst_dir_fd=self._folder,
-                follow_symlinks=not self._other_name,  # a command may have put a link in its place, to what is outside
+                # a command may have replaced the temporary file by a link that leads out of the root
+                follow_symlinks=not self._other_name,
             )
         self.drop()
 
     def drop(self) -> None:
-        """Close the file, and remove it under its temporary name. Without `keep` before, nothing is left of it."""
+        """Close the file, and remove its temporary name: unless `keep` was called, the file is gone."""
         if self._fd >= 0:
-            with suppress(OSError):  # an error of the disk, which `write` has raised already
+            with suppress(OSError):  # a disk error, which `write` has raised already
                 os.close(self._fd)
             with suppress(FileNotFoundError):
                 if self._other_name:
@@ -366,7 +367,7 @@ def _nameless(folder: int) -> int:
         return -1
     try:
         fd = os.open(".", NAMELESS, 0o666, dir_fd=folder)
-    except OSError:  # not every file system has such files; other failures come again when a named file is made
+    except OSError:  # not every file system can do this; any other failure is raised again when a named file is created
         return -1
     with suppress(OSError):
         Path(_open_as(fd)).stat()

@@ -71,7 +71,7 @@ class GlobPattern:
         if self._name:
             only = self._parts[0]
             return only is not None and only.match(parts[-1]) is not None
-        reached = {0}  # the possible numbers of parts of the path that the pattern's parts so far have matched
+        reached = {0}  # numbers of leading parts of the path that the parts of the pattern so far can match
         for index, part in enumerate(self._parts):
             if part is None:
                 least = min(reached) + (index == len(self._parts) - 1)

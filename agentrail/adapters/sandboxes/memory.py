@@ -64,7 +64,7 @@ class MemoryFiles:
         self._protected = tuple(protected)
 
     def _place(self, parts: Parts) -> None:
-        """Add the new file *parts* to its folder, and each folder that comes into being by it to the one above."""
+        """Add the new file *parts* to its folder, and each folder that becomes non-empty by that to its parent."""
         for depth in range(len(parts), 0, -1):
             names = self._folders.setdefault(parts[: depth - 1], set())
             if parts[depth - 1] in names:
@@ -248,7 +248,7 @@ class MemorySandbox:
             unread += data is None
             try:
                 for _ in () if data is None else matcher.look(path, data):
-                    meter.spend(1 + LINE_STEPS - in_line.left)  # the steps that the previous line took
+                    meter.spend(1 + LINE_STEPS - in_line.left)  # the steps spent on the previous line
                     in_line.left = LINE_STEPS
                     yield
             except TooManyStepsError:

@@ -192,7 +192,7 @@ def contents(storage: FileStore, search: Search, meter: Meter) -> Iterator[tuple
     if kind is None:
         raise FileMissing("search", search.path, "file or folder")
     if kind is not Kind.FOLDER:
-        storage.read(search.path, 0, 0)  # raises if this one file cannot be read; within a folder it would be skipped
+        storage.read(search.path, 0, 0)  # an unreadable file raises here; in a folder, it would be skipped
         yield "/".join(parts), storage.data(parts)
         return
     for entry in walk(storage, parts, meter, ignored=search.ignored):
@@ -224,7 +224,8 @@ class Grep:
         """Search, and return the matches; block until all files are read, or enough is found."""
         order = order_of(self._search)
         files = self._files()
-        first = next(files, None)  # read before the process is started, so that an error in the path comes first
+        # the first file is read before the process is started, so that an error in the path is raised first
+        first = next(files, None)
         if first is None:
             return Matches((), self._cut)
         with subprocess.Popen(  # noqa: S603 - our own script
@@ -247,7 +248,7 @@ class Grep:
         return _parse_reply(answer, self._search.pattern, skipped, cut=self._cut)
 
     def _files(self) -> Iterator[tuple[str, bytes | None]]:
-        """Yield what `contents` yields but for the pauses; note if it has not seen all."""
+        """Yield the files of `contents` without its pauses; set `cut` if there are more than it visits."""
         try:
             yield from filter(None, contents(self._storage, self._search, unlimited_meter()))
         except SeenEnough:
@@ -266,7 +267,7 @@ class Grep:
                 else:
                     child.write(json.dumps([path, len(data)]).encode() + b"\n" + data)
         except BrokenPipeError:
-            pass  # the child has found enough, or was stopped
+            pass  # the child has closed its input: it has found enough, or was stopped
         finally:
             with suppress(BrokenPipeError):
                 child.close()
@@ -280,7 +281,7 @@ def _parse_reply(answer: bytes, pattern: str, skipped: int, *, cut: bool) -> Mat
     if "flaw" in reply:
         raise BadPattern(pattern, str(reply["flaw"]))
     return matches_of(
-        cast("list[Found]", reply["found"]),  # as our own script writes it
+        cast("list[Found]", reply["found"]),  # the types are those that `matcher.py` writes
         cast("int", reply["searched"]),
         skipped + cast("int", reply["skipped"]),
         cut=cut or bool(reply["cut"]),

@@ -88,7 +88,7 @@ def in_commit(error: sqlite3.Error) -> NothingWritten | JournalFailed:
 
 
 def in_mending(error: sqlite3.Error, *, is_synced: bool) -> JournalFailed | CommitUnknown:
-    """Return the journal's error for *error* of the attempt to remove a failed commit from the log."""
+    """Return the journal's error for *error*, with which removing a failed commit from the log failed."""
     lost = in_checkpoint(error, is_synced=is_synced)
     return JournalFailed(_TAKING_BACK, _sqlite_message(error)) if lost is None else lost
 

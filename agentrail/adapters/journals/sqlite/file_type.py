@@ -50,21 +50,23 @@ def check_kind(path: Path) -> None:
 def _problem(path: Path, head: bytes, size: int) -> str | None:
     """Return why a file of *size* bytes that begins with *head* is no whole journal; `None` if it may be one."""
     if not number_at(head, 40) and _is_there(path, "-journal"):
-        return None  # a process was killed while it created the file: SQLite will undo that
+        return None  # a process was killed while it created the file: SQLite will undo the creation
     if not head.startswith(MAGIC[: len(head)]):
         if EXPORTED in head:
             return "it is one session as a file; read it into a journal by `import_session`, and give another path"
         return f"it is not a database, but begins with {head[:SHOWN]!r}; give another path"
     if size < SMALLEST:
         return f"its end is missing, of at least {SMALLEST} bytes {size} are there; bring it back from a copy"
-    if number_at(head, 40) and number_at(head, 68) != APPLICATION:  # tables, and no `application_id` of ours
+    # it has tables, but not the `application_id` of a journal
+    if number_at(head, 40) and number_at(head, 68) != APPLICATION:
         return NOT_OURS
     version = number_at(head, 60)
     if number_at(head, 68) == APPLICATION and version not in (NO_TABLES, SCHEMA):
         return other_version(version)
     whole_size = size_of_pages(head) * number_at(head, 28)
-    is_said = number_at(head, 24) == number_at(head, 92)  # else the number of pages in the header is out of date
-    if is_said and size < whole_size and not _is_there(path, "-wal"):  # else the rest may be in the log
+    # SQLite's condition under which the number of pages in the header is up to date
+    is_said = number_at(head, 24) == number_at(head, 92)
+    if is_said and size < whole_size and not _is_there(path, "-wal"):  # with a log, missing pages may be there
         return f"its end is missing, of {whole_size:,} bytes {size:,} are there; bring it back from a copy"
     return None
 

@@ -1,4 +1,4 @@
-"""`LeaseTable`: who holds which session, kept in memory by the process that writes the file.
+"""`LeaseTable`: the leases of sessions, kept in memory by the process that writes the file.
 
 The lock on the file makes this process the only writer, so leases need not be stored. A process that gets the lock
 after this one has ended, or takes the file over, begins without any: a restart after a crash waits for no lease to end.
@@ -31,7 +31,7 @@ class LeaseTable:
         return len(self._kept)
 
     def get(self, session_id: str) -> HeldClaim | None:
-        """Return the claim of a session, with its lease; `None` if none is noted."""
+        """Return the latest claim of a session, with its lease; `None` if the table has none."""
         return self._changed.get(session_id) or self._kept.get(session_id)
 
     def __setitem__(self, session_id: str, claim: HeldClaim) -> None:

@@ -102,7 +102,7 @@ def _find_rows(connection: sqlite3.Connection, row: SessionRow, first: int, last
     count = last - first + 1
     parameters = {"session": row.id, "slot": slot, "first": first, "last": last, "count": count}
     rows: list[tuple[object, ...]] = []
-    with suppress(*RAISED):  # a damaged page after the wanted records breaks the way back over it
+    with suppress(*RAISED):  # the way back leads through later records: a damaged page among them breaks it
         rows = connection.execute(_GOING_BACK, parameters).fetchall()
     if len(rows) < count:
         rows = connection.execute(_FORWARD, parameters).fetchall()
@@ -215,7 +215,8 @@ class JournalReader:
         try:
             return query(db)
         finally:
-            if db.in_transaction:  # SQLite ends it after some errors; a `ROLLBACK` then would raise and hide them
+            # SQLite ends the transaction after some errors; a `ROLLBACK` would then raise, and hide the error
+            if db.in_transaction:
                 db.execute("ROLLBACK")
 
 
@@ -294,7 +295,7 @@ def _place(db: sqlite3.Connection, session_id: str, seq: int) -> int:
     if row is None:
         return 0
     low, high, step = row.head, row.head, 1
-    while low and _seq(db, row, low) > seq:  # from the end, as most subscribers have missed little
+    while low and _seq(db, row, low) > seq:  # searched from the end, because most subscribers have missed only a little
         low, high, step = max(low - step, 0), low - 1, 2 * step
     while low < high:
         middle = (low + high + 1) // 2
@@ -310,7 +311,7 @@ def _seq(db: sqlite3.Connection, row: SessionRow, number: int) -> int:
 
 def _answer(db: sqlite3.Connection, sound: Sound, session_id: str, command: str) -> StoredAnswer | None:
     """Return the answer stored under a command id, by the index or, if that may be incomplete, by a scan of records."""
-    with suppress(BadRecord, *RAISED):  # the index is damaged, or the record that it leads to is
+    with suppress(BadRecord, *RAISED):  # the index is damaged, or the record that it names is
         slot_row = db.execute(_BY_COMMAND, (session_id, command)).fetchone()
         if slot_row is None and session_id in sound:
             return None
@@ -376,7 +377,8 @@ def _latest(db: sqlite3.Connection, session_id: str, upto: int | None, limit: in
         return NOTHING_STORED
     last = row.head if upto is None else min(upto, row.head)
     snapshot: Snapshot | None = None
-    with suppress(BadRecord, UnpackError, *RAISED):  # it is damaged, or a record that it needs is: records are read
+    # the snapshot or a record that it needs is damaged: the caller folds the records instead
+    with suppress(BadRecord, UnpackError, *RAISED):
         snapshot = _snapshot(db, row, last)
     first = 1 if snapshot is None else snapshot.number + 1
     return Latest(snapshot, _between(db, row, first, min(last, first + limit - 1)))

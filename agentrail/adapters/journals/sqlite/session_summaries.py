@@ -1,4 +1,4 @@
-"""`AboutTable`: what is said of sessions, in tables of its own, because it is seldom written.
+"""`AboutTable`: owner, title and labels of sessions, in tables of their own, because they are seldom written.
 
 Lists sessions by a filter: each condition has an index, and the list is read along one of them.
 
@@ -56,45 +56,45 @@ class AboutRow(NamedTuple):
 
 
 class AboutTable:
-    """What is said of sessions: noted while jobs run, and written at the end of their transaction."""
+    """Collects changes of owner, title and labels while jobs run; writes them at the end of the transaction."""
 
-    __slots__ = ("_ended", "_said")
+    __slots__ = ("_changes", "_ended")
 
     def __init__(self) -> None:
-        self._said: dict[str, About] = {}
+        self._changes: dict[str, About] = {}
         self._ended: set[str] = set()
 
     def note(
         self, db: sqlite3.Connection, row: SessionRow, records: Sequence[Record], first: Callable[[], Record]
     ) -> None:
-        """Note what *records* change of it; *row* is that of their session, *first* reads the session's first record.
+        """Collect the changes in *records*; *row* is that of their session, *first* reads the session's first record.
 
-        A stored row that is damaged is made again from that record: each change of labels tells all labels.
+        A damaged row is made again from the first record, because each later change of labels contains all labels.
         """
         if has_ended(records[-1]):
             self._ended.add(row.id)
         telling = [record for record in records if tells_about(record)]
         if not telling:
             return
-        about = self._said.get(row.id)
+        about = self._changes.get(row.id)
         if about is None and row.head:
             stored = _about_row(db, row.id)
             about = about_after(first(), UNSAID) if stored is None else stored.about
         about = about or UNSAID
         for record in telling:
             about = about_after(record, about)
-        self._said[row.id] = about
+        self._changes[row.id] = about
 
     def redact(self, db: sqlite3.Connection, session_id: str, records: Sequence[Record]) -> None:
         """Replace the title of a session by a mark, if one of *records* has given it."""
         stored = _about_row(db, session_id)
         about = None if stored is None else about_redacted(stored.about, records)
         if stored is not None and about is not None and about != stored.about:
-            self._said[session_id] = about
+            self._changes[session_id] = about
 
     def write(self, db: sqlite3.Connection) -> None:
-        """Write what was noted; the rows of the sessions are written before."""
-        changes, self._said = self._said, {}
+        """Write the collected changes; the rows of the sessions must have been written before."""
+        changes, self._changes = self._changes, {}
         ended, self._ended = self._ended, set()
         for session_id, about in changes.items():
             before = _about_row(db, session_id)
@@ -111,13 +111,13 @@ class AboutTable:
             db.executemany(_END_LABEL, [(label, session_id) for label in labels_of])
 
     def undo(self) -> None:
-        """Forget what was noted: the transaction is rolled back."""
-        self._said.clear()
+        """Forget the collected changes, because the transaction is rolled back."""
+        self._changes.clear()
         self._ended.clear()
 
 
 def erase_about(db: sqlite3.Connection, session_id: str) -> None:
-    """Erase what is said of a session; if its row is damaged, its labels are looked for among all labels."""
+    """Erase the row and the labels of a session; if the row is damaged, all labels are searched."""
     stored = _about_row(db, session_id)
     if stored is None:
         db.execute("DELETE FROM label WHERE session = ?", (session_id,))
@@ -156,7 +156,7 @@ class ListIndex(NamedTuple):
     holds: str
     """The condition that the index answers."""
     rank: str = "session.id"
-    """The columns by which it is sorted."""
+    """The columns by which the index is sorted."""
 
 
 SESSIONS: Final = "session {} LEFT JOIN about ON about.session = session.id"
@@ -219,7 +219,7 @@ _COLUMNS: Final = ", ".join(
 
 
 def conditions(session_filter: SessionFilter) -> Iterator[tuple[ListIndex, SqlValue]]:
-    """Yield what *session_filter* asks for, with the value for each: the paths that find the fewest sessions first."""
+    """Yield the conditions of *session_filter*, each as an index with its value; the most selective ones first."""
     if session_filter.at_work is not None:
         yield AT_WORK, int(session_filter.at_work)
     if session_filter.due_before is not None:
@@ -235,7 +235,7 @@ def conditions(session_filter: SessionFilter) -> Iterator[tuple[ListIndex, SqlVa
 
 
 def _leads(path: ListIndex, value: SqlValue, session_filter: SessionFilter) -> bool:
-    """Whether a list can be read along *path*: the index has the value, and the order that is wanted."""
+    """Whether the list can be read along *path*: its index has the value, and is sorted as wanted."""
     if session_filter.due_before is not None:
         return path is BY_DUE
     return bool(value) or path is BY_END
@@ -290,7 +290,7 @@ def statement(
 
 
 def _stored_time(at: int) -> int:
-    """Return a time as the column `due` can hold it: one that it cannot hold is stored as the latest."""
+    """Return *at*, limited to the largest time that the column `due` can hold."""
     return max(-LATEST, min(at, LATEST))
 
 

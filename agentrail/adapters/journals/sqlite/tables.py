@@ -216,7 +216,8 @@ class RecordRow(NamedTuple):
 
     def follows(self, before: bytes) -> bool:
         """Whether the record is unchanged, and follows the record with the checksum *before*."""
-        if type(self.body) is not bytes or type(before) is not bytes:  # one changed bit can turn a blob into text
+        # the type is checked too: one changed bit can turn a blob into text
+        if type(self.body) is not bytes or type(before) is not bytes:
             return False
         if self.sealed is not None:
             return check_of(before + self.check, self.outside, self.body) == self.sealed
@@ -224,7 +225,7 @@ class RecordRow(NamedTuple):
 
 
 def check_of_snapshot(behind: bytes, beside: tuple[str, int, int, str], body: bytes) -> bytes:
-    """Return the checksum of a snapshot of the record with the checksum *behind*, with its columns up to `blobs`."""
+    """Return the checksum of a snapshot: over its record's checksum *behind*, the columns *beside*, and *body*."""
     return check_of(behind, as_bytes(beside), body)
 
 
@@ -245,7 +246,7 @@ That takes three times as long as to write the value.
 
 
 def write_records(connection: sqlite3.Connection, values: Sequence[object]) -> None:
-    """Insert records; *values* are the `NEW_COLUMNS` of one after the other, as they are bound: see `NULL`."""
+    """Insert records; *values* has the `NEW_COLUMNS` of all records in one flat list. For `None` see `NULL`."""
     _write(connection, "record", NEW_COLUMNS, values)
 
 
@@ -276,7 +277,7 @@ def _renewing(changed: frozenset[str]) -> str:
 def _write(
     connection: sqlite3.Connection, table: str, columns: str, values: Sequence[object], otherwise: str = ""
 ) -> None:
-    """Write rows, one's *values* after the other's, with few statements, each for a power of two of rows.
+    """Write rows, whose *values* stand in one flat list, with few statements, each for a power of two of rows.
 
     Each statement releases the interpreter's lock and has to get it back, which costs more than writing a row. Powers
     of two keep the number of different statements small, so that SQLite's cache has them all.

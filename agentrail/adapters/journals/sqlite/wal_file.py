@@ -1,4 +1,4 @@
-"""The write-ahead log: it is checked after a crash, moved into the file, and freed of a failed commit.
+"""The write-ahead log: checks it after a crash, moves it into the file, and removes a failed commit from it.
 
 After a crash, an incomplete end is normal, and damage elsewhere is refused.
 
@@ -115,7 +115,7 @@ def _damage(log: Path) -> Damage | None:
             if check != tuple(stored_check):
                 ends = sum(_is_end(frame_, salts) for frame_ in chain((_repair_frame(frame, before, order),), frames))
                 return Damage(head, at) if ends > TORN else None
-            if its_salts != salts:  # changed by damage: the checksum of a frame from an older log would not have fit
+            if its_salts != salts:  # damage, not a frame of an older log: the checksum of such a frame would not fit
                 return Damage(head, at)
             at += len(frame)
     return None
@@ -159,13 +159,13 @@ def _check(before: tuple[int, int], content: bytes, order: str) -> tuple[int, in
 
 
 class Checkpoints:
-    """What the writer does with the log. *is_synced*: each commit is synced before its jobs are answered."""
+    """Moves the log into the file, and removes failed commits from it. *is_synced*: each commit is synced to disk."""
 
     def __init__(self, path: Path, *, is_synced: bool) -> None:
         self._path = path
         self._is_synced = is_synced
         self.lost: JournalError | None = None
-        """Why all further writes are refused; `None` if they are not."""
+        """The error with which all further writes are refused; `None` if they are not."""
         self.to_mend = False
         """Whether a failed commit may be in the log."""
 
@@ -189,7 +189,7 @@ class Checkpoints:
             db.execute("BEGIN IMMEDIATE")
             db.execute(
                 f"PRAGMA user_version = {pragma(db, 'user_version')}"
-            )  # writes a page; an UPDATE that changes nothing would not
+            )  # setting the version to itself writes a page; an UPDATE that changes nothing would not
             db.execute("COMMIT")
         except sqlite3.Error as error:
             failure = in_mending(error, is_synced=self._is_synced)
@@ -222,7 +222,7 @@ class Checkpoints:
                 log.warning("the log of the journal `%s` could not be moved into it yet: %s", self._path, error)
 
     def has_lost(self, error: sqlite3.Error) -> bool:
-        """Whether commits may be lost after *error* of a checkpoint; if so, all further writes are refused."""
+        """Return whether commits may be lost after *error* of a checkpoint; if so, refuse all further writes."""
         lost = in_checkpoint(error, is_synced=self._is_synced)
         if lost is not None:
             self.lose(lost)

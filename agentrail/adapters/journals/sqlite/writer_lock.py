@@ -108,7 +108,9 @@ class FileUse:
         with _FILES.guard:
             file = _FILES.by_identity.get(identity)
             if file is None:
-                check_kind(self._path)  # safe with the guard held: this process has no connection to the file
+                # safe here: under the guard, this process has no connection to the file whose locks a close would
+                # release
+                check_kind(self._path)
                 file = _File(self._path)
             if status.st_nlink > 1 and S_ISREG(status.st_mode) and not file.locked:
                 raise JournalLinked(str(self._path), _other_name(self._path, identity))
@@ -125,7 +127,7 @@ class FileUse:
             return
         with _FILES.guard:
             file = _FILES.by_identity.get(identity)
-            if file is None:  # the use was begun before this process was forked
+            if file is None:  # this is a forked child: `forked` has emptied the table
                 return
             if self.has_lock:
                 self._unlock(file)
@@ -243,7 +245,7 @@ def place_of(path: object) -> Path:
     text: object = os.fspath(cast("str | os.PathLike[str]", path_)) if isinstance(path_, str | os.PathLike) else None
     if not isinstance(text, str) or not text or "\0" in text or mended(text) != text:
         raise WrongType("path", brief(path if text is None else text), A_PATH)
-    place = os.path.realpath(text)  # two links to one file become the same path
+    place = os.path.realpath(text)  # `resolve`, so that two links to one file become the same path
     if mended(place) != place:
         raise WrongType("path", brief(place), A_PATH)
     return Path(place)
@@ -259,7 +261,8 @@ def make_file(path: Path) -> None:
         return
     opened = os.open(path.parent, os.O_RDONLY)
     try:
-        os.fsync(opened)  # writes the file's name to the disk: after a power cut the file could not be found without it
+        # writes the folder's entry for the file to the disk: without it, a power cut could lose the file
+        os.fsync(opened)
     finally:
         os.close(opened)
 

@@ -60,11 +60,11 @@ class ThreadJob(Struct, Generic[C, T_co], eq=False):
 
 
 def _nothing(_: object) -> None:
-    """Do nothing: what waits for the thread to end needs a job, and has none for it."""
+    """No-op: `close` waits for the end of the thread by a job, which has nothing to do."""
 
 
 class WriterJob(Protocol[C_contra]):
-    """A function to run with the resource of the thread; the error that it raises is kept here."""
+    """Interface of a job: a function to run with the resource of the thread. Its exception is stored in `error`."""
 
     about: str
     """The session that the job concerns; empty if none."""
@@ -83,7 +83,7 @@ class JobHandler(Protocol[C_co]):
         ...
 
     def rest(self) -> None:
-        """Do work that was put off until the jobs were answered, such as a checkpoint."""
+        """Do work that was postponed until the jobs were answered, such as a checkpoint."""
         ...
 
     def close(self) -> None:
@@ -229,7 +229,7 @@ class Worker(Generic[C]):
                 job.error = error
 
     def _rest(self) -> None:
-        """Call `Servant.rest`, for postponed work; log an exception, so that the thread goes on."""
+        """Call `JobHandler.rest` for postponed work; log an exception, so that the thread goes on."""
         try:
             self._servant.rest()
         except Exception as error:  # noqa: BLE001 - no task waits for this work, and the next jobs need the thread
@@ -242,7 +242,7 @@ class Worker(Generic[C]):
         """
         tokens = {job.token for job in jobs}
         by_run = {token: [job.task for job in jobs if job.token is token] for token in tokens}
-        jobs.clear()  # so each job ends with its task, and the collector does not meet twice as many new objects
+        jobs.clear()  # so a job is freed with its task, and the garbage collector meets fewer objects
         for token, tasks in by_run.items():
             try:
                 token.run_sync_soon(self._wake, token, tasks, are_awaited)

@@ -89,10 +89,10 @@ class Writer:
         self._log = Checkpoints(path, is_synced=sync == "full")
         self._rows: dict[str, SessionRow] = {}
         self._changed: dict[str, SessionRow] = {}
-        self._restated: dict[str, frozenset[str]] = {}  # by session: columns in an index that have changed
+        self._restated: dict[str, frozenset[str]] = {}  # by session: the indexed columns that have changed
         self._about = AboutTable()
         self._places = PlacesBySession()
-        self._records: list[object] = []  # the `NEW_COLUMNS` of one record after the other
+        self._records: list[object] = []  # the `NEW_COLUMNS` of all new records, in one flat list
         self._leases = LeaseTable()
         self._floor = 0
         self._deletions = Deletions(path)
@@ -107,7 +107,8 @@ class Writer:
                 job.error = None
                 try:
                     job.do(self)
-                except AgentrailError as error:  # a job raises one only before it has written anything
+                # a job raises such an error only before it has written anything, so the others can go on
+                except AgentrailError as error:
                     job.error = error
             self._flush()
         except JournalError as error:
@@ -255,8 +256,9 @@ class Writer:
             self._extend(claim, 0)
 
     def _extend(self, claim: Claim, until: int) -> bool:
-        """Let the lease of *claim* end at *until*; return false if the claim is lost."""
-        if self._leases.get(claim.session_id) is None:  # it was claimed before the file was closed, or has no lease
+        """Set the end of the lease of *claim* to *until*; return false if the claim is lost."""
+        # not in the table: the session was claimed before the file was closed, or its claim has no lease
+        if self._leases.get(claim.session_id) is None:
             with suppress(BadRecord, SessionBeingDeleted):
                 row = self._row(claim.session_id)
                 if row is not None:
@@ -342,7 +344,7 @@ class Writer:
     def redact(
         self, session_id: str, first: int, last: int, note: Redaction, holder: str, names: Collection[str]
     ) -> tuple[int, int, int]:
-        """Redact some records from *first* on; return how many, the next one, and 0: if all are done, a mark."""
+        """Redact some records from *first* on; return how many, the next record, and 0, or a mark once all are done."""
         self._check_generation(session_id)
         row = self._row(session_id)
         claimed = self._leases.get(session_id)
@@ -366,7 +368,7 @@ class Writer:
         return redact_some(self._db, row, before, stored, note, names), first + AT_ONCE, 0
 
     def progress(self, mark: int) -> DeletionProgress:
-        """Return how far the deletion is that was marked with the number *mark*."""
+        """Return the state of the deletion with the number *mark*."""
         return self._deletions.progress(self._db, mark)
 
     def _claimed_row(self, claim: Claim) -> SessionRow:

@@ -107,18 +107,18 @@ def _choice(request: ModelRequest, settings: Settings) -> JsonObject:
     return {"type": settings.tool_choice}
 
 
-# At most four cache marks, as many as the API takes. Two move with the conversation: on the last message that later
-# requests have too, and where the last answered request had that mark. From a mark, the provider looks back over some
-# 20 blocks only, and a round with 15 calls has 30: without the second mark, it would find nothing of the history.
-# The others are on the last section of the system prompt, on its fixed part, and on the last tool. What precedes a
-# change is still read from the cache.
+# At most four cache marks: the API takes no more. Two marks move with the conversation. One is on the last message that
+# later requests repeat, the other where the last answered request had its own. From a mark, the provider looks back
+# over some 20 blocks only, and a round with 15 calls has 30, so without the second mark the history would not be found
+# in the cache. The other marks are on the last section of the system prompt, on its fixed part, and on the last tool:
+# after a change, the part of the request before it is still read from the cache.
 
 WORTH: Final = ("messages", "answered", "sections", "system", "tools")
 """The places of cache marks, the most valuable first; a request has no more of them than are allowed."""
 
 
 def _marks(request: ModelRequest, settings: Settings, turns: Sequence[RoleTurn]) -> frozenset[str]:
-    """Return the places that are marked for the cache, by the settings and by what stands before each."""
+    """Return the places that get a cache mark; a place needs at least `cache_min_tokens` tokens before it."""
     if not settings.cache or request.once:
         return frozenset()
     lasting = request.messages[: len(request.messages) - request.passing] if request.passing else request.messages
@@ -169,7 +169,8 @@ def _messages(
 ) -> list[Json]:
     """Return *turns*, which end with the user, as JSON.
 
-    After the mark of the end stand *passing* turns, and blocks of the turn before these.
+    *passing* is the number of turns, and of blocks in the turn before them, that are not in later requests: the mark
+    stands before them.
     """
     rendered = [_message(turn, search) for turn in turns]
     last = len(rendered) - 1 - passing[0]
@@ -188,12 +189,13 @@ def _mark(blocks: list[JsonObject], place: int) -> None:
 
 
 def _passing(request: ModelRequest, provider: str, model: str) -> tuple[int, int]:
-    """Return how many turns at the end are of this request alone, and how many blocks of the turn before these."""
+    """Return how many turns at the end later requests do not repeat, and how many blocks of the turn before them."""
     if not request.passing:
         return 0, 0
     start = len(request.messages) - request.passing
     turns = turns_of(request.messages[start:], provider, seen_by(TAKES, provider, model))
-    if isinstance(request.messages[start], AssistantMessage):  # the turn of the user before it is made up, if alone
+    # a user's turn is inserted before an answer that stands alone
+    if isinstance(request.messages[start], AssistantMessage):
         is_made_up = start > 0 and isinstance(request.messages[start - 1], AssistantMessage)
         return len(turns) - 1, int(is_made_up)
     return len(turns) - 1, len(turns[0].parts)

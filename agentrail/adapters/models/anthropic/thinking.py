@@ -1,7 +1,7 @@
-"""Which settings of thinking each model of Anthropic takes and refuses, by prefix of the model's name.
+"""The settings of thinking that each model of Anthropic takes or refuses, by prefix of the model's name.
 
-From the public documentation, read in November 2026. Models that are not listed, such as those of other makers with
-the same API, are expected to take an effort (`low` … `max`) and to refuse nothing.
+From the public documentation, read in November 2026. Models that are not listed, such as those of other makers with the
+same API, are expected to take an effort (`low` … `max`) and to refuse nothing.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ def can_force(model: str, settings: Settings) -> bool:
 
 
 def temperature_of(settings: Settings) -> float | None:
-    """Return the temperature to send, or `None` if it is the default. New models refuse the field, whatever it says."""
+    """Return the temperature to send, or `None` if it is the default. New models refuse any `temperature`."""
     return None if settings.temperature == USUAL_TEMPERATURE else settings.temperature
 
 

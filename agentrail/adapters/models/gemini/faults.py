@@ -23,7 +23,7 @@ FAULTS: Final = Faults(
         "INVALID_ARGUMENT": RequestRefused,
         "OUT_OF_RANGE": RequestRefused,
         "UNIMPLEMENTED": RequestRefused,
-        "FAILED_PRECONDITION": AccessDenied,  # the API is not offered in this country, or only with billing
+        "FAILED_PRECONDITION": AccessDenied,  # the API is not available in this country, or only with billing
         "UNAUTHENTICATED": KeyRefused,
         "PERMISSION_DENIED": AccessDenied,
         "NOT_FOUND": ModelMissing,

@@ -180,7 +180,7 @@ def _part(part: Part) -> JsonObject:
 
 
 def _result(result: Result, *, inside: bool) -> JsonObject:
-    """Return *result* as a part, with its images if *inside*, else without them (they then follow the results)."""
+    """Return *result* as a part. With *inside*, its images are in the part; otherwise they follow the results."""
     output = "\n".join(part.text for part in result.parts if isinstance(part, Text))
     response: dict[str, Json] = {
         "id": result.wire_id,
@@ -194,7 +194,7 @@ def _result(result: Result, *, inside: bool) -> JsonObject:
 
 
 def _parts_json(said_parts: Iterable[Said]) -> tuple[list[JsonObject], dict[str, str]]:
-    """Return the parts with their signatures, and those of the calls, by number of the call as text."""
+    """Return the parts with their signatures, and the signatures of the calls by the number of the call, as text."""
     parts: list[JsonObject] = []
     seals: dict[str, str] = {}
     for part in said_parts:

@@ -61,7 +61,8 @@ def render(request: ModelRequest, provider: str, model: str, settings: Settings)
         raise BadModelOptions(NO_STOP)
     turns = with_sections(turns_of(request.messages, provider, seen_by(TAKES, provider, model)), request)
     search = tool_search(request, settings)
-    if search.finder != FINDER:  # an answer could not say which other name is meant
+    # the provider's form has no name for the finder: answers are read with the usual one
+    if search.finder != FINDER:
         search = NONE
     body: dict[str, Json] = {
         "model": model,
@@ -113,7 +114,7 @@ def _tool(tool: ToolSpec) -> JsonObject:
         "name": tool.name,
         "description": tool.description,
         "parameters": schema_of(tool),
-        "strict": False,  # the default is true, which most schemas of tools do not fulfil
+        "strict": False,  # the API's default is true, and most schemas of tools break the rules of that mode
     }
 
 
@@ -173,7 +174,7 @@ def _looking(call: Asked) -> JsonObject:
 
 
 def _search_result_json(result: Result, search: ToolSearch) -> JsonObject:
-    """Return the result of such a call: the definitions of the tools that it has found."""
+    """Return the result of a call of the tool that finds others: the definitions of the tools that it has found."""
     form: JsonObject = {"type": "tool_search_output", "execution": "client", "status": "completed"}
     tools: list[Json] = [{**_tool(tool), "defer_loading": True} for tool in search.loaded(result)]
     return {**form, "call_id": result.wire_id, "tools": tools}

@@ -202,7 +202,7 @@ class ChatDecoder:
         usage = sub(fields, "usage") or sub(sub(fields, "x_groq"), "usage")
         if not usage:
             return ()
-        self._usage = _higher(self._usage, _usage(usage))
+        self._usage = _larger_usage(self._usage, _usage(usage))
         return (UsageChunk(self._usage),)
 
 
@@ -231,11 +231,11 @@ def _usage(fields: Mapping[str, object]) -> Usage:
     output_tokens = max(
         output_tokens, count(fields, "total_tokens") - input_tokens
     )  # xAI counts reasoning only in the total
-    cost = as_usd(fields.get("cost"))  # of OpenRouter, which knows what it paid
+    cost = as_usd(fields.get("cost"))  # OpenRouter reports the cost itself
     return Usage(input_tokens, output_tokens, cached, reasoning, cost, cache_write_tokens=cache_write)
 
 
-def _higher(old: Usage, new: Usage) -> Usage:
+def _larger_usage(old: Usage, new: Usage) -> Usage:
     return Usage(
         max(old.input_tokens, new.input_tokens),
         max(old.output_tokens, new.output_tokens),

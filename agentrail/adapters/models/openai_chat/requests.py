@@ -203,7 +203,7 @@ def _messages(request: ModelRequest, provider: str, dialect: Dialect) -> list[Js
 
 
 def _result(result: Result) -> JsonObject:
-    """Return the message with the result of a call. It can only hold text; images and files follow separately."""
+    """Return the message with the result of a call. It can contain only text; images and files follow separately."""
     text = text_of(result.parts) or (A_FILE if _has_file(result) else AN_IMAGE)
     return {"role": "tool", "tool_call_id": result.wire_id, "content": text}
 

@@ -1,4 +1,4 @@
-"""Models that are known to take no images or no PDFs, as data; every other model is asked, and its provider decides."""
+"""Models that are known to take no images or no PDFs, as data; all others get them, and their provider decides."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ BOTH: Final = (IMAGES, PDF)
 
 
 class Unseen(NamedTuple):
-    """What some models of a provider do not take."""
+    """A row: the media that some models of a provider do not take."""
 
     provider: str
     """The provider."""
@@ -185,12 +185,12 @@ def _rows(provider: str) -> Mapping[str, Unseen]:
 
 @lru_cache(maxsize=1000)
 def unseen_by(provider: str, model: str) -> Unseen | None:
-    """Return what *model* of *provider* does not take; `None` if nothing is known."""
+    """Return the row with the media that *model* of *provider* does not take; `None` if nothing is known."""
     rows = _rows(SAME.get(provider, provider)).items()
     return next((row for name, row in rows if model.startswith(name) and DATED.fullmatch(model, len(name))), None)
 
 
 def seen_by(takes: Takes, provider: str, model: str) -> Takes:
-    """Return *takes*, which is what the API of *provider* takes, without what *model* does not take."""
+    """Return *takes*, the media that the API of *provider* takes, without those that *model* does not take."""
     row = unseen_by(provider, model)
     return takes if row is None else takes.but(model=model, untaken=row.untaken, instead=row.instead)

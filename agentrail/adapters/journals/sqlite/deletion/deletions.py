@@ -13,7 +13,7 @@ from agentrail.adapters.journals.sqlite.deletion.vacuum import Round
 
 
 class DeletionProgress(Enum):
-    """How far a deletion is."""
+    """The state of a deletion."""
 
     DONE = "nothing of the session is left"
     GOES_ON = "there is more to do"
@@ -24,7 +24,7 @@ W_contra = TypeVar("W_contra", contravariant=True)
 
 
 class DeletionJob(Generic[W_contra]):
-    """A job of the writer's own, for which nobody waits: a piece of the deletions."""
+    """A job of the writer itself, for which no task waits: a piece of the deletions."""
 
     about = ""
 
@@ -33,7 +33,7 @@ class DeletionJob(Generic[W_contra]):
         self.error: Exception | None = None
 
     def do(self, holder: W_contra) -> None:
-        """Do the piece."""
+        """Do the next piece of the deletions."""
         self._run(holder)
 
 
@@ -44,31 +44,31 @@ class Deletions:
         self._path = path
         self._round: Round | None = None
         self._waits = False
-        self._hindered: Exception | None = None
+        self._error: Exception | None = None
         self._marked = False
 
     @property
     def is_due(self) -> bool:
-        """Whether there is a piece to do. After one has failed there is none until a caller was told."""
-        return self._marked and self._hindered is None
+        """Whether there is a piece to do. After a failure there is none until `progress` has raised the error."""
+        return self._marked and self._error is None
 
     @property
     def in_transaction(self) -> bool:
-        """Whether the next piece belongs into a transaction."""
+        """Whether the next piece changes rows, so that it must run in a transaction."""
         return self._round is None or self._round.in_transaction
 
     def begin(self, db: sqlite3.Connection) -> None:
-        """Look whether sessions are marked, by this process or by one that has ended before their deletion had."""
-        self._round, self._hindered = None, None
+        """Check whether any sessions are marked, by this process or an earlier one, and start from the beginning."""
+        self._round, self._error = None, None
         self._marked = is_marked(db)
 
     def expect(self) -> None:
         """Note that a mark is about to be committed."""
-        self._hindered = None
+        self._error = None
         self._marked = True
 
     def do_piece(self, db: sqlite3.Connection, descriptor: int) -> int:
-        """Do the next piece; return about how many bytes of rows it has erased."""
+        """Do the next piece; return the approximate number of bytes of rows that it has erased."""
         if self._round is not None:
             self._waits = not self._round.go_on()
             if self._round.is_done:
@@ -80,12 +80,12 @@ class Deletions:
         return erased or 0
 
     def hinder(self, error: Exception) -> None:
-        """Note that a piece has failed, for `progress` to raise; the cleaning of the file begins anew."""
-        self._round, self._hindered = None, error
+        """Note that a piece has failed with *error*, which `progress` raises; the cleaning of the file starts again."""
+        self._round, self._error = None, error
 
     def progress(self, db: sqlite3.Connection, mark: int) -> DeletionProgress:
-        """Return how far the deletion of the session with number *mark* is; raise the error that has hindered it."""
-        hindered, self._hindered = self._hindered, None
+        """Return the state of the deletion with the number *mark*; raise the error of a failed piece, once."""
+        hindered, self._error = self._error, None
         if hindered is not None:
             raise hindered
         if not is_marked(db, mark):

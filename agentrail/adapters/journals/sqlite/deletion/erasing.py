@@ -49,9 +49,9 @@ SELECT id FROM tree WHERE id IN (SELECT id FROM session)"""
 
 
 def marks_of(db: sqlite3.Connection, session_id: str) -> tuple[int, int] | None:
-    """Return the last mark, and how many there are; `None` if *session_id* is not marked.
+    """Return the highest number of a mark, and the number of marks; `None` if *session_id* is not marked.
 
-    Its sub-agents were marked together with it, and marks are worked off in order.
+    The sub-agents were marked together with the session, and marks are handled in order.
     """
     query = "SELECT 1 FROM deleting WHERE session IN (?, ?) LIMIT 1"
     if db.execute(query, (session_id, _digest(session_id))).fetchone() is None:
@@ -73,12 +73,12 @@ def mark(db: sqlite3.Connection, names: Sequence[str]) -> int:
 
 
 def is_marked(db: sqlite3.Connection, number: int = LAST) -> bool:
-    """Whether a mark up to *number* is left; without it, whether any is."""
+    """Whether a mark with a number up to *number* is left; without *number*, whether any mark is."""
     return db.execute("SELECT 1 FROM deleting WHERE number <= ? LIMIT 1", (number,)).fetchone() is not None
 
 
 def erase_some(db: sqlite3.Connection) -> int | None:
-    """Erase some rows of the session that was marked first; return about how many bytes, `None` if no row is left."""
+    """Erase some rows of the first marked session; return the approximate bytes erased, `None` if no row is left."""
     rows = db.execute("SELECT number, session, slot FROM deleting WHERE slot <> ? ORDER BY number LIMIT 1", (ERASED,))
     row: tuple[int, str, int] | None = rows.fetchone()
     if row is None:
@@ -95,17 +95,17 @@ def erase_some(db: sqlite3.Connection) -> int | None:
 
 
 def _erase_records(db: sqlite3.Connection, number: int, session_id: str, slot: int) -> int:
-    """Erase some of a session's records, from that at *slot* back; return how many bytes, 0 if there are none."""
+    """Erase some of a session's records, from the one at *slot* back; return the bytes erased, 0 if none is left."""
     parameters = {"session": session_id, "slot": slot, "most": MAX_RECORDS}
     rows: list[tuple[int, int, int]] = db.execute(_LAST, parameters).fetchall() if slot else []
-    if slot and not rows:  # the way back is broken: look for what is left of the session in all records
+    if slot and not rows:  # the chain of records is broken: search all records for those of the session
         rows = db.execute(_ANY, parameters).fetchall()
     erased = 0
     for at, back, size in rows:
         if erased > MAX_BYTES:
             break
         db.execute("DELETE FROM record WHERE slot = ?", (at,))
-        erased += size + 1  # also a record without a body counts
+        erased += size + 1  # at least 1: 0 would mean that no record is left
         slot = back
     if erased:
         db.execute("UPDATE deleting SET slot = ? WHERE number = ?", (slot, number))
@@ -125,7 +125,7 @@ WHERE session = :session AND slot <= :slot ORDER BY slot DESC LIMIT :most"""
 
 
 def _erase_blobs(db: sqlite3.Connection, session_id: str) -> int:
-    """Erase some of the blobs that a session uses, unless another one uses them too; return how many bytes."""
+    """Erase some of the blobs that only this session uses; return the bytes erased."""
     erased = 0
     query = "SELECT digest FROM blob_use WHERE session = ? LIMIT ?"
     for (digest,) in db.execute(query, (session_id, MAX_RECORDS)).fetchall():
@@ -160,7 +160,7 @@ SELECT blobs FROM chain WHERE blobs <> ''"""
 
 
 def _erase_blob(db: sqlite3.Connection, session_id: str, digest: str) -> int:
-    """Note that a session does not use a blob any more; if none does, erase it and return its bytes, else 0."""
+    """Note that a session no longer uses a blob; if no session does, erase it. Return the bytes erased."""
     db.execute("DELETE FROM blob_use WHERE digest = ? AND session = ?", (digest, session_id))
     if db.execute("SELECT 1 FROM blob_use WHERE digest = ? LIMIT 1", (digest,)).fetchone() is not None:
         return 0
@@ -170,5 +170,5 @@ def _erase_blob(db: sqlite3.Connection, session_id: str, digest: str) -> int:
 
 
 def _digest(session_id: str) -> str:
-    """Return the name of a session whose rows are gone: its id must not be found in the file any more."""
+    """Return the digest that names a session whose rows are gone: the file must no longer contain its id."""
     return f"#{blake2b(session_id.encode(errors='backslashreplace'), digest_size=16).hexdigest()}"

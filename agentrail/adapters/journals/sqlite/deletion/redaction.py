@@ -32,9 +32,9 @@ def redact_some(
     note: Redaction,
     names: Collection[str],
 ) -> int:
-    """Redact the consecutive records *stored*, which follow the checksum *before*; return how many were not so yet.
+    """Redact the consecutive records *stored*, which follow the checksum *before*; return how many were changed.
 
-    *names* are those that `kept_names` has found.
+    *names* is the result of `kept_names`.
     """
     count = 0
     for stored_row, record in stored:
@@ -48,8 +48,8 @@ def redact_some(
 
 
 def drop_unnamed_blobs(db: sqlite3.Connection, row: SessionRow) -> None:
-    """Erase the long texts that no record of the session names any more: once, as it looks at all its records."""
-    _drop_snapshot(db, row)  # it may have been kept between two transactions
+    """Erase the long texts that no record names any more. It reads all records of the session, so it is done once."""
+    _drop_snapshot(db, row)  # a snapshot may have been written between two transactions of the redaction
     drop_unused_blobs(db, row.id, row.slot)
 
 
@@ -60,7 +60,7 @@ def _drop_snapshot(db: sqlite3.Connection, row: SessionRow) -> None:
 def _redact(db: sqlite3.Connection, row: RecordRow, record: Record, before: bytes) -> None:
     packed = pack(record)
     names = " ".join(packed.blobs)
-    for name, content in packed.blobs.items():  # texts of structure, such as a system prompt
+    for name, content in packed.blobs.items():  # long texts that are not personal, such as a system prompt
         db.execute("INSERT OR IGNORE INTO blob VALUES (?, ?)", (name, content))
         db.execute("INSERT OR IGNORE INTO blob_use VALUES (?, ?)", (name, row.session))
     changed = row._replace(format=packed.format, blobs=names, body=packed.body)
@@ -70,7 +70,7 @@ def _redact(db: sqlite3.Connection, row: RecordRow, record: Record, before: byte
 
 
 def mark_cleaning(db: sqlite3.Connection) -> int:
-    """Have the file cleaned of the texts that were replaced; return the number of the mark for that."""
+    """Add a mark, so that the file is cleaned of the replaced texts; return the number of the mark."""
     values = (REDACTED, ERASED)
     number = db.execute("INSERT INTO deleting (session, slot, epoch) VALUES (?, ?, 0)", values).lastrowid
     return number or 0

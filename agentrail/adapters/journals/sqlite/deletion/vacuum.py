@@ -50,7 +50,7 @@ LEAVES: Final = frozenset({10, 13})
 
 
 class CleaningPhase(Enum):
-    """What a round of cleaning does next."""
+    """The phases of a round of cleaning: what it does next."""
 
     GIVING_BACK = "free pages are given back"
     MOVING = "the log is moved into the file"
@@ -70,16 +70,16 @@ class Round:
         self._file = descriptor
         (self._upto,) = db.execute("SELECT max(number) FROM deleting WHERE slot = ?", (ERASED,)).fetchone()
         self._search: Iterator[list[int]] | None = None
-        self._found: list[int] = []
+        self._dirty_pages: list[int] = []
 
     @property
     def is_done(self) -> bool:
-        """Whether the marks are removed."""
+        """Whether the round is over, and its marks are removed."""
         return self.phase is CleaningPhase.DONE
 
     @property
     def in_transaction(self) -> bool:
-        """Whether the next piece belongs into a transaction."""
+        """Whether the next piece changes rows, so that it must run in a transaction."""
         return self.phase in (CleaningPhase.GIVING_BACK, CleaningPhase.FORGETTING)
 
     def go_on(self) -> bool:
@@ -105,10 +105,11 @@ class Round:
             if not _pragma(self._db, "freelist_count"):
                 self.phase = CleaningPhase.MOVING
                 return
-            self._db.execute("PRAGMA incremental_vacuum(1)")  # Python does one step of it, whatever the number
+            # frees one page: Python runs one step of this pragma, whatever its number
+            self._db.execute("PRAGMA incremental_vacuum(1)")
 
     def _move_log(self, then: CleaningPhase) -> bool:
-        """Move the log into the file and truncate it; return false if that has to wait."""
+        """Move the log into the file, truncate it, and go on to *then*; return false if a reader prevents that."""
         waits = _pragma(self._db, "busy_timeout")
         self._db.execute("PRAGMA busy_timeout = 0")
         try:
@@ -127,24 +128,26 @@ class Round:
         gap = next(self._search, None)
         if gap is None:
             self._search = None
-            self.phase = CleaningPhase.ZEROING if self._found else CleaningPhase.FORGETTING
+            self.phase = CleaningPhase.ZEROING if self._dirty_pages else CleaningPhase.FORGETTING
         else:
-            self._found += gap
+            self._dirty_pages += gap
 
     def _zero(self) -> bool:
-        """Zero the gaps of some pages, in a transaction that changes nothing: it keeps other writers away."""
-        pages, self._found = self._found[:ZEROED], self._found[ZEROED:]
+        """Zero some gaps, in an empty transaction that keeps other writers away; return false if that must wait."""
+        pages, self._dirty_pages = self._dirty_pages[:ZEROED], self._dirty_pages[ZEROED:]
         self._db.execute("BEGIN IMMEDIATE")
         try:
-            if self._log.exists() and self._log.stat().st_size:  # another program has written in between
-                self._found += pages
+            # another program has written since the log was truncated: page numbers may be wrong
+            if self._log.exists() and self._log.stat().st_size:
+                self._dirty_pages += pages
                 return False
             _zero(self._file, pages)
             reach("GAPS_ZEROED")
         finally:
             self._db.execute("ROLLBACK")
-        self._db.execute("PRAGMA shrink_memory")  # else the gaps in SQLite's cache are written with the next changes
-        if not self._found:
+        # pages in SQLite's cache still have the old gaps, and would be written with the next changes
+        self._db.execute("PRAGMA shrink_memory")
+        if not self._dirty_pages:
             os.fsync(self._file)
             self.phase = CleaningPhase.FORGETTING
         return True
@@ -156,7 +159,7 @@ def _pragma(db: sqlite3.Connection, name: str) -> int:
 
 
 class _Pages:
-    """The pages of the file, as SQLite's pointer map says what they are."""
+    """Reads the pages of the file, with their types from SQLite's pointer map."""
 
     def __init__(self, descriptor: int) -> None:
         self._file = descriptor
@@ -187,7 +190,7 @@ class _Pages:
         return page > place and page != self._unused and self._map[1][at] in TREE
 
     def gap(self, page: int, content: bytes) -> tuple[int, int]:
-        """Return where the gap of a tree's page begins and ends; it is empty if *content* is none of such a page."""
+        """Return where the gap of a tree's page begins and ends; an empty range if *content* is not a valid page."""
         head = HEAD if page == 1 else 0
         if content[head] not in INNER | LEAVES:
             return 0, 0
