@@ -20,7 +20,8 @@ def config_report(folder: Path) -> Iterator[tuple[str, Setting]]:
     """Yield each setting of *folder*, its value and its source, by key; raise `BadInputError` for a bad file."""
     settings = read_settings(folder)
     defaults = {"model": usual_model(os.environ.get), "mode": MODES[0], "journal": str(SqliteJournal(None).path)}
-    waiting = set() if settings is None else {surface.name for surface in open_surfaces(settings)}
+    surfaces = () if settings is None else open_surfaces(settings)
+    waiting = {surface.name for surface in surfaces}
     for key in VARIABLES:
         row = setting(key, None, settings, defaults[key])
         is_blocked = settings is not None and row.source == str(settings.path) and key in waiting

@@ -96,9 +96,9 @@ class LiveScreen:
         if self._open is Flow.TEXT:
             self._finish(self._blocks.rest())
         elif self._open is Flow.THOUGHT:
-            thought = self._blocks.rest()
-            first = clipped(" ".join(thought.split()), FIRST_WORDS)
-            self._print(f"  ✻ {first} ({len(thought.split())} words; /show)", Tone.DIM)
+            words = self._blocks.rest().split()
+            if words:
+                self._print(f"  ✻ {clipped(' '.join(words), FIRST_WORDS)} ({len(words)} words; /show)", Tone.DIM)
         self._open, self._status, self._blocks = None, "", TextBlocks()
 
     def send(self, line: EditedLine) -> None:

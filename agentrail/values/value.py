@@ -31,7 +31,7 @@ if TYPE_CHECKING:
         """Metaclass of values; it tells type checkers that the fields cannot be set."""
 
 else:
-    # CPython calls a class whose metaclass is a subclass of `type` with a tuple and a dict of the arguments
+    # CPython makes a tuple and a dict to call a class whose metaclass is written in Python of the arguments
     ValueMeta = msgspec.StructMeta
 
 

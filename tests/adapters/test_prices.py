@@ -88,6 +88,7 @@ def test_a_function_that_breaks_knows_nothing_and_is_written_to_the_log(
 def test_the_published_price_of_a_model_is_that_of_short_contexts() -> None:
     pytest.importorskip("genai_prices", reason="the extra `prices` is not installed")
     assert published_price(SONNET) == Price(3.0, 15.0, 0.3, 3.75)
-    assert published_price("deepseek:deepseek-chat") == Price(0.135, 0.55, 0.035)
+    by_day, by_night = Price(0.27, 1.1, 0.07), Price(0.135, 0.55, 0.035)  # it has cheaper hours
+    assert published_price("deepseek:deepseek-chat") in {by_day, by_night}
     assert published_price("anthropic:no-such-model") is None
     assert published_price("demo") is None

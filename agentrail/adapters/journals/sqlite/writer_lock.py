@@ -314,7 +314,9 @@ class Ownership:
         """The process that has the lock which this one takes over, as it calls itself; empty if none has it."""
 
     def enter(self, *, over: bool) -> None:
-        """Take the locks before the journal is opened; raise `JournalInUse` if a process writes it and not *over*.
+        """Take the locks before the journal is opened; raise `JournalInUse` if a process writes it.
+
+        With *over*, the locks are taken over from that process instead.
 
         The lock file comes first. A process that locked the journal under the same name has the lock file's lock too.
         So if only the journal itself is locked, it is open under another name, which raises `JournalLinked`.
