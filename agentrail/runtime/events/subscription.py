@@ -244,7 +244,7 @@ class Subscription:
             trio.lowlevel.reschedule(task)
 
     def _squeeze_in(self, envelope: Envelope) -> None:
-        """Queue an event of the wanted types; if there is no room for it, merge it with another one, or leave it out."""
+        """Queue an event of the wanted types; without room for it, merge it with another one, or leave it out."""
         if self._types is not None and not isinstance(envelope.event, self._types):
             return
         if self._lost_to is None and len(self._queue) < self._capacity:
