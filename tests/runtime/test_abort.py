@@ -407,3 +407,28 @@ async def test_an_abort_that_is_refused_by_nobody_has_one_record(world: World) -
             nursery.start_soon(session.abort)
     records = await world.journal.read(session.id)
     assert sum(isinstance(record.arrival.input, AbortSent) for record in records) == 1
+
+
+async def test_a_call_that_runs_alone_does_so_also_when_it_outlives_its_turn(world: World) -> None:
+    started: list[tuple[str, float]] = []
+
+    async def deploy(_args: JsonObject, _ctx: ToolContext) -> ToolResult:
+        started.append(("deploy", trio.current_time()))
+        await trio.sleep(30)
+        return ok("deployed")
+
+    async def look(_args: JsonObject, _ctx: ToolContext) -> ToolResult:
+        await trio.lowlevel.checkpoint()
+        started.append(("look", trio.current_time()))
+        return ok("seen")
+
+    tools = [fake("deploy", deploy, immune=True, parallel=False), fake("look", look)]
+    script: list[Element] = [say(calls=[call("deploy")]), say(calls=[call("look")]), "done"]
+    session = await world.spawn(script, tools=tools)
+    await session.prompt("deploy it")
+    await trio.sleep(1)
+    await session.abort()
+    assert [stray.name for stray in session.status().lingering] == ["deploy"]
+    assert (await session.ask("look at it")).text == "done"
+    (_, deployed), (_, looked) = started
+    assert looked - deployed >= 30

@@ -142,7 +142,8 @@ def hold_timer(approval_id: str) -> str:
 
 def stray_of(call: Call, at: int) -> Stray:
     """Return the `Stray` that stands for *call* after it leaves its turn."""
-    return Stray(call.call_id, call.name, at, call.started_at, touches_files(call.spec))
+    parallel = call.spec is None or call.spec.parallel
+    return Stray(call.call_id, call.name, at, call.started_at, touches_files(call.spec), parallel=parallel)
 
 
 def release(draft: StepDraft, call: Call, status: str, text: str) -> None:

@@ -110,7 +110,7 @@ def _start_ready(draft: StepDraft, batch: Batch) -> CallList:
     most = state.setup.options.max_parallel_tools
     if running >= most:
         return batch.calls
-    alone = running > 0 and batch.calls.has_loner
+    alone = running > 0 and (batch.calls.has_loner or any(not stray.parallel for stray in state.lingering_calls))
     writers = bool(state.quarantined_calls) and any(
         stray.writes and not stray.reported for stray in state.quarantined_calls
     )

@@ -309,6 +309,8 @@ class Stray(Value):
     """Whether the call was reported as abandoned (cancelled, but still running after `tool_grace`)."""
     doubt: Doubt | None = None
     """For a call that was left running: the doubt to remember if the call is stopped later."""
+    parallel: bool = True
+    """Whether other calls may run beside it."""
 
 
 class Subagent(Value):

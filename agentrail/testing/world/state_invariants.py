@@ -292,7 +292,8 @@ def _starts_all(after: State) -> None:
         return
     running = [call.spec for call in batch.calls if call.status is CallStatus.RUNNING and call.spec is not None]
     busy = len(running) + len(after.lingering_calls)
-    full = busy >= after.setup.options.max_parallel_tools or any(not spec.parallel for spec in running)
+    alone = any(not spec.parallel for spec in running) or any(not stray.parallel for stray in after.lingering_calls)
+    full = busy >= after.setup.options.max_parallel_tools or alone
     writers = any(stray.writes and not stray.reported for stray in after.quarantined_calls)
     for call in batch.calls:
         if call.status is CallStatus.READY and call.spec is not None and not (writers and touches_files(call.spec)):

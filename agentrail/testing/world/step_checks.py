@@ -425,6 +425,8 @@ def _batches(transition: Transition) -> None:
         busy = [call for call in after.batch.calls if call.status in (CallStatus.RUNNING, CallStatus.SETTLING)]
         alone = any(call.spec is not None and not call.spec.parallel for call in busy)
         demand(not alone or len(busy) == 1, "{} run beside one that runs alone", busy)
+        loners = [stray for stray in after.lingering_calls if not stray.parallel]
+        demand(runs_tool or not (loners and starts), "{} start beside {}, which run alone", starts, loners)
         new = any(call.status is CallStatus.NEW for call in after.batch.calls)
         demand(not (new and starts), "{} run before all calls are ruled on", starts)
     if (
