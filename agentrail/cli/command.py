@@ -117,7 +117,8 @@ def overview() -> str:
 def _call(row: Subcommand, words: Sequence[str]) -> int:
     try:
         code = _call_imported(row, words)
-        sys.stdout.flush()
+        if sys.stdout is not None:  # it is, if it was closed before the start
+            sys.stdout.flush()
     except KeyboardInterrupt:  # while it was imported: later it listens itself
         return INTERRUPTED
     except BrokenPipeError:

@@ -112,7 +112,8 @@ PLACES: Final = (
     Place(REBUILT, "latest", "session.Session.quarantine", "nobody", "set_aside"),
     Place(OPENING, "read", FORKED, "caller", "fork"),
     Place(REBUILT, "latest", FORKED, "caller", "fork"),
-    Place("restore._left_behind", "read", FORKED, "caller", "fork"),
+    Place("restore._intact", "read", "restore._left_behind", "caller", "fork"),
+    Place("restore._intact", "read", "restore._record_before", "caller", "fork_before"),
     Place(CLAIM, "read", CLAIM, "caller", "spawn"),
     Place(CLAIMS, "claim", CLAIM, "caller", "spawn"),
     Place(ERASE, "delete", "session_deletion.delete_stored", "caller", "forget"),
@@ -262,7 +263,7 @@ OTHERS: Final = (
         "test_sources.py::test_it_is_started_again_later_and_later_and_says_so_once",
     ),
     OtherPlace(
-        "children.ServiceBody.run",
+        "children.ServiceRunner.run",
         "self._service",
         "it crashes, and is started again by its supervisor",
         "test_tree.py::test_the_strategy_says_who_is_started_again",

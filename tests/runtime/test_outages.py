@@ -300,6 +300,13 @@ async def fork(lab: Lab) -> None:
         await lab.during(lambda: supervisor.fork("s", spec(), at=2, id="f"))
 
 
+async def fork_before(lab: Lab) -> None:
+    async with lab.open() as supervisor:
+        session = await supervisor.spawn(spec(), "s")
+        ref = (await session.ask("hi")).ref
+        await lab.during(lambda: supervisor.fork("s", spec(), at=ref, id="f"))
+
+
 async def look(lab: Lab) -> None:
     async with lab.open() as supervisor:
         await lab.during(supervisor.stored)
@@ -469,6 +476,7 @@ STORIES = {
             resume_long,
             resume_large,
             fork,
+            fork_before,
             look,
             look_up,
             look_at_one,
