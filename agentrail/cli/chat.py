@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 import secrets
 import sys
 import tempfile
@@ -21,7 +20,7 @@ from agentrail.cli.agent_source import AgentSource, profile_of
 from agentrail.cli.bad_input import BadInputError
 from agentrail.cli.chat_options import LAST, ChatOptions, parsed
 from agentrail.cli.chosen_agent import counts_settings, settings_for, source_of
-from agentrail.cli.command import INTERRUPTED, WRONG_USAGE
+from agentrail.cli.command import INTERRUPTED, WRONG_USAGE, leave_unread
 from agentrail.cli.console import Console
 from agentrail.cli.console_commands import ConsoleCommands, last_used, mode_labelled, set_mode
 from agentrail.cli.help_text import greeting
@@ -87,8 +86,7 @@ def main(argv: Sequence[str]) -> int:
     terminal = Terminal(sys.stdin, sys.stdout)
     code = process.run(partial(conversation, options, terminal), stop_within=STOP_WITHIN)
     if terminal.gone:
-        # Standard output is replaced, so that its flush at exit cannot fail
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        leave_unread()
     return INTERRUPTED if code is None else max(code, int(terminal.gone))
 
 

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from typing import Final
 
 from agentrail.adapters.extras import need_extra
 from agentrail.cli.checking.check_options import parsed
+from agentrail.cli.command import WRONG_USAGE
 from agentrail.errors import BadPlugin, ExtraMissing
-
-WRONG_USAGE: Final = 2
 
 
 def main(argv: Sequence[str]) -> int:

@@ -100,7 +100,7 @@ def _print(text: str) -> int:
     try:
         print(text, flush=True)
     except BrokenPipeError:
-        return _unread()
+        return leave_unread()
     return 0
 
 
@@ -122,15 +122,15 @@ def _call(row: Subcommand, words: Sequence[str]) -> int:
     except KeyboardInterrupt:  # while it was imported: later it listens itself
         return INTERRUPTED
     except BrokenPipeError:
-        return _unread()
+        return leave_unread()
     except BaseExceptionGroup as group:
         if group.split(BrokenPipeError)[1] is not None:
             raise
-        return _unread()
+        return leave_unread()
     return code
 
 
-def _unread() -> int:
+def leave_unread() -> int:
     """Return the exit code if nobody reads standard output any more, and have nothing else fail because of that."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 from agentrail.adapters.journals.sqlite.journal import SqliteJournal
@@ -26,7 +26,7 @@ def config_report(folder: Path) -> Iterator[tuple[str, Setting]]:
         row = setting(key, None, settings, defaults[key])
         is_blocked = settings is not None and row.source == str(settings.path) and key in waiting
         yield key, Setting(row.value, f"{row.source}; not allowed yet") if is_blocked else row
-    yield from _of_file(settings)
+    yield from _of_file(settings, waiting)
     in_file = frozenset[str]() if settings is None else settings.values.keys()
     defaults_of_options = Options()
     for key in defaults_of_options.__struct_fields__:
@@ -37,10 +37,9 @@ def config_report(folder: Path) -> Iterator[tuple[str, Setting]]:
             yield key, Setting("", "default")
 
 
-def _of_file(settings: ProjectSettings | None) -> Iterator[tuple[str, Setting]]:
+def _of_file(settings: ProjectSettings | None, waiting: Collection[str]) -> Iterator[tuple[str, Setting]]:
     if settings is None:
         return
-    waiting = {surface.name for surface in open_surfaces(settings)}
     for key, value in settings.values.items():
         if key not in VARIABLES:
             names = [name for name in waiting if name.partition(".")[0] == key]

@@ -409,17 +409,11 @@ async def _taken_by(session: AnySession, last: int) -> list[TakenPrompt]:
 
 
 async def _left_behind(fork: AnySession) -> str:
-    """Return text that lists the effects of the original session after the fork point, which stay in place."""
-    async with fork.subscribe(since=0, types=[SessionForked]) as events:
-        async for envelope in events:
-            if isinstance(envelope.event, SessionForked):
-                rows = [f"    {clipped(one_line(call), SHORT)}" for call in envelope.event.left_behind]
-                return (
-                    "\n".join(["  this has been done since, and stays:", *rows])
-                    if rows
-                    else "  nothing else was done since"
-                )
-    return ""
+    """Return text that lists what the session of which *fork* is a copy has done since, and cannot be undone."""
+    start = await _start_of(fork)
+    calls = () if start is None else start.left_behind
+    rows = [f"    {clipped(one_line(call), SHORT)}" for call in calls]
+    return "\n".join(["  this has been done since, and stays:", *rows]) if rows else "  nothing else was done since"
 
 
 def _ends_of(words: Iterable[str], beginning: str) -> Sequence[str]:

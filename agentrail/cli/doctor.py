@@ -21,6 +21,7 @@ from agentrail.adapters.journals.sqlite.journal import SqliteJournal
 from agentrail.adapters.models.providers import PROVIDERS
 from agentrail.adapters.sandboxes.bubblewrap import check_bwrap, find_bwrap
 from agentrail.cli.bad_input import BadInputError
+from agentrail.cli.command import INTERRUPTED, WRONG_USAGE
 from agentrail.cli.config_report import config_report
 from agentrail.cli.journal_file import open_journal
 from agentrail.cli.option_parser import OptionParser
@@ -42,9 +43,6 @@ example: agentrail doctor --journal ./sessions.db"""
 GOOD: Final = "ok"
 NOTE: Final = "note"
 BAD: Final = "bad"
-
-WRONG_USAGE: Final = 2
-INTERRUPTED: Final = 130
 
 ROOM: Final = 1024**3
 """Bytes that a disk should have left."""

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Callable
 from typing import Final
 
 from agentrail.cli.bad_input import BadInputError
+from agentrail.cli.command import INTERRUPTED, WRONG_USAGE, leave_unread
 from agentrail.errors import AgentrailError, UsageError
 
 DONE: Final = 0
 FAILED: Final = 1
-WRONG_USAGE: Final = 2
-INTERRUPTED: Final = 130
 
 
 def exit_status(run: Callable[[], int]) -> int:
@@ -25,7 +23,7 @@ def exit_status(run: Callable[[], int]) -> int:
         tell(f"agentrail: {problem}")
         return WRONG_USAGE
     except BrokenPipeError:  # the reader of the pipe has closed it, such as `head`
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        leave_unread()
         return DONE
     except (AgentrailError, OSError) as error:
         return status_of_error(error)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from agentrail.cli.screen import clean, columns, cut_to_rows
+from agentrail.cli.screen import JOINERS, clean, columns, cut_to_rows
 from agentrail.values.value import Value
 
 ENTER: Final = "\n"
@@ -19,9 +19,6 @@ PASTE: Final = "\x1b[200~"
 END_OF_PASTE: Final = "\x1b[201~"
 COMPLETE: Final = "\t"
 """Completes a word, where that is possible; elsewhere it is inserted."""
-
-JOINERS: Final = ("\N{ZERO WIDTH NON-JOINER}", "\N{ZERO WIDTH JOINER}")
-"""Characters that nobody sees, and that words of some languages, and some pictures, are written with."""
 
 _KEY: Final = re.compile(
     r"[^\x1b]|\x1b(?:\[[0-?]*+[ -/]*+(?:[@-~]|(?=[^ -/@-~]))|O(?:[^\x1b]|(?=\x1b))|(?=\x1b)|[^\[O\x1b])", re.DOTALL

@@ -6,7 +6,7 @@ and the replacement of one by another as the lines that differ.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from difflib import SequenceMatcher
 from json import loads
@@ -23,9 +23,6 @@ NEW: Final = "new_text"
 
 NO_END: Final = "(no end of line)"
 """Behind the last line of a text if it has none."""
-
-CHANGES: Final = ("    -", "    +", "    │", "      ")
-"""How the rows of a text begin that is written."""
 
 TONES_OF_MARKS: Final = {"-": Tone.BAD, "+": Tone.GOOD}
 
@@ -54,20 +51,36 @@ def _reason(call: HeldCall) -> str:
 def exact_args(args: JsonObject) -> Iterator[ScreenText]:
     """Yield the rows that show the arguments of a call, unshortened."""
     for name, arg in args.items():
-        old, new = args.get(OLD), args.get(NEW)
-        if isinstance(old, str) and isinstance(new, str) and name in {OLD, NEW}:
-            if name == OLD:
-                yield from replaced_lines(old, new)
-        elif isinstance(arg, str) and "\n" in arg.rstrip("\n"):
-            yield line(f"    {escaped(name)}:")
-            yield from (line(f"    │ {row}") for row in _lines(arg))
-        else:
+        rows = _text_rows(args, name)
+        if rows is None:
             yield line(f"    {escaped(name)}: {_exact(arg)}")
+            continue
+        if not _is_replaced(args, name):
+            yield line(f"    {escaped(name)}:")
+        yield from rows
 
 
 def changed_lines(args: JsonObject) -> tuple[ScreenText, ...]:
     """Return the rows of a call's changes: a replaced text as a diff, a new text by lines; empty for other calls."""
-    return tuple([row for row in exact_args(args) if row.text.startswith(CHANGES)])
+    return tuple([row for name in args for row in _text_rows(args, name) or ()])
+
+
+def _text_rows(args: JsonObject, name: str) -> Sequence[ScreenText] | None:
+    """Return the rows of an argument that is a text of several lines, or is replaced; `None` if it is neither.
+
+    A replacement has its rows with the text that goes.
+    """
+    arg = args[name]
+    if _is_replaced(args, name):
+        return list(replaced_lines(str(args[OLD]), str(args[NEW]))) if name == OLD else []
+    if isinstance(arg, str) and "\n" in arg.rstrip("\n"):
+        return [line(f"    │ {row}") for row in _lines(arg)]
+    return None
+
+
+def _is_replaced(args: JsonObject, name: str) -> bool:
+    """Whether *name* is one of the two texts of a replacement."""
+    return name in {OLD, NEW} and isinstance(args.get(OLD), str) and isinstance(args.get(NEW), str)
 
 
 def replaced_lines(old: str, new: str) -> Iterator[ScreenText]:

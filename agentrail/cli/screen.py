@@ -21,6 +21,9 @@ ERASE: Final = "\r\x1b[K"
 TONES: Final = re.compile(r"\x1b\[[0-9;]*m")
 """Codes of colours and the like, which take no column."""
 
+JOINERS: Final = ("\N{ZERO WIDTH NON-JOINER}", "\N{ZERO WIDTH JOINER}")
+"""Characters that nobody sees, and that words of some languages, and some pictures, are written with."""
+
 _RESET: Final = "\x1b[0m"
 _CONTROL: Final = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 _SPACE: Final = re.compile(r"\s+")
@@ -225,9 +228,7 @@ def columns(text: str) -> int:
     if text.isascii():
         return len(text)
     return sum(
-        0
-        if unicodedata.combining(char) or char in "\N{ZERO WIDTH NON-JOINER}\N{ZERO WIDTH JOINER}"
-        else 1 + (unicodedata.east_asian_width(char) in "WF")
+        0 if unicodedata.combining(char) or char in JOINERS else 1 + (unicodedata.east_asian_width(char) in "WF")
         for char in text
     )
 

@@ -69,12 +69,13 @@ def has_keys(source: TextIO, target: TextIO) -> bool:
 
 def look_of(source: TextIO, target: TextIO) -> TerminalStyle:
     """Return whether the output takes colours, can rewrite lines and shows what is typed, and its size."""
+    size = shutil.get_terminal_size()
     return TerminalStyle(
         colours=target.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb",
         rewrites=has_keys(source, target),
         echoes=source.isatty() and target.isatty(),
-        width=shutil.get_terminal_size().columns,
-        height=shutil.get_terminal_size().lines,
+        width=size.columns,
+        height=size.lines,
     )
 
 

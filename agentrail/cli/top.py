@@ -17,7 +17,8 @@ from agentrail.adapters.journals.sqlite.journal import SqliteJournal
 from agentrail.api.session_values import ChildView, HeldCall, Status
 from agentrail.app import process
 from agentrail.cli.bad_input import BadInputError
-from agentrail.cli.exit_status import DONE, FAILED, INTERRUPTED, exit_status, status_of_error, tell
+from agentrail.cli.command import INTERRUPTED
+from agentrail.cli.exit_status import DONE, FAILED, exit_status, status_of_error, tell
 from agentrail.cli.option_parser import OptionParser
 from agentrail.cli.screen import clean, clipped, one_line
 from agentrail.cli.session_names import OWN

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from agentrail.cli.bad_input import BadInputError
+from agentrail.cli.command import INTERRUPTED, WRONG_USAGE
 from agentrail.cli.option_parser import OptionParser
 from agentrail.cli.project_settings import ProjectSettings, read_settings
 from agentrail.cli.trust_question import says_yes
@@ -21,9 +22,6 @@ user, with its exact content: if that changes, you are asked again."""
 EXAMPLES: Final = """\
 exit status: 0 if all is allowed, 1 if not, 2 usage
 example: agentrail trust ~/project"""
-
-WRONG_USAGE: Final = 2
-INTERRUPTED: Final = 130
 
 
 def main(argv: Sequence[str]) -> int:

@@ -16,7 +16,7 @@ import agentrail
 from agentrail import RemoteSupervisor, SessionSpec, tool
 from agentrail.api.session_values import ChildView
 from agentrail.cli.agent_source import AgentSource, profile_of
-from agentrail.cli.exit_status import INTERRUPTED
+from agentrail.cli.command import INTERRUPTED
 from agentrail.cli.shared_host import is_served, open_shared, socket_of
 from agentrail.cli.top import ANEW, TopRow, cost_text, main, screen_text
 from agentrail.host import Host, HostLimits, Profile
