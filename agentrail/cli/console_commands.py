@@ -12,7 +12,6 @@ import trio
 
 from agentrail.api.protocols import AnySession, awaited
 from agentrail.api.views import DetailView
-from agentrail.cli.decisions import decision_in
 from agentrail.cli.default_agent import ASK_FIRST, DEMO, USUAL, Mode, mode_named
 from agentrail.cli.named_files import AT, parts_of, paths_behind, without_files
 from agentrail.cli.rendering import SHORT, described
@@ -22,6 +21,7 @@ from agentrail.cli.terminal import Terminal
 from agentrail.core.vocabulary.commands import When
 from agentrail.errors import SteeringQueueFull
 from agentrail.errors.agentrail_error import advice
+from agentrail.insight.event_sentences import decision_in
 from agentrail.ports.journal import StoredSession
 from agentrail.remote.remote_supervisor import RemoteSupervisor
 from agentrail.values.content import Part
@@ -38,6 +38,9 @@ LAST_PROMPT: Final = 1.0
 
 MAX_COPIES: Final = 20
 """From how many copies of copies the prompts are listed."""
+
+DECISION_WIDTH: Final = 160
+"""The most columns of a decision that `/why` shows."""
 
 MOST_LISTED: Final = 20
 """The most sessions that are listed, the last used ones."""
@@ -123,7 +126,7 @@ class ConsoleCommands:
     def note_decision(self, event: Event) -> None:
         """Keep a line about the decision in *event*, if there is one, for `/why`."""
         if (text := decision_in(event)) is not None:
-            self._decisions.append(text)
+            self._decisions.append(clipped(one_line(text), DECISION_WIDTH))
 
     def ways_to_go_on(self, typed: str) -> Sequence[str]:
         """Return the possible completions of *typed*: of a command, of its argument, or of the path of a file."""

@@ -14,6 +14,7 @@ from agentrail.core.vocabulary.commands import Answer
 from agentrail.core.vocabulary.inputs import Arrival
 from agentrail.core.vocabulary.state import State
 from agentrail.errors import ReplayDiffers
+from agentrail.hooks.hook_runner import Recorded
 from agentrail.hooks.ruling import Ruling
 from agentrail.values.events.envelope import Envelope
 from agentrail.values.messages import EMPTY_HISTORY, Message
@@ -101,7 +102,7 @@ class Audit:
         start = before.but(history=self._history) if before is self._last else before
         self._last = None
         try:
-            again = redo(start, record.arrival, record.rulings, record.began, record.number)
+            again = redo(start, record.arrival, Recorded(record.rulings, start.session_id, record.number), record.began)
         except ReplayDiffers as differs:
             _, _, what = differs.args
             return (Difference(record.number, "rulings", _listed(record.rulings), str(what)),)

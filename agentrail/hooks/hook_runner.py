@@ -271,3 +271,8 @@ class Recorded:
     def left(self) -> int:
         """Number of rulings not used yet; if any are left after a step, the replay differs from the record."""
         return sum(1 for _ in self._rest)
+
+    def check_all_used(self) -> None:
+        """Raise `ReplayDiffers` if a recorded ruling was not asked for."""
+        if self.left:
+            raise ReplayDiffers(self._session, self._number, "its rulings: some were not asked for")

@@ -35,7 +35,7 @@ from agentrail.core.vocabulary.effects import AnyEffect, CancelAsk, CarryOut, St
 from agentrail.core.vocabulary.inputs import INPUTS, Arrival, StreamBegan
 from agentrail.core.vocabulary.state import ENDED, Phase, State, drafted, finished
 from agentrail.core.vocabulary.tool_calls import CallStatus
-from agentrail.errors import IllegalInput, LeftItsRow, ReplayDiffers
+from agentrail.errors import IllegalInput, LeftItsRow
 from agentrail.hooks.hook_runner import Judge, Recorded
 from agentrail.hooks.ruling import Ruling
 from agentrail.values.events.envelope import Envelope
@@ -211,15 +211,13 @@ def _abort_for(draft: StepDraft, ruling: Ruling) -> None:
     ]
 
 
-def redo(state: State, arrival: Arrival, rulings: Sequence[Ruling], began: str | None = None, number: int = 0) -> Step:
-    """Make a recorded step again; raise `ReplayDiffers` if it asks for other rulings than the recorded ones.
+def redo(state: State, arrival: Arrival, judge: Recorded, began: str | None = None) -> Step:
+    """Make a recorded step again; raise `ReplayDiffers` if it asks for other rulings than *judge* has recorded.
 
     *began* is the id of the request whose response began before the step: that has no record of its own.
     """
     if began is not None:
-        state = step(state, Arrival(StreamBegan(began), arrival.at), Recorded((), state.session_id, number)).state
-    judge = Recorded(rulings, state.session_id, number)
+        state = step(state, Arrival(StreamBegan(began), arrival.at), Recorded((), state.session_id)).state
     again = step(state, arrival, judge)
-    if judge.left:
-        raise ReplayDiffers(state.session_id, number, "its rulings: some were not asked for")
+    judge.check_all_used()
     return again

@@ -1,0 +1,28 @@
+"""Sessions that a test drives by hand, as the records that a journal would have of them."""
+
+from agentrail.core.vocabulary.changes import change
+from agentrail.core.vocabulary.inputs import Arrival, TimerFired
+from agentrail.ports.journal import Record
+from tests.cells.bench import Bench
+
+
+def records_of(bench: Bench) -> list[Record]:
+    """Return the records of the session on *bench*; what its test has changed by hand is a record of its own."""
+    records: list[Record] = []
+    state = bench.first
+    for got in bench.got:
+        if got.before is not state:
+            by_hand = Arrival(TimerFired("by hand"), got.arrival.at)
+            records.append(Record("s", len(records) + 1, by_hand, change=change(state, got.before)))
+        record = Record(
+            "s",
+            len(records) + 1,
+            got.arrival,
+            got.step.rulings,
+            got.step.events,
+            tuple(type(effect).__name__ for effect in got.step.effects),
+            change(got.before, got.step.state),
+        )
+        records.append(record)
+        state = got.step.state
+    return [records[0].but(opening=bench.first), *records[1:]]

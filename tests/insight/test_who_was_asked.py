@@ -1,0 +1,59 @@
+"""Over random sessions, an explanation names exactly the plugins whose code was called, in that order."""
+
+import random
+
+import pytest
+
+from agentrail.core.machine.step import Step
+from agentrail.hooks.ruling import Verdict
+from agentrail.insight.explanations import explain
+from agentrail.insight.hook_questions import AskedStep, questions
+from agentrail.ports.journal import Record
+from agentrail.testing.world.choose import Choose
+from agentrail.testing.world.random_setups import draw_scene
+from tests.cells.test_answers import Watched
+from tests.profiles import CAMPAIGN
+
+NOT_CALLED = ("was not asked", "had been asked before the pause")
+
+
+def demand_told(seed: int, step: AskedStep, called: list[tuple[str, str]]) -> None:
+    """Check the explanations of a step against the calls of plugins that were seen in it."""
+    told: list[tuple[str, str]] = []
+    for question in step.questions:
+        explanation = explain(question)
+        if explanation.hook == "check":
+            continue
+        assert question.hook is not None, (seed, step.record.number)
+        asked = [one for one in explanation.steps if not any(words in one.sentence for words in NOT_CALLED)]
+        told += [(explanation.hook, one.plugin) for one in asked]
+        decided = [one for one in asked if one.decided]
+        is_over = explanation.ruling.verdict is not Verdict.PASS
+        assert [one.plugin for one in decided] == ([explanation.ruling.by] if is_over else []), (seed, explanation)
+        assert not is_over or decided[0].rule is explanation.rule, (seed, explanation)
+        answers = [one.answer for one in asked if one.answer is not None]
+        assert answers == list(explanation.ruling.answers), (seed, explanation)
+    assert told == called, (seed, step.record.number)
+
+
+@pytest.mark.long
+def test_who_was_asked_is_told_of_random_sessions() -> None:
+    count = 0
+    for seed in range(3_000 if CAMPAIGN else 300):
+        choose = Choose(random.Random(seed).randrange)
+        world = Watched(draw_scene(choose))
+        called: list[list[tuple[str, str]]] = []
+        done: Step | None = world.open()
+        while done is not None and len(called) < 40:
+            called.append([(hook, key) for hook, key, _ in world.seen])
+            world.seen.clear()
+            done = world.go(choose)
+        records = [
+            Record("s", one.number, one.arrival, one.rulings, one.events, one.effects, one.change, one.began)
+            for one in world.records
+        ]
+        records[0] = records[0].but(opening=world.first)
+        for step, seen in zip(questions(records), called, strict=False):
+            demand_told(seed, step, seen)
+            count += len(seen)
+    assert count > 2_000
