@@ -51,6 +51,7 @@ SUBCOMMANDS: Final = (
         lasts=False,
         options=f"{_CLI}.session_options",
     ),
+    Subcommand("why", f"{_CLI}.why", "tell why a stored session did what it did", lasts=False),
     Subcommand("tools", f"{_CLI}.tool_list", "list the tools of an agent", lasts=False),
     Subcommand("plugins", f"{_CLI}.plugin_list", "list the plugins of an agent, and their order", lasts=False),
     Subcommand("models", f"{_CLI}.model_list", "list providers, keys, models, their prices", lasts=False),

@@ -18,20 +18,17 @@ from agentrail.cli.bad_input import BadInputError
 from agentrail.cli.exit_status import DONE, FAILED, exit_status, tell
 from agentrail.cli.journal_file import open_journal
 from agentrail.cli.screen import clean, date_and_time, one_line
-from agentrail.cli.session_names import id_of_chat, name_in_chat
+from agentrail.cli.session_names import name_in_chat
 from agentrail.cli.session_options import SessionOptions, parsed
+from agentrail.cli.stored_sessions import existing_journal, no_such_session, stored_id, stored_records, stored_sessions
 from agentrail.cli.text_table import aligned
 from agentrail.codec.json_text import to_text
 from agentrail.core.vocabulary.state import State
 from agentrail.errors import SessionExists, SessionNotStored
-from agentrail.errors.agentrail_error import suggestion
-from agentrail.ports.journal import ALL_SESSIONS, Journal, Record, SessionFilter, StoredSession, folded, opening_of
+from agentrail.ports.journal import ALL_SESSIONS, Journal, SessionFilter, StoredSession, folded, opening_of
 from agentrail.runtime.shared.clock import Clock
 from agentrail.values.json import JsonObject
 from agentrail.values.messages import AssistantMessage, Message, ToolMessage
-
-PAGE: Final = 500
-"""Sessions, or records, that are read at once."""
 
 WIDTH: Final = 100
 """Columns of a line."""
@@ -45,43 +42,26 @@ def main(argv: Sequence[str]) -> int:
 
 
 async def _run(options: SessionOptions) -> int:
-    async with open_journal(options.journal) as journal:
-        if options.command != "import" and not journal.path.exists():
-            message = f"there is no journal at {journal.path}; `--journal FILE` names another"
-            raise BadInputError(message)
+    async with (open_journal if options.command == "import" else existing_journal)(options.journal) as journal:
         if options.words and options.command != "import":
-            options = options.but(words=(await _id_of(journal, options.words[0]), *options.words[1:]))
+            options = options.but(words=(await stored_id(journal, options.words[0]), *options.words[1:]))
         try:
             return await COMMANDS[options.command](journal, options)
         except SessionNotStored as missing:
-            name = str(missing.args[0])
-            ids = [stored.session_id for stored in await _sessions(journal, ALL_SESSIONS)]
-            advised = suggestion(name, ids) or "; `agentrail sessions` lists those there are"
-            tell(f"agentrail: there is no session `{name}` in {journal.path}{advised}")
+            tell(f"agentrail: {await no_such_session(journal, missing)}")
         except SessionExists as taken:
             problem = f"the journal has a session `{taken.args[0]}` already"
             tell(f"agentrail: {problem}; delete it first, or use another journal")
         return FAILED
 
 
-async def _id_of(journal: Journal, name: str) -> str:
-    """Return the id of the session *name*, which may be an id or the shorter name that `chat` shows."""
-    session_id = id_of_chat(name)
-    return session_id if await journal.read(session_id, 0, 1) and not await journal.read(name, 0, 1) else name
-
-
 # Looking
 
 
-async def _sessions(journal: Journal, filter_: SessionFilter) -> list[StoredSession]:
-    sessions: list[StoredSession] = []
-    while page := await journal.sessions(filter_, sessions[-1] if sessions else None, PAGE):
-        sessions.extend(page)
-    return sessions
-
-
 async def _list(journal: Journal, options: SessionOptions) -> int:
-    listed = await _sessions(journal, ALL_SESSIONS if options.label is None else SessionFilter(label=options.label))
+    listed = await stored_sessions(
+        journal, ALL_SESSIONS if options.label is None else SessionFilter(label=options.label)
+    )
     listed.sort(key=lambda stored: (-stored.active, stored.session_id))
     listed = listed[: options.limit]
     if options.as_json:
@@ -170,19 +150,9 @@ def _role(message: Message) -> str:
             return "user" if message.origin.value == "prompt" else message.origin.value
 
 
-async def _records(journal: Journal, session_id: str) -> list[Record]:
-    """Return all records of a session; raise `SessionNotStored` if there are none."""
-    records: list[Record] = []
-    while page := await journal.read(session_id, len(records), PAGE):
-        records.extend(page)
-    if not records:
-        raise SessionNotStored(session_id)
-    return records
-
-
 async def _stored(journal: Journal, session_id: str) -> tuple[State, int]:
     """Return the state of a session after its last record, and the number of its records."""
-    records = await _records(journal, session_id)
+    records = await stored_records(journal, session_id)
     state = opening_of(records[0])
     for record in records:
         state = folded(state, record)
@@ -207,7 +177,7 @@ async def _import(journal: Journal, options: SessionOptions) -> int:
 
 async def _copy(journal: Journal, options: SessionOptions) -> int:
     session_id, file = options.words
-    records = await _records(journal, session_id)
+    records = await stored_records(journal, session_id)
     async with open_journal(Path(file)) as other:
         claim = await other.claim(session_id, _holder())
         if claim.head:

@@ -5,24 +5,28 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final, TypeAlias
 
-from agentrail.hooks.hook_types import AfterTool, BeforeTool, OnToolError
+from agentrail.core.machine.flow import OF_ONE_CALL
+from agentrail.hooks.hook_types import BeforeTool
+from agentrail.hooks.ruling import Verdict
 from agentrail.insight.event_sentences import fact_in
 from agentrail.insight.explanations import Explanation, explain
-from agentrail.insight.folding_rules import FoldingRule
-from agentrail.insight.hook_questions import AskedStep, Question, questions
+from agentrail.insight.hook_questions import AskedStep, HookQuestion, questions
 from agentrail.ports.journal import Record
-from agentrail.values.events import AgentAbort, AgentEnd, ApprovalRequired, Event, SessionEnded, ToolExecutionStart
+from agentrail.values.events import (
+    AgentAbort,
+    AgentEnd,
+    ApprovalRequired,
+    Event,
+    ResponseComplete,
+    SessionEnded,
+    ToolExecutionStart,
+)
 from agentrail.values.events.envelope import Envelope
 from agentrail.values.json import JsonObject, is_same
 from agentrail.values.value import Value
 
 END: Final = "end"
 """What `why` is asked about the last end of a turn or of the session."""
-
-OF_ONE_CALL: Final = frozenset({BeforeTool.moment, OnToolError.moment, AfterTool.moment})
-"""The hooks that are about one call."""
-
-_SILENT: Final = frozenset({FoldingRule.NOBODY_ASKED, FoldingRule.ALL_PASSED})
 
 Subject: TypeAlias = str | int
 """Id of a call, number of a turn, or `end`."""
@@ -73,7 +77,9 @@ def why(records: Iterable[Record], subject: Subject) -> Account:
 
 
 def _entries(
-    steps: Iterable[AskedStep], is_asked: Callable[[AskedStep, Question], bool], is_about: Callable[[Envelope], bool]
+    steps: Iterable[AskedStep],
+    is_asked: Callable[[AskedStep, HookQuestion], bool],
+    is_about: Callable[[Envelope], bool],
 ) -> Iterator[AccountEntry]:
     """Yield the wanted runs of hooks and events, those of each record in the order in which they happened."""
     for step in steps:
@@ -96,13 +102,14 @@ def _of_call(steps: Sequence[AskedStep], call_id: str) -> tuple[AccountEntry, ..
     def is_about(envelope: Envelope) -> bool:
         return getattr(envelope.event, "call_id", None) == call_id
 
-    def is_asked(step: AskedStep, question: Question) -> bool:
-        hook = question.hook
-        if isinstance(hook, BeforeTool | OnToolError | AfterTool):
-            return hook.call_id == call_id
+    def is_asked(step: AskedStep, question: HookQuestion) -> bool:
         if question.tool is not None:
-            return any(question.tool == tool and is_same(question.args, args) for tool, args in arguments)
-        return hook is None and question.ruling.hook in OF_ONE_CALL and any(map(is_about, step.record.events))
+            return question.ruling.verdict is not Verdict.PASS and any(
+                question.tool == tool and is_same(question.args, args) for tool, args in arguments
+            )
+        if question.hook is None:
+            return question.ruling.hook in OF_ONE_CALL and any(map(is_about, step.record.events))
+        return getattr(question.hook, "call_id", None) == call_id
 
     return tuple(_entries(steps, is_asked, is_about))
 
@@ -122,24 +129,28 @@ def _arguments(steps: Sequence[AskedStep], call_id: str) -> Iterator[tuple[str, 
                     yield name, args
                 case ApprovalRequired(call_id=id_, tool=name, args=args) if id_ == call_id:
                     yield name, args
+                case ResponseComplete(message=message):
+                    yield from ((call.name, call.args) for call in message.calls if call.call_id == call_id)
                 case _:
                     pass
 
 
 def _of_turn(steps: Sequence[AskedStep], turn: int) -> tuple[AccountEntry, ...]:
     """Return what decided about a turn as a whole; what decided about its calls is told of each call."""
-    places = [place for place, step in enumerate(steps) if any(one.turn == turn for one in step.record.events)]
+    places = [
+        place for place, step in enumerate(steps) if any(envelope.turn == turn for envelope in step.record.events)
+    ]
     if turn < 1 or not places:
         return ()
     mine = steps[places[0] : places[-1] + 1]
 
-    def is_asked(_: AskedStep, question: Question) -> bool:
+    def is_asked(_: AskedStep, question: HookQuestion) -> bool:
         return question.ruling.hook not in OF_ONE_CALL and question.tool is None and not _is_silent(question)
 
     return tuple(_entries(mine, is_asked, lambda envelope: envelope.turn == turn))
 
 
-def _is_silent(question: Question) -> bool:
+def _is_silent(question: HookQuestion) -> bool:
     """Whether no plugin had anything to say."""
     return not question.ruling.answers and not question.ruling.errors
 

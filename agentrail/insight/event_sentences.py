@@ -1,23 +1,12 @@
-"""What events tell about decisions: which plugin or person has decided about a call, a prompt or an end, and why."""
+"""What events tell about decisions, in sentences: which plugin or person decided about a call or a turn, and why."""
 
 from __future__ import annotations
 
-from typing import Final
-
-from agentrail.cli.screen import clipped, one_line
 from agentrail.values import events as e
-
-WIDTH: Final = 160
-"""The most columns of a decision."""
 
 
 def decision_in(event: e.Event) -> str | None:
-    """Return one line about the decision in *event*: who decided, and why; `None` if it is about none."""
-    text = _sentence_about(event)
-    return None if text is None else clipped(one_line(text), WIDTH)
-
-
-def _sentence_about(event: e.Event) -> str | None:
+    """Return a sentence about the decision in *event*: who decided, and why; `None` if it is about none."""
     match event:
         case e.ApprovalRequired():
             return f"{event.tool} waited for a person: {event.plugin} held it: {event.hint}"
@@ -37,5 +26,36 @@ def _sentence_about(event: e.Event) -> str | None:
             return f"the turn ended: {event.stop_reason}"
         case e.PluginError():
             return f"plugin {event.plugin} broke at {event.hook}: {event.error}"
+        case _:
+            return None
+
+
+def fact_in(event: e.Event) -> str | None:
+    """Return a sentence about what *event* says became of a call or a session, also if nobody decided it."""
+    match event:
+        case e.ToolExecutionStart(standing=()):
+            return f"{event.name} was started{f', attempt {event.attempt}' if event.attempt > 1 else ''}"
+        case e.ToolExecutionEnd():
+            how = "with an error" if event.is_error else "with a result"
+            return f"{event.name} ended {how}{', too late for its turn' if event.late else ''}"
+        case e.ToolCallUnknown():
+            return f"there is no tool `{event.name}`"
+        case e.SessionEnded():
+            return f"the session ended{f': {event.reason}' if event.reason else ''}"
+        case _:
+            return _interruption_in(event) or decision_in(event)
+
+
+def _interruption_in(event: e.Event) -> str | None:
+    """Return a sentence about how a running call was interrupted; `None` if *event* is about something else."""
+    match event:
+        case e.ToolKilled():
+            return f"{event.name} was stopped with its turn: {event.reason}"
+        case e.ToolSkippedForSteering():
+            return f"{event.name} was stopped, because the user steered"
+        case e.ToolAbandoned():
+            return f"{event.name} did not end when it was cancelled, and was left behind"
+        case e.ToolUnknown():
+            return f"{event.name} was interrupted, and nobody knows whether it has taken effect"
         case _:
             return None

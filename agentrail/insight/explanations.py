@@ -8,7 +8,7 @@ from typing import Final
 from agentrail.hooks.hook_types import BeforeTool
 from agentrail.hooks.ruling import PluginAnswer, Ruling, Verdict
 from agentrail.insight.folding_rules import FoldingRule
-from agentrail.insight.hook_questions import Question
+from agentrail.insight.hook_questions import HookQuestion
 from agentrail.values.events.plugins import PluginError
 from agentrail.values.json import canonical, is_same
 from agentrail.values.value import Value
@@ -65,7 +65,7 @@ _SKIPPED: Final[Mapping[str, str]] = {
 """What a skip does, at the hooks where it does more than end the run."""
 
 
-def explain(question: Question) -> Explanation:
+def explain(question: HookQuestion) -> Explanation:
     """Explain one run of a hook."""
     ruling = question.ruling
     if ruling.hook == "check":
@@ -75,7 +75,7 @@ def explain(question: Question) -> Explanation:
     return Explanation(ruling.hook, steps, rule, _outcome(question, rule), ruling)
 
 
-def _explain_check(question: Question) -> Explanation:
+def _explain_check(question: HookQuestion) -> Explanation:
     ruling = question.ruling
     if ruling.verdict is Verdict.PASS:
         return Explanation("check", (), FoldingRule.ALL_PASSED, "the arguments fit the schema", ruling)
@@ -86,7 +86,7 @@ def _explain_check(question: Question) -> Explanation:
 class _Walk:
     """Walks through the plugins of a run in the order in which they were asked."""
 
-    def __init__(self, question: Question) -> None:
+    def __init__(self, question: HookQuestion) -> None:
         self._question = question
         self._ruling = question.ruling
         self._order = [seat.key for seat in question.seats]
@@ -112,9 +112,9 @@ class _Walk:
     def _without_plugins(self) -> Iterator[PluginStep]:
         """Yield the recorded answers alone: who was asked beside them is not known."""
         for answer in self._ruling.answers:
-            yield self._answered(answer)
+            yield self._step_with(answer)
         for error in self._errors:
-            yield self._broke(error)
+            yield self._broken_step(error)
 
     @property
     def _replaced_at(self) -> int:
@@ -147,17 +147,17 @@ class _Walk:
             elif self._is_over:
                 yield PluginStep(key, f"`{key}` was not asked: `{self._ruling.by}` had decided")
             else:
-                yield self._asked(key, answers.get(key), again=again)
+                yield self._step_of(key, answers.get(key), again=again)
 
-    def _asked(self, key: str, answer: PluginAnswer | None, *, again: bool) -> PluginStep:
+    def _step_of(self, key: str, answer: PluginAnswer | None, *, again: bool) -> PluginStep:
         """Return the step of a plugin that was asked; note if the run ended with it."""
         error = self._error_of(key, again=again) if answer is None else None
         if error is not None:
-            step = self._broke(error)
+            step = self._broken_step(error)
         elif answer is None:
             step = PluginStep(key, f"`{key}` {'was asked again and ' if again else ''}let it pass")
         else:
-            step = self._answered(answer)
+            step = self._step_with(answer)
         self._is_over = step.decided
         return step
 
@@ -173,7 +173,7 @@ class _Walk:
             return mine[-1] if ended_again or len(mine) > 1 else None
         return None if ended_again and len(mine) == 1 else mine[0]
 
-    def _broke(self, error: PluginError) -> PluginStep:
+    def _broken_step(self, error: PluginError) -> PluginStep:
         """Return the step of a plugin that broke."""
         decided = self._ruling.critical and self._ruling.by == error.plugin
         what = f"`{error.plugin}` broke: {_brief(error.error)}"
@@ -181,7 +181,7 @@ class _Walk:
             return PluginStep(error.plugin, f"{what}; it is critical", FoldingRule.BROKE, decided=True)
         return PluginStep(error.plugin, f"{what}; it is not critical, so this is only reported")
 
-    def _answered(self, answer: PluginAnswer) -> PluginStep:
+    def _step_with(self, answer: PluginAnswer) -> PluginStep:
         """Return the step of a plugin that answered more than a plain `Continue`."""
         key, kind = answer.plugin, answer.kind
         text, rule = _what(answer), None
@@ -307,7 +307,7 @@ def _brief(text: str | None) -> str:
     return line if len(line) <= CHARS else f"{line[: CHARS - 1]}…"
 
 
-def _deciding(question: Question, steps: tuple[PluginStep, ...]) -> FoldingRule:
+def _deciding(question: HookQuestion, steps: tuple[PluginStep, ...]) -> FoldingRule:
     """Return the rule that decided the run."""
     ruling = question.ruling
     if ruling.critical:
@@ -325,7 +325,7 @@ def _deciding(question: Question, steps: tuple[PluginStep, ...]) -> FoldingRule:
     return FoldingRule.ADDED_UP if is_changed else FoldingRule.ALL_PASSED
 
 
-def _outcome(question: Question, rule: FoldingRule) -> str:
+def _outcome(question: HookQuestion, rule: FoldingRule) -> str:
     """Return what came of the run, in one sentence."""
     ruling, moment = question.ruling, question.ruling.hook
     who = f"`{ruling.by}`"

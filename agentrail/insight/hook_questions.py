@@ -17,7 +17,7 @@ from agentrail.values.step_budget import Meter
 from agentrail.values.value import Value
 
 
-class Question(Value):
+class HookQuestion(Value):
     """One run of a hook, or a check of arguments: what was asked, of whom, and how it was ruled."""
 
     ruling: Ruling
@@ -45,7 +45,7 @@ class AskedStep(Value):
 
     record: Record
     """The record."""
-    questions: tuple[Question, ...]
+    questions: tuple[HookQuestion, ...]
     """The questions of the step, in order."""
 
 
@@ -56,7 +56,7 @@ class _Listening(Recorded):
 
     def __init__(self, rulings: Iterable[Ruling], session: str, number: int) -> None:
         super().__init__(rulings, session, number)
-        self.questions: list[Question] = []
+        self.questions: list[HookQuestion] = []
 
     def rule(
         self,
@@ -69,16 +69,16 @@ class _Listening(Recorded):
     ) -> Ruling:
         """Return the next recorded ruling, and note the question."""
         ruling = super().rule(hook, row, context, place, gathered, consent)
-        asked = tuple(
+        plugins = tuple(
             seat for seat in row.seats if hook.moment in seat.hooks and (row.among is None or seat.key in row.among)
         )
-        self.questions.append(Question(ruling, hook, asked, row.seats, place, gathered, consent))
+        self.questions.append(HookQuestion(ruling, hook, plugins, row.seats, place, gathered, consent))
         return ruling
 
     def check(self, tool: str, revision: int, args: JsonObject, meter: Meter, chars: int, items: int) -> Ruling:
         """Return the next recorded ruling, and note the check."""
         ruling = super().check(tool, revision, args, meter, chars, items)
-        self.questions.append(Question(ruling, tool=tool, args=args))
+        self.questions.append(HookQuestion(ruling, tool=tool, args=args))
         return ruling
 
 
@@ -94,11 +94,11 @@ def questions(records: Iterable[Record]) -> Iterator[AskedStep]:
         state = folded(state, record)
 
 
-def _asked_in(state: State, record: Record) -> tuple[Question, ...]:
+def _asked_in(state: State, record: Record) -> tuple[HookQuestion, ...]:
     """Return what plugins were asked in *record*, whose step began in *state*."""
     judge = _Listening(record.rulings, record.session_id, record.number)
     try:
         redo(state, record.arrival, judge, record.began)
     except Exception:  # noqa: BLE001 - what has been redacted, or made by other code, may break a step in any way
-        return tuple([Question(ruling) for ruling in record.rulings if ruling.hook in HOOK_NAMES])
+        return tuple([HookQuestion(ruling) for ruling in record.rulings if ruling.hook in HOOK_NAMES])
     return tuple(judge.questions)

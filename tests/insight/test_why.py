@@ -50,7 +50,8 @@ def test_each_cell_of_the_matrix_is_told_and_opposite_without_the_plugin(hook: s
     else:
         assert explanation.rule is not FoldingRule.ALL_PASSED
         assert explanation.sentence != without.sentence
-        assert step.answer is not None and step.answer.kind == kind
+        assert step.answer is not None
+        assert step.answer.kind == kind
 
 
 def test_each_kind_of_answer_has_words() -> None:
@@ -226,8 +227,12 @@ def test_a_family_that_was_approved_for_always_is_told() -> None:
 
 def test_arguments_that_do_not_fit_are_told() -> None:
     bench, call_id = called(plug("A", before_tool=Continue()), bad="x")
-    account = about(bench, call_id)
-    assert account.entries == () or account.entries[0].explanation is not None
+    first, *_ = about(bench, call_id).entries
+    assert first.explanation is not None
+    assert first.explanation.rule is FoldingRule.SCHEMA
+    assert "the arguments do not fit the schema of `look`: $.bad: not wanted" in first.sentence
+    bench, call_id = called(plug("A", before_tool=Continue()))
+    assert not asked(about(bench, call_id), "check")
 
 
 def test_a_turn_is_told_without_its_calls() -> None:

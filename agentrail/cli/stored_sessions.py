@@ -1,0 +1,61 @@
+"""The sessions of a journal, as commands name and read them that only look."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Final
+
+from agentrail.adapters.journals.sqlite.journal import SqliteJournal
+from agentrail.cli.bad_input import BadInputError
+from agentrail.cli.journal_file import open_journal
+from agentrail.cli.session_names import id_of_chat
+from agentrail.errors import SessionNotStored
+from agentrail.errors.agentrail_error import suggestion
+from agentrail.ports.journal import ALL_SESSIONS, Journal, Record, SessionFilter, StoredSession
+
+PAGE: Final = 500
+"""Sessions, or records, that are read at once."""
+
+
+@asynccontextmanager
+async def existing_journal(path: Path | None) -> AsyncGenerator[SqliteJournal, None]:
+    """Open the journal in the file *path*, by default the user's; raise `BadInputError` if there is none."""
+    async with open_journal(path) as journal:
+        if not journal.path.exists():
+            message = f"there is no journal at {journal.path}; `--journal FILE` names another"
+            raise BadInputError(message)
+        yield journal
+
+
+async def stored_id(journal: Journal, name: str) -> str:
+    """Return the id of the session *name*, which may be an id or the shorter name that `chat` shows."""
+    session_id = id_of_chat(name)
+    return session_id if await journal.read(session_id, 0, 1) and not await journal.read(name, 0, 1) else name
+
+
+async def stored_sessions(journal: Journal, filter_: SessionFilter) -> list[StoredSession]:
+    """Return the sessions of the journal that *filter_* selects."""
+    sessions: list[StoredSession] = []
+    while page := await journal.sessions(filter_, sessions[-1] if sessions else None, PAGE):
+        sessions.extend(page)
+    return sessions
+
+
+async def stored_records(journal: Journal, session_id: str) -> list[Record]:
+    """Return all records of a session; raise `SessionNotStored` if there are none."""
+    records: list[Record] = []
+    while page := await journal.read(session_id, len(records), PAGE):
+        records.extend(page)
+    if not records:
+        raise SessionNotStored(session_id)
+    return records
+
+
+async def no_such_session(journal: SqliteJournal, missing: SessionNotStored) -> str:
+    """Return the error about a session that is not stored: it names the most similar one."""
+    name = str(missing.args[0])
+    ids = [stored.session_id for stored in await stored_sessions(journal, ALL_SESSIONS)]
+    advised = suggestion(name, ids) or "; `agentrail sessions` lists those there are"
+    return f"there is no session `{name}` in {journal.path}{advised}"

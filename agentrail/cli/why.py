@@ -1,0 +1,118 @@
+"""`agentrail why`: who decided about a call, a turn or an end of a stored session; nothing of it is run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Final
+
+import trio
+
+from agentrail.cli.exit_status import DONE, FAILED, exit_status, tell
+from agentrail.cli.option_parser import OptionParser
+from agentrail.cli.screen import clean, date_and_time, one_line
+from agentrail.cli.stored_sessions import existing_journal, no_such_session, stored_id, stored_records
+from agentrail.codec.json_text import to_text
+from agentrail.errors import SessionNotStored
+from agentrail.insight.account import END, Account, AccountEntry, why
+from agentrail.ports.journal import Record
+from agentrail.values.events import ResponseComplete
+from agentrail.values.json import JsonObject
+
+DESCRIPTION: Final = """\
+Tell why a stored session did what it did: each plugin that was asked, in order,
+what it answered, what that changed, and which rule decided. No plugin is run.
+
+  CALL   the id of a tool call
+  TURN   the number of a turn
+  end    how the last turn, or the session, came to its end (the default)"""
+
+EXAMPLES: Final = """\
+example: agentrail why trip
+         agentrail why trip call_7 --journal ./sessions.db"""
+
+MOST_NAMED: Final = 10
+"""The most calls that an error names, the last ones."""
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run `agentrail why` with the arguments *argv*, and return the exit status."""
+    return exit_status(lambda: trio.run(_run, argv))
+
+
+def options_parser() -> OptionParser:
+    """Return the parser of the command line."""
+    usage = "agentrail why SESSION [CALL|TURN|end] [OPTION ...]"
+    parser = OptionParser("agentrail why", usage, DESCRIPTION, EXAMPLES)
+    parser.add_argument("session", metavar="SESSION", help="its id, or the name that chat shows")
+    parser.add_argument("subject", metavar="CALL|TURN|end", nargs="?", default=END, help="what it is about")
+    parser.add_argument("--journal", metavar="FILE", help="the journal (default: the one of the user)")
+    parser.add_argument("--json", action="store_true", help="print lines of JSON, one for each thing that decided")
+    return parser
+
+
+async def _run(argv: Sequence[str]) -> int:
+    args = options_parser().parse_args(argv)
+    async with existing_journal(None if args.journal is None else Path(args.journal)) as journal:
+        try:
+            records = await stored_records(journal, await stored_id(journal, args.session))
+        except SessionNotStored as missing:
+            tell(f"agentrail: {await no_such_session(journal, missing)}")
+            return FAILED
+    subject: str = args.subject
+    account = why(records, int(subject) if subject.isascii() and subject.isdecimal() else subject)
+    if not account.entries:
+        tell(f"agentrail: {account.sentence}{_what_there_is(records)}")
+        return FAILED
+    for line in map(to_text, map(_as_json, account.entries)) if args.json else _lines(account):
+        print(line)
+    return DONE
+
+
+def _what_there_is(records: Iterable[Record]) -> str:
+    """Return which turns and calls could be named instead, for an error."""
+    envelopes = [envelope for record in records for envelope in record.events]
+    count = max((envelope.turn for envelope in envelopes), default=0)
+    calls = [
+        call.call_id
+        for envelope in envelopes
+        if isinstance(envelope.event, ResponseComplete)
+        for call in envelope.event.message.calls
+    ]
+    last = ", ".join(f"`{call}`" for call in calls[-MOST_NAMED:])
+    turns = "1 turn" if count == 1 else f"{count} turns"
+    return f"; it has {turns}{f', and its last calls are {last}' if last else ' and no calls'}"
+
+
+def _lines(account: Account) -> Iterator[str]:
+    """Yield the lines that are printed for a person."""
+    for entry in account.entries:
+        yield f"{date_and_time(entry.at_ms)}  record {entry.record}: {one_line(clean(entry.sentence))}"
+        if entry.explanation is not None:
+            yield from (f"    {one_line(clean(step.sentence))}" for step in entry.explanation.steps)
+    if len(account.entries) > 1:
+        yield f"\nso: {one_line(clean(account.sentence))}"
+
+
+def _as_json(entry: AccountEntry) -> JsonObject:
+    """Return one thing that decided as JSON."""
+    explanation = entry.explanation
+    return {
+        "record": entry.record,
+        "at_ms": entry.at_ms,
+        "sentence": entry.sentence,
+        "event": None if entry.event is None else type(entry.event).__name__,
+        "hook": None if explanation is None else explanation.hook,
+        "rule": None if explanation is None else explanation.rule.name.lower(),
+        "plugins": []
+        if explanation is None
+        else [
+            {
+                "plugin": step.plugin,
+                "sentence": step.sentence,
+                "rule": None if step.rule is None else step.rule.name.lower(),
+                "decided": step.decided,
+            }
+            for step in explanation.steps
+        ],
+    }
