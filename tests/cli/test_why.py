@@ -11,7 +11,7 @@ import trio
 from agentrail import SessionSpec, open_supervisor, tool
 from agentrail.cli.why import main
 from agentrail.journals import SqliteJournal
-from agentrail.plugins import Action, BeforeTool, BlockTool, Context, Continue, Plugin
+from agentrail.plugins import BeforeTool, BlockTool, Context, Continue, Plugin
 from agentrail.testing import ScriptedModel, call, say
 
 
