@@ -18,7 +18,7 @@ from agentrail.testing import ScriptedModel, call, say
 class Guard(Plugin[None]):
     """Blocks each call about a secret."""
 
-    def before_tool(self, hook: BeforeTool, state: None, ctx: Context) -> Action[None]:
+    def before_tool(self, hook: BeforeTool, state: None, ctx: Context) -> BlockTool[None] | Continue[None]:
         return BlockTool("it is\x1b[2J a secret") if hook.args.get("name") == "secret" else Continue()
 
 
