@@ -14,8 +14,8 @@ from agentrail.host.authentication.request_rates import Rates
 from agentrail.host.error_responses import refusal
 from agentrail.host.host_drain import HostDrain
 from agentrail.host.hosted_sessions import check_scope
-from agentrail.host.http11.http_messages import HttpRequest, HttpResponse
 from agentrail.host.operations.call_request import CallFunction, CallRequest
+from agentrail.host.requests.http_messages import HttpRequest, HttpResponse
 
 ATTEMPT: Final = "answer the request"
 

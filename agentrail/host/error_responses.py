@@ -7,7 +7,7 @@ from typing import Final
 
 from agentrail.api.problems import OPERATOR, Problem, problem_of
 from agentrail.errors import AgentrailError, HostClosing, SessionParked, SupervisorClosed, TurnAborted, UsageError
-from agentrail.host.http11.http_messages import HttpResponse, problem_answer
+from agentrail.host.requests.http_messages import HttpResponse, problem_answer
 from agentrail.runtime.shared.untrusted_calls import tell
 
 SERVER_ERROR: Final = 500

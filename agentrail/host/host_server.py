@@ -34,8 +34,6 @@ from agentrail.host.hosted_turns import Turns
 from agentrail.host.http11.certificates import Certificate
 from agentrail.host.http11.http_server import HttpServer
 from agentrail.host.http11.listening import Inherited, ListenAddress, Tcp, UnixSocket, inherited
-from agentrail.host.http11.proxies import Proxies
-from agentrail.host.http11.site_policy import SitePolicy, screened
 from agentrail.host.operations.call_request import CallFunction
 from agentrail.host.operations.client_streams import ClientStreams
 from agentrail.host.operations.command_calls import CommandCalls
@@ -53,8 +51,9 @@ from agentrail.host.plugins.plugin_runner import HostPluginRow, OnPluginError
 from agentrail.host.plugins.plugin_values import ContextProvider
 from agentrail.host.profiles import Profiles, ProfileTable
 from agentrail.host.reading_anew import ReadingAnew
+from agentrail.host.requests.proxies import Proxies
+from agentrail.host.requests.site_policy import SitePolicy, screened
 from agentrail.host.uploads.session_files import SessionFiles
-from agentrail.host.websocket.frame_writer import CLOSINGS
 from agentrail.host.websocket.socket_user import SocketParts
 from agentrail.host.websocket.sockets import Sockets
 from agentrail.nurseries import open_shielded_nursery
@@ -62,7 +61,6 @@ from agentrail.open_context import OpenContext, Way
 from agentrail.ports.journal import Journal
 from agentrail.ports.protocol_checks import why_unfit
 from agentrail.runtime.shared import collector
-from agentrail.runtime.shared.admission import Gate
 from agentrail.runtime.shared.clock import Clock
 
 log = logging.getLogger("agentrail.host")
@@ -328,10 +326,9 @@ class Host:
             **_host_functions(HostCalls(readiness.look, drain), metrics),
         }
         self._rows.carry_out = PluginCalls(functions, limits).carry_out
-        rates, closing = Rates(limits), Gate(CLOSINGS)
-        nursery.start_soon(closing.run)
+        rates = Rates(limits)
         parts = SocketParts(
-            functions, authenticator, keys, rates, drain, limits, looking, frames, streams, closing, metrics.requests
+            functions, authenticator, keys, rates, drain, limits, looking, frames, streams, metrics.requests
         )
         return Application({**functions, "socket": Sockets(parts).open}, authenticator, rates, limits, drain)
 

@@ -7,7 +7,7 @@ import logging
 from datetime import UTC, datetime
 from typing import cast
 
-from agentrail.host.http11.access_log import FACTS
+from agentrail.host.requests.access_log import FACTS
 
 
 class JsonLines(logging.Formatter):

@@ -19,9 +19,9 @@ from typing import Final
 import trio
 
 from agentrail.api.limits import HostLimits
-from agentrail.host.http11.http_messages import HttpRequest, HttpResponse
 from agentrail.host.http11.http_server import HttpServer
 from agentrail.host.http11.listening import Tcp
+from agentrail.host.requests.http_messages import HttpRequest, HttpResponse
 from agentrail.runtime.shared.clock import Clock
 
 REPEATS: Final = 9

@@ -19,10 +19,10 @@ from agentrail.api.routes import ROUTES
 from agentrail.host.authentication.api_keys import ApiKeys, new_key, render_keys
 from agentrail.host.authentication.identity import Identity
 from agentrail.host.health.prometheus import AT_ONCE, FAMILIES, MetricCalls, MetricFamily, head, lines
-from agentrail.host.http11.http_messages import HttpRequest
 from agentrail.host.operations.call_request import CallRequest
 from agentrail.host.operations.event_frames import EventFrames
 from agentrail.host.operations.plugin_calls import GivenBody
+from agentrail.host.requests.http_messages import HttpRequest
 from agentrail.plugins import HumanApproval
 from agentrail.runtime.diagnosis.metrics import BOUNDS, TURN_BOUNDS
 from agentrail.testing import ScriptedModel, call, say, stall

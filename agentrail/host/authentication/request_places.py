@@ -5,9 +5,9 @@ from __future__ import annotations
 import trio
 
 from agentrail.host.authentication.identity import Authenticator, Identity
-from agentrail.host.http11.http_messages import HttpRequest
-from agentrail.host.http11.places import Wait
-from agentrail.host.http11.refusals import GAVE_WAY, HttpRefusal
+from agentrail.host.requests.http_messages import HttpRequest
+from agentrail.host.requests.places import Wait
+from agentrail.host.requests.refusals import GAVE_WAY, HttpRefusal
 
 
 async def identified(authenticator: Authenticator, request: HttpRequest) -> Identity:

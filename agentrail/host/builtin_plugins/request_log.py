@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from typing import Final
 
 from agentrail.errors import BadChoice
-from agentrail.host.http11.access_log import FACTS, plain_or_quoted
 from agentrail.host.plugins.host_plugin import HostPlugin
 from agentrail.host.plugins.plugin_values import RequestEnd
+from agentrail.host.requests.access_log import FACTS, plain_or_quoted
 from agentrail.runtime.diagnosis.plugin_complaints import LOG_LEVELS
 from agentrail.values.argument_checks import checked
 

@@ -13,8 +13,8 @@ import trio
 from agentrail.api.operation_table import OPERATE, PROMETHEUS
 from agentrail.host.authentication.identity import Identity
 from agentrail.host.health.request_figures import RequestFigures, resident_bytes
-from agentrail.host.http11.http_messages import HttpResponse
 from agentrail.host.operations.call_request import NO_STORE, CallRequest
+from agentrail.host.requests.http_messages import HttpResponse
 from agentrail.runtime.diagnosis.metrics import Figures, ModelFigures, Spread, TenantFigures
 from agentrail.values.untrusted_values import mended
 from agentrail.values.value import Value

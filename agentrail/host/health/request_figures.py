@@ -7,7 +7,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Final, TypeAlias
 
-from agentrail.host.http11.access_log import RequestNote
+from agentrail.host.requests.access_log import RequestNote
 from agentrail.runtime.diagnosis.metrics import Spread
 
 STATM: Final = Path("/proc/self/statm")

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import logging
 from contextlib import suppress
-from functools import partial
 from typing import Final, Protocol
 
 import trio
 
 from agentrail.api.limits import HostLimits
-from agentrail.api.problems import INTERNAL, problem_of
-from agentrail.errors import BadChoice, BodyTooLarge, OriginRefused
 from agentrail.host.delayed_tasks import DelayedTasks
-from agentrail.host.http11.access_log import REQUEST_ID, RequestNote, tell_request, told_target
-from agentrail.host.http11.http_messages import (
+from agentrail.host.http11.handshake import handshake_answer, upgrade_problem
+from agentrail.host.http11.receive_buffer import PIECE, Inbound
+from agentrail.host.http11.request_body import ConnectionBody
+from agentrail.host.http11.request_head import RequestHead, read_head
+from agentrail.host.http11.response_head import ResponseHead, write_head
+from agentrail.host.http11.response_writer import DateHeader, Outbound
+from agentrail.host.http11.web_socket import WebSocket
+from agentrail.host.requests.access_log import REQUEST_ID, RequestNote, tell_request
+from agentrail.host.requests.answering import StreamedAnswer, StreamFailed, call_handler, internal_error
+from agentrail.host.requests.http_messages import (
     Handler,
     Headers,
     HttpRequest,
@@ -24,15 +29,11 @@ from agentrail.host.http11.http_messages import (
     Upgrade,
     problem_answer,
 )
-from agentrail.host.http11.places import ConnectionPlace, Places, Wait
-from agentrail.host.http11.proxies import Proxies
-from agentrail.host.http11.receive_buffer import PIECE, Inbound
-from agentrail.host.http11.refusals import GAVE_WAY, HttpRefusal
-from agentrail.host.http11.request_body import ConnectionBody
-from agentrail.host.http11.request_head import RequestHead, read_head
-from agentrail.host.http11.response_head import ResponseHead, write_head
-from agentrail.host.http11.response_writer import DateHeader, Outbound
-from agentrail.runtime.shared.untrusted_calls import Contained, tell
+from agentrail.host.requests.places import ConnectionPlace, Places, Wait
+from agentrail.host.requests.proxies import Proxies
+from agentrail.host.requests.refusals import GAVE_WAY, HttpRefusal
+from agentrail.runtime.shared.admission import Gate
+from agentrail.runtime.shared.untrusted_calls import Contained
 
 log = logging.getLogger("agentrail.http")
 
@@ -47,6 +48,8 @@ class Service(Protocol):
     date: DateHeader
     late: DelayedTasks
     """Runs what watches the peers of streamed answers."""
+    closing: Gate
+    """Lets the WebSockets go, a few per pass, whose clients are too slow."""
 
     @property
     def draining(self) -> bool:
@@ -84,7 +87,6 @@ class HttpConnection:
         "_counted",
         "_first",
         "_inbound",
-        "_line",
         "_note",
         "_outbound",
         "_rest",
@@ -103,7 +105,6 @@ class HttpConnection:
         self._outbound = Outbound(stream, service.limits, self.place)
         self._rest: trio.CancelScope | None = None
         self._first = True
-        self._line: tuple[str, str] | None = None
         self._note = RequestNote()
         self._counted = False
         self._began = trio.current_time()
@@ -176,7 +177,6 @@ class HttpConnection:
         """Serve a request; return whether another may follow."""
         self._began = trio.current_time()
         self.place.begin_request(self._began)
-        self._line = None
         self._client, self._note = self.peer, RequestNote()
         self._outbound.status = self._outbound.sent = 0
         self._counted = False
@@ -194,7 +194,7 @@ class HttpConnection:
             seconds = trio.current_time() - self._began
             outbound = self._outbound
             self._count(0)
-            tell_request(self._client, self._line, outbound.status, outbound.sent, seconds, self._note)
+            tell_request(self._client, outbound.status, outbound.sent, seconds, self._note)
 
     def _count(self, status: int) -> None:
         """Report the *status* of the request's answer to the server. No-op if it was reported already."""
@@ -216,23 +216,18 @@ class HttpConnection:
             self._client,
             body,
             self._wait_gone,
-            head.upgrades,
+            upgrade_problem(head),
             self._note,
             self.place,
         )
-        response = await self._handled(request)
-        content: object = getattr(response, "content", None)  # a handler may return anything
-        if isinstance(content, Upgrade):
-            if head.upgrades:
-                self._count(response.status)
-                await self._hand_over(response.status, content)
-                return False
-            response = self._internal_error(
-                BadChoice("content", "Upgrade", "others for a request that asks for no upgrade")
-            )
+        response = await call_handler(self._service.handler, request)
+        if isinstance(response.content, Upgrade):
+            self._count(response.status)
+            await self._hand_over(head, response.status, response.content)
+            return False
         unread = not (body.ended or body.take_what_is_there())
         ends = unread or head.is_last or self._service.draining or self.place.gave_way
-        response, first = self._prepared(response, can_chunk=head.can_chunk, close=ends)
+        first = write_head(response, self._own_headers(), can_chunk=head.can_chunk, close=ends)
         self._count(response.status)
         await self._send(response, first, bare=bare, watching=not unread)
         body.detach()
@@ -254,100 +249,39 @@ class HttpConnection:
     async def _read(self) -> tuple[RequestHead, ConnectionBody]:
         raw = await self._inbound.head()
         head = read_head(raw, self._service.limits)
-        self._line = (head.method, head.target)
+        self._note.line = head.method, head.target
         proxies = self._service.proxies
         self._client = proxies.client(self.peer, head.headers)
         self._note.id = proxies.request_id(self.peer, head.headers) or self._note.id
         limits, say_continue = self._service.limits, self._outbound.say_continue
         return head, ConnectionBody(head, self._inbound, limits, say_continue)
 
-    async def _hand_over(self, status: int, upgrade: Upgrade) -> None:
-        """Hand the connection over to another protocol (*upgrade*); return when that has ended."""
+    async def _hand_over(self, head: RequestHead, status: int, upgrade: Upgrade) -> None:
+        """Open the WebSocket that *head* asks for; return when the conversation on it has ended."""
         self._outbound.status = status
+        answer, service = handshake_answer(head, upgrade.subprotocol, self._note.id), self._service
+        received = bytes(self._inbound.buffer)
+        socket = WebSocket(self._stream, received, answer, service.limits, service.closing)
         failed: list[BaseException] = []
         with Contained(failed.append):
-            self._outbound.sent = await upgrade.take_over(self._stream, bytes(self._inbound.buffer))
+            await upgrade.converse(socket)
+        self._outbound.sent = socket.sent
         if failed:
-            self._internal_error(failed[0])
+            internal_error(failed[0], self._note)
         await self._linger()
-
-    async def _handled(self, request: HttpRequest) -> HttpResponse:
-        """Return the handler's answer; if the handler raises, an answer with the problem document of the exception."""
-        failed: list[BaseException] = []
-        with Contained(failed.append):
-            return await self._service.handler(request)
-        match failed[0]:
-            case HttpRefusal() as refusal:
-                return problem_answer(refusal.problem)
-            case BodyTooLarge() | OriginRefused() as error:
-                return problem_answer(problem_of(error, "read the request"))
-            case PeerGone() if self.place.gave_way:
-                return problem_answer(HttpRefusal(GAVE_WAY).problem)
-            case PeerGone() as gone:
-                raise gone
-            case error:
-                return self._internal_error(error)
-
-    def _internal_error(self, error: BaseException) -> HttpResponse:
-        method, target = self._line or ("-", "-")
-        tell(
-            log,
-            error,
-            "the handler of %s %s failed (request %s)",
-            method,
-            told_target(target),
-            self._note.id,
-            words=False,
-        )
-        return problem_answer(INTERNAL)
-
-    def _prepared(self, response: HttpResponse, *, can_chunk: bool, close: bool) -> tuple[HttpResponse, ResponseHead]:
-        try:
-            return response, write_head(response, self._own_headers(), can_chunk=can_chunk, close=close)
-        except Exception as error:  # noqa: BLE001 - a handler may return anything
-            response = self._internal_error(error)
-            return response, write_head(response, self._own_headers(), can_chunk=can_chunk, close=close)
 
     def _own_headers(self) -> Headers:
         return ("date", self._service.date.text()), (REQUEST_ID, self._note.id)
 
     async def _stream_by(self, streaming: Streaming, *, watching: bool) -> bytes | None:
-        """Run *streaming*, which sends the pieces of an answer; return the last piece.
-
-        It is cancelled if the peer goes away.
-
-        Raise `PeerGone` if *streaming* fails or is cancelled, so that the client can see that the answer is cut.
-        """
-        failed: list[BaseException] = []
-        last: bytes | None = None
-        ended = False
-        with trio.CancelScope() as scope:
-
-            async def send(data: bytes) -> None:
-                if ended:  # a task that has outlived its answer would write into the next one
-                    raise trio.ClosedResourceError
-                try:
-                    await self._outbound.piece(data)
-                except PeerGone:
-                    scope.cancel()
-                    await trio.lowlevel.checkpoint()
-
-            watch = partial(self._watch, scope) if watching else trio.sleep_forever
-            async with self._service.late.beside(watch):
-                with Contained(failed.append):
-                    last = await streaming(send)
-                    ended = True
-        if failed:
-            self._internal_error(failed[0])
-            await self._outbound.break_off()
-        if not ended:
-            raise PeerGone
-        return last
-
-    async def _watch(self, scope: trio.CancelScope) -> None:
-        """Cancel *scope* when the peer goes away."""
-        await self._peer_gone()
-        scope.cancel()
+        """Run *streaming*, which sends the pieces of an answer; return the last piece. See `StreamedAnswer`."""
+        gone = self._peer_gone if watching else trio.sleep_forever
+        answer = StreamedAnswer(self._outbound.piece, gone, self._service.late, self._note)
+        try:
+            return await answer.run(streaming)
+        except StreamFailed:
+            await self._outbound.break_off()  # so that the client can see that the answer is cut
+            raise
 
     async def _wait_gone(self) -> None:
         """Return when the peer has gone, or the connection gives way."""

@@ -16,16 +16,18 @@ import trio
 from agentrail.api.limits import DEFAULTS, HostLimits
 from agentrail.api.problems import MEDIA_TYPE
 from agentrail.host.delayed_tasks import DelayedTasks
-from agentrail.host.http11.access_log import RequestNote
+from agentrail.host.http11.frame_writer import CLOSINGS
 from agentrail.host.http11.http_connection import LINGER, SILENT, HttpConnection
-from agentrail.host.http11.http_messages import Handler
 from agentrail.host.http11.listening import EagerListener, Inherited, ListenAddress, Listening, PeerStream, opened
-from agentrail.host.http11.places import Places
-from agentrail.host.http11.proxies import NO_PROXIES, UNIX, Proxies
 from agentrail.host.http11.receive_buffer import PIECE
-from agentrail.host.http11.refusals import NO_PLACE, HttpRefusal
 from agentrail.host.http11.response_writer import DateHeader
+from agentrail.host.requests.access_log import RequestNote
+from agentrail.host.requests.http_messages import Handler
+from agentrail.host.requests.places import Places
+from agentrail.host.requests.proxies import NO_PROXIES, UNIX, Proxies
+from agentrail.host.requests.refusals import NO_PLACE, HttpRefusal
 from agentrail.nurseries import open_shielded_nursery
+from agentrail.runtime.shared.admission import Gate
 from agentrail.runtime.shared.untrusted_calls import Contained, tell
 
 log = logging.getLogger("agentrail.http")
@@ -70,6 +72,7 @@ class HttpServer:
         self.places = Places(limits)
         self.date = DateHeader(now_ms)
         self.late = DelayedTasks()
+        self.closing = Gate(CLOSINGS)
         self.on_answer: OnAnswer = nobody_counts
         """Is called when the answer to a request begins: with its note, its status, and the seconds since it came."""
         self._draining = trio.Event()
@@ -110,6 +113,7 @@ class HttpServer:
                 listening = [await stack.enter_async_context(opened(address)) for address in addresses]
                 watchers = await stack.enter_async_context(open_shielded_nursery())
                 watchers.start_soon(self.late.run)
+                watchers.start_soon(self.closing.run)
                 async with trio.open_nursery() as connections:  # noqa: TID251 - the connections end with the server
                     async with trio.open_nursery() as accepting:  # noqa: TID251 - it ends when the server is drained
                         for address, listening_ in zip(addresses, listening, strict=True):

@@ -8,10 +8,10 @@ from typing import Final, cast
 import trio
 
 from agentrail.api.limits import HostLimits
-from agentrail.host.http11.http_messages import PeerGone
-from agentrail.host.http11.places import ConnectionPlace, Wait
-from agentrail.host.http11.refusals import CUT_HEAD, ENDLESS_LINE, GAVE_WAY, LATE_HEAD, LONG_HEAD, HttpRefusal
 from agentrail.host.http11.request_head import refuse_control
+from agentrail.host.requests.http_messages import PeerGone
+from agentrail.host.requests.places import ConnectionPlace, Wait
+from agentrail.host.requests.refusals import CUT_HEAD, ENDLESS_LINE, GAVE_WAY, LATE_HEAD, LONG_HEAD, HttpRefusal
 
 PIECE: Final = 64 * 1024
 """The most bytes that are received, or sent, at once."""

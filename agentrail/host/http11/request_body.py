@@ -12,11 +12,11 @@ from typing import Final, Protocol
 import trio
 
 from agentrail.api.limits import HostLimits
-from agentrail.host.http11.http_messages import Body
-from agentrail.host.http11.places import Wait
 from agentrail.host.http11.receive_buffer import Inbound
-from agentrail.host.http11.refusals import BAD_CHUNK, CUT_BODY, LATE_BODY, LONG_CHUNK, SLOW_BODY, TRAILER, HttpRefusal
 from agentrail.host.http11.request_head import RequestHead
+from agentrail.host.requests.http_messages import Body
+from agentrail.host.requests.places import Wait
+from agentrail.host.requests.refusals import BAD_CHUNK, CUT_BODY, LATE_BODY, LONG_CHUNK, SLOW_BODY, TRAILER, HttpRefusal
 
 _SIZE: Final = re.compile(rb"([0-9A-Fa-f]{1,8})\r\n")
 _PART_OF_SIZE: Final = re.compile(rb"[0-9A-Fa-f]{0,8}|[0-9A-Fa-f]{1,8}\r")

@@ -1,7 +1,6 @@
 """Reads the head of a request.
 
-What two readers could understand in different ways is refused, so that no proxy before this server sees other requests
-than this server does (request smuggling). Where RFC 9112 lets a server be lenient, this one is not.
+Where RFC 9112 lets a server be lenient, this one is not: see `request_checks`, which has what holds for other servers.
 """
 
 from __future__ import annotations
@@ -13,51 +12,23 @@ from typing import Final
 from attrs import frozen
 
 from agentrail.api.limits import HostLimits
-from agentrail.host.http11.http_messages import Headers, words_of
-from agentrail.host.http11.refusals import (
+from agentrail.host.requests.http_messages import Headers, words_of
+from agentrail.host.requests.refusals import (
     BAD_HEADER,
-    BAD_HOST,
     BAD_LENGTH,
-    BAD_PATH,
-    BAD_QUERY,
     BAD_REQUEST_LINE,
     BARE_END,
     CONTROL,
-    DOTS,
     FOLDED,
-    HIDDEN,
-    LONG_TARGET,
-    MANY_HEADERS,
-    NO_PATH,
-    NOT_UTF8,
     OLD_CHUNKS,
     OTHER_CODING,
     OTHER_EXPECTATION,
-    OTHER_METHOD,
     OTHER_VERSION,
-    TWICE,
     TWO_LENGTHS,
     UNKNOWN_LENGTH,
     HttpRefusal,
 )
-from agentrail.host.http11.site_policy import is_host
-
-METHODS: Final = frozenset({"DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT"})
-
-ONCE: Final = frozenset(
-    {
-        "authorization",
-        "content-length",
-        "content-type",
-        "expect",
-        "host",
-        "idempotency-key",
-        "last-event-id",
-        "origin",
-        "transfer-encoding",
-    }
-)
-"""Headers that may come once: of two, another reader could take the other one."""
+from agentrail.host.requests.request_checks import check_headers, check_method, split_target
 
 BARE: Final = re.compile(rb"(?<!\r)\n|\r(?!\n)")
 """An end of line that is not CR LF. A CR at the very end counts as one too."""
@@ -66,11 +37,6 @@ _CONTROL: Final = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 _TOKEN: Final = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
 _VERSION: Final = re.compile(r"HTTP/[0-9](\.[0-9])?")
 _LENGTH: Final = re.compile(r"0|[1-9][0-9]{0,17}")
-_PATH: Final = re.compile(r"(?:[A-Za-z0-9\-._~!$&'()*+,;=:@/]|%[0-9A-Fa-f]{2})+")
-_QUERY: Final = re.compile(r"(?:[A-Za-z0-9\-._~!$&'()*+,;=:@/?]|%[0-9A-Fa-f]{2})*")
-_PLAIN_PATH: Final = re.compile(r"(?:/[A-Za-z0-9\-_~]+)+/?|/")
-_HIDDEN: Final = re.compile(r"[\x00-\x1f\x7f/\\]")
-_ESCAPE: Final = re.compile(r"(?:%[0-9A-Fa-f]{2})+")
 
 
 @frozen
@@ -99,14 +65,10 @@ def read_head(raw: bytes, limits: HostLimits) -> RequestHead:
     """Return the head in *raw*, which ends with an empty line; raise `HttpRefusal` if it is not valid."""
     refuse_control(raw)
     first, *lines = raw[:-4].decode("latin-1").split("\r\n")
-    method, target, version = _request_line(first, limits)
-    if len(lines) > limits.header_count:
-        raise HttpRefusal(MANY_HEADERS, limits.header_count)
+    method, target, version = _request_line(first)
     headers = tuple(map(_header, lines))
-    once = _singles(headers)
-    if not is_host(once.get("host")):
-        raise HttpRefusal(BAD_HOST)
-    path, query = _split(target)
+    once = check_headers(headers, limits)
+    path, query = split_target(target, limits)
     _refuse_other_expectation(once)
     length = _length(once, method, version)
     is_new = version == "HTTP/1.1"
@@ -129,7 +91,7 @@ def refuse_control(raw: bytes | bytearray, start: int = 0, end: int = sys.maxsiz
         raise HttpRefusal(CONTROL)
 
 
-def _request_line(line: str, limits: HostLimits) -> tuple[str, str, str]:
+def _request_line(line: str) -> tuple[str, str, str]:
     parts = line.split(" ")
     if len(parts) != 3 or not _TOKEN.fullmatch(parts[0]):  # noqa: PLR2004 - method, target, version
         raise HttpRefusal(BAD_REQUEST_LINE)
@@ -138,10 +100,7 @@ def _request_line(line: str, limits: HostLimits) -> tuple[str, str, str]:
         if _VERSION.fullmatch(version):
             raise HttpRefusal(OTHER_VERSION, version)
         raise HttpRefusal(BAD_REQUEST_LINE)
-    if method not in METHODS:
-        raise HttpRefusal(OTHER_METHOD, ", ".join(sorted(METHODS)))
-    if len(target) > limits.target_chars:
-        raise HttpRefusal(LONG_TARGET, limits.target_chars)
+    check_method(method)
     return method, target, version
 
 
@@ -152,17 +111,6 @@ def _header(line: str) -> tuple[str, str]:
             raise HttpRefusal(FOLDED)
         raise HttpRefusal(BAD_HEADER)
     return name.lower(), value.strip(" \t")
-
-
-def _singles(headers: Headers) -> dict[str, str]:
-    """Return the headers that are allowed only once, by name; raise `HttpRefusal` if one came twice."""
-    values: dict[str, str] = {}
-    for name, value in headers:
-        if name in ONCE:
-            if name in values:
-                raise HttpRefusal(TWICE, name)
-            values[name] = value
-    return values
 
 
 def _length(once: dict[str, str], method: str, version: str) -> int | None:
@@ -190,34 +138,3 @@ def _length(once: dict[str, str], method: str, version: str) -> int | None:
 def _refuse_other_expectation(once: dict[str, str]) -> None:
     if once.get("expect", "100-continue").lower() != "100-continue":
         raise HttpRefusal(OTHER_EXPECTATION)
-
-
-def _split(target: str) -> tuple[str, str]:
-    """Return the decoded path and the query of *target*."""
-    if not target.startswith("/"):
-        raise HttpRefusal(NO_PATH)
-    path, _, query = target.partition("?")
-    if query and (not _QUERY.fullmatch(query) or "%00" in query):
-        raise HttpRefusal(BAD_QUERY)
-    if not _PLAIN_PATH.fullmatch(path):
-        path = _decoded(path)
-    return path, query
-
-
-def _decoded(path: str) -> str:
-    if not _PATH.fullmatch(path):
-        raise HttpRefusal(BAD_PATH)
-    try:
-        path = _ESCAPE.sub(_unescaped, path)
-    except UnicodeDecodeError:
-        raise HttpRefusal(NOT_UTF8) from None
-    if not {".", "..", ""}.isdisjoint(path.removesuffix("/").split("/")[1:]):
-        raise HttpRefusal(DOTS)
-    return path
-
-
-def _unescaped(match: re.Match[str]) -> str:
-    text = bytes.fromhex(match[0].replace("%", "")).decode()
-    if _HIDDEN.search(text):
-        raise HttpRefusal(HIDDEN)
-    return text

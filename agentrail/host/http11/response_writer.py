@@ -15,9 +15,9 @@ from typing import Final
 import trio
 
 from agentrail.api.limits import HostLimits
-from agentrail.host.http11.http_messages import PeerGone
-from agentrail.host.http11.places import ConnectionPlace, Wait
 from agentrail.host.http11.response_head import CONTINUE, LAST_CHUNK, ResponseHead, chunk
+from agentrail.host.requests.http_messages import PeerGone
+from agentrail.host.requests.places import ConnectionPlace, Wait
 
 SEND_SIZE: Final = 16 * 1024
 """The most bytes that are sent with one deadline, few enough for a slow line. A record of TLS has as many."""

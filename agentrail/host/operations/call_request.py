@@ -19,9 +19,9 @@ from agentrail.errors import AgentrailError
 from agentrail.host.authentication.identity import Identity
 from agentrail.host.error_responses import told_problem
 from agentrail.host.hosted_sessions import HostedSessions
-from agentrail.host.http11.http_messages import PROBLEM, Headers, HttpRequest, HttpResponse
 from agentrail.host.journal_watch import JournalWatch
 from agentrail.host.plugins.plugin_values import NO_BODY, HandledResponse, RequestContext, RequestKind
+from agentrail.host.requests.http_messages import PROBLEM, Headers, HttpRequest, HttpResponse
 from agentrail.runtime.handle import SessionHandle
 from agentrail.runtime.shared.ids import new_id
 from agentrail.values.json import thaw

@@ -16,10 +16,10 @@ from agentrail.api.sse_frames import HEARTBEAT, MEDIA_TYPE, PROBLEM, frame
 from agentrail.errors import AgentrailError, TooManyStreams
 from agentrail.host.authentication.key_watch import KeyWatch
 from agentrail.host.delayed_tasks import DelayedTasks
-from agentrail.host.http11.http_messages import Headers, HttpResponse, Send, Streaming
-from agentrail.host.http11.places import Wait
-from agentrail.host.http11.refusals import GAVE_WAY, HttpRefusal
 from agentrail.host.operations.call_request import CallRequest
+from agentrail.host.requests.http_messages import Headers, HttpResponse, Send, Streaming
+from agentrail.host.requests.places import Wait
+from agentrail.host.requests.refusals import GAVE_WAY, HttpRefusal
 
 STREAMED: Final[Headers] = (("content-type", MEDIA_TYPE), ("cache-control", "no-store"), ("x-accel-buffering", "no"))
 """Headers of a stream of events; the last one keeps a proxy from holding it back."""

@@ -13,11 +13,11 @@ from agentrail.api.public_ids import SessionName, held_id
 from agentrail.core.vocabulary.commands import DetachPluginSent, LabelSent
 from agentrail.errors import BadOptions, FourEyesWanted, NotRegistered, PluginRefused, UnknownApproval
 from agentrail.host.hosted_sessions import HostedSessions
-from agentrail.host.http11.http_messages import HttpResponse
 from agentrail.host.operations.call_request import CallRequest
 from agentrail.host.operations.subagent_calls import child_id
 from agentrail.host.plugins.host_context import HostContext
 from agentrail.host.plugins.host_tools import HostTools
+from agentrail.host.requests.http_messages import HttpResponse
 from agentrail.runtime.commands import attached_as
 from agentrail.runtime.handle import SessionHandle
 from agentrail.values.json import FrozenObject, Json, JsonObject

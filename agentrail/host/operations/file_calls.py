@@ -7,8 +7,8 @@ from agentrail.api.public_ids import SessionName
 from agentrail.api.views import FileView
 from agentrail.errors import BadBody, FilesNotTaken, UnknownFile, UnknownSession
 from agentrail.host.hosted_sessions import HostedSessions
-from agentrail.host.http11.http_messages import HttpResponse
 from agentrail.host.operations.call_request import CallRequest
+from agentrail.host.requests.http_messages import HttpResponse
 from agentrail.host.uploads.file_kinds import said_media
 from agentrail.host.uploads.prompt_files import NO_FILES, PromptFiles
 from agentrail.host.uploads.session_files import SessionFiles

@@ -13,9 +13,9 @@ from agentrail.api.openapi import openapi_json
 from agentrail.api.operation_table import HTML, JSON
 from agentrail.api.views import CheckView, HealthView, ReadyView
 from agentrail.host.host_drain import ACCEPTING, HostDrain
-from agentrail.host.http11.http_messages import Headers, HttpResponse
-from agentrail.host.http11.static_content import StaticContent
 from agentrail.host.operations.call_request import CallRequest
+from agentrail.host.requests.http_messages import Headers, HttpResponse
+from agentrail.host.requests.static_content import StaticContent
 
 _STYLE: Final = "body{max-width:52rem;margin:2rem auto;padding:0 1rem;font:1rem/1.5 sans-serif}pre{overflow:auto}"
 

@@ -13,9 +13,9 @@ from agentrail.api.views import to_json
 from agentrail.errors import AgentrailError
 from agentrail.host.error_responses import refusal
 from agentrail.host.hosted_sessions import check_scope
-from agentrail.host.http11.http_messages import Body, HttpRequest
 from agentrail.host.operations.call_request import CallFunction, CallRequest
 from agentrail.host.plugins.plugin_values import HandledResponse, Request
+from agentrail.host.requests.http_messages import Body, HttpRequest
 from agentrail.values.json import JsonObject, thaw
 
 TALKS: Final = frozenset({"chat", "stream", "prompt", "steer"})

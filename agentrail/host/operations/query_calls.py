@@ -6,9 +6,9 @@ import trio
 
 from agentrail.api.views import AgentsView, OfferedView, PromptView, QueueView, view
 from agentrail.host.hosted_sessions import HostedSessions
-from agentrail.host.http11.http_messages import HttpResponse
 from agentrail.host.operations.call_request import CallRequest, running_session
 from agentrail.host.profiles import ProfileTable
+from agentrail.host.requests.http_messages import HttpResponse
 
 
 class QueryCalls:

@@ -39,11 +39,11 @@ from agentrail.errors import (
 )
 from agentrail.host.authentication.identity import Identity
 from agentrail.host.hosted_sessions import ADMIN, HostedSessions, is_for_others
-from agentrail.host.http11.http_messages import HttpResponse
 from agentrail.host.operations.call_request import CallRequest
 from agentrail.host.operations.event_frames import EventFrames
 from agentrail.host.plugins.command_plugin import commands_for
 from agentrail.host.plugins.plugin_runner import HostPluginRow
+from agentrail.host.requests.http_messages import HttpResponse
 from agentrail.host.uploads.session_files import SessionFiles
 from agentrail.ports.journal import SessionFilter, StoredSession
 from agentrail.runtime.inbox.replies import held_calls

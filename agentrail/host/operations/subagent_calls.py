@@ -11,8 +11,8 @@ from agentrail.api.public_ids import SessionName, named, visible
 from agentrail.api.views import TaskResultsView, TaskResultView, TasksView, TaskView, view
 from agentrail.errors import UnknownSession, UnknownTask
 from agentrail.host.hosted_sessions import HostedSessions
-from agentrail.host.http11.http_messages import HttpResponse, while_here
 from agentrail.host.operations.call_request import CallRequest, running_session
+from agentrail.host.requests.http_messages import HttpResponse, while_here
 from agentrail.runtime.commands import ended_tasks
 from agentrail.runtime.handle import SessionHandle
 

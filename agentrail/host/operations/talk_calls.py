@@ -32,13 +32,13 @@ from agentrail.errors import (
 )
 from agentrail.host.hosted_sessions import HostedSessions
 from agentrail.host.hosted_turns import SessionTurns, Turns
-from agentrail.host.http11.http_messages import HttpResponse, Send, problem_answer, while_here
 from agentrail.host.operations.call_request import CallRequest
 from agentrail.host.operations.client_streams import ClientStreams
 from agentrail.host.operations.event_frames import EventFrames, ready
 from agentrail.host.operations.file_calls import FileCalls
 from agentrail.host.plugins.plugin_runner import HostPluginRow, RequestLife
 from agentrail.host.plugins.plugin_values import Request, RequestContext, RequestKind
+from agentrail.host.requests.http_messages import HttpResponse, Send, problem_answer, while_here
 from agentrail.host.uploads.inline_files import checked_words
 from agentrail.runtime.events.subscription import Subscription
 from agentrail.runtime.handle import SessionHandle

@@ -8,10 +8,10 @@ from agentrail.api.bodies import EventsQuery, MessagesQuery
 from agentrail.api.body_parsing import start_of, types_of
 from agentrail.api.views import MessagesView
 from agentrail.host.hosted_sessions import HostedSessions
-from agentrail.host.http11.http_messages import HttpResponse, Send
 from agentrail.host.operations.call_request import CallRequest
 from agentrail.host.operations.client_streams import ClientStreams
 from agentrail.host.operations.event_frames import EventFrames
+from agentrail.host.requests.http_messages import HttpResponse, Send
 from agentrail.runtime.events.subscription import Subscription
 from agentrail.values.events.envelope import Cursor, Event
 from agentrail.values.events.policies import POLICIES, SubscriptionPolicy

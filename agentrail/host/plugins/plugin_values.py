@@ -12,7 +12,7 @@ from msgspec import field
 
 from agentrail.core.compaction import lines_of
 from agentrail.host.authentication.identity import Identity
-from agentrail.host.http11.http_messages import OWNED, WITHOUT_CONTENT
+from agentrail.host.requests.http_messages import OWNED, WITHOUT_CONTENT
 from agentrail.values.content import File, Image, Text
 from agentrail.values.json import Json, freeze, freeze_object
 from agentrail.values.messages import AssistantMessage, Message, ToolMessage, UserMessage

@@ -26,7 +26,7 @@ from agentrail.errors import (
     UnknownFile,
     UnknownSession,
 )
-from agentrail.host.http11.http_messages import Body
+from agentrail.host.requests.http_messages import Body
 from agentrail.host.uploads.file_kinds import HEAD, is_ours, media_of, new_name, readable
 from agentrail.ports.sandbox import KIB, Kind, Receiver, Sandbox
 from agentrail.values.value import Value, learned

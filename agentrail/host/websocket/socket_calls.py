@@ -18,10 +18,10 @@ from agentrail.errors import AgentrailError, BadChoice, HostClosing, NotAuthenti
 from agentrail.host.authentication.identity import NOBODY
 from agentrail.host.error_responses import told_problem
 from agentrail.host.hosted_sessions import check_scope
-from agentrail.host.http11.access_log import RequestNote, tell_request
-from agentrail.host.http11.http_messages import PROBLEM, HttpRequest, HttpResponse, PeerGone, problem_answer
 from agentrail.host.operations.call_request import CallRequest, LaterAnswer
 from agentrail.host.operations.plugin_calls import COMMAND, GivenBody
+from agentrail.host.requests.access_log import RequestNote, tell_request
+from agentrail.host.requests.http_messages import PROBLEM, HttpRequest, HttpResponse, PeerGone, problem_answer
 from agentrail.host.websocket.socket_user import SocketParts, SocketUser
 from agentrail.runtime.shared.untrusted_calls import Contained, tell
 from agentrail.values.json import thaw
@@ -49,7 +49,8 @@ class SocketCalls:
         Return `None` if *gone* returns first: the client has gone, or has ended its wait for the answer.
         """
         began = trio.current_time()
-        note = RequestNote(f"{self._handshake.id}.{frame.id}", route=(METHOD, f"{PATH}/{frame.call}"))
+        line = METHOD, f"{PATH}/{frame.call}"
+        note = RequestNote(f"{self._handshake.id}.{frame.id}", line=line, route=line)
         failed: list[BaseException] = []
         answer = problem_answer(INTERNAL)
         with Contained(failed.append):
@@ -108,7 +109,7 @@ def _log_answer(frame: CallFrame, answer: HttpResponse, peer: str, seconds: floa
     content = answer.make() if isinstance(answer, LaterAnswer) else answer.content
     if not isinstance(content, bytes):
         raise BadChoice("content", "a stream", "bytes: a call on a WebSocket is answered by one message")
-    tell_request(peer, (METHOD, f"{PATH}/{frame.call}"), answer.status, len(content), seconds, note)
+    tell_request(peer, answer.status, len(content), seconds, note)
     if dict(answer.headers).get("content-type") == MEDIA_TYPE:
         return socket_frames.refused(frame.id, answer.status, content)
     return socket_frames.answer(frame.id, answer.status, content)

@@ -35,14 +35,14 @@ from agentrail.errors import AgentrailError, AuthenticatorFailed, BadFrame, BadT
 from agentrail.host.authentication.identity import Identity
 from agentrail.host.authentication.request_places import take_place
 from agentrail.host.error_responses import told_problem
-from agentrail.host.http11.http_messages import HttpRequest
-from agentrail.host.http11.places import Wait
-from agentrail.host.http11.refusals import HttpRefusal
+from agentrail.host.requests.http_messages import HttpRequest
+from agentrail.host.requests.message_socket import MessageSocket, SocketClosed
+from agentrail.host.requests.places import Wait
+from agentrail.host.requests.refusals import HttpRefusal
 from agentrail.host.websocket.send_queue import Outbox
 from agentrail.host.websocket.socket_calls import SocketCalls
 from agentrail.host.websocket.socket_listening import SocketListening
 from agentrail.host.websocket.socket_user import SocketParts, SocketUser
-from agentrail.host.websocket.web_socket import SocketClosed, WebSocket
 from agentrail.runtime.shared.untrusted_calls import Contained, tell
 
 T = TypeVar("T")
@@ -101,13 +101,13 @@ class SocketConnection:
         """Read no more; when no call is under way, close so that the client connects again."""
         self._end(RESTARTS, RECONNECT)
 
-    async def serve(self, socket: WebSocket, answer: bytes) -> None:
-        """Serve the WebSocket, from the *answer* to its handshake on, until either side ends it.
+    async def serve(self, socket: MessageSocket) -> None:
+        """Serve the WebSocket, from the answer to its handshake on, until either side ends it.
 
         Calls that have begun come to their end all the same.
         """
         async with trio.open_nursery() as calls:  # noqa: TID251 - the calls end with the connection, or after it
-            async with socket.opened(answer), trio.open_nursery() as tasks:  # noqa: TID251 - as above
+            async with socket.opened(), trio.open_nursery() as tasks:  # noqa: TID251 - as above
                 try:
                     with Contained(self._failed):
                         await self._converse(socket, tasks, calls)
@@ -118,7 +118,7 @@ class SocketConnection:
             for end in tuple(self._uses.values()):
                 end()
 
-    async def _converse(self, socket: WebSocket, tasks: trio.Nursery, calls: trio.Nursery) -> None:
+    async def _converse(self, socket: MessageSocket, tasks: trio.Nursery, calls: trio.Nursery) -> None:
         """Read messages until either side ends the WebSocket."""
         self._outbox.open(socket.send_now)
         tasks.start_soon(self._guarded, self._write, socket)
@@ -134,7 +134,7 @@ class SocketConnection:
                 await self._wait_for_room()
                 self._take(await socket.receive(), calls, tasks)
 
-    async def _close(self, socket: WebSocket) -> None:
+    async def _close(self, socket: MessageSocket) -> None:
         """Close as told to `_end`; no-op if the client has closed already, or the connection is broken."""
         # without a call of `_end`, the server is cancelling this open connection
         code, reason = self._ending or (RESTARTS, RECONNECT)
@@ -174,7 +174,7 @@ class SocketConnection:
             await task(arg)
         self._reading.cancel()  # the reader may be waiting for room, and would not see that the WebSocket has closed
 
-    async def _write(self, socket: WebSocket) -> None:
+    async def _write(self, socket: MessageSocket) -> None:
         try:
             while True:
                 messages = await self._outbox.first()
@@ -183,7 +183,7 @@ class SocketConnection:
         finally:
             self._outbox.close()  # otherwise answers that wait for room would hold up the close
 
-    async def _keep_alive(self, socket: WebSocket) -> None:
+    async def _keep_alive(self, socket: MessageSocket) -> None:
         """Send a ping every `ping_seconds`; end the connection if no pong comes."""
         while True:
             await trio.sleep(self._limits.ping_seconds)
@@ -203,7 +203,7 @@ class SocketConnection:
 
     # Messages
 
-    async def _read_key(self, socket: WebSocket) -> Identity:
+    async def _read_key(self, socket: MessageSocket) -> Identity:
         """Return the identity of the client; its first message has the key if the handshake had none."""
         try:
             if not self.user.has_key:
@@ -225,7 +225,7 @@ class SocketConnection:
             self._end(TRY_LATER, NO_PLACE)
             raise SocketClosed from error
 
-    async def _first_key(self, socket: WebSocket) -> str:
+    async def _first_key(self, socket: MessageSocket) -> str:
         frame = None
         with trio.move_on_after(self._limits.header_seconds):
             frame = self._parse(await socket.receive())

@@ -20,11 +20,11 @@ from agentrail.errors import AgentrailError, HostClosing
 from agentrail.host.authentication.identity import NOBODY
 from agentrail.host.error_responses import told_problem
 from agentrail.host.hosted_sessions import check_scope
-from agentrail.host.http11.access_log import RequestNote
-from agentrail.host.http11.http_messages import HttpRequest
 from agentrail.host.operations.call_request import CallRequest, LaterAnswer
 from agentrail.host.operations.event_frames import AT_ONCE
 from agentrail.host.operations.plugin_calls import GivenBody
+from agentrail.host.requests.access_log import RequestNote
+from agentrail.host.requests.http_messages import HttpRequest
 from agentrail.host.websocket.send_queue import MAX_AT_ONCE, Outbox
 from agentrail.host.websocket.socket_user import SocketParts, SocketUser
 from agentrail.runtime.events.subscription import Subscription

@@ -14,12 +14,11 @@ from agentrail.host.authentication.key_watch import CHANGED, KeyWatch
 from agentrail.host.authentication.request_rates import Rates
 from agentrail.host.health.request_figures import RequestFigures
 from agentrail.host.host_drain import HostDrain
-from agentrail.host.http11.http_messages import Headers
 from agentrail.host.operations.call_request import CallFunction
 from agentrail.host.operations.client_streams import ClientStreams
 from agentrail.host.operations.event_frames import EventFrames
 from agentrail.host.operations.view_calls import ViewCalls
-from agentrail.runtime.shared.admission import Gate
+from agentrail.host.requests.http_messages import Headers
 
 AUTHORIZATION: Final = "authorization"
 
@@ -79,7 +78,5 @@ class SocketParts:
     """Opens subscriptions to events."""
     frames: EventFrames
     streams: ClientStreams
-    closing: Gate
-    """Lets the connections go, a few per pass, whose clients are too slow."""
     requests: RequestFigures
     """Counts the calls."""

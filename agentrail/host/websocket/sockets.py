@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import trio
-
 from agentrail.api.body_parsing import read_query
-from agentrail.errors import HostClosing
+from agentrail.api.socket_frames import SUBPROTOCOL
+from agentrail.errors import HostClosing, UpgradeWanted
 from agentrail.host.authentication.request_places import take_place
-from agentrail.host.http11.http_messages import HttpResponse, Upgrade
 from agentrail.host.operations.call_request import CallRequest
-from agentrail.host.websocket.handshake import SocketHandshake
+from agentrail.host.requests.http_messages import HttpResponse, Upgrade, words_of
+from agentrail.host.requests.message_socket import MessageSocket
 from agentrail.host.websocket.socket_connection import SocketConnection
 from agentrail.host.websocket.socket_user import SocketParts
-from agentrail.host.websocket.web_socket import WebSocket
 
 
 class Sockets:
@@ -31,7 +29,8 @@ class Sockets:
     async def open(self, request: CallRequest) -> HttpResponse:
         """Open a WebSocket, if the request is its handshake; a key that comes with it has to be valid."""
         read_query(request.call, request.http.query)
-        handshake = SocketHandshake.of(request.http)
+        if request.http.upgrade_problem:
+            raise UpgradeWanted(request.http.upgrade_problem)
         if self._parts.drain.has_begun:
             raise HostClosing
         connection = SocketConnection(self._parts, request.http)
@@ -40,13 +39,12 @@ class Sockets:
             self._parts.rates.take(who.tenant)
             take_place(request.http, who)
 
-        async def take_over(stream: trio.abc.Stream, received: bytes) -> int:
-            socket = WebSocket(stream, received, self._parts.limits, self._parts.closing)
+        async def converse(socket: MessageSocket) -> None:
             self._open.add(connection)
             try:
-                await connection.serve(socket, handshake.answer(request.http.note.id))
+                await connection.serve(socket)
             finally:
                 self._open.remove(connection)
-            return socket.sent
 
-        return HttpResponse(request.call.status, (), Upgrade(take_over))
+        speaks = SUBPROTOCOL in words_of(request.http.headers, "sec-websocket-protocol")
+        return HttpResponse(request.call.status, (), Upgrade(converse, SUBPROTOCOL if speaks else None))

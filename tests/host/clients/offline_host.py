@@ -15,8 +15,8 @@ from agentrail import SessionSpec, tool
 from agentrail.api.limits import HostLimits
 from agentrail.api.operation_table import SESSION
 from agentrail.api.routes import ROUTES
-from agentrail.host.http11.access_log import FACTS
 from agentrail.host.profiles import Profile
+from agentrail.host.requests.access_log import FACTS
 from agentrail.models import ModelRequest
 from agentrail.plugins import EventLogger, HumanApproval
 from agentrail.ports.model import Model

@@ -12,9 +12,9 @@ import trio
 from attrs import field, frozen
 
 from agentrail.api.limits import DEFAULTS, HostLimits
-from agentrail.host.http11.http_messages import Handler, HttpRequest, HttpResponse
 from agentrail.host.http11.http_server import HttpServer
 from agentrail.host.http11.listening import ListenAddress, Tcp
+from agentrail.host.requests.http_messages import Handler, HttpRequest, HttpResponse
 
 NOW_MS: Final = 1_795_344_000_123
 TODAY: Final = "Sun, 22 Nov 2026 10:40:00 GMT"

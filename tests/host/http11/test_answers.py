@@ -12,10 +12,10 @@ import trio.testing
 
 from agentrail.api.limits import HostLimits
 from agentrail.host.http11.http_connection import HttpConnection
-from agentrail.host.http11.http_messages import Headers, HttpRequest, HttpResponse, Send
 from agentrail.host.http11.http_server import HttpServer
-from agentrail.host.http11.refusals import BAD_HOST, HttpRefusal
-from agentrail.host.http11.static_content import StaticContent
+from agentrail.host.requests.http_messages import Headers, HttpRequest, HttpResponse, Send
+from agentrail.host.requests.refusals import BAD_HOST, HttpRefusal
+from agentrail.host.requests.static_content import StaticContent
 from tests.host.http11.served import NOW_MS, everything, request, served, statuses
 
 CLOSE = request("GET / HTTP/1.1", "Connection: close")

@@ -14,9 +14,9 @@ import trustme
 from agentrail.api.limits import HostLimits
 from agentrail.host.http11.certificates import Certificate
 from agentrail.host.http11.http_connection import HttpConnection
-from agentrail.host.http11.http_messages import HttpRequest, HttpResponse
 from agentrail.host.http11.http_server import HttpServer
 from agentrail.host.http11.listening import AT_ONCE, Tcp, UnixSocket
+from agentrail.host.requests.http_messages import HttpRequest, HttpResponse
 from tests.host.http11.served import NOW_MS, Served, everything, request, served, statuses
 
 WAITING = 8 * AT_ONCE

@@ -14,8 +14,8 @@ import httpx
 import pytest
 import trio
 
-from agentrail.host.http11.http_messages import HttpRequest, HttpResponse, Send
 from agentrail.host.http11.listening import UnixSocket
+from agentrail.host.requests.http_messages import HttpRequest, HttpResponse, Send
 from tests.host.http11.served import Served, echo, served, statuses
 from tests.host.http11.test_addresses import Certified
 

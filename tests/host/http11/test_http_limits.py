@@ -12,8 +12,8 @@ import trio.testing
 
 from agentrail.api.limits import DEFAULTS, HostLimits
 from agentrail.host.http11.http_connection import HttpConnection
-from agentrail.host.http11.http_messages import Handler, HttpRequest, HttpResponse, Send
 from agentrail.host.http11.http_server import HttpServer
+from agentrail.host.requests.http_messages import Handler, HttpRequest, HttpResponse, Send
 from tests.host.http11.served import NOW_MS, echo, everything, request, served, statuses
 
 SMALL: Final = HostLimits(

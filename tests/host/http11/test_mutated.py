@@ -11,7 +11,7 @@ import pytest
 import trio
 
 from agentrail.api.limits import HostLimits
-from agentrail.host.http11.http_messages import HttpRequest, HttpResponse, Send
+from agentrail.host.requests.http_messages import HttpRequest, HttpResponse, Send
 from tests.host.http11.harmless import harmless
 from tests.host.http11.mutating import mutated
 from tests.host.http11.served import Served, echo, everything, request, served, statuses

@@ -12,8 +12,8 @@ import trio
 
 from agentrail.api.limits import HostLimits
 from agentrail.errors import ConnectionsInUse
-from agentrail.host.http11.places import ConnectionPlace, Places, Wait
-from agentrail.host.http11.refusals import HttpRefusal
+from agentrail.host.requests.places import ConnectionPlace, Places, Wait
+from agentrail.host.requests.refusals import HttpRefusal
 
 MOST: Final = 20
 ADVICE: Final = "; end a stream, a WebSocket or a request, or wait"

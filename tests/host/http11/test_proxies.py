@@ -9,10 +9,10 @@ import pytest
 import trio
 
 from agentrail.errors import BadChoice
-from agentrail.host.http11.http_messages import Headers
 from agentrail.host.http11.http_server import HttpServer
 from agentrail.host.http11.listening import Tcp
-from agentrail.host.http11.proxies import Proxies
+from agentrail.host.requests.http_messages import Headers
+from agentrail.host.requests.proxies import Proxies
 from tests.host.http11.served import NOW_MS, Served, echo, request
 
 PROXIES = Proxies.named(["10.0.0.0/8", "127.0.0.1", "2001:db8::/32"])

@@ -7,7 +7,7 @@ import re
 
 import trio
 
-from agentrail.host.http11.http_messages import HttpRequest, HttpResponse, Send
+from agentrail.host.requests.http_messages import HttpRequest, HttpResponse, Send
 from tests.host.http11.served import TODAY, everything, request, served, statuses
 
 

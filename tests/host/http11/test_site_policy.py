@@ -8,8 +8,8 @@ from typing import Final
 import pytest
 
 from agentrail.errors import BadChoice, OriginRefused
-from agentrail.host.http11.http_messages import Body, HttpRequest, HttpResponse
-from agentrail.host.http11.site_policy import ALLOWED_HEADERS, ALLOWED_METHODS, EXPOSED, SitePolicy, screened
+from agentrail.host.requests.http_messages import Body, HttpRequest, HttpResponse
+from agentrail.host.requests.site_policy import ALLOWED_HEADERS, ALLOWED_METHODS, EXPOSED, SitePolicy, screened
 
 POLICY: Final = SitePolicy(
     frozenset({"localhost", "127.0.0.1:8000", "[::1]", "agents.example.com"}),

@@ -7,7 +7,7 @@ from collections import defaultdict
 import h11
 import pytest
 
-from agentrail.host.http11.http_messages import HttpRequest, HttpResponse
+from agentrail.host.requests.http_messages import HttpRequest, HttpResponse
 from tests.host.http11.served import request, served, statuses
 from tests.host.http11.strictness import CASES, NEXT, Case
 

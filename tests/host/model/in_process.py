@@ -13,7 +13,7 @@ from attrs import frozen
 from agentrail.host.application import Application
 from agentrail.host.authentication.identity import Authenticator
 from agentrail.host.host_server import Host, Opened
-from agentrail.host.http11.http_messages import Body, Headers, HttpRequest, Upgrade
+from agentrail.host.requests.http_messages import Body, Headers, HttpRequest, Upgrade
 
 E = TypeVar("E", bound=BaseException)
 

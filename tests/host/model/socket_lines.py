@@ -12,8 +12,13 @@ from typing import Any, Final
 import trio
 from trio.testing import lockstep_stream_pair, memory_stream_pair
 
+from agentrail.api.limits import DEFAULTS
 from agentrail.host.application import Application
-from agentrail.host.http11.http_messages import HttpRequest, Upgrade
+from agentrail.host.http11.handshake import handshake_answer
+from agentrail.host.http11.request_head import read_head
+from agentrail.host.http11.web_socket import WebSocket
+from agentrail.host.requests.http_messages import HttpRequest, Upgrade
+from agentrail.runtime.shared.admission import Gate
 from tests.host.model.expecting import ModelError, expect
 from tests.host.model.in_process import GivenBody
 from tests.host.model.people import Person
@@ -95,7 +100,9 @@ async def line(application: Application, person: Person, *, reads: bool = True) 
     """Open a line of a *person*; leaving it cuts it. One that *reads* nothing takes no bytes either."""
     mine, theirs = memory_stream_pair() if reads else lockstep_stream_pair()
     headers = (("host", "127.0.0.1"), ("authorization", f"Bearer {person.key}"), *HANDSHAKE)
-    request = HttpRequest("GET", "/v1/ws", "", headers, "127.0.0.1", GivenBody(b""), upgradable=True)
+    lines = ["GET /v1/ws HTTP/1.1", *(f"{name}: {value}" for name, value in headers), "", ""]
+    head = read_head("\r\n".join(lines).encode(), DEFAULTS)
+    request = HttpRequest("GET", head.path, "", head.headers, "127.0.0.1", GivenBody(b""), upgrade_problem="")
     response = await application.answer(request)
     content = response.content
     assert isinstance(content, Upgrade), response
@@ -103,8 +110,9 @@ async def line(application: Application, person: Person, *, reads: bool = True) 
 
         async def serve() -> None:
             failed = None
+            answer = handshake_answer(head, content.subprotocol, request.note.id)
             try:
-                await content.take_over(theirs, b"")
+                await content.converse(WebSocket(theirs, b"", answer, DEFAULTS, Gate(math.inf)))
             except* (trio.BrokenResourceError, trio.ClosedResourceError):
                 pass
             except* Exception as group:  # noqa: BLE001 - whatever a broken host does

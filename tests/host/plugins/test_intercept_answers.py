@@ -5,9 +5,9 @@ from typing import Final
 import pytest
 
 from agentrail.errors import BrokenPlugin
-from agentrail.host.http11.http_messages import OWNED
 from agentrail.host.plugins.host_plugin import HostPlugin
 from agentrail.host.plugins.plugin_values import HandledResponse, Request
+from agentrail.host.requests.http_messages import OWNED
 from tests.host.hosted import open_desk, scripted
 from tests.host.plugins.probes import Reports
 

@@ -15,7 +15,7 @@ from agentrail.adapters.sandboxes.paths import check_writable, parts_of
 from agentrail.api.limits import DEFAULTS
 from agentrail.api.public_ids import SessionName
 from agentrail.errors import DiskFull, UnknownSession, WrongContent, WrongMedia
-from agentrail.host.http11.http_messages import Body
+from agentrail.host.requests.http_messages import Body
 from agentrail.host.uploads.file_kinds import SHOWN, is_ours, media_of, new_name, readable, said_media, shown_media
 from agentrail.host.uploads.session_files import FileNote, SessionFiles, StoredFile, folder_of
 from agentrail.ports.sandbox import Written

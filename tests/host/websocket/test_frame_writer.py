@@ -9,7 +9,7 @@ import trio
 
 from agentrail.api.limits import DEFAULTS, HostLimits
 from agentrail.api.websocket_protocol import TEXT, frame
-from agentrail.host.websocket.frame_writer import FrameWriter
+from agentrail.host.http11.frame_writer import FrameWriter
 from agentrail.runtime.shared.admission import Gate
 
 OPEN = Gate(math.inf)

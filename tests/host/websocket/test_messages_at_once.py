@@ -9,9 +9,9 @@ import trio
 import trio.testing
 
 from agentrail import SessionSpec
+from agentrail.host.http11 import frame_writer
 from agentrail.host.http11.response_writer import send_at_once
 from agentrail.host.operations.event_frames import AT_ONCE
-from agentrail.host.websocket import frame_writer
 from agentrail.host.websocket.send_queue import MAX_AT_ONCE, Outbox
 from tests.benchmarks.rig import InstantModel
 from tests.host.hosted import open_desk

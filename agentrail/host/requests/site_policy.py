@@ -16,7 +16,7 @@ from typing import Final
 from attrs import field, frozen
 
 from agentrail.errors import BadChoice, OriginRefused
-from agentrail.host.http11.http_messages import Handler, Headers, HttpRequest, HttpResponse
+from agentrail.host.requests.http_messages import Handler, Headers, HttpRequest, HttpResponse
 
 MAX_HOST: Final = 261
 """The longest name of a host, a colon and a port."""

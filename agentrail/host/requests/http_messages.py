@@ -11,10 +11,13 @@ from attrs import field, frozen
 
 from agentrail.api.problems import MEDIA_TYPE, Problem
 from agentrail.errors import BodyTooLarge
-from agentrail.host.http11.access_log import RequestNote
-from agentrail.host.http11.places import ConnectionPlace
+from agentrail.host.requests.access_log import RequestNote
+from agentrail.host.requests.message_socket import Conversation
+from agentrail.host.requests.places import ConnectionPlace
 
 Headers: TypeAlias = tuple[tuple[str, str], ...]
+
+NO_UPGRADE: Final = "it is no GET of HTTP/1.1 without a body, with `Connection: upgrade` and `Upgrade: websocket`"
 
 Send: TypeAlias = Callable[[bytes], Awaitable[None]]
 """Sends a piece of a streamed answer, the first one with the head of the answer.
@@ -29,16 +32,13 @@ If it returns bytes, they are the last piece, which is sent together with the en
 """
 
 
-TakeOver: TypeAlias = Callable[[trio.abc.Stream, bytes], Awaitable[int]]
-"""Speaks another protocol than HTTP on a stream, of which some bytes have been received already; returns how many bytes
-it has sent. The connection ends with it."""
-
-
 @frozen
 class Upgrade:
-    """Content of an answer by which another protocol takes over the connection, after the head of the request."""
+    """Content of an answer that opens a WebSocket."""
 
-    take_over: TakeOver
+    converse: Conversation
+    subprotocol: str | None
+    """The one that was chosen of those that the client offers; `None` if it offers none that the host speaks."""
 
 
 class Body(ABC):
@@ -89,8 +89,8 @@ class HttpRequest:
     body: Body
     gone: Callable[[], Awaitable[None]] = trio.sleep_forever
     """Returns when the peer has closed its side of the connection, or that is broken, or gives way to another."""
-    upgradable: bool = False
-    """Whether the answer may be an `Upgrade`: a GET of HTTP/1.1 that asks for one, and has no body."""
+    upgrade_problem: str = NO_UPGRADE
+    """Why the request opens no WebSocket; empty if it does, so that its answer may be an `Upgrade`."""
     note: RequestNote = field(factory=RequestNote)
     """What the log is to say of it."""
     place: ConnectionPlace = field(factory=ConnectionPlace)

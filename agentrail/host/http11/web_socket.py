@@ -21,21 +21,21 @@ from agentrail.api.websocket_protocol import (
     close_frame,
     frame,
 )
+from agentrail.host.http11.frame_writer import FrameWriter
 from agentrail.host.http11.receive_buffer import PIECE
-from agentrail.host.websocket.frame_writer import FrameWriter
+from agentrail.host.requests.message_socket import MessageSocket, SocketClosed
 from agentrail.runtime.shared.admission import Gate
 
 
-class SocketClosed(Exception):  # noqa: N818 - it is no failure of ours
-    """The WebSocket is closed, by either side, or the connection is broken."""
+class WebSocket(MessageSocket):
+    """A WebSocket on a stream, which the caller closes."""
 
-
-class WebSocket:
-    """A WebSocket on a stream; `opened` runs its reader. The stream is closed by the caller."""
-
-    def __init__(self, stream: trio.abc.Stream, received: bytes, limits: HostLimits, closing: Gate) -> None:
+    def __init__(
+        self, stream: trio.abc.Stream, received: bytes, answer: bytes, limits: HostLimits, closing: Gate
+    ) -> None:
         self._stream = stream
         self._received = received  # bytes that came before the handshake was answered
+        self._answer = answer  # to the handshake
         self._reader = MessageReader(limits.body_bytes + limits.header_bytes, of_client=True)
         self._writer = FrameWriter(stream, limits.write_seconds, closing)
         self._message: str | bytes | None = None  # the one that is read in advance
@@ -52,18 +52,18 @@ class WebSocket:
         return self._writer.sent
 
     @asynccontextmanager
-    async def opened(self, answer: bytes) -> AsyncGenerator[None, None]:
-        """Send the *answer* to the handshake, and read what the client sends meanwhile."""
+    async def opened(self) -> AsyncGenerator[None, None]:
+        """Send the answer to the handshake, and read what the client sends until the `async with` is left."""
         async with trio.open_nursery() as nursery:  # noqa: TID251 - its reader ends with the WebSocket
-            nursery.start_soon(self._read, answer)
+            nursery.start_soon(self._read)
             yield
             nursery.cancel_scope.cancel()
 
-    async def _read(self, answer: bytes) -> None:
+    async def _read(self) -> None:
         """Body of the reader's task: it reads one message in advance, and answers pings and a close."""
         try:
             with suppress(trio.BrokenResourceError, trio.ClosedResourceError):
-                await self._writer.send_all(answer)
+                await self._writer.send_all(self._answer)
                 data = self._received
                 while await self._take_all(self._reader.read(data)):
                     data = bytes(await self._stream.receive_some(PIECE))
@@ -108,7 +108,7 @@ class WebSocket:
         return message
 
     def send_now(self, messages: Sequence[bytes]) -> bool:
-        """Send texts in one write, if the system takes all now; return whether it did.
+        """Send texts in one write, if the system takes all of them now; return whether it did.
 
         Otherwise, `send` them before any others.
         """

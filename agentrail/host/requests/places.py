@@ -18,7 +18,7 @@ import trio
 
 from agentrail.api.limits import HostLimits
 from agentrail.errors import ConnectionsInUse
-from agentrail.host.http11.refusals import ALL_IN_USE, GAVE_WAY, HttpRefusal
+from agentrail.host.requests.refusals import ALL_IN_USE, GAVE_WAY, HttpRefusal
 
 PlaceOwner: TypeAlias = tuple[str, str]
 """The tenant and the key of a request."""

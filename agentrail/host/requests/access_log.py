@@ -35,6 +35,8 @@ class RequestNote:
     """Id of the tenant; empty as long as nobody knows whose request it is."""
     user: str = ""
     """Id of the user."""
+    line: tuple[str, str] = ("-", "-")
+    """Its method and its target as they were sent; dashes as long as they are not known, or if they are not valid."""
     route: tuple[str, str] = ("", "")
     """Method and path of the route that the request means; empty as long as nobody knows it, or if there is none."""
 
@@ -62,13 +64,11 @@ def _told_parameter(parameter: str) -> str:
     return f"{name}=…" if equals and _PLAIN_NAME.fullmatch(name) else "…"
 
 
-def tell_request(
-    client: str, line: tuple[str, str] | None, status: int, sent_bytes: int, seconds: float, note: RequestNote
-) -> None:
-    """Log a request. *line* is its method and target, `None` if they were not valid; status 0: it got no answer."""
+def tell_request(client: str, status: int, sent_bytes: int, seconds: float, note: RequestNote) -> None:
+    """Log a request; status 0: it got no answer."""
     if not log.isEnabledFor(logging.INFO):
         return
-    method, target = line or ("-", "-")
+    method, target = note.line
     target, ms = told_target(target), round(seconds * 1000, 1)
     names = {"tenant": note.tenant, "user": note.user, "request": note.id}
     facts = {

@@ -16,8 +16,8 @@ from typing import Final, TypeAlias
 from attrs import field, frozen
 
 from agentrail.errors import BadChoice
-from agentrail.host.http11.access_log import REQUEST_ID, is_request_id
-from agentrail.host.http11.http_messages import Headers
+from agentrail.host.requests.access_log import REQUEST_ID, is_request_id
+from agentrail.host.requests.http_messages import Headers
 
 UNIX: Final = "unix"
 """The peer of a connection on a unix socket, and the name of a proxy there."""

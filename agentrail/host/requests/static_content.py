@@ -7,7 +7,7 @@ from hashlib import sha256
 
 from attrs import field, frozen
 
-from agentrail.host.http11.http_messages import Headers, HttpRequest, HttpResponse
+from agentrail.host.requests.http_messages import Headers, HttpRequest, HttpResponse
 
 
 @frozen

@@ -1,0 +1,136 @@
+"""Calls the handler of a server, and checks its answer: a handler that fails, whatever it raises, ends no server."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+import trio
+
+from agentrail.api.problems import INTERNAL, problem_of
+from agentrail.errors import BadChoice, BodyTooLarge, OriginRefused, WrongType
+from agentrail.host.delayed_tasks import DelayedTasks
+from agentrail.host.requests.access_log import RequestNote, told_target
+from agentrail.host.requests.http_messages import (
+    OWNED,
+    WITHOUT_CONTENT,
+    Handler,
+    HttpRequest,
+    HttpResponse,
+    PeerGone,
+    Send,
+    Streaming,
+    Upgrade,
+    problem_answer,
+)
+from agentrail.host.requests.refusals import GAVE_WAY, HttpRefusal
+from agentrail.runtime.shared.untrusted_calls import Contained, tell
+
+log = logging.getLogger("agentrail.http")
+
+_FINAL: Final = range(200, 1000)
+_NAME: Final = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
+_VALUE: Final = re.compile(r"(?:[!-~]+(?:[ \t]+[!-~]+)*)?")
+
+
+async def call_handler(handler: Handler, request: HttpRequest) -> HttpResponse:
+    """Return the handler's answer; if the handler raises, an answer with the problem document of the exception.
+
+    Raise `PeerGone` if the peer has gone.
+    """
+    failed: list[BaseException] = []
+    with Contained(failed.append):
+        return _checked(await handler(request), request)
+    match failed[0]:
+        case HttpRefusal() as refusal:
+            return problem_answer(refusal.problem)
+        case BodyTooLarge() | OriginRefused() as error:
+            return problem_answer(problem_of(error, "read the request"))
+        case PeerGone() if request.place.gave_way:
+            return problem_answer(HttpRefusal(GAVE_WAY).problem)
+        case PeerGone() as gone:
+            raise gone
+        case error:
+            return internal_error(error, request.note)
+
+
+def internal_error(error: BaseException, note: RequestNote) -> HttpResponse:
+    """Log that the handler failed with *error*, and return the answer that says no more than that."""
+    method, target = note.line
+    words = "the handler of %s %s failed (request %s)"
+    tell(log, error, words, method, told_target(target), note.id, words=False)
+    return problem_answer(INTERNAL)
+
+
+def _checked(response: HttpResponse, request: HttpRequest) -> HttpResponse:
+    """Return *response*; raise an exception of any class if it is not valid, as a handler may return anything."""
+    status, content = response.status, response.content
+    if isinstance(content, Upgrade):
+        if request.upgrade_problem:
+            raise BadChoice("content", "Upgrade", "others for a request that asks for no upgrade")
+        return response
+    if status not in _FINAL:
+        raise BadChoice("status", status, "those of an answer, 200 to 999")
+    if not OWNED.isdisjoint([name.lower() for name, _ in response.headers]):
+        raise BadChoice("headers", response.headers, "headers that the connection does not set")
+    if status in WITHOUT_CONTENT:
+        if content != b"":
+            raise BadChoice("status", status, "those that have content")
+    elif not isinstance(content, bytes) and not callable(content):
+        raise WrongType.of("content", content, "bytes or a function that streams")
+    for name, value in response.headers:
+        if not _NAME.fullmatch(name) or not _VALUE.fullmatch(value):
+            raise BadChoice("headers", (name, value), "headers of visible ASCII characters")
+    return response
+
+
+class StreamFailed(PeerGone):
+    """What streams an answer has raised an exception, which is logged: the answer has to be cut."""
+
+
+class StreamedAnswer:
+    """Runs what streams an answer, until that ends or the peer has gone."""
+
+    def __init__(self, piece: Send, gone: Callable[[], Awaitable[None]], late: DelayedTasks, note: RequestNote) -> None:
+        self._piece = piece
+        """Sends a piece to the peer; raises `PeerGone` if that cannot be."""
+        self._gone = gone
+        """Returns when the peer has gone."""
+        self._late = late
+        self._note = note
+        self._scope = trio.CancelScope()
+        self._has_ended = False
+
+    async def run(self, streaming: Streaming) -> bytes | None:
+        """Run *streaming*, which sends the pieces of an answer, and return the last piece.
+
+        Raise `PeerGone` if the peer goes away, and `StreamFailed` if *streaming* fails.
+        """
+        failed: list[BaseException] = []
+        last: bytes | None = None
+        with self._scope:
+            async with self._late.beside(self._watch):
+                with Contained(failed.append):
+                    last = await streaming(self._send)
+                    self._has_ended = True
+        if failed:
+            internal_error(failed[0], self._note)
+            raise StreamFailed
+        if not self._has_ended:
+            raise PeerGone
+        return last
+
+    async def _send(self, data: bytes) -> None:
+        if self._has_ended:  # a task that has outlived its answer would write into the next one
+            raise trio.ClosedResourceError
+        try:
+            await self._piece(data)
+        except PeerGone:
+            self._scope.cancel()
+            await trio.lowlevel.checkpoint()
+
+    async def _watch(self) -> None:
+        await self._gone()
+        self._scope.cancel()

@@ -1,0 +1,114 @@
+"""Checks of a request's head that hold whichever server has read it: method, headers, path and query.
+
+What two readers could understand in different ways is refused, so that no proxy before this server sees other requests
+than this server does (request smuggling).
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from agentrail.api.limits import HostLimits
+from agentrail.host.requests.http_messages import Headers
+from agentrail.host.requests.refusals import (
+    BAD_HOST,
+    BAD_PATH,
+    BAD_QUERY,
+    DOTS,
+    HIDDEN,
+    LONG_TARGET,
+    MANY_HEADERS,
+    NO_PATH,
+    NOT_UTF8,
+    OTHER_METHOD,
+    TWICE,
+    HttpRefusal,
+)
+from agentrail.host.requests.site_policy import is_host
+
+METHODS: Final = frozenset({"DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT"})
+
+ONCE: Final = frozenset(
+    {
+        "authorization",
+        "content-length",
+        "content-type",
+        "expect",
+        "host",
+        "idempotency-key",
+        "last-event-id",
+        "origin",
+        "transfer-encoding",
+    }
+)
+"""Headers that may come once: of two, another reader could take the other one."""
+
+_PATH: Final = re.compile(r"(?:[A-Za-z0-9\-._~!$&'()*+,;=:@/]|%[0-9A-Fa-f]{2})+")
+_QUERY: Final = re.compile(r"(?:[A-Za-z0-9\-._~!$&'()*+,;=:@/?]|%[0-9A-Fa-f]{2})*")
+_PLAIN_PATH: Final = re.compile(r"(?:/[A-Za-z0-9\-_~]+)+/?|/")
+_HIDDEN: Final = re.compile(r"[\x00-\x1f\x7f/\\]")
+_ESCAPE: Final = re.compile(r"(?:%[0-9A-Fa-f]{2})+")
+
+
+def check_method(method: str) -> None:
+    """Raise `HttpRefusal` if no route can have *method*."""
+    if method not in METHODS:
+        raise HttpRefusal(OTHER_METHOD, ", ".join(sorted(METHODS)))
+
+
+def check_headers(headers: Headers, limits: HostLimits) -> dict[str, str]:
+    """Return the headers that are allowed only once, by name.
+
+    Raise `HttpRefusal` if one of them came twice, `Host` is not valid, or there are too many headers.
+    """
+    if len(headers) > limits.header_count:
+        raise HttpRefusal(MANY_HEADERS, limits.header_count)
+    once = _singles(headers)
+    if not is_host(once.get("host")):
+        raise HttpRefusal(BAD_HOST)
+    return once
+
+
+def _singles(headers: Headers) -> dict[str, str]:
+    """Return the headers that are allowed only once, by name; raise `HttpRefusal` if one came twice."""
+    values: dict[str, str] = {}
+    for name, value in headers:
+        if name in ONCE:
+            if name in values:
+                raise HttpRefusal(TWICE, name)
+            values[name] = value
+    return values
+
+
+def split_target(target: str, limits: HostLimits) -> tuple[str, str]:
+    """Return the decoded path and the query of *target*; raise `HttpRefusal` if one of them is not valid."""
+    if len(target) > limits.target_chars:
+        raise HttpRefusal(LONG_TARGET, limits.target_chars)
+    if not target.startswith("/"):
+        raise HttpRefusal(NO_PATH)
+    path, _, query = target.partition("?")
+    if query and (not _QUERY.fullmatch(query) or "%00" in query):
+        raise HttpRefusal(BAD_QUERY)
+    if not _PLAIN_PATH.fullmatch(path):
+        path = _decoded(path)
+    return path, query
+
+
+def _decoded(path: str) -> str:
+    if not _PATH.fullmatch(path):
+        raise HttpRefusal(BAD_PATH)
+    try:
+        path = _ESCAPE.sub(_unescaped, path)
+    except UnicodeDecodeError:
+        raise HttpRefusal(NOT_UTF8) from None
+    if not {".", "..", ""}.isdisjoint(path.removesuffix("/").split("/")[1:]):
+        raise HttpRefusal(DOTS)
+    return path
+
+
+def _unescaped(match: re.Match[str]) -> str:
+    text = bytes.fromhex(match[0].replace("%", "")).decode()
+    if _HIDDEN.search(text):
+        raise HttpRefusal(HIDDEN)
+    return text
