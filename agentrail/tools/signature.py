@@ -9,7 +9,8 @@ from typing import Final, get_args
 from agentrail.errors import BadTool
 from agentrail.ports.tool import ToolContext
 from agentrail.tools.argument_reader import ArgumentMisfitError, Arguments, NotTakenError, object_reader, reader_of
-from agentrail.tools.fields import MISSING, ArgumentField, as_default, hints_of, read_docstring
+from agentrail.tools.docstrings import read_docstring
+from agentrail.tools.fields import MISSING, ArgumentField, as_default, hints_of
 from agentrail.tools.schemas import schema_of
 from agentrail.tools.type_shapes import ShapePlace, name_of, shape_of
 from agentrail.values.json import JsonObject
