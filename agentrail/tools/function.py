@@ -82,6 +82,7 @@ class Made(Generic[P, R]):
         self._read = signature.read
         self._context = signature.context
         self._misfits = signature.misfits
+        self._returns = signature.returns
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Call the function as if it were not decorated."""
@@ -104,6 +105,11 @@ class Made(Generic[P, R]):
             returned = await self._call(arguments, ctx)
         except ToolError as why:
             return err(str(why))
+        if returned is None and self._returns is not None:
+            raise TypeError(
+                f"the tool `{self.spec.name}` returned None, although it is annotated `-> {self._returns}`; "
+                "add the missing `return`, or annotate it `-> None`"
+            )
         return as_result(self.spec.name, returned)
 
     async def _call(self, arguments: dict[str, object], _: ToolContext, /) -> object:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from typing import Final, get_args
+from types import UnionType
+from typing import Annotated, Final, Literal, Union, get_args, get_origin
 
 from agentrail.errors import BadTool
 from agentrail.ports.tool import ToolContext
@@ -34,6 +35,8 @@ class Signature(Value, gc=True):
     """Function that turns the JSON arguments of a call into keyword arguments of the function."""
     context: str | None
     """Name of the parameter that gets the `ToolContext`; `None` if there is none."""
+    returns: str | None
+    """The annotation of the result, as text, if it excludes `None`; `None` if it does not, or if that is not known."""
     misfits: tuple[type[Exception], ...] = (ArgumentMisfitError, NotTakenError)
     """The exceptions that `read` raises for arguments that do not fit."""
 
@@ -63,7 +66,9 @@ def read_signature(fn: Callable[..., object], tool: str) -> Signature:
     for name in docstring.names:
         if name not in parameters:
             itself.refuse(f"documents an argument `{name}` that it does not have; correct the docstring")
-    return Signature(docstring.summary, schema_of(fields), object_reader(fields), context)
+    hint = hints.get("return")
+    returns = name_of(hint) if _excludes_none(hint) else None
+    return Signature(docstring.summary, schema_of(fields), object_reader(fields), context, returns)
 
 
 def _refuse_unless_function(fn: Callable[..., object], tool: str) -> None:
@@ -71,6 +76,22 @@ def _refuse_unless_function(fn: Callable[..., object], tool: str) -> None:
         raise BadTool(tool, "it is no function; decorate a function, or write a class with `spec` and `execute`")
     if inspect.isasyncgenfunction(fn) or inspect.isgeneratorfunction(fn):
         raise BadTool(tool, "it yields, but a call has one result; return it, and report progress with `ctx.report`")
+
+
+def _excludes_none(hint: object) -> bool:
+    """Whether no value of the type *hint* is `None`; false for what is no class, `Literal` or union of them."""
+    origin, args = get_origin(hint), get_args(hint)
+    if origin is Union or origin is UnionType:
+        return all(map(_excludes_none, args))
+    if origin is Literal:
+        return None not in args
+    if origin is Annotated:
+        return _excludes_none(args[0])
+    cls: object = hint if origin is None else origin
+    try:
+        return isinstance(cls, type) and not isinstance(None, cls)
+    except TypeError:  # a protocol that is not for run time, which `None` may implement
+        return False
 
 
 def _field(parameter: inspect.Parameter, hint: object, description: str | None, at: ShapePlace) -> ArgumentField:

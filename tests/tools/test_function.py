@@ -1,4 +1,6 @@
 import inspect
+from collections.abc import Hashable
+from typing import Annotated, Any, Final, Literal, Protocol
 
 import pytest
 
@@ -12,13 +14,14 @@ from agentrail.tools import (
     SetTodos,
     Todo,
     ToolContext,
+    ToolResult,
     ToolSpec,
     err,
     ok,
     tool,
 )
 from agentrail.values.content import Data, Image, Text
-from agentrail.values.json import EMPTY, freeze, freeze_object
+from agentrail.values.json import EMPTY, Json, freeze, freeze_object
 
 PICTURE = Image("image/png", "AA==")
 
@@ -152,6 +155,49 @@ async def test_anything_else_is_a_clear_error(returned: object, problem: str) ->
         await give.execute(EMPTY, ToolContext())
     assert str(caught.value).startswith(f"the tool `give` returned {problem}")
     assert str(caught.value).endswith("; return text, parts, JSON, None, `Ok`, `Err` or `Effect`")
+
+
+class Nothing(Protocol):
+    """A protocol that `None` may implement, but that nobody can ask about."""
+
+    def __bool__(self) -> bool: ...
+
+
+EMPTY_HANDED: Final = {
+    "str": (str, True),
+    "list": (list[str], True),
+    "union": (str | int, True),
+    "optional": (str | None, False),
+    "literal": (Literal["a", "b"], True),
+    "literal None": (Literal["a", None], False),  # noqa: PYI061 - as some write it
+    "annotated": (Annotated[str, "a text"], True),
+    "annotated optional": (Annotated[str | None, "a text"], False),
+    "result": (ToolResult, True),
+    "object": (object, False),
+    "hashable": (Hashable, False),
+    "protocol": (Nothing, False),
+    "Any": (Any, False),
+    "Json": (Json, False),
+    "None": (None, False),
+    "nothing": (inspect.Signature.empty, False),
+}
+
+
+@pytest.mark.parametrize("case", EMPTY_HANDED)
+async def test_a_function_without_its_return_says_so_instead_of_done(case: str) -> None:
+    annotation, promised = EMPTY_HANDED[case]
+
+    async def find() -> object:  # noqa: ASYNC124 - a tool is async
+        """Find something."""
+        return None
+
+    find.__annotations__ = {} if annotation is inspect.Signature.empty else {"return": annotation}
+    found = tool(find)
+    if promised:
+        with pytest.raises(TypeError, match=r"`find` returned None, although it is annotated `-> .+`; add the missing"):
+            await found.execute(EMPTY, ToolContext())
+    else:
+        assert await found.execute(EMPTY, ToolContext()) == ok("done")
 
 
 async def test_a_tool_error_is_an_error_result_and_anything_else_a_crash() -> None:
