@@ -59,30 +59,56 @@ def test_a_stub_has_imports_alone(path: Path) -> None:
     assert [line for line in lines if not re.fullmatch(r"from ([\w.]+) import (\w+) as \2", line)] == []
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("checker", ["mypy", "pyright"])
-def test_a_misspelt_import_is_an_error_in_each_public_package(checker: str, tmp_path: Path) -> None:
+def _checked(checker: str, program: Path, text: str) -> str:
+    """Return what a type checker prints about *text*, a program of a user."""
     command = shutil.which(checker, path=str(Path(sys.executable).parent))
     if command is None:
         pytest.skip(f"`{checker}` is not installed: run `make .venv/lint`")
-    program = tmp_path / "program.py"
-    program.write_text("".join(f"from {package} import Mispelt\n" for package in PACKAGES), "utf-8")
-    told = subprocess.run(  # noqa: S603
-        [command, "--pythonpath", sys.executable, str(program)] if checker == "pyright" else [command, str(program)],
-        capture_output=True,
-        text=True,
-        cwd=ROOT,
-        check=False,
-    )
-    errors = [line for line in told.stdout.splitlines() if "Mispelt" in line]
-    assert len(errors) == len(PACKAGES), told.stdout
+    program.write_text(text, "utf-8")
+    options = ["--pythonpath", sys.executable] if checker == "pyright" else ["--warn-unreachable"]
+    return subprocess.run(  # noqa: S603
+        [command, *options, str(program)], capture_output=True, text=True, cwd=ROOT, check=False
+    ).stdout
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("checker", ["mypy", "pyright"])
+def test_a_misspelt_import_is_an_error_in_each_public_package(checker: str, tmp_path: Path) -> None:
+    text = "".join(f"from {package} import Mispelt\n" for package in PACKAGES)
+    told = _checked(checker, tmp_path / "program.py", text)
+    assert len([line for line in told.splitlines() if "Mispelt" in line]) == len(PACKAGES), told
+
+
+MATCHES_ENVELOPES: Final = """# pyright: strict
+from agentrail import SessionHandle
+from agentrail.events import AgentEnd
+
+
+async def show(session: SessionHandle) -> None:
+    async with session.subscribe() as events:
+        async for envelope in events:
+            match envelope:
+                case AgentEnd():
+                    print("the end")
+                case _:
+                    pass
+"""
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("checker", ["mypy", "pyright"])
+def test_a_match_of_an_envelope_with_events_is_an_error(checker: str, tmp_path: Path) -> None:
+    told = _checked(checker, tmp_path / "program.py", MATCHES_ENVELOPES)
+    wanted = {"mypy": 'Subclass of "Envelope" and "AgentEnd" cannot exist', "pyright": "Pattern will never be matched"}
+    assert wanted[checker] in told
 
 
 def _defined(module: str) -> set[str]:
     """Return the names that *module* defines at its top, as a checker of types sees them through a star."""
     tree = ast.parse(ROOT.joinpath(*module.split(".")).with_suffix(".py").read_text("utf-8"))
     classes = {node.name for node in tree.body if isinstance(node, ast.ClassDef)}
-    return classes | {ast.unparse(node.target) for node in tree.body if isinstance(node, ast.AnnAssign)}
+    names = classes | {ast.unparse(node.target) for node in tree.body if isinstance(node, ast.AnnAssign)}
+    return {name for name in names if not name.startswith("_")}
 
 
 def _offered(package: str) -> set[str]:
