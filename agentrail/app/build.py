@@ -31,6 +31,7 @@ from agentrail.app.session_code import (
     judge_for,
     prices_of,
     refuse_misnamed,
+    refuse_missing_folder,
     sources_of,
     surroundings,
     tools_of,
@@ -309,6 +310,7 @@ def new_session(
     keyed = attachments(spec)
     if not path:  # the specifications of sub-agents were checked with that of their top-level parent
         refuse_misnamed(spec)
+        refuse_missing_folder(spec)
     seats = tuple(seat_for(key, plugin) for key, plugin in keyed)
     order = in_order(seats)
     for seat, (key, plugin) in zip(seats, keyed, strict=True):

@@ -84,6 +84,12 @@ def surroundings(spec: SessionSpec, working_dir: str) -> SharedSurroundings:
     return SharedSurroundings(spec.sandbox, spec.web, working_dir, _local_sandbox, _httpx_web)
 
 
+def refuse_missing_folder(spec: SessionSpec) -> None:
+    """Raise `BadSpec` if the folder in which tools of *spec* would work is not there; the model alone would be told."""
+    if spec.sandbox is None and spec.working_dir != HERE and not os.path.isdir(spec.working_dir):  # noqa: PTH112 - a text
+        raise BadSpec("working_dir", f"is {spec.working_dir!r}, where no folder is; make it, or name another one")
+
+
 NEED_FOLDER: Final = frozenset({"files", "shell"})
 """What tools require that work in a folder."""
 
