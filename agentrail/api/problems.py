@@ -176,6 +176,7 @@ USAGE: Final[Mapping[type[AgentrailError], Row]] = {
     errors.NoTrioRun: _HOSTS_CODE,
     errors.NotOpened: _HOSTS_CODE,
     errors.NotInItsRun: _HOSTS_CODE,
+    errors.AsksItself: _HOSTS_CODE,
     errors.BadKeys: _HOSTS_CODE,
     errors.UnknownKey: _HOSTS_CODE,
     errors.BadProfile: _HOSTS_CODE,

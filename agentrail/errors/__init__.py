@@ -143,6 +143,7 @@ from agentrail.errors.stored import UnknownRecord as UnknownRecord
 from agentrail.errors.stored import UnknownTurn as UnknownTurn
 from agentrail.errors.usage import AlreadyLeft as AlreadyLeft
 from agentrail.errors.usage import AlreadyRead as AlreadyRead
+from agentrail.errors.usage import AsksItself as AsksItself
 from agentrail.errors.usage import BadArguments as BadArguments
 from agentrail.errors.usage import BadChoice as BadChoice
 from agentrail.errors.usage import BadData as BadData

@@ -271,6 +271,21 @@ class NotOpened(UsageError, AttributeError):
 
 
 @error
+class AsksItself(UsageError):
+    """A tool or service asked the session whose turn waits for it, so neither would ever end."""
+
+    wording = (
+        "`{asker}` cannot `ask` session `{session}`, whose turn waits for it; return what its model is to know, send a "
+        "text for the next turn by `prompt`, or ask another session"
+    )
+
+    asker: str
+    """Name of the tool or service."""
+    session: str
+    """Id of the session."""
+
+
+@error
 class NotInItsRun(UsageError):
     """A session was called from outside of the Trio run of its supervisor."""
 

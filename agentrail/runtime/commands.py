@@ -59,6 +59,7 @@ from agentrail.runtime.inbox.replies import AskedPrompt, ReplyOutcome, ReplyWait
 from agentrail.runtime.resources import ActorSubagents as ActorSubagents
 from agentrail.runtime.resources import decided as decided
 from agentrail.runtime.shared.ids import new_id as new_id
+from agentrail.runtime.shared.own_turn import refuse_own_turn as refuse_own_turn
 from agentrail.runtime.shared.reply_slot import NOBODY, Caller, Slot
 from agentrail.runtime.status import Monitor as Monitor
 from agentrail.runtime.status import status_of as status_of

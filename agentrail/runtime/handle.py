@@ -106,7 +106,11 @@ class SessionHandle(SessionCalls):
     ) -> JsonObject: ...
 
     async def ask(self, text: PromptContent, *, returns: object = None, command: str | None = None) -> object:
-        """Send a prompt and return how its turn ended; with *returns*, a class or a JSON Schema, such an object."""
+        """Send a prompt and return how its turn ended; with *returns*, a class or a JSON Schema, such an object.
+
+        Raise `AsksItself` if the caller is a tool or service of this session, whose turn would wait for itself.
+        """
+        commands.refuse_own_turn(self.id)
         prompt_input, parse_answer = commands.prompt_of(text, returns)
         reply = await (await self._ask(prompt_input, parse_answer, command, True)).reply()
         return reply if parse_answer is None else commands.object_of(reply, parse_answer)

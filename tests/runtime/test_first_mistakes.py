@@ -3,14 +3,24 @@
 import asyncio
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
+from functools import partial
+from pathlib import Path
 from typing import Any, Final
 
 import pytest
+import trio
 
-from agentrail import SessionSpec, connect, open_supervisor
-from agentrail.errors import NotEntered, NotOpened, NoTrioRun
+from agentrail import Continue, Plugin, SessionHandle, SessionSpec, connect, open_supervisor, tool
+from agentrail.errors import AsksItself, BadSpec, NotEntered, NotOpened, NoTrioRun
+from agentrail.events import Envelope, Event, ToolAbandoned
 from agentrail.host import Host, Profile
-from tests.runtime.world import World
+from agentrail.models import Json, ToolMessage
+from agentrail.plugins import Ask, BeforeRequest, CallService, Context
+from agentrail.sandboxes import MemorySandbox
+from agentrail.testing import ScriptedModel, call, say
+from agentrail.testing.scripted import Element
+from agentrail.values.events.envelope import Ephemeral
+from tests.runtime.world import World, settle
 
 
 async def test_a_subscription_that_was_not_entered_says_so_instead_of_hanging(world: World) -> None:
@@ -58,3 +68,117 @@ def test_a_specification_is_made_by_names_alone() -> None:
     with pytest.raises(TypeError, match="`SessionSpec` takes 0 values by place, and not 1; name the others"):
         SessionSpec("demo")  # type: ignore[arg-type, call-arg, unused-ignore]  # the mistake; checkers name it differently
     assert SessionSpec(model="demo").model == "demo"
+
+
+def asking(kind: str, nursery: trio.Nursery, sessions: list[SessionHandle]) -> object:
+    """Return a tool that asks the first of *sessions*, in one of several ways."""
+
+    @tool
+    async def in_its_task() -> str:
+        """Ask."""
+        return (await sessions[0].ask("and?")).text
+
+    @tool
+    async def in_a_task_below() -> str:
+        """Ask."""
+        async with trio.open_nursery() as below:
+            below.start_soon(sessions[0].ask, "and?")
+        return "asked"
+
+    @tool
+    def from_a_thread() -> str:
+        """Ask."""
+        return trio.from_thread.run(sessions[0].ask, "and?").text
+
+    @tool
+    async def later() -> str:  # noqa: ASYNC124 - a tool is async
+        """Ask, but do not wait for the answer."""
+        nursery.start_soon(sessions[0].ask, "and?")
+        return "asked"
+
+    return {made.spec.name: made for made in (in_its_task, in_a_task_below, from_a_thread, later)}[kind]
+
+
+WAYS: Final = ["in_its_task", "in_a_task_below", "from_a_thread"]
+
+
+async def answer_to(kind: str, *, own: bool) -> str:
+    """Return the result of a tool that asks its *own* session, or another one."""
+    sessions: list[SessionHandle] = []
+    async with trio.open_nursery() as nursery, open_supervisor() as supervisor:
+        model = ScriptedModel([say(calls=[call(kind)]), "done"])
+        session = await supervisor.spawn(SessionSpec(model=model, tools=[asking(kind, nursery, sessions)]), "s")
+        sessions.append(session if own else await supervisor.spawn(SessionSpec(model=ScriptedModel(["another"]))))
+        await session.ask("go")
+        (result,) = [message.text for message in session.messages() if isinstance(message, ToolMessage)]
+        return result
+
+
+@pytest.mark.parametrize("kind", WAYS)
+def test_a_tool_that_asks_its_own_session_gets_an_error_instead_of_waiting_forever(kind: str) -> None:
+    result = trio.run(partial(answer_to, kind, own=True))  # a virtual clock would not wait for the thread
+    assert "AsksItself: " in result
+    assert f"`{kind}` cannot `ask` session `s`, whose turn waits for it; return what its model is to know" in result
+
+
+@pytest.mark.parametrize("kind", WAYS)
+def test_a_tool_may_ask_another_session(kind: str) -> None:
+    assert trio.run(partial(answer_to, kind, own=False)) in {"another", "asked"}
+
+
+async def test_what_a_tool_has_started_and_does_not_wait_for_may_ask_its_session(world: World) -> None:
+    sessions: list[SessionHandle] = []
+    script: list[Element] = [say(calls=[call("later")]), "done", "and done"]
+    session = await world.spawn(script, tools=[asking("later", world.nursery, sessions)])
+    sessions.append(session)
+    assert (await session.ask("go")).text == "done"
+    await settle()
+    assert session.messages()[-1].text == "and done"
+
+
+class Curious(Plugin[None]):
+    """Asks a service before each request."""
+
+    critical = True
+
+    def before_request(self, hook: BeforeRequest, state: None, ctx: Context) -> Continue[None] | Ask[None]:
+        return Ask(CallService("asks")) if hook.answer is None else Continue()
+
+
+async def test_a_service_that_asks_its_own_session_gets_the_error_too(world: World) -> None:
+    sessions: list[SessionHandle] = []
+
+    async def asks(_: Json) -> Json:
+        with pytest.raises(AsksItself, match="`asks` cannot `ask` session `s`"):
+            await sessions[0].ask("and?")
+        return "asked"
+
+    session = await world.spawn(["done"], "s", plugins=[Curious()], services={"asks": asks})
+    sessions.append(session)
+    assert (await session.ask("go")).text == "done"
+
+
+async def test_a_working_dir_that_is_not_there_is_an_error_at_spawn(world: World, tmp_path: Path) -> None:
+    for folder in (str(tmp_path / "missing"), "~/missing", __file__):
+        with pytest.raises(BadSpec, match=r"its `working_dir` is '.+', where no folder is; make it, or name another"):
+            await world.spawn(["hello"], working_dir=folder)
+    session = await world.spawn(["hello"], working_dir=str(tmp_path))
+    assert (await session.ask("go")).text == "hello"
+    session = await world.spawn(["hello"], working_dir="missing", sandbox=MemorySandbox())
+    assert (await session.ask("go")).text == "hello"
+
+
+def test_an_envelope_is_matched_in_place_of_its_event() -> None:
+    envelope: object = Envelope("s", 1, 0, 0, 1, 1, ToolAbandoned("c", "t"))
+    told = r"an `Envelope` is no `ToolAbandoned`: match its `event`, as in `match envelope\.event:`"
+    with pytest.warns(RuntimeWarning, match=told) as caught:  # noqa: PT031 - the statement is the mistake
+        match envelope:
+            case ToolAbandoned():
+                raise AssertionError
+            case _:
+                pass
+    assert caught[0].filename == __file__
+    with pytest.warns(RuntimeWarning, match=told):
+        assert not isinstance(envelope, Envelope) or not isinstance(envelope, ToolAbandoned | int)
+    assert not isinstance(envelope, Event | Ephemeral)
+    assert isinstance(Envelope("s", 1, 0, 0, 1, 1, ToolAbandoned("c", "t")).event, ToolAbandoned)

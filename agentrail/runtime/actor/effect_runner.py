@@ -410,7 +410,7 @@ class Performer:
         if isinstance(request, CallModel):
             body = partial(ask.judge, request, effect.model, self.state, code.prices, partial(self.ask_model, ask_id))
         elif isinstance(request, CallService):
-            body = partial(ask.serve, request, code.services)
+            body = partial(ask.serve, request, code.services, self._session_id)
         else:
             body = partial(ask.run, request, self._tool, code.surroundings, self._context_of_ask)
         self._shared.tasks.start(ask, body, f"question {ask_id} ({self._session_id})")

@@ -28,6 +28,7 @@ from agentrail.ports.model import PriceBook
 from agentrail.ports.sandbox import KIB, Sandbox
 from agentrail.ports.tool import Service, Tool, ToolContext, ToolResources
 from agentrail.reprs import in_brackets
+from agentrail.runtime.shared.own_turn import noted
 from agentrail.runtime.shared.task_pool import Work
 from agentrail.runtime.shared.untrusted_calls import traced
 from agentrail.runtime.work.model_stream import UsageMeter
@@ -87,7 +88,7 @@ class RunningAsk(Work):
     def __repr__(self) -> str:
         return repr(self.ask_id)
 
-    async def serve(self, request: CallService, services: Mapping[str, Service]) -> None:
+    async def serve(self, request: CallService, services: Mapping[str, Service], session_id: str) -> None:
         """Call one of the *services*, which need nothing else of the session."""
         reach("ASK_SPAWNED")
         if self.cancelled:  # as in `run`
@@ -97,7 +98,9 @@ class RunningAsk(Work):
             names = ", ".join(sorted(services)) or "none"
             self._answer = Failed(f"there is no service `{request.name}` (there are: {names})")
         else:
-            self._answer = _answered(freeze(await service(request.payload)))
+            with noted(session_id, request.name):
+                answer = await service(request.payload)
+            self._answer = _answered(freeze(answer))
 
     async def run(
         self,
