@@ -1,4 +1,4 @@
-"""Each recipe prints what its first lines say, where a reader copies it to; and the sandbox over a pipe is one."""
+"""Each example and recipe prints what its first lines say, where a reader copies it to."""
 
 from __future__ import annotations
 
@@ -22,7 +22,9 @@ from agentrail.testing import SandboxConformance
 from tests.docs.as_user import OUTPUT, TROUBLE, run_programs
 from tests.docs.sources import ROOT
 
+TOUR: Final = sorted((ROOT / "docs" / "examples" / "tour").glob("*.py"))
 RECIPES: Final = sorted((ROOT / "docs" / "examples" / "recipes").glob("*.py"))
+MAX_LINES: Final = 60
 PAGE: Final = ROOT / "docs" / "guide" / "recipes.md"
 
 
@@ -33,21 +35,29 @@ def _promised(recipe: Path) -> str:
 
 
 @pytest.mark.long
-def test_the_recipes_print_what_they_say(tmp_path: Path) -> None:
-    programs = [tmp_path / recipe.stem / recipe.name for recipe in RECIPES]
-    for program, recipe in zip(programs, RECIPES, strict=True):
+@pytest.mark.parametrize("recipes", [TOUR, RECIPES], ids=["tour", "recipes"])
+def test_they_print_what_they_say(recipes: list[Path], tmp_path: Path) -> None:
+    programs = [tmp_path / recipe.stem / recipe.name for recipe in recipes]
+    for program, recipe in zip(programs, recipes, strict=True):
         program.parent.mkdir()
         shutil.copy(recipe, program)
     failed = run_programs(programs)
     assert {program.stem: (program.parent / TROUBLE).read_text() for program in failed} == {}
     printed = {program.stem: (program.parent / OUTPUT).read_text(encoding="utf-8") for program in programs}
-    assert printed == {recipe.stem: _promised(recipe) for recipe in RECIPES}
+    assert printed == {recipe.stem: _promised(recipe) for recipe in recipes}
     assert all(printed.values())
 
 
 def test_the_page_lists_them_all() -> None:
     page = PAGE.read_text(encoding="utf-8")
-    assert [recipe.name for recipe in RECIPES if f"(../examples/recipes/{recipe.name})" not in page] == []
+    paths = [recipe.relative_to(ROOT / "docs").as_posix() for recipe in (*TOUR, *RECIPES)]
+    assert [path for path in paths if f"(../{path})" not in page] == []
+
+
+def test_the_programs_of_the_tour_are_short() -> None:
+    assert len(TOUR) >= 20
+    lines = {program.name: len(program.read_text(encoding="utf-8").splitlines()) for program in TOUR}
+    assert {name: count for name, count in lines.items() if count >= MAX_LINES} == {}
 
 
 def test_an_answer_in_a_terminal_that_comes_too_late_is_no_error(

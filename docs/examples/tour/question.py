@@ -1,0 +1,40 @@
+"""A question: a tool asks the person something, and the turn rests until the answer has come.
+
+A question has no time limit of its own, and it is still there after a restart.
+
+    Tea or coffee? ('tea', 'coffee')
+    the model reads: tea, please
+"""
+
+import trio
+
+from agentrail import SessionSpec, open_supervisor, tool
+from agentrail.events import AgentAbort, AgentEnd, AskUser
+from agentrail.testing import ScriptedModel, call, say
+from agentrail.tools import AskPerson, Effect
+
+
+@tool
+async def ask_user(question: str, options: list[str]) -> Effect:
+    """Ask the person something."""
+    return Effect(AskPerson(question, tuple(options)))
+
+
+async def main() -> None:
+    question = call("ask_user", {"question": "Tea or coffee?", "options": ["tea", "coffee"]})
+    spec = SessionSpec(model=ScriptedModel([say(calls=[question]), "Coming."]), tools=[ask_user])
+    async with open_supervisor() as supervisor:
+        session = await supervisor.spawn(spec)
+        async with session.subscribe(types=[AskUser, AgentEnd, AgentAbort]) as events:
+            await session.prompt("I am thirsty.")
+            async for envelope in events:
+                match envelope.event:
+                    case AskUser(ref=ref, question=asked, options=options):
+                        print(asked, options)
+                        await session.respond(ref, "tea, please")
+                    case _:
+                        break
+        print("the model reads:", session.messages()[2].text)
+
+
+trio.run(main)
