@@ -7,7 +7,6 @@ The model asks for it by calling a tool. A plugin carries it out, and the turn g
 """
 
 import trio
-from attrs import frozen
 
 from agentrail import Ask, Continue, Plugin, SessionSpec, SetSection, SwitchModel, open_supervisor, tool
 from agentrail.plugins import AfterTool, AfterToolBatch, BroughtTools, ChangeTools, Context
@@ -26,11 +25,12 @@ async def refund(order: int) -> str:
     return f"order {order} is refunded"
 
 
-@frozen
 class Handoff(Plugin[bool]):
     """Make a session that of the billing desk when `hand_over` was called."""
 
-    declarations = (BroughtTools((refund,)),)
+    @property
+    def declarations(self) -> tuple[BroughtTools]:
+        return (BroughtTools((refund,)),)
 
     def init(self, ctx: Context) -> bool:
         return False  # whether the model is still to be switched
