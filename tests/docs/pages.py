@@ -11,7 +11,11 @@ from attrs import frozen
 
 from tests.docs.sources import ROOT
 
-PAGES: Final = (ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md")))
+PAGES: Final = (
+    *(ROOT / "README.md", ROOT / "CHANGELOG.md"),
+    *sorted((ROOT / "docs").rglob("*.md")),
+    *sorted((ROOT / ".github").glob("*.md")),
+)
 
 CONTINUES: Final = "<!-- continues -->"
 """Stands above a block that goes on where the block before it ended, and knows all its names."""
