@@ -1,6 +1,7 @@
 from agentrail import errors as errors
 from agentrail import events as events
 from agentrail import host as host
+from agentrail import insight as insight
 from agentrail import journals as journals
 from agentrail import mcp as mcp
 from agentrail import models as models

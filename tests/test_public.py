@@ -25,6 +25,7 @@ PACKAGES: Final = (
     "agentrail.errors",
     "agentrail.events",
     "agentrail.host",
+    "agentrail.insight",
     "agentrail.journals",
     "agentrail.mcp",
     "agentrail.models",
