@@ -1,3 +1,4 @@
+from agentrail import aio as aio
 from agentrail import errors as errors
 from agentrail import events as events
 from agentrail import host as host

@@ -45,8 +45,10 @@ from agentrail.errors import BadChoice, BadSupervisor, WrongType
 from agentrail.hooks.attachments import in_order, refuse_unknown_models, seat_for
 from agentrail.hooks.plugin_checks import ASYNC, indirect
 from agentrail.ports.journal import Journal, Retention
+from agentrail.ports.loop_code import refuse_without_loop
 from agentrail.ports.model import Model, ModelChain
 from agentrail.ports.protocol_checks import why_unfit, why_unfit_call
+from agentrail.ports.tool import Tool
 from agentrail.runtime.actor.session import Session
 from agentrail.runtime.diagnosis.journal_contract import held_to_contract
 from agentrail.runtime.handle import SessionHandle
@@ -124,12 +126,13 @@ def _are_retentions(value: object) -> bool:
 
 
 def check_service(value: object) -> None:
-    """Raise `WrongType` if *value* is no async function that can be run without arguments, or with `task_status`."""
+    """Raise an error if *value* is no async function that can be run here, without arguments or with `task_status`."""
     if why_unfit_call(value, _bare) is not None and why_unfit_call(value, _with_status) is not None:
         takes_others = callable(value) and indirect(value) == ASYNC
         raise WrongType(
             "service", "a function that needs arguments" if takes_others else _describe(value), SERVICE_WANTED
         )
+    refuse_without_loop(value)
 
 
 async def _bare() -> None:
@@ -270,7 +273,14 @@ def build_sessions(
 
 def wrap(session: Session) -> SessionHandle:
     """Return a handle of *session*."""
-    return SessionHandle(session, as_tool, _switch_to)
+    return SessionHandle(session, _tool_here, _switch_to)
+
+
+def _tool_here(value: object) -> Tool:
+    """Return *value* as a tool; raise `NoHostLoop` if it needs an asyncio loop and none is there."""
+    tool = as_tool(value)
+    refuse_without_loop(tool)
+    return tool
 
 
 class Builder:

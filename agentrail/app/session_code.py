@@ -33,6 +33,7 @@ from agentrail.hooks.live_hook_runner import Live, Validator
 from agentrail.hooks.plugin import UNKNOWN, AnyPlugin, Remainder, state_type
 from agentrail.hooks.plugin_checks import ASYNC, indirect
 from agentrail.lazy import LazyModule
+from agentrail.ports.loop_code import refuse_without_loop
 from agentrail.ports.model import Model, ModelChain
 from agentrail.ports.sandbox import OnDisk, Sandbox
 from agentrail.ports.tool import Tool, ToolSource, Web
@@ -159,7 +160,10 @@ def _httpx_web() -> Web:
 
 
 def tools_of(spec: SessionSpec) -> dict[str, Tool]:
-    """Return the tools of *spec* by name, except those of tool sources; raise `ToolExists` if two have one name."""
+    """Return the tools of *spec* by name, except those of tool sources; raise `ToolExists` if two have one name.
+
+    Raise `NoHostLoop` if a tool or service needs an asyncio loop and none is there.
+    """
     tools: dict[str, Tool] = {}
     described = {name: agent.description for name, agent in spec.agents.items()}
     talk = any(map(talks, spec.agents.values()))
@@ -174,6 +178,7 @@ def tools_of(spec: SessionSpec) -> dict[str, Tool]:
         if tool.spec.name in tools:
             raise ToolExists(tool.spec.name)
         tools[tool.spec.name] = tool
+    refuse_without_loop(*tools.values(), *spec.services.values())
     return tools
 
 
@@ -238,6 +243,7 @@ def own_model(code: SessionCode, model: str | Model) -> str:
     problem = why_no_model(model)
     if problem is not None:
         raise WrongType("model", problem, MODEL_WANTED)
+    refuse_without_loop(model)
     if code.models.setdefault(model.name, model) is not model:
         raise ModelExists(model.name)
     return model.name

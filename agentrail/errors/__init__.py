@@ -160,14 +160,18 @@ from agentrail.errors.usage import BadSupervisor as BadSupervisor
 from agentrail.errors.usage import BadText as BadText
 from agentrail.errors.usage import BadTool as BadTool
 from agentrail.errors.usage import BadValue as BadValue
+from agentrail.errors.usage import BridgeClosed as BridgeClosed
+from agentrail.errors.usage import BridgeForked as BridgeForked
 from agentrail.errors.usage import Busy as Busy
 from agentrail.errors.usage import ChildExists as ChildExists
 from agentrail.errors.usage import CommandConflict as CommandConflict
 from agentrail.errors.usage import EndedTooOften as EndedTooOften
 from agentrail.errors.usage import ExtraMissing as ExtraMissing
 from agentrail.errors.usage import IllegalInput as IllegalInput
+from agentrail.errors.usage import LoopGone as LoopGone
 from agentrail.errors.usage import ModelExists as ModelExists
 from agentrail.errors.usage import NoFamily as NoFamily
+from agentrail.errors.usage import NoHostLoop as NoHostLoop
 from agentrail.errors.usage import NotEntered as NotEntered
 from agentrail.errors.usage import NotInItsRun as NotInItsRun
 from agentrail.errors.usage import NotJson as NotJson
@@ -193,6 +197,7 @@ from agentrail.errors.usage import UnknownPrompt as UnknownPrompt
 from agentrail.errors.usage import UnknownSession as UnknownSession
 from agentrail.errors.usage import UnknownTask as UnknownTask
 from agentrail.errors.usage import UnknownTool as UnknownTool
+from agentrail.errors.usage import WouldDeadlock as WouldDeadlock
 from agentrail.errors.usage import WrongDecision as WrongDecision
 from agentrail.errors.usage import WrongType as WrongType
 

@@ -245,7 +245,10 @@ class AlreadyRead(UsageError):
 class NoTrioRun(UsageError):
     """A supervisor, a host or a connection to one was opened outside of Trio."""
 
-    wording = "cannot {attempt} here: no Trio run; call your main function by `trio.run(main)`, not by asyncio"
+    wording = (
+        "cannot {attempt} here: no Trio run; call your main function by `trio.run(main)`; on asyncio, use "
+        "`agentrail.aio`, and without `await`, `agentrail.sync`"
+    )
 
     attempt: str
     """What was attempted."""
@@ -291,11 +294,64 @@ class NotInItsRun(UsageError):
 
     wording = (
         "cannot talk to session `{session}` from here: this is another thread or another event loop; "
-        "call it inside the Trio run of its supervisor, from a thread by `trio.from_thread.run`"
+        "call it inside the Trio run of its supervisor, from a thread by `trio.from_thread.run`; on asyncio, open the "
+        "supervisor by `agentrail.aio`"
     )
 
     session: str
     """Id of the session."""
+
+
+class BridgeClosed(UsageError):
+    """A supervisor of `agentrail.aio` or `agentrail.sync` was called after it was left, or left while a call waited."""
+
+    wording = "the supervisor is closed; open another"
+
+
+@error
+class BridgeForked(UsageError):
+    """A supervisor of `agentrail.aio` or `agentrail.sync` was called in a process that was forked from its own."""
+
+    wording = "the supervisor lives in process {process}; this is {here}, forked from it; open one here"
+
+    process: int
+    """Id of the process that opened the supervisor."""
+    here: int
+    """Id of the process of the caller."""
+
+
+@error
+class NoHostLoop(UsageError):
+    """Code that is marked for the asyncio loop of the program was given to a supervisor without such a loop."""
+
+    wording = (
+        "{what} is an asyncio function and no asyncio loop is there; open the supervisor by `agentrail.aio`, or write "
+        "it for Trio"
+    )
+
+    what: str
+    """The tool, service or model, in words."""
+
+
+class LoopGone(UsageError):
+    """The asyncio loop in which a supervisor was opened was closed before the supervisor was left."""
+
+    wording = (
+        "the asyncio loop that opened the supervisor is closed, so the supervisor ends; leave the supervisor before "
+        "the loop ends"
+    )
+
+
+@error
+class WouldDeadlock(UsageError):
+    """A call of `agentrail.sync` would block the thread that has to answer it."""
+
+    wording = "a call that blocks would never return in {where}; {advice}"
+
+    where: str
+    """The thread, in words."""
+    advice: str
+    """What to call instead."""
 
 
 @error

@@ -139,6 +139,21 @@ class SyncTool(Made[P, R]):
         return work() if ctx.threads is None else await ctx.threads.run(work)
 
 
+def read_function(fn: Callable[..., object], name: str | None, options: ToolOptions) -> tuple[ToolSpec, Signature]:
+    """Return the specification of a tool made of *fn*, called *name* or as the function, and its signature.
+
+    Raise `BadTool` if no tool can be made of it.
+    """
+    from agentrail.tools.signature import read_signature  # noqa: PLC0415 - only needed to make a tool
+
+    called = getattr(fn, "__name__", type(fn).__name__) if name is None else name
+    signature = read_signature(fn, called)
+    spec = declare(called, signature.description, signature.parameters, options)
+    if spec.effect is EffectClass.CHECKABLE:
+        raise BadTool(called, "a `checkable` tool has a `probe(key)`; write a class with `spec`, `execute` and `probe`")
+    return spec, signature
+
+
 class Decorator(Protocol):
     """The type of `tool(…)` with options: a decorator that makes a tool of a function."""
 
@@ -172,15 +187,7 @@ def tool(
     """
 
     def decorate(fn: Callable[..., object]) -> object:
-        from agentrail.tools.signature import read_signature  # noqa: PLC0415 - only needed to make a tool
-
-        called = getattr(fn, "__name__", type(fn).__name__) if name is None else name
-        signature = read_signature(fn, called)
-        spec = declare(called, signature.description, signature.parameters, options)
-        if spec.effect is EffectClass.CHECKABLE:
-            raise BadTool(
-                called, "a `checkable` tool has a `probe(key)`; write a class with `spec`, `execute` and `probe`"
-            )
+        spec, signature = read_function(fn, name, options)
         if inspect.iscoroutinefunction(fn):
             return FunctionTool(cast("Callable[..., Coroutine[object, object, object]]", fn), spec, signature)
         return SyncTool(fn, spec, signature)

@@ -93,6 +93,37 @@ class Source:
                 found = (*found[:place], *(each for each in theirs if each.name not in names), *found[place:])
         return found
 
+    def class_node(self, module: str, name: str) -> ast.ClassDef:
+        """Return the class *name* of *module*, as it is written."""
+        return next(node for node in self._tree(module).body if isinstance(node, ast.ClassDef) and node.name == name)
+
+    def function_nodes(self, module: str, name: str) -> tuple[_Function, ...]:
+        """Return the public methods and properties of a class of *module*, as they are written; inherited ones follow.
+
+        A base in a module of ours is looked up by where the class imports it from.
+        """
+        node = self.class_node(module, name)
+        functions = [function for function in _functions(node.body) if not function.name.startswith("_")]
+        names = {function.name for function in functions}
+        for base in node.bases:
+            home = self.homes(module).get(ast.unparse(base))
+            if home is not None and home in self._texts:
+                functions += [each for each in self.function_nodes(home, ast.unparse(base)) if each.name not in names]
+        return tuple(functions)
+
+    def function_node(self, module: str, name: str) -> _Function:
+        """Return the function *name* of *module*, as it is written."""
+        return next(node for node in _functions(self._tree(module).body) if node.name == name)
+
+    def homes(self, module: str) -> Mapping[str, str]:
+        """Return the names that *module* imports, also for type checkers alone, and the modules they come from."""
+        return {
+            alias.asname or alias.name: node.module
+            for node in _of_module(self._tree(module))
+            if isinstance(node, ast.ImportFrom) and node.module is not None
+            for alias in node.names
+        }
+
     def function(self, module: str, name: str) -> Callable:
         """Return a function of *module*."""
         return next(one for one in _callables(self._tree(module).body) if one.name == name)

@@ -19,8 +19,8 @@ _HEADING = re.compile(r"^#+ (.+)$")
 _NAME = re.compile(r"^\| `(\w+)` \|")
 
 PACKAGES = (
-    *("agentrail", "agentrail.host", "agentrail.journals", "agentrail.mcp", "agentrail.models", "agentrail.plugins"),
-    *("agentrail.sandboxes", "agentrail.testing", "agentrail.tools"),
+    *("agentrail", "agentrail.aio", "agentrail.host", "agentrail.journals", "agentrail.mcp", "agentrail.models"),
+    *("agentrail.plugins", "agentrail.sandboxes", "agentrail.testing", "agentrail.tools"),
 )
 
 

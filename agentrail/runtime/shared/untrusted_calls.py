@@ -36,6 +36,7 @@ from agentrail.values.json import TOO_DEEP, TOO_MANY
 from agentrail.values.stream import Chunk, Failure, FailureKind, Response
 from agentrail.values.untrusted_values import (
     as_seconds,
+    described,
     inside,
     is_short,
     mended,
@@ -147,6 +148,18 @@ def _bare(error: BaseException) -> BaseException:
 def traced(error: BaseException) -> str:
     """Return class and traceback of *error* for the log, without its message, which may quote the conversation."""
     return mended(f"{type_name(error)}\n{''.join(format_tb(traceback_of(error), -MAX_FRAMES))}")
+
+
+NO_LOOP: Final = ("no running event loop", "no current event loop", "trio.run received unrecognized yield message")
+"""How the texts of errors begin that asyncio, or Trio, raises if the code of one awaits the other."""
+
+
+def crash_text(error: BaseException, name: str, mark: str) -> str:
+    """Return *error* of the function *name* as text; advise to *mark* it if it has awaited asyncio on Trio."""
+    text = described(error)
+    if isinstance(error, RuntimeError | TypeError) and message_of(error).startswith(NO_LOOP):
+        return f"{text}; `{name}` awaits asyncio on Trio; decorate it by `{mark}`"
+    return text
 
 
 def tell(

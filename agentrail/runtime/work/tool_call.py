@@ -21,14 +21,14 @@ from agentrail.reprs import in_brackets, listed
 from agentrail.runtime.shared.own_turn import noted
 from agentrail.runtime.shared.task_pool import Work
 from agentrail.runtime.shared.threads import CallThreads, WorkerThreads
-from agentrail.runtime.shared.untrusted_calls import traced
+from agentrail.runtime.shared.untrusted_calls import crash_text, traced
 from agentrail.runtime.work.screening import HeldReports, Screens
 from agentrail.values.events.envelope import Event
 from agentrail.values.events.tools import ToolExecutionUpdate
 from agentrail.values.json import JsonObject
 from agentrail.values.tools import Effect, NotStarted, Probed, ToolResult, Unknown, err
 from agentrail.values.untrusted_content import fit_result, fit_text
-from agentrail.values.untrusted_values import described, message_of
+from agentrail.values.untrusted_values import message_of
 
 
 class LateCalls:
@@ -196,7 +196,7 @@ class RunningCall(Work):
             self._closing = ToolReturned(started.call_id, started.attempt, err(message_of(error)))
             return
         log.warning("tool `%s` raised in call %s: %s", self.name, self.call_id, traced(error))
-        self._closing = ToolRaised(started.call_id, started.attempt, described(error))
+        self._closing = ToolRaised(started.call_id, started.attempt, crash_text(error, self.name, "@aio.tool"))
 
 
 class Calls:

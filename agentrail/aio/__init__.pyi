@@ -1,0 +1,13 @@
+from agentrail.aio.handles import SessionHandle as SessionHandle
+from agentrail.aio.handles import Supervisor as Supervisor
+from agentrail.aio.readers import AskedPrompt as AskedPrompt
+from agentrail.aio.readers import Monitor as Monitor
+from agentrail.aio.readers import Subscription as Subscription
+from agentrail.aio.readers import Trace as Trace
+from agentrail.aio.root_supervisor import RootSupervisor as RootSupervisor
+from agentrail.aio.root_supervisor import SupervisorOpening as SupervisorOpening
+from agentrail.aio.root_supervisor import open_supervisor as open_supervisor
+from agentrail.bridge.marked import LoopTool as LoopTool
+from agentrail.bridge.marked import model as model
+from agentrail.bridge.marked import service as service
+from agentrail.bridge.marked import tool as tool

@@ -1,0 +1,235 @@
+"""`BridgeReader`: reads an async iterator that lives on Trio, such as a subscription, from outside."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager
+from functools import partial
+from typing import Generic, TypeVar
+
+from agentrail.bridge.calls import BridgeCall
+from agentrail.bridge.streams import BoundedStream, StreamEndError
+from agentrail.bridge.trio_thread import TrioThread
+from agentrail.bridge.waiters import LoopWaiter, TaskWaiter, ThreadWaiter
+from agentrail.errors import AlreadyLeft, AlreadyRead, JournalUnavailable, NotEntered
+from agentrail.reprs import in_brackets
+from agentrail.runtime.events.subscription import Subscription
+from agentrail.runtime.status import Monitor
+from agentrail.values.events.envelope import Cursor, Envelope
+from agentrail.values.events.plugins import Gap
+
+T = TypeVar("T")
+
+
+class BridgeReader(Generic[T]):
+    """The items of *source*, which is entered on Trio; at most *window* of them are on their way."""
+
+    __slots__ = ("_call", "_control", "_has_begun", "_is_left", "_is_read", "_source", "_stream", "_thread", "_window")
+
+    def __init__(
+        self, thread: TrioThread[object], source: AbstractAsyncContextManager[AsyncIterator[T]], window: int
+    ) -> None:
+        self._thread = thread
+        self._source = source
+        """What is read."""
+        self._window = window
+        """The most items that are on their way."""
+        self._stream: BoundedStream[T] | None = None
+        """The items on their way; `None` before the reader is entered."""
+        self._call: BridgeCall[None]
+        """The Trio task that sends the items."""
+        self._control: LoopWaiter | ThreadWaiter
+        """Wakes who enters or leaves."""
+        self._has_begun = False
+        """Whether the source has been entered."""
+        self._is_left = False
+        """Whether nobody reads any more."""
+        self._is_read = False
+        """Whether a task waits for an item."""
+
+    @in_brackets
+    def __repr__(self) -> str:
+        return "left" if self._is_left else "not entered" if self._stream is None else repr(self._stream)
+
+    async def _pump(self) -> None:
+        """Body of the Trio task: enter the source, and send its items until it ends or nobody reads any more."""
+        stream = self._stream
+        if stream is None:
+            return
+        try:
+            async with self._source as items:
+                self._note_begin()
+                async for item in items:
+                    await stream.send(item)
+        except StreamEndError:
+            pass
+        except Exception as error:
+            if not self._has_begun:
+                raise
+            stream.end(error)
+        finally:
+            stream.end()
+
+    def _note_begin(self) -> None:
+        """Tell who enters that the source has been entered; runs on Trio."""
+        self._has_begun = True
+        self._control.notify()
+
+    def _begin(self, control: LoopWaiter | ThreadWaiter, receiver: LoopWaiter | ThreadWaiter) -> None:
+        """Start the Trio task."""
+        self._control = control
+        self._stream = BoundedStream(self._window, TaskWaiter(self._thread.post), receiver)
+        self._call = self._thread.begin(self._pump, control)
+
+    def _has_started(self) -> bool:
+        """Whether the source has been entered, or could not be."""
+        return self._has_begun or self._call.has_ended
+
+    def _end(self) -> None:
+        """Have the Trio task end."""
+        self._is_left = True
+        if self._stream is not None:
+            self._stream.leave()
+            self._thread.cancel(self._call)
+
+    def _open_stream(self) -> BoundedStream[T]:
+        """Return the stream; raise an error if it cannot be read now."""
+        if self._stream is None:
+            raise NotEntered
+        if self._is_left:
+            raise AlreadyLeft
+        if self._is_read:
+            raise AlreadyRead
+        return self._stream
+
+    @property
+    def waiting(self) -> int:
+        """Number of items that wait to be taken, and are no longer on Trio."""
+        return 0 if self._stream is None or self._is_left else self._stream.waiting
+
+    def check_entered(self) -> None:
+        """Raise `NotEntered` if the reader has not been entered."""
+        if self._stream is None:
+            raise NotEntered
+
+    def next_now(self) -> T | None:
+        """Return the next item without waiting; `None` if none is there."""
+        return None if self._is_left or self._is_read or self._stream is None else self._stream.receive_now()
+
+    # In a task of an asyncio loop
+
+    async def enter(self) -> None:
+        """Enter the source."""
+        outbox = self._thread.outbox()
+        control = LoopWaiter(outbox)
+        self._begin(control, LoopWaiter(outbox))
+        cancellation = await control.until(self._has_started, partial(self._thread.cancel, self._call))
+        if cancellation is not None:
+            self._end()
+            await control.until(self._call.over, _nothing)
+            raise cancellation
+        if not self._has_begun:
+            self._call.answer()
+
+    async def leave(self) -> None:
+        """Leave the source, and return when it has been left on Trio."""
+        self._end()
+        control = self._control
+        if isinstance(control, LoopWaiter) and (cancellation := await control.until(self._call.over, _nothing)):
+            raise cancellation
+
+    async def next(self) -> T:
+        """Return the next item; raise `StopAsyncIteration` after the last."""
+        stream = self._open_stream()
+        self._is_read = True
+        try:
+            return await stream.receive()
+        except StreamEndError:
+            raise StopAsyncIteration from None
+        finally:
+            self._is_read = False
+
+    # In a thread that may block
+
+    def enter_blocking(self) -> None:
+        """Do as `enter`, in a thread that may block."""
+        self._thread.refuse_deadlock()
+        control = ThreadWaiter()
+        self._begin(control, ThreadWaiter())
+        interrupt = control.until(self._has_started, partial(self._thread.cancel, self._call))
+        if interrupt is not None:
+            self._end()
+            control.until(self._call.over, _nothing)
+            raise interrupt
+        if not self._has_begun:
+            self._call.answer()
+
+    def leave_blocking(self) -> None:
+        """Do as `leave`, in a thread that may block."""
+        self._end()
+        control = self._control
+        if isinstance(control, ThreadWaiter) and (interrupt := control.until(self._call.over, _nothing)):
+            raise interrupt
+
+    def next_blocking(self) -> T:
+        """Return the next item; raise `StopIteration` after the last."""
+        stream = self._open_stream()
+        self._thread.refuse_deadlock()
+        self._is_read = True
+        try:
+            return stream.receive_blocking()
+        except StreamEndError:
+            raise StopIteration from None
+        finally:
+            self._is_read = False
+
+
+def _nothing() -> None:
+    """No-op: it is cancelled already."""
+
+
+class BridgeEventReader(BridgeReader[Envelope]):
+    """Reads a subscription; knows the position of the one who reads here."""
+
+    __slots__ = ("_position", "subscription")
+
+    def __init__(self, thread: TrioThread[object], subscription: Subscription, window: int) -> None:
+        super().__init__(thread, subscription, window)
+        self.subscription = subscription
+        """What is read."""
+        self._position = Cursor(0)
+        """Position after the last event that was taken here, other than a `Gap`; at first that of the beginning."""
+
+    def _note_begin(self) -> None:
+        self._position = self.subscription.position
+        super()._note_begin()
+
+    def noted(self, envelope: Envelope) -> Envelope:
+        """Return *envelope*, which was taken, and make it the reader's position unless it is a `Gap`."""
+        if not isinstance(envelope.event, Gap):
+            self._position = max(self._position, envelope.cursor)
+        return envelope
+
+    def next_event_now(self) -> Envelope | None:
+        """Return the next event without waiting; `None` if none is there."""
+        envelope = self.next_now()
+        return None if envelope is None else self.noted(envelope)
+
+    @property
+    def position(self) -> Cursor:
+        """Position after the last event that was taken here."""
+        return self._position
+
+    @property
+    def events_waiting(self) -> int:
+        """Number of events that wait to be taken, here and on Trio."""
+        return self.waiting + self.subscription.waiting
+
+
+def watched(
+    thread: TrioThread[object], monitor: Monitor, tell: Callable[[JournalUnavailable], None]
+) -> Callable[[], None]:
+    """Have *monitor* call *tell*, in the Trio thread; return a function that ends that."""
+    ends: list[Callable[[], None]] = []
+    thread.post(lambda: ends.append(monitor.when_stuck(tell)))
+    return lambda: thread.post(lambda: ends.pop()() if ends else None)

@@ -1,0 +1,186 @@
+"""`HostLoop`: the asyncio loop of the program, in which marked tools, services and models run, as seen from Trio."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from contextvars import Context, copy_context
+from typing import Final, Generic, TypeVar, cast
+
+import trio
+
+from agentrail.bridge.waiters import Action, LoopOutbox, Post
+from agentrail.errors import LoopGone, NoHostLoop, ToolError
+from agentrail.reprs import in_brackets
+
+T = TypeVar("T")
+
+log = logging.getLogger("agentrail.bridge")
+
+_HOST_LOOP: Final[trio.lowlevel.RunVar[HostLoop]] = trio.lowlevel.RunVar("agentrail-host-loop")
+
+
+class HostedRun(Generic[T]):
+    """One run of marked code: an asyncio task, for which a Trio task waits."""
+
+    __slots__ = (
+        "_context",
+        "_error",
+        "_loop",
+        "_post",
+        "_start",
+        "_task",
+        "_value",
+        "ended",
+        "is_unwanted",
+        "name",
+        "patience",
+    )
+
+    def __init__(
+        self,
+        start: Callable[[], Awaitable[T]],
+        name: str,
+        context: Context,
+        loop: asyncio.AbstractEventLoop,
+        post: Post,
+    ) -> None:
+        self.name: Final = name
+        """What runs, in words."""
+        self.ended = trio.Event()
+        """Set when nothing of it runs any more."""
+        # Shielded: code that was cancelled and still runs is waited for, as in `HostLoop.run`.
+        self.patience = trio.CancelScope(shield=True)
+        """Holds the Trio task while cancelled code ends; cancelled itself if it is left behind."""
+        self.is_unwanted = False
+        """Whether it was cancelled before it began."""
+        self._start = start
+        """Returns what the asyncio task awaits."""
+        self._context = context
+        """Context variables of the Trio task; the asyncio task has a copy."""
+        self._loop = loop
+        self._post = post
+        """Has an action run in the Trio thread."""
+        self._task: asyncio.Task[T] | None = None
+        self._value: T | None = None
+        """What the code returned."""
+        self._error: BaseException | None = None
+        """What the code raised."""
+
+    @in_brackets
+    def __repr__(self) -> str:
+        return f"{self.name} {'ended' if self.ended.is_set() else 'runs'}"
+
+    # In the loop
+
+    def begin(self) -> None:
+        """Start the asyncio task, unless the run was cancelled before."""
+        if self.is_unwanted:
+            self._post(self.ended.set)
+            return
+        self._task = self._loop.create_task(self._body(), name=f"agentrail {self.name}", context=self._context)
+        self._task.add_done_callback(self._keep)
+
+    async def _body(self) -> T:
+        return await self._start()
+
+    def cancel(self) -> None:
+        """Cancel the asyncio task."""
+        self.is_unwanted = True
+        if self._task is not None:
+            self._task.cancel()
+
+    def _keep(self, task: asyncio.Task[T]) -> None:
+        """Keep how the task ended, and tell Trio of the end."""
+        if task.cancelled():
+            # Nobody on Trio asked for it, or else nobody looks at it: it is a crash of the code.
+            self._error = asyncio.CancelledError(f"{self.name} was cancelled, and not by its session")
+        else:
+            self._error = task.exception()
+            self._value = None if self._error is not None else task.result()
+        self._task = None
+        self._post(self.ended.set)
+
+    # On Trio
+
+    def break_off(self, error: BaseException) -> None:
+        """End the run with *error*: its loop is gone."""
+        if not self.ended.is_set():
+            self._error = error
+            self.ended.set()
+
+    def result(self) -> T:
+        """Return what the code returned, or raise what it raised."""
+        error, self._error = self._error, None
+        if error is None:
+            return cast("T", self._value)
+        try:
+            raise error
+        finally:
+            del error  # breaks a reference cycle: its traceback holds this frame
+
+
+class HostLoop:
+    """Runs marked code in the loop of the program, and waits for it on Trio."""
+
+    __slots__ = ("_outbox", "_post", "_runs")
+
+    def __init__(self, outbox: Callable[[], LoopOutbox], post: Post) -> None:
+        self._outbox = outbox
+        """Returns the outbox of the loop, which may be started for it."""
+        self._post = post
+        """Has an action run in the Trio thread."""
+        self._runs: set[HostedRun[object]] = set()
+        """What runs in the loop, or has been cancelled and has not ended."""
+
+    def install(self) -> None:
+        """Make this the host loop of the Trio run of the caller."""
+        _HOST_LOOP.set(self)
+
+    def post(self, action: Action) -> None:
+        """Have *action* run in the Trio thread; no-op if that has ended."""
+        self._post(action)
+
+    async def run(self, start: Callable[[], Awaitable[T]], name: str) -> T:
+        """Run *start* in a task of the loop, with the context variables of the caller, and return its result.
+
+        A cancelled caller cancels the task and waits for its end.
+        """
+        outbox = self._outbox()
+        run = HostedRun(start, name, copy_context(), outbox.loop, self._post)
+        self._runs.add(cast("HostedRun[object]", run))
+        try:
+            outbox.put(run.begin)
+            try:
+                await run.ended.wait()
+            except trio.Cancelled:
+                outbox.put(run.cancel)
+                # Shielded: code that still runs is not over, as a Trio task is not that ignores its cancellation:
+                # tests/bridge/test_marked_code.py::test_a_cancelled_tool_is_waited_for
+                with run.patience:
+                    await run.ended.wait()  # noqa: ASYNC102 - `give_up` ends it, as the end of a Trio task is awaited
+                raise
+        finally:
+            self._runs.discard(cast("HostedRun[object]", run))
+        return run.result()
+
+    def lose(self) -> None:
+        """End all runs: the loop is closed, so what ran there is dead."""
+        for run in tuple(self._runs):
+            run.break_off(ToolError(str(LoopGone())))
+
+    async def give_up(self, seconds: float) -> None:
+        """Leave behind what still runs in the loop in so many *seconds*, and name it in the log."""
+        await trio.sleep(seconds)
+        for run in tuple(self._runs):
+            log.warning("%s ignores its cancellation and is left behind in its asyncio loop", run.name)
+            run.patience.cancel()
+
+
+def host_loop(what: str) -> HostLoop:
+    """Return the host loop of this Trio run; raise `NoHostLoop`, which names *what* needs it, if there is none."""
+    try:
+        return _HOST_LOOP.get()
+    except (LookupError, RuntimeError):
+        raise NoHostLoop(what) from None

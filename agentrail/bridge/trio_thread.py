@@ -1,0 +1,370 @@
+"""`TrioThread`: a thread that runs Trio, in which one thing is open, such as a supervisor, and calls from outside run.
+
+What is posted from outside goes through one inbox: Trio is woken once for all that has gathered there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import threading
+from collections import deque
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, suppress
+from contextvars import copy_context
+from functools import partial
+from typing import Final, Generic, TypeVar, cast
+
+import trio
+
+from agentrail.app.shutdown_time import last_of
+from agentrail.bridge.calls import BridgeCall
+from agentrail.bridge.host_loop import HostLoop
+from agentrail.bridge.waiters import Action, AnyWaiter, LoopOutbox, LoopWaiter, ThreadWaiter
+from agentrail.errors import BridgeClosed, BridgeForked, LoopGone, SupervisorStuck, WouldDeadlock, WrongType
+from agentrail.nurseries import open_shielded_nursery
+from agentrail.reprs import in_brackets
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+log = logging.getLogger("agentrail.bridge")
+
+NAME: Final = "agentrail"
+"""Name of the thread."""
+
+LOOP_WANTED: Final = "a running asyncio loop; on Trio, open the supervisor by `agentrail.open_supervisor`"
+
+
+class TrioThread(Generic[T]):
+    """A thread that runs Trio with something open in it. Calls may come from any loop and any thread."""
+
+    def __init__(self, opening: AbstractAsyncContextManager[T], stop_within: float | None) -> None:
+        self._opening = opening
+        """Entered on Trio at the start, and left at the end."""
+        self._patience = None if stop_within is None else stop_within - last_of(stop_within)
+        """Seconds after which marked code that ignores its end is left behind; `None` if it is waited for."""
+        self._inside: T | None = None
+        """What entering it gave; `None` before."""
+        self._thread = threading.Thread(target=copy_context().run, args=(self._run,), name=NAME, daemon=True)
+        self._process = os.getpid()
+        """The process in which the thread runs; a fork of it has no such thread."""
+        self._inbox: deque[Action] = deque()
+        """What was posted and has not run yet."""
+        self._token: trio.lowlevel.TrioToken | None = None
+        """Wakes Trio; `None` before it runs."""
+        self._calls: trio.Nursery | None = None
+        """Tasks of calls; `None` before it is open, and once it is being left."""
+        self._live: set[BridgeCall[object]] = set()
+        """The calls that have begun and not ended."""
+        self._body = trio.CancelScope()
+        """Cancelled if it is to be left before it is open."""
+        self._left = trio.Event()
+        """Set when it is to be left."""
+        self._is_leaving = False
+        """Whether the program wants it to be left; otherwise an end is a failure."""
+        self.is_over = False
+        """Whether nothing is open any more."""
+        self._is_joinable = True
+        """Whether the thread ends now, and not some time later, because of a task that ignores its end."""
+        self._error: BaseException | None = None
+        """What opening, running or leaving it raised, until somebody has got it."""
+        self._watchers: tuple[AnyWaiter, ...] = ()
+        """Who waits for the start or the end."""
+        self._outboxes: dict[int, LoopOutbox] = {}
+        """The outbox of each loop that has called, by its identity."""
+        self.host: HostLoop | None = None
+        """The loop in which marked code runs; `None` if there is none."""
+        self.on_failure: Action | None = None
+        """Called in the Trio thread if it ends while nobody wants it to be left."""
+
+    @in_brackets
+    def __repr__(self) -> str:
+        return "over" if self.is_over else "leaving" if self._is_leaving else "open" if self.is_open else "opening"
+
+    @property
+    def is_open(self) -> bool:
+        """Whether calls are taken."""
+        return self._calls is not None
+
+    # In the Trio thread
+
+    def _run(self) -> None:
+        """Body of the thread."""
+        error: BaseException | None = None
+        try:
+            trio.run(self._main)
+        except BaseException as raised:  # noqa: BLE001, ASYNC103 - whoever leaves it gets the error
+            error = raised
+        self._end(error)
+
+    async def _main(self) -> None:
+        """Open it, take calls until it is to be left, and leave it."""
+        self._token = trio.lowlevel.current_trio_token()
+        self._drain()
+        if self.host is not None:
+            self.host.install()
+        try:
+            with self._body:
+                async with self._opening as inside, open_shielded_nursery() as calls:
+                    self._inside, self._calls = inside, calls
+                    self._tell()
+                    try:
+                        await self._left.wait()
+                    finally:
+                        self._calls = None
+                        if self.host is not None and self._patience is not None:
+                            trio.lowlevel.spawn_system_task(self.host.give_up, self._patience)
+        except BaseException as error:
+            if is_stuck(error):  # the run waits for tasks that ignore their end, and nobody waits for the run
+                self._is_joinable = False
+                self._end(error)
+            raise
+
+    def _drain(self) -> None:
+        """Run what was posted."""
+        while self._inbox:
+            self._inbox.popleft()()
+
+    def _tell(self) -> None:
+        """Wake those who wait for the start or the end."""
+        watchers, self._watchers = self._watchers, ()
+        for watcher in watchers:
+            watcher.notify()
+
+    def _end(self, error: BaseException | None) -> None:
+        """Note that nothing is open any more, and answer all who still wait. No-op after the first time."""
+        if self.is_over:
+            return
+        self._error = error
+        self.is_over = True
+        self._drain()
+        for call in tuple(self._live):  # none, unless Trio itself has broken
+            call.abandon()
+        self._tell()
+        if not self._is_leaving and self.on_failure is not None:
+            self.on_failure()
+
+    def _begin(self, call: BridgeCall[object]) -> None:
+        """Start the task of *call*, or refuse it."""
+        self._live.add(call)
+        call.begin(self._calls, self._live.discard)
+
+    def _leave(self) -> None:
+        """Begin to leave what is open, or is being opened."""
+        self._left.set()
+        if self._calls is None:
+            self._body.cancel()
+
+    def _lose_loop(self) -> None:
+        """End all: the loop that opened it is closed, so nobody is going to leave it."""
+        if not self._is_leaving:
+            log.error("%s: %s", LoopGone.__name__, LoopGone())
+            self.leave_soon()
+        if self.host is not None:
+            self.host.lose()
+
+    # From any thread
+
+    def post(self, action: Action) -> None:
+        """Have *action* run in the Trio thread; no-op if that has ended."""
+        self._put(action)
+
+    def _put(self, action: Action) -> bool:
+        """Have *action* run in the Trio thread; return whether it will."""
+        if self.is_over or os.getpid() != self._process:
+            return False
+        self._inbox.append(action)
+        token = (
+            self._token
+        )  # read after the action is there: if it is not set yet, the start of the run takes the action
+        if token is not None:
+            try:
+                token.run_sync_soon(self._drain, idempotent=True)
+            except trio.RunFinishedError:
+                return False
+        return True
+
+    def check(self) -> None:
+        """Raise `BridgeForked` in another process, and `BridgeClosed` if no calls are taken any more."""
+        if os.getpid() != self._process:
+            raise BridgeForked(self._process, os.getpid())
+        if self._calls is None:
+            raise BridgeClosed
+
+    def begin(self, work: Callable[[], Awaitable[R]], waiter: AnyWaiter) -> BridgeCall[R]:
+        """Start *work* on Trio as a call, which wakes *waiter* when it ends."""
+        self.check()
+        call = BridgeCall(work, copy_context(), waiter)
+        if not self._put(partial(self._begin, cast("BridgeCall[object]", call))):
+            raise BridgeClosed
+        return call
+
+    def cancel(self, call: BridgeCall[R]) -> None:
+        """Cancel *call*; its waiter is woken when it has ended."""
+        self._put(call.cancel)
+
+    def leave_soon(self) -> None:
+        """Begin to leave what is open, without waiting for the end."""
+        self._is_leaving = True
+        self._put(self._leave)
+
+    # From a task of an asyncio loop
+
+    def outbox(self) -> LoopOutbox:
+        """Return the outbox of the running loop; raise `WrongType` if no asyncio loop runs here."""
+        try:
+            loop = asyncio.get_running_loop()
+        except RuntimeError:
+            where = "a run of Trio" if trio.lowlevel.in_trio_run() else "a thread without one"
+            raise WrongType("loop", where, LOOP_WANTED) from None
+        outbox = self._outboxes.get(id(loop))
+        if outbox is None or outbox.loop is not loop:
+            open_ones = {key: other for key, other in list(self._outboxes.items()) if not other.loop.is_closed()}
+            outbox = open_ones[id(loop)] = LoopOutbox(loop, _forget)
+            self._outboxes = open_ones
+        return outbox
+
+    async def open(self) -> T:
+        """Start the thread, and return what is open in it."""
+        outbox = self._outboxes[id(asyncio.get_running_loop())] = LoopOutbox(self.outbox().loop, self._lose_loop)
+        if self.host is None:
+            self.host = HostLoop(lambda: outbox, self.post)
+        waiter = LoopWaiter(outbox)
+        self._start(waiter)
+        cancellation = await waiter.until(self._has_started, self.leave_soon)
+        if cancellation is None:
+            return self._started()
+        await self._close(waiter)
+        raise cancellation
+
+    async def close(self) -> None:
+        """Leave what is open, and wait for the end; raise what went wrong. No-op if it has been left."""
+        waiter = LoopWaiter(self.outbox())
+        cancellation = await self._close(waiter)
+        self._raise_error()
+        if cancellation is not None:
+            raise cancellation
+
+    async def _close(self, waiter: LoopWaiter) -> asyncio.CancelledError | None:
+        self._watchers += (waiter,)
+        self.leave_soon()
+        cancellation = await waiter.until(self._has_ended, _forget)
+        self._join()
+        return cancellation
+
+    async def call(self, work: Callable[[], Awaitable[R]], undo: Callable[[R], Awaitable[None]] | None = None) -> R:
+        """Run *work* on Trio and return its result; cancelling the caller cancels it, and waits for its end.
+
+        If the caller is cancelled when *work* has returned something that nobody gets, *undo* is called with it.
+        """
+        waiter = LoopWaiter(self.outbox())
+        call = self.begin(work, waiter)
+        cancellation = await waiter.until(call.over, partial(self.cancel, call))
+        if cancellation is None:
+            return call.answer()
+        if undo is not None and call.has_value:
+            with suppress(BridgeClosed):  # then all is undone anyway
+                undoing = self.begin(partial(undo, cast("R", call.value)), waiter)
+                await waiter.until(undoing.over, _forget)
+        try:
+            raise cancellation
+        finally:
+            del cancellation  # breaks a reference cycle: its traceback holds this frame
+
+    # From a thread that may block
+
+    def open_blocking(self) -> T:
+        """Do as `open`, in a thread that may block."""
+        waiter = ThreadWaiter()
+        self._start(waiter)
+        interrupt = waiter.until(self._has_started, self.leave_soon)
+        if interrupt is None:
+            return self._started()
+        self._close_blocking(waiter)
+        raise interrupt
+
+    def close_blocking(self) -> None:
+        """Do as `close`, in a thread that may block."""
+        self.refuse_deadlock()
+        interrupt = self._close_blocking(ThreadWaiter())
+        self._raise_error()
+        if interrupt is not None:
+            raise interrupt
+
+    def _close_blocking(self, waiter: ThreadWaiter) -> BaseException | None:
+        self._watchers += (waiter,)
+        self.leave_soon()
+        interrupt = waiter.until(self._has_ended, _forget)
+        self._join()
+        return interrupt
+
+    def call_blocking(self, work: Callable[[], Awaitable[R]], undo: Callable[[R], Awaitable[None]] | None = None) -> R:
+        """Do as `call`, in a thread that may block; an interrupt (Ctrl-C) cancels the work."""
+        self.check()
+        self.refuse_deadlock()
+        waiter = ThreadWaiter()
+        call = self.begin(work, waiter)
+        interrupt = waiter.until(call.over, partial(self.cancel, call))
+        if interrupt is None:
+            return call.answer()
+        if undo is not None and call.has_value:
+            with suppress(BridgeClosed):  # as in `call`
+                undoing = self.begin(partial(undo, cast("R", call.value)), waiter)
+                waiter.until(undoing.over, _forget)
+        try:
+            raise interrupt
+        finally:
+            del interrupt  # breaks a reference cycle, as in `call`
+
+    def refuse_deadlock(self) -> None:
+        """Raise `WouldDeadlock` if called in the thread that has to answer."""
+        if threading.current_thread() is self._thread:
+            raise WouldDeadlock("the Trio thread of the supervisor", "await a handle of `agentrail` there")
+
+    # Start and end
+
+    def _start(self, waiter: AnyWaiter) -> None:
+        self._watchers = (waiter,)
+        self._thread.start()
+
+    def _has_started(self) -> bool:
+        """Whether it is open, or could not be opened."""
+        return self._calls is not None or self.is_over
+
+    def _started(self) -> T:
+        """Return what is open; raise why it could not be opened."""
+        if self.is_over:
+            self._join()
+            self._raise_error()
+        return cast("T", self._inside)
+
+    def _has_ended(self) -> bool:
+        return self.is_over
+
+    def _join(self) -> None:
+        """Wait for the end of the thread, which has nothing more to do."""
+        if self._is_joinable:
+            self._thread.join()
+
+    def _raise_error(self) -> None:
+        """Raise what opening, running or leaving it raised; each error once."""
+        error, self._error = self._error, None
+        if error is None:
+            return
+        try:
+            raise error
+        finally:
+            del error  # breaks a reference cycle: its traceback holds this frame
+
+
+def is_stuck(error: BaseException) -> bool:
+    """Whether *error* says that tasks have been left behind."""
+    if isinstance(error, BaseExceptionGroup):
+        return any(map(is_stuck, cast("BaseExceptionGroup[BaseException]", error).exceptions))
+    return isinstance(error, SupervisorStuck)
+
+
+def _forget() -> None:
+    """No-op: nothing is to be done about it."""

@@ -1,0 +1,174 @@
+"""How a caller waits for something that happens in the thread of another event loop: on asyncio, on Trio, or blocking.
+
+A waiter only wakes. What has happened is read off the object that the caller waits for, so that nothing is lost if a
+cancellation and an answer cross.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import deque
+from collections.abc import Callable
+from typing import Final, Protocol, TypeAlias
+
+import trio
+
+Action: TypeAlias = Callable[[], None]
+"""A function that runs in the thread of a loop; it takes no time and never raises."""
+
+Post: TypeAlias = Callable[[Action], None]
+"""Has an action run in the thread of a loop."""
+
+KERNEL_PULSE: Final = 0.1
+"""Seconds after which a loop in a notebook's kernel is woken while a call waits, so that it hears an interrupt."""
+
+
+class LoopOutbox:
+    """Actions on their way to an asyncio loop: one wake-up of the loop for all that have gathered."""
+
+    __slots__ = ("_actions", "_is_scheduled", "_lost", "loop")
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, lost: Action) -> None:
+        self.loop: Final = loop
+        """The loop in which the actions run."""
+        self._actions: deque[Action] = deque()
+        self._is_scheduled = False
+        """Whether the loop is going to run the actions."""
+        self._lost = lost
+        """Called each time that an action cannot be delivered, because the loop is closed."""
+
+    def put(self, action: Action) -> None:
+        """Have *action* run in the loop. May be called from any thread."""
+        self._actions.append(action)
+        # Read after the action is there: if the loop has yet to clear the flag, it takes the action too.
+        if self._is_scheduled:
+            return
+        self._is_scheduled = True
+        try:
+            self.loop.call_soon_threadsafe(self._deliver)
+        except RuntimeError:  # the loop is closed
+            self._is_scheduled = False
+            self._lost()
+
+    def _deliver(self) -> None:
+        """Run the actions; called by the loop."""
+        self._is_scheduled = False
+        while self._actions:
+            self._actions.popleft()()
+
+
+class AnyWaiter(Protocol):
+    """Interface: wakes one caller, from any thread."""
+
+    def notify(self) -> None:
+        """Wake the caller if it waits; it then looks at what it waits for."""
+        ...
+
+
+class LoopWaiter:
+    """Wakes a task of an asyncio loop."""
+
+    __slots__ = ("_future", "_outbox")
+
+    def __init__(self, outbox: LoopOutbox) -> None:
+        self._outbox = outbox
+        self._future: asyncio.Future[None] | None = None
+        """What the task waits for now; `None` if it does not wait."""
+
+    def notify(self) -> None:
+        """Wake the task if it waits."""
+        self._outbox.put(self._wake)
+
+    def _wake(self) -> None:
+        """Wake the task; runs in its loop."""
+        if self._future is not None and not self._future.done():
+            self._future.set_result(None)
+
+    async def wait(self) -> None:
+        """Wait for the next `notify`; the caller has just seen that there is nothing yet."""
+        self._future = self._outbox.loop.create_future()
+        try:
+            await self._future
+        finally:
+            self._future = None
+
+    async def until(self, is_over: Callable[[], bool], cancel: Action) -> asyncio.CancelledError | None:
+        """Wait until *is_over*; a cancellation calls *cancel*, and the wait goes on. Return the first cancellation.
+
+        The caller raises it. It is not raised here, because what runs on Trio has to end first, however often the task
+        is cancelled meanwhile.
+        """
+        cancellation: asyncio.CancelledError | None = None
+        while not is_over():
+            try:
+                await self.wait()
+            except asyncio.CancelledError as error:  # noqa: ASYNC103 - the caller raises it
+                if cancellation is None:
+                    cancellation = error
+                    cancel()
+            except GeneratorExit:  # the loop ends without the task
+                cancel()
+                raise
+        return cancellation
+
+
+class ThreadWaiter:
+    """Wakes a thread that is blocked."""
+
+    __slots__ = ("_lock",)
+
+    def __init__(self) -> None:
+        self._lock = threading.Semaphore(0)
+
+    def notify(self) -> None:
+        """Wake the thread, now or when it waits next."""
+        self._lock.release()
+
+    def wait(self) -> None:
+        """Block until the next `notify`."""
+        self._lock.acquire()
+
+    def until(self, is_over: Callable[[], bool], cancel: Action) -> BaseException | None:
+        """Block until *is_over*; an interrupt (Ctrl-C) calls *cancel*, and the wait goes on. Return the first one."""
+        interrupt: BaseException | None = None
+        while not is_over():
+            try:
+                self.wait()
+            except BaseException as error:  # noqa: BLE001, ASYNC103 - the caller raises it
+                if interrupt is None:
+                    interrupt = error
+                    cancel()
+        return interrupt
+
+
+class TaskWaiter:
+    """Wakes a Trio task."""
+
+    __slots__ = ("_post", "_task")
+
+    def __init__(self, post: Post) -> None:
+        self._post = post
+        """Has an action run in the Trio thread."""
+        self._task: trio.lowlevel.Task | None = None
+        """The task, while it waits."""
+
+    def notify(self) -> None:
+        """Wake the task if it waits."""
+        self._post(self._wake)
+
+    def _wake(self) -> None:
+        """Wake the task; runs in the Trio thread."""
+        task, self._task = self._task, None
+        if task is not None:
+            trio.lowlevel.reschedule(task)
+
+    async def wait(self) -> None:
+        """Wait for the next `notify`; the caller has just seen that there is nothing yet."""
+        self._task = trio.lowlevel.current_task()
+        await trio.lowlevel.wait_task_rescheduled(self._leave)
+
+    def _leave(self, _: object) -> trio.lowlevel.Abort:
+        """Forget the waiting task: called by Trio when it is cancelled."""
+        self._task = None
+        return trio.lowlevel.Abort.SUCCEEDED

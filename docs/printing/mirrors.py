@@ -1,0 +1,208 @@
+"""Writes the mirrors of a supervisor and a handle: their methods once more, for asyncio or for threads that block.
+
+What is written is Python, in the form that the formatter gives it.
+"""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from typing import Final, Literal, TypeAlias
+
+from docs.printing.source_text import Source
+
+Flavour: TypeAlias = Literal["aio", "sync"]
+
+_Function: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
+
+CLASSES: Final = (("agentrail.runtime.handle", "SessionHandle"), ("agentrail.app.supervisor", "Supervisor"))
+"""The classes that have a mirror, in the order in which they are written."""
+
+WRAPPED: Final = {
+    "SessionHandle": "SessionHandle(self._thread, {})",
+    "Supervisor": "Supervisor(self._thread, {})",
+    "Subscription": "Subscription(self._thread, {}, window)",
+    "Monitor": "Monitor(self._thread, {})",
+    "ActorTrace": "Trace(self._thread, {})",
+    "AskedPrompt": "AskedPrompt(self._thread, {})",
+    "tuple[SessionHandle, ...]": "tuple(SessionHandle(self._thread, handle) for handle in {})",
+}
+"""What a method returns that has a mirror too, and how that is made."""
+
+UNDONE: Final = ("spawn", "fork")
+"""Methods whose session is stopped if nobody gets its handle."""
+
+ADOPTED: Final = {"spec": "adopted(spec)", "*tools": "*map(adopted_tool, tools)", "service": "adopted_service(service)"}
+"""Arguments that may hold code of the caller's loop, and what is passed on in their place."""
+
+AFTER: Final = "\n\n"
+"""The lines that the formatter wants between code and the comment that ends it."""
+
+OPEN: Final = "open_supervisor"
+"""The function that has a mirror too."""
+
+MIRRORED: Final = ("AskedPrompt", "Monitor", "Subscription", "Trace")
+"""The mirrors that are written by hand."""
+
+NAMES: Final = {"ActorTrace": "Trace"}
+"""Classes whose mirror has another name."""
+
+
+def mirror(source: Source, flavour: Flavour) -> str:
+    """Return the text of the mirrors, with their imports."""
+    bodies = [_class(source, module, name, flavour) for module, name in CLASSES]
+    classes = formatted("\n\n\n".join(bodies))
+    words = {node.id for node in ast.walk(ast.parse(classes)) if isinstance(node, ast.Name)}
+    lines = [*_imports(flavour), *_type_imports(source, words)]
+    return formatted("\n".join(lines) + "\n\n" + _constants(words) + "\n\n" + classes) + AFTER
+
+
+def opening(source: Source, flavour: Flavour) -> str:
+    """Return the text of the function that opens a supervisor."""
+    return formatted("\n".join(_opening(source, flavour))) + AFTER
+
+
+def _class(source: Source, module: str, name: str, flavour: Flavour) -> str:
+    """Return the text of the mirror of one class."""
+    node = source.class_node(module, name)
+    target = "_handle" if name == "SessionHandle" else "_supervisor"
+    lines = [f"class {name}:", _docstring(node, 4), "", f'    __slots__ = ("{target}", "_thread")', ""]
+    lines += [
+        f"    def __init__(self, thread: TrioThread[object], {target[1:]}: Trio{name}) -> None:",
+        "        self._thread = thread",
+        '        """The thread in which it runs."""',
+        f"        self.{target} = {target[1:]}",
+        '        """What is mirrored."""',
+        "",
+        "    def __repr__(self) -> str:",
+        f"        return repr(self.{target})",
+        "",
+    ]
+    overloaded: set[str] = set()
+    for function in source.function_nodes(module, name):
+        lines += [*_method(function, target, flavour, overloaded), ""]
+    return "\n".join(lines)
+
+
+def _method(node: _Function, target: str, flavour: Flavour, overloaded: set[str]) -> Iterator[str]:
+    """Yield the lines of the mirror of one method; add its name to *overloaded* if others with it follow."""
+    decorators = [ast.unparse(decorator) for decorator in node.decorator_list]
+    returns = _returned(node)
+    is_async = isinstance(node, ast.AsyncFunctionDef)
+    keyword = "async def" if is_async and flavour == "aio" else "def"
+    for decorator in decorators:
+        yield f"    @{decorator}"
+    yield f"    {keyword} {node.name}({_parameters(node, returns)}) -> {NAMES.get(returns, returns)}:"
+    if "overload" in decorators:
+        overloaded.add(node.name)
+        yield "        ..."
+        return
+    yield _docstring(node, 8)
+    if "property" in decorators:
+        yield f"        return self.{target}.{node.name}"
+        return
+    call = f"self.{target}.{node.name}"
+    if node.name in overloaded:  # no single one of its signatures takes what they take together
+        call = f'cast("Callable[..., Awaitable[object]]", {call})'
+    arguments = ", ".join(_passed(node))
+    if not is_async:
+        yield f"        return {_wrapped(returns, f'{call}({arguments})')}"
+        return
+    work = f"partial({call}, {arguments})" if arguments else call
+    undo = ", stopped" if node.name in UNDONE else ""
+    answer = (
+        f"self._thread.call_blocking({work}{undo})" if flavour == "sync" else f"await self._thread.call({work}{undo})"
+    )
+    yield f"        return {_wrapped(returns, answer)}" if returns != "None" else f"        {answer}"
+
+
+def _opening(source: Source, flavour: Flavour) -> Iterator[str]:
+    """Yield the lines of the function that opens a supervisor."""
+    node = source.function_node("agentrail.app.supervisor", OPEN)
+    returned, opened = ("SupervisorOpening", "SupervisorOpening") if flavour == "aio" else ("RootSupervisor", "opened")
+    yield from (f"@{ast.unparse(decorator)}" for decorator in node.decorator_list)
+    yield f"def {OPEN}({ast.unparse(node.args)}) -> {returned}:"
+    yield _docstring(node, 4)
+    names = [argument.arg for argument in node.args.kwonlyargs]
+    passed = ", ".join(f"{name}={'adopted_specs(specs)' if name == 'specs' else name}" for name in names)
+    yield f"    return {opened}(trio_{OPEN}({passed}), stop_within)"
+
+
+def _returned(node: _Function) -> str:
+    """Return the annotation of what *node* returns, without the name of a module."""
+    return ast.unparse(node.returns).rpartition("commands.")[2] if node.returns is not None else "None"
+
+
+def _wrapped(returns: str, value: str) -> str:
+    return WRAPPED.get(returns, "{}").format(value)
+
+
+def _parameters(node: _Function, returns: str) -> str:
+    """Return the parameters as they are written, and for a subscription its window."""
+    text = ast.unparse(node.args)
+    return f"{text}, window: int = WINDOW" if returns == "Subscription" else text
+
+
+def _passed(node: _Function) -> Iterator[str]:
+    """Yield the arguments with which *node* is called."""
+    arguments = node.args
+    for parameter in (*arguments.posonlyargs, *arguments.args):
+        if parameter.arg != "self":
+            yield ADOPTED.get(parameter.arg, parameter.arg)
+    if arguments.vararg is not None:
+        name = f"*{arguments.vararg.arg}"
+        yield ADOPTED.get(name, name)
+    for parameter in arguments.kwonlyargs:
+        yield f"{parameter.arg}={ADOPTED.get(parameter.arg, parameter.arg)}"
+    if arguments.kwarg is not None:
+        yield f"**{arguments.kwarg.arg}"
+
+
+def _docstring(node: ast.ClassDef | _Function, indent: int) -> str:
+    """Return the docstring of *node* as it is written."""
+    text = ast.get_docstring(node) or ""
+    margin = " " * indent
+    first, *rest = text.splitlines()
+    end = [f'{margin}"""'] if rest else []
+    lines = [f'{margin}"""{first}' + ("" if rest else '"""'), *(f"{margin}{line}".rstrip() for line in rest), *end]
+    return "\n".join(lines)
+
+
+def _imports(flavour: Flavour) -> Iterator[str]:
+    """Yield the imports that a running program needs."""
+    yield from ("from functools import partial", "from typing import TYPE_CHECKING, Literal, TypeVar, cast, overload")
+    yield "from agentrail.bridge.adopted import adopted, adopted_service, adopted_tool, stopped"
+    yield "from agentrail.bridge.streams import WINDOW"
+    readers = "agentrail.aio.readers" if flavour == "aio" else "agentrail.sync.blocking_readers"
+    yield f"from {readers} import {', '.join(MIRRORED)}"
+
+
+def _type_imports(source: Source, words: set[str]) -> Iterator[str]:
+    """Yield the imports that only type checkers need."""
+    yield from ("if TYPE_CHECKING:", "    from agentrail.bridge.trio_thread import TrioThread")
+    for module, name in CLASSES:
+        yield f"    from {module} import {name} as Trio{name}"
+    homes: dict[str, str] = {}
+    for module in ("agentrail.api.session_calls", *(module for module, _ in CLASSES)):
+        homes |= source.homes(module)
+    homes |= {"Awaitable": "collections.abc", "Callable": "collections.abc"}
+    own = {"TYPE_CHECKING", "Literal", "TypeVar", "overload", "SessionHandle", "Supervisor", "ActorTrace", *MIRRORED}
+    for name in sorted(words & homes.keys() - own):
+        yield f"    from {homes[name]} import {name}"
+    if "Form" in words:
+        yield "    from agentrail.runtime.handle import Form"
+
+
+def _constants(words: set[str]) -> str:
+    return 'T = TypeVar("T")' if "T" in words else ""
+
+
+def formatted(text: str) -> str:
+    """Return *text* as the formatter leaves it, with its imports sorted."""
+    imports = ["check", "--quiet", "--select", "I,F401", "--fix-only"]
+    for options in (imports, imports, ["format", "--quiet"]):
+        command = [sys.executable, "-m", "ruff", *options, "--stdin-filename", "agentrail/aio/handles.py", "-"]
+        text = subprocess.run(command, input=text, capture_output=True, text=True, check=True).stdout  # noqa: S603 - ours
+    return text.rstrip()

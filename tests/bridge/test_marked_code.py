@@ -1,0 +1,410 @@
+"""Tools, services and models that are asyncio functions of the program's loop."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import contextvars
+import logging
+import threading
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
+
+import pytest
+import trio
+import trio.lowlevel
+
+from agentrail import Ask, Context, Plugin, ReplacePrompt, SessionSpec, aio, tool
+from agentrail import open_supervisor as open_trio_supervisor
+from agentrail.errors import BadTool, NoHostLoop, ToolError
+from agentrail.events import MessageDelta, ToolExecutionEnd, ToolExecutionUpdate
+from agentrail.hooks.actions import CallService
+from agentrail.hooks.hook_types import BeforePrompt
+from agentrail.ports.model import EmitChunk
+from agentrail.ports.tool import Checkable
+from agentrail.testing import ScriptedModel, say
+from agentrail.testing.scripted import call
+from agentrail.tools import Ok, ToolContext, make_spec, ok
+from agentrail.values.content import Text
+from agentrail.values.json import Json, JsonObject
+from agentrail.values.stream import ModelRequest, Response, TextChunk
+from tests.bridge.loops import Run, on_each_loop, plain, until
+
+
+def calling(*names: str) -> ScriptedModel:
+    """Return a model that calls each of the tools, and then says so."""
+    return ScriptedModel([*(say(calls=[call(name)]) for name in names), "finished"], repeat_last=True)
+
+
+@asynccontextmanager
+async def session_with(tools: list[object], *calls: str) -> AsyncIterator[aio.SessionHandle]:
+    async with aio.open_supervisor(stop_within=2.0) as supervisor:
+        yield await supervisor.spawn(SessionSpec(model=calling(*calls), tools=tools, tool_grace=0.05))
+
+
+async def result_of(session: aio.SessionHandle) -> ToolExecutionEnd:
+    """Ask, and return the end of the first call."""
+    async with session.subscribe(types=[ToolExecutionEnd]) as events:
+        await session.ask("go")
+        ended = (await anext(events)).event
+        assert isinstance(ended, ToolExecutionEnd)
+        return ended
+
+
+@on_each_loop
+def test_a_marked_tool_runs_in_the_loop_of_the_program_and_reports_at_once(run: Run) -> None:
+    async def main() -> None:
+        here = asyncio.get_running_loop()
+
+        @aio.tool(timeout=20)
+        async def fetch(ctx: ToolContext) -> str:
+            """Fetch it."""
+            assert asyncio.get_running_loop() is here
+            ctx.report("half of it")
+            await asyncio.sleep(0)
+            return f"from {threading.current_thread().name}"
+
+        assert await fetch(ToolContext()) == "from MainThread"
+        assert fetch.spec.timeout == 20
+        async with (
+            session_with([fetch], "fetch") as session,
+            session.subscribe(types=[ToolExecutionUpdate]) as events,
+        ):
+            assert (await result_of(session)).text == "from MainThread"
+            update = (await anext(events)).event
+            assert isinstance(update, ToolExecutionUpdate)
+            assert update.update == "half of it"
+
+    run(main)
+
+
+class Lookup:
+    """A tool with a class of its own."""
+
+    spec = make_spec("lookup", "Look it up.", {"type": "object"}, effect="checkable")
+
+    async def execute(self, args: JsonObject, ctx: ToolContext) -> Ok:
+        await asyncio.sleep(0)
+        return ok(f"in call {ctx.call_id}")
+
+    async def probe(self, key: str) -> Ok:
+        await asyncio.sleep(0)
+        return ok(key)
+
+
+def test_tools_of_all_kinds_are_marked() -> None:
+    @tool
+    async def fetch() -> str:
+        """Fetch it."""
+        await asyncio.sleep(0)
+        return "fetched"
+
+    @aio.tool
+    def count() -> str:
+        """Count."""
+        return threading.current_thread().name
+
+    async def main() -> None:
+        for made, expected in ((aio.tool(fetch), "fetched"), (aio.tool(Lookup()), "in call"), (count, "count")):
+            async with session_with([made], made.spec.name) as session:
+                assert expected in (await result_of(session)).text
+
+    plain(main)
+    assert isinstance(aio.tool(Lookup()), Checkable)
+    with pytest.raises(BadTool):
+        aio.tool(3)  # type: ignore[call-overload]
+
+
+def test_an_error_for_the_model_and_a_crash_are_told_apart() -> None:
+    @aio.tool
+    async def fail() -> str:
+        """Fail."""
+        raise ToolError("no such page")
+
+    @aio.tool
+    async def crash() -> str:
+        """Crash."""
+        raise ValueError("a secret")
+
+    async def main() -> None:
+        async with session_with([fail, crash], "fail") as session:
+            assert (await result_of(session)).text == "no such page"
+        async with session_with([fail, crash], "crash") as session:
+            ended = await result_of(session)
+            assert ended.is_error
+            assert "ValueError" in ended.text
+
+    plain(main)
+
+
+@on_each_loop
+@pytest.mark.parametrize("way", ["abort", "steer", "stop", "timeout"])
+def test_a_cancelled_tool_is_waited_for(run: Run, way: str) -> None:
+    async def main() -> None:
+        begun, ended = asyncio.Event(), list[str]()
+
+        @aio.tool(timeout=0.05 if way == "timeout" else 30)
+        async def wait() -> str:
+            """Wait."""
+            begun.set()
+            try:
+                await asyncio.sleep(60)
+            except asyncio.CancelledError:
+                ended.append("cancelled")
+                await asyncio.sleep(0)
+                ended.append("cleaned up")
+                raise
+            return "never"
+
+        async with session_with([wait], "wait") as session:
+            await session.prompt("go")
+            await begun.wait()
+            match way:
+                case "abort":
+                    await session.abort()
+                case "steer":
+                    await session.steer("rather not")
+                case "stop":
+                    await session.stop()
+                case _:
+                    pass
+            await until(lambda: len(ended) == 2)
+            if way != "stop":
+                await until(lambda: not session.status().quarantined)
+        assert ended == ["cancelled", "cleaned up"]
+
+    run(main)
+
+
+def test_a_tool_that_swallows_its_cancellation_is_quarantined_and_the_abort_returns() -> None:
+    async def main() -> None:
+        begun, free = asyncio.Event(), asyncio.Event()
+
+        @aio.tool
+        async def wait() -> str:
+            """Wait."""
+            begun.set()
+            while not free.is_set():
+                with contextlib.suppress(asyncio.CancelledError):
+                    await free.wait()
+            return "late"
+
+        async with session_with([wait], "wait") as session:
+            await session.prompt("go")
+            await begun.wait()
+            await session.abort()
+            assert [call.name for call in session.status().quarantined] == ["wait"]
+            free.set()
+            await until(lambda: not session.status().quarantined)
+
+    plain(main)
+
+
+def test_a_cancellation_that_nobody_asked_for_is_a_crash_of_the_call() -> None:
+    @aio.tool
+    async def wait() -> str:
+        """Wait."""
+        raise asyncio.CancelledError
+
+    async def main() -> None:
+        async with session_with([wait], "wait") as session:
+            ended = await result_of(session)
+            assert ended.is_error
+            assert "CancelledError" in ended.text
+            assert (await session.ask("again")).text == "finished"
+
+    plain(main)
+
+
+def test_deaf_code_is_left_behind_and_named(caplog: pytest.LogCaptureFixture) -> None:
+    async def main() -> None:
+        begun, free, is_over = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+        @aio.tool
+        async def deaf() -> str:
+            """Hear nothing."""
+            begun.set()
+            while not free.is_set():
+                with contextlib.suppress(asyncio.CancelledError):
+                    await free.wait()
+            is_over.set()
+            return "late"
+
+        spec = SessionSpec(model=calling("deaf"), tools=[deaf], tool_grace=0.01)
+        async with aio.open_supervisor(stop_within=0.2) as supervisor:
+            await (await supervisor.spawn(spec)).prompt("go")
+            await begun.wait()
+        free.set()
+        await is_over.wait()
+        await until(lambda: len(asyncio.all_tasks()) == 2)
+
+    with caplog.at_level(logging.WARNING, "agentrail.bridge"):
+        plain(main)
+    assert [record.getMessage() for record in caplog.records if record.name == "agentrail.bridge"] == [
+        "tool `deaf` ignores its cancellation and is left behind in its asyncio loop"
+    ]
+
+
+def test_a_tool_sees_the_context_of_the_spawn() -> None:
+    variable = contextvars.ContextVar("variable", default="nothing")
+
+    @aio.tool
+    async def look() -> str:
+        """Look."""
+        await asyncio.sleep(0)
+        return variable.get()
+
+    async def main() -> None:
+        variable.set("of the spawn")
+        async with session_with([look], "look") as session:
+            variable.set("of the prompt")
+            assert (await result_of(session)).text == "of the spawn"
+
+    plain(main)
+
+
+def test_services_and_models_are_marked_too() -> None:
+    class Asking(Plugin):
+        """Asks a service before each prompt."""
+
+        def before_prompt(self, hook: BeforePrompt, state: None, ctx: Context) -> Ask | ReplacePrompt:
+            return Ask(CallService("lookup", "key")) if hook.answer is None else ReplacePrompt(f"{hook.answer}")
+
+    async def lookup(payload: Json) -> Json:
+        await asyncio.sleep(0)
+        return f"{payload} in {threading.current_thread().name}"
+
+    class Slow:
+        name = "slow"
+
+        async def stream(self, request: ModelRequest, emit: EmitChunk) -> Response:
+            for word in ("on ", "asyncio"):
+                await asyncio.sleep(0)
+                emit(TextChunk(word))
+            return Response((Text("on asyncio"),))
+
+    async def main() -> None:
+        async with aio.open_supervisor() as supervisor:
+            services = {"lookup": aio.service(lookup)}
+            session = await supervisor.spawn(
+                SessionSpec(model=aio.model(Slow()), services=services, plugins=[Asking()])
+            )
+            async with session.subscribe(types=[MessageDelta]) as events:
+                assert (await session.ask("hi")).text == "on asyncio"
+                deltas = [(await anext(events)).event for _ in range(2)]
+                assert "key in MainThread" in str(session.messages()[0])
+                assert [delta.delta for delta in deltas if isinstance(delta, MessageDelta)] == ["on ", "asyncio"]
+
+            async def serve(*, task_status: trio.TaskStatus[None]) -> None:
+                task_status.started()
+                await asyncio.sleep(60)
+
+            await supervisor.start_service(aio.service(serve), "service")
+            assert [child.name for child in supervisor.tree().children][-1] == "service"
+            await supervisor.stop_child("service")
+
+    plain(main)
+
+
+def test_marked_code_under_plain_trio_is_refused_at_the_spawn() -> None:
+    @aio.tool
+    async def fetch() -> str:
+        """Fetch it."""
+        return "fetched"
+
+    async def lookup(payload: Json) -> Json:
+        return payload
+
+    class Slow:
+        name = "slow"
+
+        async def stream(self, request: ModelRequest, emit: EmitChunk) -> Response:
+            return Response((Text("never"),))
+
+    async def main() -> None:
+        async with open_trio_supervisor() as supervisor:
+            for spec, what in (
+                (SessionSpec(model="demo", tools=[fetch]), "tool `fetch`"),
+                (SessionSpec(model="demo", services={"lookup": aio.service(lookup)}), "service `lookup`"),
+                (SessionSpec(model=aio.model(Slow())), "model `slow`"),
+            ):
+                with pytest.raises(NoHostLoop, match=f"^{what} is an asyncio function and no asyncio loop is there"):
+                    await supervisor.spawn(spec)
+            session = await supervisor.spawn(SessionSpec(model="demo"))
+            with pytest.raises(NoHostLoop):
+                await session.attach_tools(fetch)
+
+    trio.run(main)
+
+
+async def helper() -> None:
+    await asyncio.sleep(0)
+
+
+async def plainly() -> str:
+    """Await asyncio."""
+    await asyncio.sleep(0)
+    return "asyncio"
+
+
+async def by_a_helper() -> str:
+    """Await a function that awaits asyncio."""
+    await helper()
+    return "asyncio"
+
+
+async def by_an_import() -> str:
+    """Import asyncio here."""
+    import asyncio as library  # noqa: PLC0415 - that it is seen, too, is what is tested
+
+    await library.sleep(0)
+    return "asyncio"
+
+
+async def on_trio() -> str:
+    """Await Trio."""
+    await trio.lowlevel.checkpoint()
+    return "Trio"
+
+
+async def on_both() -> str:
+    """Look which loop runs."""
+    if trio.lowlevel.in_trio_run():
+        await trio.lowlevel.checkpoint()
+        return "Trio"
+    await asyncio.sleep(0)
+    return "asyncio"
+
+
+async def neither() -> str:
+    """Await nothing."""
+    return "Trio" if trio_runs() else "asyncio"
+
+
+def trio_runs() -> bool:
+    return trio.lowlevel.in_trio_run()
+
+
+@pytest.mark.parametrize("fn", [plainly, by_a_helper, by_an_import, on_trio, on_both, neither])
+def test_the_kind_of_a_function_is_told_where_its_code_names_it(
+    fn: Callable[[], Coroutine[object, object, str]],
+) -> None:
+    expected = {"plainly": "asyncio", "by_a_helper": "asyncio", "by_an_import": "asyncio"}.get(fn.__name__, "Trio")
+
+    async def main() -> None:
+        for made in (fn, tool(fn)):
+            async with session_with([made], fn.__name__) as session:
+                assert (await result_of(session)).text == expected
+
+    plain(main)
+
+
+def test_code_that_awaits_asyncio_unseen_is_told_how_to_mark_itself() -> None:
+    namespace: dict[str, object] = {"run": lambda: asyncio.sleep(0.01)}
+    exec('async def fetch() -> str:\n    """Fetch it."""\n    await run()\n    return ""', namespace)  # noqa: S102
+
+    async def main() -> None:
+        async with session_with([namespace["fetch"]], "fetch") as session:
+            assert "`fetch` awaits asyncio on Trio; decorate it by `@aio.tool`" in (await result_of(session)).text
+
+    plain(main)

@@ -1,0 +1,70 @@
+"""The mirrors are whole: each public member with its signature, its docstring and its errors."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Iterator
+from types import FunctionType
+from typing import cast
+
+import pytest
+
+from agentrail import ActorTrace, AskedPrompt, Monitor, SessionHandle, Supervisor, aio, open_supervisor
+from agentrail.errors import UnknownArgument
+
+HANDLES = [(SessionHandle, aio.SessionHandle), (Supervisor, aio.Supervisor)]
+READERS = [(ActorTrace, aio.Trace), (Monitor, aio.Monitor), (AskedPrompt, aio.AskedPrompt)]
+FOR_THE_RUNTIME = {"offer", "end"}
+"""Methods of a trace that its session calls."""
+
+ADDED = {"subscribe": {"window"}}
+"""Arguments that only the mirror has."""
+
+
+def members(cls: type) -> Iterator[str]:
+    return (name for name in dir(cls) if not name.startswith("_"))
+
+
+def signature(cls: type, name: str) -> tuple[str, ...]:
+    """Return the parameters of a member with their annotations and defaults, and what it returns, as text."""
+    member = inspect.getattr_static(cls, name)
+    found = inspect.signature(cast("FunctionType", member.fget if isinstance(member, property) else member))
+    parameters = [str(each) for each in found.parameters.values() if each.name not in ADDED.get(name, ())]
+    returns = re.sub(r"commands\.", "", str(found.return_annotation)).replace("ActorTrace", "Trace")
+    return (*parameters, returns)
+
+
+@pytest.mark.parametrize(("original", "mirror"), HANDLES + READERS, ids=lambda cls: cls.__name__)
+def test_each_public_member_is_mirrored_with_its_docstring(original: type, mirror: type) -> None:
+    names = set(members(original)) - FOR_THE_RUNTIME
+    assert set(members(mirror)) == names
+    for name in names:
+        first, second = inspect.getattr_static(original, name), inspect.getattr_static(mirror, name)
+        if hasattr(type(first), "__set_name__") or inspect.ismemberdescriptor(first):
+            continue  # a slot
+        assert inspect.getdoc(second) == inspect.getdoc(first), name
+        assert inspect.iscoroutinefunction(second) == inspect.iscoroutinefunction(first), name
+        assert signature(mirror, name) == signature(original, name), name
+
+
+def test_a_subscription_has_what_a_reader_needs() -> None:
+    assert set(members(aio.Subscription)) == {"dropped", "merged", "next_now", "position", "waiting"}
+
+
+def test_the_handle_has_as_many_members_as_were_counted() -> None:
+    names = list(members(aio.SessionHandle))
+    calls = [name for name in names if inspect.iscoroutinefunction(inspect.getattr_static(aio.SessionHandle, name))]
+    assert (len(names), len(calls)) == (len(list(members(SessionHandle))), len(names) - 10)
+
+
+def test_a_supervisor_is_opened_with_the_same_options() -> None:
+    original, mirror = inspect.signature(open_supervisor), inspect.signature(aio.open_supervisor)
+    assert [str(each) for each in mirror.parameters.values()] == [str(each) for each in original.parameters.values()]
+    assert aio.open_supervisor.__doc__ == open_supervisor.__doc__
+    with pytest.raises(UnknownArgument, match="journal"):
+        aio.open_supervisor(jornal=None)  # type: ignore[call-arg]
+
+
+def test_the_root_can_be_closed_besides() -> None:
+    assert set(members(aio.RootSupervisor)) == {*members(aio.Supervisor), "close"}
