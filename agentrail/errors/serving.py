@@ -55,6 +55,16 @@ class MethodRefused(UsageError):
 
 
 @error
+class AppNotOpened(UsageError):
+    """The ASGI app of a host was used while it was not open."""
+
+    wording = (
+        "cannot use the app of the host: it is not open; a mounted app gets no lifespan, so open it in that of the app "
+        "around it, by `async with app:`"
+    )
+
+
+@error
 class BodyTooLarge(UsageError):
     """A body has more bytes than it may."""
 

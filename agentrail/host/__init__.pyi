@@ -1,4 +1,5 @@
 from agentrail.api.limits import HostLimits as HostLimits
+from agentrail.host.asgi.asgi_app import AsgiApp as AsgiApp
 from agentrail.host.authentication.api_keys import ApiKeys as ApiKeys
 from agentrail.host.authentication.identity import Authenticator as Authenticator
 from agentrail.host.authentication.identity import Identity as Identity

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Final
 
 from agentrail.api.limits import HostLimits
@@ -37,6 +37,11 @@ class Application:
         self._rates = rates
         self._drain = drain
 
+    def with_routes(self, names: Collection[str]) -> Application:
+        """Return the application that answers only the calls of these *names*."""
+        functions = {name: function for name, function in self._functions.items() if name in names}
+        return Application(functions, self._authenticator, self._rates, self._limits, self._drain)
+
     async def answer(self, request: HttpRequest) -> HttpResponse:
         """Return the answer to a request: what its call gives, or a problem document."""
         attempt, who = ATTEMPT, NOBODY
@@ -45,6 +50,9 @@ class Application:
             call = matched.route.call
             request.note.route = matched.route.method, matched.route.path
             attempt = call.attempt
+            function = self._functions.get(call.name)
+            if function is None:
+                raise UnknownRoute(request.path)
             if call.scope is not None:
                 if self._drain.has_begun:
                     raise HostClosing
@@ -53,9 +61,6 @@ class Application:
                 self._rates.take(who.tenant)
                 check_scope(call, who)
                 take_place(request, who)
-            function = self._functions.get(call.name)
-            if function is None:
-                raise UnknownRoute(request.path)
             return await CallRequest(request, call, who, matched.session, self._limits).answered(function)
         except AgentrailError as error:
             return refusal(error, attempt, who.tenant, request.note.id)

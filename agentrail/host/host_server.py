@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -19,6 +20,8 @@ from agentrail.app.build import check_journal
 from agentrail.app.supervisor import Supervisor, open_supervisor
 from agentrail.errors import BadChoice, WrongType
 from agentrail.host.application import Application
+from agentrail.host.asgi.asgi_app import AsgiApp
+from agentrail.host.asgi.asgi_service import AsgiService
 from agentrail.host.authentication.api_keys import ApiKeys
 from agentrail.host.authentication.authenticators import LocalToken, guarded
 from agentrail.host.authentication.identity import Authenticator
@@ -73,6 +76,7 @@ KEYS_WANTED: Final = "an object with `async def identify(self, headers)`, such a
 LAST_ANSWERS: Final = 1.0
 """The fewest seconds that answers have to be sent when all sessions are parked."""
 
+NEEDS_KEYS_AS_APP: Final = "`ApiKeys(path)` or another one: an app does not know who can reach its server"
 NEEDS_KEYS: Final = (
     "`127.0.0.1`, `::1` or `localhost`, or give the host an `authenticator`: for the command, `--keys PATH`"
 )
@@ -210,7 +214,7 @@ class Host:
             authenticator = token = LocalToken()
             fragment = f"/{token.fragment}"
         policy = SitePolicy(
-            hosts=frozenset({f"[{name}]" if ":" in name else name for name in (*LOOPBACK, host)}.union(hosts)),
+            hosts=frozenset({_in_url(name) for name in (*LOOPBACK, host)}.union(hosts)),
             origins=frozenset(origins),
             https=tls is not None,
         )
@@ -232,6 +236,56 @@ class Host:
             finally:
                 collector.discount(server)
 
+    def asgi(
+        self,
+        *,
+        routes: Sequence[str] = (),
+        plugins: Sequence[HostPlugin] = (),
+        hosts: Sequence[str] = (),
+        origins: Sequence[str] = (),
+        proxies: Sequence[str] = (),
+    ) -> AsgiApp:
+        """Return an ASGI 3 app that answers as this host does, for a server on Trio such as `hypercorn -k trio`.
+
+        *routes* are names of operations, such as `stream`: others are not there. The app of a single route answers it
+        wherever it is mounted. *plugins* are added to those of the host. *hosts* are names under which the app is
+        reached besides those of this machine; for *origins* and *proxies* see `serving`. TLS, addresses and the
+        parsing of HTTP are the server's own.
+        """
+        if self._authenticator is None:
+            raise BadChoice("authenticator", "None", NEEDS_KEYS_AS_APP)
+        unknown = [name for name in routes if name not in CALLS]
+        if unknown:
+            raise BadChoice.among("routes", unknown[0], CALLS)
+        row = self._rows.with_plugins(plugins) if plugins else self._rows
+        policy = SitePolicy(frozenset({*(_in_url(name) for name in LOOPBACK), *hosts}), frozenset(origins))
+        named = Proxies.named(proxies)
+        return AsgiApp(partial(self._app_service, self._authenticator, policy, named, row, routes))
+
+    @asynccontextmanager
+    async def _app_service(
+        self,
+        authenticator: Authenticator,
+        policy: SitePolicy,
+        proxies: Proxies,
+        row: HostPluginRow,
+        routes: Collection[str],
+    ) -> AsyncGenerator[AsgiService, None]:
+        """Check the parts of the host, start them, and answer requests until the `async with` is left. See `asgi`."""
+        await self._check()
+        route = CALLS[min(routes)].route.partition(" ")[2] if len(routes) == 1 else None
+        async with self.opened(authenticator, row) as opened, open_shielded_nursery() as nursery:
+            application, figures = opened.application, opened.metrics.requests
+            answer = application.with_routes(routes).answer if routes else application.answer
+            service = AsgiService(answer, policy, proxies, route, self.limits, figures, opened.supervisor)
+            nursery.start_soon(service.late.run)
+            opened.metrics.connections = service.__len__
+            self._log_address("the address of its ASGI server")
+            try:
+                yield service
+            finally:
+                await self._end(service, opened)  # noqa: ASYNC102 - it is shielded, and bounds its own time
+
     async def _check(self) -> None:
         """Raise an error if the models, the keys or the journal cannot be used."""
         check_models(self._profiles)
@@ -240,13 +294,14 @@ class Host:
         if self._journal is not None:
             await check_usable(self._journal, self.limits.check_seconds)
 
-    async def _end(self, server: HttpServer, opened: Opened) -> None:
+    async def _end(self, server: HttpServer | AsgiService, opened: Opened) -> None:
         """Refuse requests, park the sessions (without a journal, let open turns end first), then end connections."""
         within, waits = self.limits.drain_seconds, "open turns have" if self._journal is None else "calls have"
         log.info("the host takes no more requests; %s %g s to end", waits, within)
         until = trio.current_time() + within
         opened.drain.begin()
-        server.begin_drain()
+        if isinstance(server, HttpServer):
+            server.begin_drain()
         # Shielded: a host that is cancelled lets its turns end too. It bounds its own time.
         # tests/host/test_signals.py::test_a_host_that_is_told_to_end_finishes_its_turns
         with trio.CancelScope(shield=True):
@@ -262,22 +317,25 @@ class Host:
             await server.drain(max(until - trio.current_time(), LAST_ANSWERS))
 
     @asynccontextmanager
-    async def opened(self, authenticator: Authenticator) -> AsyncGenerator[Opened, None]:
+    async def opened(
+        self, authenticator: Authenticator, row: HostPluginRow | None = None
+    ) -> AsyncGenerator[Opened, None]:
         """Start the plugins and the supervisor, and answer requests until the `async with` is left.
 
         No server listens. At the end, sessions are parked, then requests end that have not ended yet, then plugins
-        stop.
+        stop. *row* has the plugins, if they are not those of the host alone.
         """
-        async with self._rows.running(), open_shielded_nursery() as nursery:
-            turns = Turns(self._rows, nursery)
-            specs = HostedSpecs(self._profiles, self._rows, turns, nursery, self._context_providers)
+        row = row or self._rows
+        async with row.running(), open_shielded_nursery() as nursery:
+            turns = Turns(row, nursery)
+            specs = HostedSpecs(self._profiles, row, turns, nursery, self._context_providers)
             journal = self._journal or MemoryJournal()
             async with open_supervisor(journal=journal, specs=specs.returning) as supervisor:
                 figures = supervisor.figures(self.limits.metric_tenants)
                 specs.serve(supervisor)
                 frames, metrics, drain = EventFrames(self.limits, figures), MetricCalls(figures), HostDrain()
                 nursery.start_soon(frames.shed)
-                readiness = Readiness(journal, figures, self._rows, self._checks, self.limits, nursery)
+                readiness = Readiness(journal, figures, row, self._checks, self.limits, nursery)
                 who = guarded(authenticator)
                 application = self._application(specs, turns, nursery, who, frames, metrics, readiness, drain)
                 yield Opened(application, supervisor, turns, frames, metrics, drain)
@@ -293,7 +351,7 @@ class Host:
         readiness: Readiness,
         drain: HostDrain,
     ) -> Application:
-        limits, supervisor = self.limits, specs.supervisor
+        limits, supervisor, row = self.limits, specs.supervisor, turns.rows
         sessions = HostedSessions(supervisor, specs, turns, limits)
         keys = KeyWatch(authenticator, limits)
         nursery.start_soon(keys.run)
@@ -303,10 +361,10 @@ class Host:
         drain.when_over.append(streams.end_sessions)
         stored = SessionFiles(limits)
         files = FileCalls(sessions, stored)
-        talking = TalkCalls(sessions, files, self._rows, turns, frames, streams, nursery)
+        talking = TalkCalls(sessions, files, row, turns, frames, streams, nursery)
         lifecycle = SessionLifeCalls(sessions, supervisor, stored, frames)
         looking = ViewCalls(sessions, frames, streams)
-        listing = ListingCalls(self._rows, sessions, supervisor, four_eyes=self._four_eyes)
+        listing = ListingCalls(row, sessions, supervisor, four_eyes=self._four_eyes)
         commands = CommandCalls(sessions, four_eyes=self._four_eyes)
         functions: Mapping[str, CallFunction] = {
             **{name: commands.carry_out for name, call in CALLS.items() if call.commands},
@@ -325,7 +383,7 @@ class Host:
             "messages": looking.messages,
             **_host_functions(HostCalls(readiness.look, drain), metrics),
         }
-        self._rows.carry_out = PluginCalls(functions, limits).carry_out
+        row.carry_out = PluginCalls(functions, limits).carry_out
         rates = Rates(limits)
         parts = SocketParts(
             functions, authenticator, keys, rates, drain, limits, looking, frames, streams, metrics.requests
@@ -336,6 +394,11 @@ class Host:
         plugins = ", ".join([f"{name_of(plugin)} {plugin.version}".strip() for plugin in self._rows.plugins])
         profiles = ", ".join([profile.id for profile in self._profiles])
         log.info("serving at %s: %d routes; profiles: %s; plugins: %s", url, len(ROUTES), profiles, plugins or "none")
+
+
+def _in_url(name: str) -> str:
+    """Return the name or address of a host as it stands in a URL."""
+    return f"[{name}]" if ":" in name else name
 
 
 def _talk_functions(calls: TalkCalls) -> Mapping[str, CallFunction]:

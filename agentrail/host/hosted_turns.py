@@ -164,7 +164,8 @@ class Turns:
     """The turns of all sessions of a host. For each running session, a task subscribes to its events."""
 
     def __init__(self, rows: HostPluginRow, nursery: trio.Nursery) -> None:
-        self._rows = rows
+        self.rows = rows
+        """The host plugins, which hear when a turn ends."""
         self._nursery = nursery
         self._sessions: dict[str, SessionTurns] = {}
         self._returning: dict[str, State] = {}
@@ -225,7 +226,7 @@ class Turns:
                         messages = (
                             event.messages if isinstance(event, AgentEnd) else _aborted_messages(session, envelope.turn)
                         )
-                        await self._rows.turn_persisted(context, messages)
+                        await self.rows.turn_persisted(context, messages)
                         turns.ended(event.ref)
                     elif isinstance(event, PromptDropped | PromptRejected | PromptWithdrawn):
                         turns.dropped(event.ref)

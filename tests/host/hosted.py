@@ -24,6 +24,7 @@ from agentrail.host.profiles import Profile, Profiles
 from agentrail.ports.journal import Journal
 from agentrail.testing import ScriptedModel
 from agentrail.testing.scripted import Element
+from tests.host.asgi.servers import served_by
 
 USERS: Final = {
     "ann": ("acme", "ann", ("talk", "decide")),
@@ -87,7 +88,7 @@ async def open_desk(
 @asynccontextmanager
 async def desk_of(host: Host) -> AsyncGenerator[Desk, None]:
     """Serve *host*, for a client of each user."""
-    async with host.serving() as serving:
+    async with served_by(host) as serving:
         clients = {
             name: httpx.AsyncClient(
                 base_url=serving.url,

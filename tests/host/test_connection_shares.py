@@ -19,8 +19,8 @@ from agentrail.api.limits import HostLimits
 from agentrail.host.authentication.api_keys import ApiKeys
 from agentrail.host.authentication.identity import Identity
 from agentrail.host.host_server import Host
-from agentrail.host.http11.http_connection import SILENT
 from agentrail.host.profiles import Profile
+from agentrail.host.requests.places import SILENT
 from agentrail.testing import stall
 from agentrail.testing.scripted import Element
 from tests.host.hosted import CERTIFICATES, KEYS, LINES, Desk, desk_of, open_desk, scripted

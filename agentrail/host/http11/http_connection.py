@@ -29,7 +29,7 @@ from agentrail.host.requests.http_messages import (
     Upgrade,
     problem_answer,
 )
-from agentrail.host.requests.places import ConnectionPlace, Places, Wait
+from agentrail.host.requests.places import SILENT, ConnectionPlace, Places, Wait
 from agentrail.host.requests.proxies import Proxies
 from agentrail.host.requests.refusals import GAVE_WAY, HttpRefusal
 from agentrail.runtime.shared.admission import Gate
@@ -313,9 +313,6 @@ class HttpConnection:
                 if not await self._stream.receive_some(PIECE):
                     return
 
-
-SILENT: Final = 1.0
-"""Seconds for which a new connection may send nothing when the server is full, and another waits, or is drained."""
 
 LINGER: Final = 1.0
 """Seconds for which a connection that is closed early goes on reading, so that its peer gets the answer."""

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import logging
 import socket
-from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack, suppress
 from functools import cache, partial
-from ipaddress import IPv6Address, ip_address
 from typing import Final, TypeAlias
 
 import trio
@@ -17,13 +15,14 @@ from agentrail.api.limits import DEFAULTS, HostLimits
 from agentrail.api.problems import MEDIA_TYPE
 from agentrail.host.delayed_tasks import DelayedTasks
 from agentrail.host.http11.frame_writer import CLOSINGS
-from agentrail.host.http11.http_connection import LINGER, SILENT, HttpConnection
+from agentrail.host.http11.http_connection import LINGER, HttpConnection
 from agentrail.host.http11.listening import EagerListener, Inherited, ListenAddress, Listening, PeerStream, opened
 from agentrail.host.http11.receive_buffer import PIECE
 from agentrail.host.http11.response_writer import DateHeader
 from agentrail.host.requests.access_log import RequestNote
 from agentrail.host.requests.http_messages import Handler
-from agentrail.host.requests.places import Places
+from agentrail.host.requests.networks import Networks
+from agentrail.host.requests.places import SILENT, Places
 from agentrail.host.requests.proxies import NO_PROXIES, UNIX, Proxies
 from agentrail.host.requests.refusals import NO_PLACE, HttpRefusal
 from agentrail.nurseries import open_shielded_nursery
@@ -79,7 +78,7 @@ class HttpServer:
         self._drained = trio.Event()
         self._ended = trio.Event()
         self._within = 0.0
-        self._of_network: Counter[str] = Counter()
+        self._networks = Networks(limits, proxies)
         self._resting: dict[HttpConnection, None] = {}
         self._told = 0
         self._turns = trio.CapacityLimiter(BEGUN_AT_ONCE)
@@ -187,21 +186,17 @@ class HttpServer:
         """Serve one connection. Nothing that it raises may reach `trio.serve_listeners`: that would end the server."""
         with Contained(_log_failure):
             peer = _peer_of(stream)
-            network = network_of(peer)
-            refusal = self._refusal(network, is_one=not self.proxies.knows(peer))
+            refusal = self._refusal(peer)
             if refusal is not None:
                 await self._turn_away(stream, refusal)
                 return
             connection = HttpConnection(stream, peer, self)
             self.places.enter(connection.place)
-            self._of_network[network] += 1
             try:
-                await self._serve_or_close(stream, connection)
+                with self._networks.counted(peer):
+                    await self._serve_or_close(stream, connection)
             finally:
                 connection.place.leave()
-                self._of_network[network] -= 1
-                if not self._of_network[network]:
-                    del self._of_network[network]
 
     async def _serve_or_close(self, stream: PeerStream, connection: HttpConnection) -> None:
         try:
@@ -212,16 +207,14 @@ class HttpServer:
             with trio.move_on_after(LINGER):
                 await stream.aclose()
 
-    def _refusal(self, network: str, *, is_one: bool) -> bytes | None:
+    def _refusal(self, peer: str) -> bytes | None:
         """Return the refusal to send to a new connection if the server is full; `None` if the connection may be served.
 
         If the server is full, the connection that has waited longest for a request may give way, or else one that no
-        known caller uses. The connections of one network are limited too, unless it is the address of a proxy (not
-        *is_one*), which has many clients.
+        known caller uses. The connections of one network are limited too.
         """
-        most = self.limits.connections_per_address
-        if is_one and network != UNIX and self._of_network[network] >= most:
-            return _full_refusal(most, "connections_per_address")
+        if self._networks.is_full(peer):
+            return _full_refusal(self.limits.connections_per_address, "connections_per_address")
         if len(self) < self.limits.connections:
             return None
         oldest = next(iter(self._resting), None)
@@ -263,17 +256,6 @@ def _peer_of(stream: PeerStream) -> str:
         return str(transport.socket.getpeername()[0])
     except OSError:
         return ""
-
-
-def network_of(peer: str) -> str:
-    """Return the network that counts as one peer: an IPv4 address, or the /64 of an IPv6 address."""
-    try:
-        address = ip_address(peer)
-    except ValueError:
-        return peer
-    if isinstance(address, IPv6Address):
-        return str(address.ipv4_mapped or address.packed[:8].hex())
-    return peer
 
 
 @cache

@@ -14,9 +14,10 @@ import trio
 from agentrail.api.limits import HostLimits
 from agentrail.host.http11.receive_buffer import Inbound
 from agentrail.host.http11.request_head import RequestHead
+from agentrail.host.requests.body_time import BodyTime
 from agentrail.host.requests.http_messages import Body
 from agentrail.host.requests.places import Wait
-from agentrail.host.requests.refusals import BAD_CHUNK, CUT_BODY, LATE_BODY, LONG_CHUNK, SLOW_BODY, TRAILER, HttpRefusal
+from agentrail.host.requests.refusals import BAD_CHUNK, CUT_BODY, LONG_CHUNK, TRAILER, HttpRefusal
 
 _SIZE: Final = re.compile(rb"([0-9A-Fa-f]{1,8})\r\n")
 _PART_OF_SIZE: Final = re.compile(rb"[0-9A-Fa-f]{0,8}|[0-9A-Fa-f]{1,8}\r")
@@ -121,9 +122,8 @@ class ConnectionBody(Body):
         "_inbound",
         "_length",
         "_limits",
-        "_received",
         "_say_continue",
-        "_waited",
+        "_time",
         "_waits",
     )
 
@@ -141,8 +141,7 @@ class ConnectionBody(Body):
         self._say_continue = say_continue
         self._waits = head.expects
         self._detached = False
-        self._received = len(inbound.buffer)  # bytes, as they were sent
-        self._waited = 0.0  # seconds spent reading the body, without those in which the handler did something else
+        self._time = BodyTime(limits, len(inbound.buffer))
 
     @property
     def length(self) -> int | None:
@@ -195,14 +194,11 @@ class ConnectionBody(Body):
             self._waits = False
             if not self._inbound.buffer:
                 await self._say_continue()
-        limits, began, there = self._limits, trio.current_time(), len(self._inbound.buffer)
-        seconds_left = limits.body_seconds + self._received / limits.body_rate - self._waited
-        came = await self._inbound.more(min(limits.body_seconds, max(seconds_left, 0)), Wait.BODY, began + seconds_left)
-        self._waited += trio.current_time() - began
-        self._received += len(self._inbound.buffer) - there
-        if came is None and seconds_left < limits.body_seconds:
-            raise HttpRefusal(SLOW_BODY, self._received, round(self._waited, 1), limits.body_seconds, limits.body_rate)
+        time, began, there = self._time, trio.current_time(), len(self._inbound.buffer)
+        seconds_left = time.left
+        came = await self._inbound.more(time.of_piece, Wait.BODY, began + seconds_left)
+        time.add(trio.current_time() - began, len(self._inbound.buffer) - there)
         if came is None:
-            raise HttpRefusal(LATE_BODY, limits.body_seconds)
+            raise time.refusal(seconds_left)
         if not came:
             raise HttpRefusal(CUT_BODY)

@@ -24,7 +24,6 @@ from agentrail.host.requests.refusals import (
     OTHER_CODING,
     OTHER_EXPECTATION,
     OTHER_VERSION,
-    TWO_LENGTHS,
     UNKNOWN_LENGTH,
     HttpRefusal,
 )
@@ -117,8 +116,6 @@ def _length(once: dict[str, str], method: str, version: str) -> int | None:
     """Return the length of the body; `None` if it comes in chunks."""
     coding, length = once.get("transfer-encoding"), once.get("content-length")
     if coding is not None:
-        if length is not None:
-            raise HttpRefusal(TWO_LENGTHS)
         if version == "HTTP/1.0":
             raise HttpRefusal(OLD_CHUNKS)
         if coding.lower() != "chunked":

@@ -171,6 +171,10 @@ class HostPluginRow:
         self.carry_out: CarryOutFor | None = None
         """Carries out calls for plugins: there when the host serves."""
 
+    def with_plugins(self, plugins: Sequence[HostPlugin]) -> HostPluginRow:
+        """Return another row, with *plugins* beside those of this one."""
+        return HostPluginRow([*self.plugins, *plugins], self._on_plugin_error)
+
     def having(self, hook: str) -> tuple[HostPlugin, ...]:
         """Return the plugins that define *hook*, in order."""
         return tuple(plugin for plugin in self.plugins if has(plugin, hook))

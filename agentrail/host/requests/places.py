@@ -30,6 +30,9 @@ LEAST: Final = 2
 """A caller loses a connection only to one that has at least so many fewer: then that one ends up with no more.
 """
 
+SILENT: Final = 1.0
+"""Seconds for which a new connection may send nothing when the server is full, and another waits, or is drained."""
+
 THE_KEY: Final = "the key"
 THE_TENANT: Final = "the tenant"
 

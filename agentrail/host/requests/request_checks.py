@@ -23,6 +23,7 @@ from agentrail.host.requests.refusals import (
     NOT_UTF8,
     OTHER_METHOD,
     TWICE,
+    TWO_LENGTHS,
     HttpRefusal,
 )
 from agentrail.host.requests.site_policy import is_host
@@ -48,6 +49,7 @@ _PATH: Final = re.compile(r"(?:[A-Za-z0-9\-._~!$&'()*+,;=:@/]|%[0-9A-Fa-f]{2})+"
 _QUERY: Final = re.compile(r"(?:[A-Za-z0-9\-._~!$&'()*+,;=:@/?]|%[0-9A-Fa-f]{2})*")
 _PLAIN_PATH: Final = re.compile(r"(?:/[A-Za-z0-9\-_~]+)+/?|/")
 _HIDDEN: Final = re.compile(r"[\x00-\x1f\x7f/\\]")
+_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f\\]")
 _ESCAPE: Final = re.compile(r"(?:%[0-9A-Fa-f]{2})+")
 
 
@@ -60,13 +62,16 @@ def check_method(method: str) -> None:
 def check_headers(headers: Headers, limits: HostLimits) -> dict[str, str]:
     """Return the headers that are allowed only once, by name.
 
-    Raise `HttpRefusal` if one of them came twice, `Host` is not valid, or there are too many headers.
+    Raise `HttpRefusal` if one of them came twice, `Host` is not valid, there are too many headers, or two of them say
+    where the body ends.
     """
     if len(headers) > limits.header_count:
         raise HttpRefusal(MANY_HEADERS, limits.header_count)
     once = _singles(headers)
     if not is_host(once.get("host")):
         raise HttpRefusal(BAD_HOST)
+    if "transfer-encoding" in once and "content-length" in once:
+        raise HttpRefusal(TWO_LENGTHS)
     return once
 
 
@@ -102,9 +107,22 @@ def _decoded(path: str) -> str:
         path = _ESCAPE.sub(_unescaped, path)
     except UnicodeDecodeError:
         raise HttpRefusal(NOT_UTF8) from None
+    _refuse_dots(path)
+    return path
+
+
+def check_path(path: str) -> None:
+    """Raise `HttpRefusal` if *path*, which another server has decoded, is not one that `split_target` returns."""
+    if not path.startswith("/"):
+        raise HttpRefusal(NO_PATH)
+    if _CONTROL.search(path):
+        raise HttpRefusal(HIDDEN)
+    _refuse_dots(path)
+
+
+def _refuse_dots(path: str) -> None:
     if not {".", "..", ""}.isdisjoint(path.removesuffix("/").split("/")[1:]):
         raise HttpRefusal(DOTS)
-    return path
 
 
 def _unescaped(match: re.Match[str]) -> str:

@@ -12,10 +12,11 @@ import trio
 import trio.testing
 
 from agentrail.api.limits import HostLimits
-from agentrail.host.http11.http_connection import SILENT, HttpConnection
+from agentrail.host.http11.http_connection import HttpConnection
 from agentrail.host.http11.http_server import BEGUN_AT_ONCE, MAX_TOLD, HttpServer
 from agentrail.host.http11.listening import AT_ONCE
 from agentrail.host.requests.http_messages import HttpRequest, HttpResponse
+from agentrail.host.requests.places import SILENT
 from tests.host.http11.served import NOW_MS, everything, request, served, statuses
 
 MANY: Final = 2 * AT_ONCE + 1

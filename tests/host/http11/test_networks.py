@@ -9,8 +9,8 @@ import trio
 import trio.testing
 
 from agentrail.api.limits import HostLimits
-from agentrail.host.http11.http_server import network_of
 from agentrail.host.http11.listening import UnixSocket
+from agentrail.host.requests.networks import network_of
 from tests.host.http11.served import request, served, statuses
 
 

@@ -1,0 +1,84 @@
+"""`AsgiAnswer`: sends the answer to one request by the `send` of an ASGI server."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from http import HTTPStatus
+from typing import Final
+
+import trio
+
+from agentrail.api.limits import HostLimits
+from agentrail.host.asgi.asgi_scope import SendMessage
+from agentrail.host.requests.access_log import REQUEST_ID, RequestNote
+from agentrail.host.requests.http_messages import WITHOUT_CONTENT, HttpResponse, PeerGone
+from agentrail.host.requests.places import ConnectionPlace, Wait
+
+SEND_SIZE: Final = 64 * 1024
+"""The most bytes of one event: a server may hold an event back until the client takes it."""
+
+HTTP: Final = "http.response"
+DENIAL: Final = "websocket.http.response"
+"""Begins the types of the events with the answer to a request for a WebSocket that is not opened."""
+
+
+class AsgiAnswer:
+    """The sending side of one request. A client that takes nothing for too long counts as gone."""
+
+    def __init__(self, send: SendMessage, limits: HostLimits, place: ConnectionPlace, kind: str = HTTP) -> None:
+        self._send_message = send
+        self._limits = limits
+        self._place = place
+        self._kind = kind
+        self.status = 0
+        """Status of the answer; 0 before it has begun."""
+        self.sent = 0
+        """Bytes of content that were sent."""
+
+    async def begin(self, response: HttpResponse, note: RequestNote, *, upgrades: bool) -> None:
+        """Send the head. With *upgrades*, the client speaks a version of HTTP that has the header `Upgrade`."""
+        pairs = [*response.headers, (REQUEST_ID, note.id)]
+        if isinstance(response.content, bytes) and response.status not in WITHOUT_CONTENT:
+            pairs.append(("content-length", str(len(response.content))))
+        if response.status == HTTPStatus.UPGRADE_REQUIRED and upgrades:
+            pairs += [("upgrade", "websocket"), ("connection", "upgrade")]
+        self.status = int(response.status)
+        headers = [(name.lower().encode(), value.encode()) for name, value in pairs]
+        await self._send({"type": f"{self._kind}.start", "status": self.status, "headers": headers})
+
+    async def whole(self, content: bytes) -> None:
+        """Send the whole content; the client has to take it in time, or its connection may give way to another."""
+        pieces = [content[at : at + SEND_SIZE] for at in range(0, len(content), SEND_SIZE)] or [b""]
+        seconds = self._limits.answer_seconds + len(content) / self._limits.answer_rate
+        with trio.move_on_after(seconds) as scope:
+            if self._place.gave_way:  # this answer says so
+                await self._pieces(pieces)
+            else:
+                with self._place.waiting(Wait.SENDING, trio.current_time(), scope.cancel):
+                    await self._pieces(pieces)
+        if scope.cancelled_caught:
+            raise PeerGone
+
+    async def _pieces(self, pieces: Sequence[bytes]) -> None:
+        for piece in pieces[:-1]:
+            await self.piece(piece)
+        await self.end(pieces[-1])
+
+    async def piece(self, data: bytes) -> None:
+        """Send a piece of the content, after which more will come."""
+        self.sent += len(data)
+        await self._send({"type": f"{self._kind}.body", "body": data, "more_body": True})
+
+    async def end(self, last: bytes = b"") -> None:
+        """Send the last piece of the content."""
+        self.sent += len(last)
+        await self._send({"type": f"{self._kind}.body", "body": last, "more_body": False})
+
+    async def _send(self, message: dict[str, object]) -> None:
+        with trio.move_on_after(self._limits.write_seconds) as scope:
+            try:
+                await self._send_message(message)
+            except OSError as error:  # by the specification, a server may say so that the client has gone
+                raise PeerGone from error
+        if scope.cancelled_caught:
+            raise PeerGone

@@ -1,0 +1,74 @@
+"""`AsgiApp`: a host as an ASGI 3 app, which a server runs alone, or an app around it mounts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from types import TracebackType
+from typing import Final, Self
+
+from agentrail.app.supervisor import Supervisor
+from agentrail.errors import AgentrailError, AppNotOpened
+from agentrail.host.asgi.asgi_scope import AsgiMessage, ReceiveMessage, SendMessage
+from agentrail.host.asgi.asgi_service import AsgiService
+
+LIFESPAN: Final = "lifespan"
+
+
+class AsgiApp:
+    """Answers the requests of an ASGI server while it is open.
+
+    A server opens it in its lifespan. A mounted app gets no lifespan, so the app around it opens this one in its own,
+    by `async with`.
+    """
+
+    def __init__(self, open_service: Callable[[], AbstractAsyncContextManager[AsgiService]]) -> None:
+        self._open_service = open_service
+        self._service: AsgiService | None = None
+        self._stack = AsyncExitStack()
+
+    def __repr__(self) -> str:
+        return f"<AsgiApp {'closed' if self._service is None else f'with {len(self._service)} requests'}>"
+
+    async def __aenter__(self) -> Self:
+        """Open the host: start its plugins and its supervisor."""
+        self._service = await self._stack.enter_async_context(self._open_service())
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool | None:
+        try:
+            return await self._stack.__aexit__(kind, error, trace)  # noqa: ASYNC102 - it shields itself what must be
+        finally:
+            self._service = None
+
+    @property
+    def supervisor(self) -> Supervisor:
+        """The supervisor of the sessions; raise `AppNotOpened` while the app is not open."""
+        return self._opened.supervisor
+
+    @property
+    def _opened(self) -> AsgiService:
+        if self._service is None:
+            raise AppNotOpened
+        return self._service
+
+    async def __call__(self, scope: AsgiMessage, receive: ReceiveMessage, send: SendMessage) -> None:
+        """Answer one request, or open the host for the time of a server's lifespan."""
+        if scope["type"] == LIFESPAN:
+            await self._live(receive, send)
+        else:
+            await self._opened.serve(scope, receive, send)
+
+    async def _live(self, receive: ReceiveMessage, send: SendMessage) -> None:
+        await receive()  # `lifespan.startup`
+        async with AsyncExitStack() as stack:
+            try:
+                await stack.enter_async_context(self)
+            except AgentrailError as error:  # others the server logs, with their tracebacks
+                await send({"type": "lifespan.startup.failed", "message": str(error)})
+                return
+            await send({"type": "lifespan.startup.complete"})
+            await receive()  # `lifespan.shutdown`
+        await send({"type": "lifespan.shutdown.complete"})

@@ -1,0 +1,87 @@
+"""`AsgiBody`: the body of a request of an ASGI server, and the news that its client has gone: both are received."""
+
+from __future__ import annotations
+
+from typing import Final, cast
+
+import trio
+
+from agentrail.api.limits import HostLimits
+from agentrail.host.asgi.asgi_scope import AsgiMessage, ReceiveMessage
+from agentrail.host.requests.body_time import BodyTime
+from agentrail.host.requests.http_messages import Body
+from agentrail.host.requests.places import ConnectionPlace, Wait
+from agentrail.host.requests.refusals import CUT_BODY, GAVE_WAY, HttpRefusal
+
+DISCONNECT: Final = "http.disconnect"
+
+
+class AsgiBody(Body):
+    """Reads a body as `http.request` events. One task at a time may read it, or wait until the client has gone."""
+
+    def __init__(self, receive: ReceiveMessage, length: int | None, limits: HostLimits, place: ConnectionPlace) -> None:
+        self._receive = receive
+        self._length = length
+        self._limits = limits
+        self._place = place
+        self._time = BodyTime(limits)
+        self._unread = b""
+        """What has come while nobody read the body."""
+        self._has_end = False
+        """Whether the last event of the body has come."""
+        self._is_gone = False
+        """Whether the client has gone."""
+
+    @property
+    def length(self) -> int | None:
+        """The number of bytes that the client has announced; `None` if it has not."""
+        return self._length
+
+    @property
+    def limit(self) -> int:
+        """The most bytes that `read` takes, if it is given no limit."""
+        return self._limits.body_bytes
+
+    async def chunk(self) -> bytes:
+        """Return the next bytes, of any number; no bytes at the end."""
+        while not self._unread and not self._has_end:
+            if self._is_gone:
+                raise HttpRefusal(CUT_BODY)
+            await self._receive_in_time()
+        content, self._unread = self._unread, b""
+        return content
+
+    async def gone(self) -> None:
+        """Return when the client has gone, or its connection gives way.
+
+        What it sends meanwhile is kept up to the size of a head; beyond that nothing is read, and this never returns.
+        """
+        with trio.CancelScope() as scope, self._place.waiting(Wait.TURN, trio.current_time(), scope.cancel):
+            await self.disconnected()
+
+    async def disconnected(self) -> None:
+        """Return when the client has gone. See `gone`."""
+        while not self._is_gone:
+            if len(self._unread) > self._limits.header_bytes:
+                await trio.sleep_forever()
+            self._take(await self._receive())
+
+    async def _receive_in_time(self) -> None:
+        """Wait for the next event; raise `HttpRefusal` if it does not come in time."""
+        time, began = self._time, trio.current_time()
+        seconds_left = time.left
+        due = began + seconds_left
+        with trio.move_on_after(time.of_piece) as scope, self._place.waiting(Wait.BODY, due, scope.cancel):
+            self._take(await self._receive())
+        time.add(trio.current_time() - began, len(self._unread))
+        if self._place.gave_way:
+            raise HttpRefusal(GAVE_WAY)
+        if scope.cancelled_caught:
+            raise time.refusal(seconds_left)
+
+    def _take(self, message: AsgiMessage) -> None:
+        if message["type"] == DISCONNECT:
+            self._is_gone = True
+        else:
+            self._unread += cast("bytes", message.get("body", b""))
+            self._has_end = not message.get("more_body", False)

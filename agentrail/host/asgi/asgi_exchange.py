@@ -1,0 +1,166 @@
+"""`AsgiExchange`: one request of an ASGI server, from its scope to the end of its answer or of its WebSocket."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+import trio
+from attrs import frozen
+
+from agentrail.api.limits import HostLimits
+from agentrail.host.asgi.asgi_answer import DENIAL, HTTP, AsgiAnswer
+from agentrail.host.asgi.asgi_body import AsgiBody
+from agentrail.host.asgi.asgi_scope import (
+    AsgiMessage,
+    ReceiveMessage,
+    SendMessage,
+    head_of,
+    headers_of,
+    line_of,
+    peer_of,
+)
+from agentrail.host.asgi.asgi_socket import AsgiSocket
+from agentrail.host.delayed_tasks import DelayedTasks
+from agentrail.host.requests.access_log import REQUEST_ID, RequestNote, tell_request
+from agentrail.host.requests.answering import StreamedAnswer, call_handler, internal_error
+from agentrail.host.requests.http_messages import (
+    NO_UPGRADE,
+    Handler,
+    HttpRequest,
+    HttpResponse,
+    Upgrade,
+    problem_answer,
+)
+from agentrail.host.requests.places import ConnectionPlace, Places
+from agentrail.host.requests.proxies import Proxies
+from agentrail.host.requests.refusals import HttpRefusal
+from agentrail.runtime.shared.untrusted_calls import Contained
+
+WEBSOCKET: Final = "websocket"
+"""The type of the scope of a request for a WebSocket; that of others is `http`."""
+
+UPGRADES: Final = "1.1"
+"""The version of HTTP whose answers may have the header `Upgrade`."""
+
+SECURE: Final[Mapping[str, str]] = {"wss": "https", "ws": "http"}
+"""The scheme of the site of a request, by that of a WebSocket."""
+
+
+@frozen
+class AsgiShared:
+    """What the requests to an app share."""
+
+    handlers: Mapping[str, Handler]
+    """The handler of requests, by their scheme: which pages belong to the host depends on it."""
+    limits: HostLimits
+    places: Places
+    proxies: Proxies
+    late: DelayedTasks
+    """Runs what watches the clients of streamed answers."""
+    route: str | None
+    """The path of the only route, which is answered wherever the app is mounted; `None` if there are several."""
+    on_answer: Callable[[RequestNote, int, float], object]
+    """Is called when an answer begins: with the request's note, its status, and the seconds since the request came."""
+
+
+class AsgiExchange:
+    """Answers one request."""
+
+    def __init__(self, shared: AsgiShared, scope: AsgiMessage, receive: ReceiveMessage, send: SendMessage) -> None:
+        self._shared = shared
+        self._scope = scope
+        self._receive = receive
+        self._send = send
+        self.peer = self._client = peer_of(scope)
+        self.place = ConnectionPlace(shared.places)
+        self._note = RequestNote(line=line_of(scope))
+        self._is_socket = scope["type"] == WEBSOCKET
+        self._answer = AsgiAnswer(send, shared.limits, self.place, DENIAL if self._is_socket else HTTP)
+        self._counted = False
+        self._began = trio.current_time()
+
+    async def answer(self, refusal: HttpRefusal | None) -> None:
+        """Answer the request, by *refusal* if there is one, and log it."""
+        try:
+            if self._is_socket:
+                await self._receive()  # `websocket.connect`
+            if refusal is None:
+                await self._answer_request()
+            else:
+                await self._send_response(problem_answer(refusal.problem))
+        except HttpRefusal as problem:
+            await self._send_response(problem_answer(problem.problem))
+        finally:
+            self._count(0)
+            seconds = trio.current_time() - self._began
+            tell_request(self._client, self._answer.status, self._answer.sent, seconds, self._note)
+
+    def _count(self, status: int) -> None:
+        """Report the *status* of the answer. No-op if it was reported already."""
+        if not self._counted:
+            self._counted = True
+            self._shared.on_answer(self._note, status, trio.current_time() - self._began)
+
+    async def _answer_request(self) -> None:
+        shared, headers = self._shared, headers_of(self._scope)
+        self._client = shared.proxies.client(self.peer, headers)
+        self._note.id = shared.proxies.request_id(self.peer, headers) or self._note.id
+        head = head_of(self._scope, headers, shared.limits, shared.route)
+        body = AsgiBody(self._receive, 0 if self._is_socket else head.length, shared.limits, self.place)
+        request = HttpRequest(
+            "GET" if head.method == "HEAD" else head.method,
+            head.path,
+            head.query,
+            headers,
+            self._client,
+            body,
+            trio.sleep_forever if self._is_socket else body.gone,
+            "" if self._is_socket else NO_UPGRADE,
+            self._note,
+            self.place,
+        )
+        scheme = str(self._scope.get("scheme", "http"))
+        response = await call_handler(shared.handlers[SECURE.get(scheme, scheme)], request)
+        if isinstance(response.content, Upgrade):
+            await self._converse(response.content, response.status)
+        else:
+            await self._send_response(response, body, is_bare=head.method == "HEAD")
+
+    async def _converse(self, upgrade: Upgrade, status: int) -> None:
+        """Open the WebSocket; return when the conversation on it has ended."""
+        self._count(status)
+        self._answer.status = status
+        headers = [(REQUEST_ID.encode(), self._note.id.encode())]
+        accept: AsgiMessage = {"type": "websocket.accept", "subprotocol": upgrade.subprotocol, "headers": headers}
+        socket = AsgiSocket(self._receive, self._send, accept, self._shared.limits)
+        failed: list[BaseException] = []
+        with Contained(failed.append):
+            await upgrade.converse(socket)
+        self._answer.sent = socket.sent
+        for error in failed:
+            internal_error(error, self._note)
+
+    async def _send_response(
+        self, response: HttpResponse, body: AsgiBody | None = None, *, is_bare: bool = False
+    ) -> None:
+        """Send an answer; with *is_bare*, without its content. The *body* tells when the client goes away."""
+        content = response.content
+        self._count(response.status)
+        if self._is_socket and not (isinstance(content, bytes) and DENIAL in self._extensions):
+            await self._send({"type": "websocket.close"})  # the server answers with 403
+            return
+        await self._answer.begin(response, self._note, upgrades=self._scope.get("http_version") == UPGRADES)
+        if is_bare:
+            await self._answer.end()
+        elif isinstance(content, bytes):
+            await self._answer.whole(content)
+        elif not isinstance(content, Upgrade):
+            gone = trio.sleep_forever if body is None else body.disconnected
+            last = await StreamedAnswer(self._answer.piece, gone, self._shared.late, self._note).run(content)
+            await self._answer.end(last or b"")
+
+    @property
+    def _extensions(self) -> Mapping[str, object]:
+        extensions = self._scope.get("extensions")
+        return extensions if isinstance(extensions, dict) else {}

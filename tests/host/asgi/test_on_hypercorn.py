@@ -1,0 +1,110 @@
+"""The host on hypercorn, in the same run of Trio: real sockets, a server and clients that nobody here wrote."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+
+import httpx
+import trio
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse
+from starlette.routing import Mount, Route
+
+from agentrail import connect
+from agentrail.api.limits import HostLimits
+from agentrail.events import AgentEnd
+from agentrail.host import ApiKeys, Host, Profile
+from tests.host.asgi.servers import hypercorn_trio, on_hypercorn_trio
+from tests.host.hosted import CERTIFICATES, KEYS, LIMITS, LINES, Desk, frames, scripted
+from tests.host.http11.served import everything, request
+from tests.host.rfc6455.raw_peer import KEY
+from tests.host.websocket.talking import talking
+
+AUTHORIZED = {"authorization": f"Bearer {KEYS['ann']}"}
+
+
+def host_of(*script: str, limits: HostLimits = LIMITS) -> Host:
+    return Host([Profile("desk", scripted(*script))], authenticator=ApiKeys(lines=LINES), limits=limits)
+
+
+@asynccontextmanager
+async def client_of(url: str) -> AsyncGenerator[httpx.AsyncClient]:
+    async with httpx.AsyncClient(base_url=url, headers=AUTHORIZED, verify=CERTIFICATES, trust_env=False) as client:
+        yield client
+
+
+async def test_sessions_are_served_over_http_and_websocket() -> None:
+    async with on_hypercorn_trio(host_of("one", "two", "three")) as serving, client_of(serving.url) as client:
+        body = {"message": "hi", "session": "trip"}
+        async with client.stream("POST", "/v1/stream", json=body) as response:
+            assert (response.status_code, response.headers["content-type"]) == (200, "text/event-stream")
+            text = "".join([piece async for piece in response.aiter_text()])
+        assert json.loads(frames(text)[-1]["data"])["text"] == "one"
+        async with connect(serving.url, KEYS["ann"]) as there:
+            session = there.session("trip")
+            assert (await session.ask("and?")).text == "two"
+            async with session.subscribe(since=0) as events:
+                while not isinstance((await anext(events)).event, AgentEnd):
+                    pass
+        assert [each.id for each in serving.supervisor.sessions()] == ["h.acme.ann.trip"]
+
+
+async def test_a_websocket_is_refused_as_a_request_is() -> None:
+    handshake = ["Connection: upgrade", "Upgrade: websocket", "Sec-WebSocket-Version: 13", f"Sec-WebSocket-Key: {KEY}"]
+    async with on_hypercorn_trio(host_of()) as serving, client_of(serving.url) as client:
+        for path, key, status in (("ws", "wrong", 401), ("nothing", KEYS["ann"], 404), ("sessions", KEYS["ann"], 200)):
+            lines = [*handshake, f"Authorization: Bearer {key}"]
+            async with await trio.open_tcp_stream("127.0.0.1", int(serving.url.rpartition(":")[2])) as stream:
+                await stream.send_all(request(f"GET /v1/{path} HTTP/1.1", *lines, host="127.0.0.1"))
+                head, _, content = (await everything(stream)).partition(b"\r\n\r\n")
+            assert int(head.split()[1]) == status
+            assert json.loads(content).get("status", 200) == status
+        assert (await client.get("/v1/ws")).status_code == 426
+
+
+async def test_a_message_that_is_too_long_closes_the_websocket() -> None:
+    limits = HostLimits(body_bytes=100, header_bytes=2000, drain_seconds=0.5)
+    async with on_hypercorn_trio(host_of("one", limits=limits)) as serving, talking(Desk(serving, {})) as talker:
+        assert talker.socket.subprotocol == "agentrail.v1"
+        assert (await talker.ask("list_sessions"))["status"] == 200
+        await talker.say(id="x" * 2200)
+        assert await talker.closed() == (1009, "the message is too long")
+
+
+async def test_an_app_around_it_opens_it_in_its_lifespan() -> None:
+    agents = host_of("one").asgi()
+
+    @asynccontextmanager
+    async def lifespan(_: Starlette) -> AsyncGenerator[None]:
+        async with agents:
+            yield
+
+    async def page(_: Request) -> PlainTextResponse:
+        return PlainTextResponse(f"{len(agents.supervisor.sessions())} sessions")
+
+    outer = Starlette(routes=[Route("/", page), Mount("/agents", agents)], lifespan=lifespan)
+    async with hypercorn_trio(outer) as url, client_of(url) as client:
+        answer = await client.post("/agents/v1/chat", json={"message": "hi", "session": "trip"})
+        assert (answer.status_code, answer.json()["text"]) == (200, "one")
+        assert (await client.get("/")).text == "1 sessions"
+        async with connect(f"{url}/agents", KEYS["ann"]) as there:
+            assert len(await there.session("trip").messages()) == 2
+
+
+async def test_a_single_route_is_a_route_of_the_app_around_it() -> None:
+    host = host_of("one", "two")
+    talk, show = host.asgi(routes=("stream",)), host.asgi(routes=("show_session",))
+
+    @asynccontextmanager
+    async def lifespan(_: Starlette) -> AsyncGenerator[None]:
+        async with talk, show:
+            yield
+
+    routes = [Route("/talk", talk, methods=["POST"]), Route("/chats/{id}", show)]
+    async with hypercorn_trio(Starlette(routes=routes, lifespan=lifespan)) as url, client_of(url) as client:
+        answer = await client.post("/talk", json={"message": "hi", "session": "trip"})
+        assert frames(answer.text)[-1]["event"] == "reply"
+        assert (await client.get("/chats/trip")).json()["type"].endswith("unknown-session")  # another supervisor
