@@ -260,7 +260,7 @@ class Host:
         row = self._rows.with_plugins(plugins) if plugins else self._rows
         policy = SitePolicy(frozenset({*(_in_url(name) for name in LOOPBACK), *hosts}), frozenset(origins))
         named = Proxies.named(proxies)
-        return AsgiApp(partial(self._app_service, self._authenticator, policy, named, row, routes))
+        return AsgiApp(partial(self._app_service, self._authenticator, policy, named, row, routes), self.limits)
 
     @asynccontextmanager
     async def _app_service(

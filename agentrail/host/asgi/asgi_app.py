@@ -7,8 +7,12 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from types import TracebackType
 from typing import Final, Self
 
+import trio
+
+from agentrail.api.limits import HostLimits
 from agentrail.app.supervisor import Supervisor
 from agentrail.errors import AgentrailError, AppNotOpened
+from agentrail.host.asgi.asgi_bridge import AsgiBridge
 from agentrail.host.asgi.asgi_scope import AsgiMessage, ReceiveMessage, SendMessage
 from agentrail.host.asgi.asgi_service import AsgiService
 
@@ -22,9 +26,13 @@ class AsgiApp:
     by `async with`.
     """
 
-    def __init__(self, open_service: Callable[[], AbstractAsyncContextManager[AsgiService]]) -> None:
+    def __init__(
+        self, open_service: Callable[[], AbstractAsyncContextManager[AsgiService]], limits: HostLimits
+    ) -> None:
         self._open_service = open_service
-        self._service: AsgiService | None = None
+        self._limits = limits
+        self._service: AsgiService | AsgiBridge | None = None
+        """Answers the requests: on Trio the host itself, on asyncio by way of its thread; `None` if it is closed."""
         self._stack = AsyncExitStack()
 
     def __repr__(self) -> str:
@@ -32,7 +40,10 @@ class AsgiApp:
 
     async def __aenter__(self) -> Self:
         """Open the host: start its plugins and its supervisor."""
-        self._service = await self._stack.enter_async_context(self._open_service())
+        opening: AbstractAsyncContextManager[AsgiService | AsgiBridge] = self._open_service()
+        if not trio.lowlevel.in_trio_run():
+            opening = AsgiBridge(self._open_service(), self._limits)
+        self._service = await self._stack.enter_async_context(opening)
         return self
 
     async def __aexit__(
@@ -45,11 +56,11 @@ class AsgiApp:
 
     @property
     def supervisor(self) -> Supervisor:
-        """The supervisor of the sessions; raise `AppNotOpened` while the app is not open."""
+        """The supervisor of the sessions, for code in its run of Trio; raise `AppNotOpened` if the app is closed."""
         return self._opened.supervisor
 
     @property
-    def _opened(self) -> AsgiService:
+    def _opened(self) -> AsgiService | AsgiBridge:
         if self._service is None:
             raise AppNotOpened
         return self._service

@@ -36,6 +36,11 @@ class AsgiHead:
     """Bytes of the body; `None` if the client has not said it."""
 
 
+def disconnected(scope: AsgiMessage) -> AsgiMessage:
+    """Return the event by which a server says that the client has gone."""
+    return {"type": f"{scope['type']}.disconnect"}
+
+
 def peer_of(scope: AsgiMessage) -> str:
     """Return the address of the peer; `unix` if the server knows none, as on a unix socket."""
     client = cast("tuple[str, int] | None", scope.get("client"))
