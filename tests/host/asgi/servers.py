@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
+import socket
+import threading
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
 from typing import Final, TypeAlias, cast
 
+import hypercorn.asyncio
+import hypercorn.trio
 import trio
+import uvicorn
 from hypercorn.config import Config
-from hypercorn.trio import serve
 from hypercorn.typing import Framework
 
 from agentrail.host.host_server import Host, Serving
 
-ServeHost: TypeAlias = Callable[[Host], AbstractAsyncContextManager[Serving]]
+ServeApp: TypeAlias = Callable[[object], AbstractAsyncContextManager[str]]
+"""Serves an ASGI app on loopback, and yields its address."""
 
 GRACE: Final = 0.5
 """Seconds that an ASGI server lets requests end when it ends."""
@@ -24,15 +30,20 @@ SERVER: Final = os.environ.get("AGENTRAIL_HOST_SERVER", "own")
 """Name of the server on which the tests of the host run."""
 
 
-@asynccontextmanager
-async def hypercorn_trio(app: object) -> AsyncGenerator[str]:
-    """Serve an app by hypercorn in this run of Trio; yield its address."""
-    config, ends = Config(), trio.Event()
-    config.bind = ["127.0.0.1:0"]
+def _configured() -> Config:
+    config = Config()
     config.graceful_timeout = GRACE
     config.errorlog = None
+    return config
+
+
+@asynccontextmanager
+async def on_hypercorn_trio(app: object) -> AsyncGenerator[str]:
+    """Serve an app by hypercorn in this run of Trio."""
+    config, ends = _configured(), trio.Event()
+    config.bind = ["127.0.0.1:0"]
     async with trio.open_nursery() as nursery:
-        serving = partial(serve, cast("Framework", app), config, shutdown_trigger=ends.wait)
+        serving = partial(hypercorn.trio.serve, cast("Framework", app), config, shutdown_trigger=ends.wait)
         (url,) = await nursery.start(serving)
         try:
             yield url
@@ -40,19 +51,86 @@ async def hypercorn_trio(app: object) -> AsyncGenerator[str]:
             ends.set()
 
 
+class LoopThread:
+    """A thread with an asyncio loop, in which a server runs until it is told to end."""
+
+    def __init__(self) -> None:
+        self.socket = socket.create_server(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{self.socket.getsockname()[1]}"
+        self._error: BaseException | None = None
+        self._over = threading.Event()
+
+    def start(self, main: Callable[[], object]) -> None:
+        """Run *main* in the thread."""
+
+        def run() -> None:
+            try:
+                main()
+            except BaseException as error:  # noqa: BLE001 - `join` raises it
+                self._error = error
+            finally:
+                self._over.set()
+
+        threading.Thread(target=run, name="server", daemon=True).start()
+
+    async def join(self) -> None:
+        """Wait for the end of the thread, and raise what it has raised."""
+        with trio.CancelScope(shield=True), trio.fail_after(60):
+            await trio.to_thread.run_sync(self._over.wait, abandon_on_cancel=True)
+        self.socket.close()
+        if self._error is not None:
+            raise self._error
+
+
 @asynccontextmanager
-async def on_hypercorn_trio(host: Host) -> AsyncGenerator[Serving]:
-    app = host.asgi()
-    async with hypercorn_trio(app) as url:
-        yield Serving(url, url, app.supervisor)
+async def on_uvicorn(app: object) -> AsyncGenerator[str]:
+    """Serve an app by uvicorn, in the asyncio loop of another thread."""
+    config = uvicorn.Config(app, lifespan="on", log_config=None, timeout_graceful_shutdown=1)  # type: ignore[arg-type]
+    server, thread = uvicorn.Server(config), LoopThread()
+    thread.start(lambda: asyncio.run(server.serve([thread.socket])))
+    try:
+        yield thread.url
+    finally:
+        server.should_exit = True
+        await thread.join()
 
 
-SERVERS: Final[Mapping[str, ServeHost]] = {
-    "own": lambda host: host.serving(),
+@asynccontextmanager
+async def on_hypercorn_asyncio(app: object) -> AsyncGenerator[str]:
+    """Serve an app by hypercorn, in the asyncio loop of another thread."""
+    config, thread = _configured(), LoopThread()
+    config.bind = [f"fd://{thread.socket.detach()}"]
+    ends = threading.Event()
+
+    async def ended() -> None:
+        while not ends.is_set():  # noqa: ASYNC110 - another thread sets it
+            await asyncio.sleep(0.02)
+
+    serving = partial(hypercorn.asyncio.serve, cast("Framework", app), config, shutdown_trigger=ended)
+    thread.start(lambda: asyncio.run(serving()))
+    try:
+        yield thread.url
+    finally:
+        ends.set()
+        await thread.join()
+
+
+SERVERS: Final[Mapping[str, ServeApp]] = {
     "hypercorn-trio": on_hypercorn_trio,
+    "hypercorn-asyncio": on_hypercorn_asyncio,
+    "uvicorn": on_uvicorn,
 }
 
 
-def served_by(host: Host) -> AbstractAsyncContextManager[Serving]:
-    """Serve *host* by the server that the environment names."""
-    return SERVERS[SERVER](host)
+@asynccontextmanager
+async def served_by(host: Host, name: str = SERVER) -> AsyncGenerator[Serving]:
+    """Serve *host* by the server of that name."""
+    if name == "own":
+        async with host.serving() as serving:
+            yield serving
+        return
+    app = host.asgi()
+    async with SERVERS[name](app) as url:
+        # the supervisor of an app on asyncio lives in another run of Trio, which no test may look into
+        supervisor = app.supervisor if name == "hypercorn-trio" else None
+        yield Serving(url, url, supervisor)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""The host on hypercorn, in the same run of Trio: real sockets, a server and clients that nobody here wrote."""
+"""The host on ASGI servers that nobody here wrote, with real sockets and clients that nobody here wrote."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
 import httpx
+import pytest
 import trio
 from starlette.applications import Starlette
 from starlette.requests import Request
@@ -17,11 +18,13 @@ from agentrail import connect
 from agentrail.api.limits import HostLimits
 from agentrail.events import AgentEnd
 from agentrail.host import ApiKeys, Host, Profile
-from tests.host.asgi.servers import hypercorn_trio, on_hypercorn_trio
+from tests.host.asgi.servers import SERVERS, served_by
 from tests.host.hosted import CERTIFICATES, KEYS, LIMITS, LINES, Desk, frames, scripted
 from tests.host.http11.served import everything, request
 from tests.host.rfc6455.raw_peer import KEY
 from tests.host.websocket.talking import talking
+
+ON_EACH = pytest.mark.parametrize("server", list(SERVERS))
 
 AUTHORIZED = {"authorization": f"Bearer {KEYS['ann']}"}
 
@@ -36,8 +39,9 @@ async def client_of(url: str) -> AsyncGenerator[httpx.AsyncClient]:
         yield client
 
 
-async def test_sessions_are_served_over_http_and_websocket() -> None:
-    async with on_hypercorn_trio(host_of("one", "two", "three")) as serving, client_of(serving.url) as client:
+@ON_EACH
+async def test_sessions_are_served_over_http_and_websocket(server: str) -> None:
+    async with served_by(host_of("one", "two", "three"), server) as serving, client_of(serving.url) as client:
         body = {"message": "hi", "session": "trip"}
         async with client.stream("POST", "/v1/stream", json=body) as response:
             assert (response.status_code, response.headers["content-type"]) == (200, "text/event-stream")
@@ -49,12 +53,13 @@ async def test_sessions_are_served_over_http_and_websocket() -> None:
             async with session.subscribe(since=0) as events:
                 while not isinstance((await anext(events)).event, AgentEnd):
                     pass
-        assert [each.id for each in serving.supervisor.sessions()] == ["h.acme.ann.trip"]
+        assert [each["session"] for each in (await client.get("/v1/sessions")).json()["items"]] == ["ann.trip"]
 
 
-async def test_a_websocket_is_refused_as_a_request_is() -> None:
+@ON_EACH
+async def test_a_websocket_is_refused_as_a_request_is(server: str) -> None:
     handshake = ["Connection: upgrade", "Upgrade: websocket", "Sec-WebSocket-Version: 13", f"Sec-WebSocket-Key: {KEY}"]
-    async with on_hypercorn_trio(host_of()) as serving, client_of(serving.url) as client:
+    async with served_by(host_of(), server) as serving, client_of(serving.url) as client:
         for path, key, status in (("ws", "wrong", 401), ("nothing", KEYS["ann"], 404), ("sessions", KEYS["ann"], 200)):
             lines = [*handshake, f"Authorization: Bearer {key}"]
             async with await trio.open_tcp_stream("127.0.0.1", int(serving.url.rpartition(":")[2])) as stream:
@@ -65,16 +70,18 @@ async def test_a_websocket_is_refused_as_a_request_is() -> None:
         assert (await client.get("/v1/ws")).status_code == 426
 
 
-async def test_a_message_that_is_too_long_closes_the_websocket() -> None:
+@ON_EACH
+async def test_a_message_that_is_too_long_closes_the_websocket(server: str) -> None:
     limits = HostLimits(body_bytes=100, header_bytes=2000, drain_seconds=0.5)
-    async with on_hypercorn_trio(host_of("one", limits=limits)) as serving, talking(Desk(serving, {})) as talker:
+    async with served_by(host_of("one", limits=limits), server) as serving, talking(Desk(serving, {})) as talker:
         assert talker.socket.subprotocol == "agentrail.v1"
         assert (await talker.ask("list_sessions"))["status"] == 200
         await talker.say(id="x" * 2200)
         assert await talker.closed() == (1009, "the message is too long")
 
 
-async def test_an_app_around_it_opens_it_in_its_lifespan() -> None:
+@ON_EACH
+async def test_an_app_around_it_opens_it_in_its_lifespan(server: str) -> None:
     agents = host_of("one").asgi()
 
     @asynccontextmanager
@@ -83,18 +90,19 @@ async def test_an_app_around_it_opens_it_in_its_lifespan() -> None:
             yield
 
     async def page(_: Request) -> PlainTextResponse:
-        return PlainTextResponse(f"{len(agents.supervisor.sessions())} sessions")
+        return PlainTextResponse("beside")
 
     outer = Starlette(routes=[Route("/", page), Mount("/agents", agents)], lifespan=lifespan)
-    async with hypercorn_trio(outer) as url, client_of(url) as client:
+    async with SERVERS[server](outer) as url, client_of(url) as client:
         answer = await client.post("/agents/v1/chat", json={"message": "hi", "session": "trip"})
         assert (answer.status_code, answer.json()["text"]) == (200, "one")
-        assert (await client.get("/")).text == "1 sessions"
+        assert (await client.get("/")).text == "beside"
         async with connect(f"{url}/agents", KEYS["ann"]) as there:
             assert len(await there.session("trip").messages()) == 2
 
 
-async def test_a_single_route_is_a_route_of_the_app_around_it() -> None:
+@ON_EACH
+async def test_a_single_route_is_a_route_of_the_app_around_it(server: str) -> None:
     host = host_of("one", "two")
     talk, show = host.asgi(routes=("stream",)), host.asgi(routes=("show_session",))
 
@@ -104,7 +112,8 @@ async def test_a_single_route_is_a_route_of_the_app_around_it() -> None:
             yield
 
     routes = [Route("/talk", talk, methods=["POST"]), Route("/chats/{id}", show)]
-    async with hypercorn_trio(Starlette(routes=routes, lifespan=lifespan)) as url, client_of(url) as client:
+    outer = Starlette(routes=routes, lifespan=lifespan)
+    async with SERVERS[server](outer) as url, client_of(url) as client:
         answer = await client.post("/talk", json={"message": "hi", "session": "trip"})
         assert frames(answer.text)[-1]["event"] == "reply"
         assert (await client.get("/chats/trip")).json()["type"].endswith("unknown-session")  # another supervisor
