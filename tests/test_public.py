@@ -208,6 +208,7 @@ NEVER_WRITTEN: Final = frozenset(
         "Nothing",  # what a hook of a host plugin returns: `None`, or an awaitable of it
         "Nursery",  # Trio's, for a host that is opened without a server
         "Offered",  # what a profile has under names, for calls of the host
+        "HostPluginRow",  # the plugins of such a host
         "Opened",  # such a host, for tests of ours
         "Personal",  # as `Kept`
         "PromptContent",  # text, or parts

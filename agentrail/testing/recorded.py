@@ -43,7 +43,7 @@ class LeftRecordingError(PermanentModelError):
 
 
 @attrs.define
-class Exchange:
+class RecordedExchange:
     """One recorded request, and the input that ended it; `closing` is `None` if the request was cancelled."""
 
     request: ModelRequest
@@ -64,7 +64,7 @@ class RecordedModel:
         self.requests: list[ModelRequest] = []
         self._journal = journal
         self._session_id = session_id
-        self._exchanges: list[Exchange] | None = None
+        self._exchanges: list[RecordedExchange] | None = None
         self._told: dict[str, list[str]] = {}
         self._next = 0
 
@@ -110,12 +110,12 @@ async def _records(journal: Journal, session_id: str) -> list[Record]:
     return records
 
 
-def exchanges(records: Iterable[Record]) -> tuple[list[Exchange], dict[str, list[str]]]:
+def exchanges(records: Iterable[Record]) -> tuple[list[RecordedExchange], dict[str, list[str]]]:
     """Replay *records*; return the requests of the session with their answers, and the model's answers to plugins.
 
     The second value has the answers to `CallModel`, in order, by prompt.
     """
-    exchanges_: dict[str, Exchange] = {}
+    exchanges_: dict[str, RecordedExchange] = {}
     prompts: dict[str, str] = {}
     texts: dict[str, list[str]] = {}
     state: State | None = None
@@ -133,7 +133,7 @@ def exchanges(records: Iterable[Record]) -> tuple[list[Exchange], dict[str, list
         step = redo(state, record.arrival, Recorded(record.rulings, state.session_id, record.number), record.began)
         for effect in step.effects:
             if isinstance(effect, StartRequest):
-                exchanges_[effect.request.request_id] = Exchange(effect.request)
+                exchanges_[effect.request.request_id] = RecordedExchange(effect.request)
             elif isinstance(effect, CarryOut) and isinstance(effect.request, CallModel):
                 prompts[effect.ask_id] = effect.request.prompt
         state = folded(state, record)
