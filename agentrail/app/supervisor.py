@@ -273,11 +273,14 @@ class Supervisor:
         return Supervisor(self._sessions, node, self._specs)
 
     async def stop_child(self, name: str) -> None:
-        """Stop the service or supervisor *name*; it is not started again."""
+        """Stop the service or supervisor *name*; it is not started again.
+
+        If the call is cancelled, the child is stopped all the same, in the background.
+        """
         child = self._node.children.get(name)
         if child is None or child.runner.kind == "session":
             raise UnknownChild.among(name, self._node.children)
-        await self._node.stop(child)
+        await self._node.stop_for_caller(child)
 
     def session(self, id: str) -> SessionHandle:  # noqa: A002 - what users call it
         """Return the handle of the session *id*, anywhere in the tree of supervisors; quarantined sessions included."""

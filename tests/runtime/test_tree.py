@@ -12,6 +12,7 @@ from agentrail.api.session_values import ChildView, SessionDown
 from agentrail.app.supervisor import Restart, Supervisor
 from agentrail.core.supervision_rules import Strategy
 from agentrail.errors import (
+    AgentrailError,
     BadChoice,
     BadSupervisor,
     ChildExists,
@@ -24,12 +25,13 @@ from agentrail.errors import (
     UnknownChild,
 )
 from agentrail.ports.journal import Claim, Record
+from agentrail.runtime.handle import SessionHandle
 from agentrail.runtime.supervision.children import ServiceFunction
-from agentrail.testing import ScriptedModel
+from agentrail.testing import ScriptedModel, stall
 from tests.runtime.journals import TestJournal
 from tests.runtime.test_restarting import times
 from tests.runtime.test_supervisor import tasks
-from tests.runtime.world import open_world, settle, spec_of
+from tests.runtime.world import open_world, settle, spec_of, until
 
 
 class Part:
@@ -459,6 +461,7 @@ async def test_a_child_that_crashes_while_those_after_it_are_stopped_is_not_star
             await settle()
             part.breaking.set()
         assert said == ["+a"]
+        assert [(report.path, report.done) for report in root.crashes()] == [(("below", "a"), "given_up")]
 
 
 async def test_a_child_that_crashes_while_its_group_is_stopped_is_started_once() -> None:
@@ -483,7 +486,10 @@ async def test_a_child_that_crashes_while_its_group_is_stopped_is_started_once()
         await trio.sleep(100)
         assert begun == ["first", "second", "slow"] * 2
         assert [child.restarts for child in supervisor.tree().children] == [1, 1, 1]
-        assert [report.path for report in supervisor.crashes()] == [("first",)]
+        assert [(report.path, report.done) for report in supervisor.crashes()] == [
+            (("first",), "restarted"),
+            (("second",), "restarted"),
+        ]
 
 
 async def test_whoever_was_stopped_for_good_and_ends_late_is_not_started_again(
@@ -670,6 +676,13 @@ async def test_a_child_that_crashes_while_its_supervisor_rests_is_started_again_
             one.breaking.set()
         await trio.sleep(100)
         assert said == ["+a", "+b", "+part"]
+        crashes = {report.path: report.done for report in root.crashes()}
+        assert crashes == {
+            ("part",): "restarted",
+            ("below", "a"): "restarted",
+            ("below", "b"): "restarted",
+            ("below", "c"): "given_up",
+        }
         (shown, _) = root.tree().children
         assert [(child.name, child.state) for child in shown.children] == [
             ("a", "running"),
@@ -892,6 +905,75 @@ async def test_a_child_whose_stop_is_cancelled_is_gone_when_it_has_ended() -> No
             await root.stop_child("slow")
         await trio.sleep(30)
         assert root.tree().children == ()
+
+
+async def test_a_supervisor_whose_stop_is_cancelled_is_stopped_all_the_same() -> None:
+    """Before, some of its children were stopped, and the others ran on under a supervisor that took no child."""
+    said: list[str] = []
+    async with open_supervisor(stop_within=None) as root:
+        below = await root.start_supervisor("below")
+        await three(below, said)
+        await below.start_service(slow_to_stop, "slow", shutdown=100.0)
+        await settle()
+        with trio.move_on_after(1) as scope:
+            await root.stop_child("below")
+        assert scope.cancelled_caught
+        assert said == []
+        await trio.sleep(100)
+        assert root.tree().children == ()
+        assert said == ["-c", "-b", "-a"]
+        await root.start_supervisor("below")
+
+
+@pytest.mark.parametrize("is_stored", [True, False])
+async def test_an_uncertain_commit_of_a_session_that_is_stopped_ends_the_whole_tree(*, is_stored: bool) -> None:
+    """Nobody may write after a commit of which nothing is known; whoever opens the journal next sees what it has."""
+    journal = TestJournal()
+    errors: list[AgentrailError] = []
+
+    async def ask(session: SessionHandle) -> None:
+        try:
+            await session.ask("go")
+        except AgentrailError as error:
+            errors.append(error)
+
+    async def body() -> None:
+        async with open_supervisor(journal=journal, stop_within=None) as root, trio.open_nursery() as nursery:
+            below = await root.start_supervisor("below")
+            session = await below.spawn(spec_of(ScriptedModel([stall()])), "mine")
+            nursery.start_soon(ask, session)
+            await settle()
+            uncertain = lambda _: CommitUnknown("the cable")  # noqa: E731
+            journal.fails_after, journal.failing = (uncertain, None) if is_stored else (None, uncertain)
+            await root.stop_child("below")
+            assert [(report.path, report.done) for report in root.crashes()] == [(("below", "mine"), "failed")]
+            await trio.sleep(100)
+
+    with pytest.raises(CommitUnknown, match="the cable"):
+        await body()
+    assert [type(error) for error in errors] == [SessionCrashed]
+    journal.fails_after = journal.failing = None
+    async with open_supervisor(journal=journal) as root:
+        (stored,) = await root.stored()
+        assert stored.ended == is_stored
+        if not is_stored:
+            session = await root.resume("mine", spec_of(ScriptedModel(["back"])))
+            await until(lambda: session.status().phase == "idle")
+
+
+async def test_whoever_stops_a_session_is_told_of_an_uncertain_commit() -> None:
+    journal = TestJournal()
+
+    async def body() -> None:
+        async with open_supervisor(journal=journal) as root:
+            session = await root.spawn(spec_of(ScriptedModel([])), "mine")
+            journal.fails_after = lambda _: CommitUnknown("the cable")
+            with pytest.raises(SessionCrashed, match="CommitUnknown"):
+                await session.stop()
+            await trio.sleep(100)
+
+    with pytest.raises(CommitUnknown):
+        await body()
 
 
 async def test_wrong_words_and_figures_are_refused() -> None:

@@ -238,6 +238,7 @@ class Child:
         "facts",
         "first_ready",
         "is_leaving",
+        "is_reported",
         "key",
         "restarts",
         "run_ready",
@@ -273,6 +274,7 @@ class Child:
         self.state = ChildState.STARTING
         self.stop_requested = False
         self.error: BaseException | None = None
+        self.is_reported = False  # the error is in a crash report, or was raised to the caller who started the child
         # A cancellation of the nursery must not reach a child before its supervisor stops it in order:
         # tests/runtime/test_shutdown.py::test_if_the_roof_comes_down_the_body_ends_and_the_sessions_are_stopped
         self.scope = trio.CancelScope(shield=True)

@@ -220,9 +220,14 @@ class SupervisorNode:
                 self.wake(child)
             return
         is_stuck, has_not_started = child.state is ChildState.STUCK, failed_to_start(child, error)
+        child.is_reported = has_not_started
         child.mark_ended()
         child.run_ready.settle(NotReady(child.key) if child.stop_requested else error)  # however it is dealt with below
-        if child.stop_requested and child.is_leaving:
+        if isinstance(error, CommitUnknown) and child.stop_requested:
+            # Whoever stops the child goes on, but nobody may write any more:
+            # tests/runtime/test_tree.py::test_an_uncertain_commit_of_a_session_that_is_stopped_ends_the_whole_tree
+            self._fail(child, error)
+        elif child.stop_requested and child.is_leaving:
             self._forget(child, error)  # before anyone wakes who would start it again with its siblings
         elif child.stop_requested:
             halted = is_stuck and self._children.get(child.key) is child
@@ -245,13 +250,13 @@ class SupervisorNode:
         at, chance = self.tree.shared.clock.now(), self.tree.shared.random.random()
         decided = decide(self._policy, self._facts, self._restarts, child.key, ending, at=at, chance=chance)
         self._restarts = decided.restarts
-        if error is not None:
-            self._report(child, error, decided, in_hand(child))
+        if error is not None and not decided.fails:
+            outcome = "given_up" if decided.facts is None else "restarted"
+            self._report(child, error, "set_aside" if decided.quarantine else outcome)
         if decided.facts is not None:
             child.facts = self._facts[child.key] = decided.facts
         if decided.fails:
-            self._busy = True
-            self.tree.shared.nursery.start_soon(self._give_up, error or EndedTooOften(child.key))
+            self._fail(child, error)
         elif decided.facts is None:
             self._forget(child, error)
         elif decided.quarantine and runner is not None and error is not None:
@@ -266,7 +271,15 @@ class SupervisorNode:
         else:
             self._begin_again(child, "it ended" if error is None else described(error), decided.pause)
 
+    def _fail(self, child: Child, error: BaseException | None) -> None:
+        """Stop all children and fail, because of how *child* has ended."""
+        if error is not None:
+            self._report(child, error, "failed")
+        self._busy = True
+        self.tree.shared.nursery.start_soon(self._give_up, error or EndedTooOften(child.key))
+
     def _begin_again(self, child: Child, cause: str, pause: float) -> None:
+        self._report_if_new(child, "restarted")
         child.reset_for_run()
         child.restarts += 1
         child.runner.broke(cause)
@@ -344,14 +357,18 @@ class SupervisorNode:
         else:
             raise SupervisorFailed(ROOT, described(error)) from error
 
-    def _report(self, child: Child, error: BaseException, decided: RestartDecision, input_: str) -> None:
+    def _report_if_new(self, child: Child, outcome: str) -> None:
+        """Report the crash of a child that is dealt with together with others, or was stopped when it crashed."""
+        if child.error is not None and not child.is_reported:
+            self._report(child, child.error, outcome)
+
+    def _report(self, child: Child, error: BaseException, outcome: str) -> None:
+        child.is_reported = True
         path = (*self.path, child.key)
         view = child.view()
-        outcome = "failed" if decided.fails else "given_up" if decided.facts is None else "restarted"
-        outcome = "set_aside" if decided.quarantine else outcome
         at = self.tree.shared.clock.now_ms()
         report = CrashReport(
-            path, child.runner.kind, reason_of(error), outcome, child.restarts, input_, view.mailbox, at
+            path, child.runner.kind, reason_of(error), outcome, child.restarts, in_hand(child), view.mailbox, at
         )
         self.tree.reports.append(report)
         log.error(
@@ -381,6 +398,18 @@ class SupervisorNode:
             child.runner.session.parked = True
         await self._halt(child)
         self._forget(child, child.error)
+
+    async def stop_for_caller(self, child: Child) -> None:
+        """Stop *child* for good, as `stop` does; if the caller is cancelled meanwhile, that goes on without them."""
+        stopped: Slot[None] = Slot()
+        self.tree.shared.nursery.start_soon(self._stop_and_tell, child, stopped, name=f"stop {child.key}")
+        await stopped.wait()
+
+    async def _stop_and_tell(self, child: Child, stopped: Slot[None]) -> None:
+        try:
+            await self.stop(child)
+        finally:
+            stopped.settle(None)
 
     async def stop(self, child: Child) -> None:
         """Stop *child* for good, by cancelling it if it takes too long; log its name if it still runs."""
@@ -416,6 +445,7 @@ class SupervisorNode:
     def _forget(self, child: Child, error: BaseException | None) -> None:
         """Remove *child*: it will not be restarted."""
         if self._children.get(child.key) is child:  # another one of its name may have been started since
+            self._report_if_new(child, "given_up")
             del self._children[child.key]
             if child.has_task():
                 child.cancel()  # it was asleep when its siblings were stopped, and a message has woken it since
