@@ -51,7 +51,10 @@ class SessionCalls(Protocol):
         await self.send(sent.StopSent(reason), command)
 
     async def compact(self, reason: str | None = None, *, command: str | None = None) -> None:
-        """Shorten the context: at once if no turn is open, else before the next request."""
+        """Shorten the context: at once if no turn is open, else before the next request.
+
+        If the summary fails, no message goes, and `CompactEnd` says why.
+        """
         await self.send(sent.CompactSent(reason), command)
 
     # Deciding

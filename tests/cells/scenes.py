@@ -69,6 +69,7 @@ def compacts(
     *,
     window: int | None = None,
     forced: bool = False,
+    by_caller: bool = False,
 ) -> StartCompaction:
     """Return the start of the compaction *name* of a session in *state*."""
     most = tokens_of(state) // 2 * CHARS_PER_TOKEN
@@ -76,7 +77,16 @@ def compacts(
     options, budget = state.setup.options, budget_of(state)
     limit = keep if forced else max(keep, room(state, budget.trigger))
     return StartCompaction(
-        name, shown, keep, "m", EMPTY, most, options, keep_whole_chars=limit, is_assumed=window is None
+        name,
+        shown,
+        keep,
+        "m",
+        EMPTY,
+        most,
+        options,
+        keep_whole_chars=limit,
+        is_assumed=window is None,
+        needs_summary=by_caller,
     )
 
 

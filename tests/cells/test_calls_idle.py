@@ -205,7 +205,7 @@ def test_the_context_is_compacted_at_once() -> None:
         answer=DONE,
         ids=1,
         events=[BeforeCompact(2, "make room"), compact_start(before, "make room")],
-        effects=[compacts(before, "k3", before.history.size // 2)],
+        effects=[compacts(before, "k3", before.history.size // 2, by_caller=True)],
         rulings=ruled("before_compact"),
         phase=Phase.RUNNING,
         compaction=Compaction("k3", "make room", running=True, tokens=tokens_of(before), by="caller"),

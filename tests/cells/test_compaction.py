@@ -158,7 +158,7 @@ def test_what_was_asked_for_during_a_turn_is_done_before_the_next_request() -> N
     bench.returns("c3")
     seen = before.but(history=whole)
     assert bench.got[-1].events[2:] == [BeforeCompact(3, "make room"), compact_start(seen, "make room")]
-    assert bench.got[-1].step.effects[1:] == (compacts(seen, "k4", whole.size // 2),)
+    assert bench.got[-1].step.effects[1:] == (compacts(seen, "k4", whole.size // 2, by_caller=True),)
     assert (bench.state.compaction_reason, bench.state.round) == (None, 2)
     shorter = (*SHORTER, *tuple(whole)[1:])
     before = bench.state.but(history=History(shorter))

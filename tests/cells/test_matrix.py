@@ -632,7 +632,7 @@ def test_the_compaction_sees_the_new_messages() -> None:
         answer=DONE,
         ids=1,
         events=[BeforeCompact(2, "room"), compact_start(got.before, "room", 1)],
-        effects=[compacts(got.before, "k3", keep, OTHER)],
+        effects=[compacts(got.before, "k3", keep, OTHER, by_caller=True)],
         rulings=(ruling("before_compact", messages=Rearranged(OTHER), replaced_by=("P",)),),
         phase=Phase.RUNNING,
         plugin_states=(1,),

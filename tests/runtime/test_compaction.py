@@ -142,6 +142,31 @@ async def test_a_summary_that_will_not_do_is_left_out_and_the_messages_are_dropp
         assert why_unfit(session.messages()) is None
 
 
+@pytest.mark.parametrize("running", [False, True])
+async def test_a_compaction_that_a_caller_asked_for_leaves_the_history_if_its_summary_fails(*, running: bool) -> None:
+    """Nothing needs the room: it is dropped without a summary only if the next request could not be sent otherwise."""
+    model = Talker(fail(PermanentModelError("no summary today")))
+    async with open_supervisor() as supervisor:
+        session = await supervisor.spawn(spec(model))
+        await talk(session, 3)
+        before = session.messages()
+        assert not await compactions(session)
+        if running:
+            await session.prompt("and now?")
+        await session.compact()
+        await until(lambda: session.status().phase == "idle")
+        if running:  # it is due before the next request
+            await session.ask("and then?")
+        (end,) = await compactions(session)
+        assert end.removed == 0
+        assert end.note.startswith("the summary failed: PermanentModelError: no summary today; no message was dropped")
+        assert session.messages()[: len(before)] == before
+        model_asked = len(model.summaries)
+        await talk(session, 3)
+        assert len(model.summaries) > model_asked
+        assert (await compactions(session))[-1].removed > 0, "the option `compact_at` makes room all the same"
+
+
 async def test_a_summary_that_takes_too_long_is_left_out(autojump_clock: object) -> None:  # noqa: ARG001
     model = Talker(say("never", delay=100.0))
     async with open_supervisor() as supervisor:

@@ -154,6 +154,8 @@ class StartCompaction(Value):
     """Whether the session has the tool `read_history`, so that the text may name it."""
     is_assumed: bool = False
     """Whether nobody knows how many tokens the model can read, so that the window is assumed."""
+    needs_summary: bool = False
+    """Whether no message goes if the summary cannot be written: a caller asked for it, and nothing needs the room."""
 
 
 class CancelCompaction(Value):

@@ -33,6 +33,8 @@ T = TypeVar("T")
 
 log = logging.getLogger("agentrail.session")
 
+NOTHING_DROPPED = "no message was dropped, because a caller asked for this; ask again later, or with another model"
+
 
 async def summarise(leaving: Leaving, ask: AskModel) -> str:
     """Return a summary written by the session's model; used if the session has no compactor of its own."""
@@ -113,7 +115,8 @@ class RunningCompaction:
     async def _compacted(self) -> CompactionEnded | CompactionFailed:
         """Return the outcome: with a summary if there is room for one and it can be written.
 
-        If no model can be reached, the messages stay: the next request could not be sent without them either.
+        If no model can be reached, the messages stay: the next request could not be sent without them either. So they
+        do if a caller asked for the compaction and the summary fails.
         """
         start = self._start
         plan = await in_slices(planning(start.messages, start.target_chars, start.keep_whole_chars))
@@ -126,6 +129,8 @@ class RunningCompaction:
             summary, problem = await self._summary(plan)
         if problem and self._unreached is not None:
             return CompactionFailed(start.compaction_id, problem, failure=self._unreached)
+        if problem and start.needs_summary:
+            return CompactionFailed(start.compaction_id, f"{problem}; {NOTHING_DROPPED}")
         where = f"; the tool `{READ_HISTORY}` shows them" if start.reads_back else ""
         if summary:
             note = f"{count} older messages were replaced by a summary"
