@@ -102,7 +102,7 @@ def say(
     pieces, and *text* may be left out. The model waits *delay* seconds before each chunk; with `None` it sends all at
     once, and no other task runs in between.
     """
-    _check_delay(delay)
+    _check_seconds("delay", delay)
     if isinstance(chunks, int):
         _check_count("chunks", chunks, 1)
     elif chunks is not None:
@@ -116,13 +116,14 @@ def say(
 @checked
 def fail(error: Exception, *, after: int = 0, text: str = "", delay: float | None = 0.0) -> Failing:
     """Return a failure: the model raises *error* after streaming *after* chunks, which are words of *text* if given."""
-    _check_delay(delay)
+    _check_seconds("delay", delay)
     return Failing(_beginning(text, after), error, delay)
 
 
 @checked
 def transient(message: str = "try again later", *, retry_after: float | None = None, after: int = 0) -> Failing:
     """Return a failure with a `TransientModelError`: another try may work."""
+    _check_seconds("retry_after", retry_after)
     return fail(TransientModelError(message, retry_after), after=after)
 
 
@@ -141,7 +142,7 @@ def overflow(message: str = "the conversation is too long", *, after: int = 0) -
 @checked
 def stall(*, after: int = 0, text: str = "", delay: float | None = 0.0) -> Stalling:
     """Return a stall: the model streams *after* chunks (words of *text* if given), then nothing, and never ends."""
-    _check_delay(delay)
+    _check_seconds("delay", delay)
     return Stalling(_beginning(text, after), delay)
 
 
@@ -220,9 +221,9 @@ def _check_count(name: str, count: int, least: int) -> None:
         raise WrongType(name, brief(count), f"a number of chunks, {least} or more")
 
 
-def _check_delay(delay: float | None) -> None:
-    if delay is not None and not delay >= 0:  # as NaN is not
-        raise WrongType("delay", brief(delay), "seconds, 0 or more, or `None`")
+def _check_seconds(name: str, seconds: float | None) -> None:
+    if seconds is not None and not seconds >= 0:  # as NaN is not
+        raise WrongType(name, brief(seconds), "seconds, 0 or more, or `None`")
 
 
 def _chunks(text: str, thinking: str, chunks: int | Sequence[str | Chunk] | None) -> tuple[Chunk, ...]:

@@ -141,10 +141,11 @@ def test_the_kit_does_not_import_test_frameworks() -> None:
         (lambda: transient(after=-1), "cannot take -1 as `after`; give a number of chunks, 0 or more"),
         (lambda: stall(text="a b", after=-1), "cannot take -1 as `after`; give a number of chunks, 0 or more"),
         (lambda: say("x", delay=-0.5), "cannot take -0.5 as `delay`; give seconds, 0 or more, or `None`"),
+        (lambda: transient(retry_after=-1), "cannot take -1 as `retry_after`; give seconds, 0 or more, or `None`"),
         (lambda: fail(ValueError(), delay=math.nan), "cannot take nan as `delay`; give seconds, 0 or more, or `None`"),
         (lambda: stall(delay=-math.inf), "cannot take -inf as `delay`; give seconds, 0 or more, or `None`"),
     ],
-    ids=range(8),
+    ids=range(9),
 )
 def test_numbers_that_make_no_sense_are_refused_where_they_are_written(make: Callable[[], Cue], told: str) -> None:
     with pytest.raises(WrongType) as refused:
