@@ -287,7 +287,14 @@ _CALLS: Final = (
         "abort the turn",
         "talk",
         "admin",
-        spelled(sent.AbortSent, "How the open turn is ended.", reason=As(), kill_tools=As(sent.Kill), clear_queue=As()),
+        spelled(
+            sent.AbortSent,
+            "How the open turn is ended.",
+            reason=As(),
+            kill_tools=As(sent.Kill),
+            clear_queue=As(),
+            turn=As(),
+        ),
         raises=(errors.NotWrittenYet,),
     ),
     # Deciding

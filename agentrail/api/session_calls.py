@@ -39,12 +39,17 @@ class SessionCalls(Protocol):
         *,
         kill_tools: Literal["none", "killable", "all"] = "killable",
         clear_queue: bool = False,
+        turn: str | None = None,
         command: str | None = None,
     ) -> None:
-        """Stop the session's work at once; return when that is journaled, or at once if the journal cannot write."""
+        """Stop the session's work at once; return when that is journaled, or at once if the journal cannot write.
+
+        With *turn*, the id of a prompt, only its turn is aborted: nothing happens if it is over, or has not begun.
+        """
         if kill_tools not in sent.KILLS:
             raise BadChoice.among("kill_tools", kill_tools, sent.KILLS)
-        await self.send(sent.AbortSent(reason, kill_tools, clear_queue), command)
+        abort = sent.AbortSent(reason, kill_tools, clear_queue, turn="" if turn is None else turn)
+        await self.send(abort, command)
 
     async def stop(self, reason: str = "stopped", *, command: str | None = None) -> None:
         """End the session for good; return when it has ended, or raise `NotWrittenYet` if the journal cannot write."""

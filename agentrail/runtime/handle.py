@@ -185,7 +185,7 @@ class SessionHandle(SessionCalls):
     async def _abort(self, abort: sent.AbortSent, command: str | None) -> None:
         """Stop work at once, then send the abort."""
         letter, slot = self._letter(abort, command)
-        self._session.abort_now(abort.kill_tools, command, slot)
+        self._session.abort_now(abort.kill_tools, command, slot, abort.turn)
         reach("STOPPED_AT_ONCE")
         await self._stopped(letter, slot)
 

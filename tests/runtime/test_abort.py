@@ -1,6 +1,7 @@
 """An abort does not wait for the mailbox, nor for the disk."""
 
 from collections.abc import AsyncIterator
+from functools import partial
 
 import pytest
 import trio
@@ -432,3 +433,69 @@ async def test_a_call_that_runs_alone_does_so_also_when_it_outlives_its_turn(wor
     assert (await session.ask("look at it")).text == "done"
     (_, deployed), (_, looked) = started
     assert looked - deployed >= 30
+
+
+# For one turn
+
+
+async def test_an_abort_that_is_meant_for_a_turn_ends_it(world: World) -> None:
+    session = await world.spawn([say("word " * 100, delay=0.01), "next"])
+    accepted = await session.prompt("go")
+    await trio.sleep(0.2)
+    await session.abort("stop it", turn=accepted.ref)
+    await until(lambda: world.heard(session).of(AgentAbort))
+    assert world.heard(session).only(AgentAbort) == AgentAbort(accepted.ref, "user", "stop it")
+
+
+@pytest.mark.parametrize("turn", ["the one before", "the next one", "nobody's"])
+async def test_an_abort_that_is_meant_for_another_turn_does_nothing(world: World, turn: str) -> None:
+    session = await world.spawn(["one", say("word " * 100, delay=0.01), "three"])
+    refs = {"the one before": (await session.prompt("first")).ref}
+    await until(lambda: world.heard(session).of(AgentEnd))
+    await session.prompt("second")
+    refs["the next one"] = (await session.prompt("third")).ref
+    await trio.sleep(0.2)
+    await session.abort(kill_tools="all", clear_queue=True, turn=refs.get(turn, "p0"))
+    await until(lambda: len(world.heard(session).of(AgentEnd)) == 3)
+    heard = world.heard(session)
+    assert heard.of(AgentAbort) == []
+    assert heard.of(PromptDropped) == []
+    assert [message.text for message in session.messages()][3] == "word " * 100
+
+
+@pytest.mark.parametrize("names_turn", [True, False])
+async def test_a_turn_that_begins_before_an_abort_is_handled_is_hit_only_if_the_abort_names_none(
+    late: tuple[World, TestJournal], *, names_turn: bool
+) -> None:
+    """The first turn ends while its abort is on its way, and the prompt of another client waits."""
+    world, journal = late
+    session = await world.spawn(["one", say("word " * 100, delay=0.01)])
+    journal.commit = 1.0
+    first = await session.prompt("first")
+    second = await session.prompt("second")
+    journal.commit = None
+    await until(lambda: world.heard(session).of(RequestStart))
+    journal.commit = 1.0
+    await trio.sleep(0.5)  # the end of the first turn, and the start of the second, are being written
+    await session.abort(turn=first.ref if names_turn else None)
+    journal.commit = None
+    await until(lambda: len(world.heard(session).of(AgentEnd)) + len(world.heard(session).of(AgentAbort)) == 2)
+    assert [event.ref for event in world.heard(session).of(AgentAbort)] == ([] if names_turn else [second.ref])
+
+
+async def test_aborts_for_several_turns_are_not_joined_to_one(late: tuple[World, TestJournal]) -> None:
+    """What one wants for its turn must not happen to that of another."""
+    world, journal = late
+    watched = Watched(immune=True)
+    session = await world.spawn([say(calls=[call("watched")]), "on"], tools=[watched.tool])
+    accepted = await session.prompt("go")
+    await trio.sleep(0.1)
+    journal.commit = 1.0
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(partial(session.label, title="busy"))
+        await settle()
+        nursery.start_soon(partial(session.abort, kill_tools="all", turn="p0"))
+        nursery.start_soon(partial(session.abort, kill_tools="none", turn=accepted.ref))
+    await until(lambda: world.heard(session).of(AgentAbort))
+    assert world.heard(session).only(AgentAbort).ref == accepted.ref
+    assert watched.cancelled_at is None

@@ -169,14 +169,15 @@ class EditorSession:
             pending.is_cancelled = True
         was_open = self._updates.cancel()
         if was_open or prompts:
-            self._post(partial(self._abort, prompts, stops_turn=was_open))
+            self._post(partial(self._abort, prompts, self._updates.turn_ref if was_open else None))
 
     def cancel_request(self, request_id: RpcId) -> bool:
         """Cancel the prompt with this request id; return whether this session has such a prompt."""
         for pending in self._prompts:
             if pending.request_id == request_id:
                 pending.is_cancelled = True
-                self._post(partial(self._abort, [pending], stops_turn=pending.has_started and self._updates.cancel()))
+                is_open = pending.has_started and self._updates.cancel()
+                self._post(partial(self._abort, [pending], self._updates.turn_ref if is_open else None))
                 return True
         return False
 
@@ -485,21 +486,26 @@ class EditorSession:
             error = RpcError(CANCELLED, "the prompt was cancelled before it was part of the conversation")
             await self._peer.refuse(pending.request_id, news.problem or error)
 
-    async def _abort(self, prompts: list[PendingPrompt], *, stops_turn: bool) -> None:
-        """Withdraw the *prompts* that are queued; abort the turn if *stops_turn*, or if one of them has started it."""
+    async def _abort(self, prompts: list[PendingPrompt], open_turn: str | None) -> None:
+        """Withdraw the *prompts* that are queued; abort the turns that the others have started, and *open_turn*.
+
+        That is the turn which was open when the editor cancelled: empty if its prompt is not known, `None` for none. Of
+        a turn that another client has begun since then, nothing is stopped.
+        """
         if self._ending is not None:
             return
+        turns = [] if open_turn is None else [open_turn]
         for pending in prompts:
             if pending.has_started:
-                stops_turn = True
+                turns.append(pending.ref or open_turn or "")
             elif pending.ref:
                 try:
                     await self._session.withdraw(pending.ref)
                 except AgentrailError:  # its turn has begun
-                    stops_turn = True
-        if stops_turn:
+                    turns.append(pending.ref)
+        for turn in dict.fromkeys(turns):
             with suppress(AgentrailError):  # the session has ended
-                await self._session.abort()
+                await self._session.abort(turn=turn or None)
 
     # Other requests
 

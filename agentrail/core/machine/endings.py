@@ -194,9 +194,14 @@ def turn_over(draft: StepDraft, _: str) -> None:
 
 
 def on_abort(draft: StepDraft, command: commands.AbortSent) -> None:
-    """Handle `abort`: drop the queue and cancel calls as asked, then abort the open turn."""
+    """Handle `abort`: drop the queue and cancel calls as asked, then abort the open turn.
+
+    No-op if another turn is meant than the open one: its caller did not know that it was over.
+    """
     state = draft.state
     draft.answer = commands.DONE
+    if command.turn and not state.works_on(command.turn):
+        return
     for text in command.dropped:
         draft.emit(PromptDropped(draft.make_id("p"), text))
     if command.clear_queue:

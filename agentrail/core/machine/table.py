@@ -305,9 +305,10 @@ _STREAMING: Rows = {
         why="the text waits until the response has ended; with `now`, the stream is cut, and its text so far is kept",
     ),
     commands.AbortSent: goes(
-        *(IDLE, RUNNING),
+        *(IDLE, RUNNING, STREAMING),
         may=(CancelRequest, *LEAVE, *ON, StopSubagents),
-        why="the stream is cut, its text so far is kept, and the turn ends; then the next prompt is taken",
+        why="the stream is cut, its text so far is kept, and the turn ends, unless another turn is meant; then the "
+        "next prompt is taken",
     ),
     **each(DECISIONS, stays(STREAMING, NOBODY_WAITS)),
     commands.CompactSent: stays(STREAMING, UNTIL_REQUEST),
@@ -352,9 +353,10 @@ _EXECUTING: Rows = {
         why="calls that are not immune are stopped with an error result; when none is left, the model is asked again",
     ),
     commands.AbortSent: goes(
-        *(IDLE, RUNNING),
+        *(IDLE, RUNNING, EXECUTING),
         may=(*LEAVE, *ON, StopSubagents),
-        why="calls are cancelled or go on in the background, as `kill_tools` says; the turn ends",
+        why="calls are cancelled or go on in the background, as `kill_tools` says, and the turn ends, unless another "
+        "turn is meant",
     ),
     commands.ApproveSent: goes(
         *_BATCH_GOES_ON,

@@ -118,14 +118,19 @@ class AbortSent(Value, tag_field=TAG):
     """Texts of prompts dropped from the mailbox; only in records of earlier versions (now `PromptSent.cleared`)."""
     partial: Partial = NOTHING_YET
     """Text and usage of the running response, as received so far."""
+    turn: Kept[str] = ""
+    """Id of the prompt whose turn is meant: if it is not open by then, nothing happens. Empty: whatever is open."""
 
     def covers(self, other: AbortSent) -> bool:
         """Whether this abort stops and drops everything that *other* would; *other* need not be sent then."""
         kills = KILLS.index(self.kill_tools) >= KILLS.index(other.kill_tools)
-        return kills and self.clear_queue >= other.clear_queue
+        return kills and self.clear_queue >= other.clear_queue and self.turn in {"", other.turn}
 
     def joined(self, other: AbortSent) -> AbortSent:
-        """Return one abort that does what this one and *other* do; the reason is the first one given."""
+        """Return one abort that does what this one and *other* do, which is for the same turn.
+
+        The reason is the first one given.
+        """
         return self.but(
             reason=other.reason if self.reason is None else self.reason,
             kill_tools=max(self.kill_tools, other.kill_tools, key=KILLS.index),

@@ -493,6 +493,12 @@ class State(Draftable):
         runs = self.phase is RUNNING or self.phase is STREAMING or self.phase is EXECUTING_TOOLS
         return (runs and not self.waits) or any(agent.works and not agent.rests for agent in self.subagents)
 
+    def works_on(self, ref: str) -> bool:
+        """Whether the turn of the prompt *ref* is open, or about to begin."""
+        turn, prompt = self.turn, self.next_prompt
+        is_open = turn is not None and turn.ended is None and turn.ref == ref
+        return is_open or (prompt is not None and prompt.ref == ref)
+
     def worked(self, at: int) -> int:
         """Return the milliseconds until *at* in which the session has worked; 0 if no plugin counts them.
 

@@ -460,9 +460,14 @@ class Session:
             for tell in self.when_stuck:
                 tell(stuck)
 
-    def abort_now(self, kill_tools: str, command: str | None, answer: Slot[Answer]) -> None:
-        """Stop the work that an abort stops, at once and before it is journaled; *answer* is the abort's reply slot."""
+    def abort_now(self, kill_tools: str, command: str | None, answer: Slot[Answer], turn: str = "") -> None:
+        """Stop the work that an abort stops, at once and before it is journaled; *answer* is the abort's reply slot.
+
+        No-op if *turn* is given, and another one is open: the abort is for that turn alone.
+        """
         if self.gone is not None or self.is_asleep or self._answers.has(command):
+            return
+        if turn and not self.performer.state.works_on(turn):
             return
         if self.shared.figures is not None:
             self.shared.figures.abort_began(self.session_id)

@@ -136,7 +136,7 @@ class Mailbox:
             if not isinstance(other_abort, AbortSent):
                 continue
             same = letter.command is not None and waiting.command == letter.command and other_abort == abort
-            own = letter.command is None and waiting.command is None
+            own = letter.command is None and waiting.command is None and other_abort.turn == abort.turn
             if own:
                 waiting.input = other_abort.joined(abort)
             if same or own or (letter.command is None and other_abort.covers(abort)):

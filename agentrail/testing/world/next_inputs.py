@@ -295,7 +295,7 @@ def _calls(state: State, out: Outstanding, teach: Teach) -> Iterator[Move]:
     goes_on = any(spec.immune for spec in running)
     yield Move((60 if state.lingering_calls else 20) if free else 3, PromptSent, _prompt)
     yield Move(3, SteerSent, partial(_steer, out))
-    yield Move(BUSY // 2 if goes_on else 2, AbortSent, partial(_abort, out))
+    yield Move(BUSY // 2 if goes_on else 2, AbortSent, partial(_abort, state, out))
     approval_ids = [c.hold.approval_id for c in state.waiting_calls if c.hold is not None]
     asking = [c.question.ref for c in state.waiting_calls if c.question is not None]
     stopped = [f"{state.session_id}:{call.call_id}" for call in state.in_doubt_calls[-1:]]
@@ -345,10 +345,12 @@ def _steer(out: Outstanding, choose: Choose) -> AnyInput:
     return SteerSent("rather that", when, _partial(out, choose) if when == "now" else NOTHING_YET)
 
 
-def _abort(out: Outstanding, choose: Choose) -> AnyInput:
+def _abort(state: State, out: Outstanding, choose: Choose) -> AnyInput:
     reason = choose.pick((None, "enough"))
     kill = choose.weighted(((3, "killable"), (4 if out.calls else 1, "all"), (3, "none")))
-    return AbortSent(reason, kill, choose.percent(30), choose.pick(((), ("late",))), _partial(out, choose))
+    open_turn = "" if state.turn is None else state.turn.ref
+    turn = choose.weighted(((8, ""), (1, open_turn), (1, "p0")))
+    return AbortSent(reason, kill, choose.percent(30), choose.pick(((), ("late",))), _partial(out, choose), turn)
 
 
 def _one_of(names: list[str], choose: Choose) -> str:

@@ -97,9 +97,12 @@ from agentrail.values.usage import NOTHING_USED, Usage
 def _aborts(transition: Transition) -> None:
     """Check an abort: queued prompts stay unless it clears them, steering is dropped, and the partial text is kept.
 
-    Which running calls go on is what `kill_tools` says.
+    Which running calls go on is what `kill_tools` says. One that is for another turn than the open one does nothing.
     """
     abort, before, after = transition.input, transition.before, transition.after
+    if isinstance(abort, AbortSent) and abort.turn and not before.works_on(abort.turn):
+        demand(not transition.events and after.turn is before.turn, "{} is for another turn, and does something", abort)
+        return
     if not isinstance(abort, AbortSent) or before.is_starting:
         return
     if not abort.clear_queue and before.stop_reason is None:

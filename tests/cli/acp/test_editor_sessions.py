@@ -7,6 +7,9 @@ from random import Random
 import pytest
 
 from agentrail.cli.agent_source import AgentSource
+from agentrail.core.vocabulary.commands import AbortSent
+from agentrail.events import AgentStart
+from agentrail.journals import SqliteJournal
 from tests.cli.acp.editor import Editor, Message, RefusedError, editor, text
 
 VERSIONS = [1, 2]
@@ -122,6 +125,25 @@ async def test_a_late_cancellation_does_not_hit_the_next_prompt(tmp_path: Path, 
         assert await ended(connected, connected.prompt(session, "hello")) == "end_turn"
         connected.tell("session/cancel", sessionId=session)
         assert await ended(connected, connected.prompt(session, "hello")) == "end_turn"
+
+
+async def test_a_cancellation_names_the_turn_so_that_it_never_hits_one_that_another_client_begins(
+    tmp_path: Path,
+) -> None:
+    async with editor(tmp_path / "j.db") as connected:
+        await connected.begin()
+        session = await connected.open(tmp_path)
+        prompt = connected.prompt(session, "count to 3000")
+        await connected.update("tool_call_update", status="in_progress")
+        connected.tell("session/cancel", sessionId=session)
+        assert await ended(connected, prompt) == "cancelled"
+    journal = SqliteJournal(tmp_path / "j.db")
+    (stored,) = await journal.sessions()
+    records = await journal.read(stored.session_id)
+    await journal.close()
+    aborts = [record.arrival.input for record in records if isinstance(record.arrival.input, AbortSent)]
+    turns = [each.event.ref for record in records for each in record.events if isinstance(each.event, AgentStart)]
+    assert [abort.turn for abort in aborts] == turns
 
 
 async def test_a_cancellation_counts_for_the_prompts_before_it_alone(tmp_path: Path) -> None:
