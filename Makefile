@@ -14,7 +14,7 @@ SOURCES := $(wildcard agentrail tests property_tests docs/__init__.py docs/examp
 COGGED := README.md $(shell find docs -name '*.md') $(shell grep -l '^\# \[\[\[cog' agentrail/*/*.py)
 COG := $(PY) -m cogapp
 WHEEL := $(CURDIR)/build/wheel
-EXTRAS := cli mcp prices testing
+EXTRAS := cli mcp otel prices testing
 
 # Tests start many interpreters: what one has compiled the next ones read, whatever the environment says.
 export PYTHONDONTWRITEBYTECODE :=

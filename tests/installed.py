@@ -45,6 +45,7 @@ class Turns(Plugin[int]):
 OF_EXTRA: Final = {
     "cli": "from agentrail.cli.markdown_rows import markdown_rows, text_format; assert text_format() is markdown_rows",
     "mcp": "import agentrail.adapters.mcp.connection",
+    "otel": "from agentrail.telemetry import OpenTelemetry; OpenTelemetry(); import agentrail.adapters.otel.otlp",
     "prices": "import genai_prices; from agentrail.adapters.published_prices import published_cost",
     "testing": "import agentrail.testing.laws.checking, agentrail.testing.fixtures",
 }

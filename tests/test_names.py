@@ -42,7 +42,7 @@ MOST: Final = {
     "core": 16,
     "errors": 25,
     "hooks": 4,
-    "host": 4,
+    "host": 3,
     "plugins": 6,
     "ports": 2,
     "remote": 1,

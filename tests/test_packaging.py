@@ -28,6 +28,8 @@ PROVIDES: Final = {
     "genai-prices": {"genai_prices"},
     "rich": {"rich", "markdown_it"},
     "mcp": {"mcp", "mcp_types", "anyio", "httpx2", "pydantic"},
+    "opentelemetry-exporter-otlp-proto-http": {"opentelemetry"},
+    "opentelemetry-sdk": {"opentelemetry"},
     "pytest-trio": {"pytest_trio"},
     "typing-extensions": {"typing_extensions"},
 }
@@ -91,6 +93,7 @@ EXTRAS: Final = PROJECT["optional-dependencies"]
 
 NEEDS_EXTRA: Final = {
     "agentrail/adapters/mcp/": "mcp",
+    "agentrail/adapters/otel/": "otel",
     "agentrail/adapters/published_prices.py": "prices",
     "agentrail/cli/markdown_rows.py": "cli",
     "agentrail/testing/": "testing",

@@ -32,6 +32,7 @@ PACKAGES: Final = (
     "agentrail.models",
     "agentrail.plugins",
     "agentrail.sandboxes",
+    "agentrail.telemetry",
     "agentrail.testing",
     "agentrail.tools",
 )

@@ -44,6 +44,7 @@ from agentrail.core.vocabulary.state import NO_TOOLS, AttachedTool, Setup, State
 from agentrail.errors import BadChoice, BadSupervisor, WrongType
 from agentrail.hooks.attachments import in_order, refuse_unknown_models, seat_for
 from agentrail.hooks.plugin_checks import ASYNC, indirect
+from agentrail.ports.instrumentation import Telemetry
 from agentrail.ports.journal import Journal, Retention
 from agentrail.ports.loop_code import refuse_without_loop
 from agentrail.ports.model import Model, ModelChain
@@ -73,6 +74,7 @@ from agentrail.values.untrusted_values import as_seconds, brief, number, type_na
 from agentrail.values.usage import Limit
 
 JOURNAL_WANTED: Final = "an object with the methods of `agentrail.journals.Journal`, such as `SqliteJournal(path)`"
+TELEMETRY_WANTED: Final = "an object that can watch a supervisor, such as `agentrail.telemetry.OpenTelemetry()`"
 MODELS_WANTED: Final = "a plain function, or a class, that takes the text after the colon and returns a `Model`"
 SECRETS_WANTED: Final = "a plain function of the name of a secret, which returns it or None"
 SERVICE_WANTED: Final = "an `async def` without arguments, or with `*, task_status` alone"
@@ -89,6 +91,13 @@ def check_journal(value: object) -> None:
     problem = None if value is None else why_unfit(value, Journal)
     if problem is not None:
         raise WrongType("journal", problem, JOURNAL_WANTED)
+
+
+def check_telemetry(value: object) -> None:
+    """Raise `WrongType` if *value* is neither `None` nor can watch a supervisor."""
+    problem = None if value is None else why_unfit(value, Telemetry)
+    if problem is not None:
+        raise WrongType("telemetry", problem, TELEMETRY_WANTED)
 
 
 def check_secrets(value: object) -> None:

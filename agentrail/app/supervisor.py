@@ -31,8 +31,10 @@ if TYPE_CHECKING:
     from agentrail.app import preimport as bringing
     from agentrail.app.model_registry import Factory
     from agentrail.core.vocabulary.state import State
+    from agentrail.ports.instrumentation import Telemetry
     from agentrail.ports.journal import Journal, Retention, SessionFilter, StoredAnswer, StoredSession
     from agentrail.runtime import commands
+    from agentrail.runtime.diagnosis import metric_families
     from agentrail.runtime.diagnosis.crash_reports import CrashReport
     from agentrail.runtime.diagnosis.metrics import Figures
     from agentrail.runtime.supervision import parking, root_nursery, session_deletion
@@ -44,6 +46,7 @@ else:  # imported at the first use, so that importing this module is quick
     build = LazyModule("agentrail.app.build")
     bringing = LazyModule("agentrail.app.preimport")
     commands = LazyModule("agentrail.runtime.commands")
+    metric_families = LazyModule("agentrail.runtime.diagnosis.metric_families")
     session_deletion = LazyModule("agentrail.runtime.supervision.session_deletion")
     parking = LazyModule("agentrail.runtime.supervision.parking")
     root_nursery = LazyModule("agentrail.runtime.supervision.root_nursery")
@@ -331,6 +334,7 @@ def open_supervisor(  # noqa: PLR0913 - each is an option of its own
     stop_within: float | None = 10.0,
     address: str | None = None,
     lease: float = 30.0,
+    telemetry: Telemetry | None = None,
 ) -> AbstractAsyncContextManager[Supervisor]:
     """Open a supervisor; leaving the `async with` stops all its children, the youngest first.
 
@@ -354,12 +358,15 @@ def open_supervisor(  # noqa: PLR0913 - each is an option of its own
     Several supervisors may share a journal that allows it. Each holds its sessions by leases of *lease* seconds, which
     it renews; one that dies loses its sessions to others after that time, or at once to a supervisor that is opened
     with the same *address*. Errors tell the address to who looks for a session elsewhere; by default, it is made up.
+
+    *telemetry* exports what the sessions do, such as `agentrail.telemetry.OpenTelemetry()`.
     """
     storage = build.storage(journal, address, lease)
     build.check_secrets(secrets)
     build.check_models(models)
     build.check_specs(specs)
     build.check_retain(retain)
+    build.check_telemetry(telemetry)
     policy = build.policy(strategy, max_restarts, period)
     check_time("stop_within", stop_within)
 
@@ -367,7 +374,36 @@ def open_supervisor(  # noqa: PLR0913 - each is an option of its own
         """Build the sessions of the supervisor, with its shared services."""
         return build.build_sessions(nursery, policy, storage, models or {}, secrets, seed, gate_width, limits or {})
 
-    return OpenContext(_open(wire, specs or {}, retain, stop_within), Supervisor, OPENING)
+    if telemetry is None:
+        opened = _open(wire, specs or {}, retain, stop_within)
+    else:
+        opened = _watched(telemetry, journal, wire, specs or {}, retain, stop_within)
+    return OpenContext(opened, Supervisor, OPENING)
+
+
+@asynccontextmanager
+async def _watched(
+    telemetry: Telemetry,
+    journal: Journal | None,
+    wire: Callable[[trio.Nursery], Sessions],
+    specs: Specs,
+    retain: Sequence[Retention],
+    stop_within: float | None,
+) -> AsyncGenerator[Supervisor, None]:
+    """Run a supervisor that *telemetry* watches, and yield it; the other parameters are those of `_open`."""
+    source = metric_families.SupervisorMetrics()
+
+    async with telemetry.watching(journal, source) as listener:
+
+        def wire_watched(nursery: trio.Nursery) -> Sessions:
+            """Build the sessions of the supervisor, whose records *telemetry* gets."""
+            sessions = wire(nursery)
+            sessions.shared.listener = listener
+            return sessions
+
+        async with _open(wire_watched, specs, retain, stop_within) as supervisor:
+            source.figures = supervisor.figures()
+            yield supervisor
 
 
 @asynccontextmanager

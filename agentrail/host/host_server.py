@@ -16,7 +16,7 @@ from agentrail.adapters.journals.memory import MemoryJournal
 from agentrail.api.limits import DEFAULTS, HostLimits
 from agentrail.api.operation_table import CALLS
 from agentrail.api.routes import ROUTES
-from agentrail.app.build import check_journal
+from agentrail.app.build import check_journal, check_telemetry
 from agentrail.app.supervisor import Supervisor, open_supervisor
 from agentrail.errors import BadChoice, WrongType
 from agentrail.host.application import Application
@@ -61,6 +61,7 @@ from agentrail.host.websocket.socket_user import SocketParts
 from agentrail.host.websocket.sockets import Sockets
 from agentrail.nurseries import open_shielded_nursery
 from agentrail.open_context import OpenContext, Way
+from agentrail.ports.instrumentation import Telemetry
 from agentrail.ports.journal import Journal
 from agentrail.ports.protocol_checks import why_unfit
 from agentrail.runtime.shared import collector
@@ -135,16 +136,20 @@ class Host:
         limits: HostLimits = DEFAULTS,
         checks: HostChecks = NO_CHECKS,
         four_eyes: bool = False,
+        telemetry: Telemetry | None = None,
     ) -> None:
         """Make a host.
 
         With *four_eyes*, nobody decides about a held call that they have asked for, nor about the later ones of its
         family, and nobody takes away or changes the plugins of a session, which may hold its calls.
+
+        *telemetry* exports what the sessions do, such as `agentrail.telemetry.OpenTelemetry()`.
         """
         if four_eyes and authenticator is None:
             raise BadChoice("four_eyes", "True", NEEDS_PEOPLE)
         check_checks(checks)
         check_journal(journal)
+        check_telemetry(telemetry)
         check_providers("Host", context_providers)
         problem = None if authenticator is None else why_unfit(authenticator, Authenticator)
         if problem is not None:
@@ -157,6 +162,8 @@ class Host:
         self._journal = journal
         self.limits = limits
         self._four_eyes = four_eyes
+        self.telemetry = telemetry
+        """What exports what the sessions do; `None` if nothing does."""
 
     def serving(
         self,
@@ -330,7 +337,7 @@ class Host:
             turns = Turns(row, nursery)
             specs = HostedSpecs(self._profiles, row, turns, nursery, self._context_providers)
             journal = self._journal or MemoryJournal()
-            async with open_supervisor(journal=journal, specs=specs.returning) as supervisor:
+            async with open_supervisor(journal=journal, specs=specs.returning, telemetry=self.telemetry) as supervisor:
                 figures = supervisor.figures(self.limits.metric_tenants)
                 specs.serve(supervisor)
                 frames, metrics, drain = EventFrames(self.limits, figures), MetricCalls(figures), HostDrain()

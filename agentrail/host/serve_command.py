@@ -17,6 +17,7 @@ import trio
 from attrs import frozen
 
 from agentrail.adapters.journals.sqlite import SqliteJournal
+from agentrail.adapters.otel.open_telemetry import OpenTelemetry
 from agentrail.adapters.python_file import NothingUsableError, find_member
 from agentrail.api.operation_table import SCOPES
 from agentrail.app import process
@@ -67,6 +68,7 @@ class ServeOptions:
     proxies: tuple[str, ...]
     log_form: str
     fewer_collections: bool
+    otel: bool
 
 
 class NothingToServeError(Exception):
@@ -144,6 +146,7 @@ def parsed(argv: Sequence[str]) -> ServeOptions:
         tuple(words.proxy),
         words.log_form,
         words.fewer_collections,
+        words.otel,
     )
 
 
@@ -175,6 +178,11 @@ def options_parser() -> argparse.ArgumentParser:
         action=argparse.BooleanOptionalAction,
         default=True,
         help="have Python's full garbage collections come less often and look at fewer objects (default: so)",
+    )
+    parser.add_argument(
+        "--otel",
+        action="store_true",
+        help="export spans and metrics by OTLP, to where the environment says (default: OTEL_EXPORTER_OTLP_ENDPOINT)",
     )
     for option, about in MANY.items():
         parser.add_argument(
@@ -218,6 +226,11 @@ def _as_host(name: str, value: object, options: ServeOptions) -> Host:
                 call = f"{argument}({str(option_value)!r})"
                 problem = f"cannot serve the Host `{name}` with {option}: give it `{call}` in the file"
                 raise NothingToServeError(problem)
+        if options.otel:
+            if value.telemetry is not None:
+                problem = f"cannot serve the Host `{name}` with --otel: it has a `telemetry` of its own"
+                raise NothingToServeError(problem)
+            value.telemetry = OpenTelemetry()
         return value
     return _host(value if isinstance(value, Profile) else Profile(name, cast("SessionSpec", value)), options)
 
@@ -227,6 +240,7 @@ def _host(profile: Profile, options: ServeOptions) -> Host:
         [profile],
         authenticator=None if options.keys is None else ApiKeys(options.keys),
         journal=None if options.journal is None else SqliteJournal(options.journal),
+        telemetry=OpenTelemetry() if options.otel else None,
     )
 
 

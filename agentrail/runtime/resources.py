@@ -20,6 +20,7 @@ from agentrail.hooks.declarations import BroughtCompactor
 from agentrail.hooks.live_hook_runner import Live, Validator
 from agentrail.hooks.plugin import AnyPlugin, find_declaration
 from agentrail.hooks.ruling import Section
+from agentrail.ports.instrumentation import RecordListener
 from agentrail.ports.journal import Journal
 from agentrail.ports.model import Model, PriceBook
 from agentrail.ports.sandbox import Sandbox
@@ -65,6 +66,7 @@ class SharedServices:
         "journal",
         "leases",
         "limits",
+        "listener",
         "model",
         "nursery",
         "parkable",
@@ -110,6 +112,7 @@ class SharedServices:
         self.limits = ProviderLimits(limits, self.timers)
         self.leases = Leases(self.journal, self.timers, "", 0)
         self.figures: Figures | None = None  # made when figures are first asked for
+        self.listener: RecordListener | None = None  # told of each stored record; `None` if nobody listens
         # Made when all sessions are to be parked: an event for each session id, set once nothing is lost by parking it.
         self.parkable: defaultdict[str, trio.Event] | None = None
 

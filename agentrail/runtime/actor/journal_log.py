@@ -259,8 +259,11 @@ class Records:
             self.head = await self._append()
         except JournalUnavailable as error:
             self.head = await self.retry(self._append, None if self.has_written else ATTEMPTS, error)
-        self.unwritten, self._begun = (), None
+        records, self.unwritten, self._begun = self.unwritten, (), None
         self.has_written = True
+        if self._shared.listener is not None:
+            for record in records:
+                self._shared.listener(before, record)
         self._shared.tidying.note_written()
         if self.head >= self._kept + SNAPSHOT_EVERY:
             self._kept = self.head

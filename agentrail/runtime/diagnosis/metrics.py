@@ -171,6 +171,10 @@ class Figures:
             figures = self.tenants.setdefault(REST if self.is_full else tenant, TenantFigures())
         return figures
 
+    def name_up_to(self, tenants: int) -> None:
+        """Count at least so many *tenants* by name."""
+        self._most = max(self._most, tenants)
+
     @property
     def is_full(self) -> bool:
         """Whether no more tenants are counted by name."""

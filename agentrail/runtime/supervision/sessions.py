@@ -82,13 +82,17 @@ class Sessions:
         )
 
     def count(self, tenants: int) -> Figures:
-        """Return the figures of all sessions; the first call begins to count, with those that are there."""
+        """Return the figures of all sessions; the first call begins to count, with those that are there.
+
+        A later call may have more tenants counted by name.
+        """
         if self.shared.figures is None:
             self.shared.figures = Figures(self.shared.clock, self.shared.journal, self.shared.limits, tenants)
             for child in self.tree.sessions.values():
                 session = session_of(child)
                 if session is not None and session.gone is None:
                     self.shared.figures.came(session.state)
+        self.shared.figures.name_up_to(tenants)
         return self.shared.figures
 
     async def start(

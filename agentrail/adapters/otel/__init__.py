@@ -1,0 +1,1 @@
+"""OpenTelemetry: spans folded from records, metrics, and their export. It needs the extra `otel`."""
