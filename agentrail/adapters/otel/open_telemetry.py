@@ -61,13 +61,15 @@ class Sinks:
                 self._complained_at = trio.current_time()
                 log.warning("a span could not be made: %s", error_text(error))
 
-    async def close(self, within: float) -> None:
-        """Export what waits, spans and metrics each within *within* seconds."""
+    async def close(self, until: float) -> None:
+        """Export what waits, until a moment of Trio's clock; half of the time is for spans, the rest for metrics."""
         if self._queue is not None:
+            within = max(0.0, until - trio.current_time()) / (1 if self._metrics is None else 2)
             await trio.to_thread.run_sync(self._queue.close, within)  # it bounds its own time
         if self._metrics is None:
             return
-        with trio.move_on_after(within):
+        within = max(0.0, until - trio.current_time())
+        with trio.move_on_at(until):
             await trio.to_thread.run_sync(self._close_metrics, self._metrics, within, abandon_on_cancel=True)
 
     def _close_metrics(self, metrics: MetricSink, within: float) -> None:
@@ -133,10 +135,11 @@ class OpenTelemetry:
                 yield follower.listen
             finally:
                 # Shielded: what a program that is cancelled has done is exported too. It bounds its own time.
+                until = trio.current_time() + self._flush_within
                 with trio.CancelScope(shield=True):
-                    with trio.move_on_after(self._flush_within):
+                    with trio.move_on_at(until):
                         await follower.finish()  # noqa: ASYNC102 - as above
-                    await sinks.close(self._flush_within)  # noqa: ASYNC102 - as above
+                    await sinks.close(until)  # noqa: ASYNC102 - as above
 
     def _opened(self, source: MetricSource) -> Sinks:
         """Make what takes the spans and metrics."""

@@ -7,6 +7,8 @@ import threading
 from collections.abc import Sequence
 
 import pytest
+import trio
+from opentelemetry.sdk.metrics.export import MetricExporter, MetricExportResult, PeriodicExportingMetricReader
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 
@@ -68,6 +70,35 @@ async def test_a_session_does_not_notice_an_exporter_that_hangs(caplog: pytest.L
     assert telemetry.counts.dropped == 20
     assert "spans are lost" in caplog.text
     exporter.let_go.set()
+
+
+class HangingMetrics(MetricExporter):
+    """An exporter of metrics that hangs until it is let go."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.let_go = threading.Event()
+
+    def export(self, *_: object, **__: object) -> MetricExportResult:
+        self.let_go.wait()
+        return MetricExportResult.FAILURE
+
+    def force_flush(self, timeout_millis: float = 0) -> bool:
+        return False
+
+    def shutdown(self, timeout_millis: float = 0, **__: object) -> None:
+        pass
+
+
+async def test_the_end_of_a_supervisor_waits_no_longer_for_exporters_than_it_may() -> None:
+    spans, metrics = Hanging(), HangingMetrics()
+    readers = [PeriodicExportingMetricReader(metrics, 3_600_000)]
+    telemetry = OpenTelemetry(spans, readers, delay=0, flush_within=0.2)
+    with trio.fail_after(60):
+        await turns(telemetry, 2)
+    assert telemetry.counts.dropped == 4
+    spans.let_go.set()
+    metrics.let_go.set()
 
 
 async def test_what_waits_is_exported_at_the_end_and_nothing_is_dropped() -> None:
