@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from agentrail.app.model_registry import Factory
     from agentrail.app.spec import Specs
     from agentrail.app.supervisor import Supervisor as TrioSupervisor
+    from agentrail.ports.instrumentation import Telemetry
     from agentrail.ports.journal import Journal, Retention
     from agentrail.values.usage import Limit
 
@@ -79,6 +80,7 @@ def open_supervisor(
     stop_within: float | None = 10.0,
     address: str | None = None,
     lease: float = 30.0,
+    telemetry: Telemetry | None = None,
 ) -> SupervisorOpening:
     """Open a supervisor; leaving the `async with` stops all its children, the youngest first.
 
@@ -102,6 +104,8 @@ def open_supervisor(
     Several supervisors may share a journal that allows it. Each holds its sessions by leases of *lease* seconds, which
     it renews; one that dies loses its sessions to others after that time, or at once to a supervisor that is opened
     with the same *address*. Errors tell the address to who looks for a session elsewhere; by default, it is made up.
+
+    *telemetry* exports what the sessions do, such as `agentrail.telemetry.OpenTelemetry()`.
     """
     return SupervisorOpening(
         trio_open_supervisor(
@@ -119,6 +123,7 @@ def open_supervisor(
             stop_within=stop_within,
             address=address,
             lease=lease,
+            telemetry=telemetry,
         ),
         stop_within,
     )
