@@ -99,6 +99,10 @@ def _model_of(span: Span) -> str:
     return span.model if isinstance(span, TurnSpan | RequestSpan) else ""
 
 
+def _provider(span: Span) -> str | None:
+    return provider_of(_model_of(span)) or None
+
+
 def _usage_of(span: Span) -> Usage | None:
     """Return the usage of a span; `None` if nothing is known of it."""
     if isinstance(span, TurnSpan):
@@ -230,7 +234,7 @@ ROWS: Final = (
         "gen_ai.system",
         _MODEL,
         "the provider of the model",
-        lambda span: provider_of(_model_of(span)) or None,
+        _provider,
     ),
     _same("gen_ai.conversation.id", _ALL, "id of the session", lambda span: span.session_id),
     _same("gen_ai.agent.name", _ALL, "name of the specification, if it has one", lambda span: span.agent or None),

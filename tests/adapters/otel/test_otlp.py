@@ -64,17 +64,17 @@ class Collector(ThreadingHTTPServer):
 
 
 class Receiver(BaseHTTPRequestHandler):
-    server: Collector
-
     def do_POST(self) -> None:
+        collector = self.server
+        assert isinstance(collector, Collector)
         body = self.rfile.read(int(self.headers["content-length"]))
         if self.headers.get("content-encoding") == "gzip":
             body = gzip.decompress(body)
         if self.path == "/v1/traces":
-            self.server.traces.append(ExportTraceServiceRequest.FromString(body))
+            collector.traces.append(ExportTraceServiceRequest.FromString(body))
         else:
             assert self.path == "/v1/metrics"
-            self.server.metrics.append(ExportMetricsServiceRequest.FromString(body))
+            collector.metrics.append(ExportMetricsServiceRequest.FromString(body))
         self.send_response(200)
         self.send_header("content-length", "0")
         self.end_headers()
