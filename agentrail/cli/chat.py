@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import secrets
 import sys
 import tempfile
 from collections.abc import Generator, Mapping, Sequence
@@ -19,14 +18,15 @@ from agentrail.app import process
 from agentrail.cli.agent_source import AgentSource, profile_of
 from agentrail.cli.bad_input import BadInputError
 from agentrail.cli.chat_options import LAST, ChatOptions, parsed
-from agentrail.cli.chosen_agent import counts_settings, settings_for, source_of
+from agentrail.cli.chosen_agent import settings_for, source_with
 from agentrail.cli.command import INTERRUPTED, WRONG_USAGE, leave_unread
 from agentrail.cli.console import Console
 from agentrail.cli.console_commands import ConsoleCommands, last_used, mode_labelled, set_mode
+from agentrail.cli.error_text import in_own_words
 from agentrail.cli.help_text import greeting
 from agentrail.cli.project_settings import ProjectSettings
 from agentrail.cli.screen import line
-from agentrail.cli.session_names import name_in_chat
+from agentrail.cli.session_names import name_in_chat, new_name
 from agentrail.cli.setting_order import chosen_journal
 from agentrail.cli.shared_host import STOP_WITHIN, open_shared
 from agentrail.cli.terminal import Terminal
@@ -78,28 +78,27 @@ def main(argv: Sequence[str]) -> int:
     logging.getLogger("agentrail").addHandler(logging.NullHandler())
     try:
         options = parsed(argv)
-        if counts_settings(options):
-            ask_about(options.folder)
+        settings = settings_for(options, options.folder, ask_about)
     except BadInputError as error:
-        print(f"agentrail chat: {error}", file=sys.stderr)
+        print(f"agentrail: {error}", file=sys.stderr)
         return WRONG_USAGE
     terminal = Terminal(sys.stdin, sys.stdout)
-    code = process.run(partial(conversation, options, terminal), stop_within=STOP_WITHIN)
+    code = process.run(partial(conversation, options, settings, terminal), stop_within=STOP_WITHIN)
     if terminal.gone:
         leave_unread()
     return INTERRUPTED if code is None else max(code, int(terminal.gone))
 
 
-async def conversation(options: ChatOptions, terminal: Terminal) -> int:
+async def conversation(options: ChatOptions, settings: ProjectSettings | None, terminal: Terminal) -> int:
     """Run the conversation in its folder, and return the exit code; print an `AgentrailError` that ends it."""
     try:
-        with _places(options, settings_for(options, options.folder)) as (folder, journal):
-            well = await Chat(source_of(options, folder), terminal, options).run(journal)
+        with _places(options, settings) as (folder, journal):
+            well = await Chat(source_with(options, folder, settings), terminal, options).run(journal)
     except BadInputError as error:
-        print(f"agentrail chat: {error}", file=sys.stderr, flush=True)
+        print(f"agentrail: {error}", file=sys.stderr, flush=True)
         return WRONG_USAGE
     except AgentrailError as error:
-        print(f"agentrail: {error}", file=sys.stderr, flush=True)
+        print(f"agentrail: {in_own_words(str(error))}", file=sys.stderr, flush=True)
         if isinstance(error, SupervisorStuck):
             raise
         return WRONG_USAGE if isinstance(error, UsageError) else 1
@@ -138,7 +137,7 @@ class Chat:
             while True:
                 is_new = session is None
                 if session is None:
-                    session = await supervisor.spawn(self._source.id, secrets.token_hex(4), labels=[self._source.label])
+                    session = await supervisor.spawn(self._source.id, new_name(), labels=[self._source.label])
                 commands = ConsoleCommands(
                     session, self._terminal, supervisor, self._source.label, Path(self._source.folder)
                 )

@@ -8,24 +8,24 @@ from agentrail.cli.agent_source import NO_CONFIG, AgentSource
 from agentrail.cli.chat_options import ChatOptions
 from agentrail.cli.project_settings import ProjectSettings
 from agentrail.cli.setting_order import chosen_mode, chosen_model
-from agentrail.cli.trust_store import settings_of
+from agentrail.cli.trust_store import Ask, nobody_to_ask, settings_of
 
 
-def counts_settings(options: ChatOptions) -> bool:
-    """Whether the settings of the folder apply; they do not if the agent is in a file, which has its own settings."""
-    return options.has_config and options.file is None and not options.has_samples
-
-
-def settings_for(options: ChatOptions, folder: Path) -> ProjectSettings | None:
-    """Return the settings of *folder*, `None` if they do not apply; raise `BadInputError` if invalid or not allowed."""
-    return settings_of(folder) if counts_settings(options) else None
+def settings_for(options: ChatOptions, folder: Path, ask: Ask = nobody_to_ask) -> ProjectSettings | None:
+    """Return the settings of *folder*, `None` if they do not apply; raise `BadInputError` as `settings_of` does."""
+    has_own = options.file is not None or options.has_samples
+    return settings_of(folder, ask) if options.has_config and not has_own else None
 
 
 def source_of(options: ChatOptions, folder: Path) -> AgentSource:
     """Return the agent that the options name, working in *folder*; raise `BadInputError` as `settings_for` does."""
+    return source_with(options, folder, settings_for(options, folder))
+
+
+def source_with(options: ChatOptions, folder: Path, settings: ProjectSettings | None) -> AgentSource:
+    """Return the agent that the options name, working in *folder*, whose *settings* were read before."""
     if options.file is not None:
         return AgentSource(str(folder), str(options.file), options.name, options.model or "")
-    settings = settings_for(options, folder)
     return AgentSource(
         str(folder),
         model=chosen_model(options.model, settings),

@@ -16,7 +16,7 @@ from agentrail.cli.default_agent import ASK_FIRST, DEMO, USUAL, Mode, mode_named
 from agentrail.cli.named_files import AT, parts_of, paths_behind, without_files
 from agentrail.cli.rendering import SHORT, described
 from agentrail.cli.screen import Tone, aside, clipped, date_and_time, one_line
-from agentrail.cli.session_names import OWN
+from agentrail.cli.session_names import OWN, new_name
 from agentrail.cli.terminal import Terminal
 from agentrail.core.vocabulary.commands import When
 from agentrail.errors import SteeringQueueFull
@@ -332,7 +332,7 @@ class ConsoleCommands:
         elif number.isdecimal() and 0 < int(number) <= len(prompts):
             prompt = prompts[int(number) - 1]
             self.next_text = without_files(prompt.text)
-            fork = await prompt.session.fork(prompt.ref)
+            fork = await prompt.session.fork(prompt.ref, new_name())
             self._say(await _left_behind(fork))
             self._go(fork.id)
         else:
@@ -353,7 +353,7 @@ class ConsoleCommands:
 
     async def fork(self, _: str) -> None:
         """Fork the session, and switch to the fork."""
-        self._go((await self._session.fork()).id)
+        self._go((await self._session.fork(id=new_name())).id)
 
     def _go(self, session_id: str) -> None:
         self.next_id, self.is_leaving = session_id, True

@@ -6,7 +6,6 @@ import os
 import platform
 import shutil
 import sqlite3
-import sys
 import tempfile
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -20,9 +19,8 @@ from agentrail.adapters.extras import need_extra
 from agentrail.adapters.journals.sqlite.journal import SqliteJournal
 from agentrail.adapters.models.providers import PROVIDERS
 from agentrail.adapters.sandboxes.bubblewrap import check_bwrap, find_bwrap
-from agentrail.cli.bad_input import BadInputError
-from agentrail.cli.command import INTERRUPTED, WRONG_USAGE
 from agentrail.cli.config_report import config_report
+from agentrail.cli.exit_status import DONE, FAILED, exit_status
 from agentrail.cli.journal_file import open_journal
 from agentrail.cli.option_parser import OptionParser
 from agentrail.cli.screen import clean, one_line
@@ -50,7 +48,7 @@ ROOM: Final = 1024**3
 NOT_BEFORE: Final = datetime(2026, 11, 1, tzinfo=UTC)
 """A clock that shows less is wrong: this module was not there then."""
 
-EXTRAS: Final = {"mcp": "mcp", "prices": "genai_prices", "testing": "hypothesis"}
+EXTRAS: Final = {"cli": "rich", "mcp": "mcp", "prices": "genai_prices", "testing": "hypothesis"}
 """A package that each extra brings."""
 
 PAGE: Final = 1000
@@ -87,13 +85,7 @@ class DoctorOptions(Value, gc=True):
 
 def main(argv: Sequence[str]) -> int:
     """Run `agentrail doctor` with the arguments *argv*, and return the exit status."""
-    try:
-        return trio.run(_run, parsed(argv))
-    except (BadInputError, AgentrailError) as problem:
-        print(f"agentrail: {problem}", file=sys.stderr)
-        return WRONG_USAGE
-    except KeyboardInterrupt:
-        return INTERRUPTED
+    return exit_status(lambda: trio.run(_run, parsed(argv)))
 
 
 def parsed(argv: Sequence[str]) -> DoctorOptions:
@@ -121,14 +113,14 @@ async def _run(options: DoctorOptions) -> int:
         for key, row in config_report(options.folder):
             entry = {"key": key, "value": row.value, "source": row.source}
             print(to_text(entry) if options.as_json else clean(f"{key:24}  {row.value:32}  {row.source}"))
-        return 0
+        return DONE
     diagnoses = (
         *(_python(), await _sqlite(), *await _journal(options.journal), await _sandbox()),
         *(_keys(), *_extras(), *_disk(options), _clock()),
     )
     for diagnosis in diagnoses:
         print(_as_json(diagnosis) if options.as_json else _line(diagnosis))
-    return 1 if any(diagnosis.level == BAD for diagnosis in diagnoses) else 0
+    return FAILED if any(diagnosis.level == BAD for diagnosis in diagnoses) else DONE
 
 
 def _line(diagnosis: Diagnosis) -> str:

@@ -8,6 +8,7 @@ from typing import Final
 
 from agentrail.cli.bad_input import BadInputError
 from agentrail.cli.command import INTERRUPTED, WRONG_USAGE, leave_unread
+from agentrail.cli.error_text import in_own_words
 from agentrail.errors import AgentrailError, UsageError
 
 DONE: Final = 0
@@ -23,8 +24,7 @@ def exit_status(run: Callable[[], int]) -> int:
         tell(f"agentrail: {problem}")
         return WRONG_USAGE
     except BrokenPipeError:  # the reader of the pipe has closed it, such as `head`
-        leave_unread()
-        return DONE
+        return leave_unread()
     except (AgentrailError, OSError) as error:
         return status_of_error(error)
     except KeyboardInterrupt:
@@ -34,7 +34,7 @@ def exit_status(run: Callable[[], int]) -> int:
 
 def status_of_error(error: AgentrailError | OSError) -> int:
     """Print *error* as one line on standard error, and return the exit status for it."""
-    tell(f"agentrail: {error}")
+    tell(f"agentrail: {in_own_words(str(error))}")
     return WRONG_USAGE if isinstance(error, UsageError) else FAILED
 
 

@@ -10,6 +10,7 @@ import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from hashlib import sha256
+from os.path import normpath
 from pathlib import Path
 from typing import Final, Literal, cast, get_type_hints
 
@@ -100,7 +101,8 @@ class ProjectSettings(Value, gc=True):
     @property
     def spec_fields(self) -> Mapping[str, Json]:
         """The settings that are arguments of `SessionSpec`, except the model."""
-        return {key: value for key, value in self.values.items() if key in _kinds() and key != "model"}
+        values = {key: value for key, value in self.values.items() if key in _kinds() and key != "model"}
+        return values | {key: self._paths(values[key]) for key in PATHS if key in values}
 
     @property
     def servers(self) -> Mapping[str, Mapping[str, Json]]:
@@ -129,6 +131,14 @@ class ProjectSettings(Value, gc=True):
             yield Surface(f"mcp.{name}", canonical(server))
         for number, plugin in enumerate(self.plugins, 1):
             yield Surface(f"plugins.{number}", canonical(plugin), self._code_of(plugin))
+
+    def _paths(self, paths: Json) -> Json:
+        """Return *paths* as a session takes them: in its sandbox, or by their whole path on this machine."""
+        return tuple([self._path(str(path)) for path in cast("Sequence[Json]", paths)])
+
+    def _path(self, path: str) -> str:
+        is_above = Path(normpath(path)).parts[:1] == ("..",)
+        return normpath(self.folder.resolve() / path) if is_above else path
 
     def _leads_out(self, path: Json) -> bool:
         inside = self.folder.resolve()

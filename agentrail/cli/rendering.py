@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from agentrail.api.session_values import Status
+from agentrail.cli.error_text import in_own_words
 from agentrail.cli.screen import Flow, ScreenText, Tone, aside, clipped, line, one_line
 from agentrail.core.context_window import window_of
 from agentrail.values import events as e
@@ -166,7 +167,7 @@ def _retry(event: e.Retry) -> ScreenText:
 
 
 def _failed(event: e.StreamError) -> ScreenText:
-    return line(f"✗ the model failed: {one_line(event.message)}", Tone.BAD)
+    return line(f"✗ the model failed: {in_own_words(one_line(event.message))}", Tone.BAD)
 
 
 def _overflow(event: e.ContextOverflow) -> ScreenText:

@@ -10,6 +10,7 @@ from typing import Final
 
 from agentrail.api.session_values import HeldCall, Reply
 from agentrail.api.views import HeldView, UsageView, View, view
+from agentrail.cli.error_text import in_own_words
 from agentrail.cli.screen import escaped
 from agentrail.errors import (
     AgentrailError,
@@ -141,7 +142,7 @@ class RunTally:
                 self.turns = max(self.turns, envelope.turn)
                 self.rounds += 1
             case StreamError(error=kind, message=message):
-                self.errors.append(ErrorView(kind, message))
+                self.errors.append(ErrorView(kind, in_own_words(message)))
             case PluginError(plugin=plugin, hook=hook, error=problem):
                 self.errors.append(ErrorView("PluginError", f"{plugin}, {hook}: {problem}"))
             case ToolExecutionStart():
@@ -194,7 +195,7 @@ def ending_of_error(error: AgentrailError, tally: RunTally) -> RunEnding:
     """Return the ending for a run that failed with *error*."""
     match error:
         case TurnAborted(kind=kind, reason=reason):
-            outcome, problem = _outcome_of_abort(kind, reason, tally)
+            outcome, problem = _outcome_of_abort(kind, in_own_words(reason), tally)
             return RunEnding(outcome, problem, kind)
         case AnswerUnfit(reason=reason):
             return RunEnding(Outcome.FAILED, f"the answer does not fit the schema: {reason}", "answer")
@@ -208,9 +209,9 @@ def ending_of_error(error: AgentrailError, tally: RunTally) -> RunEnding:
         case RefusedError():
             return RunEnding(_limit_or(Outcome.REFUSED, str(error)), str(error))
         case ModelError():
-            return RunEnding(Outcome.PROVIDER, str(error))
+            return RunEnding(Outcome.PROVIDER, in_own_words(str(error)))
         case _:
-            return RunEnding(Outcome.FAILED, str(error))
+            return RunEnding(Outcome.FAILED, in_own_words(str(error)))
 
 
 def _outcome_of_abort(kind: str, reason: str, tally: RunTally) -> tuple[Outcome, str]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
-
 import trio
 
 from agentrail.adapters.journals.sqlite.journal import SqliteJournal
@@ -11,7 +9,7 @@ from agentrail.app.spec import SessionSpec
 from agentrail.app.supervisor import open_supervisor
 from agentrail.cli.agent_source import AgentSource
 from agentrail.cli.bad_input import BadInputError
-from agentrail.cli.session_names import OWN, STORED, name_in_chat
+from agentrail.cli.session_names import OWN, STORED, name_in_chat, new_name
 from agentrail.cli.shared_host import KEY, address_of, is_served
 from agentrail.core.vocabulary.state import State
 from agentrail.remote.remote_supervisor import connect
@@ -19,11 +17,11 @@ from agentrail.remote.remote_supervisor import connect
 
 async def fork_session(journal: SqliteJournal, origin: State, at: int | None) -> str:
     """Fork *origin* at record *at* (`None`: its end), by the serving process if there is one; return the new name."""
+    name = new_name()
     if await is_served(journal.path):
         async with connect(address_of(journal.path), KEY) as host:
-            return (await host.fork(name_in_chat(origin.session_id), at=at)).id.removeprefix(OWN)
+            return (await host.fork(name_in_chat(origin.session_id), at=at, id=name)).id.removeprefix(OWN)
     spec = await trio.to_thread.run_sync(_spec_of, origin)
-    name = secrets.token_hex(4)
     # Without `specs`, the supervisor resumes no other session of the journal.
     async with open_supervisor(journal=journal) as supervisor:
         await supervisor.fork(origin.session_id, spec, at=at, id=STORED + name)

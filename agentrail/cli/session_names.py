@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from typing import Final
 
 from agentrail.api.public_ids import beginning
@@ -12,6 +13,11 @@ STORED: Final = beginning(LOCAL.tenant, LOCAL.user)
 
 OWN: Final = f"{LOCAL.user}."
 """What they begin with as the host shows them."""
+
+
+def new_name() -> str:
+    """Return a name for a new session: short, for people who type it."""
+    return secrets.token_hex(4)
 
 
 def id_of_chat(name: str) -> str:

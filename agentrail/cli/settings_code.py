@@ -8,10 +8,10 @@ from typing import Final, cast
 
 from agentrail.adapters.mcp.server import McpServer
 from agentrail.adapters.python_file import NothingUsableError, find_member
-from agentrail.app.spec import SessionSpec
+from agentrail.app.spec import SessionSpec, check_spec
 from agentrail.cli.bad_input import BadInputError
 from agentrail.cli.project_settings import USE, ProjectSettings
-from agentrail.errors import AgentrailError
+from agentrail.errors import AgentrailError, BadSpec
 from agentrail.errors.agentrail_error import advice
 from agentrail.hooks.plugin import AnyPlugin
 from agentrail.values.json import Json
@@ -28,7 +28,12 @@ def with_settings(spec: SessionSpec, settings: ProjectSettings) -> SessionSpec:
     plugins = [_plugin(settings, table) for table in settings.plugins]
     others = [plugin for plugin in spec.plugins if type(plugin) not in {type(own) for own in plugins}]
     servers = [_server(settings, name, table) for name, table in settings.servers.items()]
-    return spec.but(**settings.spec_fields, plugins=(*others, *plugins), tools=(*spec.tools, *servers))
+    spec = spec.but(**settings.spec_fields, plugins=(*others, *plugins), tools=(*spec.tools, *servers))
+    try:
+        check_spec(spec)
+    except BadSpec as error:
+        raise BadInputError(f"{settings.path}: its `{error.field}` {error.problem}") from error
+    return spec
 
 
 def _server(settings: ProjectSettings, name: str, options: Mapping[str, Json]) -> McpServer:

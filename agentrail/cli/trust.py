@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from agentrail.cli.bad_input import BadInputError
-from agentrail.cli.command import INTERRUPTED, WRONG_USAGE
+from agentrail.cli.exit_status import DONE, FAILED, exit_status
 from agentrail.cli.option_parser import OptionParser
 from agentrail.cli.project_settings import ProjectSettings, read_settings
 from agentrail.cli.trust_question import says_yes
@@ -26,19 +24,7 @@ example: agentrail trust ~/project"""
 
 def main(argv: Sequence[str]) -> int:
     """Run `agentrail trust` with the arguments *argv*, and return the exit status."""
-    try:
-        args = options_parser().parse_args(argv)
-        folder = Path(args.folder)
-        if args.forget:
-            print(f"forgotten: {forget(folder)} allowed before")
-            return 0
-        settings = read_settings(folder)
-        return int(settings is not None and not _is_allowed(settings, yes=args.yes))
-    except BadInputError as problem:
-        print(f"agentrail trust: {problem}", file=sys.stderr)
-        return WRONG_USAGE
-    except KeyboardInterrupt:
-        return INTERRUPTED
+    return exit_status(lambda: _run(argv))
 
 
 def options_parser() -> OptionParser:
@@ -49,6 +35,16 @@ def options_parser() -> OptionParser:
     answers.add_argument("--yes", action="store_true", help="allow it without a question")
     answers.add_argument("--forget", action="store_true", help="allow nothing of this folder any more")
     return parser
+
+
+def _run(argv: Sequence[str]) -> int:
+    args = options_parser().parse_args(argv)
+    folder = Path(args.folder)
+    if args.forget:
+        print(f"forgotten: {forget(folder)} allowed before")
+        return DONE
+    settings = read_settings(folder)
+    return DONE if settings is None or _is_allowed(settings, yes=args.yes) else FAILED
 
 
 def _is_allowed(settings: ProjectSettings, *, yes: bool) -> bool:

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
+from collections.abc import Sequence
 
-from agentrail.cli.project_settings import read_settings
-from agentrail.cli.trust_store import allow, described, open_surfaces
+from agentrail.cli.project_settings import ProjectSettings, Surface
+from agentrail.cli.trust_store import allow, described
 
 
-def ask_about(folder: Path) -> None:
-    """At a terminal, ask the person to allow the settings of *folder* that are not allowed yet; store a yes."""
-    settings = read_settings(folder)
-    if settings is None or not sys.stdin.isatty() or not (surfaces := open_surfaces(settings)):
-        return
+def ask_about(settings: ProjectSettings, surfaces: Sequence[Surface]) -> bool:
+    """At a terminal, ask the person to allow *surfaces*; store a yes. Return whether they are allowed."""
+    if not sys.stdin.isatty():
+        return False
     print(f"{settings.path.name} of this folder wants what has to be allowed once:\n{described(surfaces)}")
-    if says_yes():
+    is_allowed = says_yes()
+    if is_allowed:
         allow(settings.folder, surfaces)
+    return is_allowed
 
 
 def says_yes() -> bool:

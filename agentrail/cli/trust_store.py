@@ -7,10 +7,10 @@ another surface, and is asked for again.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from hashlib import sha256
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeAlias
 
 from agentrail.adapters.journals.sqlite.writer_lock import home
 from agentrail.cli.bad_input import BadInputError
@@ -24,10 +24,22 @@ NAME: Final = "allowed"
 ONLY_OF_THE_USER: Final = 0o600
 
 
-def settings_of(folder: Path) -> ProjectSettings | None:
-    """Return the settings of *folder*, `None` if it has none; raise `BadInputError` if the user has not allowed one."""
+Ask: TypeAlias = Callable[[ProjectSettings, Sequence[Surface]], bool]
+"""Asks the person whether settings may have certain surfaces; returns whether that is allowed now."""
+
+
+def nobody_to_ask(_settings: ProjectSettings, _surfaces: Sequence[Surface]) -> bool:
+    """Ask nobody: what is not allowed yet stays so."""
+    return False
+
+
+def settings_of(folder: Path, ask: Ask = nobody_to_ask) -> ProjectSettings | None:
+    """Return the settings of *folder*, `None` if it has none; *ask* about surfaces that are not allowed yet.
+
+    Raise `BadInputError` if some of them are not allowed then.
+    """
     settings = read_settings(folder)
-    if settings is not None and (surfaces := open_surfaces(settings)):
+    if settings is not None and (surfaces := open_surfaces(settings)) and not ask(settings, surfaces):
         names = ", ".join(f"`{escaped(surface.name)}`" for surface in surfaces)
         to_do = "`agentrail trust` shows and allows it, and --no-config works without the file"
         raise BadInputError(f"{settings.path}: {names}: nobody has allowed this yet; {to_do}")

@@ -107,7 +107,7 @@ def test_a_subcommand_that_is_not_there_is_told_with_the_nearest(capsys: pytest.
 
 def test_without_a_subcommand_it_is_chat(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--dir", "/no/such/folder"]) == 2
-    assert capsys.readouterr().err == "agentrail chat: --dir: there is no folder '/no/such/folder'\n"
+    assert capsys.readouterr().err == "agentrail: --dir: there is no folder '/no/such/folder'\n"
 
 
 def test_a_subcommand_that_is_interrupted_while_it_is_imported_ends_quietly() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import tomllib
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -14,7 +15,7 @@ import trio
 from agentrail import SessionSpec, open_supervisor
 from agentrail.adapters.models.providers import PROVIDERS
 from agentrail.adapters.sandboxes import bubblewrap
-from agentrail.cli.doctor import main
+from agentrail.cli.doctor import EXTRAS, main
 from agentrail.errors import SandboxMissing
 from agentrail.journals import SqliteJournal
 from agentrail.testing import ScriptedModel
@@ -68,6 +69,14 @@ def test_a_machine_on_which_agents_run(tmp_path: Path, capsys: pytest.CaptureFix
         "ok",
     ]
     assert not (tmp_path / "home").exists()
+
+
+def test_all_extras_are_looked_for() -> None:
+    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
+    assert list(EXTRAS) == list(project["optional-dependencies"])
+    for extra, package in EXTRAS.items():
+        brought = [row.partition(">")[0].replace("-", "_") for row in project["optional-dependencies"][extra]]
+        assert package in brought
 
 
 def test_lines_are_for_people(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

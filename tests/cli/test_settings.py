@@ -134,6 +134,17 @@ def test_what_cannot_be_used_is_told(folder: Path, text: str, why: str) -> None:
     assert why in str(error.value)
 
 
+def test_a_path_above_the_folder_that_is_allowed_is_read(folder: Path) -> None:
+    say(folder, 'memory = ["AGENTS.md", "../outside.md", "sub/../../outside.md", "..notes.md"]\nskills = ["../skills"]')
+    settings = read_settings(folder)
+    assert settings is not None
+    allow(folder, settings.surfaces)
+    spec = with_settings(spec_for("demo", folder), settings)
+    outside = str(folder.parent.resolve() / "outside.md")
+    assert tuple(spec.memory) == ("AGENTS.md", outside, outside, "..notes.md")
+    assert tuple(spec.skills) == (str(folder.parent.resolve() / "skills"),)
+
+
 HOSTILE = {
     "a program": '[mcp.a]\ncommand = ["touch", "ran"]',
     "a server elsewhere": '[mcp.a]\nurl = "https://evil.example"',
@@ -254,6 +265,7 @@ def test_plugins_and_servers_are_made_as_the_settings_say(folder: Path) -> None:
         ('[[plugins]]\nuse = "mine.py:Path"', "`mine.py:Path` is no plugin"),
         ("[mcp.a]", "`mcp.a`: "),
         ('[mcp.a]\ncommand = ["x"]\ntimeout = -1', "`mcp.a`: "),
+        ("max_turns = 0", "agentrail.toml: its `max_turns` "),
     ],
 )
 def test_what_cannot_be_made_is_told(folder: Path, text: str, why: str) -> None:

@@ -240,7 +240,7 @@ def test_a_session_is_gone_on_with_by_any_of_its_names(tmp_path: Path) -> None:
 @pytest.mark.parametrize("args", [("--resume", "nobody"), ("--resume", "no body/../x"), ("--continue",)])
 def test_a_session_that_is_not_there_is_told_in_one_line(tmp_path: Path, args: tuple[str, ...]) -> None:
     with through_pipes("chat", "--journal", str(tmp_path / "a #1?%20.db"), "--dir", str(tmp_path), *args) as talk:
-        assert re.fullmatch(r"agentrail chat: --\w+: .*\n", talk.rest())
+        assert re.fullmatch(r"agentrail: --\w+: .*\n", talk.rest())
         assert talk.code() == 2
 
 
@@ -291,7 +291,7 @@ async def _last_request(journal: Path, name: str) -> str:
 @pytest.mark.parametrize("which", [("--continue",), ("--resume", "trip")])
 def test_a_session_that_may_write_is_not_made_one_that_plans(tmp_path: Path, which: tuple[str, ...]) -> None:
     with through_pipes("chat", "--plan", "--dir", str(tmp_path), "--journal", str(tmp_path / "j.db"), *which) as talk:
-        assert talk.rest().startswith("agentrail chat: --plan: a session keeps the tools that it began with")
+        assert talk.rest().startswith("agentrail: --plan: a session keeps the tools that it began with")
         assert talk.code() == 2
 
 

@@ -19,6 +19,7 @@ from agentrail.cli.bad_input import BadInputError
 from agentrail.cli.chat_options import ChatOptions
 from agentrail.cli.chosen_agent import source_of
 from agentrail.cli.command import INTERRUPTED, WRONG_USAGE
+from agentrail.cli.error_text import in_own_words
 from agentrail.cli.shared_host import STOP_WITHIN, open_shared
 from agentrail.cli.standard_output import StandardOutput, open_what_is_closed
 from agentrail.errors import AgentrailError, SupervisorStuck
@@ -30,7 +31,7 @@ def main(argv: Sequence[str]) -> int:
     try:
         options = parsed(argv)
     except BadInputError as error:
-        print(f"agentrail acp: {error}", file=sys.stderr)
+        print(f"agentrail: {error}", file=sys.stderr)
         return WRONG_USAGE
     open_what_is_closed()
     output = StandardOutput(sys.stdout)
@@ -55,7 +56,7 @@ async def serve(options: ChatOptions, reader: LineReader, output: StandardOutput
                     await writer.gone.wait()
                 nursery.cancel_scope.cancel()
     except AgentrailError as error:
-        print(f"agentrail acp: {error}", file=sys.stderr, flush=True)
+        print(f"agentrail: {in_own_words(str(error))}", file=sys.stderr, flush=True)
         if isinstance(error, SupervisorStuck):
             raise
         return 1

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import secrets
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from pathlib import Path
@@ -44,7 +43,7 @@ from agentrail.cli.acp.updates import SessionUpdates
 from agentrail.cli.agent_source import AgentSource
 from agentrail.cli.bad_input import BadInputError
 from agentrail.cli.screen import iso_time
-from agentrail.cli.session_names import OWN
+from agentrail.cli.session_names import OWN, new_name
 from agentrail.errors import AgentrailError, UnknownSession
 from agentrail.ports.journal import StoredSession
 from agentrail.remote.remote_supervisor import RemoteSupervisor
@@ -204,7 +203,7 @@ class EditorConnection:
         try:
             source = await trio.to_thread.run_sync(self._source_in, _folder_of(request.params))
             await trio.to_thread.run_sync(source.check)
-            remote = await self._supervisor.spawn(source.id, secrets.token_hex(4), labels=[source.label])
+            remote = await self._supervisor.spawn(source.id, new_name(), labels=[source.label])
         except RpcError as error:
             await self._peer.refuse(request.id, error)
             return

@@ -213,7 +213,7 @@ def test_what_is_wrong_with_the_command_line_is_said_on_standard_error(args: tup
     process = subprocess.run([*COMMAND, "acp", *args], capture_output=True, env=ENVIRONMENT, check=False)  # noqa: S603
     assert process.returncode == 2
     assert process.stdout == b""
-    assert process.stderr.startswith(b"agentrail acp: ")
+    assert process.stderr.startswith(b"agentrail: ")
 
 
 def test_settings_that_nobody_has_allowed_are_told_to_the_editor(tmp_path: Path) -> None:

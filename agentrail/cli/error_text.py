@@ -1,0 +1,21 @@
+"""`in_own_words`: the text of an error of the library, as somebody reads it who has options, and no arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+OWN_WORDS: Final[Mapping[str, str]] = {
+    "; set it, or name another one by the option `api_key`": "; set it, or use another model: `agentrail models`",
+    "; name one by the option `api_key`, because": "; `api_key` of an agent in a file names one, because",
+    "; stop whoever uses it, or take it over with `take_over=True`": "; end that program, or name another journal: "
+    "`--journal FILE`",
+}
+"""What the library advises those who write a program, and what the command line says in its place."""
+
+
+def in_own_words(text: str) -> str:
+    """Return *text* with the advice that `OWN_WORDS` has for the command line."""
+    for library, command_line in OWN_WORDS.items():
+        text = text.replace(library, command_line)
+    return text

@@ -1,0 +1,46 @@
+"""Errors of the library in the words of the command line."""
+
+from __future__ import annotations
+
+import pytest
+
+from agentrail.cli.error_text import in_own_words
+from agentrail.cli.rendering import piece_of
+from agentrail.errors import AgentrailError, JournalInUse, KeyMissing, KeyWanted, SessionNotStored
+from agentrail.values.events import Envelope, StreamError
+
+
+@pytest.mark.parametrize(
+    ("error", "text"),
+    [
+        (
+            KeyMissing("ACME_KEY"),
+            "there is no key for this provider: ACME_KEY is not set; set it, or use another model: `agentrail models`",
+        ),
+        (
+            KeyWanted("acme"),
+            (
+                "the server wants a key, and none was sent: acme; `api_key` of an agent in a file names one, because "
+                "the customary key of a provider goes to its own address alone"
+            ),
+        ),
+        (
+            JournalInUse("j.db", "process 7"),
+            "the journal `j.db` is in use (process 7); end that program, or name another journal: `--journal FILE`",
+        ),
+    ],
+)
+def test_the_advice_is_what_the_command_line_has(error: AgentrailError, text: str) -> None:
+    assert in_own_words(str(error)) == text
+
+
+def test_other_errors_stay_as_they_are() -> None:
+    text = str(SessionNotStored("trip"))
+    assert in_own_words(text) == text
+
+
+def test_an_error_of_the_model_is_shown_so_in_a_conversation() -> None:
+    event = StreamError("KeyMissing", str(KeyMissing("ACME_KEY")))
+    piece = piece_of(Envelope("s", 1, 0, 0, 1, 1, event))
+    assert piece is not None
+    assert piece.text.endswith("or use another model: `agentrail models`")
