@@ -9,10 +9,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
+from agentrail.adapters.extras import need_extra
 from agentrail.cli.bad_input import BadInputError
 from agentrail.cli.exit_status import DONE, exit_status
 from agentrail.cli.new_files import KINDS, NewKind
 from agentrail.cli.option_parser import OptionParser
+from agentrail.errors import ExtraMissing
 from agentrail.errors.agentrail_error import advice
 
 DESCRIPTION: Final = """\
@@ -50,6 +52,10 @@ def _run(argv: Sequence[str]) -> int:
     python = shlex.quote(sys.executable)
     print(f"{folder} has {', '.join(sorted(kind.files(folder.name)))}. Go on with:\n")
     print(f"  cd {shlex.quote(str(folder))} && {python} -m pytest")
+    try:
+        need_extra("testing", "pytest", "run the test")
+    except ExtraMissing as missing:
+        print(f"  ({missing})")
     print(f"  {python} -m agentrail {kind.try_it}")
     return DONE
 

@@ -75,6 +75,8 @@ _README: Final = """\
 python -m pytest
 agentrail {try_it}
 ```
+
+The test needs the extra `testing` of agentrail, which brings pytest.
 """
 
 _AGENT: Final = '''\

@@ -55,7 +55,7 @@ class SessionOptions(Value, gc=True):
     messages: int = 10
     """For `show`: the most messages that are shown, the last ones."""
     is_sure: bool = False
-    """For `delete`: whether nobody is asked."""
+    """For `delete` and `export`: whether nobody is asked."""
 
 
 def parsed(argv: Sequence[str]) -> SessionOptions:
@@ -90,5 +90,5 @@ def options_parser() -> OptionParser:
     add("--limit", metavar="N", type=int, help="list: only the N that were used last")
     add("--at", metavar="N", type=int, help="fork: the past up to its record N (default: all)")
     add("--messages", metavar="N", type=int, default=10, help="show: the last N messages (default: 10)")
-    add("--yes", action="store_true", help="delete: do not ask")
+    add("--yes", action="store_true", help="delete, export: do not ask whether to delete, or to overwrite FILE")
     return parser

@@ -164,6 +164,13 @@ async def _stored(journal: Journal, session_id: str) -> tuple[State, int]:
 
 async def _export(journal: Journal, options: SessionOptions) -> int:
     session_id, file = options.words
+    if (
+        not options.is_sure
+        and await trio.Path(file).exists()
+        and not await _confirmed(f"{file} is there; overwrite it?", "overwritten")
+    ):
+        tell("nothing is exported")
+        return FAILED
     count = await export_session(journal, session_id, file)
     tell(f"{session_id}: {count} records are in {file}")
     return DONE
@@ -201,7 +208,7 @@ async def _delete(journal: Journal, options: SessionOptions) -> int:
     session_id = options.words[0]
     if not await journal.read(session_id, 0, 1):
         raise SessionNotStored(session_id)
-    if not options.is_sure and not await _confirmed(f"Delete {session_id} and its sub-agents for good?"):
+    if not options.is_sure and not await _confirmed(f"Delete {session_id} and its sub-agents for good?", "deleted"):
         tell("nothing is deleted")
         return FAILED
     count = await journal.delete(session_id, _holder(), Clock().now_ms())
@@ -211,10 +218,10 @@ async def _delete(journal: Journal, options: SessionOptions) -> int:
     return DONE
 
 
-async def _confirmed(question: str) -> bool:
+async def _confirmed(question: str, action: str) -> bool:
     """Ask the person to confirm; return the answer. Raise `BadInputError` if there is no terminal."""
     if not sys.stdin.isatty():
-        message = "nobody can be asked whether it is to be deleted; `--yes` says so"
+        message = f"nobody can be asked whether it is to be {action}; `--yes` says so"
         raise BadInputError(message)
     answer = await trio.to_thread.run_sync(partial(input, f"{question} [y/N] "), abandon_on_cancel=True)
     return answer.strip().lower() in {"y", "yes"}

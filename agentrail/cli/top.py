@@ -56,6 +56,7 @@ WIDTH: Final = 120
 HEADS: Final = ("SESSION", "PHASE", "MODEL", "TOKENS", "COST", "WAITS FOR A PERSON")
 NOT_KNOWN: Final = "-"
 WAITS: Final = "waits"
+UNIX: Final = "unix:"
 _BEFORE_KEY: Final = "#token="
 """What `agentrail serve` prints between the URL of a host and its key."""
 
@@ -126,6 +127,8 @@ def parsed(argv: Sequence[str]) -> TopOptions:
     if args.journal is not None:
         raise BadInputError("--journal: a host with a URL knows its journal itself")
     url, _, token = args.url.partition(_BEFORE_KEY)
+    if url.startswith(UNIX):  # whoever reaches the socket is the user
+        return TopOptions(url, token or KEY)
     key = token or os.environ.get(args.key, "").strip()
     if not key:
         raise BadInputError(f"no key of the host is in the variable {args.key}; `--key NAME` names another variable")

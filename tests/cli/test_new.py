@@ -63,6 +63,14 @@ def test_the_command_that_it_prints_tries_the_code(
     assert ran.returncode == 0, ran.stdout + ran.stderr
 
 
+def test_without_pytest_the_extra_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "pytest", None)
+    made("tool", tmp_path / "first")
+    assert "cannot run the test: it needs packages of the extra `testing`" in capsys.readouterr().out
+
+
 def test_the_project_is_called_like_the_folder(tmp_path: Path) -> None:
     folder = made("tool", tmp_path / "above" / "My Tools_2")
     project = tomllib.loads((folder / "pyproject.toml").read_text("utf-8"))

@@ -99,6 +99,19 @@ def test_a_session_is_moved_by_a_file_and_copied(
         assert (status, err.startswith("agentrail: the journal has a session `trip` already;")) == (1, True)
 
 
+def test_a_file_is_overwritten_only_if_somebody_says_so(
+    journal: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO())
+    file = tmp_path / "notes.txt"
+    file.write_text("mine")
+    status, _, err = sessions(capsys, "export", "trip", file, "--journal", journal)
+    assert (status, err) == (2, "agentrail: nobody can be asked whether it is to be overwritten; `--yes` says so\n")
+    assert file.read_text() == "mine"
+    assert sessions(capsys, "export", "trip", file, "--yes", "--journal", journal)[0] == 0
+    assert file.read_text().startswith("{")
+
+
 def test_a_session_is_deleted_only_if_somebody_says_so(
     journal: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -147,13 +160,13 @@ def test_a_journal_that_is_not_there_is_not_made(tmp_path: Path, capsys: pytest.
 
 
 @pytest.mark.long
-def test_a_reader_that_leaves_is_no_error(journal: Path) -> None:
+def test_a_reader_that_leaves_has_it_end_quietly(journal: Path) -> None:
     command = [sys.executable, "-m", "agentrail", "sessions", "show", "other", "--journal", str(journal)]
     read, write = os.pipe()
     os.close(read)
     ran = subprocess.run(command, stdout=write, stderr=subprocess.PIPE, timeout=60, check=False)  # noqa: S603 - ours
     os.close(write)
-    assert (ran.returncode, ran.stderr) == (0, b"")
+    assert (ran.returncode, ran.stderr) == (1, b"")
 
 
 @pytest.mark.long

@@ -17,8 +17,8 @@ from agentrail import RemoteSupervisor, SessionSpec, tool
 from agentrail.api.session_values import ChildView
 from agentrail.cli.agent_source import AgentSource, profile_of
 from agentrail.cli.command import INTERRUPTED
-from agentrail.cli.shared_host import is_served, open_shared, socket_of
-from agentrail.cli.top import ANEW, TopRow, cost_text, main, screen_text
+from agentrail.cli.shared_host import KEY, is_served, open_shared, socket_of
+from agentrail.cli.top import ANEW, TopRow, cost_text, main, parsed, screen_text
 from agentrail.host import Host, HostLimits, Profile
 from agentrail.plugins import HumanApproval
 from agentrail.testing import ScriptedModel, call, say, stall
@@ -149,6 +149,12 @@ def test_a_session_that_sleeps_is_shown_and_not_asked() -> None:
 
 def test_a_cost_that_is_not_known_is_never_nothing() -> None:
     assert [cost_text(usage) for usage in (NOTHING_USED, Usage(1), Usage(1, cost_usd=0.25))] == ["$0", "-", "$0.2500"]
+
+
+def test_a_socket_of_the_user_needs_no_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("KEY", raising=False)
+    options = parsed(["unix:/home/ada/sessions.db.sock"])
+    assert (options.url, options.key) == ("unix:/home/ada/sessions.db.sock", KEY)
 
 
 @pytest.mark.parametrize(
