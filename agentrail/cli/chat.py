@@ -34,6 +34,7 @@ from agentrail.cli.trust_question import ask_about
 from agentrail.errors import AgentrailError, SessionParked, SupervisorStuck, UnknownSession, UsageError
 from agentrail.remote.remote_session import RemoteSession
 from agentrail.remote.remote_supervisor import RemoteSupervisor
+from agentrail.values.events import Cursor
 
 NONE_YET: Final = "--continue: no session of this folder is kept yet; without it, `agentrail chat` begins one"
 LIST_THEM: Final = "`agentrail sessions` lists those that are kept, and so does /sessions"
@@ -141,7 +142,7 @@ class Chat:
                 commands = ConsoleCommands(
                     session, self._terminal, supervisor, self._source.label, Path(self._source.folder)
                 )
-                console = Console(session, self._terminal, commands, is_new=is_new)
+                console = Console(session, self._terminal, commands, None if is_new else await _end_of(session))
                 is_well = await console.run(offered) and is_well
                 offered = commands.next_text
                 if is_new and not console.has_prompted:
@@ -182,3 +183,9 @@ class Chat:
         if self._options.mode is not None:
             await set_mode(session, self._options.mode)
         return session
+
+
+async def _end_of(session: RemoteSession) -> Cursor:
+    """Return the place after the last event of *session* so far."""
+    async with session.subscribe() as events:
+        return events.cursor

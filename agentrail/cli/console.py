@@ -6,8 +6,9 @@ there before the session has begun: each waits until the session rests, and so i
 
 from __future__ import annotations
 
+import math
 import signal
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import suppress
 from typing import Final
 
@@ -18,7 +19,7 @@ from agentrail.api.session_values import Status
 from agentrail.cli.approval_prompts import PendingDecisions
 from agentrail.cli.bad_input import BadInputError
 from agentrail.cli.console_commands import STEER, ConsoleCommands
-from agentrail.cli.past import past_of, prompts_in, thoughts_in
+from agentrail.cli.past import MOST_READ, PastEvents, before_copy, past_of, prompts_in, thoughts_in
 from agentrail.cli.questions import changed_lines
 from agentrail.cli.rendering import about, piece_of
 from agentrail.cli.screen import Flow, ScreenText, Tone, clipped, line, one_line
@@ -30,7 +31,9 @@ from agentrail.values.events import (
     AgentEnd,
     ApprovalRequired,
     AskUser,
+    Cursor,
     Envelope,
+    Gap,
     MessageDelta,
     PromptDropped,
     PromptReceived,
@@ -44,7 +47,6 @@ from agentrail.values.events import (
     ToolExecutionStart,
     ToolExecutionUpdate,
 )
-from agentrail.values.messages import ToolMessage
 
 AGAIN: Final = 2.0
 """Seconds within which a second Ctrl-C ends the program."""
@@ -61,6 +63,9 @@ MOST_CHANGED: Final = 12
 PASSING: Final = (MessageDelta, StatusUpdate, ThinkingDelta, ToolExecutionUpdate)
 """Events that come often, and after which the session does the same as before."""
 
+BEGINNING: Final = Cursor(0)
+"""The place before all events."""
+
 LEAVING: Final = tuple(getattr(signal, name) for name in ("SIGHUP", "SIGTERM") if hasattr(signal, name))
 
 
@@ -72,13 +77,15 @@ class Console:
         session: AnySession,
         terminal: Terminal,
         commands: ConsoleCommands | None = None,
-        *,
-        is_new: bool = False,
+        past: Cursor | None = None,
     ) -> None:
-        """Create it. If *is_new*, the first prompt gives the session its title; otherwise, past messages are shown."""
+        """Create it; *past* is the place up to which the session's events are past, and shown as such.
+
+        Without it the session is new, and gets its title from the first prompt.
+        """
         self.has_prompted = False
         """Whether a prompt was sent."""
-        self._is_new = is_new
+        self._past = past
         self._title = ""  # title to set as soon as the session runs; empty if it was set
         self._session = session
         self._terminal = terminal
@@ -107,16 +114,12 @@ class Console:
         Return false if the lines came from a pipe or a file, and one was refused or its turn was stopped.
         """
         with trio.open_signal_receiver(signal.SIGINT, *LEAVING) as signals, self._terminal.opened():
-            async with self._session.subscribe() as events:
-                # Events between the subscription and this call may be shown twice, but none is missed.
-                messages = () if self._is_new else await awaited(self._session.messages())
-                self._terminal.show(past_of(messages))
-                for message in messages:
-                    if isinstance(message, ToolMessage):
-                        self._commands.fold(message.name, message.text)
+            since = None if self._past is None else max(self._past.seq - MOST_READ, 0)
+            async with self._session.subscribe(since) as events:
+                prompts = () if self._past is None else await self._catch_up(events, self._past)
                 if offered:
                     self._terminal.offer(offered)
-                self._terminal.complete_by(self._commands.ways_to_go_on, prompts_in(messages))
+                self._terminal.complete_by(self._commands.ways_to_go_on, prompts)
                 with self._leaving:
                     async with trio.open_nursery() as nursery:  # noqa: TID251 - the command line has its own tasks
                         nursery.start_soon(self._terminal.keep_drawing)
@@ -131,6 +134,28 @@ class Console:
         self._leaving.cancel()
 
     # From the session
+
+    async def _catch_up(self, events: AsyncIterator[Envelope], end: Cursor) -> Sequence[str]:
+        """Show the past events, up to *end*; return the prompts among them.
+
+        They and all that follow are one stream, so nothing is shown twice, or missed.
+        """
+        past = PastEvents(is_cut=end.seq > MOST_READ)
+        place = BEGINNING
+        while place < end:
+            envelope: Envelope | None = None
+            # The deltas before `end` are lost if their process has just ended, and are not waited for
+            with trio.move_on_after(math.inf if place.seq < end.seq else LAST_EVENTS):
+                envelope = await anext(events, None)
+            if envelope is None:
+                break
+            past.take(envelope, self._pieces_of(envelope))
+            self._keep(envelope)
+            place = place if isinstance(envelope.event, Gap) else envelope.cursor
+        messages = await awaited(self._session.messages()) if past.is_copy else ()
+        before = before_copy(messages, len(past.prompts))
+        self._terminal.show((*past_of(before), *past.pieces()))
+        return (*prompts_in(before), *past.prompts)
 
     async def _listen(self, events: AsyncIterator[Envelope]) -> None:
         """Show the session's events, until it has ended."""
@@ -163,8 +188,22 @@ class Console:
             case _:
                 return (piece,)
 
-    def _note(self, envelope: Envelope) -> None:
+    def _keep(self, envelope: Envelope) -> None:
+        """Keep what `/why` and `/show` tell of an event, and which calls the person is asked about."""
         self._commands.note_decision(envelope.event)
+        match envelope.event:
+            case ApprovalRequired(call_id=call_id):
+                self._asked_calls.add(call_id)
+            case ResponseComplete(message=message):
+                self._last_read = message.usage.total_tokens or self._last_read
+                self._commands.fold("thoughts", thoughts_in(message))
+            case ToolExecutionEnd(name=name, text=text):
+                self._commands.fold(name, text)
+            case _:
+                pass
+
+    def _note(self, envelope: Envelope) -> None:
+        self._keep(envelope)
         match envelope.event:
             case PromptReceived(text=text):
                 with suppress(ValueError):  # somebody else sent it
@@ -180,16 +219,10 @@ class Console:
                 self._end(ref)
             case SessionQuarantined():
                 self._open_refs.clear()
-            case ApprovalRequired(approval_id=ref, call_id=call_id):
+            case ApprovalRequired(approval_id=ref):
                 self._waiting_ids.add(ref)
-                self._asked_calls.add(call_id)
             case AskUser(ref=ref):
                 self._waiting_ids.add(ref)
-            case ResponseComplete(message=message):
-                self._last_read = message.usage.total_tokens or self._last_read
-                self._commands.fold("thoughts", thoughts_in(message))
-            case ToolExecutionEnd(name=name, text=text):
-                self._commands.fold(name, text)
             case event:
                 if isinstance(event, PASSING):
                     return
@@ -347,7 +380,7 @@ class Console:
         finally:
             self._is_sending = False
             self._ended_refs.clear()
-        if is_first and self._is_new:
+        if is_first and self._past is None:
             self._title = clipped(one_line(text), TITLE)
 
     # From outside

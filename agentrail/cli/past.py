@@ -1,24 +1,101 @@
-"""What was said in a session before, as a person sees it who comes back."""
+"""What happened in a session before, as it looked when it was new: for a person who comes back, or joins."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from agentrail.cli.rendering import LONG, SHORT, shown_args
-from agentrail.cli.screen import ScreenText, Tone, clipped, line, one_line
+from agentrail.cli.screen import Flow, ScreenText, Tone, clipped, line, one_line
+from agentrail.values import events as e
 from agentrail.values.content import Thinking
-from agentrail.values.messages import AssistantMessage, Message, UserMessage
+from agentrail.values.messages import AssistantMessage, Message, ToolMessage, UserMessage, is_prompt
 
-MOST_SHOWN: Final = 12
-"""The most messages that are shown, the last ones."""
+MOST_READ: Final = 1_000
+"""The most events of the past that are read, the last ones."""
+
+MOST_SHOWN: Final = 200
+"""The most pieces of the past that are shown, the last ones."""
+
+EARLIER: Final = "  (there is more before this; /rewind lists the prompts)"
+
+DELTAS: Final = (e.MessageDelta, e.ThinkingDelta)
+
+
+class PastEvents:
+    """Collects the pieces that show past events. Of a response that still comes, they are the text streamed so far."""
+
+    def __init__(self, *, is_cut: bool) -> None:
+        """Create it; *is_cut*: the events do not begin with the first of the session."""
+        self.is_copy = False
+        """Whether the session began as a copy of another one, whose events are not among these."""
+        self.prompts: list[str] = []
+        """The texts of the prompts, the oldest first."""
+        self._is_cut = is_cut
+        self._pieces: deque[ScreenText] = deque(maxlen=MOST_SHOWN)
+        self._streamed: list[ScreenText] = []  # of the response whose end has not come
+        self._next = 1  # number of the next ephemeral event, if none is missing
+
+    def take(self, envelope: e.Envelope, pieces: Sequence[ScreenText]) -> None:
+        """Add an event, with the *pieces* that show it when it is new."""
+        event = envelope.event
+        match event:
+            case e.SessionForked():
+                self.is_copy = True
+            case e.PromptReceived(text=text):
+                self.prompts.append(text)
+            case e.Gap():  # deltas of answers that are complete are no longer kept, and their texts follow
+                return
+            case e.ResponseComplete(message=message):
+                self._streamed = []
+                pieces = said_in(message)
+            case e.Retry():
+                self._streamed = []
+            case e.AgentEnd() | e.AgentAbort() | e.AgentResumed():
+                self._add(self._streamed)
+                self._streamed = []
+            case _:
+                pass
+        is_missed, self._next = envelope.n > self._next, envelope.n + 1
+        if not isinstance(event, DELTAS):
+            self._add([piece for piece in pieces if piece.flow is not Flow.STATUS])
+            return
+        if is_missed:
+            self._streamed.append(line("  (some output is missing here)", Tone.DIM))
+        self._streamed.extend(pieces)
+
+    def pieces(self) -> tuple[ScreenText, ...]:
+        """Return the pieces to show."""
+        first = (line(EARLIER, Tone.DIM),) if self._is_cut else ()
+        return (*first, *self._pieces, *self._streamed)
+
+    def _add(self, pieces: Sequence[ScreenText]) -> None:
+        self._is_cut = self._is_cut or len(self._pieces) + len(pieces) > MOST_SHOWN
+        self._pieces.extend(pieces)
+
+
+def said_in(message: AssistantMessage) -> tuple[ScreenText, ...]:
+    """Return the pieces that show what the model thought and said, as if it had come as deltas."""
+    thoughts = thoughts_in(message)
+    text = message.text
+    return (
+        *((ScreenText(Flow.THOUGHT, thoughts, Tone.DIM),) if thoughts else ()),
+        *((ScreenText(Flow.TEXT, text),) if text else ()),
+    )
+
+
+def before_copy(messages: Sequence[Message], own_prompts: int) -> Sequence[Message]:
+    """Return those of the *messages* of a copy that it had at its beginning, before its *own_prompts*."""
+    starts = [number for number, message in enumerate(messages) if is_prompt(message)]
+    return messages[: starts[-own_prompts]] if 0 < own_prompts <= len(starts) else () if own_prompts else messages
 
 
 def past_of(messages: Sequence[Message]) -> tuple[ScreenText, ...]:
-    """Return the last of *messages* as pieces for the screen, as they looked when they were new."""
-    left_out = max(len(messages) - MOST_SHOWN, 0)
-    first = (line(f"  ({left_out} earlier messages)", Tone.DIM),) if left_out else ()
-    return (*first, *(piece for message in messages[left_out:] for piece in _pieces(message)))
+    """Return the last of *messages* as pieces for the screen: all that is known of what happened before a copy."""
+    pieces = [piece for message in messages for piece in _pieces(message)]
+    left_out = max(len(pieces) - MOST_SHOWN, 0)
+    return (*((line(EARLIER, Tone.DIM),) if left_out else ()), *pieces[left_out:])
 
 
 def prompts_in(messages: Sequence[Message]) -> tuple[str, ...]:
@@ -31,14 +108,15 @@ def thoughts_in(message: AssistantMessage) -> str:
     return "\n\n".join(part.text for part in message.parts if isinstance(part, Thinking))
 
 
-def _pieces(message: Message) -> tuple[ScreenText, ...]:
+def _pieces(message: Message) -> Iterator[ScreenText]:
     match message:
         case UserMessage():
-            return (line(f"> {clipped(one_line(message.text), LONG)}", Tone.BOLD),)
-        case AssistantMessage():
-            calls = tuple(line(f"  → {call.name} {shown_args(call.args)}".rstrip()) for call in message.calls)
-            text = message.text.strip()
-            return (*((line(text),) if text else ()), *calls, *(() if calls else (line(""),)))
-        case _:
+            yield line(f"> {clipped(one_line(message.text), LONG)}", Tone.BOLD)
+        case AssistantMessage(calls=calls):
+            yield from said_in(message)
+            yield from (line(f"  → {call.name} {shown_args(call.args)}".rstrip()) for call in calls)
+            if not calls:
+                yield line("")
+        case ToolMessage():
             mark, tone = ("✗", Tone.BAD) if message.is_error else ("✓", Tone.GOOD)
-            return (line(f"  {mark} {message.name}: {clipped(one_line(message.text), SHORT)}", tone),)
+            yield line(f"  {mark} {message.name}: {clipped(one_line(message.text), SHORT)}", tone)

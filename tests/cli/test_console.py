@@ -15,6 +15,7 @@ from agentrail.plugins.approval import HumanApproval
 from agentrail.runtime.handle import SessionHandle
 from agentrail.testing.scripted import Element, ScriptedModel, call, permanent, say, stall, transient
 from agentrail.tools import AskPerson, Effect, tool
+from agentrail.values.events import Cursor
 
 PATIENCE = 20
 
@@ -83,11 +84,25 @@ async def talking(script: Iterable[Element]) -> AsyncGenerator[Person, None]:
             session = await supervisor.spawn(spec)
             person = Person(theirs, Shown(), session)
 
-            async def converse() -> None:
-                await Console(session, Terminal(given, person.shown)).run()
-                person.gone.set()
+            nursery.start_soon(converse, person, given, None)
+            yield person
+            await person.leaves()
 
-            nursery.start_soon(converse)
+
+async def converse(person: Person, given: TextIO, past: Cursor | None) -> None:
+    await Console(person.session, Terminal(given, person.shown), past=past).run()
+    person.gone.set()
+
+
+@asynccontextmanager
+async def joining(session: SessionHandle) -> AsyncGenerator[Person, None]:
+    """Somebody else, who comes to a session that has a past."""
+    async with session.subscribe() as events:
+        past = events.position
+    with a_pipe() as (given, theirs):
+        async with trio.open_nursery() as nursery:
+            person = Person(theirs, Shown(), session)
+            nursery.start_soon(converse, person, given, past)
             yield person
             await person.leaves()
 
@@ -144,6 +159,51 @@ async def test_always_goes_for_the_family() -> None:
     async with talking(script) as person:
         await person.says("burn", "[e]dit\n")
         assert "not asked again: burn (burn)\n" in await person.says("ALWAYS", "Well.\n\n")
+
+
+async def test_who_comes_later_sees_what_was_seen_when_it_was_new() -> None:
+    script: list[Element] = [
+        say("I burn **it**.", thinking="Hm.", calls=[call("burn", {"what": "toast"}), call("burn", {"what": "books"})]),
+        transient("too busy"),
+        "Well, `that` was that.",
+        permanent("no such key"),
+        say(calls=[call("burn", {"what": "letters"})]),
+        "Good.",
+    ]
+    async with talking(script) as first:
+        await first.says("burn all", "[e]dit\n")
+        await first.says("y", "[e]dit\n")
+        await first.says("n", "that.\n\n")
+        await first.says("again", ")\n\n")
+        await first.says("once more", "[e]dit\n")
+        async with joining(first.session) as second:
+            await second.shown.wait_for("[e]dit\n")
+            assert _answers(second) == _answers(first)
+            assert "→ burn what=letters" not in second.shown.getvalue(), "it waits, and has not run"
+            await second.says("/show 2", "Hm.\n")
+            await second.says("/why", "  burn was approved\n")
+            await second.says("y", "Good.\n\n")
+
+
+def _answers(person: Person) -> list[str]:
+    """Return the rows that were shown, but for questions, which are asked again only if they are open."""
+    rows = person.shown.getvalue().splitlines()
+    return [row for row in rows if not row.startswith(("? ", "    ", "  [y]es"))]
+
+
+async def test_who_comes_in_mid_answer_sees_the_text_so_far_and_its_rest() -> None:
+    script: list[Element] = [
+        say("I look.", calls=[call("burn", {"what": "toast"})]),
+        stall(after=2, text="one two three"),
+    ]
+    async with talking([*script, "Changed."]) as first:
+        await first.says("count", "[e]dit\n")
+        await first.says("y", "one two ")
+        async with joining(first.session) as second:
+            assert (await second.shown.wait_for("one two ")).count("I look.") == 1
+            await first.says("/steer now stop", "Changed.\n\n")
+            await second.shown.wait_for("Changed.\n\n")
+            assert second.shown.getvalue().count("one two ") == 1
 
 
 async def test_failures_of_the_model_are_told() -> None:
