@@ -24,6 +24,7 @@ from agentrail.cli.console import Console
 from agentrail.cli.console_commands import ConsoleCommands, last_used, mode_labelled, set_mode
 from agentrail.cli.error_text import in_own_words
 from agentrail.cli.help_text import greeting
+from agentrail.cli.printed_lines import PrintedLines, own_output
 from agentrail.cli.project_settings import ProjectSettings
 from agentrail.cli.screen import line
 from agentrail.cli.session_names import name_in_chat, new_name
@@ -83,17 +84,18 @@ def main(argv: Sequence[str]) -> int:
     except BadInputError as error:
         print(f"agentrail: {error}", file=sys.stderr)
         return WRONG_USAGE
-    terminal = Terminal(sys.stdin, sys.stdout)
+    screen = own_output(sys.stdout)
+    terminal = Terminal(sys.stdin, screen)
     code = process.run(partial(conversation, options, settings, terminal), stop_within=STOP_WITHIN)
     if terminal.gone:
-        leave_unread()
+        leave_unread(screen)
     return INTERRUPTED if code is None else max(code, int(terminal.gone))
 
 
 async def conversation(options: ChatOptions, settings: ProjectSettings | None, terminal: Terminal) -> int:
     """Run the conversation in its folder, and return the exit code; print an `AgentrailError` that ends it."""
     try:
-        with _places(options, settings) as (folder, journal):
+        with _places(options, settings) as (folder, journal), PrintedLines(terminal.show).caught():
             well = await Chat(source_with(options, folder, settings), terminal, options).run(journal)
     except BadInputError as error:
         print(f"agentrail: {error}", file=sys.stderr, flush=True)

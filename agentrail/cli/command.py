@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from importlib import import_module
 from types import ModuleType
-from typing import Final, NamedTuple, Protocol, cast
+from typing import Final, NamedTuple, Protocol, TextIO, cast
 
 import agentrail
 
@@ -131,9 +131,13 @@ def _call(row: Subcommand, words: Sequence[str]) -> int:
     return code
 
 
-def leave_unread() -> int:
-    """Return the exit code if nobody reads standard output any more, and have nothing else fail because of that."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+def leave_unread(*others: TextIO) -> int:
+    """Return the exit code if nobody reads standard output any more, and have nothing else fail because of that.
+
+    *others* are streams that lead there too.
+    """
+    for stream in (sys.stdout, *others):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
     return 1
 
 

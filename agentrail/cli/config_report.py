@@ -7,12 +7,11 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 
 from agentrail.adapters.journals.sqlite.journal import SqliteJournal
-from agentrail.cli.default_agent import MODES, usual_model
+from agentrail.cli.default_agent import MODES, OPTIONS, usual_model
 from agentrail.cli.project_settings import OF_SPEC, ProjectSettings, read_settings
 from agentrail.cli.screen import escaped
 from agentrail.cli.setting_order import VARIABLES, Setting, setting
 from agentrail.cli.trust_store import open_surfaces
-from agentrail.core.vocabulary.options import Options
 from agentrail.values.json import canonical
 
 
@@ -28,10 +27,9 @@ def config_report(folder: Path) -> Iterator[tuple[str, Setting]]:
         yield key, Setting(row.value, f"{row.source}; not allowed yet") if is_blocked else row
     yield from _of_file(settings, waiting)
     in_file = frozenset[str]() if settings is None else settings.values.keys()
-    defaults_of_options = Options()
-    for key in defaults_of_options.__struct_fields__:
+    for key in OPTIONS.__struct_fields__:
         if key not in in_file:
-            yield key, Setting(str(getattr(defaults_of_options, key)), "default")
+            yield key, Setting(str(getattr(OPTIONS, key)), "default")
     for key in OF_SPEC:
         if key not in in_file and key not in VARIABLES:
             yield key, Setting("", "default")

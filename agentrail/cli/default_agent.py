@@ -11,6 +11,7 @@ from agentrail.adapters.models.providers import PROVIDERS
 from agentrail.adapters.sandboxes.bubblewrap import BubblewrapSandbox, check_bwrap, find_bwrap
 from agentrail.app.spec import SessionSpec
 from agentrail.cli.console_tools import terminal_tools
+from agentrail.core.vocabulary.options import Options
 from agentrail.errors import SandboxMissing
 from agentrail.plugins.approval import SAFE_COMMANDS, HumanApproval
 from agentrail.plugins.security import SecurityGuard
@@ -68,6 +69,10 @@ USUAL: Final = (
 """The default models, one of each provider, in the order in which API keys are looked for."""
 
 
+OPTIONS: Final = Options(event_buffer_size=10_000)
+"""The figures of its sessions: who joins them sees an answer from its beginning, however long it is."""
+
+
 def mode_named(name: str) -> Mode | None:
     """Return the mode called *name*; `None` if there is none."""
     names: dict[str, Mode] = {mode: mode for mode in MODES}
@@ -111,6 +116,7 @@ def spec_for(model: str, folder: Path, mode: Mode = "ask") -> SessionSpec:
         agents={"explorer": SessionSpec(description=EXPLORER, tools=READERS, system=EXPLORER)},
         sandbox=sandbox,
         working_dir=str(folder),
+        event_buffer_size=OPTIONS.event_buffer_size,
     )
 
 

@@ -69,7 +69,7 @@ def has_keys(source: TextIO, target: TextIO) -> bool:
 
 def look_of(source: TextIO, target: TextIO) -> TerminalStyle:
     """Return whether the output takes colours, can rewrite lines and shows what is typed, and its size."""
-    size = shutil.get_terminal_size()
+    size = _size_of(target)
     return TerminalStyle(
         colours=target.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb",
         rewrites=has_keys(source, target),
@@ -77,6 +77,16 @@ def look_of(source: TextIO, target: TextIO) -> TerminalStyle:
         width=size.columns,
         height=size.lines,
     )
+
+
+def _size_of(target: TextIO) -> os.terminal_size:
+    """Return columns and lines of the terminal that *target* leads to, which need not be standard output."""
+    usual = shutil.get_terminal_size()
+    try:
+        size = os.get_terminal_size(target.fileno())
+    except OSError:
+        return usual
+    return os.terminal_size((size.columns or usual.columns, size.lines or usual.lines))
 
 
 def _common(words: Sequence[str]) -> str:
