@@ -56,8 +56,9 @@ class PrintedLines:
         copies = [os.dup(descriptor) for descriptor in descriptors]
         source, target = os.pipe()
         _flush()
-        if isinstance(sys.stdout, TextIOWrapper):  # it collects what is printed where it is no terminal
-            sys.stdout.reconfigure(line_buffering=True)
+        stream = cast("TextIOWrapper", sys.stdout)
+        if hasattr(stream, "reconfigure"):  # else it collects what is printed, where it is no terminal
+            stream.reconfigure(line_buffering=True)
         for descriptor in descriptors:
             os.dup2(target, descriptor)
         os.close(target)
