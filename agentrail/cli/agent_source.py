@@ -23,6 +23,7 @@ from agentrail.app.model_registry import check_set_up
 from agentrail.app.spec import SessionSpec, check_spec
 from agentrail.cli.bad_input import BadInputError
 from agentrail.cli.default_agent import DEMO, MODES, Mode, mode_named, spec_for
+from agentrail.cli.run_limits import limited
 from agentrail.cli.settings_code import with_settings
 from agentrail.cli.trust_store import settings_of
 from agentrail.errors import BadProfile, KeyMissing
@@ -60,6 +61,12 @@ class AgentSource(Value):
     """`none` if the settings of the folder do not count; else empty."""
     mode: str = ""
     """What the agent of the command line may do without asking, one of `MODES`; empty for the first."""
+    max_usd: str = ""
+    """The highest cost of the session, in dollars; empty if the agent says itself."""
+    max_rounds: str = ""
+    """The most requests of a turn; empty if the agent says itself."""
+    max_seconds: str = ""
+    """The most seconds of a turn; empty if the agent says itself."""
 
     @property
     def id(self) -> str:
@@ -87,15 +94,26 @@ class AgentSource(Value):
     def profile(self) -> Profile:
         """Return the agent as a host's profile; raise `BadProfile` if its file has no agent, or cannot be run."""
         if not self.file:
-            return Profile(self.id, self._spec(), models=ANY_MODEL, plugin_options=CHANGEABLE)
+            return Profile(self.id, self._limited(self._spec()), models=ANY_MODEL, plugin_options=CHANGEABLE)
         try:
             member = find_member(Path(self.file), self.name, KINDS).value
         except NothingUsableError as error:
             raise BadProfile(self.file, str(error)) from error
         if isinstance(member, Profile):
             spec = member.spec
-            return member.but(id=self.id, spec=self._in_folder(spec) if isinstance(spec, SessionSpec) else spec)
-        return Profile(self.id, self._in_folder(cast("SessionSpec", member)))
+            return member.but(id=self.id, spec=self._placed(spec) if isinstance(spec, SessionSpec) else spec)
+        return Profile(self.id, self._placed(cast("SessionSpec", member)))
+
+    def _placed(self, spec: SessionSpec) -> SessionSpec:
+        return self._limited(self._in_folder(spec))
+
+    def _limited(self, spec: SessionSpec) -> SessionSpec:
+        return limited(
+            spec,
+            float(self.max_usd) if self.max_usd else None,
+            int(self.max_rounds) if self.max_rounds else None,
+            float(self.max_seconds) if self.max_seconds else None,
+        )
 
     def _spec(self) -> SessionSpec:
         """Return the spec of the default agent, with the settings of the folder; raise `BadProfile` for a bad one."""

@@ -6,13 +6,14 @@ import logging
 import os
 import select
 import sys
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import Final, TextIO, cast
+from typing import Final, TextIO, TypeAlias, cast
 
 from agentrail.adapters.python_file import NothingUsableError, find_member
+from agentrail.api.protocols import AnySession, awaited
 from agentrail.api.sse_frames import as_seen
 from agentrail.api.views import to_json
 from agentrail.app import process
@@ -24,8 +25,9 @@ from agentrail.cli.default_agent import DEMO, MODES, STOP_WITHIN, spec_for
 from agentrail.cli.prompt_input import MOST_BYTES, STDIN, prompt_of
 from agentrail.cli.prompt_run import INTERRUPTED, Decide, PromptRun
 from agentrail.cli.rendering import SHORT, piece_of
+from agentrail.cli.run_limits import LIMIT, limited
 from agentrail.cli.run_options import RunOptions, parsed, wants_json
-from agentrail.cli.run_outcome import Outcome, RunEnding, RunTally, ending_of_error, run_view
+from agentrail.cli.run_outcome import Outcome, RunEnding, RunTally, ending_of_error, held_ending, run_view
 from agentrail.cli.screen import ScreenText, Tone, clean, clipped, line, one_line
 from agentrail.cli.setting_order import chosen_mode, chosen_model
 from agentrail.cli.settings_code import with_settings
@@ -34,9 +36,7 @@ from agentrail.cli.terminal import Terminal
 from agentrail.cli.trust_store import settings_of
 from agentrail.codec.json_text import to_text
 from agentrail.errors import AgentrailError, PluginRefused, SupervisorStuck
-from agentrail.hooks.plugin import Keyed
-from agentrail.plugins.budget import BudgetGuard
-from agentrail.runtime.handle import SessionHandle
+from agentrail.ports.model import ModelChain
 from agentrail.values import events as e
 from agentrail.values.usage import NOTHING_USED, Usage
 
@@ -46,8 +46,14 @@ PATIENCE: Final = 3.0
 BEGINNING: Final = 0
 """The cursor before all events of a session."""
 
-LIMIT: Final = "max-usd"
-"""Key of the guard of `--max-usd`, beside those that an agent has."""
+KEPT_STOP_WITHIN: Final = 6.0
+"""The most seconds that a run which is kept may take to end: as `chat`, it may serve the sessions of others."""
+
+NOT_SENT: Final = "the prompt was not sent, as it would end the turn of that call"
+FIRST: Final = "decide about it first, by `agentrail chat --resume`"
+
+TITLE: Final = 60
+"""The most columns of the title that a session gets from its prompt."""
 
 SHOWN_OTHERWISE: Final = (
     *(e.AgentAbort, e.AgentEnd, e.MessageDelta, e.PromptReceived, e.PromptRejected, e.StreamError, e.ThinkingDelta),
@@ -74,14 +80,17 @@ def main(argv: Sequence[str]) -> int:
 def _answered(options: RunOptions, output: StandardOutput) -> int:
     as_json = options.form != "text"
     try:
-        spec = _spec_of(options)
+        open_session, model = _kept(options) if options.is_kept else _alone(_spec_of(options))
         prompt = prompt_of(options.prompt, _piped(options))
     except BadInputError as error:
         return _reported_at_once(RunEnding(Outcome.USAGE, str(error)), output, as_json=as_json)
-    if options.model is None and not options.agent and spec.model == DEMO and options.progress is not False:
+    except AgentrailError as error:
+        return _reported_at_once(ending_of_error(error, RunTally()), output, as_json=as_json)
+    if options.model is None and not options.agent and model == DEMO and options.progress is not False:
         _tell("no key of a provider is in the environment, so the built-in demo model answers; --model names another")
     run = ScriptedRun(options, output, Terminal(sys.stdin or _nowhere("r"), sys.stderr or _nowhere("w")))
-    ending = process.run(partial(run.answer, spec, prompt), stop_within=STOP_WITHIN) or run.ending
+    stop_within = KEPT_STOP_WITHIN if options.is_kept else STOP_WITHIN
+    ending = process.run(partial(run.answer, open_session, prompt), stop_within=stop_within) or run.ending
     if ending is None:  # a signal came before the session was started
         return _reported_at_once(INTERRUPTED, output, as_json=as_json)
     return ending.outcome.value
@@ -103,6 +112,32 @@ def _reported_at_once(ending: RunEnding, output: StandardOutput, *, as_json: boo
 def _tell(text: str) -> None:
     if sys.stderr is not None:
         print(f"agentrail: {text}", file=sys.stderr, flush=True)
+
+
+# The session
+
+
+OpenSession: TypeAlias = Callable[[str], AbstractAsyncContextManager[AnySession]]
+"""Opens the session of a run; the argument is a title for a new one."""
+
+
+def _alone(spec: SessionSpec) -> tuple[OpenSession, ModelChain]:
+    """Return how to open a session that ends with the run, and its model."""
+
+    @asynccontextmanager
+    async def open_alone(_title: str) -> AsyncGenerator[AnySession, None]:
+        async with open_supervisor(stop_within=STOP_WITHIN) as supervisor:
+            yield await supervisor.spawn(spec)
+
+    return open_alone, spec.model
+
+
+def _kept(options: RunOptions) -> tuple[OpenSession, ModelChain]:
+    """Return how to open a session that outlives the run, and the model of a new one."""
+    from agentrail.cli.kept_run import KeptRun  # noqa: PLC0415 - it needs a host, and other runs start without
+
+    run = KeptRun(options)
+    return run.session, "" if options.session else run.source.model
 
 
 # What goes in
@@ -156,13 +191,7 @@ def _spec_of(options: RunOptions) -> SessionSpec:
         model, mode = chosen_model(options.model, settings), chosen_mode(None, settings)
         spec = spec_for(model, folder, mode or MODES[0])
         spec = spec if settings is None else with_settings(spec, settings)
-    if options.max_rounds is not None:
-        spec = spec.but(max_turns=options.max_rounds)
-    if options.max_seconds is not None:
-        spec = spec.but(max_turn_seconds=options.max_seconds)
-    if options.max_usd is not None:
-        spec = spec.but(plugins=(*spec.plugins, Keyed(LIMIT, BudgetGuard(max_usd=options.max_usd))))
-    return spec
+    return limited(spec, options.max_usd, options.max_rounds, options.max_seconds)
 
 
 def _spec_in_file(agent: str) -> SessionSpec:
@@ -193,14 +222,21 @@ class ScriptedRun:
         if self._is_seen and os.environ.get("TERM", "dumb") != "dumb":
             terminal.look = terminal.look.but(rewrites=True)
 
-    async def answer(self, spec: SessionSpec, prompt: str) -> RunEnding:
-        """Start a session of *spec*, send *prompt*, report the ending of the run, and return the ending."""
+    async def answer(self, open_session: OpenSession, prompt: str) -> RunEnding:
+        """Open the session, send *prompt*, report the ending of the run, and return the ending."""
+        is_new = self._options.session is None
         try:
-            async with open_supervisor(stop_within=STOP_WITHIN) as supervisor:
-                session = await supervisor.spawn(spec)
+            async with open_session(clipped(one_line(prompt), TITLE)) as session:
+                if not is_new and (calls := (await awaited(session.status())).held):
+                    return await self._report(held_ending(calls, NOT_SENT, FIRST), RunTally(), session.id)
                 run = PromptRun(session, self._decider(session), self._show)
-                ending = await run.run(prompt, self._options.schema, BEGINNING)
-                return await self._report(ending, run.tally, session.id, await run.usage())
+                before = NOTHING_USED if is_new else await run.usage()
+                self._tell_name(session)
+                ending = await run.run(prompt, self._options.schema, BEGINNING if is_new else None)
+                usage = (await run.usage()).minus(before)
+                return await self._report(ending, run.tally, session.id, usage)
+        except BadInputError as error:
+            return await self._report(RunEnding(Outcome.USAGE, str(error)), RunTally())
         except SupervisorStuck as error:
             self._tell(str(error))
             raise
@@ -209,7 +245,13 @@ class ScriptedRun:
             ending = RunEnding(Outcome.USAGE, f"--max-usd: {error}") if is_ours else ending_of_error(error, RunTally())
             return await self._report(ending, RunTally())
 
-    def _decider(self, session: SessionHandle) -> Decide:
+    def _tell_name(self, session: AnySession) -> None:
+        """Say how others find a session that is kept, before it does anything."""
+        if self._options.is_kept and self._shows_progress:
+            name = session.id.rpartition(".")[2]
+            self._terminal.show((line(f"  session {name}: `agentrail chat --resume {name}` shows it", Tone.DIM),))
+
+    def _decider(self, session: AnySession) -> Decide:
         match self._options.decision:
             case "yes":
                 return partial(approve_all, session)

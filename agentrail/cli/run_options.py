@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from agentrail.cli.bad_input import BadInputError
-from agentrail.cli.option_parser import OptionParser
+from agentrail.cli.option_parser import NamedChoice, OptionParser
 from agentrail.cli.prompt_input import STDIN
 from agentrail.codec.json_text import from_text
 from agentrail.errors import BadReturns, BadText
@@ -52,6 +52,12 @@ class RunOptions(Value, gc=True):
     """The most seconds of the turn."""
     has_config: bool = True
     """Whether the settings of the folder count."""
+    is_kept: bool = False
+    """Whether the session is one of those of `chat`, in the user's journal; else it ends with the run."""
+    session: str | None = None
+    """Name of the session to go on with; `None` for a new one."""
+    journal: Path | None = None
+    """The file of the journal of sessions that are kept; `None` for that of the user."""
 
 
 def parsed(argv: Sequence[str]) -> RunOptions:
@@ -65,19 +71,29 @@ def parsed(argv: Sequence[str]) -> RunOptions:
         parser.error(f"--dir: there is no folder {args.dir!r}")
     if args.decision == "answers" and prompt in {None, STDIN}:
         parser.error("--answers: standard input has the answers, so give the prompt as an argument")
+    if args.resume is not None:
+        for name, begun_with in (
+            *(("agent", args.agent), ("dir", args.dir), ("max-usd", args.max_usd), ("max-rounds", args.max_rounds)),
+            *(("max-seconds", args.max_seconds), ("no-config", None if args.has_config else True)),
+        ):
+            if begun_with is not None:
+                parser.error(f"--{name}: a session keeps what it began with, so it cannot be given with --resume")
     return RunOptions(
         prompt,
         args.model,
         args.agent or "",
         None if args.dir is None else Path(args.dir),
         None if args.schema is None else schema_of(args.schema),
-        args.form,
-        args.decision,
-        args.progress,
+        args.form or "text",
+        args.decision or "ask",
+        None if args.progress is None else args.progress == "verbose",
         args.max_usd,
         args.max_rounds,
         args.max_seconds,
         args.has_config,
+        args.keep or args.resume is not None or args.journal is not None,
+        args.resume,
+        None if args.journal is None else Path(args.journal),
     )
 
 
@@ -122,23 +138,18 @@ def options_parser() -> OptionParser:
     add("--agent", metavar="FILE[:NAME]", help="a file with a SessionSpec (default: that of `chat`)")
     add("--dir", metavar="FOLDER", help="where its tools work (default: here)")
     add("--schema", metavar="FILE|JSON", help="a JSON Schema: the answer is an object that fits it")
-    forms = parser.add_mutually_exclusive_group()
-    for name, about in (("json", "print one object: answer, outcome, usage"), ("events", "print each event, as JSON")):
-        forms.add_argument(f"--{name}", dest="form", action="store_const", const=name, default="text", help=about)
-    deciding = parser.add_mutually_exclusive_group()
-    for name, about in (
-        ("yes", "approve each call that waits for a person"),
-        ("deny", "reject each call that waits for a person"),
-        ("answers", "read what a person would answer from standard input"),
-    ):
-        deciding.add_argument(f"--{name}", dest="decision", action="store_const", const=name, default="ask", help=about)
+    add("--json", "--events", dest="form", action=NamedChoice, help="print one object at the end; or each event, too")
+    add("--yes", "--deny", dest="decision", action=NamedChoice, help="approve, or reject, calls that wait for a person")
+    about = "read what a person would answer from standard input"
+    add("--answers", dest="decision", action=NamedChoice, help=about)
     add("--max-usd", type=_positive, metavar="X", help="stop before it costs more")
     add("--max-rounds", type=_count, metavar="N", help="stop after so many requests to the model")
     add("--max-seconds", type=_positive, metavar="X", help="stop after so many seconds")
     add("--no-config", dest="has_config", action="store_false", help="do without agentrail.toml of the folder")
-    telling = parser.add_mutually_exclusive_group()
-    telling.add_argument("--verbose", dest="progress", action="store_true", default=None, help="show progress anyway")
-    telling.add_argument("--quiet", dest="progress", action="store_false", default=None, help="show no progress")
+    add("--keep", action="store_true", help="keep the session: `chat --resume` shows it")
+    add("--resume", metavar="SESSION", help="go on with a session that is kept")
+    add("--journal", metavar="FILE", help="keep it there (default: the journal of the user)")
+    add("--verbose", "--quiet", dest="progress", action=NamedChoice, help="show progress anyway, or never")
     return parser
 
 

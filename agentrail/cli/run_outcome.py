@@ -237,13 +237,16 @@ def _limit_or(outcome: Outcome, reason: str) -> Outcome:
     return Outcome.BUDGET if USED_UP in reason else outcome
 
 
-def held_ending(held_calls: tuple[HeldCall, ...], why: str) -> RunEnding:
-    """Return the ending of a run that waits for a person; *why* says why nobody decided."""
+WHO_DECIDES: Final = (
+    "`--yes` allows such calls, `--deny` refuses them, `--answers` reads answers from a pipe, and at a terminal you "
+    "are asked"
+)
+
+
+def held_ending(held_calls: tuple[HeldCall, ...], why: str, advice: str = WHO_DECIDES) -> RunEnding:
+    """Return the ending of a run that waits for a person; *why* says why nobody decided, *advice* what to do."""
     what = "; ".join(described(call) for call in held_calls) or "a call waits for a decision"
-    advice = "`--yes` allows such calls, `--deny` refuses them, `--answers` reads answers from a pipe"
-    return RunEnding(
-        Outcome.HELD, f"{what}; {why}: {advice}, and at a terminal you are asked", "held", held_calls=held_calls
-    )
+    return RunEnding(Outcome.HELD, f"{what}; {why}: {advice}", "held", held_calls=held_calls)
 
 
 def described(call: HeldCall) -> str:

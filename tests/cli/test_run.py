@@ -15,7 +15,7 @@ import trio
 
 from agentrail.cli.command import SUBCOMMANDS
 from tests.adapters.models.server import refusing, serving
-from tests.cli.talking import COMMAND, ENVIRONMENT, at_a_terminal, modes
+from tests.cli.talking import COMMAND, ENVIRONMENT, at_a_terminal, modes, through_pipes
 from tests.patience import PATIENCE
 
 
@@ -104,6 +104,59 @@ def test_wrong_usage_is_told_in_one_sentence(args: tuple[str, ...], piped: bytes
             assert f"agentrail: {outcome['problem']}" == line
         else:
             assert done.stdout == b""
+
+
+@pytest.mark.long
+def test_a_run_is_kept_and_gone_on_with(tmp_path: Path) -> None:
+    kept = ("--model", "demo", "--dir", str(tmp_path), "--journal", str(tmp_path / "j.db"))
+    first = json.loads(run(*kept, "--json", "Who are you?").stdout)
+    assert (first["outcome"], first["rounds"]) == ("done", 1)
+    again = ("--resume", first["session"], "--journal", str(tmp_path / "j.db"))
+    second = json.loads(run(*again, "--json", "write hello to a.txt").stdout)
+    assert (second["outcome"], second["session"]) == ("held", first["session"])
+    (waiting,) = second["held"]
+    assert waiting["args"] == {"content": "hello", "path": "a.txt"}
+    refused = run(*again, "list the files")
+    assert refused.returncode == 3
+    assert told(refused.stderr) == (
+        'agentrail: `write_file` waits for approval with {"content":"hello","path":"a.txt"}; the prompt was not '
+        "sent, as it would end the turn of that call: decide about it first, by `agentrail chat --resume`\n"
+    )
+    with through_pipes("chat", *again) as talk:
+        talk.wait_for("> write hello to a.txt\n")
+        talk.wait_for("[e]dit\n")
+        talk.say("y\n")
+        talk.wait_for("created `a.txt`")
+        with begun(*again, "--events", "list the files") as watched:
+            assert watched.stdout is not None
+            lines = [json.loads(line) for line in watched.stdout]
+        talk.wait_for(f"{lines[-1]['answer']}\n")
+        assert (lines[-1]["outcome"], lines[-1]["turns"]) == ("done", 3)
+
+
+@pytest.mark.long
+def test_who_watches_a_run_goes_on_when_it_has_ended(tmp_path: Path) -> None:
+    journal = ("--journal", str(tmp_path / "j.db"))
+    with begun("--model", "demo", "--dir", str(tmp_path), *journal, "--verbose", "count to 2") as process:
+        assert process.stderr is not None
+        name = process.stderr.readline().split()[1].decode().rstrip(":")
+        with through_pipes("chat", "--resume", name, *journal) as talk:
+            talk.wait_for("> count to 2\n")
+            talk.wait_for("counted to 2")
+            assert process.wait(PATIENCE) == 0
+            talk.say("Who are you?\n")
+            talk.wait_for("built-in demo model")
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [("--agent", "a.py"), ("--dir", "."), ("--max-usd", "1"), ("--max-rounds", "1"), ("--no-config", "")],
+)
+def test_a_session_keeps_what_it_began_with(option: str, value: str) -> None:
+    done = run("--resume", "trip", option, *([value] if value else []), "x")
+    assert done.returncode == 2
+    assert told(done.stderr).startswith(f"agentrail: {option}: a session keeps what it began with")
 
 
 @pytest.mark.long
