@@ -24,6 +24,7 @@ from agentrail.cli.console import Console
 from agentrail.cli.console_commands import ConsoleCommands, last_used, mode_labelled, set_mode
 from agentrail.cli.error_text import in_own_words
 from agentrail.cli.help_text import greeting
+from agentrail.cli.input_history import InputHistory
 from agentrail.cli.printed_lines import PrintedLines, own_output
 from agentrail.cli.project_settings import ProjectSettings
 from agentrail.cli.screen import line
@@ -128,6 +129,7 @@ class Chat:
         self._source = source
         self._terminal = terminal
         self._options = options
+        self._history = None if options.has_samples else InputHistory(source.folder)
 
     async def run(self, journal: Path | None) -> bool:
         """Converse until the person leaves; return false if input from a pipe was refused or stopped."""
@@ -144,7 +146,8 @@ class Chat:
                 commands = ConsoleCommands(
                     session, self._terminal, supervisor, self._source.label, Path(self._source.folder)
                 )
-                console = Console(session, self._terminal, commands, None if is_new else await _end_of(session))
+                past = None if is_new else await _end_of(session)
+                console = Console(session, self._terminal, commands, past, self._history)
                 is_well = await console.run(offered) and is_well
                 offered = commands.next_text
                 if is_new and not console.has_prompted:

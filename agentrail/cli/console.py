@@ -19,11 +19,12 @@ from agentrail.api.session_values import Status
 from agentrail.cli.approval_prompts import PendingDecisions
 from agentrail.cli.bad_input import BadInputError
 from agentrail.cli.console_commands import STEER, ConsoleCommands
+from agentrail.cli.input_history import InputHistory
 from agentrail.cli.past import MOST_READ, PastEvents, before_copy, past_of, prompts_in, thoughts_in
 from agentrail.cli.questions import changed_lines
 from agentrail.cli.rendering import about, piece_of
 from agentrail.cli.screen import Flow, ScreenText, Tone, clipped, line, one_line
-from agentrail.cli.terminal import Terminal
+from agentrail.cli.terminal import QUEUES, Terminal
 from agentrail.errors import AgentrailError, SessionNotAlive, SessionParked
 from agentrail.values.content import text_of
 from agentrail.values.events import (
@@ -78,14 +79,16 @@ class Console:
         terminal: Terminal,
         commands: ConsoleCommands | None = None,
         past: Cursor | None = None,
+        history: InputHistory | None = None,
     ) -> None:
         """Create it; *past* is the place up to which the session's events are past, and shown as such.
 
-        Without it the session is new, and gets its title from the first prompt.
+        Without it the session is new, and gets its title from the first prompt. *history* keeps what is typed.
         """
         self.has_prompted = False
         """Whether a prompt was sent."""
         self._past = past
+        self._history = history
         self._title = ""  # title to set as soon as the session runs; empty if it was set
         self._session = session
         self._terminal = terminal
@@ -119,7 +122,8 @@ class Console:
                 prompts = () if self._past is None else await self._catch_up(events, self._past)
                 if offered:
                     self._terminal.offer(offered)
-                self._terminal.complete_by(self._commands.ways_to_go_on, prompts)
+                typed = () if self._history is None else await trio.to_thread.run_sync(self._history.texts)
+                self._terminal.complete_by(self._commands.ways_to_go_on, typed or prompts)
                 with self._leaving:
                     async with trio.open_nursery() as nursery:  # noqa: TID251 - the command line has its own tasks
                         nursery.start_soon(self._terminal.keep_drawing)
@@ -322,6 +326,8 @@ class Console:
                     return
                 self._interrupted = -AGAIN
                 try:
+                    if not self._answering.is_open:
+                        await self._remember(text)
                     await self._act(text.strip())
                 except (AgentrailError, BadInputError) as error:
                     self._commands.refuse(str(error))
@@ -337,6 +343,11 @@ class Console:
         elif not self._terminal.keys:
             await self._asks_or_rests()
         self._leave()
+
+    async def _remember(self, text: str) -> None:
+        """Keep *text*, which answers no question, for later conversations."""
+        if self._history is not None and self._terminal.keys:
+            await trio.to_thread.run_sync(self._history.add, text.removeprefix(QUEUES))
 
     async def _asks_or_rests(self) -> bool:
         """Wait until the session is idle or waits for the person; return whether a question to the person is open."""

@@ -17,6 +17,7 @@ from agentrail.cli.named_files import AT, parts_of, paths_behind, without_files
 from agentrail.cli.rendering import SHORT, described
 from agentrail.cli.screen import Tone, aside, clipped, date_and_time, one_line
 from agentrail.cli.session_names import OWN, new_name
+from agentrail.cli.skill_list import skill_rows
 from agentrail.cli.terminal import Terminal
 from agentrail.core.vocabulary.commands import When
 from agentrail.errors import SteeringQueueFull
@@ -279,6 +280,12 @@ class ConsoleCommands:
         servers = Counter(name.partition("__")[0] for name in names if "__" in name)
         self._list("MCP server with tools", [f"{server}: {count} tools" for server, count in servers.items()])
 
+    async def skills(self, _: str) -> None:
+        """List the skills that the session's agent has in its folders now."""
+        detail = await self._detail()
+        rows = [] if detail is None else await skill_rows(detail.agent)
+        self._say("\n".join(rows) or "  no skill in the folders of this agent")
+
     async def plugins(self, _: str) -> None:
         """List the session's plugins."""
         detail = await self._detail()
@@ -462,6 +469,7 @@ OTHERS: Final = (
     ConsoleCommand("/rewind", "NUMBER", "list the prompts; go back before one, in a copy", ConsoleCommands.rewind),
     ConsoleCommand("/tools", "", "list the tools of this session", ConsoleCommands.tools),
     ConsoleCommand("/mcp", "", "list the MCP servers that have tools here", ConsoleCommands.mcp),
+    ConsoleCommand("/skills", "", "list the skills that its agent finds now", ConsoleCommands.skills),
     ConsoleCommand("/plugins", "", "list its plugins, in the order in which they are asked", ConsoleCommands.plugins),
 )
 """Those about other sessions, and those for which a host is asked."""

@@ -137,8 +137,10 @@ class ProjectSettings(Value, gc=True):
         return tuple([self._path(str(path)) for path in cast("Sequence[Json]", paths)])
 
     def _path(self, path: str) -> str:
-        is_above = Path(normpath(path)).parts[:1] == ("..",)
-        return normpath(self.folder.resolve() / path) if is_above else path
+        if path.startswith(("/", "~/")):
+            return path
+        inside = normpath(path) if ".." in Path(path).parts else path
+        return normpath(self.folder.resolve() / path) if Path(inside).parts[:1] == ("..",) else inside
 
     def _leads_out(self, path: Json) -> bool:
         inside = self.folder.resolve()

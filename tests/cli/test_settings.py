@@ -135,13 +135,14 @@ def test_what_cannot_be_used_is_told(folder: Path, text: str, why: str) -> None:
 
 
 def test_a_path_above_the_folder_that_is_allowed_is_read(folder: Path) -> None:
-    say(folder, 'memory = ["AGENTS.md", "../outside.md", "sub/../../outside.md", "..notes.md"]\nskills = ["../skills"]')
+    files = '["AGENTS.md", "../outside.md", "sub/../../outside.md", "..notes.md", "a/../b"]'
+    say(folder, f'memory = {files}\nskills = ["../skills"]')
     settings = read_settings(folder)
     assert settings is not None
     allow(folder, settings.surfaces)
     spec = with_settings(spec_for("demo", folder), settings)
     outside = str(folder.parent.resolve() / "outside.md")
-    assert tuple(spec.memory) == ("AGENTS.md", outside, outside, "..notes.md")
+    assert tuple(spec.memory) == ("AGENTS.md", outside, outside, "..notes.md", "b")
     assert tuple(spec.skills) == (str(folder.parent.resolve() / "skills"),)
 
 

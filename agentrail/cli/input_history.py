@@ -1,0 +1,82 @@
+"""`InputHistory`: what a person has typed in a folder, for the arrow keys of later conversations there.
+
+It is a file of the user that nobody else may read. Answers to questions are not in it, nor texts that begin with a
+space or that look as if they had a secret in them, such as an API key.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from agentrail.adapters.journals.sqlite.writer_lock import home
+from agentrail.codec.json_text import to_text
+from agentrail.plugins.guards.pii_patterns import SECRET_KINDS, patterns_of, taken_out
+
+NAME: Final = "history"
+"""Name of the file in the user's folder: a line of JSON for each text, with the folder in which it was typed."""
+
+MOST: Final = 1_000
+"""The most texts that are kept, of all folders together."""
+
+LONGEST: Final = 2_000
+"""The most characters of a text that is kept; longer ones are pasted rather than typed."""
+
+ONLY_OF_THE_USER: Final = 0o600
+
+
+class InputHistory:
+    """The texts of one folder."""
+
+    def __init__(self, folder: str) -> None:
+        self._folder = folder
+        self._file = home() / NAME
+
+    def texts(self) -> tuple[str, ...]:
+        """Return the texts of the folder, the oldest first; shorten a file that has become too long."""
+        lines = _lines(self._file)
+        if len(lines) > 2 * MOST:
+            lines = lines[-MOST:]
+            self._replace(lines)
+        return tuple([text for folder, text in map(_entry, lines) if folder == self._folder])
+
+    def add(self, text: str) -> None:
+        """Keep *text*, unless it is not to be kept. A folder that cannot be written keeps nothing."""
+        if not text.strip() or text.startswith(" ") or len(text) > LONGEST or _has_secret(text):
+            return
+        with suppress(OSError):
+            self._file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            descriptor = os.open(self._file, os.O_WRONLY | os.O_APPEND | os.O_CREAT, ONLY_OF_THE_USER)
+            with os.fdopen(descriptor, "a", encoding="utf-8") as file:
+                file.write(f"{to_text([self._folder, text])}\n")
+
+    def _replace(self, lines: Sequence[str]) -> None:
+        with suppress(OSError):
+            new = self._file.with_suffix(".new")
+            new.touch(ONLY_OF_THE_USER)
+            new.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+            new.replace(self._file)
+
+
+def _lines(file: Path) -> list[str]:
+    try:
+        return file.read_text(encoding="utf-8", errors="replace").removesuffix("\n").split("\n")
+    except OSError:
+        return []
+
+
+def _entry(line: str) -> tuple[str, str]:
+    """Return the folder and the text of a line; empty ones for a line that something else has written."""
+    try:
+        return msgspec.json.decode(line, type=tuple[str, str])
+    except (msgspec.DecodeError, UnicodeError):
+        return "", ""
+
+
+def _has_secret(text: str) -> bool:
+    return taken_out(text, patterns_of(SECRET_KINDS), "") != text
