@@ -15,6 +15,7 @@ import trio
 
 import agentrail
 from agentrail.app import process
+from agentrail.app.supervisor_options import SupervisorOptions
 from agentrail.cli.agent_source import AgentSource, profile_of
 from agentrail.cli.bad_input import BadInputError
 from agentrail.cli.chat_options import LAST, ChatOptions, parsed
@@ -30,6 +31,7 @@ from agentrail.cli.project_settings import ProjectSettings
 from agentrail.cli.screen import line
 from agentrail.cli.session_names import name_in_chat, new_name
 from agentrail.cli.setting_order import chosen_journal
+from agentrail.cli.settings_code import supervisor_options
 from agentrail.cli.shared_host import STOP_WITHIN, open_shared
 from agentrail.cli.terminal import Terminal
 from agentrail.cli.trust_question import ask_about
@@ -97,7 +99,8 @@ async def conversation(options: ChatOptions, settings: ProjectSettings | None, t
     """Run the conversation in its folder, and return the exit code; print an `AgentrailError` that ends it."""
     try:
         with _places(options, settings) as (folder, journal), PrintedLines(terminal.show).caught():
-            well = await Chat(source_with(options, folder, settings), terminal, options).run(journal)
+            source = source_with(options, folder, settings)
+            well = await Chat(source, terminal, options).run(journal, supervisor_options(settings))
     except BadInputError as error:
         print(f"agentrail: {error}", file=sys.stderr, flush=True)
         return WRONG_USAGE
@@ -131,10 +134,10 @@ class Chat:
         self._options = options
         self._history = None if options.has_samples else InputHistory(source.folder)
 
-    async def run(self, journal: Path | None) -> bool:
+    async def run(self, journal: Path | None, supervisor_options: SupervisorOptions) -> bool:
         """Converse until the person leaves; return false if input from a pipe was refused or stopped."""
         await trio.to_thread.run_sync(self._source.check)
-        async with open_shared(journal, profile_of) as supervisor:
+        async with open_shared(journal, profile_of, supervisor_options) as supervisor:
             session = await self._first(supervisor)
             source = self._source if session is None else await self._as_stored(session)
             self._terminal.show(greeting(agentrail.__version__, source, has_samples=self._options.has_samples))

@@ -18,10 +18,11 @@ import attrs
 import msgspec
 
 from agentrail.adapters.mcp.server import McpServer
+from agentrail.app.supervisor_options import SupervisorOptions
 from agentrail.cli.bad_input import BadInputError
 from agentrail.cli.default_agent import MODES, Mode, mode_named
 from agentrail.core.vocabulary.options import Options
-from agentrail.errors import NotJson
+from agentrail.errors import NotJson, WrongType
 from agentrail.errors.agentrail_error import advice
 from agentrail.values.json import EMPTY, Json, canonical, freeze
 from agentrail.values.value import Value, learned
@@ -120,7 +121,7 @@ class ProjectSettings(Value, gc=True):
         return tuple(self._surfaces())
 
     def _surfaces(self) -> Iterator[Surface]:
-        for key in ("mode", "model_options", "journal"):
+        for key in ("mode", "model_options", "journal", "supervisor"):
             if key in self.values and self.values[key] not in {"ask", "plan"}:
                 yield Surface(key, canonical(self.values[key]))
         for key in PATHS:
@@ -202,7 +203,7 @@ def _kinds() -> Mapping[str, object]:
 
 def keys() -> Sequence[str]:
     """Return the keys that a settings file may have."""
-    return sorted({*_kinds(), "mode", "mcp", "plugins", "journal"})
+    return sorted({*_kinds(), "mode", "mcp", "plugins", "journal", "supervisor"})
 
 
 def _checked(path: Path, values: Mapping[str, object]) -> Mapping[str, Json]:
@@ -220,6 +221,9 @@ def _value_of(where: str, key: str, value: object) -> Json:
                 raise BadInputError(f"{where}: {value!r} is none of {', '.join(MODES)}")
         case "journal":
             _check_table(where, value, ("file",))
+        case "supervisor":
+            _check_table(where, value, tuple(get_type_hints(SupervisorOptions)))
+            _check_type(where, value, SupervisorOptions)
         case "mcp":
             for name, server in _a_table(where, value).items():
                 _check_table(f"{where}, `{name}`", server, SERVER)
@@ -228,13 +232,17 @@ def _value_of(where: str, key: str, value: object) -> Json:
                 if not isinstance(_a_table(f"{where}, number {number}", plugin).get(USE), str):
                     raise BadInputError(f'{where}, number {number}: it needs `{USE}`, such as {USE} = "BudgetGuard"')
         case _:
-            try:
-                msgspec.convert(value, learned(_kinds()[key]))
-            except msgspec.ValidationError as error:
-                raise BadInputError(f"{where}: {error}") from None
+            _check_type(where, value, learned(_kinds()[key]))
     try:
         return freeze(value)
     except NotJson as error:  # such as a date
+        raise BadInputError(f"{where}: {error}") from None
+
+
+def _check_type(where: str, value: object, kind: object) -> None:
+    try:
+        msgspec.convert(value, kind)
+    except (msgspec.ValidationError, WrongType) as error:
         raise BadInputError(f"{where}: {error}") from None
 
 

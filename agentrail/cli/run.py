@@ -22,6 +22,7 @@ from agentrail.app.supervisor import open_supervisor
 from agentrail.cli.bad_input import BadInputError
 from agentrail.cli.deciders import LineDecider, approve_all, decide_nothing, refuse_all
 from agentrail.cli.default_agent import DEMO, MODES, STOP_WITHIN, spec_for
+from agentrail.cli.project_settings import ProjectSettings
 from agentrail.cli.prompt_input import MOST_BYTES, STDIN, prompt_of
 from agentrail.cli.prompt_run import INTERRUPTED, Decide, PromptRun
 from agentrail.cli.rendering import SHORT, piece_of
@@ -30,7 +31,7 @@ from agentrail.cli.run_options import RunOptions, parsed, wants_json
 from agentrail.cli.run_outcome import Outcome, RunEnding, RunTally, ending_of_error, held_ending, run_view
 from agentrail.cli.screen import ScreenText, Tone, clean, clipped, line, one_line
 from agentrail.cli.setting_order import chosen_mode, chosen_model
-from agentrail.cli.settings_code import with_settings
+from agentrail.cli.settings_code import supervisor_options, with_settings
 from agentrail.cli.standard_output import StandardOutput, open_what_is_closed
 from agentrail.cli.terminal import Terminal
 from agentrail.cli.trust_store import settings_of
@@ -80,7 +81,7 @@ def main(argv: Sequence[str]) -> int:
 def _answered(options: RunOptions, output: StandardOutput) -> int:
     as_json = options.form != "text"
     try:
-        open_session, model = _kept(options) if options.is_kept else _alone(_spec_of(options))
+        open_session, model = _kept(options) if options.is_kept else _alone(options)
         prompt = prompt_of(options.prompt, _piped(options))
     except BadInputError as error:
         return _reported_at_once(RunEnding(Outcome.USAGE, str(error)), output, as_json=as_json)
@@ -121,12 +122,15 @@ OpenSession: TypeAlias = Callable[[str], AbstractAsyncContextManager[AnySession]
 """Opens the session of a run; the argument is a title for a new one."""
 
 
-def _alone(spec: SessionSpec) -> tuple[OpenSession, ModelChain]:
+def _alone(options: RunOptions) -> tuple[OpenSession, ModelChain]:
     """Return how to open a session that ends with the run, and its model."""
+    folder = (options.folder or Path()).resolve()
+    settings = settings_of(folder) if options.has_config and not options.agent else None
+    spec, others = _spec_of(options, folder, settings), supervisor_options(settings)
 
     @asynccontextmanager
     async def open_alone(_title: str) -> AsyncGenerator[AnySession, None]:
-        async with open_supervisor(stop_within=STOP_WITHIN) as supervisor:
+        async with open_supervisor(stop_within=STOP_WITHIN, **others) as supervisor:
             yield await supervisor.spawn(spec)
 
     return open_alone, spec.model
@@ -180,14 +184,12 @@ def _tell_if_it_waits(descriptor: int) -> None:
             _tell("waiting for standard input; `< /dev/null` gives none")
 
 
-def _spec_of(options: RunOptions) -> SessionSpec:
+def _spec_of(options: RunOptions, folder: Path, settings: ProjectSettings | None) -> SessionSpec:
     if options.agent:
         spec = _spec_in_file(options.agent)
         spec = spec if options.model is None else spec.but(model=options.model)
         spec = spec if options.folder is None else spec.but(working_dir=str(options.folder.resolve()))
     else:
-        folder = (options.folder or Path()).resolve()
-        settings = settings_of(folder) if options.has_config else None
         model, mode = chosen_model(options.model, settings), chosen_mode(None, settings)
         spec = spec_for(model, folder, mode or MODES[0])
         spec = spec if settings is None else with_settings(spec, settings)

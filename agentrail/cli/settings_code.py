@@ -6,15 +6,18 @@ from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Final, cast
 
+import msgspec
+
 from agentrail.adapters.mcp.server import McpServer
 from agentrail.adapters.python_file import NothingUsableError, find_member
 from agentrail.app.spec import SessionSpec, check_spec
+from agentrail.app.supervisor_options import SupervisorOptions
 from agentrail.cli.bad_input import BadInputError
 from agentrail.cli.project_settings import USE, ProjectSettings
 from agentrail.errors import AgentrailError, BadSpec
 from agentrail.errors.agentrail_error import advice
 from agentrail.hooks.plugin import AnyPlugin
-from agentrail.values.json import Json
+from agentrail.values.json import EMPTY, Json
 
 BUILT_IN: Final = "agentrail.plugins"
 """Where the plugins are that come with agentrail."""
@@ -34,6 +37,12 @@ def with_settings(spec: SessionSpec, settings: ProjectSettings) -> SessionSpec:
     except BadSpec as error:
         raise BadInputError(f"{settings.path}: its `{error.field}` {error.problem}") from error
     return spec
+
+
+def supervisor_options(settings: ProjectSettings | None) -> SupervisorOptions:
+    """Return the options of the supervisor in *settings*, which the user has allowed."""
+    table = {} if settings is None else settings.values.get("supervisor", EMPTY)
+    return msgspec.convert(table, SupervisorOptions)
 
 
 def _server(settings: ProjectSettings, name: str, options: Mapping[str, Json]) -> McpServer:

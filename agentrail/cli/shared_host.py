@@ -21,6 +21,7 @@ import trio
 
 from agentrail.adapters.journals.sqlite.journal import SqliteJournal
 from agentrail.api.limits import HostLimits
+from agentrail.app.supervisor_options import SupervisorOptions
 from agentrail.errors import AgentrailError, CannotListen, JournalInUse
 from agentrail.host.authentication.authenticators import LOCAL
 from agentrail.host.authentication.identity import Identity
@@ -73,7 +74,9 @@ class SocketOwner:
 class SharedHost:
     """The host of one journal as this process uses it: another process serves it, or this one does."""
 
-    def __init__(self, journal: Path, profiles: ProfileOf, nursery: trio.Nursery) -> None:
+    def __init__(
+        self, journal: Path, profiles: ProfileOf, nursery: trio.Nursery, options: SupervisorOptions | None
+    ) -> None:
         self.socket = socket_of(journal)
         """The path of the socket at which the journal is served."""
         self.serves = False
@@ -81,6 +84,7 @@ class SharedHost:
         self.journal = journal
         """The file of the journal."""
         self._profiles = profiles
+        self._options = options
         self._nursery = nursery
 
     async def settle(self) -> None:
@@ -128,7 +132,9 @@ class SharedHost:
 
     async def _serve(self, task_status: trio.TaskStatus[None]) -> None:
         journal = SqliteJournal(self.journal)
-        host = Host(self._profiles, authenticator=SocketOwner(), journal=journal, limits=LIMITS)
+        host = Host(
+            self._profiles, authenticator=SocketOwner(), journal=journal, limits=LIMITS, supervisor=self._options
+        )
         try:
             # Opens the journal now: `Host` would start without it, and wait until it can be opened
             await journal.release(())
@@ -176,14 +182,16 @@ async def is_served(journal: Path) -> bool:
 
 
 @asynccontextmanager
-async def open_shared(journal: Path | None, profiles: ProfileOf) -> AsyncGenerator[RemoteSupervisor, None]:
+async def open_shared(
+    journal: Path | None, profiles: ProfileOf, options: SupervisorOptions | None = None
+) -> AsyncGenerator[RemoteSupervisor, None]:
     """Open the supervisor of the sessions in *journal* (by default the user's), and close it when the block ends.
 
-    *profiles* finds the agents, if this process is the one that serves. Raise `JournalInUse` if a program has the
-    journal that does not serve it so.
+    If this process is the one that serves, *profiles* finds the agents, and the supervisor has *options*.
+    Raise `JournalInUse` if a program has the journal that does not serve it so.
     """
     async with open_shielded_nursery() as nursery:
-        shared = SharedHost(SqliteJournal(journal).path, profiles, nursery)
+        shared = SharedHost(SqliteJournal(journal).path, profiles, nursery, options)
         await shared.settle()
         async with open_line(address_of(shared.journal), KEY, dial=shared.dial) as line:
             yield RemoteSupervisor(line)

@@ -18,6 +18,7 @@ from agentrail.api.operation_table import CALLS
 from agentrail.api.routes import ROUTES
 from agentrail.app.build import check_journal, check_telemetry
 from agentrail.app.supervisor import Supervisor, open_supervisor
+from agentrail.app.supervisor_options import SupervisorOptions
 from agentrail.errors import BadChoice, WrongType
 from agentrail.host.application import Application
 from agentrail.host.asgi.asgi_app import AsgiApp
@@ -137,8 +138,9 @@ class Host:
         checks: HostChecks = NO_CHECKS,
         four_eyes: bool = False,
         telemetry: Telemetry | None = None,
+        supervisor: SupervisorOptions | None = None,
     ) -> None:
-        """Make a host.
+        """Make a host; *supervisor* has options of `open_supervisor`, which runs its sessions.
 
         With *four_eyes*, nobody decides about a held call that they have asked for, nor about the later ones of its
         family, and nobody takes away or changes the plugins of a session, which may hold its calls.
@@ -164,6 +166,7 @@ class Host:
         self._four_eyes = four_eyes
         self.telemetry = telemetry
         """What exports what the sessions do; `None` if nothing does."""
+        self._supervisor_options = supervisor or SupervisorOptions()
 
     def serving(
         self,
@@ -337,7 +340,10 @@ class Host:
             turns = Turns(row, nursery)
             specs = HostedSpecs(self._profiles, row, turns, nursery, self._context_providers)
             journal = self._journal or MemoryJournal()
-            async with open_supervisor(journal=journal, specs=specs.returning, telemetry=self.telemetry) as supervisor:
+            options = self._supervisor_options
+            async with open_supervisor(
+                journal=journal, specs=specs.returning, telemetry=self.telemetry, **options
+            ) as supervisor:
                 figures = supervisor.figures(self.limits.metric_tenants)
                 specs.serve(supervisor)
                 frames, metrics, drain = EventFrames(self.limits, figures), MetricCalls(figures), HostDrain()

@@ -1,3 +1,4 @@
+import inspect
 import os
 import subprocess
 from collections.abc import Callable
@@ -5,15 +6,18 @@ from pathlib import Path
 
 import pytest
 
-from agentrail import SessionSpec
+from agentrail import SessionSpec, open_supervisor
+from agentrail.app.supervisor_options import SupervisorOptions
 from agentrail.cli.agent_source import AgentSource
 from agentrail.cli.bad_input import BadInputError
 from agentrail.cli.default_agent import spec_for
 from agentrail.cli.project_settings import OF_SPEC, read_settings
 from agentrail.cli.setting_order import chosen_journal, chosen_mode, chosen_model
-from agentrail.cli.settings_code import with_settings
+from agentrail.cli.settings_code import supervisor_options, with_settings
 from agentrail.cli.trust_store import allow, described, forget, open_surfaces, settings_of
 from agentrail.errors import BadProfile
+from agentrail.journals import Retention
+from agentrail.models import Limit
 from agentrail.plugins import BudgetGuard, HumanApproval
 from tests.cli.talking import COMMAND, ENVIRONMENT, at_a_terminal
 from tests.patience import PATIENCE
@@ -118,6 +122,11 @@ def test_options_count_before_the_environment_and_that_before_the_file(
         ('[plugins]\nuse = "BudgetGuard"', "`plugins`: it is no list of tables, as [[plugins]] begins"),
         ("[[plugins]]\nmax_usd = 1.0", 'number 1: it needs `use`, such as use = "BudgetGuard"'),
         ('[journal]\npath = "x"', "`journal`: there is no key `path`"),
+        ("[supervisor]\nmax_restart = 1", "`supervisor`: there is no key `max_restart`; did you mean `max_restarts`?"),
+        ('[supervisor]\nmax_restarts = "many"', "`supervisor`: Expected `int`, got `str` - at `$.max_restarts`"),
+        ("[[supervisor.retain]]\ndays = -1", "`supervisor`: "),
+        ("[supervisor.limits.anthropic]\nconcurrency = 0", "`supervisor`: "),
+        ('[supervisor]\nstrategy = "all"', "`supervisor`: "),
         ("[user_data]\nborn = 2026-11-25", "`user_data`: "),
         ("[user_data]\nbig = 99999999999999999999", "`user_data`: "),
         ("[user_data]\nx = nan", "`user_data`: "),
@@ -146,6 +155,26 @@ def test_a_path_above_the_folder_that_is_allowed_is_read(folder: Path) -> None:
     assert tuple(spec.skills) == (str(folder.parent.resolve() / "skills"),)
 
 
+def test_the_options_of_the_supervisor_are_those_that_are_data(folder: Path) -> None:
+    signature = inspect.signature(open_supervisor).parameters
+    others = {"journal", "models", "secrets", "specs", "stop_within", "address", "lease"}
+    assert signature.keys() - others == SupervisorOptions.__annotations__.keys()
+    say(
+        folder,
+        "[supervisor]\nmax_restarts = 5\n[supervisor.limits.anthropic]\nconcurrency = 2\n"
+        '[[supervisor.retain]]\ndays = 30\nlabel = "old"\n',
+    )
+    settings = read_settings(folder)
+    assert settings is not None
+    assert [surface.name for surface in settings.surfaces] == ["supervisor"]
+    assert supervisor_options(settings) == {
+        "max_restarts": 5,
+        "limits": {"anthropic": Limit(concurrency=2)},
+        "retain": [Retention(30, "old")],
+    }
+    assert supervisor_options(None) == {}
+
+
 HOSTILE = {
     "a program": '[mcp.a]\ncommand = ["touch", "ran"]',
     "a server elsewhere": '[mcp.a]\nurl = "https://evil.example"',
@@ -163,6 +192,7 @@ HOSTILE = {
     "a memory file by its whole path": 'memory = ["/etc/passwd"]',
     "skills elsewhere": 'skills = ["/usr/share/skills"]',
     "a journal elsewhere": '[journal]\nfile = "../j.db"',
+    "sessions of others deleted": "[[supervisor.retain]]\ndays = 0",
     "a journal in the folder": '[journal]\nfile = "j.db"',
     "hidden characters": '[mcp.a]\ncommand = ["x\\u202e\\u0007"]',
 }

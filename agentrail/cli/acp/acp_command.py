@@ -20,6 +20,7 @@ from agentrail.cli.chat_options import ChatOptions
 from agentrail.cli.chosen_agent import source_of
 from agentrail.cli.command import INTERRUPTED, WRONG_USAGE
 from agentrail.cli.error_text import in_own_words
+from agentrail.cli.setting_order import chosen_journal
 from agentrail.cli.shared_host import STOP_WITHIN, open_shared
 from agentrail.cli.standard_output import StandardOutput, open_what_is_closed
 from agentrail.errors import AgentrailError, SupervisorStuck
@@ -44,7 +45,7 @@ def main(argv: Sequence[str]) -> int:
 async def serve(options: ChatOptions, reader: LineReader, output: StandardOutput) -> int:
     """Talk to the editor until it leaves, and return the exit code."""
     try:
-        async with open_shared(options.journal, profile_of) as supervisor:
+        async with open_shared(chosen_journal(options.journal, None), profile_of) as supervisor:
             writer = LineWriter(output)
             connection = EditorConnection(supervisor, partial(source_of, options), Peer(writer))
             async with trio.open_nursery() as nursery:  # noqa: TID251 - the command line has its own tasks
