@@ -81,7 +81,7 @@ def main(argv: Sequence[str]) -> int:
 def _answered(options: RunOptions, output: StandardOutput) -> int:
     as_json = options.form != "text"
     try:
-        open_session, model = _kept(options) if options.is_kept else _alone(options)
+        open_session, model = _host_session(options) if options.is_kept else _own_session(options)
         prompt = prompt_of(options.prompt, _piped(options))
     except BadInputError as error:
         return _reported_at_once(RunEnding(Outcome.USAGE, str(error)), output, as_json=as_json)
@@ -122,7 +122,7 @@ OpenSession: TypeAlias = Callable[[str], AbstractAsyncContextManager[AnySession]
 """Opens the session of a run; the argument is a title for a new one."""
 
 
-def _alone(options: RunOptions) -> tuple[OpenSession, ModelChain]:
+def _own_session(options: RunOptions) -> tuple[OpenSession, ModelChain]:
     """Return how to open a session that ends with the run, and its model."""
     folder = (options.folder or Path()).resolve()
     settings = settings_of(folder) if options.has_config and not options.agent else None
@@ -136,7 +136,7 @@ def _alone(options: RunOptions) -> tuple[OpenSession, ModelChain]:
     return open_alone, spec.model
 
 
-def _kept(options: RunOptions) -> tuple[OpenSession, ModelChain]:
+def _host_session(options: RunOptions) -> tuple[OpenSession, ModelChain]:
     """Return how to open a session that outlives the run, and the model of a new one."""
     from agentrail.cli.kept_run import KeptRun  # noqa: PLC0415 - it needs a host, and other runs start without
 

@@ -166,7 +166,9 @@ class Terminal:
             if self._live is not None:
                 below = (*self._offered, *([self._about] if self._about else ()))
                 text = self._live.draw(self._line, prompts=self._prompts, below=below)
-                await trio.to_thread.run_sync(self._write, text)
+                # Shielded: what is drawn is not drawn again, so the last rows of a conversation would be lost
+                with trio.CancelScope(shield=True):
+                    await trio.to_thread.run_sync(self._write, text)
             await trio.sleep(FRAME)
 
     def resume(self) -> None:
