@@ -23,6 +23,7 @@ from agentrail.app.model_registry import check_set_up
 from agentrail.app.spec import SessionSpec, check_spec
 from agentrail.cli.bad_input import BadInputError
 from agentrail.cli.default_agent import DEMO, MODES, Mode, mode_named, spec_for
+from agentrail.cli.editor_servers import EditorServers
 from agentrail.cli.run_limits import limited
 from agentrail.cli.settings_code import with_settings
 from agentrail.cli.trust_store import settings_of
@@ -94,14 +95,16 @@ class AgentSource(Value):
     def profile(self) -> Profile:
         """Return the agent as a host's profile; raise `BadProfile` if its file has no agent, or cannot be run."""
         if not self.file:
-            return Profile(self.id, self._limited(self._spec()), models=ANY_MODEL, plugin_options=CHANGEABLE)
+            spec, models = self._limited(self._spec()), ANY_MODEL
+            tools = tuple([server.to_server() for server in EditorServers(self.folder).allowed()])
+            return Profile(self.id, spec, tools=tools, models=models, plugin_options=CHANGEABLE)
         try:
             member = find_member(Path(self.file), self.name, KINDS).value
         except NothingUsableError as error:
             raise BadProfile(self.file, str(error)) from error
         if isinstance(member, Profile):
-            spec = member.spec
-            return member.but(id=self.id, spec=self._placed(spec) if isinstance(spec, SessionSpec) else spec)
+            built = member.spec
+            return member.but(id=self.id, spec=self._placed(built) if isinstance(built, SessionSpec) else built)
         return Profile(self.id, self._placed(cast("SessionSpec", member)))
 
     def _placed(self, spec: SessionSpec) -> SessionSpec:

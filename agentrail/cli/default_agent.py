@@ -27,11 +27,20 @@ Mode: TypeAlias = Literal["ask", "edits", "yes", "plan"]
 
 MODES: Final = cast("tuple[Mode, ...]", get_args(Mode))
 
+OF_SERVERS: Final = "*__*"
+"""The names of the tools of MCP servers: nobody here knows what they do."""
+
 ASK_FIRST: Final[dict[Mode, tuple[str, ...]]] = {
-    "ask": ("write_file", "edit_file", "shell", "web_fetch"),
-    "edits": ("shell", "web_fetch"),
+    "ask": ("write_file", "edit_file", "shell", "web_fetch", OF_SERVERS),
+    "edits": ("shell", "web_fetch", OF_SERVERS),
     "yes": (),
-    "plan": ("write_file", "edit_file", "shell", "web_fetch"),  # for the case that `/mode` later makes the session ask
+    "plan": (
+        "write_file",
+        "edit_file",
+        "shell",
+        "web_fetch",
+        OF_SERVERS,
+    ),  # for the case that `/mode` later makes the session ask
 }
 """By mode: tools whose calls a person must approve, that change something or reach beyond the folder."""
 

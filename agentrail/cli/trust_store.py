@@ -48,9 +48,13 @@ def settings_of(folder: Path, ask: Ask = nobody_to_ask) -> ProjectSettings | Non
 
 def open_surfaces(settings: ProjectSettings) -> tuple[Surface, ...]:
     """Return the surfaces of *settings* that the user has not allowed yet."""
-    allowed = _allowed()
-    folder = settings.folder.resolve()
-    return tuple([surface for surface in settings.surfaces if _digest(folder, surface) not in allowed])
+    return unallowed(settings.folder, settings.surfaces)
+
+
+def unallowed(folder: Path, surfaces: Sequence[Surface]) -> tuple[Surface, ...]:
+    """Return those of *surfaces* that the user has not allowed for *folder* yet."""
+    allowed, folder = _allowed(), folder.resolve()
+    return tuple([surface for surface in surfaces if _digest(folder, surface) not in allowed])
 
 
 def allow(folder: Path, surfaces: Iterable[Surface]) -> None:

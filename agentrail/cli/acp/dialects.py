@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, NamedTuple, Protocol, TypeAlias
 
-from agentrail.api.session_values import HeldCall
 from agentrail.cli.acp.tool_views import FileChange
 from agentrail.values.json import Json, JsonObject
 
@@ -62,7 +61,7 @@ class ProtocolVersion(Protocol):
         """Return the update for the session's state: `running`, `requires_action` or `idle`."""
         ...
 
-    def permission(self, call: HeldCall, tool_call: JsonObject, options: Sequence[Json]) -> JsonObject:
+    def permission(self, reason: str, tool_call: JsonObject, options: Sequence[Json]) -> JsonObject:
         """Return the fields of a permission request, besides the session: the call and the reason."""
         ...
 
@@ -116,9 +115,9 @@ class FirstDialect:
         del state, stop_reason, problem
         return None
 
-    def permission(self, call: HeldCall, tool_call: JsonObject, options: Sequence[Json]) -> JsonObject:
+    def permission(self, reason: str, tool_call: JsonObject, options: Sequence[Json]) -> JsonObject:
         """Return the call; its content says why the person is asked."""
-        del call
+        del reason
         return {"toolCall": tool_call, "options": options}
 
 
@@ -160,11 +159,11 @@ class SecondDialect:
             fields["error"] = problem
         return fields
 
-    def permission(self, call: HeldCall, tool_call: JsonObject, options: Sequence[Json]) -> JsonObject:
+    def permission(self, reason: str, tool_call: JsonObject, options: Sequence[Json]) -> JsonObject:
         """Return the call, and the reason for the question as text."""
         subject: JsonObject = {"type": "tool_call", "toolCall": tool_call}
         title = str(tool_call["title"])
-        return {"title": title, "description": call.hint or None, "subject": subject, "options": options}
+        return {"title": title, "description": reason or None, "subject": subject, "options": options}
 
 
 DIALECTS: Final[dict[int, ProtocolVersion]] = {FIRST: FirstDialect(), SECOND: SecondDialect()}

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import logging
 import os
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
@@ -20,7 +20,6 @@ from agentrail.cli.acp.params import (
     invalid,
     number_in,
     object_in,
-    objects_in,
     path_in,
     text_in,
     text_or_none,
@@ -38,10 +37,12 @@ from agentrail.cli.acp.rpc_messages import (
     RpcRequest,
     read_message,
 )
+from agentrail.cli.acp.server_requests import ServerRequests, servers_in, usable
 from agentrail.cli.acp.session_config import config_of
 from agentrail.cli.acp.updates import SessionUpdates
 from agentrail.cli.agent_source import AgentSource
 from agentrail.cli.bad_input import BadInputError
+from agentrail.cli.editor_servers import EditorServers
 from agentrail.cli.screen import iso_time
 from agentrail.cli.session_names import OWN, new_name
 from agentrail.errors import AgentrailError, UnknownSession
@@ -59,8 +60,6 @@ OF_SESSIONS: Final = (
     *("session/prompt", "session/set_mode", "session/set_config_option", "session/close", "_agentrail/steer"),
 )
 """Methods that an open session carries out."""
-
-log = logging.getLogger("agentrail.acp")
 
 NO_LOGIN: Final = "no login is needed, and none is offered: the agent has the keys of its environment"
 
@@ -201,6 +200,7 @@ class EditorConnection:
     async def _new(self, request: RpcRequest, dialect: ProtocolVersion) -> None:
         """Start a new session in the folder that the request names, and follow it."""
         try:
+            named = servers_in(request.params)
             source = await trio.to_thread.run_sync(self._source_in, _folder_of(request.params))
             await trio.to_thread.run_sync(source.check)
             remote = await self._supervisor.spawn(source.id, new_name(), labels=[source.label])
@@ -216,15 +216,15 @@ class EditorConnection:
 
         async def prepare() -> SessionBeginning:
             await trio.lowlevel.checkpoint()
-            return SessionBeginning(config_of(source, source.model))
+            return SessionBeginning(config_of(source, source.model), named=usable(named, source))
 
         session = self._make(_name_of(remote.id), Path(source.folder), dialect)
-        await self._start(session, Opening(request.id, prepare, is_new=True, unused=_unused(request.params)))
+        await self._start(session, Opening(request.id, prepare, is_new=True))
 
     def _open(self, request: RpcRequest, dialect: ProtocolVersion, nursery: trio.Nursery) -> None:
         """Open the stored session that the request names, and follow it."""
         name, folder = _name_of(text_in(request.params, "sessionId")), _folder_of(request.params)
-        since = _since(request, dialect)
+        since, named = _since(request, dialect), servers_in(request.params)
         before = self._sessions.get(name)
         if before is not None and before.has_prompts:
             raise invalid(f"the session {name!r} is open here, and a prompt waits for its answer; cancel it first")
@@ -234,17 +234,16 @@ class EditorConnection:
                 await before.leave()
             source, stored = await self._find(name, folder)
             config = config_of(source, source.model, stored.about.labels)
-            return SessionBeginning(config, has_title=bool(stored.about.title))
+            return SessionBeginning(config, has_title=bool(stored.about.title), named=usable(named, source))
 
         session = self._make(name, folder, dialect)
-        nursery.start_soon(
-            self._start, session, Opening(request.id, prepare, unused=_unused(request.params), since=since)
-        )
+        nursery.start_soon(self._start, session, Opening(request.id, prepare, since=since))
 
     def _make(self, name: str, folder: Path, dialect: ProtocolVersion) -> EditorSession:
         updates = SessionUpdates(dialect, folder, self._abilities)
         remote = self._supervisor.session(name)
-        session = EditorSession(remote, name, updates, self._peer, dialect, self._abilities)
+        servers = ServerRequests(remote, name, self._peer, dialect, EditorServers(str(folder)))
+        session = EditorSession(remote, name, updates, self._peer, dialect, self._abilities, servers)
         self._sessions[name] = session
         return session
 
@@ -303,7 +302,7 @@ def initialization(version: int) -> JsonObject:
         able: JsonObject = {
             "loadSession": True,
             "promptCapabilities": {"image": True, "audio": False, "embeddedContext": True},
-            "mcpCapabilities": {"http": False, "sse": False},
+            "mcpCapabilities": {"http": find_spec("mcp") is not None, "sse": False},
             "sessionCapabilities": sessions,
         }
         return {"protocolVersion": version, "agentCapabilities": able, "authMethods": [], "agentInfo": info}
@@ -321,16 +320,6 @@ def _folder_of(params: JsonObject) -> Path:
     if params.get("additionalDirectories"):
         raise invalid("`additionalDirectories`: an agent works in one folder, which is `cwd`")
     return folder_in(params, "cwd")
-
-
-def _unused(params: JsonObject) -> str:
-    """Return a text that names the MCP servers in *params*, which are not used, and log it; empty if there are none."""
-    names = [text_in(server, "name") for server in objects_in(params, "mcpServers", may_lack=True)]
-    if not names:
-        return ""
-    problem = f"MCP servers of the editor are not used ({', '.join(names)}); an agent in a file can have its own"
-    log.warning(problem)
-    return problem
 
 
 def _since(request: RpcRequest, dialect: ProtocolVersion) -> int | None:

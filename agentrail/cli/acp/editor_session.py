@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import math
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Final, NamedTuple, TypeAlias
@@ -26,6 +27,7 @@ from agentrail.cli.acp.rpc_messages import (
     RpcId,
     RpcRequest,
 )
+from agentrail.cli.acp.server_requests import NamedServers, ServerRequests
 from agentrail.cli.acp.session_config import MODE, SessionConfig
 from agentrail.cli.acp.turn_outcomes import CANCELLED as STOPPED
 from agentrail.cli.acp.turn_outcomes import TurnOutcome
@@ -58,6 +60,10 @@ NOT_REPLAYED: Final = ("state_update", "notice", "compaction_update")
 CLOSED: Final = "the session is closed here; load or resume it"
 ENDED: Final = "the session has ended"
 
+log = logging.getLogger("agentrail.acp")
+
+NOT_USED: Final = "MCP server not used"
+
 RECEIVED: Final = "received"
 """News of a prompt: it is part of the conversation now."""
 
@@ -74,6 +80,8 @@ class SessionBeginning(NamedTuple):
     """What is chosen for it."""
     has_title: bool = False
     """Whether it has a title; if not, it gets one from the first prompt."""
+    named: NamedServers = NamedServers()
+    """The MCP servers that the editor names for it."""
 
 
 class Opening(NamedTuple):
@@ -83,8 +91,6 @@ class Opening(NamedTuple):
     prepare: Callable[[], Awaitable[SessionBeginning]]
     """Returns the beginning, or raises why the session cannot be opened."""
     is_new: bool = False
-    unused: str = ""
-    """What the editor offers and is not used, in words; empty if there is nothing."""
     since: int | None = None
     """Place in the events after which they are told again; `None`: only what is new is told."""
 
@@ -111,6 +117,7 @@ class EditorSession:
         peer: Peer,
         dialect: ProtocolVersion,
         abilities: ClientAbilities,
+        servers: ServerRequests,
     ) -> None:
         """Create it; *session_id* is the id that the editor uses for the session."""
         self.id = session_id
@@ -119,6 +126,7 @@ class EditorSession:
         self._peer = peer
         self._dialect = dialect
         self._requests = HeldCallRequests(session, session_id, peer, updates, dialect, abilities)
+        self._servers = servers
         self._config = SessionConfig(None, "", ())
         self._has_title = True
         self._has_opened = False
@@ -167,6 +175,7 @@ class EditorSession:
         prompts = list(self._prompts)
         for pending in prompts:
             pending.is_cancelled = True
+        self._servers.cancel()
         was_open = self._updates.cancel()
         if was_open or prompts:
             self._post(partial(self._abort, prompts, self._updates.turn_ref if was_open else None))
@@ -189,6 +198,7 @@ class EditorSession:
     async def leave(self) -> None:
         """Stop following the session, after all queued requests were carried out. The session itself continues."""
         self._is_closed = True
+        self._servers.cancel()
         self._post(self._depart)
         await self._has_ended.wait()
 
@@ -231,7 +241,8 @@ class EditorSession:
     ) -> RpcError | None:
         """Follow the session; return the error that ended this, or `None` if the session has ended."""
         try:
-            self._config, self._has_title = await opening.prepare()
+            self._config, self._has_title, named = await opening.prepare()
+            self._servers.take(named.servers)
             end = 0
             if opening.since is not None:
                 async with self._session.subscribe() as live:
@@ -240,6 +251,7 @@ class EditorSession:
                 if opening.since is not None and end > opening.since:
                     await self._replay(events, end)
                 await self._welcome(opening)
+                await self._tell_unused(named.problems)
                 task_status.started()
                 nursery.start_soon(self._work)
                 await self._look(nursery)
@@ -290,8 +302,12 @@ class EditorSession:
         if self._dialect.version == FIRST:
             update = {"sessionUpdate": "available_commands_update", "availableCommands": commands(FIRST)}
             await self._update(update)
-        if opening.unused:
-            await self._update(self._updates.notice("warning", "Not used", opening.unused))
+
+    async def _tell_unused(self, problems: Sequence[str]) -> None:
+        """Tell the editor, and the log, which MCP servers are not used, and why."""
+        for problem in problems:
+            log.warning("%s: %s", NOT_USED, problem)
+            await self._update(self._updates.notice("warning", NOT_USED, problem))
 
     async def _work(self) -> None:
         """Run the queued jobs, one after the other."""
@@ -381,6 +397,8 @@ class EditorSession:
     async def _prompt(self, pending: PendingPrompt, blocks: tuple[JsonObject, ...]) -> None:
         if pending not in self._prompts:  # the session could not be opened
             return
+        if not pending.is_cancelled:
+            await self._tell_unused(await self._servers.begin(self._update))
         if pending.is_cancelled:
             await self._tell(pending, TurnOutcome(STOPPED))
             return

@@ -107,16 +107,18 @@ class HeldCallRequests:
     # What is asked
 
     def _permission(self, call: HeldCall) -> JsonObject:
-        options = [_option(ALLOW, "Allow"), _option(REJECT, "Reject")]
+        options = [permission_option(ALLOW, "Allow"), permission_option(REJECT, "Reject")]
         if call.family is not None:
-            options.insert(1, _option(ALWAYS, f"Always allow {call.family}"))
-        return self._dialect.permission(call, self._tool_call(call), options)
+            options.insert(1, permission_option(ALWAYS, f"Always allow {call.family}"))
+        return self._dialect.permission(call.hint, self._tool_call(call), options)
 
     def _choice(self, call: HeldCall) -> JsonObject:
         options = [
             {"optionId": str(number), "name": option, "kind": ALLOW} for number, option in enumerate(call.options)
         ]
-        return self._dialect.permission(call, self._tool_call(call), [*options, _option(REJECT, "None of these")])
+        return self._dialect.permission(
+            call.hint, self._tool_call(call), [*options, permission_option(REJECT, "None of these")]
+        )
 
     def _tool_call(self, call: HeldCall) -> JsonObject:
         fields = dict(self._updates.call_fields(inner_id(call.path, call.call_id), call.tool, call.args))
@@ -135,7 +137,7 @@ class HeldCallRequests:
     # What is answered
 
     async def _decide(self, call: HeldCall, answer: RpcAnswer) -> None:
-        match _chosen(answer):
+        match chosen_option(answer):
             case "allow_once":
                 await self._session.approve(call.id)
             case "allow_always" if call.family is not None:
@@ -156,7 +158,8 @@ class HeldCallRequests:
         await self._session.respond(call.id, text)
 
 
-def _option(kind: str, name: str) -> JsonObject:
+def permission_option(kind: str, name: str) -> JsonObject:
+    """Return an answer that the person may choose, of one of the protocol's kinds."""
     return {"optionId": kind, "name": name, "kind": kind}
 
 
@@ -168,7 +171,7 @@ def _result(answer: RpcAnswer) -> JsonObject:
     return answer.result if isinstance(answer.result, Mapping) else EMPTY
 
 
-def _chosen(answer: RpcAnswer) -> Json:
+def chosen_option(answer: RpcAnswer) -> Json:
     """Return the id of the option that the person chose; `None` if the answer names none."""
     outcome = _result(answer).get("outcome")
     if not isinstance(outcome, Mapping) or outcome.get("outcome") != "selected":
@@ -177,7 +180,7 @@ def _chosen(answer: RpcAnswer) -> Json:
 
 
 def _option_answer(call: HeldCall, answer: RpcAnswer) -> str:
-    chosen = _chosen(answer)
+    chosen = chosen_option(answer)
     by_id = {str(number): option for number, option in enumerate(call.options)}
     return by_id.get(chosen, NO_ANSWER) if isinstance(chosen, str) else NO_ANSWER
 

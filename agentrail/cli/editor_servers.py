@@ -1,0 +1,104 @@
+"""`EditorServers`: the MCP servers that editors have named for a folder, and that the user has allowed.
+
+They are stored on the user's side, since whoever serves the sessions starts them, and that may be another process than
+the one that the editor talks to. What they are given, such as keys in their environment, is for the user alone to read.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from hashlib import sha256
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from agentrail.adapters.journals.sqlite.writer_lock import home
+from agentrail.adapters.mcp.server import McpServer
+from agentrail.cli.project_settings import Surface
+from agentrail.cli.trust_store import allow, unallowed
+from agentrail.codec.json_text import to_text
+from agentrail.values.json import JsonObject, canonical
+from agentrail.values.value import Value
+
+FOLDER: Final = "editor-servers"
+"""The folder of the user with a file for each folder in which an agent works."""
+
+ONLY_OF_THE_USER: Final = 0o600
+
+
+class EditorServer(Value, gc=True):
+    """An MCP server as an editor names it: a program to run, or an address."""
+
+    name: str
+    """Name of the server, and prefix of its tools' names."""
+    command: tuple[str, ...] = ()
+    """The program and its arguments; empty if the server is reached by `url`."""
+    env: Mapping[str, str] = {}
+    """Environment variables of the program."""
+    url: str = ""
+    """URL of the server; empty if it is run by `command`."""
+    headers: Mapping[str, str] = {}
+    """HTTP headers of each request to the URL."""
+
+    @property
+    def fields(self) -> JsonObject:
+        """The server as JSON."""
+        return {
+            "name": self.name,
+            "command": self.command,
+            "env": self.env,
+            "url": self.url,
+            "headers": self.headers,
+        }
+
+    @property
+    def surface(self) -> Surface:
+        """What the user has to allow, with its exact content."""
+        return Surface(f"editor.mcp.{self.name}", canonical(self.fields))
+
+    def to_server(self) -> McpServer:
+        """Return the server for a session; raise `BadMcpServer` if its values are invalid."""
+        return McpServer(self.command, name=self.name, env=self.env, url=self.url, headers=self.headers)
+
+
+class EditorServers:
+    """The servers of one folder."""
+
+    def __init__(self, folder: str) -> None:
+        self._folder = Path(folder)
+        self._file = home() / FOLDER / f"{sha256(os.fsencode(folder)).hexdigest()[:32]}.json"
+
+    def allowed(self) -> tuple[EditorServer, ...]:
+        """Return the stored servers that the user has allowed, and has not forbidden since."""
+        return tuple([server for server in self._stored() if self.is_allowed(server)])
+
+    def is_allowed(self, server: EditorServer) -> bool:
+        """Whether the user has allowed this server, with exactly this content, in this folder."""
+        return not unallowed(self._folder, [server.surface])
+
+    def allow(self, server: EditorServer) -> None:
+        """Store that the user has allowed *server*."""
+        if not self.is_allowed(server):
+            allow(self._folder, [server.surface])
+        self.store(server)
+
+    def store(self, server: EditorServer) -> None:
+        """Store *server* in the place of another one with its name, for whoever serves the sessions."""
+        others = [stored for stored in self._stored() if stored.name != server.name]
+        self._write([*others, server])
+
+    def _stored(self) -> Sequence[EditorServer]:
+        try:
+            content = self._file.read_bytes()
+        except FileNotFoundError:
+            return ()
+        return msgspec.json.decode(content, type=tuple[EditorServer, ...])
+
+    def _write(self, servers: Sequence[EditorServer]) -> None:
+        self._file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        new = self._file.with_name(f"{self._file.name}.{os.getpid()}")
+        new.touch(ONLY_OF_THE_USER)
+        new.write_text(to_text([server.fields for server in servers]), encoding="utf-8")
+        new.replace(self._file)
