@@ -41,8 +41,8 @@ def with_settings(spec: SessionSpec, settings: ProjectSettings) -> SessionSpec:
 
 def supervisor_options(settings: ProjectSettings | None) -> SupervisorOptions:
     """Return the options of the supervisor in *settings*, which the user has allowed."""
-    table = {} if settings is None else settings.values.get("supervisor", EMPTY)
-    return msgspec.convert(table, SupervisorOptions)
+    values = EMPTY if settings is None else settings.values.get("supervisor", EMPTY)
+    return msgspec.convert(values, SupervisorOptions)
 
 
 def _server(settings: ProjectSettings, name: str, options: Mapping[str, Json]) -> McpServer:
