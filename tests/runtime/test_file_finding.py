@@ -104,6 +104,27 @@ def git(folder: Path, *args: str) -> None:
     subprocess.run(("git", *args), cwd=folder, env={**os.environ, **GIT}, check=True, capture_output=True)  # noqa: S603, S607 - git of the machine
 
 
+def test_an_index_without_a_checksum_is_read(tmp_path: Path) -> None:
+    git(tmp_path, "init", "-q")
+    git(tmp_path, "config", "index.skipHash", "true")
+    for name in (".env", "a" * 5000, "src"):
+        (tmp_path / name[:200]).write_text("x")
+    git(tmp_path, "add", "-A")
+    data = (tmp_path / ".git/index").read_bytes()[:-20] + bytes(20)  # git before 2.40 does not know the option
+    assert list(paths_of_index(data)) == [".env", "a" * 200, "src"]
+
+
+def test_without_a_checksum_nothing_broken_is_believed() -> None:
+    data = index_of([".env", "a" * 5000, "src/b"])[:-20] + bytes(20)
+    assert list(paths_of_index(data)) == [".env", "a" * 5000, "src/b"]
+    for end in range(len(data) - 20):
+        with pytest.raises(NotReadable):
+            list(paths_of_index(data[:end] + bytes(20)))
+    longer = data[:12] + bytes(12) + data[12:]  # as if the ids of objects had more bytes
+    with pytest.raises(NotReadable):
+        list(paths_of_index(longer))
+
+
 def test_the_index_of_a_real_repository_is_read(tmp_path: Path) -> None:
     git(tmp_path, "init", "-q")
     names = [".env", "a", "a.b/c", "dir/ünï", "x" * 200, *(f"n{'y' * number}" for number in range(20))]

@@ -31,10 +31,14 @@ _HEAD: Final = 12
 _STAT: Final = 62
 """Bytes of an entry before its path."""
 _FLAGS: Final = 60
-_EXTENDED: Final = 0x40
+_EXTENDED: Final = 0x4000
 """Bit in the flags of an entry: two more bytes of flags follow."""
+_LONGEST: Final = 0xFFF
+"""Bits in the flags of an entry: the length of its path, or this if the path is longer."""
 _ALIGNED: Final = 8
 _CHECKSUM: Final = 20
+_SKIPPED: Final = bytes(_CHECKSUM)
+"""In the place of the checksum, if git is told to do without (`index.skipHash`, part of `feature.manyFiles`)."""
 _EXTENSION: Final = 8
 
 
@@ -115,18 +119,25 @@ def paths_of_index(data: bytes) -> Iterator[str]:
     """Yield the paths in git's index *data*; raise `NotReadable` if it does not name all files in a form known here."""
     if data[:4] != b"DIRC" or _number(data, 4) not in READABLE:
         raise NotReadable(INDEX, "it has another form than versions 2 and 3 of git's index")
-    if hashlib.sha1(data[:-_CHECKSUM], usedforsecurity=False).digest() != data[-_CHECKSUM:]:
+    content, checksum = data[:-_CHECKSUM], data[-_CHECKSUM:]
+    if checksum not in {_SKIPPED, hashlib.sha1(content, usedforsecurity=False).digest()}:
         raise NotReadable(INDEX, "its SHA-1 does not fit")
     at = _HEAD
-    for _ in range(_number(data, 8)):
-        start = at + _STAT + (2 if data[at + _FLAGS] & _EXTENDED else 0)
-        end = data.index(0, start)
-        yield data[start:end].decode(errors="replace")
+    for _ in range(_number(content, 8)):
+        flags = int.from_bytes(content[at + _FLAGS : at + _STAT], "big")
+        start = at + _STAT + (2 if flags & _EXTENDED else 0)
+        end = content.find(0, start)
+        # Without a checksum, only this tells an index in which names begin elsewhere, as with SHA-256
+        if end < 0 or min(end - start, _LONGEST) != flags & _LONGEST:
+            raise NotReadable(INDEX, "an entry has not the length that it names")
+        yield content[start:end].decode(errors="replace")
         at += (end - at) // _ALIGNED * _ALIGNED + _ALIGNED
-    while at < len(data) - _CHECKSUM:
-        if not data[at : at + 1].isupper():  # this extension means that some files are named in another index file
-            raise NotReadable(INDEX, f"its part {data[at : at + 4]!r} is not known")
-        at += _EXTENSION + _number(data, at + 4)
+    while at < len(content):
+        if not content[at : at + 1].isupper():  # this extension means that some files are named in another index file
+            raise NotReadable(INDEX, f"its part {content[at : at + 4]!r} is not known")
+        at += _EXTENSION + _number(content, at + 4)
+    if at != len(content):
+        raise NotReadable(INDEX, "it ends in the midst of a part")
 
 
 def _number(data: bytes, at: int) -> int:

@@ -52,7 +52,7 @@ def index_of(paths: Iterable[str], version: int = 2) -> bytes:
     names = sorted(path.encode() for path in paths)
     data = b"DIRC" + version.to_bytes(4, "big") + len(names).to_bytes(4, "big")
     for name in names:
-        entry = bytes(60) + len(name).to_bytes(2, "big") + name
+        entry = bytes(60) + min(len(name), 0xFFF).to_bytes(2, "big") + name
         data += entry + bytes(8 - len(entry) % 8)
     return data + hashlib.sha1(data, usedforsecurity=False).digest()
 
