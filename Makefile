@@ -61,7 +61,7 @@ matrix: ## run the tests on each Python in PYTHONS= that is on this machine
 	@failed=0; for python in $(PYTHONS); do \
 	  command -v $$python >/dev/null || { echo "$$python is not on this machine: the tests were not run on it" >&2; continue; }; \
 	  clone=build/matrix/$$($$python -c 'import sys; print("%d.%d" % sys.version_info[:2])'); \
-	  rm -rf $$clone && git clone --quiet . $$clone && $(MAKE) --directory $$clone test PYTHON=$$python || failed=1; \
+	  rm -rf $$clone && git clone --quiet . $$clone && $(MAKE) --directory $$clone --keep-going test long PYTHON=$$python || failed=1; \
 	done; exit $$failed
 
 simulate: .venv/test ## run whole supervisors in virtual time, with faults: SEEDS=n of them
