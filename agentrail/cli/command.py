@@ -116,6 +116,10 @@ def overview() -> str:
 
 
 def _call(row: Subcommand, words: Sequence[str]) -> int:
+    reconfigure = getattr(sys.stdout, "reconfigure", None)
+    if reconfigure is not None:
+        # Not UTF-8 everywhere, as in a pipe of Windows: what it cannot have is escaped, instead of an error
+        reconfigure(errors="backslashreplace")
     try:
         code = _call_imported(row, words)
         if sys.stdout is not None:  # it is, if it was closed before the start

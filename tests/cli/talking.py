@@ -22,6 +22,7 @@ from tests.patience import PATIENCE
 
 HERE = Path(__file__).parents[2]
 COMMAND = (sys.executable, "-m", "agentrail")
+WITHOUT_UNIX_SOCKETS = (sys.executable, "-m", "tests.cli.without_unix_sockets")
 ENVIRONMENT = {
     "PATH": os.environ.get("PATH", os.defpath),
     "TERM": "xterm",
@@ -122,9 +123,9 @@ def _see_off(process: "subprocess.Popen[bytes]") -> None:
 
 
 @contextmanager
-def through_pipes(*args: str) -> Generator[Talk, None, None]:
+def through_pipes(*args: str, command: tuple[str, ...] = COMMAND) -> Generator[Talk, None, None]:
     with subprocess.Popen(  # noqa: S603 - our own
-        [*COMMAND, *args], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=ENVIRONMENT
+        [*command, *args], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=ENVIRONMENT
     ) as process:
         assert process.stdin
         assert process.stdout

@@ -13,6 +13,7 @@ import pytest
 import agentrail
 from agentrail.adapters.extras import install_command
 from agentrail.cli.command import SUBCOMMANDS, Subcommand, main, overview
+from tests.cli.talking import ENVIRONMENT
 
 HOME = Path(__file__).parents[2]
 HEAVY = ("trio", "httpx", "asyncio", "hypothesis", "sqlite3", "argparse", "agentrail.app", "agentrail.testing")
@@ -175,3 +176,11 @@ def test_the_command_to_install_an_extra_is_one_that_any_shell_takes(tmp_path: P
     assert (option, what) == ("-e", f"{clone}[testing]")
     for word in install_command("testing", clone).split(" -e ")[1], install_command("testing", HOME / "x").split()[-1]:
         assert word[0] == word[-1] == "'", "unquoted brackets are a pattern for some shells"
+
+
+@pytest.mark.long
+def test_a_character_that_the_output_cannot_have_is_escaped() -> None:
+    command = [sys.executable, "-m", "agentrail", "tools"]
+    environment = {**ENVIRONMENT, "PYTHONIOENCODING": "cp437"}  # as that of a pipe of Windows may be
+    ran = subprocess.run(command, check=True, capture_output=True, env=environment)  # noqa: S603 - our own
+    assert rb"\u2026" in ran.stdout
