@@ -10,16 +10,15 @@ from agentrail.app.supervisor import open_supervisor
 from agentrail.cli.agent_source import AgentSource
 from agentrail.cli.bad_input import BadInputError
 from agentrail.cli.session_names import OWN, STORED, name_in_chat, new_name
-from agentrail.cli.shared_host import KEY, address_of, is_served
+from agentrail.cli.shared_host import is_served, open_served
 from agentrail.core.vocabulary.state import State
-from agentrail.remote.remote_supervisor import connect
 
 
 async def fork_session(journal: SqliteJournal, origin: State, at: int | None) -> str:
     """Fork *origin* at record *at* (`None`: its end), by the serving process if there is one; return the new name."""
     name = new_name()
     if await is_served(journal.path):
-        async with connect(address_of(journal.path), KEY) as host:
+        async with open_served(journal.path) as host:
             return (await host.fork(name_in_chat(origin.session_id), at=at, id=name)).id.removeprefix(OWN)
     spec = await trio.to_thread.run_sync(_spec_of, origin)
     # Without `specs`, the supervisor resumes no other session of the journal.

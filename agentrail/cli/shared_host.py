@@ -1,35 +1,33 @@
 """`open_shared`: the sessions of a journal, for all processes of one user that want them.
 
-Whoever comes first holds the journal, and serves it to the others, at a socket beside its file that only this user can
-reach. Whoever comes later is a client of that, and so is the one that serves: all do the same by the same interface.
-When the one that serves ends, however it ends, the first of the others to notice holds the journal and serves it.
+Whoever comes first holds the journal, and serves it to the others, at an endpoint that only this user can reach: a unix
+socket or, without such sockets, a port of this machine. Whoever comes later is a client of that, and so is the one that
+serves: all do the same by the same interface. When the one that serves ends, however it ends, the first of the others
+to notice holds the journal and serves it.
 """
 
 from __future__ import annotations
 
-import os
-import stat
-import tempfile
-from collections.abc import AsyncGenerator, Sequence
-from contextlib import asynccontextmanager
-from hashlib import sha256
+import sys
+from collections.abc import AsyncGenerator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
-from typing import Final
-from urllib.parse import quote
+from typing import Final, Protocol
 
 import trio
 
 from agentrail.adapters.journals.sqlite.journal import SqliteJournal
 from agentrail.api.limits import HostLimits
 from agentrail.app.supervisor_options import SupervisorOptions
+from agentrail.cli.own_files import ANOTHER_PLACE
 from agentrail.errors import AgentrailError, CannotListen, JournalInUse
-from agentrail.host.authentication.authenticators import LOCAL
-from agentrail.host.authentication.identity import Identity
+from agentrail.host.authentication.identity import Authenticator
 from agentrail.host.host_server import Host
 from agentrail.host.profiles import ProfileOf
 from agentrail.nurseries import open_shielded_nursery
 from agentrail.remote.remote_supervisor import RemoteSupervisor
 from agentrail.remote.transport.client_socket import CutError
+from agentrail.remote.transport.host_address import HostKey
 from agentrail.remote.transport.host_connection import open_line
 
 LIMITS: Final = HostLimits(
@@ -42,33 +40,45 @@ LIMITS: Final = HostLimits(
 )
 """One person at one machine has all of it; and waits for the end of the program."""
 
-KEY: Final = "whoever-reaches-the-socket"
-"""No secret: the socket is that of the user alone."""
-
 PATIENCE: Final = 5.0
 """Seconds within which a journal that is in use is to be served: its holder may only begin, or be about to end."""
 
 AGAIN: Final = 0.05
 """Seconds after which it is tried again."""
 
-MAX_PATH: Final = 100
-"""The most bytes of the path of a socket; systems take 104 or 108."""
-
 STOP_WITHIN: Final = 6.0
 """The most seconds that a program may take to end: other programs go on with its sessions, or the next one does."""
 
-NOT_OURS: Final = "it is not of this user alone"
-ANOTHER_PLACE: Final = "use a journal in a folder of your own"
+HAS_UNIX_SOCKETS: Final = sys.platform != "win32"
+"""Whether the system has unix sockets that Python can use."""
 
 
-class SocketOwner:
-    """Authenticates every caller of a Unix socket that only one user can open as that user."""
+class Endpoint(Protocol):
+    """Where the journal is served to other processes of this user."""
 
-    async def identify(self, headers: Sequence[tuple[str, str]]) -> Identity:
-        """Return the one user."""
-        del headers
-        await trio.lowlevel.checkpoint()
-        return LOCAL
+    url: str
+    """The URL of the host there."""
+    key: HostKey
+    """The key for the host, once `reach` has connected to it."""
+
+    async def reach(self) -> trio.abc.Stream:
+        """Connect to the process that serves; raise `OSError` if none does, `CannotListen` if it is another user's."""
+        ...
+
+    def serving(self, host_for: Callable[[Authenticator], Host]) -> AbstractAsyncContextManager[None]:
+        """Serve the host of an authenticator until the `async with` is left."""
+        ...
+
+
+def endpoint_of(journal: Path) -> Endpoint:
+    """Return the endpoint at which *journal* is served, if a process does."""
+    if HAS_UNIX_SOCKETS:
+        from agentrail.cli.unix_endpoint import UnixEndpoint  # noqa: PLC0415 - not for every system
+
+        return UnixEndpoint(journal)
+    from agentrail.cli.loopback_endpoint import LoopbackEndpoint  # noqa: PLC0415 - not for every system
+
+    return LoopbackEndpoint(journal)
 
 
 class SharedHost:
@@ -77,8 +87,8 @@ class SharedHost:
     def __init__(
         self, journal: Path, profiles: ProfileOf, nursery: trio.Nursery, options: SupervisorOptions | None
     ) -> None:
-        self.socket = socket_of(journal)
-        """The path of the socket at which the journal is served."""
+        self.endpoint = endpoint_of(journal)
+        """Where the journal is served."""
         self.serves = False
         """Whether this process is the one that serves."""
         self.journal = journal
@@ -101,7 +111,7 @@ class SharedHost:
                     raise
             except OSError as error:  # the process that served has just ended
                 if trio.current_time() >= until:
-                    raise CannotListen(f"unix:{self.socket}", str(error), ANOTHER_PLACE) from error
+                    raise CannotListen(self.endpoint.url, str(error), ANOTHER_PLACE) from error
             else:
                 return
             await trio.sleep(AGAIN)
@@ -118,27 +128,24 @@ class SharedHost:
 
     async def _reach_or_serve(self) -> trio.abc.Stream:
         try:
-            return await self._reach()
+            return await self.endpoint.reach()
         except OSError:
             if not self.serves:
                 await self._nursery.start(self._serve)
-            return await self._reach()
-
-    async def _reach(self) -> trio.abc.Stream:
-        # Another user has put a socket there, and would read what is sent
-        if self.socket.lstat().st_uid != os.getuid():
-            raise CannotListen(f"unix:{self.socket}", NOT_OURS, ANOTHER_PLACE)
-        return await trio.open_unix_socket(self.socket)
+            return await self.endpoint.reach()
 
     async def _serve(self, task_status: trio.TaskStatus[None]) -> None:
         journal = SqliteJournal(self.journal)
-        host = Host(
-            self._profiles, authenticator=SocketOwner(), journal=journal, limits=LIMITS, supervisor=self._options
-        )
+
+        def host_for(authenticator: Authenticator) -> Host:
+            return Host(
+                self._profiles, authenticator=authenticator, journal=journal, limits=LIMITS, supervisor=self._options
+            )
+
         try:
             # Opens the journal now: `Host` would start without it, and wait until it can be opened
             await journal.release(())
-            async with host.serving(unix=self.socket):
+            async with self.endpoint.serving(host_for):
                 self.serves = True
                 task_status.started()
                 await trio.sleep_forever()
@@ -150,35 +157,22 @@ class SharedHost:
                 await journal.close()
 
 
-def socket_of(journal: Path) -> Path:
-    """Return the path of a journal's socket: beside the file, or in the user's folder if that path is too long."""
-    beside = journal.with_name(f"{journal.name}.sock")
-    if len(os.fsencode(beside)) <= MAX_PATH:
-        return beside
-    folder = Path(os.environ.get("XDG_RUNTIME_DIR") or tempfile.gettempdir(), f"agentrail-{os.getuid()}")
-    folder.mkdir(mode=0o700, exist_ok=True)
-    status = folder.lstat()
-    if status.st_uid != os.getuid() or not stat.S_ISDIR(status.st_mode) or status.st_mode & 0o077:
-        raise CannotListen(f"unix:{folder}", NOT_OURS, ANOTHER_PLACE)
-    return folder / f"{sha256(os.fsencode(journal)).hexdigest()[:32]}.sock"
-
-
-def address_of(journal: Path) -> str:
-    """Return the URL of the host of *journal*; there may be no host."""
-    return f"unix:{quote(os.fsencode(socket_of(journal)))}"
-
-
 async def is_served(journal: Path) -> bool:
-    """Whether a process of this user serves *journal* at the socket now."""
-    socket = socket_of(journal)
+    """Whether a process of this user serves *journal* now."""
     try:
-        if socket.lstat().st_uid != os.getuid():
-            return False
-        stream = await trio.open_unix_socket(socket)
-    except OSError:  # there is no socket, or its process has ended without removing it
+        stream = await endpoint_of(journal).reach()
+    except (OSError, CannotListen):  # nobody has served it yet, the process has ended, or another user has its place
         return False
     await trio.aclose_forcefully(stream)
     return True
+
+
+@asynccontextmanager
+async def open_served(journal: Path) -> AsyncGenerator[RemoteSupervisor, None]:
+    """Open the supervisor of whoever serves *journal* now, and close it when the block ends."""
+    endpoint = endpoint_of(journal)
+    async with open_line(endpoint.url, endpoint.key, dial=endpoint.reach) as line:
+        yield RemoteSupervisor(line)
 
 
 @asynccontextmanager
@@ -193,5 +187,5 @@ async def open_shared(
     async with open_shielded_nursery() as nursery:
         shared = SharedHost(SqliteJournal(journal).path, profiles, nursery, options)
         await shared.settle()
-        async with open_line(address_of(shared.journal), KEY, dial=shared.dial) as line:
+        async with open_line(shared.endpoint.url, shared.endpoint.key, dial=shared.dial) as line:
             yield RemoteSupervisor(line)

@@ -7,6 +7,7 @@ import os
 import shutil
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -22,8 +23,9 @@ from agentrail.cli.exit_status import DONE, FAILED, exit_status, status_of_error
 from agentrail.cli.option_parser import OptionParser
 from agentrail.cli.screen import clean, clipped, one_line
 from agentrail.cli.session_names import OWN
-from agentrail.cli.shared_host import KEY, address_of, is_served
+from agentrail.cli.shared_host import endpoint_of, is_served, open_served
 from agentrail.cli.text_table import aligned
+from agentrail.cli.unix_endpoint import KEY
 from agentrail.errors import AgentrailError, SessionNotAlive, SessionParked, UnknownSession
 from agentrail.remote.remote_supervisor import RemoteSupervisor, connect
 from agentrail.values.usage import NOTHING_USED, Usage
@@ -141,15 +143,18 @@ def _run(argv: Sequence[str]) -> int:
 
 
 async def _watch(options: TopOptions) -> int:
-    url, key = options.url, options.key
+    url = options.url
+    opened: AbstractAsyncContextManager[RemoteSupervisor]
     if url is None:
         journal = SqliteJournal(options.journal).path
         if not await is_served(journal):
             tell(f"agentrail: nobody serves {journal} now; `agentrail chat` does while it runs, or give a host's URL")
             return FAILED
-        url, key = address_of(journal), KEY
+        opened, url = open_served(journal), endpoint_of(journal).url
+    else:
+        opened = connect(url, options.key)
     try:
-        async with connect(url, key) as supervisor:
+        async with opened as supervisor:
             return await _draw(supervisor, url)
     except AgentrailError as error:  # no nursery here: it would wrap the error in a group
         return status_of_error(error)

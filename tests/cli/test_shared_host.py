@@ -16,7 +16,8 @@ from agentrail.adapters.journals.sqlite import SqliteJournal
 from agentrail.cli import shared_host
 from agentrail.cli.agent_source import AgentSource, profile_of
 from agentrail.cli.default_agent import ASK_FIRST
-from agentrail.cli.shared_host import open_shared, socket_of
+from agentrail.cli.shared_host import open_shared
+from agentrail.cli.unix_endpoint import socket_of
 from agentrail.errors import CannotListen, JournalInUse
 from agentrail.values.events import AgentEnd
 from tests.cli.talking import Talk, through_pipes

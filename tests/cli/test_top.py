@@ -17,8 +17,9 @@ from agentrail import RemoteSupervisor, SessionSpec, tool
 from agentrail.api.session_values import ChildView
 from agentrail.cli.agent_source import AgentSource, profile_of
 from agentrail.cli.command import INTERRUPTED
-from agentrail.cli.shared_host import KEY, is_served, open_shared, socket_of
+from agentrail.cli.shared_host import is_served, open_shared
 from agentrail.cli.top import ANEW, TopRow, cost_text, main, parsed, screen_text
+from agentrail.cli.unix_endpoint import KEY, socket_of
 from agentrail.host import Host, HostLimits, Profile
 from agentrail.plugins import HumanApproval
 from agentrail.testing import ScriptedModel, call, say, stall

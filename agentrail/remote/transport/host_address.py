@@ -92,6 +92,10 @@ class HostKey:
 
     def __init__(self, key: str | Secret) -> None:
         """Take the key itself, or a `Secret` with the name of the environment variable that has it."""
+        self.replace(key)
+
+    def replace(self, key: str | Secret) -> None:
+        """Use another key for all connections that are made from now on."""
         name = secret_name(key)
         text: object = key if name is None else os.environ.get(name)
         if text is None:

@@ -435,7 +435,7 @@ class HostConnection:
 @asynccontextmanager
 async def open_line(
     url: str,
-    key: str | Secret,
+    key: str | Secret | HostKey,
     *,
     tls: ssl.SSLContext | None = None,
     patience: float = PATIENCE,
@@ -444,12 +444,13 @@ async def open_line(
     """Connect to the host at *url*, for the time of the `async with`.
 
     *url* begins with `https`, `http`, `wss` or `ws`, or is `unix:` and the path of a socket. *key* is the key itself,
-    or a `Secret` that names the environment variable with it. *tls* says which certificates are trusted; `None`: those
-    that the system trusts. *dial* makes the connections; `None`: the address is called. Raises `BadConnection`,
-    `HostNotReached`, and `NotAuthenticated` or another refusal of the host.
+    a `Secret` that names the environment variable with it, or a `HostKey`, which *dial* may change. *tls* says which
+    certificates are trusted; `None`: those that the system trusts. *dial* makes the connections; `None`: the address is
+    called. Raises `BadConnection`, `HostNotReached`, and `NotAuthenticated` or another refusal of the host.
     """
     address = read_address(url)
-    connection = HostConnection(address, HostKey(key), dial or partial(dial_address, address, tls), patience)
+    key = key if isinstance(key, HostKey) else HostKey(key)
+    connection = HostConnection(address, key, dial or partial(dial_address, address, tls), patience)
     async with open_shielded_nursery() as nursery:
         nursery.start_soon(connection.run, await connection.open())
         try:

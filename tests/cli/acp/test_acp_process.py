@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.talking import COMMAND, ENVIRONMENT, Talk, through_pipes
+from tests.cli.talking import COMMAND, ENVIRONMENT, WITHOUT_UNIX_SOCKETS, Talk, through_pipes
 from tests.patience import PATIENCE
 
 pytestmark = pytest.mark.long
@@ -51,10 +51,10 @@ class Lines:
 
 
 @contextmanager
-def acp(folder: Path, *args: str) -> Generator[Lines, None, None]:
+def acp(folder: Path, *args: str, command: tuple[str, ...] = COMMAND) -> Generator[Lines, None, None]:
     journal = str(folder.with_suffix(".db"))
     with subprocess.Popen(  # noqa: S603 - our own
-        [*COMMAND, "acp", *(args or ("--model", "demo")), "--journal", journal],
+        [*command, "acp", *(args or ("--model", "demo")), "--journal", journal],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -68,9 +68,10 @@ def acp(folder: Path, *args: str) -> Generator[Lines, None, None]:
 
 
 @contextmanager
-def chat(folder: Path, *args: str) -> Generator[Talk, None, None]:
+def chat(folder: Path, *args: str, command: tuple[str, ...] = COMMAND) -> Generator[Talk, None, None]:
     journal = str(folder.with_suffix(".db"))
-    with through_pipes("chat", "--model", "demo", "--dir", str(folder), "--journal", journal, *args) as talk:
+    words = ("chat", "--model", "demo", "--dir", str(folder), "--journal", journal, *args)
+    with through_pipes(*words, command=command) as talk:
         yield talk
 
 
@@ -227,14 +228,18 @@ def test_settings_that_nobody_has_allowed_are_told_to_the_editor(tmp_path: Path)
     assert not (tmp_path / "ran").exists()
 
 
-def test_one_session_in_an_editor_and_two_terminals_outlives_the_one_that_serves(tmp_path: Path) -> None:
-    with chat(tmp_path) as serving:
+@pytest.mark.parametrize("command", [COMMAND, WITHOUT_UNIX_SOCKETS])
+def test_one_session_in_an_editor_and_two_terminals_outlives_the_one_that_serves(
+    command: tuple[str, ...], tmp_path: Path
+) -> None:
+    with chat(tmp_path, command=command) as serving:
         serving.wait_for("goes on with it.\n\n")
-        with acp(tmp_path) as editor:
+        assert tmp_path.with_suffix(".db.sock").exists() == (command == COMMAND)
+        with acp(tmp_path, command=command) as editor:
             session = editor.begin(tmp_path)
             editor.prompt(session, "write hello to a.txt")
             editor.wait_for("session/request_permission")
-            with chat(tmp_path, "--continue") as other:
+            with chat(tmp_path, "--continue", command=command) as other:
                 other.wait_for("[e]dit\n")
                 serving.stop(signal.SIGKILL)
                 assert serving.code() == -signal.SIGKILL

@@ -1,0 +1,74 @@
+"""`UnixEndpoint`: a journal is served at a unix socket beside its file, which only its user can open."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import asynccontextmanager
+from hashlib import sha256
+from pathlib import Path
+from typing import Final
+from urllib.parse import quote
+
+import trio
+
+from agentrail.cli.own_files import ANOTHER_PLACE, NOT_OURS, is_own_folder, is_own_user
+from agentrail.errors import CannotListen
+from agentrail.host.authentication.authenticators import LOCAL
+from agentrail.host.authentication.identity import Authenticator, Identity
+from agentrail.host.host_server import Host
+from agentrail.remote.transport.host_address import HostKey
+
+KEY: Final = "whoever-reaches-the-socket"
+"""No secret: the socket is that of the user alone."""
+
+MAX_PATH: Final = 100
+"""The most bytes of the path of a socket; systems take 104 or 108."""
+
+
+class SocketOwner:
+    """Authenticates every caller of a Unix socket that only one user can open as that user."""
+
+    async def identify(self, headers: Sequence[tuple[str, str]]) -> Identity:
+        """Return the one user."""
+        del headers
+        await trio.lowlevel.checkpoint()
+        return LOCAL
+
+
+class UnixEndpoint:
+    """The socket of one journal."""
+
+    def __init__(self, journal: Path) -> None:
+        self.socket = socket_of(journal)
+        """The path of the socket."""
+        self.url = f"unix:{quote(os.fsencode(self.socket))}"
+        """The URL of the host there."""
+        self.key = HostKey(KEY)
+        """The key for the host."""
+
+    async def reach(self) -> trio.abc.Stream:
+        """Connect to the process that serves; raise `OSError` if none does, `CannotListen` if it is another user's."""
+        # Another user has put a socket there, and would read what is sent
+        if not is_own_user(self.socket.lstat()):
+            raise CannotListen(f"unix:{self.socket}", NOT_OURS, ANOTHER_PLACE)
+        return await trio.open_unix_socket(self.socket)
+
+    @asynccontextmanager
+    async def serving(self, host_for: Callable[[Authenticator], Host]) -> AsyncGenerator[None, None]:
+        """Serve the host of an authenticator at the socket until the `async with` is left."""
+        async with host_for(SocketOwner()).serving(unix=self.socket):
+            yield
+
+
+def socket_of(journal: Path) -> Path:
+    """Return the path of a journal's socket: beside the file, or in the user's folder if that path is too long."""
+    beside = journal.with_name(f"{journal.name}.sock")
+    if len(os.fsencode(beside)) <= MAX_PATH:
+        return beside
+    folder = Path(os.environ.get("XDG_RUNTIME_DIR") or tempfile.gettempdir(), f"agentrail-{os.getuid()}")
+    folder.mkdir(mode=0o700, exist_ok=True)
+    if not is_own_folder(folder.lstat()):
+        raise CannotListen(f"unix:{folder}", NOT_OURS, ANOTHER_PLACE)
+    return folder / f"{sha256(os.fsencode(journal)).hexdigest()[:32]}.sock"
