@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Sequence
 from importlib.util import module_from_spec, spec_from_file_location
@@ -26,6 +27,13 @@ class FileMember(NamedTuple):
     """The object; of a function, what it returned."""
     others: tuple[str, ...]
     """The names of further objects of its kind."""
+
+
+def split_name(text: str) -> tuple[str, str]:
+    """Return the file and the name of `FILE[:NAME]`; the colon of a drive of Windows is part of the file."""
+    drive, path = os.path.splitdrive(text)
+    file, _, name = path.partition(":")
+    return drive + file, name
 
 
 def find_member(path: Path, name: str, kinds: Sequence[type]) -> FileMember:

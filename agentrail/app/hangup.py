@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from types import FrameType
@@ -94,9 +95,11 @@ def noted_hangup() -> Hangup | None:
 
 
 def _has_terminal() -> bool:
-    """Whether the process has a controlling terminal."""
+    """Whether the process has a controlling terminal; Windows has none, and no SIGHUP either."""
+    if sys.platform == "win32":
+        return False
     try:
-        os.close(os.open(TERMINAL, os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC))
+        os.close(os.open(TERMINAL, os.O_RDWR | os.O_NOCTTY))
     except OSError:
         return False
     return True

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
+from agentrail.adapters.python_file import split_name
 from agentrail.cli.bad_input import BadInputError
 from agentrail.cli.default_agent import Mode
 from agentrail.cli.option_parser import OptionParser
@@ -109,7 +110,7 @@ def add_agent_options(parser: OptionParser) -> None:
 
 def named_agent(args: argparse.Namespace) -> tuple[Path | None, str]:
     """Return the file that contains the agent, and the agent's name in this file; `None` for the default agent."""
-    file, _, name = (args.agent or "").partition(":")
+    file, name = split_name(args.agent or "")
     if not file:
         return None, name
     if not Path(file).is_file():

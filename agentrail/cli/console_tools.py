@@ -1,4 +1,4 @@
-"""The tools of a conversation in the terminal: the built-in ones, a slow one, and one that remembers facts."""
+"""The tools that only the demo model has in a conversation: a slow one, and one that remembers facts."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import trio
 
 from agentrail.ports.tool import Tool, ToolContext
 from agentrail.tools import EffectClass, Range, tool
-from agentrail.tools.builtin import standard_tools
 
 
 @tool(effect=EffectClass.PURE, timeout=3700)
@@ -43,6 +42,6 @@ def remembering() -> Tool:
     return remember
 
 
-def terminal_tools() -> tuple[Tool, ...]:
-    """Return the tools for a conversation in the terminal: the built-in ones, `count`, and a new `remember`."""
-    return (*standard_tools(), count, remembering())
+def demo_tools() -> tuple[Tool, ...]:
+    """Return the tools of the demo model beside the built-in ones: `count`, and a new `remember`."""
+    return (count, remembering())

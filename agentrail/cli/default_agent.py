@@ -9,8 +9,8 @@ from typing import Final, Literal, TypeAlias, cast, get_args
 
 from agentrail.adapters.models.providers import PROVIDERS
 from agentrail.adapters.sandboxes.bubblewrap import BubblewrapSandbox, check_bwrap, find_bwrap
+from agentrail.adapters.sandboxes.confined_open import HAS_FOLDERS
 from agentrail.app.spec import SessionSpec
-from agentrail.cli.console_tools import terminal_tools
 from agentrail.core.vocabulary.options import Options
 from agentrail.errors import SandboxMissing
 from agentrail.plugins.approval import SAFE_COMMANDS, HumanApproval
@@ -108,13 +108,20 @@ def confines() -> bool:
 
 
 def spec_for(model: str, folder: Path, mode: Mode = "ask") -> SessionSpec:
-    """Return the spec of the default agent in *folder*; commands are confined to the folder if possible here."""
+    """Return the spec of the default agent in *folder*; commands are confined to the folder if possible here.
+
+    Without `HAS_FOLDERS` it has no tools for files and commands.
+    """
+    if not HAS_FOLDERS:
+        tools = (web_fetch, write_todos, ask_user, *(demo_tools() if model == DEMO else ()))
+        approval = HumanApproval(tools=ASK_FIRST[mode], timeout=None)
+        return SessionSpec(model=model, tools=tools, plugins=(SecurityGuard(), approval), working_dir=str(folder))
     sandbox = _sandbox(folder) if confines() else None
     # Without confinement, a command can read all files that the user can read
     safe_commands = () if sandbox is None else SAFE_COMMANDS
     approval = HumanApproval(tools=ASK_FIRST[mode], safe_commands=safe_commands, timeout=None)
     is_plan = mode == "plan"
-    tools = terminal_tools() if model == DEMO else standard_tools()
+    tools = (*standard_tools(), *(demo_tools() if model == DEMO else ()))
     return SessionSpec(
         model=model,
         tools=(*READERS, web_fetch, write_todos, ask_user) if is_plan else tools,

@@ -6,9 +6,11 @@ import os
 import platform
 import shutil
 import sqlite3
+import sys
 import tempfile
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
@@ -19,6 +21,7 @@ from agentrail.adapters.extras import need_extra
 from agentrail.adapters.journals.sqlite.journal import SqliteJournal
 from agentrail.adapters.models.providers import PROVIDERS
 from agentrail.adapters.sandboxes.bubblewrap import check_bwrap, find_bwrap
+from agentrail.adapters.sandboxes.confined_open import HAS_FOLDERS, NO_FOLDERS
 from agentrail.cli.config_report import config_report
 from agentrail.cli.exit_status import DONE, FAILED, exit_status
 from agentrail.cli.journal_file import open_journal
@@ -53,6 +56,14 @@ EXTRAS: Final = {"cli": "rich", "mcp": "mcp", "prices": "genai_prices", "testing
 
 PAGE: Final = 1000
 """Sessions that are read at once."""
+
+UNCONFINED: Final = "no sandbox: commands of agents are not confined"
+
+WHOLE_LINES: Final = (
+    "lines are typed whole, and what the agent writes comes between; a terminal of Linux or macOS edits"
+)
+
+PLATFORMS: Final = "`docs/guide/platforms.md` has what works there; report what does not"
 
 DAMAGED: Final = "restore it from a backup, or delete it: `agentrail sessions delete SESSION`"
 
@@ -115,7 +126,8 @@ async def _run(options: DoctorOptions) -> int:
             print(to_text(entry) if options.as_json else clean(f"{key:24}  {row.value:32}  {row.source}"))
         return DONE
     diagnoses = (
-        *(_python(), await _sqlite(), *await _journal(options.journal), await _sandbox()),
+        *(_python(), *_system(), await _sqlite(), *await _journal(options.journal)),
+        *(await _sandbox(), *_terminal()),
         *(_keys(), *_extras(), *_disk(options), _clock()),
     )
     for diagnosis in diagnoses:
@@ -140,6 +152,12 @@ def _as_json(diagnosis: Diagnosis) -> str:
 def _python() -> Diagnosis:
     version = f"{platform.python_version()} on {platform.system()}, agentrail {agentrail.__version__}"
     return Diagnosis("python", GOOD, version)
+
+
+def _system() -> list[Diagnosis]:
+    if sys.platform == "linux":
+        return []
+    return [Diagnosis("system", NOTE, f"agentrail was simulated on {sys.platform}, and never tried there", PLATFORMS)]
 
 
 async def _sqlite() -> Diagnosis:
@@ -179,12 +197,22 @@ async def _journal(path: Path | None) -> list[Diagnosis]:
 
 
 async def _sandbox() -> Diagnosis:
+    if not HAS_FOLDERS:
+        return Diagnosis("sandbox", NOTE, "agents have no tools for the files and commands of this machine", NO_FOLDERS)
+    if sys.platform != "linux":
+        return Diagnosis("sandbox", NOTE, UNCONFINED, "only Linux has one; let agents work in a virtual machine there")
     try:
         bwrap = find_bwrap()
         await trio.to_thread.run_sync(check_bwrap, bwrap)
     except SandboxMissing as missing:
-        return Diagnosis("sandbox", NOTE, "no sandbox: commands of agents are not confined", str(missing))
+        return Diagnosis("sandbox", NOTE, UNCONFINED, str(missing))
     return Diagnosis("sandbox", GOOD, f"{bwrap} confines the commands of agents")
+
+
+def _terminal() -> list[Diagnosis]:
+    if find_spec("termios") is not None:
+        return []
+    return [Diagnosis("terminal", NOTE, "this system has no `termios`, so single keys cannot be read", WHOLE_LINES)]
 
 
 def _keys() -> Diagnosis:

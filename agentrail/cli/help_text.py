@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from agentrail.adapters.sandboxes.confined_open import HAS_FOLDERS
 from agentrail.cli.agent_source import AgentSource
 from agentrail.cli.default_agent import DEMO, MODES, confines
 from agentrail.cli.screen import ScreenText, Tone, line, one_line
@@ -29,11 +30,13 @@ ASKS: Final = {
 CONFINED: Final = "Shell commands see this folder and the system alone."
 UNCONFINED: Final = "Shell commands are not confined to it: each runs only if you say yes."
 UNASKED: Final = "Shell commands are not confined to it, and run without asking."
+NO_FILES: Final = "It has no tools for files and commands: on Windows they work in the Windows Subsystem for Linux."
 
 
 def greeting(version: str, source: AgentSource, *, has_samples: bool) -> tuple[ScreenText, ...]:
     """Return the first screen: the session and its folder, the keys, and suggestions for the demo model."""
     is_demo = not source.file and source.model == DEMO
+    has_files = bool(source.file) or HAS_FOLDERS
     agent = f"the agent of {source.file}" if source.file else f"the model {source.model}"
     talks = "the built-in demo model, which only knows phrases" if is_demo else agent
     confined = CONFINED if confines() else UNASKED if source.mode == "yes" else UNCONFINED
@@ -42,12 +45,14 @@ def greeting(version: str, source: AgentSource, *, has_samples: bool) -> tuple[S
     keeps = "" if has_samples else "The session is kept: `agentrail chat --continue` goes on with it."
     width = max(len(phrase) for phrase, _ in TRY)
     suggestions = (
-        tuple(line(f"    {phrase:{width}}   {shows}") for phrase, shows in TRY) if has_samples and is_demo else ()
+        tuple(line(f"    {phrase:{width}}   {shows}") for phrase, shows in TRY)
+        if has_samples and is_demo and has_files
+        else ()
     )
     return (
         line(f"agentrail {version}: talk to {talks}.", Tone.BOLD),
-        line(f"Its tools work in {one_line(source.folder)}, {what}{asks}."),
-        *(() if source.file or source.mode == "plan" else (line(confined),)),
+        line(f"Its tools work in {one_line(source.folder)}, {what}{asks}." if has_files else NO_FILES),
+        *((line(confined),) if has_files and not source.file and source.mode != "plan" else ()),
         line("Type and press Enter. Ctrl-C stops what runs, twice: leaves. /help tells more."),
         *((line(keeps),) if keeps else ()),
         *((line("\n  Try, in this order:", Tone.DIM), *suggestions) if suggestions else ()),

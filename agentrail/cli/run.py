@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final, TextIO, TypeAlias, cast
 
-from agentrail.adapters.python_file import NothingUsableError, find_member
+from agentrail.adapters.python_file import NothingUsableError, find_member, split_name
 from agentrail.api.protocols import AnySession, awaited
 from agentrail.api.sse_frames import as_seen
 from agentrail.api.views import to_json
@@ -197,7 +197,7 @@ def _spec_of(options: RunOptions, folder: Path, settings: ProjectSettings | None
 
 
 def _spec_in_file(agent: str) -> SessionSpec:
-    file, _, name = agent.partition(":")
+    file, name = split_name(agent)
     if not Path(file).is_file():
         raise BadInputError(f"--agent: there is no file {file!r}")
     try:

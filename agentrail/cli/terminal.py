@@ -7,10 +7,12 @@ pipes, lines are read as they come, and output is written at once.
 from __future__ import annotations
 
 import codecs
+import io
 import math
 import os
 import shutil
 import signal
+import sys
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
@@ -53,6 +55,9 @@ LOST_END: Final = 1.0
 CONTINUES: Final = "\\"
 """At the end of a typed line: the text goes on in the next line."""
 
+ESCAPING: Final = frozenset({"ANSICON", "TERM", "WT_SESSION"})
+"""Variables of the environment that terminals of Windows set which understand escape sequences."""
+
 QUEUES: Final = "/later "
 """Begins a line whose text is a prompt for later."""
 
@@ -71,7 +76,7 @@ def look_of(source: TextIO, target: TextIO) -> TerminalStyle:
     """Return whether the output takes colours, can rewrite lines and shows what is typed, and its size."""
     size = _size_of(target)
     return TerminalStyle(
-        colours=target.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb",
+        colours=target.isatty() and not os.environ.get("NO_COLOR") and _has_escapes(),
         rewrites=has_keys(source, target),
         echoes=source.isatty() and target.isatty(),
         width=size.columns,
@@ -87,6 +92,13 @@ def _size_of(target: TextIO) -> os.terminal_size:
     except OSError:
         return usual
     return os.terminal_size((size.columns or usual.columns, size.lines or usual.lines))
+
+
+def _has_escapes() -> bool:
+    """Whether a terminal understands escape sequences; of those of Windows, only the ones that say so."""
+    if sys.platform == "win32" and not os.environ.keys() & ESCAPING:
+        return False
+    return os.environ.get("TERM") != "dumb"
 
 
 def _common(words: Sequence[str]) -> str:
@@ -144,7 +156,7 @@ class Terminal:
 
     async def keep_drawing(self) -> None:
         """Redraw after changes while single keys are read, until cancelled; no-op if `keys` is false."""
-        if self.keys:
+        if sys.platform != "win32" and self.keys:
             with trio.open_signal_receiver(signal.SIGCONT, signal.SIGWINCH) as signals:
                 async with trio.open_nursery() as nursery:  # noqa: TID251 - the command line has its own tasks
                     nursery.start_soon(self._draw)
@@ -283,12 +295,24 @@ class Terminal:
     async def _receive(self) -> bytes:
         try:
             await trio.lowlevel.wait_readable(self._given)
-        except OSError:  # some inputs, such as files, do not support waiting
-            return await trio.to_thread.run_sync(os.read, self._given, CHUNK, abandon_on_cancel=True)
+        except OSError:  # some inputs, such as files, do not support waiting; on Windows none does
+            return await trio.to_thread.run_sync(self._read_bytes, abandon_on_cancel=True)
         try:
             return os.read(self._given, CHUNK)
         except OSError:  # the terminal was closed
             return b""
+
+    def _read_bytes(self) -> bytes:
+        """Wait in this thread for what is typed.
+
+        Of a console of Windows, only the stream of Python gives UTF-8; it is read below its buffer, whose lock a thread
+        that is left behind would keep until the interpreter ends.
+        """
+        buffer: object = getattr(self._source, "buffer", None)
+        raw: object = getattr(buffer, "raw", None)
+        if isinstance(raw, io.RawIOBase):
+            return raw.read(CHUNK) or b""
+        return os.read(self._given, CHUNK)
 
     def _come(self) -> tuple[str, ...]:
         *lines, self._rest = self._rest.split("\n")

@@ -18,7 +18,7 @@ from attrs import frozen
 
 from agentrail.adapters.journals.sqlite import SqliteJournal
 from agentrail.adapters.otel.open_telemetry import OpenTelemetry
-from agentrail.adapters.python_file import NothingUsableError, find_member
+from agentrail.adapters.python_file import NothingUsableError, find_member, split_name
 from agentrail.api.operation_table import SCOPES
 from agentrail.app import process
 from agentrail.app.spec import SessionSpec
@@ -122,7 +122,7 @@ def parsed(argv: Sequence[str]) -> ServeOptions:
     """Parse *argv*; invalid arguments end the program with exit code 2."""
     parser = options_parser()
     words = parser.parse_args(argv)
-    text, _, name = (words.file or "").partition(":")
+    text, name = split_name(words.file or "")
     if text and not Path(text).is_file():
         parser.error(f"there is no file {text!r}")
     if words.unix and words.tls:

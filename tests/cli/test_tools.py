@@ -6,16 +6,17 @@ import trio.testing
 from agentrail.adapters.sandboxes.bubblewrap import BubblewrapSandbox
 from agentrail.app.spec import SessionSpec
 from agentrail.cli import default_agent
-from agentrail.cli.console_tools import remembering, terminal_tools
+from agentrail.cli.console_tools import demo_tools, remembering
 from agentrail.cli.default_agent import ASK_FIRST, Mode, spec_for
 from agentrail.plugins.approval import HumanApproval
 from agentrail.plugins.security import SecurityGuard
 from agentrail.ports.tool import Tool, ToolContext
 from agentrail.tools import EffectClass, Ok, as_tool, ok
+from agentrail.tools.builtin import standard_tools
 from agentrail.values.content import text_of
 from agentrail.values.json import freeze_object
 
-TOOLS = {tool.spec.name: tool for tool in terminal_tools()}
+TOOLS = {tool.spec.name: tool for tool in (*standard_tools(), *demo_tools())}
 
 
 async def call(tool: Tool, **args: object) -> str:

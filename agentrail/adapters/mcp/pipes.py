@@ -87,7 +87,7 @@ class Pipes:
 
     def _enter(self) -> Ready:
         try:
-            folder = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            folder = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY)
         except OSError as error:
             raise CommandFailed(self._argv[0], f"its folder `{self._folder}`: {error.strerror}") from error
         ends, self._child_ends = self._child_ends, ()

@@ -7,6 +7,7 @@ server is started.
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from importlib import import_module
 from types import MappingProxyType
@@ -82,13 +83,20 @@ class McpServer:
         return repr(self.name)  # only these: arguments, headers and variables may contain secrets
 
     def check(self) -> None:
-        """Raise `ExtraMissing` if the package that speaks the protocol is not installed."""
+        """Raise `ExtraMissing` without the package for the protocol, `BadMcpServer` for a command on Windows."""
         need_extra("mcp", "mcp", "use an MCP server")
+        if self.command and sys.platform == "win32":
+            raise BadMcpServer(self.name, NO_COMMANDS)
 
     async def supply(self, working_dir: str, offer: Offer) -> None:
         """Connect to the server, offer its tools, and again when they change; end by an exception that says why."""
         module = await trio.to_thread.run_sync(import_module, CONNECTION)
         await cast("Serve", module.serve)(self, working_dir, offer)
+
+
+NO_COMMANDS: Final = (
+    "on Windows, agentrail starts no commands; reach it by a `url`, or work in the Windows Subsystem for Linux"
+)
 
 
 def _is_url(url: str) -> bool:

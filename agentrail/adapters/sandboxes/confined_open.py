@@ -6,21 +6,30 @@ following links; it reads each link and walks its target in the same way. Both g
 
 from __future__ import annotations
 
-import ctypes
 import errno
 import functools
 import os
 import stat
+import sys
 from collections.abc import Callable
 from types import TracebackType
 from typing import Final, Self
 
 from agentrail.adapters.sandboxes.paths import Parts, Why, path_of
-from agentrail.errors import PathRefused
+from agentrail.errors import FileFailed, PathRefused
 
-O_PATH: Final = getattr(os, "O_PATH", os.O_RDONLY | os.O_NONBLOCK)
-FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY
-PLAIN: Final = os.O_CLOEXEC | os.O_NOCTTY | os.O_NONBLOCK
+HAS_FOLDERS: Final = sys.platform != "win32"
+"""Whether the system opens folders, and files below an open folder: all that is done here needs that."""
+
+NO_FOLDERS: Final = (
+    "Windows opens no files below an open folder, so a link could lead out of it; "
+    "work in the Windows Subsystem for Linux, or give the session `MemorySandbox()` or a sandbox of your own"
+)
+
+O_NONBLOCK: Final = getattr(os, "O_NONBLOCK", 0)
+O_PATH: Final[int] = getattr(os, "O_PATH", os.O_RDONLY | O_NONBLOCK)
+FOLDER: Final = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0)
+PLAIN: Final = getattr(os, "O_NOCTTY", 0) | O_NONBLOCK
 
 NO_XDEV: Final = 0x01
 NO_MAGICLINKS: Final = 0x02
@@ -37,19 +46,19 @@ _OPENAT2: Final = 437
 _TRIES: Final = 32
 
 
-class _How(ctypes.Structure):
-    _fields_ = (("flags", ctypes.c_uint64), ("mode", ctypes.c_uint64), ("resolve", ctypes.c_uint64))
-
-
 @functools.cache
 def _syscall() -> Callable[..., int]:
+    import ctypes  # noqa: PLC0415 - only Linux needs it here
+
     function = ctypes.CDLL(None, use_errno=True).syscall
     function.restype = ctypes.c_long
     return function
 
 
 def _openat2(root: int, path: str, flags: int, resolve: int) -> int:
-    how = _How(flags, 0, resolve)
+    import ctypes  # noqa: PLC0415 - only Linux needs it here
+
+    how = (ctypes.c_uint64 * 3)(flags, 0, resolve)  # the kernel's `struct open_how`, with no mode
     for _ in range(_TRIES):
         descriptor = _syscall()(
             ctypes.c_long(_OPENAT2),
@@ -93,6 +102,8 @@ class Root:
         self.fd = -1
 
     def __enter__(self) -> Self:
+        if not HAS_FOLDERS:
+            raise FileFailed("open", self._folder, NO_FOLDERS)
         self.fd = os.open(self._folder, O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
         self._device = os.fstat(self.fd).st_dev
         return self

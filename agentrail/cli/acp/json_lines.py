@@ -101,6 +101,8 @@ class LineReader:
                 await trio.lowlevel.wait_readable(self._descriptor)
             except PermissionError:  # a regular file: Trio cannot wait for one, and reading it never blocks
                 await trio.lowlevel.checkpoint()
+            except OSError:  # a pipe of Windows, for which Trio cannot wait
+                return await trio.to_thread.run_sync(os.read, self._descriptor, CHUNK, abandon_on_cancel=True)
             try:
                 return os.read(self._descriptor, CHUNK)
             except BlockingIOError:  # another process has read the data, or has made the shared descriptor non-blocking

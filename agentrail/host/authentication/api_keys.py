@@ -7,7 +7,6 @@ random bits, so a plain digest of it tells nothing.
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import hmac
 import logging
@@ -16,6 +15,7 @@ import os
 import re
 import secrets
 import stat
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
@@ -27,6 +27,7 @@ from urllib.parse import quote, unquote
 import trio
 from attrs import frozen
 
+from agentrail.adapters.file_lock import lock_file
 from agentrail.api.operation_table import SCOPES
 from agentrail.api.public_ids import check_owner
 from agentrail.errors import BadChoice, BadKeys, NotAuthenticated, UnknownKey
@@ -49,7 +50,8 @@ MAKE_ONE: Final = "`agentrail serve keys make {} TENANT USER` makes one"
 
 NO_SUCH_KEY: Final = "the key is not, or no longer, one of this host"
 
-OTHERS_WRITE: Final = stat.S_IWGRP | stat.S_IWOTH
+OTHERS_WRITE: Final = 0 if sys.platform == "win32" else stat.S_IWGRP | stat.S_IWOTH
+"""The bits of a file's mode that let others write it; Windows has access lists instead, and sets all bits alike."""
 
 _FIELDS: Final = 6
 _NOBODY: Final = hashlib.sha256(b"").hexdigest()
@@ -217,9 +219,9 @@ class KeyFile:
     def _locked(self) -> Generator[None]:
         """Lock the file for the `with` block: of two processes that change it at once, one would undo the other."""
         while True:
-            opened = os.open(self.path, os.O_RDONLY | os.O_CREAT | os.O_CLOEXEC, stat.S_IRUSR | stat.S_IWUSR)
+            opened = os.open(self.path, os.O_RDONLY | os.O_CREAT, stat.S_IRUSR | stat.S_IWUSR)
             try:
-                fcntl.flock(opened, fcntl.LOCK_EX)
+                lock_file(opened)
                 # the path still names the locked file: no other process has replaced it
                 if os.path.samestat(os.fstat(opened), self.path.stat()):
                     yield
@@ -235,7 +237,11 @@ class KeyFile:
         """Replace the file atomically, with the same mode: a reader finds the old keys or the new ones.
 
         If root runs this, the file keeps its owner: a host that runs as another user could not read a file of root.
+        Windows replaces no file that is open, as this one is, so it is written in place there.
         """
+        if sys.platform == "win32":
+            self.path.write_text("".join(lines), encoding="utf-8")
+            return
         with tempfile.NamedTemporaryFile(
             "w", dir=self.path.parent, prefix=f".{self.path.name}.", delete=False, encoding="utf-8"
         ) as file:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections import Counter
 from pathlib import Path
 from typing import Final, TypeAlias
@@ -38,6 +39,8 @@ class RequestFigures:
 
 def resident_bytes() -> int | None:
     """Return how much memory of this process is resident; `None` where the system does not say so."""
+    if sys.platform == "win32":
+        return None
     try:
         return int(STATM.read_text("ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE")
     except OSError:

@@ -6,12 +6,11 @@ clients connect at once, and passes become longer with each one that is served, 
 
 from __future__ import annotations
 
-import fcntl
 import os
 import socket
-import stat
-from collections.abc import AsyncGenerator, Generator, Sequence
-from contextlib import asynccontextmanager, contextmanager, suppress
+import sys
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Final, TypeAlias, cast
 
@@ -87,17 +86,13 @@ BACKLOG: Final = 65535
 
 LAST_PORT: Final = 65535
 
-LOCK_AGAIN: Final = 0.01
-"""Seconds after which a folder that another process has locked is tried again."""
-
 ANOTHER_PORT: Final = "choose another address or port"
-ANOTHER_PATH: Final = "choose another path, in a folder of your own"
 ANOTHER_DESCRIPTOR: Final = "give the number of a stream socket that listens; systemd counts from 3"
+NO_UNIX_SOCKETS: Final = "this system has none that Python can use"
+A_PORT: Final = "serve at a port of `127.0.0.1`"
 NO_PORT: Final = "there is no such port"
-NO_SOCKET: Final = "a file that is no socket is there"
 NO_LISTENER: Final = "nothing listens there"
 NO_STREAM: Final = "it is no stream socket"
-LIVING: Final = "another program listens there"
 
 
 @frozen
@@ -160,15 +155,12 @@ async def opened(address: ListenAddress) -> AsyncGenerator[Listening]:
             finally:
                 address.socket.close()
         case UnixSocket(path):
-            listener = await _unix(path)
-            identity = _identity(path)
-            try:
-                yield Listening(_path_text(path), 0, (EagerListener(listener),))
-            finally:
-                listener.socket.close()
-                with suppress(OSError):
-                    if _identity(path) == identity:
-                        path.unlink()
+            if sys.platform == "win32":
+                raise CannotListen(f"unix:{path}", NO_UNIX_SOCKETS, A_PORT)
+            from agentrail.host.http11.unix_listener import opened_unix  # noqa: PLC0415 - not there on every system
+
+            async with opened_unix(path) as listener:
+                yield Listening(f"unix:{path}", 0, (EagerListener(listener),))
 
 
 async def _tcp(address: Tcp) -> list[trio.SocketListener]:
@@ -215,75 +207,3 @@ def _listening(address: Tcp, listeners: list[trio.SocketListener], *, shared: bo
     scheme = "http" if address.tls is None else "https"
     eager = [EagerListener(listener, address.tls, shared=shared) for listener in listeners]
     return Listening(f"{scheme}://{host}:{port}", port, tuple(eager))
-
-
-async def _unix(path: Path) -> trio.SocketListener:
-    """Return a listener at *path*; a dead socket there, at which no process listens, is replaced."""
-    try:
-        with _lock_folder(path.parent) as folder:
-            # Two processes that start at once would both find a dead socket, and the second would remove the new socket
-            # of the first.
-            while not _try_lock(folder):  # noqa: ASYNC110 - no event tells when another process releases the lock
-                await trio.sleep(LOCK_AGAIN)
-            _remove_dead(path)
-            return _bind_unix(path)
-    except OSError as error:
-        raise CannotListen(_path_text(path), str(error), ANOTHER_PATH) from error
-
-
-@contextmanager
-def _lock_folder(path: Path) -> Generator[int]:
-    folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        yield folder
-    finally:
-        os.close(folder)  # closing the folder also releases the lock
-
-
-def _try_lock(folder: int) -> bool:
-    try:
-        fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
-
-
-def _remove_dead(path: Path) -> None:
-    """Remove a dead socket at *path*, at which no process listens; raise `CannotListen` if anything else is there."""
-    try:
-        mode = path.lstat().st_mode
-    except FileNotFoundError:
-        return
-    if not stat.S_ISSOCK(mode):
-        raise CannotListen(_path_text(path), NO_SOCKET, ANOTHER_PATH)
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
-        probe.setblocking(False)
-        try:
-            probe.connect(str(path))
-        except (ConnectionRefusedError, FileNotFoundError):
-            path.unlink(missing_ok=True)
-            return
-        except BlockingIOError:
-            pass  # its queue is full, so a process listens
-    raise CannotListen(_path_text(path), LIVING, ANOTHER_PATH)
-
-
-def _bind_unix(path: Path) -> trio.SocketListener:
-    bound = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    try:
-        bound.bind(str(path))
-        path.chmod(0o600)  # before `listen`, so that no other user can connect with the first mode
-        bound.listen(BACKLOG)
-        return trio.SocketListener(trio.socket.from_stdlib_socket(bound))
-    except BaseException:
-        bound.close()
-        raise
-
-
-def _path_text(path: Path) -> str:
-    return f"unix:{path}"
-
-
-def _identity(path: Path) -> tuple[int, int]:
-    status = path.lstat()
-    return status.st_dev, status.st_ino

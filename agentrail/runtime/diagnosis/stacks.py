@@ -15,7 +15,7 @@ import re
 import threading
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import BinaryIO, Final, Self
+from typing import BinaryIO, Final, Self, cast
 
 import trio
 
@@ -158,6 +158,6 @@ def _opened() -> BinaryIO | None:
             return os.fdopen(os.memfd_create("agentrail-stacks"), "w+b", buffering=0)
         import tempfile  # noqa: PLC0415 - brings much, and only systems without `memfd_create` need it
 
-        return tempfile.TemporaryFile(buffering=0)
+        return cast("BinaryIO", tempfile.TemporaryFile(buffering=0))
     except OSError:  # no file can be opened: callers go on without frames
         return None

@@ -12,7 +12,6 @@ which cost a busy loop a third of its speed. Instead, the loop itself puts off a
 
 from __future__ import annotations
 
-import ctypes
 import gc
 import logging
 import math
@@ -32,6 +31,7 @@ from agentrail.runtime.shared.collector import OLDEST
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from ctypes import Array, c_long
 
 
 log = logging.getLogger("agentrail.watchdog")
@@ -342,6 +342,8 @@ def watchdog_of_run() -> Watchdog:
 _MONOTONIC: Final = 1
 _CLOEXEC: Final = 0o2000000
 _BILLION: Final = 1_000_000_000
+_BITS_64: Final = 2**32
+"""Where `sys.maxsize` is more, the kernel's numbers have 64 bits."""
 
 PACE: Final = 0.25
 """Seconds after which a `PacedAlarm` goes off each time: it is used where the kernel has no fitting timer."""
@@ -367,30 +369,27 @@ class Alarm(Protocol):
         ...
 
 
-class _Moment(ctypes.Structure):
-    _fields_ = (("interval", ctypes.c_long * 2), ("value", ctypes.c_long * 2))
+def _after(seconds: float) -> Array[c_long]:
+    """Return the kernel's time structure for *seconds* from now: no interval, then seconds and nanoseconds."""
+    import ctypes  # noqa: PLC0415 - only Linux needs it here
 
-
-def _after(seconds: float) -> _Moment:
-    """Return the kernel's time structure for *seconds* from now."""
-    moment = _Moment()
-    moment.value[:] = divmod(max(1, int(seconds * _BILLION)), _BILLION)
-    return moment
+    return (ctypes.c_long * 4)(0, 0, *divmod(max(1, int(seconds * _BILLION)), _BILLION))
 
 
 class KernelAlarm:
     """Alarm by a timer of Linux (`timerfd`); setting it wakes no thread."""
 
-    __slots__ = ("_file", "_later", "_set")
+    __slots__ = ("_byref", "_file", "_later", "_set")
 
     def __init__(self, later: float) -> None:
-        if sys.platform != "linux" or ctypes.sizeof(ctypes.c_long) * 8 < 64:  # noqa: PLR2004 - bits
-            raise OSError
+        import ctypes  # noqa: PLC0415 - only Linux needs it here
+
         kernel = ctypes.PyDLL(None, use_errno=True)  # these calls never wait, so the interpreter's lock is kept
         self._set = kernel.timerfd_settime
         self._file: int = kernel.timerfd_create(_MONOTONIC, _CLOEXEC)
         if self._file < 0:
             raise OSError(ctypes.get_errno(), "no timer of the kernel")
+        self._byref = ctypes.byref
         self._later = ctypes.byref(_after(later))
 
     def put_off(self) -> None:
@@ -399,7 +398,7 @@ class KernelAlarm:
 
     def set(self, seconds: float) -> None:
         """Set the time to *seconds* from now, whatever was set before."""
-        self._set(self._file, 0, ctypes.byref(_after(seconds)), None)
+        self._set(self._file, 0, self._byref(_after(seconds)), None)
 
     def wait(self) -> None:
         """Block the calling thread until the timer goes off."""
@@ -439,7 +438,7 @@ class PacedAlarm:
 
 def alarm(later: float) -> Alarm:
     """Return a kernel alarm that `put_off` sets to *later* seconds; a `PacedAlarm` if the system has no such timer."""
-    try:
-        return KernelAlarm(later)
-    except (OSError, AttributeError):  # not Linux, an old kernel, or the call is forbidden
-        return PacedAlarm()
+    if sys.platform == "linux" and sys.maxsize > _BITS_64:
+        with suppress(OSError, AttributeError):  # an old kernel, or the call is forbidden
+            return KernelAlarm(later)
+    return PacedAlarm()

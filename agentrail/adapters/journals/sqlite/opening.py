@@ -7,7 +7,6 @@ from collections.abc import Callable, Generator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Final
-from urllib.parse import quote
 
 from agentrail.adapters.journals.sqlite.error_mapping import RAISED, is_locked, not_opened
 from agentrail.adapters.journals.sqlite.file_type import NOT_OURS, other_version
@@ -62,7 +61,7 @@ def _reading(path: Path, connect: Connect) -> sqlite3.Connection | None:
 
 
 def _connect(path: Path, connect: Connect, mode: str) -> sqlite3.Connection:
-    return connect(f"file:{quote(str(path))}?mode={mode}", uri=True, timeout=WAIT, isolation_level=None)
+    return connect(f"{path.as_uri()}?mode={mode}", uri=True, timeout=WAIT, isolation_level=None)
 
 
 def _look(connection: sqlite3.Connection, path: Path, connect: Connect) -> int:

@@ -25,7 +25,6 @@ this process share the descriptor of the lock. It is closed when the last use ha
 from __future__ import annotations
 
 import errno
-import fcntl
 import os
 import sys
 from contextlib import suppress
@@ -36,6 +35,7 @@ from struct import pack
 from threading import Lock
 from typing import Final, NamedTuple, cast
 
+from agentrail.adapters.file_lock import try_lock_file
 from agentrail.adapters.journals.sqlite.file_type import check_kind
 from agentrail.errors import JournalInUse, JournalLinked, JournalUnusable, WrongType
 from agentrail.values.untrusted_values import brief, mended
@@ -45,6 +45,12 @@ CAN_LOCK: Final = sys.platform == "linux" and sys.maxsize > 2**32
 
 BYTE: Final = 2**62
 """Offset of the byte that is locked."""
+
+CAN_TAKE_OVER: Final = sys.platform != "win32"
+"""Whether the lock file of another process can be replaced: Windows replaces and removes no file that is open."""
+
+O_BINARY: Final = getattr(os, "O_BINARY", 0)
+"""Flag for files of bytes on Windows, which else changes the ends of lines."""
 
 HELD: Final = frozenset({errno.EAGAIN, errno.EACCES})
 """Error numbers that mean that another process has the lock."""
@@ -88,7 +94,8 @@ class _Files:
 
 
 _FILES: Final = _Files()
-os.register_at_fork(after_in_child=_FILES.forked)
+if sys.platform != "win32":
+    os.register_at_fork(after_in_child=_FILES.forked)
 
 
 class FileUse:
@@ -144,8 +151,8 @@ class FileUse:
             if file is None or file.locked:
                 return self.has_lock
             if file.descriptor is None:
-                file.descriptor = register_lock(os.open(self._path, os.O_RDWR))
-            self.has_lock = file.locked = _set(file.descriptor, fcntl.F_WRLCK)
+                file.descriptor = register_lock(os.open(self._path, os.O_RDWR | O_BINARY))
+            self.has_lock = file.locked = _set(file.descriptor, is_locked=True)
             return self.has_lock
 
     @property
@@ -170,7 +177,7 @@ class FileUse:
     def _unlock(self, file: _File) -> None:
         self.has_lock = file.locked = False
         if file.descriptor is not None:
-            _set(file.descriptor, fcntl.F_UNLCK)
+            _set(file.descriptor, is_locked=False)
 
 
 REMOVED: Final = (
@@ -192,10 +199,13 @@ def release(descriptor: int) -> None:
         os.close(descriptor)
 
 
-def _set(descriptor: int, kind: int) -> bool:
-    """Lock or unlock the file, as *kind* says; return false if another process has the lock."""
-    if not CAN_LOCK:
+def _set(descriptor: int, *, is_locked: bool) -> bool:
+    """Lock or unlock the file; return false if another process has the lock."""
+    if sys.platform != "linux" or not CAN_LOCK:
         return True
+    import fcntl  # noqa: PLC0415 - not there on every system
+
+    kind = fcntl.F_WRLCK if is_locked else fcntl.F_UNLCK
     try:
         fcntl.fcntl(descriptor, fcntl.F_OFD_SETLK, pack("hhqqi4x", kind, os.SEEK_SET, BYTE, 1, 0))
     except OSError as error:
@@ -235,7 +245,7 @@ def home() -> Path:
     folder = os.environ.get(HOME)
     if folder:
         return Path(folder).expanduser()
-    data = os.environ.get("XDG_DATA_HOME")
+    data = os.environ.get("LOCALAPPDATA" if sys.platform == "win32" else "XDG_DATA_HOME")
     return (Path(data) if data else Path.home() / ".local" / "share") / "agentrail"
 
 
@@ -259,6 +269,8 @@ def make_file(path: Path) -> None:
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, ONLY_ITS_OWNERS_FILE))
     except FileExistsError:
         return
+    if sys.platform == "win32":  # opens no folder; NTFS keeps a journal of its own for entries
+        return
     opened = os.open(path.parent, os.O_RDONLY)
     try:
         # writes the folder's entry for the file to the disk: without it, a power cut could lose the file
@@ -269,6 +281,7 @@ def make_file(path: Path) -> None:
 
 MAX_NAME: Final = 200
 NAMELESS: Final = "its owner has not said who it is"
+NOT_TAKEN_OVER: Final = "which is to be stopped: Windows replaces no file that is open"
 OURSELVES: Final = "this process, by another `SqliteJournal`, which is to be closed first"
 
 
@@ -360,19 +373,19 @@ class Ownership:
     def _lock(self, *, over: bool) -> int | None:
         """Lock the lock file and return its descriptor.
 
-        If another process has the lock, return `None` if it may be taken *over*, else raise `JournalInUse`.
+        If another process has the lock, return `None` if it may, and can, be taken *over*, else raise `JournalInUse`.
         """
         beside = register_lock(os.open(self._path, os.O_RDWR | os.O_CREAT, ONLY_ITS_OWNERS_FILE))
-        try:
-            fcntl.flock(beside, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            owner = os.read(beside, MAX_NAME).decode(errors="replace")
-            release(beside)
-            self.rival = OURSELVES if owner == _ours() else owner or NAMELESS
-            if not over:
-                raise JournalInUse(str(self._journal), self.rival) from None
-            return None
-        return beside
+        if try_lock_file(beside):
+            return beside
+        owner = os.read(beside, MAX_NAME).decode(errors="replace")
+        release(beside)
+        self.rival = OURSELVES if owner == _ours() else owner or NAMELESS
+        if over and not CAN_TAKE_OVER:
+            raise JournalInUse(str(self._journal), f"{self.rival}, {NOT_TAKEN_OVER}")
+        if not over:
+            raise JournalInUse(str(self._journal), self.rival)
+        return None
 
     def _is_in_place(self, beside: int) -> bool:
         """Whether the locked file *beside* is still the journal's lock file; a take-over replaces it."""
@@ -385,6 +398,6 @@ class Ownership:
         """Replace the lock file, which another process has locked, by a new one; lock it and return its descriptor."""
         new = self._path.with_name(f"{self._path.name}.{os.getpid()}")
         beside = register_lock(os.open(new, os.O_RDWR | os.O_CREAT | os.O_TRUNC, ONLY_ITS_OWNERS_FILE))
-        fcntl.flock(beside, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        try_lock_file(beside)
         new.replace(self._path)
         return beside

@@ -163,7 +163,8 @@ class _Pages:
 
     def __init__(self, descriptor: int) -> None:
         self._file = descriptor
-        head = os.pread(descriptor, HEAD, 0)
+        os.lseek(descriptor, 0, os.SEEK_SET)
+        head = os.read(descriptor, HEAD)
         self.size = size_of_pages(head)
         self.count = number_at(head, 28)
         self._covers = (self.size - head[20]) // ENTRY
@@ -172,11 +173,13 @@ class _Pages:
 
     def read(self, first: int, count: int = 1) -> bytes:
         """Return *count* pages, from number *first* on."""
-        return os.pread(self._file, count * self.size, (first - 1) * self.size)
+        os.lseek(self._file, (first - 1) * self.size, os.SEEK_SET)
+        return os.read(self._file, count * self.size)
 
     def zero(self, page: int, start: int, end: int) -> None:
         """Write zeros into a page, from byte *start* to *end*."""
-        os.pwrite(self._file, bytes(end - start), (page - 1) * self.size + start)
+        os.lseek(self._file, (page - 1) * self.size + start, os.SEEK_SET)
+        os.write(self._file, bytes(end - start))
 
     def is_tree(self, page: int) -> bool:
         """Whether a page is part of a tree of rows."""

@@ -1,0 +1,21 @@
+"""The modules that need a system such as Linux or macOS."""
+
+FOR_POSIX = frozenset(
+    {
+        "agentrail.adapters.launcher",
+        "agentrail.cli.terminal_modes",
+        "agentrail.cli.unix_endpoint",
+        "agentrail.host.http11.unix_listener",
+    }
+)
+"""Modules that are never imported on Windows."""
+
+NOT_RUN = frozenset(
+    {
+        "agentrail.adapters.mcp.pipes",
+        "agentrail.adapters.processes",
+        "agentrail.adapters.sandboxes.confined_open",
+        "agentrail.adapters.sandboxes.files",
+    }
+)
+"""Modules that are imported on Windows, and refuse there what they are for."""
