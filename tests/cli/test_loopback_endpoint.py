@@ -80,6 +80,26 @@ async def test_when_the_one_that_serves_leaves_another_goes_on_under_a_new_token
                 assert holder_of(journal)[1] != before[1]
 
 
+async def test_of_three_that_start_at_once_one_serves_the_others(tmp_path: Path) -> None:
+    journal, source, names = tmp_path / "j.db", source_in(tmp_path), ("a", "b", "c")
+    opened = dict.fromkeys(names, False)
+    all_opened = trio.Event()
+
+    async def share(name: str) -> None:
+        async with open_shared(journal, profile_of) as supervisor:
+            await supervisor.spawn(source.id, name, labels=[source.label])
+            opened[name] = True
+            if all(opened.values()):
+                all_opened.set()
+            await all_opened.wait()
+            assert {stored.session_id for stored in await supervisor.stored()} == {f"you.{name}" for name in names}
+
+    with trio.fail_after(20):
+        async with trio.open_nursery() as nursery:
+            for name in names:
+                nursery.start_soon(share, name)
+
+
 async def test_a_session_is_forked_by_whoever_serves(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     journal, source = tmp_path / "j.db", source_in(tmp_path)
     async with open_shared(journal, profile_of) as first:
