@@ -2,98 +2,32 @@
 
 from __future__ import annotations
 
-import gzip
+import sys
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from functools import partial
 from pathlib import Path
-from threading import Thread
 
 import httpx
 import pytest
-from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
-from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
-from opentelemetry.proto.trace.v1.trace_pb2 import Span
+import trio
 
 from agentrail import SessionSpec, connect, open_supervisor
 from agentrail.host import Host, Profile
 from agentrail.host.serve_command import NothingToServeError, find_host, parsed
+from agentrail.journals import SqliteJournal
 from agentrail.telemetry import OpenTelemetry
 from agentrail.testing import ScriptedModel
-
-
-class Collector(ThreadingHTTPServer):
-    """A collector at a port of its own."""
-
-    daemon_threads = True
-
-    def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), Receiver)
-        self.traces: list[ExportTraceServiceRequest] = []
-        self.metrics: list[ExportMetricsServiceRequest] = []
-
-    @property
-    def spans(self) -> list[Span]:
-        return [
-            span
-            for request in self.traces
-            for resource in request.resource_spans
-            for scope in resource.scope_spans
-            for span in scope.spans
-        ]
-
-    @property
-    def services(self) -> set[str]:
-        resources = [resource.resource for request in self.traces for resource in request.resource_spans]
-        resources += [resource.resource for request in self.metrics for resource in request.resource_metrics]
-        return {
-            pair.value.string_value
-            for resource in resources
-            for pair in resource.attributes
-            if pair.key == "service.name"
-        }
-
-    @property
-    def metric_names(self) -> set[str]:
-        return {
-            metric.name
-            for request in self.metrics
-            for resource in request.resource_metrics
-            for scope in resource.scope_metrics
-            for metric in scope.metrics
-        }
-
-
-class Receiver(BaseHTTPRequestHandler):
-    def do_POST(self) -> None:
-        collector = self.server
-        assert isinstance(collector, Collector)
-        body = self.rfile.read(int(self.headers["content-length"]))
-        if self.headers.get("content-encoding") == "gzip":
-            body = gzip.decompress(body)
-        if self.path == "/v1/traces":
-            collector.traces.append(ExportTraceServiceRequest.FromString(body))
-        else:
-            assert self.path == "/v1/metrics"
-            collector.metrics.append(ExportMetricsServiceRequest.FromString(body))
-        self.send_response(200)
-        self.send_header("content-length", "0")
-        self.end_headers()
-
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - its name there
-        pass
+from tests.adapters.otel.collector import Collector, collecting
+from tests.adapters.otel.test_conventions import remove
+from tests.runtime.world import until
 
 
 @pytest.fixture
 def collector(monkeypatch: pytest.MonkeyPatch) -> Iterator[Collector]:
-    server = Collector()
-    thread = Thread(target=server.serve_forever, args=(0.01,))
-    thread.start()
-    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", f"http://127.0.0.1:{server.server_port}")
-    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-    yield server
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    with collecting() as server:
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", server.url)
+        monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+        yield server
 
 
 async def test_one_line_exports_spans_and_metrics_to_where_the_environment_says(collector: Collector) -> None:
@@ -160,3 +94,54 @@ async def test_a_host_exports_too(collector: Collector) -> None:
         session = await serving.supervisor.spawn(SessionSpec(model=ScriptedModel(["done"]), name="desk"))
         await session.ask("go")
     assert {span.name for span in collector.spans} == {"invoke_agent desk", "chat scripted"}
+
+
+VICTIM = """
+import sys
+import trio
+from agentrail import SessionSpec, open_supervisor
+from agentrail.journals import SqliteJournal
+from agentrail.telemetry import OpenTelemetry
+from agentrail.testing import ScriptedModel, stall
+from tests.adapters.otel.test_conventions import remove
+from tests.adapters.otel.test_spans import removing
+
+
+async def main():
+    async with open_supervisor(journal=SqliteJournal(sys.argv[1]), telemetry=OpenTelemetry(delay=0)) as supervisor:
+        model = ScriptedModel([removing("a"), stall(text="I had begun")])
+        session = await supervisor.spawn(SessionSpec(model=model, name="clerk", tools=[remove]), "s")
+        await session.prompt("go")
+        await trio.sleep_forever()
+
+
+trio.run(main)
+"""
+
+
+@pytest.mark.long
+async def test_a_turn_whose_process_is_killed_is_one_trace_in_which_no_span_is_twice(
+    collector: Collector, tmp_path: Path
+) -> None:
+    path = tmp_path / "kept.db"
+    command = [sys.executable, "-c", VICTIM, str(path)]
+    async with trio.open_nursery() as nursery:
+        victim = await nursery.start(partial(trio.run_process, command, check=False, cwd=Path(__file__).parents[3]))
+        await until(lambda: len(collector.spans) == 2)
+        victim.kill()
+    async with open_supervisor(journal=SqliteJournal(path), telemetry=OpenTelemetry()) as supervisor:
+        spec = SessionSpec(model=ScriptedModel(["done"]), name="clerk", tools=[remove])
+        session = await supervisor.resume("s", spec)
+        await until(lambda: session.status().phase == "idle")
+    spans = collector.spans
+    assert sorted(span.name for span in spans) == [
+        *["chat scripted"] * 3,
+        "execute_tool remove",
+        *["invoke_agent clerk"] * 2,
+    ]
+    assert len({span.span_id for span in spans}) == len(spans)
+    assert len({span.trace_id for span in spans}) == 1
+    first, second = [span for span in spans if span.name == "invoke_agent clerk"]
+    assert [link.span_id for link in second.links] == [first.span_id]
+    parents = [span.parent_span_id for span in spans if span.name != "invoke_agent clerk"]
+    assert parents == [first.span_id] * 3 + [second.span_id]

@@ -358,3 +358,29 @@ async def test_a_supervisor_in_memory_can_be_watched_too() -> None:
         session = await supervisor.spawn(SessionSpec(model=ScriptedModel(["done"])))
         await session.ask("go")
     assert telemetry.counts == (2, 0, 0)
+
+
+async def test_a_sub_agent_that_comes_back_with_its_parent_goes_on_in_the_same_trace() -> None:
+    journal, first, second = MemoryJournal(), Spans(), Spans()
+
+    def lead(*script: Element, child: Element) -> SessionSpec:
+        finder = agent([child, "found"], tools=[remove], plugins=[HumanApproval(tools=("remove",))])
+        return SessionSpec(model=ScriptedModel(script), name="lead", agents={"finder": finder})
+
+    async with watched(first, journal) as supervisor:
+        session = await supervisor.spawn(lead(task(), child=removing("x")), "s")
+        await session.prompt("look")
+        await held(session)
+    async with watched(second, journal) as supervisor:
+        session = await supervisor.resume("s", lead("all done", child=say("found")))
+        await session.approve(await held(session))
+        await idle(session)
+    (turn, rest), (child, child_rest) = second.named("invoke_agent lead"), second.named("invoke_agent finder")
+    (its_call, rest_of_call) = second.named("execute_tool task")
+    assert {trace_of(span) for span in (*first, *second)} == {trace_of(turn)}
+    assert (parent_of(child), links_of(child)) == (id_of(its_call), [id_of(turn)])
+    assert (parent_of(child_rest), links_of(child_rest)) == (id_of(its_call), [id_of(turn), id_of(child)])
+    assert (links_of(rest), links_of(rest_of_call)) == ([id_of(turn)], [id_of(its_call)])
+    assert parent_of(first.named("chat child")[0]) == id_of(child)
+    every = [id_of(span) for span in (*first, *second)]
+    assert len(set(every)) == len(every)
