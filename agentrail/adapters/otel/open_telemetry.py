@@ -27,39 +27,28 @@ if TYPE_CHECKING:
     from opentelemetry.sdk.trace.export import SpanExporter
 
     from agentrail.adapters.otel.metric_export import MetricSink
-    from agentrail.adapters.otel.span_export import SpanCounts, SpanQueue, SpanSink
+    from agentrail.adapters.otel.span_export import SpanCounts, SpanQueue
 
 log = logging.getLogger("agentrail.otel")
 
 EXTRA: Final = "otel"
 PURPOSE: Final = "to export spans and metrics"
-COMPLAIN_EVERY: Final = 60.0
-"""The least seconds between two lines in the log about spans that could not be made."""
 
 
 class Sinks:
     """What takes the spans and metrics of one supervisor, until it is closed."""
 
-    def __init__(
-        self, queue: SpanQueue | None, spans: SpanSink | None, metrics: MetricSink | None, spelling: Spelling
-    ) -> None:
+    def __init__(self, queue: SpanQueue | None, metrics: MetricSink | None, spelling: Spelling) -> None:
         self._queue = queue
-        self._spans = spans
         self._metrics = metrics
         self._spelling = spelling
-        self._complained_at = -math.inf
 
     def add(self, span: Span) -> None:
         """Export a span that has ended, and count it. It neither waits nor raises."""
-        try:
-            if self._spans is not None:
-                self._spans.add(span)
-            if self._metrics is not None:
-                self._metrics.spans.add(span, self._spelling)
-        except Exception as error:  # noqa: BLE001 - the SDK is code of others, and samplers are of the user
-            if trio.current_time() - self._complained_at >= COMPLAIN_EVERY:
-                self._complained_at = trio.current_time()
-                log.warning("a span could not be made: %s", error_text(error))
+        if self._queue is not None:
+            self._queue.add(span)
+        if self._metrics is not None:
+            self._metrics.spans.add(span, self._spelling)
 
     async def close(self, until: float) -> None:
         """Export what waits, until a moment of Trio's clock; half of the time is for spans, the rest for metrics."""
@@ -145,17 +134,18 @@ class OpenTelemetry:
         """Make what takes the spans and metrics."""
         from agentrail.adapters.otel import otlp  # noqa: PLC0415 - it imports the SDK
         from agentrail.adapters.otel.metric_export import MetricSink  # noqa: PLC0415 - as above
-        from agentrail.adapters.otel.span_export import SpanQueue, SpanSink  # noqa: PLC0415 - as above
+        from agentrail.adapters.otel.span_export import SpanMaker, SpanQueue  # noqa: PLC0415 - as above
 
         spelling = spelling_of(os.environ)
         resource = self._resource or otlp.default_resource()
         exporter, readers = self._exporter, self._readers
         if exporter is None and not readers:
             exporter, readers = otlp.exporter_of(os.environ), otlp.readers_of(os.environ)
-        self._queue = None if exporter is None else SpanQueue(exporter, self._room, self._delay)
-        span_sink = None if self._queue is None else SpanSink(resource, self._queue, spelling)
+        self._queue = None
+        if exporter is not None:
+            self._queue = SpanQueue(exporter, SpanMaker(resource, spelling), self._room, self._delay)
         metric_sink = MetricSink(resource, readers, source, lambda: self.counts) if readers else None
-        return Sinks(self._queue, span_sink, metric_sink, spelling)
+        return Sinks(self._queue, metric_sink, spelling)
 
 
 def _seconds(name: str, value: object) -> float:

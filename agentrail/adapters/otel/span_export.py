@@ -10,7 +10,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Sequence
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple
 
 from opentelemetry.context import Context
 from opentelemetry.sdk.resources import Resource
@@ -45,8 +45,6 @@ BATCH: Final = 512
 COMPLAIN_EVERY: Final = 60.0
 """The least seconds between two lines in the log about exports that failed, or spans that were dropped."""
 
-SpanBatch: TypeAlias = Sequence[ReadableSpan]
-
 
 class SpanCounts(NamedTuple):
     """What has become of the spans that were sampled."""
@@ -59,14 +57,97 @@ class SpanCounts(NamedTuple):
     """Spans that found no room in the queue, or were still in it when the time to end was over."""
 
 
-class SpanQueue(SpanProcessor):
-    """A bounded queue of spans, and the thread that exports them; adding one neither waits nor raises."""
+class NextIds(IdGenerator):
+    """Gives the SDK the ids of the span that is about to be made."""
 
-    def __init__(self, exporter: SpanExporter, room: int, delay: float) -> None:
+    def __init__(self) -> None:
+        self.ref = SpanRef(1, 1)
+        """The ids."""
+
+    def generate_span_id(self) -> int:
+        """Return the id of the span."""
+        return self.ref.span_id
+
+    def generate_trace_id(self) -> int:
+        """Return the id of its trace, if it has no parent."""
+        return self.ref.trace_id
+
+
+class SampledSpans(SpanProcessor):
+    """Keeps the spans that the SDK has made and sampled."""
+
+    def __init__(self) -> None:
+        self.spans: list[ReadableSpan] = []
+        """The spans, in the order of their making."""
+
+    def on_end(self, span: ReadableSpan) -> None:
+        """Keep a span, if it is sampled."""
+        if span.context is not None and span.context.trace_flags.sampled:
+            self.spans.append(span)
+
+
+class SpanMaker:
+    """Makes spans of the SDK from ours, when they have ended."""
+
+    def __init__(self, resource: Resource, spelling: Spelling) -> None:
+        self._spelling = spelling
+        self._ids = NextIds()
+        self._sampled = SampledSpans()
+        provider = TracerProvider(resource=resource, id_generator=self._ids, shutdown_on_exit=False)
+        provider.add_span_processor(self._sampled)
+        self._sampler = provider.sampler
+        self._tracer = provider.get_tracer("agentrail", __version__)
+
+    def make(self, spans: Sequence[Span]) -> list[ReadableSpan]:
+        """Return the spans of the SDK for those of *spans* that are sampled."""
+        for span in spans:
+            self._make(span)
+        sampled, self._sampled.spans = self._sampled.spans, []
+        return sampled
+
+    def _make(self, span: Span) -> None:
+        self._ids.ref = span.ref
+        sdk_span = self._tracer.start_span(
+            name_of(span),
+            self._around(span),
+            SpanKind.CLIENT if isinstance(span, RequestSpan) else SpanKind.INTERNAL,
+            attributes_of(span, self._spelling),
+            [Link(self._context(ref)) for ref in span.links],
+            span.start * NANOSECONDS,
+            record_exception=False,
+            set_status_on_exception=False,
+        )
+        for note in span.notes:
+            sdk_span.add_event(f"agentrail.{note.name}", timestamp=note.at * NANOSECONDS)
+        if span.error:
+            sdk_span.set_status(Status(StatusCode.ERROR, span.error))
+        sdk_span.end(span.end * NANOSECONDS)
+
+    def _around(self, span: Span) -> Context:
+        """Return the context with the parent of *span*; without one, an empty context, never that of the caller."""
+        if span.parent is None:
+            return Context()
+        return set_span_in_context(NonRecordingSpan(self._context(span.parent)), Context())
+
+    def _context(self, ref: SpanRef) -> SpanContext:
+        """Return the context of another span: whether it is sampled is decided by its trace, as for the root."""
+        sampled = self._sampler.should_sample(Context(), ref.trace_id, "").decision is Decision.RECORD_AND_SAMPLE
+        flags = TraceFlags(TraceFlags.SAMPLED if sampled else TraceFlags.DEFAULT)
+        return SpanContext(ref.trace_id, ref.span_id, is_remote=False, trace_flags=flags)
+
+
+class SpanQueue:
+    """A bounded queue of spans, and the thread that exports them; adding one neither waits nor raises.
+
+    All that is not ours runs in that thread: samplers and the exporter may be slow, hang or raise.
+    """
+
+    def __init__(self, exporter: SpanExporter, maker: SpanMaker, room: int, delay: float) -> None:
         self._exporter = exporter
+        self._maker = maker
         self._room = room
         self._delay = delay  # seconds for which the thread waits for more spans
-        self._waiting: deque[ReadableSpan] = deque()
+        self._waiting: deque[Span] = deque()
         self._exporting = 0  # spans that the exporter has now
         self._exported = self._failed = self._dropped = 0
         self._woken = threading.Event()  # set when spans wait
@@ -82,10 +163,8 @@ class SpanQueue(SpanProcessor):
         """What has become of the spans so far."""
         return SpanCounts(self._exported, self._failed, self._dropped)
 
-    def on_end(self, span: ReadableSpan) -> None:
-        """Add a span, or drop it if there is no room."""
-        if span.context is None or not span.context.trace_flags.sampled:
-            return
+    def add(self, span: Span) -> None:
+        """Add a span that has ended, or drop it if there is no room."""
         if len(self._waiting) >= self._room or self._stopping.is_set():
             self._dropped += 1
             self._complain(self._dropped, "were dropped so far: the exporter is slower than the sessions")
@@ -117,7 +196,7 @@ class SpanQueue(SpanProcessor):
 
     def _export_all(self) -> None:
         while batch := self._next_batch():
-            problem = self._export(batch)
+            exported, problem = self._export(batch)
             self._exporting = 0
             if self._is_abandoned:  # they are counted as dropped
                 return
@@ -125,11 +204,11 @@ class SpanQueue(SpanProcessor):
                 self._failed += len(batch)
                 self._complain(len(batch), f"could not be exported: {problem}")
             else:
-                self._exported += len(batch)
+                self._exported += exported
 
-    def _next_batch(self) -> list[ReadableSpan]:
+    def _next_batch(self) -> list[Span]:
         """Take the oldest spans out of the queue."""
-        batch: list[ReadableSpan] = []
+        batch: list[Span] = []
         while self._waiting and len(batch) < BATCH:
             try:
                 batch.append(self._waiting.popleft())
@@ -138,13 +217,14 @@ class SpanQueue(SpanProcessor):
         self._exporting = len(batch)
         return batch
 
-    def _export(self, batch: SpanBatch) -> str:
-        """Export *batch*; return why that failed, empty if it did not."""
+    def _export(self, batch: Sequence[Span]) -> tuple[int, str]:
+        """Export those spans of *batch* that are sampled; return how many these are, and why that failed, if it did."""
         try:
-            result = self._exporter.export(batch)
+            spans = self._maker.make(batch)
+            result = self._exporter.export(spans) if spans else SpanExportResult.SUCCESS
         except Exception as error:  # noqa: BLE001 - code of others, of which the session must not notice anything
-            return error_text(error)
-        return "" if result is SpanExportResult.SUCCESS else "the exporter says so"
+            return 0, error_text(error)
+        return len(spans), "" if result is SpanExportResult.SUCCESS else "the exporter says so"
 
     def _quietly_shut_down(self) -> None:
         try:
@@ -157,62 +237,3 @@ class SpanQueue(SpanProcessor):
         if now - self._complained_at >= COMPLAIN_EVERY:
             self._complained_at = now
             log.warning("%d spans %s", count, problem)
-
-
-class NextIds(IdGenerator):
-    """Gives the SDK the ids of the span that is about to be made."""
-
-    def __init__(self) -> None:
-        self.ref = SpanRef(1, 1)
-        """The ids."""
-
-    def generate_span_id(self) -> int:
-        """Return the id of the span."""
-        return self.ref.span_id
-
-    def generate_trace_id(self) -> int:
-        """Return the id of its trace, if it has no parent."""
-        return self.ref.trace_id
-
-
-class SpanSink:
-    """Makes spans of the SDK from ours, when they have ended."""
-
-    def __init__(self, resource: Resource, queue: SpanQueue, spelling: Spelling) -> None:
-        self._spelling = spelling
-        self._ids = NextIds()
-        provider = TracerProvider(resource=resource, id_generator=self._ids, shutdown_on_exit=False)
-        provider.add_span_processor(queue)
-        self._sampler = provider.sampler
-        self._tracer = provider.get_tracer("agentrail", __version__)
-
-    def add(self, span: Span) -> None:
-        """Make a span of the SDK, which samples it and puts it into the queue."""
-        self._ids.ref = span.ref
-        sdk_span = self._tracer.start_span(
-            name_of(span),
-            self._around(span),
-            SpanKind.CLIENT if isinstance(span, RequestSpan) else SpanKind.INTERNAL,
-            attributes_of(span, self._spelling),
-            [Link(self._context(ref)) for ref in span.links],
-            span.start * NANOSECONDS,
-            record_exception=False,
-            set_status_on_exception=False,
-        )
-        for note in span.notes:
-            sdk_span.add_event(f"agentrail.{note.name}", timestamp=note.at * NANOSECONDS)
-        if span.error:
-            sdk_span.set_status(Status(StatusCode.ERROR, span.error))
-        sdk_span.end(span.end * NANOSECONDS)
-
-    def _around(self, span: Span) -> Context:
-        """Return the context with the parent of *span*; without one, an empty context, never that of the caller."""
-        if span.parent is None:
-            return Context()
-        return set_span_in_context(NonRecordingSpan(self._context(span.parent)), Context())
-
-    def _context(self, ref: SpanRef) -> SpanContext:
-        """Return the context of another span: whether it is sampled is decided by its trace, as for the root."""
-        sampled = self._sampler.should_sample(Context(), ref.trace_id, "").decision is Decision.RECORD_AND_SAMPLE
-        flags = TraceFlags(TraceFlags.SAMPLED if sampled else TraceFlags.DEFAULT)
-        return SpanContext(ref.trace_id, ref.span_id, is_remote=False, trace_flags=flags)

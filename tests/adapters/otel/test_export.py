@@ -16,7 +16,7 @@ from agentrail import SessionSpec, open_supervisor
 from agentrail.adapters.otel import follower
 from agentrail.adapters.otel.conventions import Spelling
 from agentrail.adapters.otel.otlp import default_resource
-from agentrail.adapters.otel.span_export import SpanQueue, SpanSink
+from agentrail.adapters.otel.span_export import SpanMaker, SpanQueue
 from agentrail.adapters.otel.spans import CallSpan, SpanRef, TurnSpan
 from agentrail.errors import WrongType
 from agentrail.journals import MemoryJournal
@@ -147,11 +147,11 @@ def test_a_trace_is_sampled_as_a_whole(monkeypatch: pytest.MonkeyPatch, name: st
     monkeypatch.setenv("OTEL_TRACES_SAMPLER", name)
     monkeypatch.setenv("OTEL_TRACES_SAMPLER_ARG", "0.5")
     spans = Spans()
-    queue = SpanQueue(spans.exporter, 1000, 0)
-    sink = SpanSink(default_resource(), queue, Spelling(is_latest=True, has_content=False))
+    maker = SpanMaker(default_resource(), Spelling(is_latest=True, has_content=False))
+    queue = SpanQueue(spans.exporter, maker, 1000, 0)
     for number in range(1, 2**64, 2**57):
         for span in reversed(turn(number)):
-            sink.add(span)
+            queue.add(span)
     queue.close(5)
     traces = [trace_of(span) for span in spans]
     assert {traces.count(trace) for trace in traces} <= {2}
