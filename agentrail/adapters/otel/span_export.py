@@ -151,6 +151,7 @@ class SpanQueue:
         self._exporting = 0  # spans that the exporter has now
         self._exported = self._failed = self._dropped = 0
         self._woken = threading.Event()  # set when spans wait
+        self._hurried = threading.Event()  # set when a whole batch waits, or the queue is closed
         self._stopping = threading.Event()
         self._is_abandoned = False  # set when the time to end is over and the exporter still has spans
         self._complained_at = -COMPLAIN_EVERY
@@ -172,10 +173,13 @@ class SpanQueue:
         self._waiting.append(span)
         if not self._woken.is_set():
             self._woken.set()
+        if len(self._waiting) >= BATCH and not self._hurried.is_set():
+            self._hurried.set()
 
     def close(self, within: float) -> None:
         """Export what waits, for at most *within* seconds; what is left then is dropped. It blocks."""
         self._stopping.set()
+        self._hurried.set()
         self._woken.set()
         self._thread.join(within)
         if self._thread.is_alive():
@@ -189,8 +193,9 @@ class SpanQueue:
         """Export until the queue is closed, then what is left."""
         while not self._stopping.is_set():
             self._woken.wait()
-            self._stopping.wait(self._delay)
+            self._hurried.wait(self._delay)
             self._woken.clear()
+            self._hurried.clear()
             self._export_all()
         self._quietly_shut_down()
 

@@ -16,13 +16,15 @@ from agentrail import SessionSpec, open_supervisor
 from agentrail.adapters.otel import follower
 from agentrail.adapters.otel.conventions import Spelling
 from agentrail.adapters.otel.otlp import default_resource
-from agentrail.adapters.otel.span_export import SpanMaker, SpanQueue
+from agentrail.adapters.otel.span_export import BATCH, SpanMaker, SpanQueue
 from agentrail.adapters.otel.spans import CallSpan, SpanRef, TurnSpan
 from agentrail.errors import WrongType
 from agentrail.journals import MemoryJournal
 from agentrail.telemetry import OpenTelemetry
 from agentrail.testing import ScriptedModel
 from tests.adapters.otel.watched import Spans, trace_of
+
+PLAIN = Spelling(is_latest=True, has_content=False)
 
 
 class Hanging(SpanExporter):
@@ -109,6 +111,17 @@ async def test_what_waits_is_exported_at_the_end_and_nothing_is_dropped() -> Non
     assert len(list(spans)) == 20
 
 
+def test_a_whole_batch_is_exported_at_once() -> None:
+    exporter = Hanging()
+    exporter.let_go.set()
+    queue = SpanQueue(exporter, SpanMaker(default_resource(), PLAIN), 10 * BATCH, 3600)
+    for number in range(1, BATCH + 1):
+        queue.add(turn(number)[0])
+    assert exporter.hangs.wait(60)
+    queue.close(5)
+    assert queue.counts == (BATCH, 0, 0)
+
+
 @pytest.mark.parametrize("raises", [True, False])
 async def test_an_exporter_that_fails_is_counted_and_told_once(
     caplog: pytest.LogCaptureFixture, *, raises: bool
@@ -147,7 +160,7 @@ def test_a_trace_is_sampled_as_a_whole(monkeypatch: pytest.MonkeyPatch, name: st
     monkeypatch.setenv("OTEL_TRACES_SAMPLER", name)
     monkeypatch.setenv("OTEL_TRACES_SAMPLER_ARG", "0.5")
     spans = Spans()
-    maker = SpanMaker(default_resource(), Spelling(is_latest=True, has_content=False))
+    maker = SpanMaker(default_resource(), PLAIN)
     queue = SpanQueue(spans.exporter, maker, 1000, 0)
     for number in range(1, 2**64, 2**57):
         for span in reversed(turn(number)):
