@@ -17,7 +17,6 @@ from agentrail.adapters.otel.span_fold import NOTHING_OPEN, OpenSpans, fold
 from agentrail.adapters.otel.spans import Ancestors, Span
 from agentrail.core.vocabulary.inputs import SessionReturned
 from agentrail.core.vocabulary.state import Setup, State
-from agentrail.errors import AgentrailError
 from agentrail.ports.journal import Journal, Record
 from agentrail.values.events.life import AgentStart
 from agentrail.values.events.tools import SubagentStart
@@ -91,7 +90,11 @@ class Follower:
                 log.warning("%d records found no room, so spans of sessions that were idle are lost", self._unread)
                 self._unread = 0
             while self._waiting:
-                await self._take(self._waiting.popleft())
+                entry = self._waiting.popleft()
+                try:
+                    await self._take(entry)
+                except Exception as error:  # noqa: BLE001 - journals are code of others; sessions must notice nothing
+                    self._give_up(entry.record.session_id, error)
                 folded += 1
                 if folded % AT_ONCE == 0:
                     await trio.lowlevel.checkpoint()
@@ -105,18 +108,17 @@ class Follower:
             self._early.setdefault(session_id, []).append(entry)
             return
         spans = self._open.get(session_id, NOTHING_OPEN)
-        if number == 1:  # a new session, maybe with the id of one that was deleted
+        # A new session may have the id of one that was deleted, and of one that comes back, others have had the rest:
+        # tests/adapters/otel/test_spans.py::test_what_another_supervisor_has_exported_meanwhile_is_not_exported_again
+        if number == 1 or isinstance(record.arrival.input, SessionReturned):
             self._open.pop(session_id, None)
+            spans = NOTHING_OPEN
         elif number <= spans.number:  # it has been read again already
             return
-        try:
-            if before is not None:
-                await self._read_back(before, number)
-            elif not spans.is_empty and number > spans.number + 1:
-                await self._catch_up(session_id, setup, spans.number, number)
-        except AgentrailError as error:
-            log.warning("session %s: the spans of its open turn are lost: %s", session_id, error_text(error))
-            self._open.pop(session_id, None)
+        if before is not None:
+            await self._read_back(before, number)
+        elif not spans.is_empty and number > spans.number + 1:
+            await self._catch_up(session_id, setup, spans.number, number)
         for span in self._fold(setup, record):
             self._hand_on(span)
         for child, waiting in tuple(self._early.items()):
@@ -124,6 +126,12 @@ class Follower:
                 del self._early[child]
                 for early in waiting:
                     await self._take(early)
+
+    def _give_up(self, session_id: str, error: Exception) -> None:
+        """Drop what is open in a session, because its records could not be read or folded."""
+        log.warning("session %s: the spans of its open turn are lost: %s", session_id, error_text(error))
+        self._open.pop(session_id, None)
+        self._early.pop(session_id, None)
 
     def _is_early(self, entry: WrittenRecord, *, again: bool = False) -> bool:
         """Whether a record is one of a sub-agent of which its parent has not recorded the start yet.

@@ -8,8 +8,8 @@ from opentelemetry.trace import SpanKind, StatusCode
 
 from agentrail import SessionSpec, open_supervisor, tool
 from agentrail.adapters.otel.follower import PAGE
-from agentrail.errors import JournalUnavailable, TurnAborted
-from agentrail.journals import MemoryJournal
+from agentrail.errors import Fenced, JournalUnavailable, TurnAborted
+from agentrail.journals import MemoryJournal, Record
 from agentrail.models import Usage
 from agentrail.plugins import HumanApproval
 from agentrail.runtime.handle import SessionHandle
@@ -256,6 +256,56 @@ async def test_records_that_are_read_again_are_not_exported_again() -> None:
     assert [links_of(span) for span in turns] == [[], *([id_of(span)] for span in turns[:-1])]
     assert len(turns) == len(parts)
     assert len([span for span in every if span.name == "chat scripted"]) == 2
+
+
+async def test_what_another_supervisor_has_exported_meanwhile_is_not_exported_again() -> None:
+    """A session that comes back here after others had it: what was open here, they have ended."""
+    journal, here, there = MemoryJournal(), Spans(), Spans()
+    async with watched(here, journal) as first:
+        stale = await first.spawn(asking(removing("a"), "never"), "s")
+        await stale.prompt("go")
+        await held(stale)
+        async with watched(there, journal) as second:
+            session = await second.resume("s", asking("done", "again"), take_over=True)
+            await session.approve(await held(session))
+            await idle(session)
+            await session.ask("more")
+        with pytest.raises(Fenced):
+            await stale.ask("are you there?")
+        session = await first.resume("s", asking("back"))
+        await session.ask("and here?")
+    every = [id_of(span) for span in (*here, *there)]
+    assert len(every) == len(set(every))
+    assert len(here.named("invoke_agent")) == 1
+    assert len(there.named("invoke_agent")) == 3
+
+
+class UnreadableJournal(TestJournal):
+    """A journal whose records cannot be read again page by page, by whoever follows them."""
+
+    __test__ = False
+
+    async def read(self, session_id: str, after: int = 0, limit: int = 1000) -> tuple[Record, ...]:
+        if limit != 1:
+            raise RuntimeError("the disk is on fire")
+        return await super().read(session_id, after, limit)
+
+
+async def test_a_journal_that_cannot_be_read_loses_the_spans_of_a_turn_and_nothing_else(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    journal, spans = MemoryJournal(), Spans()
+    async with watched(Spans(), journal) as supervisor:
+        session = await supervisor.spawn(asking(removing("a"), "never"), "s")
+        await session.prompt("go")
+        await held(session)
+    async with watched(spans, UnreadableJournal(inner=lambda: journal)) as supervisor:
+        session = await supervisor.resume("s", asking("done", "again"))
+        await session.approve(await held(session))
+        await idle(session)
+        assert (await session.ask("more")).text == "again"
+    assert "session s: the spans of its open turn are lost: RuntimeError" in caplog.text
+    assert [attributes(span)["agentrail.turn.number"] for span in spans.named("invoke_agent")] == [2]
 
 
 async def settled(session: SessionHandle) -> None:
