@@ -31,6 +31,7 @@ FULL_SIZE := tests/adapters/journals tests/adapters/models/test_answers_beside_s
 NPM_MODELS := @copilotkit/aimock@1.43.0 openai-mock-api@0.4.0
 NPM_SERVERS := @modelcontextprotocol/server-everything@2026.8.31 @modelcontextprotocol/server-filesystem@2026.8.31
 NPM_EDITORS := @agentclientprotocol/sdk@2.4.0 acpx@0.19.1
+NPM_AG_UI := @ag-ui/client@1.0.0 esbuild@0.28.2
 NPM_CLIENTS := openapi-fetch@0.17.0 openapi-typescript@7.13.0 typescript@5.9.3
 # The tests of the host: its edge on real sockets, its tables, and a browser that talks to it.
 HOST := tests/host tests/api
@@ -98,6 +99,8 @@ model-servers: build/models/.installed ## install the imitations of providers fr
 sdk-streams: build/sdks/.installed ## fetch the streams that the official SDKs are tested with
 
 editor-clients: build/editors/.installed ## install clients of the Agent Client Protocol, and its schema, for tests
+
+ag-ui-client: build/ag_ui/.installed ## install the official client of AG-UI for tests
 
 client-makers: python-client-maker typescript-client-maker ## install what makes clients of the OpenAPI document, for tests
 
@@ -170,6 +173,11 @@ build/editors/.installed: Makefile
 	npm install --prefix build/editors --no-save --ignore-scripts --no-audit --no-fund --loglevel=error $(NPM_EDITORS)
 	@touch $@
 
+build/ag_ui/.installed: Makefile
+	@command -v npm >/dev/null || { echo "npm is not installed: the tests with the official client of AG-UI are skipped" >&2; exit 1; }
+	npm install --prefix build/ag_ui --no-save --ignore-scripts --no-audit --no-fund --loglevel=error $(NPM_AG_UI)
+	@touch $@
+
 # In an environment of its own: it needs a linter of another version.
 python-client-maker: build/clients/python/.installed
 
@@ -219,5 +227,5 @@ build/wheel/.tried: .venv/core Makefile pyproject.toml tests/installed.py $(shel
 help: ## print this list
 	@awk 'BEGIN {FS = ":.*## "} /^##@ / {printf "\n%s\n", substr($$0, 5)} /^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-.PHONY: run matrix wheel sandbox-tools counting-tools browser-tools shell-tools mcp-servers model-servers editor-clients sdk-streams client-makers test long host properties campaign simulate bench instructions mutants check lint fix docs clean help
+.PHONY: run matrix wheel sandbox-tools counting-tools browser-tools shell-tools mcp-servers model-servers editor-clients ag-ui-client sdk-streams client-makers test long host properties campaign simulate bench instructions mutants check lint fix docs clean help
 .PHONY: format-check rules async-rules contracts docs-check mypy pyright python-client-maker typescript-client-maker

@@ -10,6 +10,7 @@ from typing import Final, TypeAlias, cast
 import msgspec
 
 from agentrail.api import problems, sse_frames
+from agentrail.api.ag_ui_bodies import FRAME_ID
 from agentrail.api.bodies import CURSOR, SESSION_ID, Query
 from agentrail.api.operation_table import CALLS, JSON, SCOPES, SESSION, WEBSOCKET, HostCall, errors_of
 from agentrail.api.problems import ROWS
@@ -68,6 +69,11 @@ _FRAMES: Final = (
     f"`{sse_frames.REPLY}` and `{sse_frames.PROBLEM}` end a stream."
 )
 
+
+_RUN_FRAMES: Final = (
+    "Frames of server-sent events whose `data` is an event of AG-UI 1.0. `id` is where to go on. A stream that ends "
+    "without `RUN_FINISHED` and `RUN_ERROR` goes on with another connection."
+)
 
 _SOCKET: Final = (
     "The connection goes on as a WebSocket, whose messages are in the reference of the host. A client that cannot set "
@@ -194,6 +200,8 @@ def _parameters(route: HostRoute) -> Iterator[Document]:
         yield _header("Idempotency-Key", "Id of the command: sent twice, it is carried out once.", COMMAND_ID)
     if call.name == "events":
         yield _header("Last-Event-ID", "Cursor of the last event that was read; counts more than `since`.", CURSOR)
+    if call.name == "ag_ui_follow":
+        yield _header("Last-Event-ID", "Id of the last frame that was read; counts more than `since`.", FRAME_ID)
 
 
 def _header(name: str, about: str, pattern: str) -> Document:
@@ -218,7 +226,9 @@ def _answers(call: HostCall, schemas: Mapping[str, Document]) -> Mapping[str, Do
     if call.media == WEBSOCKET:
         answers[str(call.status)] = {"description": _SOCKET}
     elif call.media != JSON:
-        about = _FRAMES if call.media == sse_frames.MEDIA_TYPE else "It went well."
+        about = "It went well."
+        if call.media == sse_frames.MEDIA_TYPE:
+            about = _RUN_FRAMES if call.name.startswith("ag_ui") else _FRAMES
         answers[str(call.status)] = {"description": about, "content": {call.media: {"schema": _TEXT}}}
     elif call.status == CREATED and call.gives is OpenedView:
         answers[str(call.status)]["headers"] = {"Location": _required_text("Path of the session.")}

@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Final, Literal, TypeAlias, Union, cast
 
 from agentrail import errors
-from agentrail.api import bodies, sse_frames, views
+from agentrail.api import ag_ui_bodies, bodies, sse_frames, views
 from agentrail.api import handle_commands as made
 from agentrail.api.command_bodies import As, Spelled, spelled
 from agentrail.api.handle_commands import AnyCommand
@@ -452,6 +452,42 @@ _CALLS: Final = (
             errors.FileFailed,
             errors.DiskFull,
         ),
+        methods=(),
+    ),
+    # AG-UI: front ends that speak the Agent User Interaction Protocol
+    HostCall(
+        "ag_ui_run",
+        "POST /v1/ag-ui",
+        "run the agent",
+        "talk",
+        "admin",
+        body=ag_ui_bodies.RunBody,
+        query=ag_ui_bodies.RunQuery,
+        media=sse_frames.MEDIA_TYPE,
+        command=True,
+        raises=(
+            *OPENING,
+            *TALK,
+            *DECIDE,
+            errors.FourEyesWanted,
+            errors.NoFamily,
+            errors.BadArguments,
+            errors.ToolChanged,
+            errors.UnknownSession,
+            errors.SessionBeingDeleted,
+            errors.TooManyStreams,
+        ),
+        methods=(),
+    ),
+    HostCall(
+        "ag_ui_follow",
+        f"GET {SESSION_PATH}/ag-ui",
+        "follow the run",
+        "talk",
+        "observe",
+        query=ag_ui_bodies.FollowQuery,
+        media=sse_frames.MEDIA_TYPE,
+        raises=(errors.UnknownCursor, errors.TooManyStreams),
         methods=(),
     ),
     # Calls for remote handles: programs that use a session of the host as if it were local

@@ -382,6 +382,11 @@ class Problem(Value, gc=True):
     """Facts of the error, in order; `None` at the place of each that is not told."""
 
     @property
+    def detail(self) -> str:
+        """What was attempted, what was found, and what to do, as one sentence."""
+        return f"cannot {self.attempted}: {self.found}; {self.to_do}"
+
+    @property
     def content(self) -> bytes:
         """The document, as JSON. It has `retry_after`, in seconds, beside the header: a WebSocket has no headers."""
         wait = dict(self.headers).get(RETRY_AFTER)
@@ -390,7 +395,7 @@ class Problem(Value, gc=True):
                 "type": f"{TYPES}{self.type}",
                 "title": self.title,
                 "status": self.status,
-                "detail": f"cannot {self.attempted}: {self.found}; {self.to_do}",
+                "detail": self.detail,
                 "attempted": self.attempted,
                 "found": self.found,
                 "to_do": self.to_do,

@@ -20,6 +20,7 @@ from agentrail.app.build import check_journal, check_telemetry
 from agentrail.app.supervisor import Supervisor, open_supervisor
 from agentrail.app.supervisor_options import SupervisorOptions
 from agentrail.errors import BadChoice, WrongType
+from agentrail.host.ag_ui.ag_ui_calls import AgUiCalls
 from agentrail.host.application import Application
 from agentrail.host.asgi.asgi_app import AsgiApp
 from agentrail.host.asgi.asgi_service import AsgiService
@@ -394,6 +395,7 @@ class Host:
             "commands": listing.commands,
             "events": looking.events,
             "messages": looking.messages,
+            **_ag_ui_functions(AgUiCalls(talking, commands.carry_out, sessions, frames, streams)),
             **_host_functions(HostCalls(readiness.look, drain), metrics),
         }
         row.carry_out = PluginCalls(functions, limits).carry_out
@@ -423,6 +425,11 @@ def _talk_functions(calls: TalkCalls) -> Mapping[str, CallFunction]:
         "steer": calls.steer,
         "ask": calls.ask,
     }
+
+
+def _ag_ui_functions(calls: AgUiCalls) -> Mapping[str, CallFunction]:
+    """Return the functions for the calls of AG-UI, by the name of the call."""
+    return {"ag_ui_run": calls.run, "ag_ui_follow": calls.follow}
 
 
 def _query_functions(queries: QueryCalls, subagents: SubagentCalls) -> Mapping[str, CallFunction]:

@@ -38,7 +38,7 @@ class SessionTurns:
         self.session = session
         self.agent = state.setup.spec
         pending = [prompt.ref for prompt in state.queue] + ([state.turn.ref] if state.turn else [])
-        self._over = min(map(_number, pending)) - 1 if pending else state.last_id
+        self._over = min(map(number_of, pending)) - 1 if pending else state.last_id
         self.seen = state.last_seq
         begun = [(prompt.ref, prompt.asked) for prompt in state.queue]
         begun += [(text.ref, text.asked) for text in state.steering]
@@ -68,7 +68,7 @@ class SessionTurns:
 
     def began(self, ref: str, context: RequestContext) -> None:
         """Store the *context* of the request that sent the prompt *ref*; no-op if its turn is over or was dropped."""
-        if _number(ref) > self._over and ref not in self._dropped:
+        if number_of(ref) > self._over and ref not in self._dropped:
             self._contexts[ref] = self._of_agent(context)
             self._notify()
 
@@ -79,7 +79,7 @@ class SessionTurns:
     def ended(self, ref: str) -> None:
         """Forget the prompt *ref*: its turn is over, and plugins have heard of that."""
         self._contexts.pop(ref, None)
-        self._over = max(self._over, _number(ref))
+        self._over = max(self._over, number_of(ref))
         self._notify()
 
     def dropped(self, ref: str) -> None:
@@ -105,7 +105,7 @@ class SessionTurns:
                 if state.waits:
                     return
                 await anext(events)
-        while _number(turn.ref) > self._over:
+        while number_of(turn.ref) > self._over:
             await self._changed.wait()
 
     async def wait_ended(self, ref: str) -> None:
@@ -129,7 +129,7 @@ class SessionTurns:
         self._changed = trio.Event()
 
 
-def _number(ref: str) -> int:
+def number_of(ref: str) -> int:
     """Return the number in the id of a prompt. Numbers are counted up, and turns come in their order."""
     return int(ref.lstrip("abcdefghijklmnopqrstuvwxyz"))
 

@@ -7,8 +7,10 @@ from collections.abc import Iterable, Iterator
 from types import NoneType
 from typing import Final, get_args
 
+import msgspec
+
 from agentrail.api import bodies as body_types
-from agentrail.api.bodies import Query
+from agentrail.api.bodies import CallBody, Query
 from agentrail.api.command_bodies import Spelled
 from agentrail.api.openapi import classes_below
 from agentrail.api.operation_table import CALLS, JSON, HostCall
@@ -64,7 +66,8 @@ def _classes(hint: object) -> Iterator[type]:
 def bodies(source: Source) -> list[str]:
     """Return a section about each body, in the order of the table of calls."""
     spelled = {each.body: each for call in CALLS.values() for each in call.commands}
-    found = dict.fromkeys(cls for call in CALLS.values() if call.body is not None for cls in _classes(call.body))
+    bodies = [cls for call in CALLS.values() if call.body is not None for cls in _classes(call.body)]
+    found = dict.fromkeys(nested for cls in bodies for nested in (cls, *_nested_bodies(cls)))
     return joined(
         section(
             code(cls.__name__),
@@ -75,10 +78,21 @@ def bodies(source: Source) -> list[str]:
     )
 
 
+def _nested_bodies(hint: object) -> Iterator[type[CallBody]]:
+    """Yield the classes of bodies in the fields of a class, or in the arguments of a type."""
+    hints = [field.type for field in msgspec.structs.fields(hint)] if isinstance(hint, type) else get_args(hint)
+    for inner in hints:
+        if isinstance(inner, type) and issubclass(inner, CallBody):
+            yield inner
+        elif not isinstance(inner, type):
+            yield from _nested_bodies(inner)
+
+
 def _fields(source: Source, cls: type, spelled: Spelled | None) -> Iterable[Described]:
-    """Return the fields of a body; of one that is derived, as those of its command are described."""
+    """Return the fields of a body, by their names in JSON; of one that is derived, as its command describes them."""
     if spelled is None:
-        return source.fields(cls)
+        names = {field.name: field.encode_name for field in msgspec.structs.fields(cls)}
+        return [field.but(name=names[field.name]) for field in source.fields(cls)]
     of_command = {each.name: each for each in source.fields(spelled.command)}
     return [
         of_command[field].but(

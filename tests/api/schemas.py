@@ -109,7 +109,8 @@ class Schemas:
             bad.append([])
         if isinstance(fitting, dict) and "properties" in schema:
             properties = cast("Mapping[str, Schema]", schema["properties"])
-            bad.append({**fitting, "unknown": 1})
+            if schema.get("additionalProperties") is False:
+                bad.append({**fitting, "unknown": 1})
             bad += [
                 {k: v for k, v in fitting.items() if k != name}
                 for name in cast("Sequence[str]", schema.get("required", ()))

@@ -8,12 +8,14 @@ from pathlib import Path
 
 import pytest
 import trio
+import trio.testing
 
 from agentrail import SessionHandle, SessionSpec, open_supervisor
-from agentrail.errors import UnknownCursor, WrongType
+from agentrail.errors import AlreadyLeft, AlreadyRead, UnknownCursor, WrongType
 from agentrail.events import AgentEnd, AgentStart, Event, Gap, MessageDelta, RequestStart
 from agentrail.journals import SqliteJournal
 from agentrail.models import EmitChunk, ModelRequest, Response
+from agentrail.runtime.events.subscription import Subscription
 from agentrail.testing import ScriptedModel, say
 from tests.runtime.journals import AwakeJournal
 from tests.runtime.world import World
@@ -122,3 +124,28 @@ async def test_types_that_are_no_classes_of_events_are_refused_where_they_are_gi
     with pytest.raises(WrongType, match=r"as `types`; give a list of classes of events, such as `\[AgentEnd\]`"):
         session.subscribe(types=types)
     assert (await session.ask("hi")).text == "hello"
+
+
+async def test_what_has_happened_is_told_apart_from_what_comes() -> None:
+    async with open_supervisor() as supervisor:
+        session = await supervisor.spawn(SessionSpec(model=ScriptedModel(["one", "two"])))
+        await session.ask("first")
+        async with session.subscribe(since=0, types=[AgentStart, AgentEnd]) as events:
+            await session.ask("second")
+            past = [await events.next_past() for _ in range(3)]
+            assert [type(envelope.event) for envelope in past if envelope is not None] == [AgentStart, AgentEnd]
+            assert await events.next_past() is None
+            assert isinstance((await anext(events)).event, AgentStart)
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(_read_all, events)
+                await trio.testing.wait_all_tasks_blocked()
+                with pytest.raises(AlreadyRead):
+                    await events.next_past()
+                nursery.cancel_scope.cancel()
+        with pytest.raises(AlreadyLeft):
+            await events.next_past()
+
+
+async def _read_all(events: Subscription) -> None:
+    async for _ in events:
+        pass

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from functools import partial
-from typing import Final
+from typing import Final, TypeAlias
 
 import trio
 
@@ -23,6 +23,15 @@ from agentrail.host.requests.refusals import GAVE_WAY, HttpRefusal
 
 STREAMED: Final[Headers] = (("content-type", MEDIA_TYPE), ("cache-control", "no-store"), ("x-accel-buffering", "no"))
 """Headers of a stream of events; the last one keeps a proxy from holding it back."""
+
+
+ProblemFrame: TypeAlias = Callable[[Problem], bytes]
+"""Returns a problem as the last frame of a stream."""
+
+
+def problem_frame(problem: Problem) -> bytes:
+    """Return a problem as the last frame of a stream of events."""
+    return frame(PROBLEM, problem.content)
 
 
 class Endable:
@@ -68,9 +77,12 @@ class ClientStreams:
         if self._of_tenant[tenant] >= self._most:
             raise TooManyStreams(self._most)
 
-    def turn(self, request: CallRequest, write: Streaming) -> HttpResponse:
-        """Return the answer with the stream of a turn, which *write* sends; it ends with the turn."""
-        return HttpResponse(200, STREAMED, partial(self._send_turn, request, write))
+    def turn(self, request: CallRequest, write: Streaming, problem_frame: ProblemFrame = problem_frame) -> HttpResponse:
+        """Return the answer with the stream of a turn, which *write* sends; it ends with the turn.
+
+        *problem_frame* makes the last frame of a stream that an error ends.
+        """
+        return HttpResponse(200, STREAMED, partial(self._send_turn, request, write, problem_frame))
 
     def session(self, request: CallRequest, write: Streaming) -> HttpResponse:
         """Return the answer with the stream of a session, which *write* sends; the end of the host ends it."""
@@ -82,8 +94,10 @@ class ClientStreams:
         for stream in self._endless:
             stream.end()
 
-    async def _send_turn(self, request: CallRequest, write: Streaming, send: Send) -> bytes:
-        return await self._send(request, write, Endable(), send)
+    async def _send_turn(
+        self, request: CallRequest, write: Streaming, problem_frame: ProblemFrame, send: Send
+    ) -> bytes:
+        return await self._send(request, write, Endable(), problem_frame, send)
 
     async def _send_endless(self, request: CallRequest, write: Streaming, send: Send) -> bytes:
         async def begin(send: Send) -> bytes | None:
@@ -95,11 +109,13 @@ class ClientStreams:
         if self._over:
             stream.end()
         try:
-            return await self._send(request, begin, stream, send)
+            return await self._send(request, begin, stream, problem_frame, send)
         finally:
             self._endless.remove(stream)
 
-    async def _send(self, request: CallRequest, write: Streaming, stream: Endable, send: Send) -> bytes:
+    async def _send(
+        self, request: CallRequest, write: Streaming, stream: Endable, problem_frame: ProblemFrame, send: Send
+    ) -> bytes:
         """Write a stream, and return its last frames."""
         last: bytes | None = None
         refused: list[Problem] = []
@@ -122,7 +138,7 @@ class ClientStreams:
                     last = await write(partial(stream.send, send))
         except AgentrailError as error:
             refuse(error)
-        return (last or b"") + b"".join(frame(PROBLEM, problem.content) for problem in refused[:1])
+        return (last or b"") + b"".join(problem_frame(problem) for problem in refused[:1])
 
     @contextmanager
     def counted(self, tenant: str) -> Generator[None]:

@@ -18,7 +18,7 @@ from agentrail.api.bodies import ChatBody, PromptBody, SteerBody
 from agentrail.api.problems import INTERNAL
 from agentrail.api.public_ids import SessionName, new_name
 from agentrail.api.session_values import Reply
-from agentrail.api.sse_frames import HEARTBEAT, PROBLEM, REPLY, frame
+from agentrail.api.sse_frames import HEARTBEAT, REPLY, frame
 from agentrail.api.views import AcceptedView, ReplyView, WholeReplyView, to_json, view
 from agentrail.core.vocabulary.commands import When
 from agentrail.errors import (
@@ -33,11 +33,11 @@ from agentrail.errors import (
 from agentrail.host.hosted_sessions import HostedSessions
 from agentrail.host.hosted_turns import SessionTurns, Turns
 from agentrail.host.operations.call_request import CallRequest
-from agentrail.host.operations.client_streams import ClientStreams
+from agentrail.host.operations.client_streams import ClientStreams, problem_frame
 from agentrail.host.operations.event_frames import EventFrames, ready
 from agentrail.host.operations.file_calls import FileCalls
 from agentrail.host.plugins.plugin_runner import HostPluginRow, RequestLife
-from agentrail.host.plugins.plugin_values import Request, RequestContext, RequestKind
+from agentrail.host.plugins.plugin_values import HandledResponse, Request, RequestContext, RequestKind
 from agentrail.host.requests.http_messages import HttpResponse, Send, problem_answer, while_here
 from agentrail.host.uploads.inline_files import checked_words
 from agentrail.runtime.events.subscription import Subscription
@@ -77,6 +77,10 @@ class Talk:
     life: RequestLife
     reply: Callable[[HttpResponse], None]
     """Sends the answer; it may be called once."""
+    command: str | None
+    """The command id of the prompt, if it has one."""
+    handled: Callable[[HandledResponse], HttpResponse]
+    """Makes the answer if a plugin handles the request."""
 
     def speaking(self, session: SessionHandle) -> SessionHandle:
         """Return a handle of *session* whose commands are recorded as this user's, with the id of this request."""
@@ -128,7 +132,7 @@ class TalkCalls:
     async def _prompt_and_reply(
         self, request: CallRequest, body: ChatBody, view_class: type[ReplyView]
     ) -> HttpResponse:
-        answer = self._lived(request, "chat", body, partial(self._chat, view_class))
+        answer = self.lived(request, "chat", body, partial(self._chat, view_class))
         # only the wait is cancelled when the client goes away: the turn and the request go on
         return await while_here(request.http, answer.wait)
 
@@ -136,27 +140,40 @@ class TalkCalls:
         """Prompt a session, and answer with its events up to the end of its turn."""
         body = await request.body(ChatBody)
         self._streams.check(request.who.tenant)
-        return await self._lived(request, "stream", body, self._stream).wait()
+        return await self.lived(request, "stream", body, self._stream).wait()
 
     async def prompt(self, request: CallRequest) -> HttpResponse:
         """Prompt a session, and answer when the prompt is in its journal."""
         body = await request.body(PromptBody)
-        return await self._lived(request, "chat", _as_chat(request, body), self._prompt).wait()
+        return await self.lived(request, "chat", _as_chat(request, body), self._prompt).wait()
 
     async def steer(self, request: CallRequest) -> HttpResponse:
         """Add a text to the open turn; as it begins a turn if none is open, it is a request to talk as others are."""
         body = await request.body(SteerBody)
         chat = ChatBody(body.text, session=request.session)
-        return await self._lived(request, "chat", chat, partial(self._steer, body.when)).wait()
+        return await self.lived(request, "chat", chat, partial(self._steer, body.when)).wait()
 
     # The life of a request
 
-    def _lived(self, request: CallRequest, kind: RequestKind, body: ChatBody, step: TalkStep) -> Slot[HttpResponse]:
-        """Begin the life of a request, in a task of the host; return the slot in which its answer will be."""
+    def lived(
+        self,
+        request: CallRequest,
+        kind: RequestKind,
+        body: ChatBody,
+        step: TalkStep,
+        command: str | None = None,
+        handled: Callable[[HandledResponse], HttpResponse] | None = None,
+    ) -> Slot[HttpResponse]:
+        """Begin the life of a request, in a task of the host; return the slot in which its answer will be.
+
+        The command id of the prompt is *command*, or else that of the request. *handled* makes the answer if a plugin
+        handles the request.
+        """
         name = self._name(request, body)
         context = request.context(kind, name.visible, body.agent)
         answer = Slot[HttpResponse]()
-        self._nursery.start_soon(self._live, request, body, name, context, step, answer)
+        to_talk = partial(Talk, command=command or request.command, handled=handled or request.handled)
+        self._nursery.start_soon(self._live, request, body, name, context, step, answer, to_talk)
         return answer
 
     def _name(self, request: CallRequest, body: ChatBody) -> SessionName:
@@ -176,13 +193,14 @@ class TalkCalls:
         context: RequestContext,
         step: TalkStep,
         answer: Slot[HttpResponse],
+        to_talk: partial[Talk],
     ) -> None:
         """Body of the task: carry a request through its life, and send its answer."""
         failed: list[BaseException] = []
         with Contained(failed.append):
             context = context.but(agent_id=await self._sessions.agent(name, context.agent_id))
             async with self._rows.request(context) as life:
-                talk = Talk(request, body, _words(body), name, context, life, answer.settle)
+                talk = to_talk(request, body, _words(body), name, context, life, answer.settle)
                 try:
                     await self._carry_out(talk, step)
                 except AgentrailError as error:
@@ -207,42 +225,42 @@ class TalkCalls:
         answer = await self._rows.intercept(plugin_request)
         if answer is not None:
             talk.life.outcome = "intercepted"
-            talk.reply(talk.request.handled(answer))
+            talk.reply(talk.handled(answer))
             return
         await step(evolve(talk, words=await files.message(talk.words, self._rows)))
 
     # One step per call
 
     async def _chat(self, view_class: type[ReplyView], talk: Talk) -> None:
-        prompt = await self._send_prompt(await self._session(talk), talk)
+        prompt = await self.send_prompt(await self.session_of(talk), talk)
         reply_ = await self._replied(prompt, talk)
         talk.reply(talk.request.view_answer(view(view_class, reply_, prompt.session.id), HELD if reply_.held else None))
 
     async def _prompt(self, talk: Talk) -> None:
-        session = await self._session(talk)
+        session = await self.session_of(talk)
         turns = self._turns.of(session)
         with turns.sending(talk.context):
-            form, command = talk.body.returns or None, talk.request.command
+            form, command = talk.body.returns or None, talk.command
             accepted = await talk.speaking(session).prompt_nowait(talk.words, returns=form, command=command)
             turns.began(accepted.ref, talk.context)
         talk.life.outcome = accepted.status
         talk.reply(talk.request.view_answer(view(AcceptedView, accepted, session.id)))
 
     async def _steer(self, when: When, talk: Talk) -> None:
-        session = await self._session(talk)
+        session = await self.session_of(talk)
         turns = self._turns.of(session)
         with turns.sending(talk.context):
             words = text_of(talk.words)
-            accepted = await talk.speaking(session).steer(words, when=when, command=talk.request.command)
+            accepted = await talk.speaking(session).steer(words, when=when, command=talk.command)
             if accepted.status == "started":
                 turns.began(accepted.ref, talk.context)
         talk.life.outcome = accepted.status
         talk.reply(talk.request.view_answer(view(AcceptedView, accepted, session.id)))
 
     async def _stream(self, talk: Talk) -> None:
-        session = await self._session(talk)
+        session = await self.session_of(talk)
         async with session.subscribe() as events:
-            prompt = await self._send_prompt(session, talk)
+            prompt = await self.send_prompt(session, talk)
             stream = TurnStream(self._frames, events, prompt)
             talk.reply(self._streams.turn(talk.request, stream.write))
             last = b""
@@ -254,21 +272,27 @@ class TalkCalls:
 
     async def _last(self, prompt: PromptAsked, talk: Talk) -> bytes:
         """Return the last frame of a stream, which tells how the turn has ended."""
-        try:
-            reply = await self._replied(prompt, talk)
-        except AgentrailError as error:
-            talk.life.outcome, talk.life.error = _outcome_of(error), type(error).__name__
-            return frame(PROBLEM, talk.request.problem(error).content)
+        reply = await self.turn_end(prompt, talk)
+        if isinstance(reply, AgentrailError):
+            return problem_frame(talk.request.problem(reply))
         return frame(REPLY, to_json(view(ReplyView, reply, prompt.session.id)))
 
-    async def _session(self, talk: Talk) -> SessionHandle:
+    async def turn_end(self, prompt: PromptAsked, talk: Talk) -> Reply | AgentrailError:
+        """Return how the turn has ended, and tell it to the life of the request."""
+        try:
+            return await self._replied(prompt, talk)
+        except AgentrailError as error:
+            talk.life.outcome, talk.life.error = _outcome_of(error), type(error).__name__
+            return error
+
+    async def session_of(self, talk: Talk) -> SessionHandle:
         """Return the session of the request, which may be a new one."""
         session = await self._find_session(talk)
         talk.life.agent = self._turns.of(session).agent
         return session
 
     async def _find_session(self, talk: Talk) -> SessionHandle:
-        if talk.body.session or talk.request.command:
+        if talk.body.session or talk.command:
             try:
                 return await self._sessions.running(talk.name, talk.request.watch)
             except UnknownSession:
@@ -282,11 +306,11 @@ class TalkCalls:
         talk.request.watch.follow(session)
         return session
 
-    async def _send_prompt(self, session: SessionHandle, talk: Talk) -> PromptAsked:
+    async def send_prompt(self, session: SessionHandle, talk: Talk) -> PromptAsked:
         """Prompt the session, so that its reply can be waited for."""
         turns = self._turns.of(session)
         with turns.sending(talk.context):
-            form, command = talk.body.returns or None, talk.request.command
+            form, command = talk.body.returns or None, talk.command
             asked_prompt = await talk.speaking(session).ask_nowait(talk.words, returns=form, command=command)
             turns.began(asked_prompt.accepted.ref, talk.context)
         return PromptAsked(session, turns, asked_prompt)

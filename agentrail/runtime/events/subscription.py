@@ -332,6 +332,23 @@ class Subscription:
             if self._barred is AlreadyRead:
                 self._barred = None
 
+    async def next_past(self) -> Envelope | None:
+        """Return the next event from before the subscription was entered; `None` after the last of them."""
+        if self._barred is not None:
+            raise self._barred
+        if self._past is None:
+            return None
+        self._barred = AlreadyRead
+        try:
+            again = await self._past.next()
+        finally:
+            if self._barred is AlreadyRead:
+                self._barred = None
+        if again is None:
+            self._past = None
+            return None
+        return self._out(again)
+
     def next_now(self) -> Envelope | None:
         """Return the next event without waiting, for a reader that handles many events at once.
 

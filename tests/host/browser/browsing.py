@@ -45,9 +45,9 @@ class Quiet(SimpleHTTPRequestHandler):
 
 
 @contextmanager
-def static_site() -> Generator[str]:
-    """Serve the files of the client, and yield their origin."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(CLIENT)))
+def static_site(folder: Path = CLIENT) -> Generator[str]:
+    """Serve the files of a client, and yield their origin."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(folder)))
     with server, _running(server.serve_forever):
         yield f"http://127.0.0.1:{server.server_port}"
         server.shutdown()

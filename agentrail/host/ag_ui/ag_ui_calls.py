@@ -1,0 +1,168 @@
+"""`AgUiCalls`: carries out the calls of AG-UI. A run is sent by the calls `prompt`, `approve`, `reject` and `respond`.
+
+What a client may do, and how often, is decided where those are carried out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from hashlib import sha256
+from typing import Final
+
+from agentrail.api.ag_ui_bodies import FollowQuery, RunBody, RunMessage, RunQuery
+from agentrail.api.bodies import ChatBody
+from agentrail.api.operation_table import CALLS, JSON
+from agentrail.api.views import to_json
+from agentrail.errors import BadQuery, SessionAsleep, UnknownCursor
+from agentrail.host.ag_ui.agent_frames import AgentFrames
+from agentrail.host.ag_ui.frame_ids import FrameId, read_frame_id
+from agentrail.host.ag_ui.run_frames import RunFrames
+from agentrail.host.ag_ui.run_input import InterruptAnswer, interrupt_answers, new_message, parts_of
+from agentrail.host.ag_ui.run_stream import RunStream, start_at
+from agentrail.host.ag_ui.shown_messages import result_of
+from agentrail.host.hosted_sessions import HostedSessions, check_scope
+from agentrail.host.hosted_turns import number_of
+from agentrail.host.operations.call_request import CallFunction, CallRequest
+from agentrail.host.operations.client_streams import STREAMED, ClientStreams
+from agentrail.host.operations.event_frames import EventFrames
+from agentrail.host.operations.plugin_calls import COMMAND, GivenBody
+from agentrail.host.operations.talk_calls import Talk, TalkCalls
+from agentrail.host.plugins.plugin_values import HandledResponse
+from agentrail.host.requests.http_messages import HttpRequest, HttpResponse
+from agentrail.runtime.handle import SessionHandle
+from agentrail.values.content import Part
+from agentrail.values.json import thaw
+
+FIRST_ERROR: Final = 400
+"""The first status of an answer that tells of an error."""
+
+
+class AgUiCalls:
+    """Carries out the calls of AG-UI."""
+
+    def __init__(
+        self,
+        talks: TalkCalls,
+        commands: CallFunction,
+        sessions: HostedSessions,
+        frames: EventFrames,
+        streams: ClientStreams,
+    ) -> None:
+        """Make it of what carries out the other calls; *commands* carries out those that send a command."""
+        self._talks = talks
+        self._commands = commands
+        self._sessions = sessions
+        self._frames = frames
+        self._streams = streams
+
+    async def run(self, request: CallRequest) -> HttpResponse:
+        """Answer interrupts, prompt the session with a new message, and stream the run."""
+        body = await request.body(RunBody)
+        agent = request.query(RunQuery).agent
+        self._streams.check(request.who.tenant)
+        message = new_message(request.call.name, body)
+        if message is None:
+            return await self._go_on(request, body)
+        parts = parts_of(request.call.name, message, len(body.messages) - 1)
+        if body.resume:
+            await self._go_on(request, body)
+        chat = ChatBody(parts, session=body.thread_id, agent=agent)
+        step, handled = partial(self._prompt, body, message), partial(self._handled, request, body)
+        return await self._talks.lived(request, "stream", chat, step, _command_of(request, message), handled).wait()
+
+    async def follow(self, request: CallRequest) -> HttpResponse:
+        """Stream the run of a session from a frame on, or from where it is now."""
+        query = request.query(FollowQuery)
+        since = _since(request, query)
+        self._streams.check(request.who.tenant)
+        name = self._sessions.name(request.call, request.who, request.session)
+        session = await self._sessions.running(name, request.watch)
+        last = session.inspect().last_seq
+        if since is not None and since.cursor.seq > last:
+            raise UnknownCursor(session.id, since.cursor.seq, last)
+        # the thread is called as the client calls it
+        run = _run(session, request.session, query.run or f"run-{last}", since.ref if since else "")
+        return self._streamed(request, RunStream(self._frames, session, run, since=since))
+
+    # What a run sends
+
+    async def _go_on(self, request: CallRequest, body: RunBody) -> HttpResponse:
+        """Answer interrupts, if there are answers, and stream what the session does then."""
+        name = self._sessions.name(request.call, request.who, body.thread_id)
+        session = await self._sessions.running(name, request.watch)
+        state = session.inspect()
+        answers = interrupt_answers(request.call.name, body.resume, session.status().held)
+        for answer in answers:
+            check_scope(CALLS[answer.call], request.who)
+        for answer in answers:
+            await self._decide(request, name.visible, body.run_id, answer)
+        start = start_at(state) if answers else None
+        run = _run(session, body.thread_id, body.run_id, state.turn.ref if answers and state.turn else "")
+        return self._streamed(request, RunStream(self._frames, session, run, start))
+
+    async def _decide(self, request: CallRequest, session: str, run_id: str, answer: InterruptAnswer) -> None:
+        """Send the answer to an interrupt as a call of its own, which is carried out once for the run."""
+        key = sha256(f"{run_id}\n{answer.interrupt}".encode()).hexdigest()
+        headers = (("content-type", JSON), (COMMAND, key))
+        http_request = HttpRequest("POST", "/", "", headers, "", GivenBody(to_json(thaw(answer.body))))
+        call = CallRequest(http_request, CALLS[answer.call], request.who, session, request.limits)
+        await call.answered(self._commands)
+
+    async def _prompt(self, body: RunBody, message: RunMessage, talk: Talk) -> None:
+        """Prompt the session, answer with the stream, and wait for the end of the turn."""
+        session = await self._talks.session_of(talk)
+        state = session.inspect()
+        prompt = await self._talks.send_prompt(session, talk)
+        ref = prompt.sent.accepted.ref
+        # a message that was sent before is part of the conversation already, or waits for its turn
+        own = message.content if number_of(ref) > state.last_id else None
+        run = _run(session, body.thread_id, body.run_id, ref)
+        stream = RunStream(self._frames, session, run, start_at(state, own), own)
+        talk.reply(self._streamed(talk.request, stream))
+        await self._talks.turn_end(prompt, talk)
+
+    def _streamed(self, request: CallRequest, stream: RunStream) -> HttpResponse:
+        return self._streams.turn(request, stream.write, stream.problem)
+
+    def _handled(self, request: CallRequest, body: RunBody, answer: HandledResponse) -> HttpResponse:
+        """Return the answer of a plugin, such as that to `/status`, as a run in which it is said."""
+        if answer.status >= FIRST_ERROR:
+            return request.handled(answer)
+        words = answer.body.get("text") if isinstance(answer.body, Mapping) else answer.body
+        text = words if isinstance(words, str) else to_json(thaw(answer.body)).decode()
+        run = RunFrames(body.thread_id, body.run_id, lambda _: None)
+        message_frames = AgentFrames().whole_text(f"m0.{request.http.note.id}", "assistant", text)
+        frames = [*run.opening((), ()), *message_frames, *run.closing((), waits=False)]
+        return HttpResponse(200, STREAMED, b"".join([b"data: %s\n\n" % to_json(frame) for frame in frames]))
+
+
+def _run(session: SessionHandle, thread_id: str, run_id: str, ref: str = "") -> RunFrames:
+    """Return the frames of a run of *session*, whose results of calls are looked up in its state."""
+
+    def find_result(call_id: str) -> Sequence[Part] | None:
+        try:
+            return result_of(session.inspect(), call_id)
+        except SessionAsleep:  # its turn is over, and the client gets the results with the conversation
+            return None
+
+    return RunFrames(thread_id, run_id, find_result, ref)
+
+
+def _command_of(request: CallRequest, message: RunMessage) -> str:
+    """Return the command id of a prompt: that of the request, or one of its user's that derives from the message."""
+    digest = sha256(f"{request.who.user}\n{message.id}".encode(errors="surrogatepass")).hexdigest()
+    return request.command or f"m-{digest}"
+
+
+def _since(request: CallRequest, query: FollowQuery) -> FrameId | None:
+    for at, text in (
+        ("the header `Last-Event-ID`", request.http.header("last-event-id")),
+        ("its `since`", query.since),
+    ):
+        if text:
+            frame_id = read_frame_id(text)
+            if frame_id is None:
+                raise BadQuery(request.call.name, at, "is no id of a frame, such as `12.0.1`")
+            return frame_id
+    return None

@@ -1,0 +1,500 @@
+"""`RunFrames`: translates the events of a session into the events of one AG-UI run, without any I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import UTC, datetime
+from typing import Final, NamedTuple, TypeAlias
+
+from agentrail.api.problems import Problem
+from agentrail.api.public_ids import visible
+from agentrail.api.session_values import HeldCall
+from agentrail.core.vocabulary.tool_calls import Subagent
+from agentrail.host.ag_ui.agent_frames import AgentFrames, FindResult
+from agentrail.host.ag_ui.shown_messages import Frame
+from agentrail.values import events as e
+from agentrail.values.events.envelope import Cursor
+from agentrail.values.json import Json
+from agentrail.values.usage import Usage
+
+PROTOCOL: Final = "1.0"
+"""Version of AG-UI."""
+
+CANCELLED: Final = ("user", "stopped")
+"""Kinds of aborts by which somebody has stopped the turn; after others, it has failed."""
+
+Translate: TypeAlias = Callable[..., Iterable[Frame]]
+
+
+class OpenMessage(NamedTuple):
+    """A message whose pieces are being sent."""
+
+    kind: str
+    """`t` for a text, `r` for thoughts."""
+    message_id: str
+    """Id of the message."""
+
+    def __str__(self) -> str:
+        return f"{self.kind}{self.message_id}"
+
+
+class RunFrames:
+    """Converts the events of one session, one by one, into the frames of a run, and knows what is open in it."""
+
+    def __init__(self, thread_id: str, run_id: str, find_result: FindResult, ref: str = "") -> None:
+        """Begin a run; with *ref*, it ends with the turn of this prompt, which the client shows already."""
+        self.ref = ref
+        """Id of the prompt whose turn ends the run; empty if the run goes on for as long as the session works."""
+        self.ending: Frame | None = None
+        """The last frame, as the end of the last turn has it; `None` before that end."""
+        self.is_over = False
+        """Whether the turn of the prompt `ref` is over: events after that are not translated."""
+        self.wants_snapshot = False
+        """Whether the client has a message that is not, or not so, part of the conversation."""
+        self.open: OpenMessage | None = None
+        """The message whose pieces are being sent; `None` if none is."""
+        self._thread_id = thread_id
+        self._run_id = run_id
+        self._find_result = find_result
+        self._session = AgentFrames()
+        self._agents: dict[str, AgentFrames] = {}  # sub-agents that were heard of, by the ids that clients see
+        self._active: dict[str, Frame] = {}  # those that are open for the client, with the frames that opened them
+        self._lost_to = Cursor(0)  # ephemeral events up to here are no longer kept
+        self._hears = False  # whether the deltas of the response under way were received from the first one
+        self._response = ""  # id of the response under way
+        self._pieces = {"t": 0, "r": 0}  # how many messages of each kind were begun of it
+        self._round = (0, 0)  # turn and round of the last request
+        self._streamed = ""  # text of the response that was sent
+        self._open_text = ""  # text of the open message
+        self._has_part = False  # whether the client may have a part of the response that is no longer known here
+        self._steering: dict[str, str] = {}
+        self._translations = self._table()
+
+    def _table(self) -> dict[type[e.Event], Translate]:
+        """Return the table of translations: the method that converts each class of events."""
+        return {
+            e.AgentAbort: self._aborted,
+            e.AgentEnd: self._ended,
+            e.Gap: self._gap,
+            e.MessageDelta: self._delta,
+            e.PromptDropped: self._dropped,
+            e.PromptReceived: self._received,
+            e.PromptRejected: self._rejected,
+            e.PromptWithdrawn: self._dropped,
+            e.RequestStart: self._requested,
+            e.ResponseComplete: self._completed,
+            e.Retry: self._retried,
+            e.SessionEnded: self._session_ended,
+            e.SteeringApplied: self._steered,
+            e.SteeringReceived: self._steering_came,
+            e.SubAgentEvent: self._subagent,
+            e.SubagentEnd: self._subagent_ended,
+            e.SubagentStart: self._subagent_started,
+            e.ThinkingDelta: self._thought,
+            e.ToolExecutionEnd: self._tool_ended,
+            e.ToolExecutionStart: self._tool_started,
+        }
+
+    def of(self, envelope: e.Envelope) -> list[Frame]:
+        """Return the frames for the event in *envelope*; empty if the run is over, or clients are not shown it."""
+        translate = self._translations.get(type(envelope.event))
+        if translate is None or self.is_over:
+            return []
+        return [{**frame, "timestamp": envelope.at} for frame in translate(envelope.event, envelope)]
+
+    # The beginning and the end of the run
+
+    def opening(self, messages: Sequence[Frame], running: Iterable[Subagent]) -> list[Frame]:
+        """Return the frames with which the run begins: the conversation, and what is open now."""
+        frames: list[Frame] = [
+            {
+                "type": "RUN_STARTED",
+                "threadId": self._thread_id,
+                "runId": self._run_id,
+                "protocolVersion": PROTOCOL,
+            }
+        ]
+        if messages:
+            frames.append(self._declare(messages))
+        before, self._active = self._active, {}
+        for agent in running:
+            frames += self._open_subagent(agent.child, agent.agent, agent.call_id, agent.description)
+            frames += self._agent(agent.child).reopen()
+        for child, frame in before.items():
+            if frame.get("parentSubagentRunId") in self._active:
+                self._active[child] = frame
+                frames += [frame, *self._agents[child].reopen()]
+        if self.open is not None:
+            frames += [self._session.start(*self.open), self._session.content(*self.open, self._open_text)]
+        return frames
+
+    def snapshot(self, messages: Sequence[Frame]) -> list[Frame]:
+        """Return the frames that replace the conversation of the client by *messages*, as they are now.
+
+        The open message is not among them: it is closed before, and goes on after them as another one.
+        """
+        self.wants_snapshot = False
+        if self.open is None:
+            return [self._declare(messages)]
+        kind, text = self.open.kind, self._open_text
+        return [*self._close_open(), self._declare(messages), *self._open(kind), *(self._piece(text) if text else ())]
+
+    def _declare(self, messages: Sequence[Frame]) -> Frame:
+        """Return the frame that declares the whole conversation; the results in it need no frames of their own."""
+        for message in messages:
+            if message["role"] == "tool":
+                self._session.forget(str(message["toolCallId"]))
+        return {"type": "MESSAGES_SNAPSHOT", "messages": messages}
+
+    def closing(self, held_calls: Sequence[HeldCall], *, waits: bool) -> list[Frame]:
+        """Return the last frames: what is open is closed, and the run ends; with *waits*, it waits for people."""
+        frames = [*self._close_open()]
+        for child in reversed([*self._active]):
+            ids = [interrupt_id(call) for call in held_calls if call.path and visible(_session_of(call)) == child]
+            outcome: Json = {"type": "suspended", "interruptIds": ids}
+            frames.append({"type": "SUBAGENT_FINISHED", "subagentRunId": child, "outcome": outcome})
+        self._active.clear()
+        interrupts = [interrupt(call) for call in held_calls] if waits else []
+        if interrupts:
+            frames.append(self._finished({"type": "interrupt", "interrupts": interrupts}))
+        else:
+            frames.append(self.ending or self._finished({"type": "success"}))
+        return frames
+
+    def failed(self, problem: Problem) -> list[Frame]:
+        """Return the last frames of a run that ends by an error of the host."""
+        return [*self._close_open(), {"type": "RUN_ERROR", "message": problem.detail, "code": problem.error}]
+
+    def _finished(self, outcome: Frame, usage: Usage | None = None) -> Frame:
+        frame: Frame = {
+            "type": "RUN_FINISHED",
+            "threadId": self._thread_id,
+            "runId": self._run_id,
+            "outcome": outcome,
+        }
+        if usage is not None and not usage.is_nothing:
+            frame["usage"] = [_usage(usage)]
+        return frame
+
+    # Going on
+
+    def begin(self) -> None:
+        """Forget what the events before the run have to say of its end."""
+        self.wants_snapshot = False
+        if not self.is_over:
+            self.ending = None
+
+    def take_start(self, open_message: str) -> None:
+        """Go on for a client that has the beginning of *open_message*, and nothing of its text."""
+        self.open, self._open_text = OpenMessage(open_message[0], open_message[1:]), ""
+        self._pieces[self.open.kind] += 1
+
+    def take_over(self, open_message: str) -> None:
+        """Go on for a client that may have a part of a response which is no longer known here.
+
+        *open_message* is the message that is open for it; empty if none is.
+        """
+        self._has_part, self._hears = True, False
+        self.open = OpenMessage(open_message[0], open_message[1:]) if open_message else None
+        self._streamed, self._open_text = "", ""
+
+    # Prompts and turns
+
+    def _received(self, event: e.PromptReceived, envelope: e.Envelope) -> Iterable[Frame]:
+        self.ending = None
+        if event.ref == self.ref:  # the client shows what it has sent
+            return ()
+        return self._session.whole_text(f"m{envelope.seq}", "user", event.text)
+
+    def _steering_came(self, event: e.SteeringReceived, envelope: e.Envelope) -> Iterable[Frame]:
+        del envelope
+        if event.status == "queued":
+            self._steering[event.ref] = event.text
+        return ()
+
+    def _steered(self, event: e.SteeringApplied, envelope: e.Envelope) -> Iterable[Frame]:
+        texts = [text for ref in event.refs if (text := self._steering.pop(ref, None)) is not None]
+        return self._session.whole_text(f"m{envelope.seq}", "user", "\n\n".join(texts)) if texts else ()
+
+    def _ended(self, event: e.AgentEnd, envelope: e.Envelope) -> Iterable[Frame]:
+        del envelope
+        frames = [*self._close_open(), *self._session.answer_from(event.messages)]
+        self._end(event.ref, self._finished({"type": "success"}, event.usage))
+        return frames
+
+    def _aborted(self, event: e.AgentAbort, envelope: e.Envelope) -> Iterable[Frame]:
+        del envelope
+        if event.ref is None:
+            return ()
+        frames = [*self._close_open(), *self._session.answer_all(self._find_result)]
+        if event.kind in CANCELLED:
+            self._end(event.ref, self._finished({"type": "cancelled"}))
+        else:
+            self._end(event.ref, _error(event.kind, event.reason or f"the turn was aborted: {event.kind}"))
+        return frames
+
+    def _dropped(self, event: e.PromptDropped | e.PromptWithdrawn, envelope: e.Envelope) -> Iterable[Frame]:
+        del envelope
+        if event.ref == self.ref:
+            self._end(event.ref, self._finished({"type": "cancelled"}))
+        return ()
+
+    def _rejected(self, event: e.PromptRejected, envelope: e.Envelope) -> Iterable[Frame]:
+        del envelope
+        if event.ref == self.ref:
+            self._end(event.ref, _error("rejected", event.reason))
+        return ()
+
+    def _session_ended(self, event: e.SessionEnded, envelope: e.Envelope) -> Iterable[Frame]:
+        del event, envelope
+        self._end(self.ref, self.ending or self._finished({"type": "cancelled"}))
+        self.is_over = True
+        return ()
+
+    def _end(self, ref: str, ending: Frame) -> None:
+        self._session.forget_all()
+        self.ending = ending
+        self.is_over = bool(self.ref) and ref == self.ref
+
+    # Responses
+
+    def _gap(self, event: e.Gap, envelope: e.Envelope) -> Iterable[Frame]:
+        del envelope
+        self._lost_to = Cursor(event.to_seq, event.to_n)
+        self._hears = False
+        return ()
+
+    def _requested(self, event: e.RequestStart, envelope: e.Envelope) -> Iterable[Frame]:
+        del event
+        same_round = (envelope.turn, envelope.round) == self._round
+        frames = [*(self._discard() if same_round else self._close_open())]
+        if not same_round:
+            frames += self._session.answer_all(self._find_result)
+        self._round = envelope.turn, envelope.round
+        self._response = f"m{envelope.seq}"
+        self._pieces.update(t=0, r=0)
+        self._hears = envelope.cursor >= self._lost_to
+        self._streamed, self._has_part = "", False
+        return frames
+
+    def _retried(self, event: e.Retry, envelope: e.Envelope) -> Iterable[Frame]:
+        del event, envelope
+        return self._discard()
+
+    @property
+    def _is_begun(self) -> bool:
+        """Whether the client has a part of the response under way."""
+        return any(self._pieces.values()) or self._has_part
+
+    def _discard(self) -> Iterator[Frame]:
+        """Yield the frames that close the message of a response that has failed; a snapshot then takes it away."""
+        if self._is_begun:
+            self.wants_snapshot = True
+        yield from self._close_open()
+        self._streamed, self._has_part = "", False
+        self._pieces.update(t=0, r=0)
+
+    def _close_open(self) -> Iterator[Frame]:
+        if self.open is not None:
+            kind, message_id = self.open
+            self.open = None
+            yield self._session.end(kind, message_id)
+
+    def _delta(self, event: e.MessageDelta, envelope: e.Envelope) -> Iterable[Frame]:
+        del envelope
+        if not self._hears or not event.delta:
+            return ()
+        frames = [*self._open("t"), *self._piece(event.delta)]
+        self._streamed += event.delta
+        return frames
+
+    def _thought(self, event: e.ThinkingDelta, envelope: e.Envelope) -> Iterable[Frame]:
+        del envelope
+        if not self._hears or not event.delta:
+            return ()
+        return [*self._open("r"), *self._piece(event.delta)]
+
+    def _open(self, kind: str) -> Iterator[Frame]:
+        if self.open is None or self.open.kind != kind:
+            yield from self._close_open()
+            self._pieces[kind] += 1
+            tail = ".r" if kind == "r" else ""
+            self.open = OpenMessage(kind, f"{self._response}.{self._pieces[kind]}{tail}")
+            self._open_text = ""
+            yield self._session.start(*self.open)
+
+    def _piece(self, delta: str) -> Iterator[Frame]:
+        if self.open is not None:
+            self._open_text += delta
+            yield self._session.content(*self.open, delta)
+
+    def _completed(self, event: e.ResponseComplete, envelope: e.Envelope) -> Iterable[Frame]:
+        message = event.message
+        # the same, whether it was streamed or not: a client that goes on may have the beginning of either
+        message_id = f"{self._response or f'm{envelope.seq}'}.1"
+        if not self._hears and self._is_begun:
+            # What the client has of the response is not known: it gets all of it with the conversation.
+            self.wants_snapshot = True
+            frames = [*self._close_open()]
+        else:
+            thoughts = () if self._is_begun else self._session.thoughts(message, message_id)
+            frames = [*thoughts, *self._rest(message.text, message_id)]
+        for call in message.calls:
+            frames += self._session.announce(call.call_id, call.name, call.args, message_id)
+        self._streamed, self._hears, self._has_part = "", False, False
+        self._pieces.update(t=0, r=0)
+        return frames
+
+    def _rest(self, text: str, message_id: str) -> Iterator[Frame]:
+        """Yield what was not streamed of a response; if the stream differs from it, a snapshot corrects that."""
+        if not self._streamed:
+            yield from self._close_open()
+            if text:
+                yield from self._session.whole_text(message_id, "assistant", text)
+            return
+        rest = text.removeprefix(self._streamed) if text.startswith(self._streamed) else ""
+        if rest:
+            yield from self._open("t")
+            yield from self._piece(rest)
+        elif text.strip() != self._streamed.strip():
+            self.wants_snapshot = True
+        yield from self._close_open()
+
+    # Tools
+
+    def _tool_started(self, event: e.ToolExecutionStart, envelope: e.Envelope) -> Iterable[Frame]:
+        del envelope
+        return self._session.announce(event.call_id, event.name, event.args)  # a plugin's own call was not announced
+
+    def _tool_ended(self, event: e.ToolExecutionEnd, envelope: e.Envelope) -> Iterable[Frame]:
+        del envelope
+        return self._session.answer(event.call_id, event.content)
+
+    # Sub-agents
+
+    def _subagent_started(self, event: e.SubagentStart, envelope: e.Envelope) -> Iterable[Frame]:
+        del envelope
+        return self._open_subagent(event.child, event.agent, event.call_id, event.description)
+
+    def _open_subagent(
+        self, child: str, name: str, call_id: str, description: str, parent: AgentFrames | None = None
+    ) -> Iterator[Frame]:
+        agent, parent = self._agent(child), parent or self._session
+        if agent.child in self._active:
+            return
+        frame: Frame = {
+            "type": "SUBAGENT_STARTED",
+            "subagentRunId": agent.child,
+            "name": name or "agent",
+            "parentToolCallId": parent.call_id(call_id),
+        }
+        if description:
+            frame["description"] = description
+        if parent.child:
+            frame["parentSubagentRunId"] = parent.child
+        self._active[agent.child] = frame
+        yield frame
+
+    def _agent(self, child: str) -> AgentFrames:
+        shown_id = visible(child)
+        return self._agents.setdefault(shown_id, AgentFrames(shown_id))
+
+    def _subagent_ended(self, event: e.SubagentEnd, envelope: e.Envelope) -> Iterable[Frame]:
+        del envelope
+        child = visible(event.child)
+        if child in self._active:
+            del self._active[child]
+            if event.is_error:
+                yield {"type": "SUBAGENT_ERROR", "subagentRunId": child, "message": event.text}
+            else:
+                outcome: Json = {"type": "success"}
+                yield {
+                    "type": "SUBAGENT_FINISHED",
+                    "subagentRunId": child,
+                    "result": event.text,
+                    "outcome": outcome,
+                }
+
+    def _subagent(self, event: e.SubAgentEvent, envelope: e.Envelope) -> Iterable[Frame]:
+        agent = self._agent(event.child)
+        match event.event:
+            case e.ResponseComplete(message=message):
+                return agent.response(message, f"m{envelope.seq}")
+            case e.ToolExecutionStart(call_id=call_id, name=name, args=args):
+                return agent.announce(call_id, name, args)
+            case e.ToolExecutionEnd(call_id=call_id, content=content):
+                return agent.answer(call_id, content)
+            case e.AgentEnd(messages=messages):
+                return agent.answer_from(messages)
+            case e.SubagentStart(call_id=call_id, child=child, description=about, agent=name):
+                return self._open_subagent(child, name, call_id, about, agent)
+            case e.SubagentEnd() as end:
+                return self._subagent_ended(end, envelope)
+            case e.SubAgentEvent() as inner:
+                return self._subagent(inner, envelope)
+            case _:
+                return ()
+
+
+def _error(code: str, message: str) -> Frame:
+    return {"type": "RUN_ERROR", "message": message, "code": code}
+
+
+def _usage(usage: Usage) -> Json:
+    return {
+        "inputTokens": usage.input_tokens,
+        "outputTokens": usage.output_tokens,
+        "totalTokens": usage.total_tokens,
+        "reasoningTokens": usage.reasoning_tokens,
+        "cachedInputTokens": usage.cached_tokens,
+        "cacheWriteInputTokens": usage.cache_write_tokens,
+    }
+
+
+# Interrupts: the id of one is that of its call
+
+
+def _session_of(call: HeldCall) -> str:
+    """Return the id of the session that makes *call*; its approval id begins with it."""
+    return call.id.rpartition(":")[0]
+
+
+def interrupt_id(call: HeldCall) -> str:
+    """Return the id of the call as clients see it, which is that of its interrupt."""
+    return f"{visible(_session_of(call))}:{call.call_id}" if call.path else call.call_id
+
+
+def interrupt(call: HeldCall) -> Json:
+    """Return a call that waits for a person as an interrupt, with the form of the answer."""
+    is_question = call.kind == "question"
+    frame: Frame = {
+        "id": interrupt_id(call),
+        "reason": "input_required" if is_question else "tool_call",
+        "message": call.hint,
+        "toolCallId": interrupt_id(call),
+        "responseSchema": _question_schema(call) if is_question else _approval_schema(call),
+        "metadata": {"tool": call.tool, "args": call.args},
+    }
+    if call.path:
+        frame["subagentRunId"] = visible(_session_of(call))
+    if call.expires_at is not None:
+        frame["expiresAt"] = datetime.fromtimestamp(call.expires_at / 1000, UTC).isoformat()
+    return frame
+
+
+def _question_schema(call: HeldCall) -> Json:
+    answer: Frame = {"type": "string", "minLength": 1}
+    if call.options:
+        answer["enum"] = [*call.options]
+    return {"type": "object", "properties": {"answer": answer}, "required": ["answer"]}
+
+
+def _approval_schema(call: HeldCall) -> Json:
+    properties: Frame = {
+        "approved": {"type": "boolean"},
+        "reason": {"type": "string"},
+        "editedArgs": {"type": "object"},
+    }
+    if call.family is not None:
+        properties["always"] = {"type": "boolean", "description": f"let all of {call.family} pass"}
+    return {"type": "object", "properties": properties, "required": ["approved"]}

@@ -1,0 +1,294 @@
+"""`RunStream`: sends the frames of one AG-UI run, each with its id, from its beginning or from any frame on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from attrs import frozen
+
+from agentrail.api.problems import Problem
+from agentrail.api.sse_frames import HEARTBEAT
+from agentrail.api.views import to_json
+from agentrail.core.vocabulary.state import State
+from agentrail.errors import HostClosing, SessionAsleep
+from agentrail.host.ag_ui.frame_ids import FrameId
+from agentrail.host.ag_ui.run_frames import RunFrames
+from agentrail.host.ag_ui.shown_messages import Frame, shown_messages
+from agentrail.host.operations.event_frames import EventFrames
+from agentrail.host.requests.http_messages import Send
+from agentrail.runtime.events.subscription import Subscription
+from agentrail.runtime.handle import SessionHandle
+from agentrail.values.events.envelope import Cursor, Envelope
+from agentrail.values.events.life import AgentAbort, AgentEnd, PromptReceived
+from agentrail.values.events.plugins import Gap
+from agentrail.values.events.response import RequestStart, ResponseComplete, Retry
+from agentrail.values.json import Json
+
+LOOK_BACK: Final = 256
+"""How many events are read first, in search of the beginning of the open turn."""
+
+FURTHER: Final = 8
+"""How many times as many are read if it is not among them."""
+
+CLOSING: Final = HostClosing.__name__
+
+CLOSES: Final = (AgentAbort, AgentEnd, RequestStart, ResponseComplete, Retry)
+"""Events that close the message which is being streamed."""
+
+PIECES: Final = frozenset(
+    f"{kind}_MESSAGE_{part}" for kind in ("TEXT", "REASONING") for part in ("START", "CONTENT", "END")
+)
+"""Types of frames with pieces of a message."""
+
+
+@frozen
+class RunStart:
+    """Where a run begins, for a client that has sent something."""
+
+    at: Cursor
+    """Position of the last event that the conversation has."""
+    messages: Sequence[Frame]
+    """The conversation, as messages of AG-UI; the client's is replaced by it."""
+
+
+def start_at(state: State, own: Json = None) -> RunStart | None:
+    """Return the start of a run after *state*; `None` if the session works: then the run begins where it is joined.
+
+    *own* is the content of the message of the client for which the run is.
+    """
+    works = state.turn is not None and state.turn.ended is None and not state.waits
+    if works or state.next_prompt is not None or state.queue:
+        return None
+    return RunStart(Cursor(state.last_seq), shown_messages(state, own))
+
+
+class RunStream:
+    """The stream of one run, to one client."""
+
+    def __init__(
+        self,
+        frames: EventFrames,
+        session: SessionHandle,
+        run: RunFrames,
+        start: RunStart | None = None,
+        own: Json = None,
+        since: FrameId | None = None,
+    ) -> None:
+        """Make the stream: it begins at *start*, or goes on after the frame *since*, or joins the session.
+
+        *own* is the content of a message of the client that waits in the session which is joined.
+        """
+        self._frames = frames
+        self._session = session
+        self._run = run
+        self._start = start
+        self._own = own
+        self._since = since
+        self._at = start.at if start else since.cursor if since else None
+        """Position of the last event that the client has; `None` if the session is joined as it is."""
+        self._position = Cursor(0)
+        """Position of the last event that was translated."""
+        self._number = 0
+        """Number of the last frame of that event."""
+        self._open = ""
+        """The message that is open after the last frame, as in `FrameId`."""
+        self._last: bytes | None = None
+        """The last frames; `None` before the end of the run."""
+
+    async def write(self, send: Send) -> bytes:
+        """Send frames until the run is over, and return the last ones.
+
+        If the session is parked before that, there are none: the client goes on from the last frame that it has.
+        """
+        await send(HEARTBEAT)  # the head of the answer is sent with it
+        last = (await self._state()).last_seq if self._at is None else self._at.seq
+        width = LOOK_BACK
+        while True:
+            start = max(0, last - width)
+            async with self._session.subscribe(since=Cursor(start)) as events:
+                past, coming = await self._read_past(events, start)
+                if start == 0 or any(isinstance(envelope.event, PromptReceived) for envelope in past):
+                    await self._write_on(events, past, coming, send)
+                    return self._last or b""
+            width *= FURTHER
+
+    async def _read_past(self, events: Subscription, start: int) -> tuple[list[Envelope], list[Envelope]]:
+        """Return the events from before the run, or before the frame from which it goes on; and the one after them."""
+        past: list[Envelope] = []
+        while (envelope := await events.next_past()) is not None:
+            if self._at is not None and envelope.cursor > self._at:
+                return past, [envelope]
+            past.append(envelope)
+        # the state may be ahead of the events that are published
+        while (past[-1].seq if past else start) < (self._at or Cursor((await self._state()).last_seq)).seq:
+            envelope = await anext(events, None)
+            if envelope is None:
+                break
+            past.append(envelope)
+        return past, []
+
+    async def _write_on(
+        self, events: Subscription, past: Sequence[Envelope], coming: Sequence[Envelope], send: Send
+    ) -> None:
+        data = await self._begin(past)
+        for envelope in coming:
+            data += self._frame(envelope)
+
+        async def give(frames: bytes) -> bool:
+            frames += await self._catch_up()
+            if frames and self._last is None:
+                await send(frames)
+            elif self._last is not None:
+                self._last = frames + self._last
+            return self._last is None
+
+        if await give(data):
+            await self._frames.give_each(events, give, self._frame)
+            if self._run.is_over and self._last is None:  # its session has ended, and has no more events
+                self._last = self._closed()
+
+    # The beginning
+
+    async def _begin(self, past: Sequence[Envelope]) -> bytes:
+        """Take over what has happened before, and return the first frames."""
+        frames: list[Frame] = []
+        for envelope in past:
+            frames = self._run.of(envelope)
+            frames = frames[_lead(envelope, frames) :]
+            self._advance(envelope, len(frames))
+        if self._since is None or self._since.stage == "o":
+            return await self._open_run()
+        is_known = self._position == self._since.cursor
+        if is_known and self._since.stage == "e":
+            return b""
+        if is_known and self._since.number <= self._number:
+            rest = frames[self._since.number :]
+            self._number, self._open = self._since.number, self._since.open_message
+            return self._numbered(rest)
+        if is_known and self._since.number == self._number + 1 and self._since.open_message and self._run.open is None:
+            self._run.take_start(self._since.open_message)
+        else:
+            self._run.take_over(self._since.open_message)
+        self._position, self._number, self._open = self._since.cursor, self._since.number, self._since.open_message
+        return b""
+
+    async def _open_run(self) -> bytes:
+        state = await self._state()
+        self._run.begin()
+        if self._start is not None:
+            messages = self._start.messages
+            self._position = max(self._position, self._start.at)
+        else:
+            messages = shown_messages(state, self._own)
+        opening = self._run.opening(messages, state.subagents)
+        number, self._number = self._number, 0
+        if self._since is not None:
+            self._position, self._number = self._since.cursor, self._since.number
+            if self._since.open_message not in {"", str(self._run.open)}:
+                self._run.take_over(self._since.open_message)
+            if self._number == 1:
+                # The conversation of that moment is gone: the client gets that of now as soon as it has all events.
+                opening = [frame for frame in opening if frame["type"] != "MESSAGES_SNAPSHOT"]
+                self._run.wants_snapshot = True
+        data = self._numbered(opening[self._number :], stage="o")
+        self._number, self._open = number, str(self._run.open or "")
+        return data
+
+    # The middle
+
+    def _frame(self, envelope: Envelope) -> bytes:
+        """Return the frames of an event, as they are sent."""
+        frames = self._run.of(envelope)
+        if isinstance(envelope.event, Gap):
+            return self._numbered(frames)
+        lead = _lead(envelope, frames)
+        data = self._numbered(frames[:lead])
+        self._advance(envelope, 0)
+        return data + self._numbered(frames[lead:])
+
+    def _advance(self, envelope: Envelope, number: int) -> None:
+        if not isinstance(envelope.event, Gap):
+            self._position, self._number = envelope.cursor, number
+
+    async def _catch_up(self) -> bytes:
+        """Return a snapshot if the client needs one and has all events; find out whether the run is over."""
+        state = await self._state()
+        has_all = state.last_seq <= self._position.seq
+        data = b""
+        if self._run.wants_snapshot and (has_all or self._run.is_over):
+            data = self._numbered(self._run.snapshot(shown_messages(state)))
+        if self._run.is_over or (has_all and self._rests(state)):
+            self._last = self._closed(state)
+        return data
+
+    def _rests(self, state: State) -> bool:
+        """Whether nothing more happens in the run: its turn is over, or waits for people."""
+        if state.waits:
+            return True
+        waiting = {prompt.ref for prompt in state.queue}
+        if state.next_prompt is not None:
+            waiting.add(state.next_prompt.ref)
+        if state.turn is not None and state.turn.ended is None:
+            waiting.add(state.turn.ref)
+        return self._run.ref not in waiting if self._run.ref else not waiting
+
+    async def _state(self) -> State:
+        try:
+            return self._session.inspect()
+        except SessionAsleep:
+            await self._session.wake()
+            return self._session.inspect()
+
+    # The end
+
+    def _closed(self, state: State | None = None) -> bytes:
+        """Return the last frames."""
+        waits = state is not None and state.waits
+        held_calls = self._session.status().held if waits else ()
+        frames = self._run.closing(held_calls, waits=waits)
+        since, self._number = self._since, 0
+        if since is not None and since.stage == "e" and since.cursor == self._position:
+            self._number = min(since.number, len(frames) - 1)
+        return self._numbered(frames[self._number :], stage="e")
+
+    def problem(self, problem: Problem) -> bytes:
+        """Return the last frames for an error; none if the host closes, as the run goes on with another connection."""
+        return b"" if problem.error == CLOSING else self._numbered(self._run.failed(problem))
+
+    def _numbered(self, frames: Sequence[Frame], *, stage: str = "") -> bytes:
+        """Return *frames* with their ids, as they are sent."""
+        lines: list[bytes] = []
+        for frame in frames:
+            self._number += 1
+            self._open = _open_after(frame, self._open)
+            frame_id = FrameId(self._position, self._number, stage, self._run.ref, self._open)
+            lines.append(b"id: %s\ndata: %s\n\n" % (str(frame_id).encode(), to_json(frame)))
+        return b"".join(lines)
+
+
+def _lead(envelope: Envelope, frames: Sequence[Frame]) -> int:
+    """Return how many *frames* of an event are numbered as frames of the event before it.
+
+    They depend on what was streamed of a response, which is forgotten: they would not be the same again.
+    """
+    if envelope.n:
+        return max(len(frames) - 1, 0)
+    if not isinstance(envelope.event, CLOSES):
+        return 0
+    return next((place for place, frame in enumerate(frames) if frame["type"] not in PIECES), len(frames))
+
+
+def _open_after(frame: Frame, open_message: str) -> str:
+    """Return the message of the session that is open after *frame*, as in `FrameId`."""
+    if "subagentRunId" in frame:
+        return open_message
+    match frame["type"]:
+        case "TEXT_MESSAGE_START":
+            return f"t{frame['messageId']}"
+        case "REASONING_MESSAGE_START":
+            return f"r{frame['messageId']}"
+        case "TEXT_MESSAGE_END" | "REASONING_MESSAGE_END":
+            return ""
+        case _:
+            return open_message

@@ -1,0 +1,120 @@
+"""The conversation of a session as messages of AG-UI: what people and the model have said, and what tools returned."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final, TypeAlias
+
+from agentrail.api.views import to_json
+from agentrail.core.vocabulary.state import State
+from agentrail.core.vocabulary.tool_calls import Call
+from agentrail.values.content import File, Image, Part, Thinking, ToolCall, text_of
+from agentrail.values.json import Json, JsonObject
+from agentrail.values.messages import AssistantMessage, Message, Origin, ToolMessage, UserMessage
+
+Frame: TypeAlias = dict[str, Json]
+"""One event of AG-UI, or a part of one, such as a message."""
+
+OF_PEOPLE: Final = (Origin.PROMPT, Origin.STEERING)
+"""Origins of the user messages that are shown; the others are words of plugins and of the session for the model."""
+
+
+def shown_messages(state: State, own: Json = None) -> list[Frame]:
+    """Return the conversation of *state*, with the results of those calls of the open turn that have one.
+
+    *own* is the content of a message that waits for its turn.
+
+    A client keeps the order of messages that it has, and adds others at the end. So the id of a message is its place,
+    and never one that a client or a stream has made: then it replaces all that it has, but for what is the same.
+    """
+    messages = [item for place, message in enumerate(state.history) for item in _messages_of(message, place)]
+    place = len(state.history)
+    for call in () if state.batch is None else state.batch.calls:
+        parts = _answer(call)
+        if parts is not None:
+            messages.append(_tool_message(place, call.call_id, parts))
+            place += 1
+    if own is not None:
+        messages.append({"id": f"h{place}", "role": "user", "content": own})
+    return messages
+
+
+def result_of(state: State, call_id: str) -> Sequence[Part] | None:
+    """Return the result of a call in *state*; `None` if it has none, or has left the conversation."""
+    call = None if state.batch is None else state.batch.calls.find(call_id)
+    if call is not None:
+        return _answer(call)
+    for message in reversed(state.history):
+        if isinstance(message, ToolMessage) and message.call_id == call_id:
+            return message.parts
+    return None
+
+
+def _answer(call: Call) -> Sequence[Part] | None:
+    """Return the result of a call of the open turn, or what its tool has returned; `None` if there is nothing yet."""
+    if call.result is not None:
+        return call.result.parts
+    return None if call.answer is None else call.answer.content
+
+
+def _messages_of(message: Message, place: int) -> Iterator[Frame]:
+    if isinstance(message, ToolMessage):
+        yield _tool_message(place, message.call_id, message.parts)
+    elif isinstance(message, UserMessage):
+        if message.origin in OF_PEOPLE:
+            yield {"id": f"h{place}", "role": "user", "content": shown_content(message.parts)}
+    else:
+        yield from _response(message, place)
+
+
+def _response(message: AssistantMessage, place: int) -> Iterator[Frame]:
+    thoughts = thoughts_of(message)
+    if thoughts:
+        yield {"id": f"h{place}.r", "role": "reasoning", "content": thoughts}
+    response: Frame = {"id": f"h{place}", "role": "assistant", "content": message.text}
+    if message.calls:
+        response["toolCalls"] = [_tool_call(call) for call in message.calls]
+    yield response
+
+
+def thoughts_of(message: AssistantMessage) -> str:
+    """Return the thoughts in a response as one text; empty if the provider shows none."""
+    return "\n\n".join([part.text for part in message.parts if isinstance(part, Thinking) and part.text])
+
+
+def _tool_call(call: ToolCall) -> Json:
+    return {"id": call.call_id, "type": "function", "function": {"name": call.name, "arguments": args_json(call.args)}}
+
+
+def args_json(args: JsonObject) -> str:
+    """Return the arguments of a call as JSON text."""
+    return to_json(args).decode()
+
+
+def _tool_message(place: int, call_id: str, parts: Sequence[Part]) -> Frame:
+    return {"id": f"h{place}", "role": "tool", "toolCallId": call_id, "content": shown_content(parts)}
+
+
+def result_id(call_id: str) -> str:
+    """Return the id of the message with the result of a call."""
+    return f"r.{call_id}"
+
+
+def shown_content(parts: Sequence[Part]) -> Json:
+    """Return the content of a message: a text, or a list of parts if there is an image or a file among them."""
+    if not any(isinstance(part, Image | File) for part in parts):
+        return text_of(parts)
+    return [_shown_part(part) for part in parts]
+
+
+def _shown_part(part: Part) -> Json:
+    if isinstance(part, Image):
+        return {"type": "image", "source": {"type": "data", "value": part.data, "mimeType": part.media_type}}
+    if isinstance(part, File) and part.provider:
+        return {"type": "text", "text": f"[{part.name or part.media_type}]"}  # its id at the provider is the host's
+    if isinstance(part, File):
+        kind = "image" if part.media_type.startswith("image/") else "document"
+        if part.data:
+            return {"type": kind, "source": {"type": "data", "value": part.data, "mimeType": part.media_type}}
+        return {"type": kind, "source": {"type": "url", "value": part.reference, "mimeType": part.media_type}}
+    return {"type": "text", "text": text_of((part,))}
