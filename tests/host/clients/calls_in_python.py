@@ -12,6 +12,8 @@ from typing import TypeVar
 from agentrail_client import AuthenticatedClient, Client
 from agentrail_client.api.default import (
     abort,
+    ag_ui_follow,
+    ag_ui_run,
     agents,
     approvals,
     approve,
@@ -71,6 +73,8 @@ from agentrail_client.models import (
     PromptBody,
     RejectBody,
     RespondBody,
+    RunBody,
+    RunMessage,
     SteerBody,
     StopBody,
     ToolsBody,
@@ -113,6 +117,10 @@ def talking(client: AuthenticatedClient) -> None:
     assert (reply.text, reply.held) == ("done", [])
     streamed = stream.sync_detailed(client=client, body=ChatBody(message="hello", session="trip"))
     assert "event: reply" in str(streamed.parsed)
+    said = RunMessage(role="user", id="first", content="hello")
+    run = ag_ui_run.sync_detailed(client=client, body=RunBody(thread_id="trip", run_id="run", messages=[said]))
+    assert "RUN_FINISHED" in str(run.parsed)
+    assert "RUN_FINISHED" in str(ag_ui_follow.sync_detailed("trip", client=client).parsed)
     assert good(ask.sync_detailed("trip", client=client, body=PromptBody(message="hello"))).text == "done"
     assert len(good(messages.sync_detailed("trip", client=client, limit=2)).items) == 2
     good(show_session.sync_detailed("trip", client=client))

@@ -64,6 +64,11 @@ async function talking(): Promise<void> {
   const body = { message: "hello", session: "trip" };
   const streamed = good(await client.POST("/v1/stream", { body, parseAs: "text" }));
   check(String(streamed).includes("event: reply"), streamed);
+  const input = { threadId: "trip", runId: "run", messages: [{ role: "user", id: "first", content: "hello" }] };
+  const run = good(await client.POST("/v1/ag-ui", { body: input, parseAs: "text" }));
+  check(String(run).includes("RUN_FINISHED"), run);
+  const followed = good(await client.GET("/v1/sessions/{id}/ag-ui", { params: trip, parseAs: "text" }));
+  check(String(followed).includes("RUN_FINISHED"), followed);
   const asked = good(await client.POST("/v1/sessions/{id}/ask", { params: trip, body: { message: "hello" } }));
   check(asked.text === "done", asked);
   const params = { ...trip, query: { limit: 2 } };

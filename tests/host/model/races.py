@@ -29,7 +29,9 @@ NAME: Final = "s1"
 SAID: Final = f"{OWNER.user}.{NAME}"
 WORDS: Final = ("hi", "slow", "child", "pay", "ask")
 SETTLED: Final = 60.0
-BESIDE: Final = tuple([route for route in ROUTES if route.about_session or route.call.name in {"chat", "stream"}])
+BESIDE: Final = tuple(
+    [route for route in ROUTES if route.about_session or route.call.name in {"chat", "stream", "ag_ui_run"}]
+)
 DELETE: Final = next(route for route in ROUTES if route.call.name == "delete_session")
 
 

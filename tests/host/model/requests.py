@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 from attrs import frozen
 
-from agentrail.api.operation_table import JSON
+from agentrail.api.operation_table import CALLS, JSON
 from agentrail.api.routes import HostRoute
 from tests.host.model.in_process import Asked
 from tests.host.model.people import Person
@@ -57,6 +57,15 @@ def _talk(make: Making) -> Body:
     return {"message": make.text(), **session}
 
 
+def _run(make: Making) -> Body:
+    said: Body = {"id": f"{make.draw.random()}", "role": "user", "content": make.text()}
+    body: Body = {"threadId": make.said or make.draw.choice(NAMES), "runId": make.mark, "messages": [said]}
+    if make.draw.random() < 0.3 and make.person.has_scope(CALLS["approve"]):
+        payload: Body = {"approved": True, "answer": make.mark}
+        body["resume"] = [{"interruptId": make.ref(), "status": "resolved", "payload": payload}]
+    return body
+
+
 def _open(make: Making) -> Body:
     return {"session": make.draw.choice((*NAMES, make.said or None)), "title": make.mark, "labels": ["red"]}
 
@@ -73,6 +82,7 @@ def _plugins(make: Making) -> Body:
 BODIES: Final[dict[str, Callable[[Making], Body | None]]] = {
     "chat": _talk,
     "stream": _talk,
+    "ag_ui_run": _run,
     "open_session": _open,
     "prompt": lambda make: {"message": make.text()},
     "steer": lambda make: {"text": make.text(), "when": make.draw.choice(("gap", "now"))},
@@ -93,7 +103,7 @@ BODIES: Final[dict[str, Callable[[Making], Body | None]]] = {
     **dict.fromkeys(
         (
             "list_sessions", "show_session", "delete_session", "events", "messages", "approvals", "tree", "commands",
-            "health", "ready", "metrics", "page", "openapi", "upload", "queued", "offered", "tasks",
+            "ag_ui_follow", "health", "ready", "metrics", "page", "openapi", "upload", "queued", "offered", "tasks",
             "suspend", "resume", "cancel_task",
             "task_result", "wait_tasks", "agents", "socket",
         ),
@@ -109,6 +119,7 @@ QUERIES: Final[dict[str, tuple[str, ...]]] = {
     "list_sessions": ("", "owner=*", "owner=ann", "limit=2", "owner=*&limit=1", "after=ann.s1", "label=red"),
     "delete_session": ("", "", "redact"),
     "events": ("since=0", "since=0", "", "since=2", "types=PromptReceived,AgentEnd&since=0"),
+    "ag_ui_follow": ("", "since=1.0.1", "since=1.0.o1&run=r"),
     "messages": ("", "limit=1", "after=1"),
     "approvals": ("", "limit=1"),
     "cancel_task": ("child=ann.s1.c1",),

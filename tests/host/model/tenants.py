@@ -42,7 +42,9 @@ LISTED: Final[dict[str, Callable[[str, str], bool]]] = {
 """Of a list with this query, whether it has the sessions of an owner."""
 PROBLEM: Final = "urn:agentrail:problem:"
 STATUS: Final = {"no key": 401, "no scope": 403, "missing": 404}
-OPENING: Final = frozenset({"chat", "stream", "open_session", "fork"})
+TALKING: Final = frozenset({"chat", "stream", "ag_ui_run"})
+"""Calls that name their session in the body."""
+OPENING: Final = TALKING | {"open_session", "fork"}
 """Calls that may make a session."""
 DECIDING: Final = frozenset({"approve", "reject", "respond"})
 """Calls about what waits in a session."""
@@ -241,14 +243,14 @@ class Tenants:
 
     def place(self, route: HostRoute, person: Person | None, said: str) -> Place | None:
         """Return the session that a request is about; `None`: it is about none, or nobody makes it."""
-        if person is None or not said or not (route.about_session or route.call.name in {"chat", "stream"}):
+        if person is None or not said or not (route.about_session or route.call.name in TALKING):
             return None
         return meant(person, said) or Place(person.tenant, "s1", f"{GONE}-{said}")
 
     def opens(self, route: HostRoute, person: Person, place: Place | None) -> bool:
         """Whether a request for a session that is not there opens it: that of a person who talks to their own."""
         is_own = place is not None and (place.tenant, place.user) == (person.tenant, person.user)
-        return is_own and route.call.name in {"chat", "stream"}
+        return is_own and route.call.name in TALKING
 
     def mark(self, person: Person, call: HostCall) -> str:
         self.marks.append(Mark(person, call))
