@@ -115,8 +115,16 @@ fix: .venv/lint ## format, mend what can be mended, regenerate the docs
 	$(BIN)/ruff format $(SOURCES)
 	$(COG) -r $(COGGED)
 
-docs: .venv/lint ## regenerate the generated parts of the docs
+docs: .venv/lint ## regenerate the generated parts of the docs, and build the site
 	$(COG) -r $(COGGED)
+	$(MAKE) site
+
+site: .venv/core build/mkdocs/.installed ## build the site of the docs into build/site/html; what is wrong with a link ends it
+	NO_MKDOCS_2_WARNING=1 build/mkdocs/bin/mkdocs build --strict --clean
+	$(PY) -m docs.printing.whole_site build/site/html
+
+zensical-site: build/zensical/.installed ## build it with zensical too
+	build/zensical/bin/zensical build --strict --clean --config-file mkdocs.yml
 
 clean: ## remove the environment and every cache
 	rm -rf .venv .coverage .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache build dist
@@ -191,6 +199,17 @@ build/schemathesis/.installed: .venv/test pyproject.toml
 	$(PIP) --python build/schemathesis/bin/python install --group schemathesis
 	@touch $@
 
+# Builders of the site have environments of their own: neither is needed to work on the code.
+build/mkdocs/.installed: .venv/core pyproject.toml
+	$(PYTHON) -m venv --clear --without-pip build/mkdocs
+	$(PIP) --python build/mkdocs/bin/python install --group site
+	@touch $@
+
+build/zensical/.installed: .venv/core pyproject.toml
+	$(PYTHON) -m venv --clear --without-pip build/zensical
+	$(PIP) --python build/zensical/bin/python install --group zensical
+	@touch $@
+
 typescript-client-maker: build/clients/.installed
 
 build/clients/.installed: Makefile
@@ -227,5 +246,5 @@ build/wheel/.tried: .venv/core Makefile pyproject.toml tests/installed.py $(shel
 help: ## print this list
 	@awk 'BEGIN {FS = ":.*## "} /^##@ / {printf "\n%s\n", substr($$0, 5)} /^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-.PHONY: run matrix wheel sandbox-tools counting-tools browser-tools shell-tools mcp-servers model-servers editor-clients ag-ui-client sdk-streams client-makers test long host properties campaign simulate bench instructions mutants check lint fix docs clean help
+.PHONY: run matrix wheel sandbox-tools counting-tools browser-tools shell-tools mcp-servers model-servers editor-clients ag-ui-client sdk-streams client-makers test long host properties campaign simulate bench instructions mutants check lint fix docs site zensical-site clean help
 .PHONY: format-check rules async-rules contracts docs-check mypy pyright python-client-maker typescript-client-maker

@@ -69,6 +69,11 @@ def test_every_block_is_python_with_its_output_or_for_a_reader() -> None:
     assert languages <= {"console", "python", "text", "sh", "mermaid", "toml", "json", "js"}
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_a_page_needs_no_knowledge_of_what_agentrail_was_made_after(page: Path) -> None:
+    assert re.findall(r"\b(?:names of|in|than) the seed\b|\bthe seed's\b", page.read_text("utf-8"), re.IGNORECASE) == []
+
+
 def test_the_third_example_of_the_readme_is_short() -> None:
     property_test = programs_of(ROOT / "README.md")[2].parts[0][0].text
     assert len([line for line in property_test.splitlines() if line.strip()]) <= 15

@@ -1,0 +1,128 @@
+"""The site for programs: `llms.txt`, each page as Markdown, and all of them as one Markdown file, `agentrail.md`.
+
+`python -m docs.printing.whole_site build/site/html` writes them beside the pages that were built there.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Final
+
+from attrs import frozen
+
+ROOT: Final = Path(__file__).parents[2]
+WHOLE: Final = "agentrail.md"
+
+_SECTION: Final = re.compile(r"^  - (?P<title>[^:]+):$")
+_ENTRY: Final = re.compile(r"^ +- (?P<title>[^:]+): (?P<path>\S+)$")
+_SETTING: Final = re.compile(r"^(site_\w+): (.+)$", re.MULTILINE)
+_NOTE: Final = re.compile(r"^- \[[^\]]+\]\((?P<path>[^)]+)\): (?P<note>.+)$", re.MULTILINE)
+_COMMENT: Final = re.compile(r"^<!--.*?-->\n?", re.MULTILINE | re.DOTALL)
+_SNIPPET: Final = re.compile(r'^--8<-- "(.+)"$', re.MULTILINE)
+_LINK: Final = re.compile(r"(\]\()([^)\s]+)(\))")
+_FENCED: Final = re.compile(r"(^```.*?^```$)", re.MULTILINE | re.DOTALL)
+
+
+@frozen
+class Page:
+    """A page of the site, at its place in the navigation."""
+
+    section: str
+    """Title of the part of the navigation that the page is in."""
+    title: str
+    """Title of the page in the navigation."""
+    path: str
+    """Path below `docs/`."""
+
+
+def pages(configuration: str) -> list[Page]:
+    """Return the pages in the order of the navigation of *configuration*, the text of `mkdocs.yml`."""
+    _, _, navigation = configuration.partition("\nnav:\n")
+    listed: list[Page] = []
+    section = ""
+    for line in navigation.splitlines():
+        if heading := _SECTION.match(line):
+            section = heading["title"]
+        elif entry := _ENTRY.match(line):
+            listed.append(Page(section, entry["title"], entry["path"]))
+    return listed
+
+
+def for_programs(text: str, read: Callable[[str], str]) -> str:
+    """Return the *text* of a page without comments, and with the files that it includes, which *read* returns."""
+    included = _SNIPPET.sub(lambda match: read(match[1]).rstrip("\n"), text)
+    return re.sub(r"\n{3,}", "\n\n", _COMMENT.sub("", included)).strip("\n") + "\n"
+
+
+def with_links_from_root(text: str, path: str) -> str:
+    """Return the *text* of the page *path* with links to other pages as paths below `docs/`."""
+
+    def link(match: re.Match[str]) -> str:
+        target = match[2]
+        if "://" in target:
+            return match[0]
+        name, mark, anchor = target.partition("#")
+        whole_path = posixpath.normpath(posixpath.join(posixpath.dirname(path), name)) if name else path
+        return f"{match[1]}{whole_path}{mark}{anchor}{match[3]}"
+
+    parts = _FENCED.split(text)
+    return "".join(part if part.startswith("```") else _LINK.sub(link, part) for part in parts)
+
+
+def whole(texts: Mapping[str, str], order: Iterable[Page]) -> str:
+    """Return all pages as one text; each begins with its path, by which links name it."""
+    parts = [f"Page: {page.path}\n\n{with_links_from_root(texts[page.path], page.path)}" for page in order]
+    return "\n---\n\n".join(parts)
+
+
+def index_for_programs(configuration: str, order: Iterable[Page], notes: Mapping[str, str]) -> str:
+    """Return `llms.txt`: what the site is, and each page with what it has, as *notes* say."""
+    settings = dict(_SETTING.findall(configuration))
+    lines = [f"# {settings['site_name']}", "", f"> {settings['site_description']}", ""]
+    lines.append(f"All pages as one file: [{WHOLE}]({WHOLE}).")
+    section = ""
+    for page in order:
+        if page.section != section:
+            section = page.section
+            lines += ["", f"## {section}", ""]
+        lines.append(f"- [{page.title}]({page.path}): {notes[page.path]}")
+    return "\n".join([*lines, ""])
+
+
+def notes_of(index: str) -> dict[str, str]:
+    """Return what the front page says of other pages, by their paths."""
+    return {match["path"]: match["note"] for match in _NOTE.finditer(index)}
+
+
+def first_line(text: str) -> str:
+    """Return the first line below the title of a page."""
+    return next((line for line in text.splitlines()[1:] if line.strip()), "")
+
+
+def files() -> dict[str, str]:
+    """Return the files for programs by their paths below the site."""
+    configuration = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    order = pages(configuration)
+
+    def read(path: str) -> str:
+        return (ROOT / path).read_text(encoding="utf-8")
+
+    texts = {page.path: for_programs(read(f"docs/{page.path}"), read) for page in order}
+    notes = {path: first_line(with_links_from_root(text, path)) for path, text in texts.items()}
+    index = index_for_programs(configuration, order, notes | notes_of(texts["index.md"]))
+    return {**texts, WHOLE: whole(texts, order), "llms.txt": index}
+
+
+def main(site: Path) -> None:
+    """Write the files for programs into the folder *site*."""
+    for path, text in files().items():
+        (site / path).parent.mkdir(parents=True, exist_ok=True)
+        (site / path).write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
