@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from functools import cache
 from importlib import import_module
+from itertools import pairwise
 from pathlib import Path
 from typing import cast
 
@@ -16,6 +17,8 @@ from tests.plugins.shell_lines import FORBIDDEN, HARMLESS, read
 
 _LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 _HEADING = re.compile(r"^#+ (.+)$")
+_BEGINS = re.compile(r"\||[-*] |\d+\. ")
+_GOES_ON = re.compile(r"\||[-*] |\d+\. |  ")
 _NAME = re.compile(r"^\| `(\w+)` \|")
 
 PACKAGES = (
@@ -72,6 +75,14 @@ def test_every_block_is_python_with_its_output_or_for_a_reader() -> None:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_a_page_needs_no_knowledge_of_what_agentrail_was_made_after(page: Path) -> None:
     assert re.findall(r"\b(?:names of|in|than) the seed\b|\bthe seed's\b", page.read_text("utf-8"), re.IGNORECASE) == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_tables_and_lists_begin_after_a_blank_line(page: Path) -> None:
+    """Else they are text on the site."""
+    pairs = pairwise(["", *_prose(page)])
+    begun = [line for above, line in pairs if _BEGINS.match(line) and above and not _GOES_ON.match(above)]
+    assert begun == []
 
 
 def test_the_third_example_of_the_readme_is_short() -> None:
