@@ -117,6 +117,7 @@ fix: .venv/lint ## format, mend what can be mended, regenerate the docs
 
 docs: .venv/lint ## regenerate the generated parts of the docs, and build the site
 	$(COG) -r $(COGGED)
+	$(PY) -m docs.printing.pictures
 	$(MAKE) site
 
 site: .venv/core build/mkdocs/.installed ## build the site of the docs into build/site/html; what is wrong with a link ends it

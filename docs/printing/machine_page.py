@@ -1,4 +1,4 @@
-"""The page of the state machine: its diagram, its transition table, its inputs and effects."""
+"""The page of the state machine: its transition table, its inputs and effects."""
 
 from __future__ import annotations
 
@@ -15,17 +15,6 @@ from docs.printing.markdown import code, codes, joined, section, table
 from docs.printing.source_text import Source
 
 _PHASES = {phase: place for place, phase in enumerate(Phase)}
-
-
-def diagram() -> list[str]:
-    """Return a Mermaid diagram of the phases: an arrow wherever an input may lead from one into another."""
-    lines = ["```mermaid", "stateDiagram-v2", "    [*] --> new"]
-    for phase, row in TABLE.items():
-        for to in Phase:
-            inputs = [kind.__name__ for kind, rule in row.items() if to in rule.to and to is not phase]
-            if inputs:
-                lines.append(f"    {phase.value} --> {to.value}: {'<br>'.join(inputs)}")
-    return [*lines, "    ended --> [*]", "```"]
 
 
 def transitions() -> list[str]:
