@@ -10,7 +10,7 @@ PYTHONS ?= python3.11 python3.12 python3.13
 BIN := .venv/bin
 PY := $(BIN)/python
 PIP := $(PY) -m pip --quiet --disable-pip-version-check --no-input
-SOURCES := $(wildcard agentrail tests property_tests docs/__init__.py docs/examples docs/printing)
+SOURCES := $(wildcard agentrail tests property_tests docs/__init__.py docs/examples docs/printing hatch_build.py)
 COGGED := README.md $(shell find docs -name '*.md') $(shell grep -l '^\# \[\[\[cog' agentrail/*/*.py)
 COG := $(PY) -m cogapp
 WHEEL := $(CURDIR)/build/wheel
@@ -123,6 +123,9 @@ docs: .venv/lint ## regenerate the generated parts of the docs, and build the si
 site: .venv/core build/mkdocs/.installed ## build the site of the docs into build/site/html; what is wrong with a link ends it
 	NO_MKDOCS_2_WARNING=1 build/mkdocs/bin/mkdocs build --strict --clean
 	$(PY) -m docs.printing.whole_site build/site/html
+
+recording: .venv/test ## record the conversation that the README shows
+	$(PY) -m docs.printing.recording
 
 zensical-site: build/zensical/.installed ## build it with zensical too
 	build/zensical/bin/zensical build --strict --clean --config-file mkdocs.yml
@@ -247,5 +250,5 @@ build/wheel/.tried: .venv/core Makefile pyproject.toml tests/installed.py $(shel
 help: ## print this list
 	@awk 'BEGIN {FS = ":.*## "} /^##@ / {printf "\n%s\n", substr($$0, 5)} /^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-.PHONY: run matrix wheel sandbox-tools counting-tools browser-tools shell-tools mcp-servers model-servers editor-clients ag-ui-client sdk-streams client-makers test long host properties campaign simulate bench instructions mutants check lint fix docs site zensical-site clean help
+.PHONY: run matrix wheel sandbox-tools counting-tools browser-tools shell-tools mcp-servers model-servers editor-clients ag-ui-client sdk-streams client-makers test long host properties campaign simulate bench instructions mutants check lint fix docs site recording zensical-site clean help
 .PHONY: format-check rules async-rules contracts docs-check mypy pyright python-client-maker typescript-client-maker
