@@ -127,11 +127,12 @@ site: .venv/core build/mkdocs/.installed ## build the site of the docs into buil
 recording: .venv/test ## record the conversation that the README shows
 	$(PY) -m docs.printing.recording
 
-zensical-site: build/zensical/.installed ## build it with zensical too
+zensical-site: .venv/core build/zensical/.installed ## build it with zensical instead
 	build/zensical/bin/zensical build --strict --clean --config-file mkdocs.yml
+	$(PY) -m docs.printing.whole_site build/site/html
 
 clean: ## remove the environment and every cache
-	rm -rf .venv .coverage .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache build dist
+	rm -rf .cache .venv .coverage .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache build dist
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 format-check: .venv/lint
