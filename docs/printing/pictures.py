@@ -46,7 +46,7 @@ def machine() -> str:
         ports[index, above] += 1
         return boxes[index].x + 12 * ports[index, above]
 
-    elements: list[str] = [element for drawn in boxes for element in box(drawn)]
+    elements: list[str] = [element for shape in boxes for element in box(shape)]
     labels: list[str] = []
     for lane, (start, end) in enumerate(forward):
         y = top - 22 - _LANE * lane
@@ -91,14 +91,14 @@ def tree() -> str:
     for number, (depth, view) in enumerate(rows):
         lines = [f"{view.kind}, {view.restart}"] if depth else [view.kind]
         title = view.name if depth else "open_supervisor()"
-        drawn = Box(20 + 60 * depth, 20 + (2 * LINE + 26) * number, 250, title, lines, is_strong=depth == 0)
+        shape = Box(20 + 60 * depth, 20 + (2 * LINE + 26) * number, 250, title, lines, is_strong=depth == 0)
         if depth:
             parent = last_at[depth - 1]
-            middle = drawn.y + drawn.height // 2
-            elements.append(arrow([(parent.x + 20, parent.bottom), (parent.x + 20, middle), (drawn.x, middle)]))
-        elements += box(drawn)
-        last_at[depth] = drawn
-    width = max(drawn.right for drawn in last_at.values()) + 20
+            middle = shape.y + shape.height // 2
+            elements.append(arrow([(parent.x + 20, parent.bottom), (parent.x + 20, middle), (shape.x, middle)]))
+        elements += box(shape)
+        last_at[depth] = shape
+    width = max(shape.right for shape in last_at.values()) + 20
     height = 20 + (2 * LINE + 26) * len(rows)
     return picture(width, height, "A tree of supervisors, services, sessions and sub-agents", elements)
 
@@ -145,12 +145,12 @@ def data_flow() -> str:
     hooks = (f"{len(HOOKS)} hooks, {len(ACTIONS)} actions;", "pure, asked in order")
     plugins = Box(520, 150, 190, "plugins", hooks)
     journal = Box(770, 20, 190, "journal", ("a record of each step,", "before anything is told"))
-    told = (f"{len(EVENTS)} kinds,", f"{len(ephemeral)} of them not stored,", "such as deltas")
-    events = Box(770, 150, 190, "events for subscribers", told)
-    asked = (f"{len(EFFECTS)} effects:", *_listed([kind.__name__ for kind in EFFECTS]))
-    work = Box(770, 270, 190, "work in the world", asked)
-    such_as = [name for name in results if name.endswith("Ended")]
-    back = Box(270, 270, 190, "results", (f"{len(results)} inputs, such as", *such_as))
+    kinds = (f"{len(EVENTS)} kinds,", f"{len(ephemeral)} of them not stored,", "such as deltas")
+    events = Box(770, 150, 190, "events for subscribers", kinds)
+    effects = (f"{len(EFFECTS)} effects:", *_listed([kind.__name__ for kind in EFFECTS]))
+    work = Box(770, 270, 190, "work in the world", effects)
+    examples = [name for name in results if name.endswith("Ended")]
+    back = Box(270, 270, 190, "results", (f"{len(results)} inputs, such as", *examples))
     boxes = (callers, mailbox, machine_box, plugins, journal, events, work, back)
     arrows = [
         *(arrow([(left.right, 45), (right.x, 45)]) for left, right in ((callers, mailbox), (mailbox, machine_box))),
@@ -162,8 +162,8 @@ def data_flow() -> str:
         arrow([(work.x, 320), (back.right, 320)], is_back=True),
         arrow([(365, back.y), (365, mailbox.bottom)], is_back=True),
     ]
-    height = max(drawn.bottom for drawn in boxes) + 20
-    elements = [*arrows, *(element for drawn in boxes for element in box(drawn))]
+    height = max(shape.bottom for shape in boxes) + 20
+    elements = [*arrows, *(element for shape in boxes for element in box(shape))]
     return picture(1005, height, "The way of a message through a session", elements)
 
 

@@ -110,16 +110,16 @@ def animated(frames: Sequence[Frame]) -> str:
     numbers: dict[str, int] = {}
     pages: list[str] = []
     steps: list[str] = []
-    at = 0.0
-    for place, frame in enumerate(frames):
+    elapsed = 0.0
+    for number, frame in enumerate(frames):
         used = [
             f'<use href="#r{numbers.setdefault(row, len(numbers))}" y="{_ROW * index}"/>'
             for index, row in enumerate(frame.rows)
             if row
         ]
-        pages.append(f'<g transform="translate({place * width} 0)">{"".join(used)}</g>')
-        steps.append(f"{100 * at / total:.3f}%{{transform:translateX({-place * width}px)}}")
-        at += frame.seconds
+        pages.append(f'<g transform="translate({number * width} 0)">{"".join(used)}</g>')
+        steps.append(f"{100 * elapsed / total:.3f}%{{transform:translateX({-number * width}px)}}")
+        elapsed += frame.seconds
     rows = [f'<text id="r{number}" y="13">{row}</text>' for row, number in numbers.items()]
     moving = (
         f"@keyframes reel{{{''.join(steps)}}}"

@@ -56,15 +56,15 @@ class Box:
         return self.y + self.height
 
 
-def box(drawn: Box) -> list[str]:
+def box(shape: Box) -> list[str]:
     """Return the elements of a box."""
     rows = [
-        f'<text x="{drawn.x + 10}" y="{drawn.y + LINE * (number + 1) + 2}"'
+        f'<text x="{shape.x + 10}" y="{shape.y + LINE * (number + 1) + 2}"'
         f' class="{"small" if number else "title"}">{escape(line)}</text>'
-        for number, line in enumerate((drawn.title, *drawn.lines))
+        for number, line in enumerate((shape.title, *shape.lines))
     ]
-    kind = "strong" if drawn.is_strong else "box"
-    frame = f'<rect x="{drawn.x}" y="{drawn.y}" width="{drawn.width}" height="{drawn.height}" rx="6" class="{kind}"/>'
+    kind = "strong" if shape.is_strong else "box"
+    frame = f'<rect x="{shape.x}" y="{shape.y}" width="{shape.width}" height="{shape.height}" rx="6" class="{kind}"/>'
     return [frame, *rows]
 
 
