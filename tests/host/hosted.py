@@ -159,7 +159,7 @@ async def listening(
     headers = [("authorization", f"Bearer {KEYS[user]}"), ("content-type", "application/json")]
     headers += [("last-event-id", since)] if since else []
     body = json.dumps({"message": message, "session": "trip"}).encode() if message else b""
-    with trio.fail_after(30):
+    with trio.fail_after(100):
         async with await trio.open_tcp_stream(host, int(port)) as stream:
             listener = Listener(stream)
             await listener.ask(method, target, headers, body)

@@ -1,0 +1,79 @@
+"""Servers as processes of their own, which are told to end while a stream is open."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import sys
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+from typing import Final, cast
+
+import pytest
+import trio
+
+from agentrail.app.supervisor import Supervisor
+from agentrail.host.host_server import Serving
+from tests.host.hosted import LINES, Desk, frames, listening
+
+APP: Final = """
+import os
+
+from agentrail import SessionSpec
+from agentrail.host import ApiKeys, Host, HostLimits, Profile
+from agentrail.journals import SqliteJournal
+from agentrail.testing import ScriptedModel, stall
+
+script = ["four five six"] if "SECOND" in os.environ else [stall(after=2, text="one two three")]
+host = Host(
+    [Profile("desk", SessionSpec(model=ScriptedModel(script)))],
+    authenticator=ApiKeys("keys.txt"),
+    journal=SqliteJournal("desk.db"),
+    limits=HostLimits(drain_seconds=0.5),
+)
+app = host.asgi()
+"""
+
+COMMANDS: Final = {
+    "hypercorn-trio": ("hypercorn", "-k", "trio", "--graceful-timeout", "1", "--bind", "fd://{}", "app:app"),
+    "hypercorn-asyncio": ("hypercorn", "--graceful-timeout", "1", "--bind", "fd://{}", "app:app"),
+    "uvicorn": ("uvicorn", "--timeout-graceful-shutdown", "1", "--lifespan", "on", "--fd", "{}", "app:app"),
+}
+
+
+@asynccontextmanager
+async def process(server: str, folder: Path, bound: socket.socket, **more: str) -> AsyncGenerator[trio.Process]:
+    """Run a server at a socket that is there before it and after it."""
+    number = bound.fileno()
+    command = [sys.executable, "-m", *(word.format(number) for word in COMMANDS[server])]
+    async with trio.open_nursery() as nursery:
+        run = partial(trio.run_process, command, cwd=folder, env=os.environ | more, pass_fds=[number], check=False)
+        yield await nursery.start(run)
+        nursery.cancel_scope.cancel()
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("server", list(COMMANDS))
+async def test_a_stream_goes_on_at_the_next_process(server: str, tmp_path: Path) -> None:
+    (tmp_path / "app.py").write_text(APP)
+    keys = tmp_path / "keys.txt"
+    keys.write_text(LINES)
+    keys.chmod(0o600)
+    with socket.create_server(("127.0.0.1", 0)) as bound:
+        url = f"http://127.0.0.1:{bound.getsockname()[1]}"
+        desk = Desk(Serving(url, url, cast("Supervisor", None)), {})
+        talk = listening(desk, "POST", "/v1/stream", message="hi")
+        async with process(server, tmp_path, bound) as first, talk as listener:
+            seen = frames(await listener.until(lambda text: "MessageDelta" in text))
+            first.send_signal(signal.SIGTERM)
+            with trio.fail_after(60):
+                await first.wait()
+        last = next(frame["id"] for frame in reversed(seen) if "id" in frame)
+        back = listening(desk, "GET", "/v1/sessions/trip/events", since=last)
+        async with process(server, tmp_path, bound, SECOND="1"), back as listener:
+            text = await listener.until(lambda text: "event: AgentEnd" in text)
+    assert "four five six" in text
+    assert "event: PromptReceived" not in text
