@@ -179,6 +179,7 @@ USAGE: Final[Mapping[type[AgentrailError], Row]] = {
     errors.WouldDeadlock: _HOSTS_CODE,
     errors.BridgeClosed: _HOSTS_CODE,
     errors.BridgeForked: _HOSTS_CODE,
+    errors.AppNotOpened: _HOSTS_CODE,
     errors.NotOpened: _HOSTS_CODE,
     errors.NotInItsRun: _HOSTS_CODE,
     errors.AsksItself: _HOSTS_CODE,

@@ -6,7 +6,8 @@ import math
 import weakref
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias, cast
+from functools import partial
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias, cast
 
 import trio
 
@@ -74,6 +75,14 @@ class Supervisor:
     @in_brackets
     def __repr__(self) -> str:
         return self._node.summary
+
+    @classmethod
+    def _shared(cls, supervisor: Supervisor, specs: Specs) -> SharedSupervisor:
+        """Return *supervisor* for sessions whose code *specs* builds. See `share`."""
+        sessions = supervisor._sessions
+        code = build.StoredCode(sessions, specs, None)
+        guest = cls(sessions, supervisor._node, specs)
+        return SharedSupervisor(guest, sessions.shared.journal, partial(sessions.bring_back, code))
 
     async def spawn(
         self,
@@ -312,6 +321,22 @@ class Supervisor:
     def crashes(self) -> tuple[CrashReport, ...]:
         """Return the reports of the last crashes in the whole tree, the oldest first."""
         return tuple(self._sessions.tree.reports)
+
+
+class SharedSupervisor(NamedTuple):
+    """A supervisor that somebody else has opened, with specifications for sessions of another kind."""
+
+    supervisor: Supervisor
+    """The same supervisor, which finds the code of stored sessions by these specifications."""
+    journal: Journal
+    """Its journal."""
+    bring_back: Callable[[], Awaitable[None]]
+    """Resumes the stored sessions whose code is known, if they had work under way; the others when a timer is due."""
+
+
+def share(supervisor: Supervisor, specs: Specs) -> SharedSupervisor:
+    """Return *supervisor* for the sessions whose code *specs* builds; it still belongs to those who opened it."""
+    return Supervisor._shared(supervisor, specs)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage] - not for users
 
 
 OPENING: Final = Way("open a supervisor", "open_supervisor", "supervisor")

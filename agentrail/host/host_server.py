@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import trio
 from attrs import frozen
@@ -17,7 +17,7 @@ from agentrail.api.limits import DEFAULTS, HostLimits
 from agentrail.api.operation_table import CALLS
 from agentrail.api.routes import ROUTES
 from agentrail.app.build import check_journal, check_telemetry
-from agentrail.app.supervisor import Supervisor, open_supervisor
+from agentrail.app.supervisor import Supervisor, open_supervisor, share
 from agentrail.app.supervisor_options import SupervisorOptions
 from agentrail.errors import BadChoice, WrongType
 from agentrail.host.ag_ui.ag_ui_calls import AgUiCalls
@@ -69,6 +69,9 @@ from agentrail.ports.protocol_checks import why_unfit
 from agentrail.runtime.shared import collector
 from agentrail.runtime.shared.clock import Clock
 
+if TYPE_CHECKING:
+    from agentrail import aio
+
 log = logging.getLogger("agentrail.host")
 
 LOOPBACK: Final = ("127.0.0.1", "::1", "localhost")
@@ -80,6 +83,7 @@ LAST_ANSWERS: Final = 1.0
 """The fewest seconds that answers have to be sent when all sessions are parked."""
 
 NEEDS_KEYS_AS_APP: Final = "`ApiKeys(path)` or another one: an app does not know who can reach its server"
+ONE_JOURNAL: Final = "None, or one for a host without a `journal`: sessions are kept in the supervisor's"
 NEEDS_KEYS: Final = (
     "`127.0.0.1`, `::1` or `localhost`, or give the host an `authenticator`: for the command, `--keys PATH`"
 )
@@ -113,6 +117,8 @@ class Opened:
     """The figures of its sessions."""
     drain: HostDrain
     """Tells its parts that it ends."""
+    is_guest: bool = False
+    """Whether somebody else has opened the supervisor, who parks its sessions."""
 
 
 class Host:
@@ -249,6 +255,7 @@ class Host:
 
     def asgi(
         self,
+        supervisor: Supervisor | aio.Supervisor | None = None,
         *,
         routes: Sequence[str] = (),
         plugins: Sequence[HostPlugin] = (),
@@ -256,8 +263,9 @@ class Host:
         origins: Sequence[str] = (),
         proxies: Sequence[str] = (),
     ) -> AsgiApp:
-        """Return an ASGI 3 app that answers as this host does, for a server on Trio such as `hypercorn -k trio`.
+        """Return an ASGI 3 app that answers as this host does, for a server on Trio or asyncio.
 
+        Its sessions run in an open *supervisor*, which parks them at its own end, or else in one that the app opens.
         *routes* are names of operations, such as `stream`: others are not there. The app of a single route answers it
         wherever it is mounted. *plugins* are added to those of the host. *hosts* are names under which the app is
         reached besides those of this machine; for *origins* and *proxies* see `serving`. TLS, addresses and the
@@ -268,10 +276,13 @@ class Host:
         unknown = [name for name in routes if name not in CALLS]
         if unknown:
             raise BadChoice.among("routes", unknown[0], CALLS)
+        if supervisor is not None and self._journal is not None:
+            raise BadChoice("supervisor", supervisor, ONE_JOURNAL)
         row = self._rows.with_plugins(plugins) if plugins else self._rows
         policy = SitePolicy(frozenset({*(_in_url(name) for name in LOOPBACK), *hosts}), frozenset(origins))
         named = Proxies.named(proxies)
-        return AsgiApp(partial(self._app_service, self._authenticator, policy, named, row, routes), self.limits)
+        open_service = partial(self._app_service, self._authenticator, policy, named, row, routes)
+        return AsgiApp(open_service, self.limits, supervisor)
 
     @asynccontextmanager
     async def _app_service(
@@ -281,11 +292,12 @@ class Host:
         proxies: Proxies,
         row: HostPluginRow,
         routes: Collection[str],
+        supervisor: Supervisor | None,
     ) -> AsyncGenerator[AsgiService, None]:
         """Check the parts of the host, start them, and answer requests until the `async with` is left. See `asgi`."""
         await self._check()
         route = CALLS[min(routes)].route.partition(" ")[2] if len(routes) == 1 else None
-        async with self.opened(authenticator, row) as opened, open_shielded_nursery() as nursery:
+        async with self._opened(authenticator, row, supervisor) as opened, open_shielded_nursery() as nursery:
             application, figures = opened.application, opened.metrics.requests
             answer = application.with_routes(routes).answer if routes else application.answer
             service = AsgiService(answer, policy, proxies, route, self.limits, figures, opened.supervisor)
@@ -316,10 +328,8 @@ class Host:
         # Shielded: a host that is cancelled lets its turns end too. It bounds its own time.
         # tests/host/test_signals.py::test_a_host_that_is_told_to_end_finishes_its_turns
         with trio.CancelScope(shield=True):
-            if self._journal is None:
-                with trio.move_on_at(until):
-                    await opened.turns.wait_rest()
-            await opened.supervisor.drain(max(until - trio.current_time(), 0))
+            if not opened.is_guest:
+                await self._park(opened, until)
             # Plugins must hear of a finished turn now: the next process does not tell them of it.
             # tests/host/test_host_trouble.py::test_plugins_hear_to_the_end_of_a_turn_that_is_over_when_the_host_ends
             with trio.move_on_after(max(until - trio.current_time(), LAST_ANSWERS)):
@@ -327,32 +337,54 @@ class Host:
             opened.drain.end()
             await server.drain(max(until - trio.current_time(), LAST_ANSWERS))
 
-    @asynccontextmanager
-    async def opened(
-        self, authenticator: Authenticator, row: HostPluginRow | None = None
-    ) -> AsyncGenerator[Opened, None]:
+    async def _park(self, opened: Opened, until: float) -> None:
+        """Park the sessions; without a journal, let open turns end first."""
+        if self._journal is None:
+            with trio.move_on_at(until):
+                await opened.turns.wait_rest()
+        await opened.supervisor.drain(max(until - trio.current_time(), 0))
+
+    def opened(self, authenticator: Authenticator) -> AbstractAsyncContextManager[Opened]:
         """Start the plugins and the supervisor, and answer requests until the `async with` is left.
 
         No server listens. At the end, sessions are parked, then requests end that have not ended yet, then plugins
-        stop. *row* has the plugins, if they are not those of the host alone.
+        stop.
         """
-        row = row or self._rows
+        return self._opened(authenticator, self._rows, None)
+
+    @asynccontextmanager
+    async def _opened(
+        self, authenticator: Authenticator, row: HostPluginRow, supervisor: Supervisor | None
+    ) -> AsyncGenerator[Opened, None]:
+        """Do as `opened`, with the plugins of *row*, and in *supervisor*, if there is one, which parks the sessions."""
         async with row.running(), open_shielded_nursery() as nursery:
             turns = Turns(row, nursery)
             specs = HostedSpecs(self._profiles, row, turns, nursery, self._context_providers)
-            journal = self._journal or MemoryJournal()
-            options = self._supervisor_options
-            async with open_supervisor(
-                journal=journal, specs=specs.returning, telemetry=self.telemetry, **options
-            ) as supervisor:
-                figures = supervisor.figures(self.limits.metric_tenants)
-                specs.serve(supervisor)
+            async with self._supervised(specs, nursery, supervisor) as (own, journal):
+                figures = own.figures(self.limits.metric_tenants)
+                specs.serve(own)
                 frames, metrics, drain = EventFrames(self.limits, figures), MetricCalls(figures), HostDrain()
                 nursery.start_soon(frames.shed)
                 readiness = Readiness(journal, figures, row, self._checks, self.limits, nursery)
                 who = guarded(authenticator)
                 application = self._application(specs, turns, nursery, who, frames, metrics, readiness, drain)
-                yield Opened(application, supervisor, turns, frames, metrics, drain)
+                yield Opened(application, own, turns, frames, metrics, drain, supervisor is not None)
+
+    @asynccontextmanager
+    async def _supervised(
+        self, specs: HostedSpecs, nursery: trio.Nursery, supervisor: Supervisor | None
+    ) -> AsyncGenerator[tuple[Supervisor, Journal], None]:
+        """Open a supervisor, or share *supervisor*; yield it with its journal."""
+        if supervisor is not None:
+            shared = share(supervisor, specs.returning)
+            nursery.start_soon(shared.bring_back)
+            yield shared.supervisor, shared.journal
+            return
+        journal = self._journal or MemoryJournal()
+        async with open_supervisor(
+            journal=journal, specs=specs.returning, telemetry=self.telemetry, **self._supervisor_options
+        ) as own:
+            yield own, journal
 
     def _application(
         self,

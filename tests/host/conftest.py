@@ -1,4 +1,4 @@
-"""The tests of the host on other servers than its own: `AGENTRAIL_HOST_SERVER` names one of `tests.host.asgi.servers`."""
+"""The tests of the host on other servers: `AGENTRAIL_HOST_SERVER` names one of `tests.host.asgi.servers`."""
 
 from __future__ import annotations
 

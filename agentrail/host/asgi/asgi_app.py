@@ -5,17 +5,29 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from types import TracebackType
-from typing import Final, Self
+from typing import TYPE_CHECKING, Final, Self, TypeAlias
 
 import trio
 
 from agentrail.api.limits import HostLimits
 from agentrail.app.supervisor import Supervisor
-from agentrail.errors import AgentrailError, AppNotOpened
-from agentrail.host.asgi.asgi_bridge import AsgiBridge
+from agentrail.errors import AgentrailError, AppNotOpened, WrongType
 from agentrail.host.asgi.asgi_scope import AsgiMessage, ReceiveMessage, SendMessage
 from agentrail.host.asgi.asgi_service import AsgiService
+from agentrail.lazy import LazyModule
 
+if TYPE_CHECKING:
+    from agentrail import aio
+    from agentrail.host.asgi import asgi_bridge
+else:  # imported at the first use: a host on Trio loads nothing of asyncio
+    aio = LazyModule("agentrail.aio")
+    asgi_bridge = LazyModule("agentrail.host.asgi.asgi_bridge")
+
+OpenService: TypeAlias = Callable[[Supervisor | None], AbstractAsyncContextManager[AsgiService]]
+"""Opens the host, with a supervisor of its own or with the one that is given."""
+
+ON_TRIO: Final = "one of `agentrail.open_supervisor`, as the server runs on Trio"
+ON_ASYNCIO: Final = "one of `agentrail.aio.open_supervisor`, as the server runs on asyncio"
 LIFESPAN: Final = "lifespan"
 
 
@@ -27,11 +39,13 @@ class AsgiApp:
     """
 
     def __init__(
-        self, open_service: Callable[[], AbstractAsyncContextManager[AsgiService]], limits: HostLimits
+        self, open_service: OpenService, limits: HostLimits, supervisor: Supervisor | aio.Supervisor | None
     ) -> None:
         self._open_service = open_service
         self._limits = limits
-        self._service: AsgiService | AsgiBridge | None = None
+        self._given = supervisor
+        """The supervisor in which the sessions run; `None` if the app opens one."""
+        self._service: AsgiService | asgi_bridge.AsgiBridge | None = None
         """Answers the requests: on Trio the host itself, on asyncio by way of its thread; `None` if it is closed."""
         self._stack = AsyncExitStack()
 
@@ -40,11 +54,22 @@ class AsgiApp:
 
     async def __aenter__(self) -> Self:
         """Open the host: start its plugins and its supervisor."""
-        opening: AbstractAsyncContextManager[AsgiService | AsgiBridge] = self._open_service()
-        if not trio.lowlevel.in_trio_run():
-            opening = AsgiBridge(self._open_service(), self._limits)
-        self._service = await self._stack.enter_async_context(opening)
+        self._service = await self._stack.enter_async_context(self._opening())
         return self
+
+    def _opening(self) -> AbstractAsyncContextManager[AsgiService | asgi_bridge.AsgiBridge]:
+        """Return what opens the host for the event loop that runs here."""
+        given, is_trio = self._given, trio.lowlevel.in_trio_run()
+        if given is None:
+            opening = self._open_service(None)
+            return opening if is_trio else asgi_bridge.AsgiBridge.alone(opening, self._limits)
+        if isinstance(given, Supervisor) is not is_trio:
+            raise WrongType.of("supervisor", given, ON_TRIO if is_trio else ON_ASYNCIO)
+        if isinstance(given, Supervisor):
+            return self._open_service(given)
+        # The host runs in the thread of the supervisor, whose parts are not for users.
+        thread, inside = given._thread, given._supervisor  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+        return asgi_bridge.AsgiBridge.beside(thread, self._open_service(inside), self._limits)
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -60,7 +85,7 @@ class AsgiApp:
         return self._opened.supervisor
 
     @property
-    def _opened(self) -> AsgiService | AsgiBridge:
+    def _opened(self) -> AsgiService | asgi_bridge.AsgiBridge:
         if self._service is None:
             raise AppNotOpened
         return self._service

@@ -1,4 +1,4 @@
-"""`AsgiBridge`: an app on an asyncio server: the host runs on Trio in a thread of its own, and events cross by streams.
+"""`AsgiBridge`: an app on an asyncio server: the host runs on Trio in another thread, and events cross by streams.
 
 An item of a stream is a piece of a body or a frame: those that gather cross at once.
 """
@@ -14,6 +14,7 @@ from agentrail.api.limits import HostLimits
 from agentrail.app.supervisor import Supervisor
 from agentrail.bridge.body import AsyncBody
 from agentrail.bridge.exchange import Exchange
+from agentrail.bridge.held_open import HeldOpen
 from agentrail.bridge.trio_thread import TrioThread
 from agentrail.host.asgi.asgi_scope import AsgiMessage, ReceiveMessage, SendMessage, disconnected
 from agentrail.host.asgi.asgi_service import AsgiService
@@ -28,12 +29,28 @@ AFTER_DRAIN: Final = 10.0
 class AsgiBridge:
     """Holds the host open in its thread, and passes requests to it."""
 
-    def __init__(self, opening: AbstractAsyncContextManager[AsgiService], limits: HostLimits) -> None:
-        self._thread = TrioThread(opening, limits.drain_seconds + AFTER_DRAIN)
-        self._body = AsyncBody(self._thread)
-        self._seconds = limits.write_seconds
+    def __init__(
+        self, thread: TrioThread[object], holder: AsyncBody[AsgiService] | HeldOpen[AsgiService], seconds: float
+    ) -> None:
+        self._thread = thread
+        self._holder = holder
+        self._seconds = seconds
+        """Seconds after which a client that takes nothing counts as gone."""
         self._service: AsgiService
         """The host in the thread; there while it is open."""
+
+    @classmethod
+    def alone(cls, opening: AbstractAsyncContextManager[AsgiService], limits: HostLimits) -> AsgiBridge:
+        """Return the bridge to a host in a thread of its own."""
+        thread = TrioThread(opening, limits.drain_seconds + AFTER_DRAIN)
+        return cls(cast("TrioThread[object]", thread), AsyncBody(thread), limits.write_seconds)
+
+    @classmethod
+    def beside(
+        cls, thread: TrioThread[object], opening: AbstractAsyncContextManager[AsgiService], limits: HostLimits
+    ) -> AsgiBridge:
+        """Return the bridge to a host in the *thread* of a supervisor that is open already."""
+        return cls(thread, HeldOpen(thread, opening), limits.write_seconds)
 
     def __len__(self) -> int:
         """Number of requests under way."""
@@ -46,17 +63,16 @@ class AsgiBridge:
 
     async def __aenter__(self) -> Self:
         """Open the host."""
-        self._service = await self._body.enter()
+        self._service = await self._holder.enter()
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Close the host."""
-        await self._body.leave(error)  # noqa: ASYNC102 - it bounds its own time, and ends before it is cancelled
+        await self._holder.leave(error)  # noqa: ASYNC102 - it bounds its own time, and ends before it is cancelled
 
     async def serve(self, scope: AsgiMessage, receive: ReceiveMessage, send: SendMessage) -> None:
         """Answer one request."""
-        thread = cast("TrioThread[object]", self._thread)
-        exchange = Exchange[AsgiMessage](thread, disconnected(scope), WINDOW, self._seconds)
+        exchange = Exchange[AsgiMessage](self._thread, disconnected(scope), WINDOW, self._seconds)
         await exchange.run(partial(self._service.serve, scope), receive, send)

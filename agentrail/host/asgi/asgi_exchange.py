@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Final
+from typing import Final, cast
 
 import trio
 from attrs import frozen
@@ -162,5 +162,4 @@ class AsgiExchange:
 
     @property
     def _extensions(self) -> Mapping[str, object]:
-        extensions = self._scope.get("extensions")
-        return extensions if isinstance(extensions, dict) else {}
+        return cast("Mapping[str, object]", self._scope.get("extensions") or {})

@@ -54,5 +54,5 @@ ALONE: Final[Mapping[str, Mapping[str, str]]] = {
 
 def why_not(server: str, name: str) -> str | None:
     """Return why the test *name* cannot run on *server*; `None` if it can."""
-    table = EACH | ALONE[server]
+    table = {**EACH, **ALONE[server]}
     return next((reason for beginning, reason in table.items() if name.startswith(beginning)), None)
