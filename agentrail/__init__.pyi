@@ -9,6 +9,7 @@ from agentrail import models as models
 from agentrail import plugins as plugins
 from agentrail import sandboxes as sandboxes
 from agentrail import telemetry as telemetry
+from agentrail import sync as sync
 from agentrail import testing as testing
 from agentrail import tools as tools
 from agentrail.api.protocols import AnySession as AnySession
@@ -64,6 +65,7 @@ from agentrail.runtime.events.tracing import TracedStep as TracedStep
 from agentrail.runtime.handle import SessionHandle as SessionHandle
 from agentrail.runtime.inbox.replies import AskedPrompt as AskedPrompt
 from agentrail.runtime.status import Monitor as Monitor
+from agentrail.sync.scripts import run_sync as run_sync
 from agentrail.tools import tool as tool
 from agentrail.values.secrets import Secret as Secret
 from agentrail.version import __version__ as __version__

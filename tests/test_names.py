@@ -48,6 +48,7 @@ MOST: Final = {
     "remote": 1,
     "reprs.py": 1,
     "runtime": 16,
+    "sync": 2,
     "testing": 8,
     "tools": 5,
     "values": 3,

@@ -33,13 +33,14 @@ PACKAGES: Final = (
     "agentrail.plugins",
     "agentrail.sandboxes",
     "agentrail.telemetry",
+    "agentrail.sync",
     "agentrail.testing",
     "agentrail.tools",
 )
-MIRRORS: Final = ("agentrail.aio",)
+MIRRORS: Final = ("agentrail.aio", "agentrail.sync")
 """Packages with the names of others, for programs outside of Trio."""
 
-RE_EXPORTS: Final = ("aio", "events", "host", "journals", "mcp", "models", "sandboxes")
+RE_EXPORTS: Final = ("aio", "events", "host", "journals", "mcp", "models", "sandboxes", "sync")
 HEAVY: Final = (
     "trio",
     "httpx",

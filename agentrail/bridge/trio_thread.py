@@ -21,6 +21,7 @@ import trio
 from agentrail.app.shutdown_time import last_of
 from agentrail.bridge.calls import BridgeCall
 from agentrail.bridge.host_loop import HostLoop
+from agentrail.bridge.own_loop import OwnLoop
 from agentrail.bridge.waiters import Action, AnyWaiter, LoopOutbox, LoopWaiter, ThreadWaiter
 from agentrail.errors import BridgeClosed, BridgeForked, LoopGone, SupervisorStuck, WouldDeadlock, WrongType
 from agentrail.nurseries import open_shielded_nursery
@@ -33,6 +34,9 @@ log = logging.getLogger("agentrail.bridge")
 
 NAME: Final = "agentrail"
 """Name of the thread."""
+
+ON_TRIO: Final = "run what calls it in a thread: a tool that is a plain `def` has one"
+ON_THE_LOOP: Final = "call it by `asyncio.to_thread`, or make the tool a plain `def`"
 
 LOOP_WANTED: Final = "a running asyncio loop; on Trio, open the supervisor by `agentrail.open_supervisor`"
 
@@ -76,6 +80,8 @@ class TrioThread(Generic[T]):
         """The outbox of each loop that has called, by its identity."""
         self.host: HostLoop | None = None
         """The loop in which marked code runs; `None` if there is none."""
+        self.own_loop: OwnLoop | None = None
+        """That loop, if it is in a thread that was started for it; it ends with this thread."""
         self.on_failure: Action | None = None
         """Called in the Trio thread if it ends while nobody wants it to be left."""
 
@@ -321,7 +327,9 @@ class TrioThread(Generic[T]):
     def refuse_deadlock(self) -> None:
         """Raise `WouldDeadlock` if called in the thread that has to answer."""
         if threading.current_thread() is self._thread:
-            raise WouldDeadlock("the Trio thread of the supervisor", "await a handle of `agentrail` there")
+            raise WouldDeadlock("the Trio thread of its supervisor", ON_TRIO)
+        if self.own_loop is not None and self.own_loop.is_here:
+            raise WouldDeadlock("the loop that runs the marked code of its supervisor", ON_THE_LOOP)
 
     # Start and end
 
@@ -344,9 +352,11 @@ class TrioThread(Generic[T]):
         return self.is_over
 
     def _join(self) -> None:
-        """Wait for the end of the thread, which has nothing more to do."""
+        """Wait for the end of the thread, which has nothing more to do, and of its loop."""
         if self._is_joinable:
             self._thread.join()
+        if self.own_loop is not None:
+            self.own_loop.close()
 
     def _raise_error(self) -> None:
         """Raise what opening, running or leaving it raised; each error once."""

@@ -68,7 +68,7 @@ def _class(source: Source, module: str, name: str, flavour: Flavour) -> str:
     """Return the text of the mirror of one class."""
     node = source.class_node(module, name)
     target = "_handle" if name == "SessionHandle" else "_supervisor"
-    lines = [f"class {name}:", _docstring(node, 4), "", f'    __slots__ = ("{target}", "_thread")', ""]
+    lines = [f"class {name}:", _docstring(node, 4, flavour), "", f'    __slots__ = ("{target}", "_thread")', ""]
     lines += [
         f"    def __init__(self, thread: TrioThread[object], {target[1:]}: Trio{name}) -> None:",
         "        self._thread = thread",
@@ -99,7 +99,7 @@ def _method(node: _Function, target: str, flavour: Flavour, overloaded: set[str]
         overloaded.add(node.name)
         yield "        ..."
         return
-    yield _docstring(node, 8)
+    yield _docstring(node, 8, flavour)
     if "property" in decorators:
         yield f"        return self.{target}.{node.name}"
         return
@@ -124,7 +124,7 @@ def _opening(source: Source, flavour: Flavour) -> Iterator[str]:
     returned, opened = ("SupervisorOpening", "SupervisorOpening") if flavour == "aio" else ("RootSupervisor", "opened")
     yield from (f"@{ast.unparse(decorator)}" for decorator in node.decorator_list)
     yield f"def {OPEN}({ast.unparse(node.args)}) -> {returned}:"
-    yield _docstring(node, 4)
+    yield _docstring(node, 4, flavour)
     names = [argument.arg for argument in node.args.kwonlyargs]
     passed = ", ".join(f"{name}={'adopted_specs(specs)' if name == 'specs' else name}" for name in names)
     yield f"    return {opened}(trio_{OPEN}({passed}), stop_within)"
@@ -160,9 +160,14 @@ def _passed(node: _Function) -> Iterator[str]:
         yield f"**{arguments.kwarg.arg}"
 
 
-def _docstring(node: ast.ClassDef | _Function, indent: int) -> str:
-    """Return the docstring of *node* as it is written."""
-    text = ast.get_docstring(node) or ""
+def in_words_of(flavour: Flavour, text: str) -> str:
+    """Return *text*, a docstring, as it is right for a mirror."""
+    return text if flavour == "aio" else text.replace("`async ", "`").replace("an async iterator", "an iterator")
+
+
+def _docstring(node: ast.ClassDef | _Function, indent: int, flavour: Flavour) -> str:
+    """Return the docstring of *node* as it is written, in the words of the mirror."""
+    text = in_words_of(flavour, ast.get_docstring(node) or "")
     margin = " " * indent
     first, *rest = text.splitlines()
     end = [f'{margin}"""'] if rest else []

@@ -10,11 +10,19 @@ from typing import cast
 
 import pytest
 
-from agentrail import ActorTrace, AskedPrompt, Monitor, SessionHandle, Supervisor, aio, open_supervisor
+from agentrail import ActorTrace, AskedPrompt, Monitor, SessionHandle, Supervisor, aio, open_supervisor, sync
 from agentrail.errors import UnknownArgument
+from docs.printing.mirrors import in_words_of
 
-HANDLES = [(SessionHandle, aio.SessionHandle), (Supervisor, aio.Supervisor)]
-READERS = [(ActorTrace, aio.Trace), (Monitor, aio.Monitor), (AskedPrompt, aio.AskedPrompt)]
+NAMES = {"ActorTrace": "Trace"}
+"""Classes whose mirror has another name."""
+
+PAIRS = [
+    (original, getattr(package, NAMES.get(original.__name__, original.__name__)))
+    for original in (SessionHandle, Supervisor, ActorTrace, Monitor, AskedPrompt)
+    for package in (aio, sync)
+]
+
 FOR_THE_RUNTIME = {"offer", "end"}
 """Methods of a trace that its session calls."""
 
@@ -35,7 +43,7 @@ def signature(cls: type, name: str) -> tuple[str, ...]:
     return (*parameters, returns)
 
 
-@pytest.mark.parametrize(("original", "mirror"), HANDLES + READERS, ids=lambda cls: cls.__name__)
+@pytest.mark.parametrize(("original", "mirror"), PAIRS, ids=lambda cls: f"{cls.__module__}.{cls.__name__}")
 def test_each_public_member_is_mirrored_with_its_docstring(original: type, mirror: type) -> None:
     names = set(members(original)) - FOR_THE_RUNTIME
     assert set(members(mirror)) == names
@@ -43,13 +51,15 @@ def test_each_public_member_is_mirrored_with_its_docstring(original: type, mirro
         first, second = inspect.getattr_static(original, name), inspect.getattr_static(mirror, name)
         if hasattr(type(first), "__set_name__") or inspect.ismemberdescriptor(first):
             continue  # a slot
-        assert inspect.getdoc(second) == inspect.getdoc(first), name
-        assert inspect.iscoroutinefunction(second) == inspect.iscoroutinefunction(first), name
+        blocks = "sync" in mirror.__module__
+        assert inspect.getdoc(second) == in_words_of("sync" if blocks else "aio", inspect.getdoc(first) or ""), name
+        assert inspect.iscoroutinefunction(second) == (inspect.iscoroutinefunction(first) and not blocks), name
         assert signature(mirror, name) == signature(original, name), name
 
 
 def test_a_subscription_has_what_a_reader_needs() -> None:
-    assert set(members(aio.Subscription)) == {"dropped", "merged", "next_now", "position", "waiting"}
+    for mirror in (aio.Subscription, sync.Subscription):
+        assert set(members(mirror)) == {"dropped", "merged", "next_now", "position", "waiting"}
 
 
 def test_the_handle_has_as_many_members_as_were_counted() -> None:
@@ -59,12 +69,15 @@ def test_the_handle_has_as_many_members_as_were_counted() -> None:
 
 
 def test_a_supervisor_is_opened_with_the_same_options() -> None:
-    original, mirror = inspect.signature(open_supervisor), inspect.signature(aio.open_supervisor)
-    assert [str(each) for each in mirror.parameters.values()] == [str(each) for each in original.parameters.values()]
+    options = [str(each) for each in inspect.signature(open_supervisor).parameters.values()]
+    for opening in (aio.open_supervisor, sync.open_supervisor):
+        assert [str(each) for each in inspect.signature(opening).parameters.values()] == options
     assert aio.open_supervisor.__doc__ == open_supervisor.__doc__
+    assert sync.open_supervisor.__doc__ == in_words_of("sync", open_supervisor.__doc__ or "")
     with pytest.raises(UnknownArgument, match="journal"):
         aio.open_supervisor(jornal=None)  # type: ignore[call-arg]
 
 
 def test_the_root_can_be_closed_besides() -> None:
     assert set(members(aio.RootSupervisor)) == {*members(aio.Supervisor), "close"}
+    assert set(members(sync.RootSupervisor)) == {*members(sync.Supervisor), "close", "run"}

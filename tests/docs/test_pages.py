@@ -23,7 +23,7 @@ _NAME = re.compile(r"^\| `(\w+)` \|")
 
 PACKAGES = (
     *("agentrail", "agentrail.aio", "agentrail.host", "agentrail.journals", "agentrail.mcp", "agentrail.models"),
-    *("agentrail.plugins", "agentrail.sandboxes", "agentrail.testing", "agentrail.tools"),
+    *("agentrail.plugins", "agentrail.sandboxes", "agentrail.sync", "agentrail.testing", "agentrail.tools"),
 )
 
 

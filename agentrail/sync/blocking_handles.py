@@ -1,0 +1,547 @@
+"""`SessionHandle` and `Supervisor` for threads that block: each method of those on Trio, as a call over the bridge.
+
+The classes are written by `make docs` from the source of what they mirror.
+"""
+
+from __future__ import annotations
+
+# [[[cog
+# from docs.printing.mirrors import mirror
+# from tests.docs.sources import SOURCE
+# cog.outl(mirror(SOURCE, "sync"))
+# ]]]
+from functools import partial
+from typing import TYPE_CHECKING, Literal, TypeVar, cast, overload
+
+from agentrail.bridge.adopted import adopted, adopted_service, adopted_tool, stopped
+from agentrail.bridge.streams import WINDOW
+from agentrail.sync.blocking_readers import AskedPrompt, Monitor, Subscription, Trace
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterable, Mapping
+    from typing import cast
+
+    from agentrail.api.handle_commands import AnyCommand
+    from agentrail.api.session_values import ChildView, HeldCall, Reply, Status
+    from agentrail.app.spec import SessionSpec
+    from agentrail.app.supervisor import Supervisor as TrioSupervisor
+    from agentrail.bridge.trio_thread import TrioThread
+    from agentrail.core.vocabulary.commands import Accepted
+    from agentrail.core.vocabulary.state import Prompt, State
+    from agentrail.hooks.plugin import AnyPlugin, Attachable
+    from agentrail.ports.journal import SessionFilter, StoredAnswer, StoredSession
+    from agentrail.ports.model import ModelChain
+    from agentrail.ports.tool import Task
+    from agentrail.runtime.diagnosis.crash_reports import CrashReport
+    from agentrail.runtime.diagnosis.metrics import Figures
+    from agentrail.runtime.handle import Form
+    from agentrail.runtime.handle import SessionHandle as TrioSessionHandle
+    from agentrail.runtime.supervision.children import ServiceFunction
+    from agentrail.values.content import PromptContent
+    from agentrail.values.events.envelope import Cursor, Event
+    from agentrail.values.json import Json, JsonObject
+    from agentrail.values.messages import Message
+    from agentrail.values.tools import Err, Ok
+
+T = TypeVar("T")
+
+
+class SessionHandle:
+    """Handle of one session. A command returns when it is accepted and journaled, or raises why it was refused."""
+
+    __slots__ = ("_handle", "_thread")
+
+    def __init__(self, thread: TrioThread[object], handle: TrioSessionHandle) -> None:
+        self._thread = thread
+        """The thread in which it runs."""
+        self._handle = handle
+        """What is mirrored."""
+
+    def __repr__(self) -> str:
+        return repr(self._handle)
+
+    @property
+    def id(self) -> str:
+        """The session's id."""
+        return self._handle.id
+
+    def by(self, who: str, request: str = "", *, four_eyes: bool = False) -> SessionHandle:
+        """Return a handle whose commands say who gave them, by which request; for *four_eyes* see `OwnDecision`."""
+        return SessionHandle(self._thread, self._handle.by(who, request, four_eyes=four_eyes))
+
+    def prompt(self, text: PromptContent, *, returns: Form | None = None, command: str | None = None) -> Accepted:
+        """Send a prompt: it starts a turn, or is queued; `ask` with the same arguments gives the reply at any time."""
+        return self._thread.call_blocking(partial(self._handle.prompt, text, returns=returns, command=command))
+
+    def prompt_nowait(
+        self, text: PromptContent, *, returns: Form | None = None, command: str | None = None
+    ) -> Accepted:
+        """Do as `prompt`, but raise `MailboxFull` instead of waiting for room in the mailbox."""
+        return self._thread.call_blocking(partial(self._handle.prompt_nowait, text, returns=returns, command=command))
+
+    @overload
+    def ask(self, text: PromptContent, *, returns: None = None, command: str | None = None) -> Reply: ...
+
+    @overload
+    def ask(self, text: PromptContent, *, returns: type[T], command: str | None = None) -> T: ...
+
+    @overload
+    def ask(self, text: PromptContent, *, returns: Mapping[str, Json], command: str | None = None) -> JsonObject: ...
+
+    def ask(self, text: PromptContent, *, returns: object = None, command: str | None = None) -> object:
+        """Send a prompt and return how its turn ended; with *returns*, a class or a JSON Schema, such an object."""
+        return self._thread.call_blocking(
+            partial(cast("Callable[..., Awaitable[object]]", self._handle.ask), text, returns=returns, command=command)
+        )
+
+    def ask_nowait(
+        self, text: PromptContent, *, returns: Form | None = None, command: str | None = None
+    ) -> AskedPrompt:
+        """Do as `prompt_nowait`: the answer has its result as `accepted`, and a method that waits as `ask` does."""
+        return AskedPrompt(
+            self._thread,
+            self._thread.call_blocking(partial(self._handle.ask_nowait, text, returns=returns, command=command)),
+        )
+
+    def steer(self, text: str, *, when: Literal["gap", "now"] = "gap", command: str | None = None) -> Accepted:
+        """Send a text for the open turn's next request; stops tools unless immune, and with `when="now"` a response."""
+        return self._thread.call_blocking(partial(self._handle.steer, text, when=when, command=command))
+
+    def send(self, given: AnyCommand, command: str | None = None) -> None:
+        """Send a command as a value, as the methods that change something do."""
+        self._thread.call_blocking(partial(self._handle.send, given, command))
+
+    def status(self) -> Status:
+        """Return what the session is doing, as of its last journaled step."""
+        return self._handle.status()
+
+    def messages(self) -> tuple[Message, ...]:
+        """Return the conversation, as of the last journaled step."""
+        return self._handle.messages()
+
+    def inspect(self) -> State:
+        """Return the whole state as data; raise `SessionAsleep` while it hibernates, or `SessionForgotten`."""
+        return self._handle.inspect()
+
+    def queued(self) -> tuple[Prompt, ...]:
+        """Return the queued prompts."""
+        return self._handle.queued()
+
+    def tasks(self) -> tuple[Task, ...]:
+        """Return the session's running sub-agents, and the last ones in the background that have ended."""
+        return self._handle.tasks()
+
+    def task_result(self, child: str) -> Ok | Err:
+        """Wait for the answer of a sub-agent and return it."""
+        return self._thread.call_blocking(partial(self._handle.task_result, child))
+
+    def wait_tasks(self, *children: str, every: bool = True, seconds: float = 300.0) -> Mapping[str, Ok | Err]:
+        """Wait until all of these sub-agents have ended, or any one; return the answers of those that have, by id."""
+        return self._thread.call_blocking(partial(self._handle.wait_tasks, *children, every=every, seconds=seconds))
+
+    def subscribe(
+        self,
+        since: Cursor | tuple[int, int] | int | None = None,
+        types: Iterable[type[Event]] | None = None,
+        policy: Literal["coalesce", "drop", "disconnect"] = "coalesce",
+        capacity: int | None = None,
+        window: int = WINDOW,
+    ) -> Subscription:
+        """Return the session's events as an iterator: those after *since* that are kept, then live ones.
+
+        To go on after a restart, keep `session.id` and the `cursor` of each envelope once it is dealt with, also of
+        deltas: a pair of numbers, such as `[4, 3]` in JSON. A `Gap` has no cursor of its own, but the one before it.
+        Give the last pair as *since*; `0` is the beginning. A cursor of an event that the session has not had raises
+        `UnknownCursor`.
+        """
+        return Subscription(self._thread, self._handle.subscribe(since, types, policy, capacity), window)
+
+    def monitor(self) -> Monitor:
+        """Return a monitor: `with` it, then `wait()` for the end of the session."""
+        return Monitor(self._thread, self._handle.monitor())
+
+    def fork(self, at: int | str | None = None, id: str | None = None) -> SessionHandle:
+        """Start a session with the past of this one, up to record *at* (default: all); running work is not copied.
+
+        *at* may also be the ref of a prompt: the past ends before its turn.
+        """
+        return SessionHandle(self._thread, self._thread.call_blocking(partial(self._handle.fork, at, id), stopped))
+
+    def wake(self) -> None:
+        """Wake the session if it hibernates; any message does that too."""
+        self._thread.call_blocking(self._handle.wake)
+
+    def trace(self, capacity: int | None = None) -> Trace:
+        """Return the actor's steps from now on: `with` it, then `for`; at most *capacity* are buffered."""
+        return Trace(self._thread, self._handle.trace(capacity))
+
+    def abort(
+        self,
+        reason: str | None = None,
+        *,
+        kill_tools: Literal["none", "killable", "all"] = "killable",
+        clear_queue: bool = False,
+        command: str | None = None,
+    ) -> None:
+        """Stop the session's work at once; return when that is journaled, or at once if the journal cannot write."""
+        self._thread.call_blocking(
+            partial(self._handle.abort, reason, kill_tools=kill_tools, clear_queue=clear_queue, command=command)
+        )
+
+    def stop(self, reason: str = "stopped", *, command: str | None = None) -> None:
+        """End the session for good; return when it has ended, or raise `NotWrittenYet` if the journal cannot write."""
+        self._thread.call_blocking(partial(self._handle.stop, reason, command=command))
+
+    def compact(self, reason: str | None = None, *, command: str | None = None) -> None:
+        """Shorten the context: at once if no turn is open, else before the next request."""
+        self._thread.call_blocking(partial(self._handle.compact, reason, command=command))
+
+    def approve(
+        self,
+        approval_id: str,
+        args: Mapping[str, Json] | None = None,
+        *,
+        always: bool = False,
+        auto_resume: bool = True,
+        command: str | None = None,
+    ) -> None:
+        """Let a held call run, with edited *args* if given; *always*: later calls of its family pass too.
+
+        With `SESSION:CALL` of a stopped call, end the doubt about it: it does not run, and an equal one is not held.
+        """
+        self._thread.call_blocking(
+            partial(self._handle.approve, approval_id, args, always=always, auto_resume=auto_resume, command=command)
+        )
+
+    def reject(
+        self, approval_id: str, reason: str | None = None, *, auto_resume: bool = False, command: str | None = None
+    ) -> None:
+        """Reject a held call: it gets an error result with the *reason*."""
+        self._thread.call_blocking(
+            partial(self._handle.reject, approval_id, reason, auto_resume=auto_resume, command=command)
+        )
+
+    def respond(self, ref: str, answer: str, *, command: str | None = None) -> None:
+        """Answer a question that a tool asked."""
+        self._thread.call_blocking(partial(self._handle.respond, ref, answer, command=command))
+
+    def switch_model(self, model: ModelChain, *, command: str | None = None, **provider_options: Json) -> None:
+        """Use another model, with fallback models if a chain is given, from the next turn on."""
+        self._thread.call_blocking(partial(self._handle.switch_model, model, command=command, **provider_options))
+
+    def attach_tools(self, *tools: object, command: str | None = None) -> None:
+        """Add tools, all or none; or a source of tools, such as an `McpServer`, and wait for its tools."""
+        self._thread.call_blocking(partial(self._handle.attach_tools, *map(adopted_tool, tools), command=command))
+
+    def detach_tools(self, *names: str, command: str | None = None) -> None:
+        """Remove tools, all or none; the name of a source removes all its tools and ends it."""
+        self._thread.call_blocking(partial(self._handle.detach_tools, *names, command=command))
+
+    def replace_tools(self, *tools: object, command: str | None = None) -> None:
+        """Add tools, or a source of tools, in place of those with the same names."""
+        self._thread.call_blocking(partial(self._handle.replace_tools, *map(adopted_tool, tools), command=command))
+
+    def update_plugin(
+        self, plugin: str | type[AnyPlugin], /, *, command: str | None = None, pin: bool = False, **options: object
+    ) -> None:
+        """Change options of a plugin as soon as no turn is open; with *pin* they survive changes of the code."""
+        self._thread.call_blocking(partial(self._handle.update_plugin, plugin, command=command, pin=pin, **options))
+
+    def attach_plugin(self, plugin: Attachable | str, *, command: str | None = None) -> None:
+        """Add a plugin as soon as no turn is open."""
+        self._thread.call_blocking(partial(self._handle.attach_plugin, plugin, command=command))
+
+    def detach_plugin(self, plugin: str | type[AnyPlugin], *, command: str | None = None) -> None:
+        """Remove a plugin as soon as no turn is open."""
+        self._thread.call_blocking(partial(self._handle.detach_plugin, plugin, command=command))
+
+    def label(
+        self,
+        add: Iterable[str] = (),
+        remove: Iterable[str] = (),
+        *,
+        title: str | None = None,
+        command: str | None = None,
+    ) -> None:
+        """Add and remove labels, by which stored sessions are found, and change the title if one is given."""
+        self._thread.call_blocking(partial(self._handle.label, add, remove, title=title, command=command))
+
+    def withdraw(self, ref: str, *, command: str | None = None) -> None:
+        """Remove a prompt from the queue, given its ref."""
+        self._thread.call_blocking(partial(self._handle.withdraw, ref, command=command))
+
+    def message_task(self, child: str, text: str, *, command: str | None = None) -> None:
+        """Send a message to a running sub-agent, which gets it before its next request; its work goes on."""
+        self._thread.call_blocking(partial(self._handle.message_task, child, text, command=command))
+
+    def cancel_task(self, child: str) -> None:
+        """Stop a sub-agent, and wait until all of it has ended; its records stay in the journal."""
+        self._thread.call_blocking(partial(self._handle.cancel_task, child))
+
+    def suspend(self) -> None:
+        """Let all but urgent commands (abort, stop) and timers wait until `resume`; running work goes on."""
+        self._thread.call_blocking(self._handle.suspend)
+
+    def resume(self) -> None:
+        """Handle the messages that have waited since `suspend`; continue a turn that recovery paused."""
+        self._thread.call_blocking(self._handle.resume)
+
+
+class Supervisor:
+    """Starts sessions, services and supervisors, restarts them after crashes, and stops them all at its end."""
+
+    __slots__ = ("_supervisor", "_thread")
+
+    def __init__(self, thread: TrioThread[object], supervisor: TrioSupervisor) -> None:
+        self._thread = thread
+        """The thread in which it runs."""
+        self._supervisor = supervisor
+        """What is mirrored."""
+
+    def __repr__(self) -> str:
+        return repr(self._supervisor)
+
+    def spawn(
+        self,
+        spec: SessionSpec,
+        id: str | None = None,
+        *,
+        restart: Literal["transient", "temporary"] = "transient",
+        tenant: str = "",
+        owner: str = "",
+        title: str = "",
+        labels: Iterable[str] = (),
+        command: str | None = None,
+    ) -> SessionHandle:
+        """Start a session and return its handle; raise an error that says why if it cannot start.
+
+        After a crash, a `transient` session is started again from its records; a `temporary` one is not. `stored`
+        finds sessions by *tenant*, *owner* and *labels*; `session.label` changes title and labels. By `answered`, a
+        stored session is known as that of the *command* id.
+        """
+        return SessionHandle(
+            self._thread,
+            self._thread.call_blocking(
+                partial(
+                    self._supervisor.spawn,
+                    adopted(spec),
+                    id,
+                    restart=restart,
+                    tenant=tenant,
+                    owner=owner,
+                    title=title,
+                    labels=labels,
+                    command=command,
+                ),
+                stopped,
+            ),
+        )
+
+    def resume(
+        self,
+        id: str,
+        spec: SessionSpec | None = None,
+        *,
+        restart: Literal["transient", "temporary"] = "transient",
+        recovery: Literal["continue", "pause"] = "continue",
+        take_over: bool = False,
+    ) -> SessionHandle:
+        """Start a stored session again, continue its unfinished work, and return its handle.
+
+        Its model and options are the stored ones. Its code comes from *spec*, or from `specs` by the name of its
+        specification. With *recovery* `"pause"`, an unfinished turn waits for `session.resume()`. Raise an error if the
+        session is not stored, or the code does not fit; raise `SessionHeld` if another supervisor has it. With
+        *take_over*, it is stopped there, and goes on here.
+        """
+        return SessionHandle(
+            self._thread,
+            self._thread.call_blocking(
+                partial(
+                    self._supervisor.resume, id, adopted(spec), restart=restart, recovery=recovery, take_over=take_over
+                )
+            ),
+        )
+
+    def open(
+        self,
+        id: str,
+        spec: SessionSpec,
+        *,
+        restart: Literal["transient", "temporary"] = "transient",
+        recovery: Literal["continue", "pause"] = "continue",
+        take_over: bool = False,
+        tenant: str = "",
+        owner: str = "",
+        title: str = "",
+        labels: Iterable[str] = (),
+    ) -> SessionHandle:
+        """Return the session of this id: the running one, else the stored one resumed, else a new one as by `spawn`."""
+        return SessionHandle(
+            self._thread,
+            self._thread.call_blocking(
+                partial(
+                    self._supervisor.open,
+                    id,
+                    adopted(spec),
+                    restart=restart,
+                    recovery=recovery,
+                    take_over=take_over,
+                    tenant=tenant,
+                    owner=owner,
+                    title=title,
+                    labels=labels,
+                )
+            ),
+        )
+
+    def fork(
+        self,
+        origin: str,
+        spec: SessionSpec | None = None,
+        *,
+        at: int | str | None = None,
+        id: str | None = None,
+        command: str | None = None,
+    ) -> SessionHandle:
+        """Start a new session with the history of a stored one, up to record *at* or to its last record.
+
+        *at* may also be the ref of a prompt: the history ends before its turn.
+
+        The origin need not run: a session that has ended or was set aside can be forked too. The code comes from
+        *spec*, else from the running origin, else from `specs` by the name of the origin's specification.
+        """
+        return SessionHandle(
+            self._thread,
+            self._thread.call_blocking(
+                partial(self._supervisor.fork, origin, adopted(spec), at=at, id=id, command=command), stopped
+            ),
+        )
+
+    def stored(
+        self, wanted: SessionFilter | None = None, after: StoredSession | None = None, limit: int = 1000
+    ) -> tuple[StoredSession, ...]:
+        """Return summaries of up to *limit* stored sessions, without reading their records.
+
+        *wanted* says which; *after* is the last session of the page before. They are sorted by id, or with
+        `due_before` by the time of their first timer.
+        """
+        return self._thread.call_blocking(partial(self._supervisor.stored, wanted, after, limit))
+
+    def state(self, id: str) -> State:
+        """Return the state of a stored session after its last record, without starting it: also of an ended one."""
+        return self._thread.call_blocking(partial(self._supervisor.state, id))
+
+    def answered(self, id: str, command: str) -> StoredAnswer | None:
+        """Return the command and the answer that a stored session has under a command id; `None` if it has none."""
+        return self._thread.call_blocking(partial(self._supervisor.answered, id, command))
+
+    def delete(self, id: str, *, first: Callable[[], Awaitable[None]] | None = None) -> None:
+        """Delete a stored session for good, with its sub-agents; its id can be used again.
+
+        Records, answers to command ids, and snapshots are erased from the journal's files. Forks are sessions of their
+        own and stay. Raise `SessionStillRuns` if the session is in this supervisor, `SessionHeld` if another one runs
+        it. If the call is cancelled or the process ends, the session stays refused, and the next call goes on.
+
+        *first* erases what the program keeps beside the records, such as files. It is awaited once no other supervisor
+        can have the session any more, and before any record is erased; if it raises an exception, the session stays.
+        """
+        self._thread.call_blocking(partial(self._supervisor.delete, id, first=first))
+
+    def redact(self, id: str, first: int = 1, last: int | None = None, *, by: str) -> int:
+        """Replace the texts in records *first* to *last* of a stored session by a mark; return how many were changed.
+
+        Its prompts, answers, thoughts, arguments and results of tools, reasons, and texts in the states of plugins are
+        gone for good. The session still comes back, and its records say when that was done, and *by* whom.
+        """
+        return self._thread.call_blocking(partial(self._supervisor.redact, id, first, last, by=by))
+
+    def drain(self, within: float | None) -> None:
+        """Park all sessions within *within* seconds, and start no more: the journal brings them back elsewhere.
+
+        Each is parked as soon as no call of it runs that cannot be repeated, as is a response that still comes: it is
+        asked for again. Calls that *within* cuts short are named in the log. No-op without a journal.
+        """
+        self._thread.call_blocking(partial(self._supervisor.drain, within))
+
+    def start_service(
+        self,
+        service: ServiceFunction,
+        name: str,
+        *,
+        restart: Literal["permanent", "transient", "temporary"] = "permanent",
+        shutdown: float = 5.0,
+        start_timeout: float = 30.0,
+    ) -> None:
+        """Run an async function as a child of this supervisor, and return when it is ready.
+
+        A function with a parameter `task_status` must call `task_status.started()` within *start_timeout* seconds, when
+        it is ready. To stop it, it is cancelled and then has *shutdown* seconds to end.
+        """
+        self._thread.call_blocking(
+            partial(
+                self._supervisor.start_service,
+                adopted_service(service),
+                name,
+                restart=restart,
+                shutdown=shutdown,
+                start_timeout=start_timeout,
+            )
+        )
+
+    def start_supervisor(
+        self,
+        name: str,
+        *,
+        strategy: Literal["one_for_one", "one_for_all", "rest_for_one"] = "one_for_one",
+        max_restarts: int = 3,
+        period: float = 5.0,
+        restart: Literal["permanent", "transient", "temporary"] = "permanent",
+    ) -> Supervisor:
+        """Start a supervisor as a child of this one; if it fails, it is started again with the children that it had."""
+        return Supervisor(
+            self._thread,
+            self._thread.call_blocking(
+                partial(
+                    self._supervisor.start_supervisor,
+                    name,
+                    strategy=strategy,
+                    max_restarts=max_restarts,
+                    period=period,
+                    restart=restart,
+                )
+            ),
+        )
+
+    def stop_child(self, name: str) -> None:
+        """Stop the service or supervisor *name*; it is not started again."""
+        self._thread.call_blocking(partial(self._supervisor.stop_child, name))
+
+    def session(self, id: str) -> SessionHandle:
+        """Return the handle of the session *id*, anywhere in the tree of supervisors; quarantined sessions included."""
+        return SessionHandle(self._thread, self._supervisor.session(id))
+
+    def sessions(self) -> tuple[SessionHandle, ...]:
+        """Return the handles of all sessions of the tree, in the order they were started."""
+        return tuple(SessionHandle(self._thread, handle) for handle in self._supervisor.sessions())
+
+    def tree(self) -> ChildView:
+        """Return a view of this supervisor and all its descendants: their states, restarts and mailboxes."""
+        return self._supervisor.tree()
+
+    def approvals(self) -> Mapping[str, tuple[HeldCall, ...]]:
+        """Return what waits for a person in the sessions of the tree; with a session is what its sub-agents ask."""
+        return self._supervisor.approvals()
+
+    def figures(self, tenants: int = 200) -> Figures:
+        """Return what all sessions do and have used, by tenant; counting begins with the first call.
+
+        *tenants* are counted by name, those that come first; the others are counted together.
+        """
+        return self._supervisor.figures(tenants)
+
+    def crashes(self) -> tuple[CrashReport, ...]:
+        """Return the reports of the last crashes in the whole tree, the oldest first."""
+        return self._supervisor.crashes()
+
+
+# [[[end]]]

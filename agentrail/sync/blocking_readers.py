@@ -1,0 +1,173 @@
+"""What a handle of a thread that blocks gives to read or to wait for: subscriptions, traces, monitors, prompts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+from agentrail.bridge.bridge_reader import BridgeEventReader, BridgeReader, watched
+from agentrail.bridge.streams import WINDOW
+
+if TYPE_CHECKING:
+    from agentrail.api.session_values import Reply, SessionDown
+    from agentrail.bridge.trio_thread import TrioThread
+    from agentrail.core.vocabulary.commands import Accepted
+    from agentrail.errors import JournalUnavailable
+    from agentrail.runtime.events.subscription import Subscription as TrioSubscription
+    from agentrail.runtime.events.tracing import ActorTrace, TracedStep
+    from agentrail.runtime.inbox.replies import AskedPrompt as TrioAskedPrompt
+    from agentrail.runtime.status import Monitor as TrioMonitor
+    from agentrail.values.events.envelope import Cursor, Envelope
+
+
+class Subscription:
+    """One subscriber's view of a session: `with` it, then `for` over it."""
+
+    __slots__ = ("_reader",)
+
+    def __init__(self, thread: TrioThread[object], subscription: TrioSubscription, window: int) -> None:
+        self._reader = BridgeEventReader(thread, subscription, window)
+        """Reads the subscription on Trio."""
+
+    def __repr__(self) -> str:
+        return repr(self._reader)
+
+    def __enter__(self) -> Self:
+        """Start to receive events."""
+        self._reader.enter_blocking()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Stop to receive events."""
+        self._reader.leave_blocking()
+
+    def __iter__(self) -> Self:
+        self._reader.check_entered()
+        return self
+
+    def __next__(self) -> Envelope:
+        return self._reader.noted(self._reader.next_blocking())
+
+    def next_now(self) -> Envelope | None:
+        """Return the next event without waiting, for a reader that handles many events at once.
+
+        `None` may mean that no event is there yet, that no more come, or that some were lost: `for` finds out
+        which.
+        """
+        return self._reader.next_event_now()
+
+    @property
+    def waiting(self) -> int:
+        """Number of live events that wait to be taken."""
+        return self._reader.events_waiting
+
+    @property
+    def position(self) -> Cursor:
+        """Position after the last event that the subscriber got."""
+        return self._reader.position
+
+    @property
+    def merged(self) -> int:
+        """How many deltas were merged with others."""
+        return self._reader.subscription.merged
+
+    @property
+    def dropped(self) -> int:
+        """How many events had no room."""
+        return self._reader.subscription.dropped
+
+
+class Trace:
+    """The steps of a session from now on: `with` it, then `for` over it."""
+
+    __slots__ = ("_reader",)
+
+    def __init__(self, thread: TrioThread[object], trace: ActorTrace) -> None:
+        self._reader = BridgeReader(thread, trace, WINDOW)
+        """Reads the trace on Trio."""
+
+    def __repr__(self) -> str:
+        return repr(self._reader)
+
+    def __enter__(self) -> Self:
+        """Start to receive steps."""
+        self._reader.enter_blocking()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Stop to receive steps."""
+        self._reader.leave_blocking()
+
+    def __iter__(self) -> Self:
+        self._reader.check_entered()
+        return self
+
+    def __next__(self) -> TracedStep:
+        return self._reader.next_blocking()
+
+
+class Monitor:
+    """Waits for the end of a session: `wait` returns when it is gone for good, at once if it is already.
+
+    Who must not wait for the journal meanwhile is told by `when_stuck` that it cannot write.
+    """
+
+    __slots__ = ("_monitor", "_thread")
+
+    def __init__(self, thread: TrioThread[object], monitor: TrioMonitor) -> None:
+        self._thread = thread
+        """The thread in which the session runs."""
+        self._monitor = monitor
+        """What is mirrored."""
+
+    def __repr__(self) -> str:
+        return repr(self._monitor)
+
+    def __enter__(self) -> Self:
+        """Begin to watch."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Watch no more."""
+
+    def when_stuck(self, tell: Callable[[JournalUnavailable], None]) -> Callable[[], None]:
+        """Call *tell* after each failed attempt to write a record of the session; return a function that ends that.
+
+        The record is written when the journal can, so the caller of its command waits until then.
+        """
+        return watched(self._thread, self._monitor, tell)
+
+    def wait(self) -> SessionDown:
+        """Return when the session is gone for good."""
+        return self._thread.call_blocking(self._monitor.wait)
+
+
+class AskedPrompt:
+    """A prompt that was accepted: who sent it may wait for its reply."""
+
+    __slots__ = ("_prompt", "_thread")
+
+    def __init__(self, thread: TrioThread[object], asked_prompt: TrioAskedPrompt) -> None:
+        self._thread = thread
+        """The thread in which the session runs."""
+        self._prompt = asked_prompt
+        """What is mirrored."""
+
+    def __repr__(self) -> str:
+        return repr(self._prompt)
+
+    @property
+    def accepted(self) -> Accepted:
+        """What `prompt` returns."""
+        return self._prompt.accepted
+
+    def reply(self) -> Reply:
+        """Return how the turn ended, or that it waits for a person, as `ask` does; may be called again later."""
+        return self._thread.call_blocking(self._prompt.reply)

@@ -1,0 +1,160 @@
+"""`open_supervisor` and `run_sync` for scripts and notebooks."""
+
+from __future__ import annotations
+
+import atexit
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from functools import partial
+from types import TracebackType
+from typing import TYPE_CHECKING, Literal, Self, cast
+
+from agentrail.app.supervisor import SEVERAL
+from agentrail.app.supervisor import open_supervisor as trio_open_supervisor
+from agentrail.bridge.adopted import adopted, adopted_specs, stopped
+from agentrail.bridge.followed_turn import followed
+from agentrail.bridge.host_loop import HostLoop
+from agentrail.bridge.own_loop import OwnLoop
+from agentrail.bridge.trio_thread import TrioThread
+from agentrail.sync.blocking_handles import Supervisor
+from agentrail.values.argument_checks import checked
+
+if TYPE_CHECKING:
+    from agentrail.api.session_values import Reply
+    from agentrail.app.model_registry import Factory
+    from agentrail.app.spec import SessionSpec, Specs
+    from agentrail.app.supervisor import Supervisor as TrioSupervisor
+    from agentrail.ports.journal import Journal, Retention
+    from agentrail.values.content import PromptContent
+    from agentrail.values.events.envelope import Envelope
+    from agentrail.values.usage import Limit
+
+
+class RootSupervisor(Supervisor):
+    """The supervisor that was opened: `with` it, or close it later; the end of the program closes it too."""
+
+    __slots__ = ()
+
+    def close(self) -> None:
+        """Stop or park all children, as leaving the `with` does, and end the Trio thread. No-op if it is closed."""
+        atexit.unregister(self._thread.close_blocking)
+        self._thread.close_blocking()
+
+    def run(
+        self, prompt: PromptContent, spec: SessionSpec, *, on_event: Callable[[Envelope], None] | None = None
+    ) -> Reply:
+        """Start a session, send it *prompt*, and return the reply; the session goes on.
+
+        *on_event* is called with each event of the session until then, in the thread of the caller. What it raises
+        cancels the call.
+        """
+        handle = self._thread.call_blocking(partial(self._supervisor.spawn, adopted(spec)), undo=stopped)
+        if on_event is None:
+            return self._thread.call_blocking(partial(handle.ask, prompt))
+        self._thread.refuse_deadlock()
+        return followed(self._thread, handle, prompt, on_event)
+
+    def __enter__(self) -> Self:
+        """Return the supervisor, which is open."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close the supervisor."""
+        try:
+            self.close()
+        except BaseException as failure:
+            if error is None or isinstance(error, KeyboardInterrupt):
+                raise
+            raise BaseExceptionGroup(SEVERAL, [error, failure]) from None  # noqa: ASYNC104 - it holds what was caught
+
+
+def opened(opening: AbstractAsyncContextManager[TrioSupervisor], stop_within: float | None) -> RootSupervisor:
+    """Open the supervisor in a Trio thread; code that is marked for asyncio gets a loop in another thread."""
+    thread = cast("TrioThread[object]", TrioThread(opening, stop_within))
+    thread.own_loop = OwnLoop()
+    thread.host = HostLoop(thread.own_loop.outbox, thread.post)
+    supervisor = RootSupervisor(thread, cast("TrioSupervisor", thread.open_blocking()))
+    atexit.register(thread.close_blocking)
+    return supervisor
+
+
+# [[[cog
+# from docs.printing.mirrors import opening
+# from tests.docs.sources import SOURCE
+# cog.outl(opening(SOURCE, "sync"))
+# ]]]
+@checked
+def open_supervisor(
+    *,
+    strategy: Literal["one_for_one", "one_for_all", "rest_for_one"] = "one_for_one",
+    max_restarts: int = 3,
+    period: float = 5.0,
+    journal: Journal | None = None,
+    models: Mapping[str, Factory] | None = None,
+    secrets: Callable[[str], str | None] | None = None,
+    seed: int | None = None,
+    gate_width: float | None = None,
+    limits: Mapping[str, Limit] | None = None,
+    specs: Specs | None = None,
+    retain: Sequence[Retention] = (),
+    stop_within: float | None = 10.0,
+    address: str | None = None,
+    lease: float = 30.0,
+) -> RootSupervisor:
+    """Open a supervisor; leaving the `with` stops all its children, the youngest first.
+
+    When a child crashes, *strategy* says which other children are restarted too. After more than *max_restarts* in
+    *period* seconds the supervisor fails: the `with` raises `SupervisorFailed`. Restarts of each session are
+    counted separately, unless the strategy ties sessions to others.
+
+    *models* are factories by the part of a model's name before the colon. *secrets* looks up a secret by its name when
+    one is needed; the default is the environment. *limits* are rate limits by the part of a model's name before the
+    colon, for all sessions together and for each API key: a request over a limit waits, and sessions take turns.
+
+    With a *journal*, sessions that still run when the supervisor ends are parked in it, and `resume` goes on
+    with them, in this process or another. *specs* are functions that build specifications, by name; they may be async,
+    and one that takes an argument is told of the session (`SpecWanted`). One function in their place is for any name.
+    With them, stored sessions that had work under way are resumed at once, and those that wait for a timer when it is
+    due.
+
+    *retain* says which sessions are deleted from the journal, by when they ended and by a label: at once and then each
+    hour, at most ten a second, in the background. Without it, none is.
+
+    Several supervisors may share a journal that allows it. Each holds its sessions by leases of *lease* seconds, which
+    it renews; one that dies loses its sessions to others after that time, or at once to a supervisor that is opened
+    with the same *address*. Errors tell the address to who looks for a session elsewhere; by default, it is made up.
+    """
+    return opened(
+        trio_open_supervisor(
+            strategy=strategy,
+            max_restarts=max_restarts,
+            period=period,
+            journal=journal,
+            models=models,
+            secrets=secrets,
+            seed=seed,
+            gate_width=gate_width,
+            limits=limits,
+            specs=adopted_specs(specs),
+            retain=retain,
+            stop_within=stop_within,
+            address=address,
+            lease=lease,
+        ),
+        stop_within,
+    )
+
+
+# [[[end]]]
+
+
+def run_sync(prompt: PromptContent, spec: SessionSpec, *, on_event: Callable[[Envelope], None] | None = None) -> Reply:
+    """Open a supervisor, start a session, send it *prompt*, and return the reply; all is closed then.
+
+    *on_event* is called with each event of the session until then, in the thread of the caller. What it raises
+    cancels the call.
+    """
+    with open_supervisor() as supervisor:
+        return supervisor.run(prompt, spec, on_event=on_event)

@@ -1,0 +1,196 @@
+"""Calls that block: scripts, notebooks and threads."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+import threading
+from collections.abc import Callable
+
+import pytest
+import trio
+
+from agentrail import SessionSpec, run_sync, sync
+from agentrail.errors import BridgeClosed, BridgeForked, SessionExists, SubscriberTooSlow, WouldDeadlock
+from agentrail.events import AgentEnd, MessageDelta, ToolExecutionEnd
+from agentrail.testing import ScriptedModel, say, stall
+from agentrail.testing.scripted import call
+from agentrail.values.events.envelope import Envelope
+from tests.patience import PATIENCE
+
+ANSWERS = SessionSpec(model=ScriptedModel(["hello there"], repeat_last=True))
+STALLS = SessionSpec(model=ScriptedModel([stall()], repeat_last=True))
+
+
+def calling(name: str) -> ScriptedModel:
+    return ScriptedModel([say(calls=[call(name)]), "finished"])
+
+
+def test_a_script_asks_and_closes() -> None:
+    assert run_sync("hi", ANSWERS).text == "hello there"
+    assert "agentrail" not in {thread.name for thread in threading.enumerate()}
+
+
+def test_a_script_hears_every_event_of_its_turn_in_its_own_thread() -> None:
+    heard: list[tuple[Envelope, threading.Thread]] = []
+    chunks = SessionSpec(model=ScriptedModel([say(chunks=["x"] * 2000)]))
+    reply = run_sync("hi", chunks, on_event=lambda envelope: heard.append((envelope, threading.current_thread())))
+    events = [envelope.event for envelope, _ in heard]
+    assert {thread for _, thread in heard} == {threading.current_thread()}
+    assert isinstance(events[-1], AgentEnd)
+    assert sum(len(event.delta) for event in events if isinstance(event, MessageDelta)) == len(reply.text or "") == 2000
+
+
+def test_an_error_of_the_function_ends_the_script() -> None:
+    def fail(_: Envelope) -> None:
+        raise ValueError("mine")
+
+    with pytest.raises(ValueError, match="mine"):
+        run_sync("hi", STALLS, on_event=fail)
+    assert "agentrail" not in {thread.name for thread in threading.enumerate()}
+
+
+def test_a_supervisor_lives_until_it_is_closed() -> None:
+    supervisor = sync.open_supervisor()
+    session = supervisor.spawn(ANSWERS, "a")
+    assert session.ask("hi").text == "hello there"
+    with pytest.raises(SessionExists):
+        supervisor.spawn(ANSWERS, "a")
+    assert supervisor.run("hi", ANSWERS).text == "hello there"
+    supervisor.close()
+    supervisor.close()
+    with pytest.raises(BridgeClosed):
+        session.ask("hi")
+
+
+def test_events_are_read_in_a_loop() -> None:
+    with sync.open_supervisor() as supervisor:
+        session = supervisor.spawn(ANSWERS)
+        with session.subscribe(types=[MessageDelta, AgentEnd]) as events:
+            session.prompt("hi")
+            texts = []
+            for envelope in events:
+                if isinstance(envelope.event, AgentEnd):
+                    break
+                texts.append(envelope.event)
+            assert [event.delta for event in texts if isinstance(event, MessageDelta)] == ["hello ", "there"]
+        with session.trace() as steps, session.monitor() as down:
+            session.label(title="x")
+            assert type(next(iter(steps)).input).__name__ == "LabelSent"
+            session.stop("enough")
+            assert down.wait().reason == "enough"
+            assert list(steps) is not None
+
+
+def test_a_reader_that_is_too_slow_gets_its_error() -> None:
+    with sync.open_supervisor() as supervisor:
+        session = supervisor.spawn(SessionSpec(model=ScriptedModel([say(chunks=["x"] * 2000)])))
+        with session.subscribe(policy="disconnect", window=8, capacity=16) as events:
+            session.ask("hi")
+            with pytest.raises(SubscriberTooSlow):
+                list(events)
+
+
+def test_several_threads_share_a_supervisor() -> None:
+    answers: list[str | None] = []
+    with sync.open_supervisor() as supervisor:
+        threads = [
+            threading.Thread(target=lambda: answers.append(supervisor.spawn(ANSWERS).ask("hi").text)) for _ in range(4)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(PATIENCE)
+    assert answers == ["hello there"] * 4
+
+
+def interrupted(blocking: Callable[[], object], is_time: Callable[[], object]) -> None:
+    """Interrupt this thread, which is the main one, as Ctrl-C does, while it is in *blocking* and *is_time*."""
+    main, begun = threading.get_ident(), threading.Event()
+
+    def interrupt() -> None:
+        begun.wait(PATIENCE)
+        while not is_time():
+            threading.Event().wait(0.001)
+        signal.pthread_kill(main, signal.SIGINT)
+
+    thread = threading.Thread(target=interrupt)
+    thread.start()
+    with pytest.raises(KeyboardInterrupt):  # noqa: PT012 - it may come as soon as it may come
+        begun.set()
+        blocking()
+    thread.join()
+
+
+def test_an_interrupt_ends_a_blocking_call_and_cancels_it_on_trio() -> None:
+    with sync.open_supervisor() as supervisor:
+        session = supervisor.spawn(STALLS)
+        interrupted(lambda: session.ask("hi"), lambda: session.status().turn_open)
+        session.abort()
+        assert not session.status().turn_open
+        with session.subscribe() as events:
+            interrupted(lambda: list(events), lambda: True)
+        with session.monitor() as down:
+            interrupted(down.wait, lambda: True)
+
+
+def test_marked_code_gets_a_loop_of_its_own() -> None:
+    @sync.tool
+    async def where() -> str:
+        """Say where."""
+        await asyncio.sleep(0)
+        return threading.current_thread().name
+
+    with sync.open_supervisor() as supervisor:
+        session = supervisor.spawn(SessionSpec(model=calling("where"), tools=[where]))
+        with session.subscribe(types=[ToolExecutionEnd]) as events:
+            session.ask("go")
+            ended = next(iter(events)).event
+            assert isinstance(ended, ToolExecutionEnd)
+            assert ended.text == "agentrail loop"
+    assert "agentrail loop" not in {thread.name for thread in threading.enumerate()}
+
+
+def test_a_call_that_would_never_return_is_refused() -> None:
+    with sync.open_supervisor() as supervisor:
+        errors: list[str] = []
+        asked = supervisor.spawn(ANSWERS)
+
+        def ask() -> None:
+            try:
+                asked.ask("hi")
+            except WouldDeadlock as error:
+                errors.append(str(error))
+
+        @sync.tool
+        async def on_the_loop() -> str:
+            """Ask."""
+            ask()
+            await asyncio.sleep(0)
+            return "asked"
+
+        async def on_trio() -> str:
+            """Ask."""
+            ask()
+            await trio.lowlevel.checkpoint()
+            return "asked"
+
+        def in_a_thread() -> str:
+            """Ask."""
+            return asked.ask("hi").text or ""
+
+        for made in (on_the_loop, on_trio, in_a_thread):
+            name = getattr(made, "__name__", "")
+            supervisor.spawn(SessionSpec(model=calling(name), tools=[made])).ask("go")
+        assert len(errors) == 2
+        assert "asyncio.to_thread" in errors[0]
+        assert "plain `def`" in errors[1]
+        assert asked.status().turn == 1
+
+
+def test_an_error_of_the_body_and_one_of_the_end_come_together() -> None:
+    with contextlib.suppress(ValueError), sync.open_supervisor() as supervisor:
+        supervisor.spawn(ANSWERS)
+        raise ValueError("mine")
+    assert BridgeForked(1, 2).process == 1
